@@ -21,7 +21,7 @@ import numpy as np
 from clinveil import Key, open_corpus
 from clinveil.attacks.adversary import AdversaryView, AlignedNote, adversaries
 from clinveil.attacks.channel._scoring import scored
-from clinveil.attacks.channel._view import Noted, rows_of, seen_of, written
+from clinveil.attacks.channel._view import NotePair, aligned, obfuscated, rows_of
 from clinveil.channel.build import build_channel
 from clinveil.channel.channel import Channel
 from clinveil.channel.settings import ChannelSettings
@@ -33,7 +33,7 @@ from clinveil.vectors.count import count_words
 from clinveil.vectors.settings import VectorSettings
 from clinveil.vectors.train import train
 
-ORDERED = ("blind", "nearest", "uniform", "unigram", "bigram", "trigram", "adapted")
+ORDERED = ("blind", "unigram", "bigram", "trigram")
 SHUFFLED = ("blind", "unigram", "bigram", "assembly")
 
 
@@ -87,7 +87,7 @@ def main() -> None:
     rng = np.random.default_rng(options.seed)
     source, others = shared_out(options, rng)
     with tempfile.TemporaryDirectory() as scratch:
-        channel, notes = obfuscated(source, options, Path(scratch))
+        channel, notes = protected(source, options, Path(scratch))
     some = int(np.searchsorted(np.cumsum([len(note) for note in notes]), options.tokens)) + 1
     view = AdversaryView(channel, notes[:some], [n.outputs for n in notes], [rows_of(text, channel) for text in others])
     flat = np.concatenate([note.truth for note in notes])
@@ -110,21 +110,21 @@ def row(name: str, view: AdversaryView, strata: dict[str, np.ndarray], rng: np.r
     """One row of the table."""
     reader = adversaries.get(name)()
     first = AdversaryView(view.channel, view.notes[:1], view.released, view.others[:1])
-    list(reader.read(first, rng))  # compiles
+    list(reader.recover(first, rng))  # compiles
     began = time.process_time()
-    readings = list(reader.read(view, rng))
+    readings = list(reader.recover(view, rng))
     seconds = time.process_time() - began
     got = scored(view.notes, readings, len(view.channel.words))
     low, high = share_by_patient(got.by_patient)
     content, rare = (got.where(strata[kind]).right.mean() for kind in ("content", "rare"))
-    sure, right = got.sure
+    sure, right = got.confident
     said = f"{sure:.2f} at {right:.2f}" if right is not None and reader.calibrated else "-"
-    every = f"{got.right.mean():.3f} ({low:.3f} to {high:.3f})"
+    every = f"{got.is_right.mean():.3f} ({low:.3f} to {high:.3f})"
     figures = f"{got.first(5):.3f} | {content:.3f} | {rare:.3f} | {said} | {got.truth.size / seconds:,.0f}"
     return f"| {name} | {every} | {figures} |"
 
 
-def obfuscated(texts: Sequence[str], options: argparse.Namespace, scratch: Path) -> tuple[Channel, list[AlignedNote]]:
+def protected(texts: Sequence[str], options: argparse.Namespace, scratch: Path) -> tuple[Channel, list[AlignedNote]]:
     """The channel, and each note as readers see it, a patient a note."""
     corpus = corpus_of_texts(texts)
     counted = count_words(corpus, scratch)
@@ -138,8 +138,8 @@ def obfuscated(texts: Sequence[str], options: argparse.Namespace, scratch: Path)
 
 def released(texts: Sequence[str], channel: Channel, key: Key) -> list[AlignedNote]:
     """Texts as the channel and its policy release them, as readers see them, a patient a note."""
-    notes = written([Noted(i, text, "") for i, text in enumerate(texts)], channel, key)
-    seen = [seen_of(note, channel) for note in notes]
+    notes = obfuscated([NotePair(i, text, "") for i, text in enumerate(texts)], channel, key)
+    seen = [aligned(note, channel) for note in notes]
     if None in seen:
         raise SystemExit("a note came out with another number of words")
     return [note for note in seen if note is not None]

@@ -27,7 +27,7 @@ from pathlib import Path
 import numpy as np
 
 from clinveil import Key
-from clinveil.attacks.text.linkage import OWN, WITH, WITHOUT, Held, Own, Sides, View
+from clinveil.attacks.text.linkage import OWN, WITH, WITHOUT, Assets, Own, Sides, View
 from clinveil.channel.apply import Obfuscator
 from clinveil.channel.build import build_channel
 from clinveil.channel.channel import Channel
@@ -177,7 +177,7 @@ class Attackers:
         sides = replace(self.case.sides, released=[text if words(text) else "x" for text in row.texts])
         own = self._trained(row) if row.settings else None
         rng = np.random.default_rng(self.case.seed)
-        return View("articles", sides).findings(Held(row.channel, row.vectors, own), rng, top=TOP, each=True)
+        return View("articles", sides).findings(Assets(row.channel, row.vectors, own), rng, top=TOP, each=True)
 
     def _trained(self, row: Protection) -> Own:
         how, channel = row.settings

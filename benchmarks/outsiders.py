@@ -26,7 +26,7 @@ sys.path.append(sys.path.pop(sys.path.index(str(Path(__file__).resolve().parent)
 from context_attack import arguments, released, shared_out
 
 from clinveil import Key
-from clinveil.attacks.adversary import Adversary, AdversaryView, AlignedNote, Reading, adversaries
+from clinveil.attacks.adversary import Adversary, AdversaryView, AlignedNote, Recovery, adversaries
 from clinveil.attacks.channel._view import rows_of
 from clinveil.channel.build import build_channel
 from clinveil.channel.channel import Channel
@@ -43,7 +43,6 @@ LADDER: tuple[tuple[str, str, dict[str, object]], ...] = (
     ("own-vectors", "own vectors of other notes", {}),
     ("own-vectors", "own vectors, the shadow channel believed without doubt", {"doubt": 0.0}),
     ("release-vectors", "vectors of the release itself", {}),
-    ("shadow-pairs", "our tool on parts of other notes, three times", {}),
     ("decipher", "decipherment, from own vectors and ranks", {}),
     ("decipher", "decipherment, from ranks alone", {"vectors": False}),
     ("known-pairs", "10 notes in both forms, word by word", {"notes": 10, "context": False}),
@@ -51,8 +50,6 @@ LADDER: tuple[tuple[str, str, dict[str, object]], ...] = (
     ("known-pairs", "50 notes in both forms", {"notes": 50}),
     ("known-pairs", "200 notes in both forms, word by word", {"notes": 200, "context": False}),
     ("known-pairs", "200 notes in both forms", {"notes": 200}),
-    ("again", "channel, and a second release", {}),
-    ("repeats", "channel, context, and the memo's scopes", {}),
 )
 
 
@@ -112,14 +109,14 @@ def _rng(options: argparse.Namespace) -> np.random.Generator:
     return np.random.default_rng(options.seed + 1)
 
 
-def first_choices(readings: Sequence[Reading]) -> list[Ints]:
+def first_choices(readings: Sequence[Recovery]) -> list[Ints]:
     """The likeliest candidate at each place; -2 where there is none."""
     return [
         np.array([_best(reading, t) for t in range(reading.starts.size - 1)], dtype=np.int64) for reading in readings
     ]
 
 
-def _best(reading: Reading, t: int) -> int:
+def _best(reading: Recovery, t: int) -> int:
     place = slice(reading.starts[t], reading.starts[t + 1])
     return int(reading.rows[place][np.argmax(reading.chances[place])]) if place.stop > place.start else -2
 
@@ -178,10 +175,10 @@ def report(view: AdversaryView, options: argparse.Namespace) -> None:
         print(f"{line} {time.perf_counter() - begun:.0f} |", flush=True)
 
 
-def _read(reader: Adversary, view: AdversaryView, options: argparse.Namespace) -> list[Reading]:
-    if not reader.can(view):
+def _read(reader: Adversary, view: AdversaryView, options: argparse.Namespace) -> list[Recovery]:
+    if not reader.is_applicable(view):
         raise SystemExit("a reader lacks something")
-    return list(reader.read(view, _rng(options)))
+    return list(reader.recover(view, _rng(options)))
 
 
 if __name__ == "__main__":

@@ -62,7 +62,7 @@ def scattered(view, rng):
     every = rng.permutation(np.concatenate([note.outputs for note in view.notes]))
     parts = np.split(every, np.cumsum([len(note) for note in view.notes])[:-1])
     notes = [replace(note, outputs=part) for note, part in zip(view.notes, parts, strict=True)]
-    return replace(view, notes=notes, released=[note.outputs for note in notes], again=())
+    return replace(view, notes=notes, released=[note.outputs for note in notes])
 
 
 def blind(view):

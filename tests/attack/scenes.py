@@ -57,12 +57,11 @@ def view(seed=0, *, n_words=40, k=4, notes=12, others=60, length=40, window=0, p
 
     plain = [written(after, length, rng) for _ in range(notes)]
     there = [seen(channel, note, i // 2, rng, order=order()) for i, note in enumerate(plain)]
-    again = [seen(channel, note, i // 2, rng, order=order()) for i, note in enumerate(plain)]
     theirs = [written(after, length, rng) for _ in range(others)]
     held = [seen(channel, written(after, length, rng), 1000 + i, rng, order=order()) for i in range(pairs)]
     counts = np.bincount(np.concatenate(plain), minlength=n_words)
     released = [note.outputs for note in (*there, *held)]
-    return AdversaryView(channel, there, released, theirs, held, again, counts)
+    return AdversaryView(channel, there, released, theirs, held, counts)
 
 
 def right(readings, view):

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from test_ladder import context
+from test_adversary_suite import context
 
 from clinveil.attacks.attack import Context
 from clinveil.attacks.channel.adversary_suite import AdversarySuite

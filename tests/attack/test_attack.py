@@ -19,8 +19,8 @@ from clinveil.report.measures import find
 
 @pytest.fixture
 def first_words():
-    """The attack of the docstring, registered as anybody would."""
-    _, _, example = room.__doc__.partition("This is a whole one:\n")
+    """The attack of the docstring, registered as another distribution would."""
+    _, _, example = room.__doc__.partition("A complete example:\n")
     exec(dedent(example.partition("\nOther distributions")[0]), {})
     yield attacks.get("first-words")
     attacks.forget("first-words")
@@ -34,7 +34,7 @@ def test_the_example_of_the_docstring_is_an_attack(first_words):
     (found,) = first_words()(context, np.random.default_rng(0))
     assert (found.value, found.count, found.n) == (0.5, 1, 2)
     assert first_words(length=4)(context, np.random.default_rng(0))[0].value == 0
-    assert first_words.help() == "How many released notes begin as their source does."
+    assert first_words.help() == "Share of released notes that begin with the words of their source note."
     assert "first-words" in attacks.names() and "first-words" not in attacks.ours()
     assert first_words in of_release() and first_words.order == 1000
     assert find("attack.first_words")[1].title == "Notes that begin as they were"
@@ -45,7 +45,7 @@ def test_a_context_knows_what_is_at_hand():
     assert context.has(frozenset({"notes"})) and context.has(frozenset())
     for empty in ("known", "names", "channel"):
         assert not context.has(frozenset({"notes", empty}))
-    with pytest.raises(ValueError, match="no context holds weather"):
+    with pytest.raises(ValueError, match="Context has no field weather"):
         context.has(frozenset({"weather"}))
 
 

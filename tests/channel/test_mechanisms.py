@@ -15,13 +15,9 @@ from clinveil.channel.channel import Channel
 from clinveil.channel.identity import IdentityMechanism, identity_channel
 from clinveil.channel.mechanism import Mechanism, common_pool, mechanisms
 from clinveil.channel.mechanisms.clusters import ClusterMechanism
-from clinveil.channel.mechanisms.exponential import ExponentialMechanism
 from clinveil.channel.mechanisms.gaussian import GaussianMechanism
 from clinveil.channel.mechanisms.laplace import LaplaceMechanism
-from clinveil.channel.mechanisms.matched import MatchedMechanism
 from clinveil.channel.mechanisms.neighbours import NeighbourMechanism, rank_distribution, sizes_of
-from clinveil.channel.mechanisms.optimal import OptimalMechanism
-from clinveil.channel.mechanisms.rate_distortion import RateDistortionMechanism
 from clinveil.core.keys import Key
 from clinveil.core.tokens import words
 from clinveil.vectors.table import Neighbours
@@ -168,39 +164,6 @@ class TestInDegree(MechanismContract):
         return NeighbourMechanism(n="3-5", in_degree=4)
 
 
-class TestMatched(MechanismContract):
-    def mechanism(self) -> Mechanism:
-        return MatchedMechanism(n="3-5", n_rare=8, rare_below=10, n_by_root=0.5)
-
-
-class TestExponential(MechanismContract):
-    keeps_words = True
-
-    def mechanism(self) -> Mechanism:
-        return ExponentialMechanism(epsilon=4.0, nearest=8)
-
-
-class TestExponentialWithBulk(MechanismContract):
-    keeps_words = True
-
-    def mechanism(self) -> Mechanism:
-        return ExponentialMechanism(epsilon=4.0, nearest=8, bulk=True)
-
-
-class TestRateDistortion(MechanismContract):
-    keeps_words = True
-
-    def mechanism(self) -> Mechanism:
-        return RateDistortionMechanism(beta=2.0, nearest=8)
-
-
-class TestOptimal(MechanismContract):
-    keeps_words = True
-
-    def mechanism(self) -> Mechanism:
-        return OptimalMechanism(distortion=0.8)
-
-
 class TestIdentity(MechanismContract):
     keeps_words = True
     respects_floor = False
@@ -311,7 +274,7 @@ def test_the_mechanisms_are_found_by_name():
 
 def test_the_example_of_the_docstring_is_a_mechanism():
     """A new mechanism is one file: here the text of the docstring."""
-    source = (inspect.getdoc(inspect.getmodule(Mechanism)) or "").split("This is a whole one:")[1]
+    source = (inspect.getdoc(inspect.getmodule(Mechanism)) or "").split("A complete example:")[1]
     try:
         exec(textwrap.dedent(source.split("Other distributions")[0]), {})
         channel = compiled(mechanisms.get("common")(words=2), vectors_of(WORDS), all_others(WORDS, 1))

@@ -55,7 +55,7 @@ def test_a_name_that_is_none_is_refused(notes, capsys, flags):
 
 def test_a_file_of_no_words_to_keep_is_refused(notes, capsys, tmp_path):
     (tmp_path / "keep.txt").write_text("\n")
-    assert "keep.txt: holds no word" in refused(capsys, "release", notes, "-o", "out", "--keep-words", "keep.txt")
+    assert "keep.txt: contains no words" in refused(capsys, "release", notes, "-o", "out", "--keep-words", "keep.txt")
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import pytest
 from part_cases import copied, cut, release_command, rows, small_vectors, without_attacks
 
 from clinveil.cli.main import main
-from clinveil.phi import parted
+from clinveil.phi import part_passes
 from clinveil.releases import parts as stages
 from clinveil.releases.attacked import attacked_release
 from clinveil.releases.producers import _channel
@@ -69,7 +69,7 @@ def test_what_a_stop_left_is_gone_on_with(dealt, vectors, one, tmp_path, monkeyp
     done = {path: path.stat().st_mtime_ns for path in (out / "vault/tasks").rglob("notes.parquet")}
     assert len(done) == 3
     with monkeypatch.context() as patch:
-        patch.setattr(parted, "look", stopped)  # neither look nor draw again
+        patch.setattr(part_passes, "detect_batch", stopped)  # neither look nor draw again
         patch.setattr(stages.Target, "write", stopped)
         assert main(release_command(dealt, out, vectors)) == 4
     assert rows(out / "vault/refused/notes") == rows(one / "refused/notes.parquet")
@@ -87,8 +87,10 @@ def test_a_broken_part_is_named_the_rest_is_done_and_mended_the_same_command_mak
     assert not (out / "release").exists() and not (out / "vault/channel").exists()
     assert main([*asked, "--dry-run"]) == 5
     (parts / "ward-0.parquet").write_bytes(whole)
-    looked, real = [], parted.look
-    monkeypatch.setattr(parted, "look", lambda batch, finder: looked.append(batch.num_rows) or real(batch, finder))
+    looked, real = [], part_passes.detect_batch
+    monkeypatch.setattr(
+        part_passes, "detect_batch", lambda batch, finder: looked.append(batch.num_rows) or real(batch, finder)
+    )
     assert main(asked) == 4
     assert sum(looked) == len(pq.read_table(parts / "ward-0.parquet"))
     assert rows(out / "vault/refused/notes") == rows(one / "refused/notes.parquet")

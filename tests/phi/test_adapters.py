@@ -12,7 +12,7 @@ import pytest
 from clinveil.core.errors import InputError, InputWarning, MissingExtra, UsageError
 from clinveil.core.keys import Key
 from clinveil.corpus.corpus import memory_corpus
-from clinveil.phi.adapter import Adapted, Adapter, Read, adapted, adapters, those_of
+from clinveil.phi.adapter import Adapter, AdapterDetector, Prediction, adapter_detector, adapters, adapters_for
 from clinveil.phi.deidentifier import Deidentifier
 from clinveil.phi.note import NoteView
 from clinveil.phi.passes import deidentify_corpus
@@ -27,10 +27,10 @@ def found(detector, text):
 class _Reader:
     labels = ("B-PERSON", "I-PERSON", "DATE", "AGE", "KUDOS", "O", "MRN")
 
-    def read(self, text):
+    def predict(self, text):
         for word, label in {"Dr. Zy": "B-PERSON", "daily": "DATE", "May 2": "DATE", "99": "AGE", "Q7": "MRN"}.items():
             if (at := text.find(word)) >= 0:
-                yield Read(at, at + len(word), label, 2.0)
+                yield Prediction(at, at + len(word), label, 2.0)
 
 
 @pytest.fixture
@@ -38,21 +38,21 @@ def fake():
     adapters.register("fake")(Adapter(lambda where: _Reader(), {"PERSON": "NAME", "DATE": "DATE", "AGE": None}, False))
     yield "fake"
     adapters.forget("fake")
-    adapted.cache_clear()
+    adapter_detector.cache_clear()
 
 
 class TestAnyAdapter:
     def test_labels_are_mapped_trimmed_and_checked(self, fake):
         text = "Then Dr. Zy, 99, gave it daily from May 2. Q7"
-        assert found(Adapted(fake), text) == [("Zy", "NAME"), ("May 2", "DATE"), ("Q7", "MRN")]
-        assert Adapted(fake).labels == {"NAME", "DATE", "MRN"}
+        assert found(AdapterDetector(fake), text) == [("Zy", "NAME"), ("May 2", "DATE"), ("Q7", "MRN")]
+        assert AdapterDetector(fake).labels == {"NAME", "DATE", "MRN"}
 
     def test_labels_that_are_not_understood_are_said(self, fake):
-        with pytest.warns(InputWarning, match="labels KUDOS are none of ours"):
-            those_of([fake, fake])
+        with pytest.warns(InputWarning, match="ignored labels without a mapping: KUDOS"):
+            adapters_for([fake, fake])
 
     def test_spans_carry_its_name_its_own_label_and_a_score_that_fits(self, fake):
-        (span,) = Adapted(fake).find(NoteView("Dr. Zy"))
+        (span,) = AdapterDetector(fake).find(NoteView("Dr. Zy"))
         assert (span.detector, span.why, span.score) == ("fake", "PERSON", 1.0)
 
     def test_settings_bring_it_in(self, fake):
@@ -74,7 +74,7 @@ class TestAnyAdapter:
 )
 def test_what_does_not_fit_is_one_line(spec, error, said):
     with pytest.raises(error, match=said):
-        adapted(spec)
+        adapter_detector(spec)
 
 
 @pytest.mark.parametrize(("kind", "library"), [("spacy", "spacy"), ("hf", "transformers"), ("presidio", "spacy")])
@@ -82,7 +82,7 @@ def test_a_missing_library_is_a_missing_extra(kind, library, monkeypatch, tmp_pa
     monkeypatch.setitem(sys.modules, library, None)
     monkeypatch.setitem(sys.modules, "presidio_analyzer", None)
     with pytest.raises(MissingExtra, match=r"pip install 'clinveil\["):
-        Adapted(kind if kind == "presidio" else f"{kind}:{tmp_path}")
+        AdapterDetector(kind if kind == "presidio" else f"{kind}:{tmp_path}")
 
 
 @pytest.fixture(scope="module")
@@ -101,23 +101,23 @@ def pipeline(tmp_path_factory):
 class TestSpacy:
     def test_a_pipeline_from_disk(self, pipeline):
         text = "Told Zwiyemi of\u200b Xanth daily; a gizmo."
-        detector = adapted(f"spacy:{pipeline}")
+        detector = adapter_detector(f"spacy:{pipeline}")
         assert found(detector, text) == [("Zwiyemi", "NAME"), ("Xanth", "CITY")]
         assert detector.unknown == ["GADGET"]
 
     def test_a_worker_loads_it_too(self, pipeline):
-        again = pickle.loads(pickle.dumps(adapted(f"spacy:{pipeline}")))
+        again = pickle.loads(pickle.dumps(adapter_detector(f"spacy:{pipeline}")))
         assert found(again, "Zwiyemi") == [("Zwiyemi", "NAME")]
 
     def test_a_folder_that_is_no_pipeline(self, tmp_path, pipeline):
-        with pytest.raises(InputError, match="no spaCy pipeline"):
-            adapted(f"spacy:{tmp_path}")
+        with pytest.raises(InputError, match="cannot load a spaCy pipeline"):
+            adapter_detector(f"spacy:{tmp_path}")
 
 
 @pytest.fixture
 def detector():
     pytest.importorskip("presidio_analyzer", reason="extra [presidio] is not installed")
-    return adapted("presidio")
+    return adapter_detector("presidio")
 
 
 class TestPresidio:
@@ -134,7 +134,7 @@ class TestPresidio:
         assert "NAME" not in detector.labels
 
     def test_with_a_pipeline_it_finds_names(self, pipeline, detector):
-        both = adapted(f"presidio:{pipeline}")
+        both = adapter_detector(f"presidio:{pipeline}")
         assert ("Zwiyemi", "NAME") in found(both, "Told Zwiyemi.")
 
     def test_it_works_in_a_corpus(self, detector):
@@ -181,20 +181,20 @@ def classifier(tmp_path_factory):
 
 class TestHuggingFace:
     def test_a_model_from_disk(self, classifier):
-        detector = adapted(f"hf:{classifier}")
+        detector = adapter_detector(f"hf:{classifier}")
         assert found(detector, "Then Zwiyemi came.") == [("Zwiyemi", "NAME")]
         assert detector.unknown == ["I-GADGET"]
         assert detector.name == "huggingface"
 
     def test_a_long_note_is_read_to_its_end(self, classifier):
         text = "came . " * 40 + "Zwiyemi came"
-        assert ("Zwiyemi", "NAME") in found(adapted(f"hf:{classifier}"), text)
+        assert ("Zwiyemi", "NAME") in found(adapter_detector(f"hf:{classifier}"), text)
 
     def test_weights_in_pythons_own_format_are_refused(self, classifier, tmp_path):
         for name in ("config.json", "tokenizer.json", "tokenizer_config.json"):
             (tmp_path / name).write_bytes((classifier / name).read_bytes())
         (tmp_path / "pytorch_model.bin").write_bytes(b"secret")
         with pytest.raises(InputError, match="no model that can be loaded") as caught:
-            adapted(f"hf:{tmp_path}")
+            adapter_detector(f"hf:{tmp_path}")
         assert "secret" not in str(caught.value)
         assert json.loads((classifier / "config.json").read_text())["model_type"] == "bert"

@@ -114,7 +114,7 @@ def test_staff_are_found_in_the_notes_of_others_and_patients_are_not():
 
 def heard_of(notes):
     got = []
-    list(deidentify_corpus(memory_corpus(notes), Deidentifier(KEY), serial, heard=got.append))
+    list(deidentify_corpus(memory_corpus(notes), Deidentifier(KEY), serial, on_index=got.append))
     return got[0]
 
 
@@ -170,7 +170,7 @@ def test_it_is_found_note_by_note_too_once_it_was_heard():
     notes = _notes()
     heard = heard_of(notes)
     engine = Deidentifier(KEY)
-    knowing = engine.with_finder(engine.finder.having(heard))
+    knowing = engine.with_finder(engine.finder.with_context(heard))
     out = treated(notes, deidentifier=engine)
     for note_id, patient_id, text in notes:
         spans = knowing.find(text, patient_id, note_id)
@@ -234,7 +234,7 @@ def test_no_corpus_no_notes():
 def test_heard_shows_nothing():
     heard = heard_of(_notes())
     assert heard.patients
-    assert repr(heard) == "Heard()"
+    assert repr(heard) == "NameIndex()"
 
 
 def test_nothing_is_mentioned_where_nothing_was_heard():

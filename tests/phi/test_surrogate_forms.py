@@ -20,7 +20,7 @@ from clinveil.phi.surrogates.accounts import email, number_or_account
 from clinveil.phi.surrogates.dates import WEEKDAYS, offset, parse, shifted
 from clinveil.phi.surrogates.names import NameSurrogates
 from clinveil.phi.surrogates.pools import RAREST, culture_of, pool, sizes
-from clinveil.phi.surrogates.roles import _HARDLY, _TIMES, _USUAL, _share, listed, usual_spelling
+from clinveil.phi.surrogates.roles import _RARE, _TIMES, _USUAL, _share, listed, usual_spelling
 
 KEY = Key.from_seed(1)
 FIRST = [name.capitalize() for name, _ in Counter(all_given_names()).most_common(400)]
@@ -243,7 +243,7 @@ def test_usual_spelling_is_the_most_usual_name_within_one_edit(name, data):
 
 
 def _usual_spelling(form):
-    if len(form) < 4 or _share(form) > _HARDLY:
+    if len(form) < 4 or _share(form) > _RARE:
         return form
     found = [name for name in sorted(_one_edit(form)) if name[:1] == form[0] and listed(name)]
     best = max(found, key=_share, default=form)

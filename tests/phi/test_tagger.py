@@ -28,7 +28,7 @@ from clinveil.phi.tagger.invent import NAMES, Labelled, filled, invented, refill
 from clinveil.phi.tagger.model import load_tagger, own_tagger, save_tagger
 from clinveil.phi.tagger.people import People, may_train
 from clinveil.phi.tagger.tag import Tagger
-from clinveil.phi.tagger.tokens import places, tokens
+from clinveil.phi.tagger.tokens import offsets, tokens
 from clinveil.phi.tagger.train import judged, labelled_tokens, threshold_within, train_tagger, written_small
 
 PEOPLE = People()
@@ -71,10 +71,10 @@ class TestArithmetic:
             found = tokens(note)
             reference.set(items(found, features))
             expected = [[reference.marginal(label, at) for label in model.labels] for at in range(len(found))]
-            assert np.abs(tagger.chances(found) - np.array(expected)).max() < 1e-9
+            assert np.abs(tagger.probabilities(found) - np.array(expected)).max() < 1e-9
 
     def test_chances_sum_to_one_also_where_nothing_is_known(self, small):
-        assert Tagger(small).chances(tokens("Zq 𝔘 \ud800 ½ ___ \x00\x00")).sum(axis=1) == pytest.approx(1)
+        assert Tagger(small).probabilities(tokens("Zq 𝔘 \ud800 ½ ___ \x00\x00")).sum(axis=1) == pytest.approx(1)
         assert Tagger(small).hits("") == []
 
     def test_what_was_met_before_changes_nothing(self, small, notes):
@@ -86,13 +86,13 @@ class TestArithmetic:
     def test_the_words_line_and_sign_are_neither_a_line_nor_a_sign(self, notes):
         text = "Seen by Ann Ward\n§ Tess Moor\n"
         alone, after = Tagger(own_tagger()), Tagger(own_tagger())
-        after.chances(tokens("A line in place, no sign of it."))
-        assert (alone.chances(tokens(text)) == after.chances(tokens(text))).all()
+        after.probabilities(tokens("A line in place, no sign of it."))
+        assert (alone.probabilities(tokens(text)) == after.probabilities(tokens(text))).all()
 
     def test_a_full_table_is_begun_again(self, small, notes, monkeypatch):
         tagger = Tagger(small)
         expected = [tagger.hits(note, 0.1) for note in notes]
-        monkeypatch.setattr("clinveil.phi.tagger.tag._MOST_KNOWN", 5)
+        monkeypatch.setattr("clinveil.phi.tagger.tag._MAX_ROWS", 5)
         assert [tagger.hits(note, 0.1) for note in notes] == expected
 
 
@@ -117,7 +117,7 @@ class TestFile:
 
     def test_a_model_is_looked_at_before_the_work(self, tmp_path):
         (tmp_path / "m.npz").write_text("no model")
-        with pytest.raises(InputError, match="holds no tagger"):
+        with pytest.raises(InputError, match="not a tagger model"):
             Finder.of(PhiSettings(tagger=tmp_path / "m.npz"))
 
 
@@ -162,7 +162,7 @@ class TestTrainingText:
     def test_tokens_stand_where_they_are_said_to(self, notes):
         for note in notes:
             found = tokens(note)
-            assert [note[a:b] for a, b in places(note, found, range(len(found)))] == found
+            assert [note[a:b] for a, b in offsets(note, found, range(len(found)))] == found
 
     def test_no_name_that_is_kept_for_tests_is_ever_used(self, texts):
         rng, people = Random(1), People(["Nelson Whitaker"])
@@ -191,7 +191,7 @@ class TestTrainingText:
             tagger, false, words = Tagger(small), 0, 0
             for text in others:
                 found, given = labelled_tokens(text, ("NAME",))
-                taken = 1 - tagger.chances(found)[:, 0] >= threshold
+                taken = 1 - tagger.probabilities(found)[:, 0] >= threshold
                 words += sum(token[0].isalpha() for token in found)
                 false += sum(bool(taken[i]) and x == "O" and found[i][0].isalpha() for i, x in enumerate(given))
             assert false <= most * words
@@ -201,7 +201,7 @@ class TestTrainingText:
         assert (counted["tuned_places"], counted["tuned_found"], counted["tuned_words"]) == (1, 1, 2)
 
     def test_texts_without_marks_teach_nothing(self):
-        with pytest.raises(InputError, match="a span to learn from"):
+        with pytest.raises(InputError, match="no span with a requested label"):
             train_tagger([Labelled("No pain.")] * 3, ("NAME",), 0.5, {}, {})
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from clinveil.lexicons.ambiguity import LexicalClass, lexical_classes
 from clinveil.phi import wordtable
 from clinveil.phi.note import NoteView
-from clinveil.phi.tagger.tokens import kept_form, places, tokens
+from clinveil.phi.tagger.tokens import kept_form, offsets, tokens
 from clinveil.phi.wordtable import Column, Table, Tokens
 
 WORD = re.compile(r"[^\W\d_]+(?:['-][^\W\d_]+)*")
@@ -25,7 +25,7 @@ def test_its_tokens_are_those_of_the_patterns(text):
     found, expected = Tokens(text), tokens(text)
     assert [found[i] for i in range(len(found))] == expected
     assert list(zip(found.starts.tolist(), found.ends.tolist(), strict=True)) == list(
-        places(text, expected, range(len(expected)))
+        offsets(text, expected, range(len(expected)))
     )
     assert [kept_form(found.table.token(number)) for number in found.ids.tolist()] == [kept_form(t) for t in expected]
     words = [found[i] for i in found.words.tolist()]

@@ -127,14 +127,14 @@ def test_another_file_is_none_of_decisions(tmp_path, text):
 def test_decisions_about_changed_or_other_notes_are_refused_with_their_number(tmp_path):
     decisions = Decisions.read(write(tmp_path / "a.jsonl", line(), line("n2"), line("n3")))
     with pytest.raises(InputError, match="2 of 3 notes with decisions have another text"):
-        decisions.refuse_others(memory_corpus([("n1", "p", TEXT), ("n2", "p", TEXT + " "), ("n3", "p", "")]))
+        decisions.check_corpus(memory_corpus([("n1", "p", TEXT), ("n2", "p", TEXT + " "), ("n3", "p", "")]))
     with pytest.raises(InputError, match="none of the 3 notes with decisions is here"):
-        decisions.refuse_others(memory_corpus([("n4", "p", TEXT)]))
+        decisions.check_corpus(memory_corpus([("n4", "p", TEXT)]))
     with pytest.warns(InputWarning, match="1 of 3 notes with decisions are not here"):
-        decisions.refuse_others(memory_corpus([("n1", "p", TEXT), ("n3", "p", TEXT)]))
+        decisions.check_corpus(memory_corpus([("n1", "p", TEXT), ("n3", "p", TEXT)]))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        decisions.refuse_others(memory_corpus([(f"n{i}", "p", TEXT) for i in range(1, 5)]))
+        decisions.check_corpus(memory_corpus([(f"n{i}", "p", TEXT) for i in range(1, 5)]))
     with pytest.raises(InputError, match="has changed since"):
         decisions("n1", TEXT + ".", FOUND)
 

@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from clinveil.cli.main import main
 from clinveil.core.errors import InputError
 from clinveil.corpus.corpus import memory_corpus
 from clinveil.vectors import by_gensim as room
@@ -283,3 +284,14 @@ def test_the_example_of_the_docstring_is_an_algorithm(tmp_path):
         assert algorithms.get("random")(dim=7).train(notes).dim == 7
     finally:
         algorithms.forget("random")
+
+
+@pytest.mark.parametrize("algorithm", ["cbow", "fasttext"])
+def test_gensim_is_asked_for_before_anything_is_read(monkeypatch, tmp_path, capsys, algorithm):
+    monkeypatch.setattr("clinveil.vectors.by_gensim.find_spec", lambda name: None)
+    notes = tmp_path / "notes.csv"
+    notes.write_text("note_id,text\n1,no fever\n")
+    for command in (["embed"], ["release"]):
+        assert main([*command, str(notes), "-o", str(tmp_path / "out"), "--algorithm", algorithm]) == 6
+        assert "pip install 'clinveil[gensim]'" in capsys.readouterr().err
+        assert not (tmp_path / "out").exists()

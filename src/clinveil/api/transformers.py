@@ -139,12 +139,12 @@ class Deidentifier(TransformerMixin, BaseEstimator):
 
     def _treated(self, corpus: Corpus) -> list[Deidentified]:
         from clinveil.corpus.corpus import PATIENT_ID
-        from clinveil.phi.passes import deidentify_corpus, refuse_strangers
+        from clinveil.phi.passes import check_known_patients, deidentify_corpus
 
         engine = self._fitted()._engine
         done: list[Deidentified] = list(deidentify_corpus(corpus, engine, serial))
         met = {patient for one in done for patient in one.batch.column(PATIENT_ID).to_pylist()}
-        refuse_strangers(engine.patients.keys(), met)
+        check_known_patients(engine.patients.keys(), met)
         _say_skipped(one.skipped for one in done)
         return done
 

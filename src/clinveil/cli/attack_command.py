@@ -180,7 +180,7 @@ def _say_uncounted(held: Mapping[str, Any], optional: Iterable[str]) -> None:
 
 # Ours that a release measures, or that another command tries: they have no command of their own name.
 OF_RELEASES = frozenset({"inversion", "repetition", "name-outputs", "unchanged", "identifiers", "overlap"})
-OF_RELEASES |= {"uniqueness", "chain", "channel-figures", "adversary-suite", "parrot", "pool-difference"}
+OF_RELEASES |= {"uniqueness", "chain", "channel-figures", "adversary-suite"}
 
 
 class AttackCommands(Registry[Parsed]):

@@ -20,7 +20,6 @@ class MeasureText:
 
     Attributes:
         title, asked, means: heading, question and meaning; `short` is the name in tables.
-        next, good, bad, sampled: not printed any more.
         kind: number format; `kinds` and `rows` are formats and labels by the rest of a finding's name.
         chance, control: what these two columns contain.
     """
@@ -29,15 +28,11 @@ class MeasureText:
     short: str
     asked: str
     means: str
-    next: str = ""
-    good: str = ""
-    bad: str = ""
     kind: Kind = "number"
     chance: str = "what guessing scores on this case"
     control: str = "the same measure where there is nothing to find"
     kinds: Mapping[str, Kind] = field(default_factory=dict)
     rows: Mapping[str, str] = field(default_factory=dict)
-    sampled: bool = True
 
     def kind_of(self, rest: str) -> Kind:
         """How the numbers of one row are written; `rest` is what is left of the finding's name."""

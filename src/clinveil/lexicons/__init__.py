@@ -1,1 +1,1 @@
-"""Word lists: names with frequencies, eponyms, clinical and common words, places. Loaded when first asked for."""
+"""Word lists (names with frequencies, eponyms, clinical and common words, places), loaded on first use."""

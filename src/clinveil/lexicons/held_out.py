@@ -1,4 +1,4 @@
-"""Which names are kept for tests: whatever is trained on names never sees them."""
+"""Split of all names into a training and a test part. Models trained on names never use the test part."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ ONE_IN = 5
 
 @lru_cache(maxsize=1 << 16)
 def held_out(name: str) -> bool:
-    """Whether a name is one of the fifth that is for tests only, by its form and nothing else.
+    """Return whether a name belongs to the fifth reserved for tests. Depends only on its normalised form.
 
     >>> [name for name in ("Nelson", "NELSON", "Smith") if held_out(name)]
     ['Nelson', 'NELSON']

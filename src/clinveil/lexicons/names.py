@@ -1,10 +1,10 @@
-"""First names and surnames with their frequencies, and the form under which a name is looked up.
+"""First names and surnames with their frequencies, and the normalised form used for look-ups.
 
-Names of the United States census of 1990, as the package `names` carries them: US Census Bureau, frequently occurring
-surnames and first names (public domain), 88,799 surnames, 4,275 female and 1,219 male first names; a frequency is a
-share of the population in percent. Names of many cultures are those of the locale lists of the package Faker (MIT),
-read as data: nothing is generated. Only names in Latin script are taken of these; a locale that Faker cannot import is
-a fault of the installation and raises.
+Source: the United States census of 1990, as distributed in the package `names` (US Census Bureau, frequently occurring
+surnames and first names, public domain): 88,799 surnames, 4,275 female and 1,219 male first names. A frequency is a
+percentage of the population. Names of other cultures come from the locale lists of the package Faker (MIT), which are
+read as data; nothing is generated. Only names in Latin script are used. If Faker cannot import one of its locales, the
+installation is broken and the error propagates.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from importlib.resources import files
 from types import MappingProxyType
 from typing import Literal
 
-# Letters that Unicode does not take apart into a base and an accent.
+# Letters that Unicode does not decompose into a base letter and an accent.
 _LETTERS = str.maketrans({"ø": "o", "ł": "l", "đ": "d", "ð": "d", "þ": "th", "æ": "ae", "œ": "oe", "ı": "i"})
 Gender = Literal["female", "male", ""]
 _PIECE = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*")
@@ -27,9 +27,9 @@ _PIECE = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*")
 
 @lru_cache(maxsize=1 << 14)
 def name_form(word: str) -> str:
-    """`José` -> jose, `O'Brien` -> obrien, `NUÑEZ` -> nunez; letters only.
+    """Return the normalised form of a name, letters only: `José` -> jose, `O'Brien` -> obrien, `NUÑEZ` -> nunez.
 
-    The same for every way to write a name, so that what is keyed by it stays coherent.
+    All spellings of a name share one form, so surrogates keyed by the form are consistent.
     """
     if word.isascii():
         return word.lower() if word.isalpha() else "".join(filter(str.isalpha, word.lower()))
@@ -39,26 +39,26 @@ def name_form(word: str) -> str:
 
 @cache
 def surnames() -> Mapping[str, float]:
-    """Surname (lower case) -> percent of the population."""
+    """Return surname (lower case) -> percent of the population."""
     return _read("dist.all.last")
 
 
 @cache
 def given_names(gender: Literal["female", "male"]) -> Mapping[str, float]:
-    """First name (lower case) -> percent of that gender."""
+    """Return first name (lower case) -> percent of that gender."""
     return _read(f"dist.{gender}.first")
 
 
 @cache
 def all_given_names() -> Mapping[str, float]:
-    """First name (lower case) -> mean of its two percentages."""
+    """Return first name (lower case) -> mean of its female and male percentages."""
     female, male = given_names("female"), given_names("male")
-    both = {name: (female.get(name, 0.0) + male.get(name, 0.0)) / 2 for name in (*female, *male)}
-    return MappingProxyType(both)
+    shares = {name: (female.get(name, 0.0) + male.get(name, 0.0)) / 2 for name in (*female, *male)}
+    return MappingProxyType(shares)
 
 
 def gender_of(form: str) -> Gender:
-    """The gender that at least nine in ten bearers of a first name have, or an empty string."""
+    """Return the gender of more than nine in ten bearers of a first name, or an empty string."""
     female, male = given_names("female").get(form, 0.0), given_names("male").get(form, 0.0)
     if female > 9 * male:
         return "female"
@@ -72,13 +72,13 @@ def _read(name: str) -> Mapping[str, float]:
 
 @cache
 def world_given() -> frozenset[str]:
-    """First names of all locales, as name forms of at least three letters."""
+    """Return the first names of all locales, as normalised forms of at least three letters."""
     return frozenset(_forms("first_name"))
 
 
 @cache
 def world_surnames() -> frozenset[str]:
-    """Surnames of all locales, as name forms of at least three letters."""
+    """Return the surnames of all locales, as normalised forms of at least three letters."""
     return frozenset(_forms("last_name"))
 
 
@@ -94,7 +94,7 @@ def _forms(kind: str) -> Iterator[str]:
 
 
 def _pieces(names: Iterator[str]) -> Iterator[str]:
-    """Each word of each name: `José Luis` gives two."""
+    """Yield each word of each name: `José Luis` yields two."""
     for name in names:
         for piece in _PIECE.findall(name):
             form = name_form(piece)
@@ -104,14 +104,14 @@ def _pieces(names: Iterator[str]) -> Iterator[str]:
 
 @cache
 def nicknames() -> Mapping[str, frozenset[str]]:
-    """Name form -> the forms that its bearer may go by: William -> bill, billy, will, …, and Billy -> william, bill."""
+    """Return form -> forms of the same first name: William -> bill, billy, will, …, and Billy -> william, bill."""
     groups = [line.split("/") for line in _lines("nicknames")]
-    found: dict[str, set[str]] = {}
+    variants: dict[str, set[str]] = {}
     for full, *short in groups:
-        found.setdefault(full, set()).update(short)
-        for one in short:
-            found.setdefault(one, set()).update((full, *short))
-    return MappingProxyType({form: frozenset(others - {form}) for form, others in found.items()})
+        variants.setdefault(full, set()).update(short)
+        for nickname in short:
+            variants.setdefault(nickname, set()).update((full, *short))
+    return MappingProxyType({form: frozenset(others - {form}) for form, others in variants.items()})
 
 
 def _lines(name: str) -> list[str]:

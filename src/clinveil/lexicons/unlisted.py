@@ -1,4 +1,4 @@
-"""Names that stand in no list: syllables, until they make no word and no name."""
+"""Generate names that are in no word or name list."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from clinveil.lexicons.ambiguity import lexical_classes
 
 Below = Callable[[int], int]
-"""A whole number in [0, n), drawn at random."""
+"""Return a random integer in [0, n)."""
 
 
 def _split(syllables: str) -> tuple[str, ...]:
@@ -20,13 +20,13 @@ _ENDS = _split("ck d ff g k l ll m mb n nd ng nk p r rd rk rsk s sh sk t th tz v
 
 
 def unlisted_name(below: Below) -> str:
-    """A name of two or three syllables, with a capital, that stands in no list and is no word."""
+    """Return a capitalised name of two or three syllables that is in no list of names or words."""
 
-    def any_of(items: Sequence[str]) -> str:
+    def choice(items: Sequence[str]) -> str:
         return items[below(len(items))]
 
     while True:
-        parts = [any_of(_STARTS) + any_of(_MIDDLES) for _ in range(1 + below(2))]
-        name = "".join([*parts, any_of(_STARTS)[:1] + any_of(_MIDDLES)[:1] + any_of(_ENDS)])
+        parts = [choice(_STARTS) + choice(_MIDDLES) for _ in range(1 + below(2))]
+        name = "".join([*parts, choice(_STARTS)[:1] + choice(_MIDDLES)[:1] + choice(_ENDS)])
         if not lexical_classes(name):
             return name.capitalize()

@@ -1,7 +1,7 @@
-"""Lists written for clinveil: common English words, clinical words, eponyms and the nouns they stand before, places.
+"""Word lists written for clinveil: common and clinical words, eponyms and the nouns that follow them, places.
 
-Each file in `data/` begins with a line that states its source; the rest is words between white space, `_` standing for
-a space. The lists hold base forms; `is_word` knows the usual endings.
+The first line of each file in `data/` states its source. The rest are words separated by white space, with `_` for a
+space inside an entry. The lists contain base forms; `is_word` handles the usual endings.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import re
 from functools import cache, lru_cache
 from importlib.resources import files
 
-# Endings that make a word of a stem (longest first), with what may stand in their place.
+# Suffixes (longest first) with the endings that may replace them to give a stem.
 _ENDINGS = (
     ("iness", ("y",)), ("ingly", ("", "e")), ("fully", ("", "ful")), ("ility", ("le", "il")), ("ally", ("", "al")),
     ("ness", ("",)), ("less", ("",)), ("ment", ("", "e")), ("ings", ("", "e")), ("iest", ("y",)), ("ying", ("ie",)),
@@ -19,9 +19,9 @@ _ENDINGS = (
     ("er", ("", "e")), ("ly", ("", "le")), ("or", ("", "e")), ("al", ("", "e")), ("en", ("", "e")), ("s", ("",)),
     ("y", ("", "e")), ("d", ("",)),
 )  # fmt: skip
-# Endings that short names have too (Nagy is not naggy): they make a word of a longer stem alone.
+# Suffixes that short names also have (Nagy is not "naggy"): they apply only to longer stems.
 _OF_NAMES = frozenset(("al", "or", "en", "y", "er", "ers", "ish", "ist", "est"))
-# Endings that medical and learned words have and names do not.
+# Endings typical of medical and scholarly words and rare in names.
 _LEARNED = re.compile(
     r".{2,}(?:itis|osis|emia|uria|algia|pathy|ectomy|otomy|ostomy|oscopy|plasty|graphy|ology|ologist|ogram|trophy"
     r"|plasia"
@@ -34,14 +34,16 @@ _LEARNED = re.compile(
 
 @cache
 def word_list(name: str) -> frozenset[str]:
-    """The words of one list: `common`, `clinical`, `usual`, `brands`, `eponyms`, `eponym_nouns`, `function`, …"""
+    """Return the words of one list: `common`, `clinical`, `usual`, `brands`, `eponyms`, `eponym_nouns`, `function`,
+    …
+    """
     text = files("clinveil.lexicons").joinpath("data", f"{name}.txt").read_text(encoding="utf-8")
     return frozenset(word.replace("_", " ") for word in text.partition("\n")[2].split())
 
 
 @cache
 def vocabulary() -> frozenset[str]:
-    """Common, clinical and usual words, brands, and Faker's list of the most usual English words."""
+    """Return common, clinical and usual words, brands, and Faker's list of common English words."""
     from faker.providers.lorem.en_US import Provider
 
     usual = {word.lower() for word in Provider.word_list if word.islower()}
@@ -50,7 +52,7 @@ def vocabulary() -> frozenset[str]:
 
 @lru_cache(maxsize=1 << 14)
 def is_word(form: str) -> bool:
-    """Whether a lower-case form is a common or clinical word, plain or with a usual ending."""
+    """Return whether a lower-case form is a common or clinical word, alone or with a usual ending."""
     known = vocabulary()
     if form in known or _LEARNED.fullmatch(form):
         return True

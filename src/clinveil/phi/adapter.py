@@ -1,7 +1,7 @@
-"""`Adapter`: a library of others as one detector among ours, `--also KIND` or `--also KIND:PATH`.
+"""`Adapter`: use an external library as one more detector, `--also KIND` or `--also KIND:PATH`.
 
-To add one, write a file of `adapters/` that registers an `Adapter`; other distributions name theirs in the entry point
-group `clinveil.adapters`. Nothing is ever downloaded: a model is a folder on this disk.
+To add one, write a file in `adapters/` that registers an `Adapter`; other distributions use the entry point group
+`clinveil.adapters`. Nothing is downloaded: a model is a local folder.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from clinveil.phi.note import NoteView
 ALIASES = {"hf": "huggingface"}
 _PREFIX = re.compile(r"^[BIESLU]-")
 _TITLE = re.compile(r"(?:Dr|Drs|Mr|Mrs|Ms|Mx|Prof)\b\.?\s+", re.IGNORECASE)
-# Models of general text call `daily` and `two weeks ago` dates too.
+# Models of general text also label `daily` and `two weeks ago` as dates.
 _DATE = re.compile(
     r"\d{1,4}[/.-]\d|\b(?:19|20)\d\d\b|\b(?:jan|feb|mar|apr|may|june?|july?|aug|sept?|oct|nov|dec)[a-z]*\b",
     re.IGNORECASE,
 )
 
 
-class Read(NamedTuple):
-    """A place in the text that was given, in code points, under the library's own label."""
+class Prediction(NamedTuple):
+    """Half-open span of the input text, in code points, with the library's own label and a score in (0, 1]."""
 
     start: int
     end: int
@@ -38,31 +38,32 @@ class Read(NamedTuple):
     score: float
 
 
-class Reader(Protocol):
-    """A library that is loaded and ready."""
+class Model(Protocol):
+    """A loaded model of an external library."""
 
     @property
     def labels(self) -> Iterable[str]:
-        """All labels that it can give, as it calls them."""
+        """All labels that the model can return, under the library's names."""
         ...
 
-    def read(self, text: str) -> Iterable[Read]:
-        """What it finds in a text."""
+    def predict(self, text: str) -> Iterable[Prediction]:
+        """Return the identifiers in a text."""
         ...
 
 
 @dataclass(frozen=True)
 class Adapter:
-    """How one library is loaded and understood.
+    """How to load one library and interpret its labels.
 
     Attributes:
-        load: makes it ready from a folder or, where it needs none, from None. Raises MissingExtra without the library,
-            InputError for a folder that does not fit.
-        labels: its labels -> ours, or None for what is no identifier. Labels that are not in it are said and left out.
-        needs_path: whether it is nothing without a folder.
+        load: returns the model of a folder, or of None if the library needs no folder. Raises MissingExtra if the
+            library is not installed, InputError if the folder does not contain a suitable model.
+        labels: library label -> label of `spans.LABELS`, or None if it is not an identifier. Labels that are missing
+            here are reported and ignored.
+        needs_path: whether a folder is required.
     """
 
-    load: Callable[[Path | None], Reader]
+    load: Callable[[Path | None], Model]
     labels: Mapping[str, str | None]
     needs_path: bool = True
 
@@ -70,49 +71,48 @@ class Adapter:
 adapters: Registry[Adapter] = Registry("adapter", "clinveil.phi.adapters")
 
 
-class Adapted:
-    """A detector that asks an adapter's reader. A copy in another process loads the reader anew."""
+class AdapterDetector:
+    """A detector that runs the model of an adapter. Unpickling it in another process loads the model again."""
 
     def __init__(self, spec: str) -> None:
-        kind, _, where = spec.partition(":")
+        kind, _, folder = spec.partition(":")
         self.spec, self.name = spec, ALIASES.get(kind, kind)
         self._adapter = adapters.get(self.name)
-        if self._adapter.needs_path and not where:
-            raise UsageError(f"--also {kind} needs a folder", hint=f"--also {kind}:/path/to/it")
-        if where and not Path(where).is_dir():
-            hint = "models come from a folder on this disk; none is downloaded"
-            raise InputError("there is no such folder", where=f"--also {kind}", hint=hint)
-        self._reader = self._adapter.load(Path(where) if where else None)
-        known = {label: self._ours(label) for label in self._reader.labels}
-        self.unknown = sorted(label for label in known if not self._knows(label))
-        self.labels = frozenset(label for label in known.values() if label)
+        if self._adapter.needs_path and not folder:
+            raise UsageError(f"--also {kind} needs a folder", hint=f"pass --also {kind}:FOLDER")
+        if folder and not Path(folder).is_dir():
+            hint = "pass a local folder with the model; models are never downloaded"
+            raise InputError("no such folder", where=f"--also {kind}", hint=hint)
+        self._model = self._adapter.load(Path(folder) if folder else None)
+        mapped = {label: self._mapped(label) for label in self._model.labels}
+        self.unknown = sorted(label for label in mapped if not self._is_known(label))
+        self.labels = frozenset(label for label in mapped.values() if label)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return adapted, (self.spec,)
+        return adapter_detector, (self.spec,)
 
     @property
     def examples(self) -> tuple[str, ...]:
-        """None: what it finds is its model's business."""
+        """Return no examples: the results depend on the model."""
         return ()
 
     def find(self, note: NoteView) -> Iterator[Span]:
-        """What the reader finds under labels that have one of ours."""
-        for read in self._reader.read(note.plain) if note.plain.strip() else ():
-            label = self._ours(read.label)
-            start, end = _trimmed(note.plain, read.start, read.end, label)
+        """Yield the model's predictions whose label is mapped to one of `spans.LABELS`."""
+        for prediction in self._model.predict(note.plain) if note.plain.strip() else ():
+            label = self._mapped(prediction.label)
+            start, end = _trimmed(note.plain, prediction.start, prediction.end, label)
             if label and start < end and (label != "DATE" or _DATE.search(note.plain, start, end)):
-                yield note.span(
-                    start, end, label, self.name, min(1.0, max(0.01, read.score)), _PREFIX.sub("", read.label)
-                )
+                score = min(1.0, max(0.01, prediction.score))
+                yield note.span(start, end, label, self.name, score, _PREFIX.sub("", prediction.label))
 
-    def _ours(self, label: str) -> str | None:
+    def _mapped(self, label: str) -> str | None:
         return self._adapter.labels.get(_plain(label), self._by_name(label))
 
-    def _knows(self, label: str) -> bool:
+    def _is_known(self, label: str) -> bool:
         return _plain(label) in self._adapter.labels or self._by_name(label) is not None or _plain(label) == "O"
 
     def _by_name(self, label: str) -> str | None:
-        """A site's own model may use our labels themselves."""
+        """Return the label itself if the model uses the labels of `spans.LABELS`."""
         return _plain(label) if _plain(label) in LABELS else None
 
 
@@ -121,7 +121,7 @@ def _plain(label: str) -> str:
 
 
 def _trimmed(text: str, start: int, end: int, label: str | None) -> tuple[int, int]:
-    """The place without white space and marks of an earlier removal at its ends, and a name without its title."""
+    """Strip white space and masked characters from both ends of a span, and the title from a name."""
     while start < end and (text[start].isspace() or text[start] == "\0"):
         start += 1
     while end > start and (text[end - 1].isspace() or text[end - 1] == "\0"):
@@ -131,19 +131,19 @@ def _trimmed(text: str, start: int, end: int, label: str | None) -> tuple[int, i
 
 
 @lru_cache(maxsize=8)
-def adapted(spec: str) -> Adapted:
-    """The detector of `KIND` or `KIND:PATH`, loaded once a process.
+def adapter_detector(spec: str) -> AdapterDetector:
+    """Return the detector of `KIND` or `KIND:PATH`, loaded once per process.
 
     Raises UsageError for an unknown kind, InputError and MissingExtra as the adapter does.
     """
-    return Adapted(spec)
+    return AdapterDetector(spec)
 
 
-def those_of(specs: Iterable[str]) -> list[Adapted]:
-    """The detectors of some specs; labels of theirs that are not understood are said (`InputWarning`)."""
-    found = [adapted(spec) for spec in dict.fromkeys(specs)]
-    for one in found:
-        if one.unknown:
-            said = f"--also {one.name}: its labels {', '.join(one.unknown)} are none of ours and are left out"
-            warnings.warn(said, InputWarning, stacklevel=3)
-    return found
+def adapters_for(specs: Iterable[str]) -> list[AdapterDetector]:
+    """Return the detectors of some specs; warn (`InputWarning`) about labels that have no mapping."""
+    detectors = [adapter_detector(spec) for spec in dict.fromkeys(specs)]
+    for detector in detectors:
+        if detector.unknown:
+            message = f"--also {detector.name}: ignored labels without a mapping: {', '.join(detector.unknown)}"
+            warnings.warn(message, InputWarning, stacklevel=3)
+    return detectors

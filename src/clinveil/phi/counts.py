@@ -84,7 +84,7 @@ class Counts:
             "kept": self.kept,
         }
 
-    def refuse_failures(self) -> None:
+    def check_failures(self) -> None:
         """Raise GateError where the detectors failed on more than 1 % of the notes."""
         raised = self.skipped[RAISED]
         if raised > MOST_RAISED * self.read:

@@ -210,7 +210,7 @@ class Decisions:
             raise InputError("a note has changed since it was reviewed", hint=AGAIN)
         return revised(spans, *(decided.verdicts for _, decided in told))
 
-    def refuse_others(self, corpus: Corpus) -> None:
+    def check_corpus(self, corpus: Corpus) -> None:
         """Look through notes for those that were reviewed.
 
         Raises InputError, with the numbers, where some have changed or none is there. Warns with InputWarning where

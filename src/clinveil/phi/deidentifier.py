@@ -1,13 +1,13 @@
-"""`Deidentifier`: notes in, notes without the identifiers that were found out, fail closed.
+"""`Deidentifier`: treat the detected identifiers of notes, fail closed.
 
-A note is written only after every detector has read it and every span has been treated; a note that raises, or whose
-text is null, is not written and is counted.
+A note is written only after all detectors have run and every span has been treated. A note that raises an exception, or
+whose text is null, is not written and is counted.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
@@ -34,7 +34,7 @@ NULL_TEXT, RAISED = "null text", "detector raised"
 
 
 class Found(NamedTuple):
-    """A span of a note with the text that stands there: as secret as the note."""
+    """A detected span with its original text; as secret as the note."""
 
     note_id: str
     span: Span
@@ -43,16 +43,16 @@ class Found(NamedTuple):
 
 @dataclass
 class Deidentified:
-    """A batch after its identifiers were treated.
+    """A batch with treated text.
 
     Attributes:
-        batch: the columns of the input; rows that were skipped are not in it.
-        counts: spans by label; those of a label that the policy keeps stand there as they were.
-        by_detector: the same by the detector whose label won.
-        skipped: rows that were not written, by reason.
-        tagged: spans that got a tag as no surrogate, date or coarser value could be made, by label.
-        spans: what was found in the input, note by note, where it was asked for.
-        audit: the lines of the audit log, and crosswalk its rows, where they were asked for.
+        batch: the columns of the input, without the skipped rows.
+        counts: number of spans by label, including labels that the policy keeps unchanged.
+        by_detector: number of spans by the detector whose label won.
+        skipped: number of rows not written, by reason.
+        tagged: number of spans by label that became a tag because the policy's treatment failed.
+        spans: the detected spans, note by note, if requested.
+        audit, crosswalk: lines of the audit log and rows of the crosswalk, if requested.
     """
 
     batch: pa.RecordBatch = field(repr=False)
@@ -66,18 +66,18 @@ class Deidentified:
 
 
 class Deidentifier:
-    """Finds identifiers in notes and treats them as a policy says.
+    """Detects identifiers in notes and applies a policy to them.
 
     Args:
-        key: all surrogates and date offsets come from it.
-        mode: `remove` (nothing in their place), `replace` (surrogates) or `tag` (`[NAME]`), where there is no policy.
-        patients: what is known of patients beforehand, by patient id.
+        key: all surrogates and date offsets are derived from it.
+        mode: `remove`, `replace` (surrogates) or `tag` (`[NAME]`); used if `policy` is None.
+        patients: known patients by patient id.
         keep_spans: also return the spans of each note.
-        finders: detectors to use in place of all that are registered.
-        policy: what becomes of each label. fresh: the chance that a mention gets a surrogate of its own.
+        finders: detectors to use instead of all registered ones.
+        policy: the treatment of each label. fresh: probability that a mention gets a new surrogate.
 
     Raises:
-        UsageError: an unknown mode.
+        UsageError: unknown mode.
     """
 
     def __init__(
@@ -106,54 +106,60 @@ class Deidentifier:
         keep_spans: bool = False,
         revise: Revise | None = None,
     ) -> Deidentifier:
-        """The de-identifier that settings ask for; `revise` has the last word on what is found."""
-        made = cls(key, mode=settings.mode, keep_spans=keep_spans, policy=settings.policy(), fresh=settings.fresh)
-        return made.with_finder(Finder.of(settings, patients, revise))
+        """Return the de-identifier for some settings; `revise` returns the final spans of a note."""
+        deidentifier = cls(
+            key, mode=settings.mode, keep_spans=keep_spans, policy=settings.policy(), fresh=settings.fresh
+        )
+        return deidentifier.with_finder(Finder.of(settings, patients, revise))
 
     @property
     def policy(self) -> Policy:
-        """What becomes of each label."""
+        """The treatment of each label."""
         return self.treating.policy
 
     @property
     def patients(self) -> Mapping[str, Patient]:
-        """What is known of patients beforehand, by patient id."""
+        """Known patients by patient id."""
         return self.finder.patients
 
     def find(self, text: str, patient_id: str = "", note_id: str = "") -> list[Span]:
-        """The spans of one note: sorted, without overlaps, in code points of `text`."""
+        """Return the spans of one note: sorted, without overlaps, in code points of `text`."""
         return self.treating.spans(text, self.finder.find(text, patient_id, note_id))
 
     def with_finder(self, finder: Finder) -> Deidentifier:
-        """The same treatment of what another finder finds."""
+        """Return a copy with another finder."""
         other = copy(self)
         other.finder = finder
         return other
 
+    def for_patients(self, patient_ids: Iterable[str]) -> Deidentifier:
+        """Return a copy restricted to the data of some patients, as sent to a worker with its batch."""
+        return self.with_finder(self.finder.for_patients(patient_ids))
+
     def recording(self, *, audit: bool, crosswalk: bool) -> Deidentifier:
-        """The same, with lines for the audit log or rows of the crosswalk in what comes back."""
+        """Return a copy whose results include lines of the audit log or rows of the crosswalk."""
         other = copy(self)
         other.audit, other.crosswalk = audit, crosswalk
         return other
 
     def treat(self, text: str, spans: list[Span], patient_id: str = "") -> tuple[str, Counter[str]]:
-        """The text with its spans treated, and how many got a tag as nothing better could be made, by label."""
+        """Return the treated text, and the number of spans by label that became a tag because treatment failed."""
         spans = self.treating.spans(text, spans)
         replacements, tagged = self.replacements(text, spans, patient_id)
         return splice(text, spans, replacements), tagged
 
     def replacements(self, text: str, spans: list[Span], patient_id: str = "") -> tuple[list[str], Counter[str]]:
-        """What stands in the place of each span of `find`, and how many got a tag for want of it, by label."""
+        """Return the replacement of each span of `find`, and the number of failed treatments by label."""
         treated = self.treated(text, spans, patient_id)
-        return [made.text for made in treated], failed(self.policy, spans, treated)
+        return [item.text for item in treated], failed(self.policy, spans, treated)
 
     def treated(self, text: str, spans: list[Span], patient_id: str = "") -> list[Treated]:
-        """What stands in the place of each span of `find`, and what was done."""
+        """Return the replacement of each span of `find`, and the treatment applied."""
         return self.treating.treated(text, spans, patient_id, self.patients.get(patient_id))
 
     @uncollected
     def __call__(self, batch: pa.RecordBatch) -> Deidentified:
-        """Treat a batch that begins with note_id, patient_id, text; other columns pass unchanged."""
+        """Treat a batch whose first columns are note_id, patient_id and text; other columns are unchanged."""
         done = Deidentified(batch, spans=[] if self.keep_spans else None)
         if nulls := batch.column(TEXT).null_count:
             done.skipped[NULL_TEXT] = nulls
@@ -163,12 +169,12 @@ class Deidentifier:
         return done
 
     def _note(self, note: Note, done: Deidentified) -> str | None:
-        """The treated text; None for a note that must not be written."""
+        """Return the treated text; None if the note must not be written."""
         try:
             spans = self.find(note.text, note.patient_id, note.note_id)
             treated = self.treated(note.text, spans, note.patient_id)
-            text = splice(note.text, spans, [made.text for made in treated])
-        except Exception:  # noqa: BLE001  fail closed: the note is not written; the message may hold its text
+            text = splice(note.text, spans, [item.text for item in treated])
+        except Exception:  # noqa: BLE001  fail closed: the note is not written; the message may contain its text
             done.skipped[RAISED] += 1
             return None
         done.counts.update(span.label for span in spans)
@@ -177,8 +183,8 @@ class Deidentifier:
         if self.audit:
             done.audit.append(note_line(self.key, note.note_id, note.text, spans, treated))
         if self.crosswalk:
-            moved = any(made.action is Treatment.SHIFT for made in treated)
-            shift = offset(self.key, note.patient_id).days if moved else None
+            shifted = any(item.action is Treatment.SHIFT for item in treated)
+            shift = offset(self.key, note.patient_id).days if shifted else None
             done.crosswalk.append(row(note, text, spans, treated, shift))
         if done.spans is not None:
             done.spans += [Found(note.note_id, span, note.text[span.start : span.end]) for span in spans]

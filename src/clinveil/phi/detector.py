@@ -14,8 +14,8 @@ from typing import Any, Protocol
 
 from clinveil.core.registry import Registry
 from clinveil.core.spans import LABELS, Span
+from clinveil.phi.matcher import Matcher, candidates, matcher
 from clinveil.phi.note import NoteView
-from clinveil.phi.places import Places, places, spots
 
 
 class Detector(Protocol):
@@ -87,9 +87,9 @@ class Rule:
 
     def found(self, note: NoteView) -> Iterator[tuple[int, int]]:
         """The places in the plain copy that the rule names."""
-        yield from self.among(places(self.pattern), note)
+        yield from self.among(matcher(self.pattern), note)
 
-    def among(self, where: Places, note: NoteView) -> Iterator[tuple[int, int]]:
+    def among(self, where: Matcher, note: NoteView) -> Iterator[tuple[int, int]]:
         """The same, of one who has looked up where its pattern can match."""
         group = "phi" if "phi" in self.pattern.groupindex else 0
         for match in where.matches(note):
@@ -107,15 +107,15 @@ class RuleDetector:
     name: str
     rules: tuple[Rule, ...]
 
-    _places: tuple[Places, ...] = field(init=False, repr=False, compare=False)
+    _matchers: tuple[Matcher, ...] = field(init=False, repr=False, compare=False)
     _sought: frozenset[int | None] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if unknown := sorted(self.labels.difference(LABELS)):
             raise ValueError(f"detector {self.name}: there is no label {unknown[0]}")
         # At once: each pattern that is new later would have all words looked through again.
-        object.__setattr__(self, "_places", tuple(places(rule.pattern) for rule in self.rules))
-        object.__setattr__(self, "_sought", frozenset(place.number for place in self._places))
+        object.__setattr__(self, "_matchers", tuple(matcher(rule.pattern) for rule in self.rules))
+        object.__setattr__(self, "_sought", frozenset(place.number for place in self._matchers))
 
     def __reduce__(self) -> tuple[Any, ...]:
         return RuleDetector, (self.name, self.rules)  # so that a worker's copy knows its places too
@@ -132,10 +132,10 @@ class RuleDetector:
 
     def find(self, note: NoteView) -> Iterator[Span]:
         """What each rule finds, rule by rule."""
-        there = spots(note)
+        there = candidates(note)
         if self._sought.isdisjoint(there) and None not in self._sought:
             return
-        for rule, place in zip(self.rules, self._places, strict=True):
+        for rule, place in zip(self.rules, self._matchers, strict=True):
             if place.number is None or place.number in there:
                 for start, end in rule.among(place, note):
                     yield note.span(start, end, rule.label, self.name, rule.score, rule.why)

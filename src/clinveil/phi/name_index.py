@@ -76,7 +76,7 @@ class NameIndex:
     staff: frozenset[str] = field(default=frozenset(), repr=False)
     vocabulary: frozenset[str] = field(default=frozenset(), repr=False)
 
-    def about(self, patient_ids: Iterable[str]) -> NameIndex:
+    def for_patients(self, patient_ids: Iterable[str]) -> NameIndex:
         """The same of these patients only."""
         found = ((patient_id, self.patients.get(patient_id)) for patient_id in patient_ids)
         some = {patient_id: names for patient_id, names in found if names is not None}
@@ -84,12 +84,12 @@ class NameIndex:
 
     def without(self, words: frozenset[str]) -> NameIndex:
         """The same without those of some words that stand in no list of names."""
-        known = {patient_id: but(names, words) for patient_id, names in self.patients.items()}
+        known = {patient_id: without_words(names, words) for patient_id, names in self.patients.items()}
         staff = frozenset(form for form in self.staff if form not in words or _listed(form))
         return NameIndex({patient_id: names for patient_id, names in known.items() if names}, staff, self.vocabulary)
 
 
-def but(names: frozenset[Name], words: frozenset[str]) -> frozenset[Name]:
+def without_words(names: frozenset[Name], words: frozenset[str]) -> frozenset[Name]:
     """Some names without those of some words that stand in no list of names."""
     left = (tuple(part for part in name if part not in words or _listed(part)) for name in names)
     return frozenset(name for name in left if name)
@@ -206,7 +206,7 @@ _ALL = Column(lambda word: _said_by(_PIECE, word))
 def _all_found(note: NoteView, wanted: Iterable[str], found: Sequence[Span]) -> bool:
     """Whether spans cover all that is wanted: mostly so, and then the note is not taken apart into words again."""
     left = lower = note.plain.lower()
-    if note.whole.starts is not None or len(lower) != len(note.text):
+    if note.aligned.starts is not None or len(lower) != len(note.text):
         return False
     for span in reversed(found):
         left = f"{left[: span.start]}\n{left[span.end :]}"
@@ -272,7 +272,7 @@ class _Lookup:
 
     def _named(self, word: Word) -> bool:
         """Whether the detectors took a word for a name and it can be nothing else."""
-        start, end = self.note.whole.place(word.start, word.end)
+        start, end = self.note.aligned.source_offsets(word.start, word.end)
         taken = any(span.label == "NAME" and span.start <= start and end <= span.end for span in self.found)
         return taken and not word.classes & _AMBIGUOUS
 

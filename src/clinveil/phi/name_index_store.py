@@ -1,8 +1,8 @@
-"""What notes say of names, on disk: memory does not grow with the number of patients.
+"""Name index on disk, so that memory does not grow with the number of patients.
 
-A store without a place is a database file without a name, the owner's alone, which is gone when the process ends,
-whatever ends it; one with a place lies in the scratch folder of a vault, for workers to read. Sets, so that no order,
-batch or number of workers changes what comes out.
+A store without a path is an unnamed temporary SQLite file, removed by the system when the process ends. A store with a
+path is in the scratch folder of a vault, where workers read it. All contents are sets, so the result does not depend on
+order, batch size or number of workers.
 """
 
 from __future__ import annotations
@@ -15,107 +15,109 @@ from functools import lru_cache
 from pathlib import Path
 
 from clinveil.core.errors import InputError
-from clinveil.phi.name_index import NameIndex, but
+from clinveil.phi.name_index import NameIndex, without_words
 from clinveil.phi.name_variants import Name
 
-# Patients in whose notes an unlisted word has no capital: then it is no name; then an include-list lets it through.
+# Number of patients with a lower-case use of an unlisted word from which it is not a name, and from which the
+# include-list of `recall-first` accepts it.
 USUAL, COMMON = 3, 4
-_AT_ONCE = 500  # values of one question
+_QUERY_SIZE = 500  # parameters of one query
 _TABLES = """
 CREATE TABLE IF NOT EXISTS names (patient TEXT, name TEXT, PRIMARY KEY (patient, name)) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS staff (form TEXT PRIMARY KEY) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS lower (word TEXT, patient TEXT, PRIMARY KEY (word, patient)) WITHOUT ROWID;
 """
-# A store is scratch: after a crash it is made anew, so nothing is journalled. 16 MiB of it are held in memory.
-_HOW = ("journal_mode=OFF", "synchronous=OFF", "cache_size=-16384", "temp_store=FILE")
+# A store is scratch data and is rebuilt after a crash, so it needs no journal. The page cache is 16 MiB.
+_PRAGMAS = ("journal_mode=OFF", "synchronous=OFF", "cache_size=-16384", "temp_store=FILE")
 
 
 class NameIndexStore:
-    """Takes what batches say, and gives it all back, of some patients at a time.
+    """Collects the name indexes of batches, and returns their union.
 
     Args:
-        place: a file in a private folder, made if it is not there; without one, a file that has no name.
+        path: a file in a private folder, created if missing; None for an unnamed temporary file.
 
     Raises:
         OSError: no space is left.
     """
 
-    def __init__(self, place: Path | None = None) -> None:
-        self._file = _opened(str(place or ""))
-        self._full: set[str] = set()  # words of `COMMON` patients: no more of them need be known
-        with _told():
-            for said in _HOW:
-                self._file.execute(f"PRAGMA {said}")
+    def __init__(self, path: Path | None = None) -> None:
+        self._file = _opened(str(path or ""))
+        self._full: set[str] = set()  # words of `COMMON` patients, which need no further patients
+        with _database_errors():
+            for pragma in _PRAGMAS:
+                self._file.execute(f"PRAGMA {pragma}")
             self._file.executescript(_TABLES)
             self._file.execute("BEGIN")
 
-    def add(self, heard: NameIndex, lower: Mapping[str, Iterable[str]]) -> None:
-        """What a batch says; `lower`: unlisted words in lower case, and some of the patients in whose notes they are.
+    def add(self, index: NameIndex, lower: Mapping[str, Iterable[str]]) -> None:
+        """Add the names of a batch.
 
-        Patients stand in it as they are in `heard`.
+        Args:
+            lower: unlisted word in lower case -> ids of patients with a note that contains it (not necessarily all).
         """
-        names = ((patient, " ".join(name)) for patient, found in heard.patients.items() for name in found)
+        names = ((patient, " ".join(name)) for patient, found in index.patients.items() for name in found)
         words = [word for word in lower if word not in self._full]
-        with _told():
+        with _database_errors():
             self._file.executemany("INSERT OR IGNORE INTO names VALUES (?, ?)", names)
-            self._file.executemany("INSERT OR IGNORE INTO staff VALUES (?)", ((form,) for form in heard.staff))
+            self._file.executemany("INSERT OR IGNORE INTO staff VALUES (?)", ((form,) for form in index.staff))
             pairs = ((word, patient) for word in words for patient in lower[word])
             self._file.executemany("INSERT OR IGNORE INTO lower VALUES (?, ?)", pairs)
-            for at in range(0, len(words), _AT_ONCE):
-                self._full.update(self._common(words[at : at + _AT_ONCE]))
+            for start in range(0, len(words), _QUERY_SIZE):
+                self._full.update(self._common(words[start : start + _QUERY_SIZE]))
 
     def _common(self, words: list[str]) -> Iterator[str]:
-        some = ",".join("?" * len(words))
-        asked = f"SELECT word FROM lower WHERE word IN ({some}) GROUP BY word HAVING count(*) >= {COMMON}"
-        return (word for (word,) in self._file.execute(asked, words))
+        marks = ",".join("?" * len(words))
+        query = f"SELECT word FROM lower WHERE word IN ({marks}) GROUP BY word HAVING count(*) >= {COMMON}"
+        return (word for (word,) in self._file.execute(query, words))
 
-    def merge(self, place: Path) -> None:
-        """What another store holds, as well."""
-        with _told():
+    def merge(self, path: Path) -> None:
+        """Add the contents of another store."""
+        with _database_errors():
             self._file.execute("COMMIT")
-            self._file.execute("ATTACH ? AS other", (str(place),))
+            self._file.execute("ATTACH ? AS other", (str(path),))
             for table in ("names", "staff", "lower"):
                 self._file.execute(f"INSERT OR IGNORE INTO main.{table} SELECT * FROM other.{table}")
             self._file.execute("DETACH other")
             self._file.execute("BEGIN")
 
     def close(self) -> None:
-        """Write what is not written, so that other processes can read it."""
-        with _told():
+        """Commit, so that other processes can read the store."""
+        with _database_errors():
             self._file.execute("COMMIT")
             self._file.close()
 
-    def heard(self) -> NameIndex:
-        """What all batches said; the names are looked up as they are asked for, and only now from the disk."""
-        return _heard(self._file)
+    def index(self) -> NameIndex:
+        """Return the index of all batches; the names of a patient are read from disk when they are requested."""
+        return _index(self._file)
 
 
-def _opened(place: str, *, uri: bool = False) -> sqlite3.Connection:
-    return sqlite3.connect(place, isolation_level=None, check_same_thread=False, uri=uri)
+def _opened(path: str, *, uri: bool = False) -> sqlite3.Connection:
+    return sqlite3.connect(path, isolation_level=None, check_same_thread=False, uri=uri)
 
 
-def _heard(file: sqlite3.Connection) -> NameIndex:
-    """What a store holds; a word that some patients' notes write in lower case was no unlisted name."""
+def _index(file: sqlite3.Connection) -> NameIndex:
+    """Return the index of a store, without unlisted names that the notes of several patients write in lower case."""
     words = {count: frozenset(_words(file, count)) for count in (USUAL, COMMON)}
     staff = frozenset(form for (form,) in file.execute("SELECT form FROM staff"))
-    told = NameIndex({}, staff, frozenset(map(str.lower, words[COMMON]))).without(words[USUAL])
-    return NameIndex(_Names(file, words[USUAL]), told.staff, told.vocabulary)
+    index = NameIndex({}, staff, frozenset(map(str.lower, words[COMMON]))).without(words[USUAL])
+    return NameIndex(_Names(file, words[USUAL]), index.staff, index.vocabulary)
 
 
 def _words(file: sqlite3.Connection, count: int) -> Iterator[str]:
-    asked = "SELECT word FROM lower GROUP BY word HAVING count(*) >= ?"
-    return (word for (word,) in file.execute(asked, (count,)))
+    query = "SELECT word FROM lower GROUP BY word HAVING count(*) >= ?"
+    return (word for (word,) in file.execute(query, (count,)))
 
 
 class _Names(Mapping[str, frozenset[Name]]):
-    """The names of each patient, without some words."""
+    """Patient id -> names, without some words."""
 
     def __init__(self, file: sqlite3.Connection, words: frozenset[str]) -> None:
         self._file, self._words = file, words
 
     def __getitem__(self, patient_id: str) -> frozenset[Name]:
         found = self._file.execute("SELECT name FROM names WHERE patient = ?", (patient_id,))
-        names = but(frozenset(tuple(name.split(" ")) for (name,) in found), self._words)
+        names = without_words(frozenset(tuple(name.split(" ")) for (name,) in found), self._words)
         if not names:
             raise KeyError
         return names
@@ -129,19 +131,19 @@ class _Names(Mapping[str, frozenset[Name]]):
 
 
 @lru_cache(maxsize=2)
-def heard_at(place: Path, when: int) -> NameIndex:
-    """What a store that is closed holds, opened once a process; `when`: of its last change, in nanoseconds."""
+def open_name_index(path: Path, modified: int) -> NameIndex:
+    """Return the index of a closed store, opened once per process; `modified`: its modification time in ns."""
     try:
-        return _heard(_opened(f"{place.absolute().as_uri()}?mode=ro&immutable=1", uri=True))
+        return _index(_opened(f"{path.absolute().as_uri()}?mode=ro&immutable=1", uri=True))
     except sqlite3.Error:
-        raise InputError("cannot be read", where=place.name, hint="run the same command again") from None
+        raise InputError("cannot be read", where=path.name, hint="run the same command again") from None
 
 
 @contextmanager
-def _told() -> Iterator[None]:
-    """A full disk is told as one; else an error of the database names no word."""
+def _database_errors() -> Iterator[None]:
+    """Translate SQLite errors to OSError (ENOSPC if the disk is full), without words of notes in the message."""
     try:
         yield
     except sqlite3.Error as error:
         full = getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_FULL
-        raise OSError(errno.ENOSPC if full else errno.EIO, "a database of scratch cannot be written") from None
+        raise OSError(errno.ENOSPC if full else errno.EIO, "cannot write the scratch database") from None

@@ -24,7 +24,7 @@ from clinveil.phi.wordtable import Column, Tokens
 
 if TYPE_CHECKING:
     from clinveil.corpus.people import Patient
-    from clinveil.phi.places import Tables
+    from clinveil.phi.matcher import Tables
 
 
 _STRETCH = re.compile(r"[^\x00-\x7f]+|[\x00-\x7f]+")
@@ -49,7 +49,7 @@ class Plain(NamedTuple):
     starts: list[int] | None = None
     ends: list[int] | None = None
 
-    def place(self, start: int, end: int) -> tuple[int, int]:
+    def source_offsets(self, start: int, end: int) -> tuple[int, int]:
         """The place in the note of a non-empty place in the copy."""
         if self.starts is None or self.ends is None:
             return start, end
@@ -166,14 +166,14 @@ class NoteView:
     patient: Patient | None = field(default=None, repr=False)
 
     @cached_property
-    def whole(self) -> Plain:
+    def aligned(self) -> Plain:
         """The plain copy with its map back."""
         return plain(self.text)
 
     @cached_property
     def plain(self) -> str:
         """The plain copy, with the marks of an earlier de-identification blanked out (same length)."""
-        copy = self.whole.text
+        copy = self.aligned.text
         if "[" not in copy and "___" not in copy:
             return copy
         return _MASK.sub(lambda match: "\x00" * len(match[0]), copy)
@@ -194,13 +194,13 @@ class NoteView:
         return frozenset(self.words.texts).intersection(self.words.lowers)
 
     @cached_property
-    def spots(self) -> dict[Tables, dict[int, list[tuple[int, int]]]]:
+    def candidates(self) -> dict[Tables, dict[int, list[tuple[int, int]]]]:
         """Where patterns may begin and how far they may read, by the tables of those that were known then."""
         return {}
 
     def span(self, start: int, end: int, label: str, detector: str, score: float = 1.0, why: str = "") -> Span:
         """The span in the note of a place in the plain copy."""
-        return Span(*self.whole.place(start, end), label, detector, score, why)
+        return Span(*self.aligned.source_offsets(start, end), label, detector, score, why)
 
 
 class Words(Sequence[Word]):

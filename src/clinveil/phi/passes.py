@@ -1,10 +1,11 @@
-"""A corpus through a `Deidentifier`, batch by batch, over the workers of a `Map`.
+"""Process a corpus with a `Deidentifier`, batch by batch, on the workers of a `Map`.
 
-Where a name found in one note is looked for in others, there are two passes over the notes, and the detectors, which
-are what takes time, run in the first only. It gives of each batch the spans, without text, and the names heard; the
-second looks up what all notes gave, and treats. What was heard are sets, so that no order, batch or number of workers
-changes a byte. Spans wait as compressed Arrow in memory, and beyond `HELD` bytes in a file without a name that is the
-owner's alone; the name index waits on disk too (`phi/name_index_store.py`). So memory does not grow with the notes.
+If names found in one note are searched for in others, there are two passes. The detectors take nearly all the time and
+run in the first pass only. For each batch it returns the spans (without text) and the names found; the second pass adds
+the spans that follow from all names and treats the text. The collected names are sets, so the result does not depend on
+order, batch size or number of workers. Spans are kept as compressed Arrow in memory and, beyond `HELD` bytes, in an
+unnamed temporary file. The name index is on disk too (`phi/name_index_store.py`), so memory does not grow with the
+corpus.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ from clinveil.scale import Map
 
 HELD = 8 << 20
 _DIGEST = 16  # bytes
-RAISED = -1  # in place of a start: the detectors failed on this note
+RAISED = -1  # start offset of the row that records a failure of the detectors
 _FAILED = ((RAISED, RAISED, "", "", 0.0, ""),)
 _WORDS = pa.dictionary(pa.int16(), pa.string())
 _SPANS = pa.schema(
@@ -56,38 +57,42 @@ def deidentify_corpus(
     deidentifier: Deidentifier,
     map: Map,
     *,
-    heard: Callable[[NameIndex], None] | None = None,
+    on_index: Callable[[NameIndex], None] | None = None,
     say: Say = lambda _: None,
     whole: bool = True,
 ) -> Iterator[Deidentified]:
-    """Treat a corpus batch by batch, in order; each worker gets only what is known of the patients of its notes.
+    """Treat a corpus batch by batch, in order; each worker receives only the known patients of its notes.
 
     Args:
-        heard: takes what the notes said of one another, once it is known. say: is shown how far the first pass is.
-        whole: a result for each batch of the corpus; else one for each piece of a batch, so that less is held.
+        on_index: called with the name index of all notes after the first pass. say: receives its progress.
+        whole: yield one result per batch of the corpus; if False, one per piece of a batch, which needs less memory.
 
-    Raises InputError where the second pass does not read what the first one did.
+    Raises:
+        InputError: the second pass reads other notes than the first one.
     """
     pieces = Pieces()
-    if deidentifier.finder.listens:
-        done = _TwoPasses(corpus, deidentifier, pieces, heard, say).over(map)
+    if deidentifier.finder.uses_other_notes:
+        results = _TwoPasses(corpus, deidentifier, pieces, on_index, say).over(map)
     else:
-        done = iter(map(_treat, _with_patients(corpus, deidentifier, pieces)))
-    yield from pieces.joined(done) if whole else done
+        results = iter(map(_treat, _with_patients(corpus, deidentifier, pieces)))
+    yield from pieces.joined(results) if whole else results
 
 
-def refuse_strangers(known: AbstractSet[str], met: AbstractSet[str]) -> None:
-    """Look whether the known patients are those of the notes.
+def check_known_patients(known: AbstractSet[str], found: AbstractSet[str]) -> None:
+    """Check that the known patients occur in the notes.
 
-    Warns with InputWarning where some of them have no note; raises InputError where none has.
+    Args:
+        known, found: patient ids of `--patients` and of the notes.
+
+    Warns with InputWarning if some known patients have no note. Raises InputError if none has one.
     """
-    absent = len(known - met)
+    absent = len(known - found)
     if known and absent == len(known):
-        hint = "patient ids must be written alike; --patient names the column of the notes"
+        hint = "use the same patient ids in both files, or choose the column of the notes with --patient"
         raise InputError(f"none of its {absent} patients has a note here", where="--patients", hint=hint)
     if absent:
-        said = f"--patients: {absent} of {len(known)} known patients have no note here"
-        warnings.warn(said, InputWarning, stacklevel=2)
+        message = f"--patients: {absent} of {len(known)} known patients have no note here"
+        warnings.warn(message, InputWarning, stacklevel=2)
 
 
 def _with_patients(
@@ -95,11 +100,11 @@ def _with_patients(
 ) -> Iterator[tuple[pa.RecordBatch, Deidentifier]]:
     for batch in corpus.batches():
         for piece in pieces.of(batch):
-            yield piece, deidentifier.with_finder(deidentifier.finder.about(patients_of(piece)))
+            yield piece, deidentifier.for_patients(patients_of(piece))
 
 
 def patients_of(batch: pa.RecordBatch) -> set[str]:
-    """The patients of a batch; a note without one is its own."""
+    """Return the patient ids of a batch; a note without one is a patient of its own."""
     ids, patients = (batch.column(name).to_pylist() for name in (NOTE_ID, PATIENT_ID))
     return {note if patient is None else patient for note, patient in zip(ids, patients, strict=True)}
 
@@ -110,36 +115,19 @@ def _treat(item: tuple[pa.RecordBatch, Deidentifier]) -> Deidentified:
 
 
 @dataclass(frozen=True)
-class _Look:
-    """A batch to be looked through."""
-
-    batch: pa.RecordBatch = field(repr=False)
-    finder: Finder = field(repr=False)
-
-
-@dataclass(frozen=True)
-class _Again:
-    """A batch to be treated, with what was seen in it."""
-
-    batch: pa.RecordBatch = field(repr=False)
-    deidentifier: Deidentifier = field(repr=False)
-    seen: Seen = field(repr=False)
-
-
-@dataclass(frozen=True)
-class Seen:
-    """What was found in a batch, row by row and without text, and a digest of the batch."""
+class BatchSpans:
+    """Detected spans of a batch, by row and without text, with a digest of the batch."""
 
     spans: bytes = field(repr=False)
     digest: bytes
 
     def write(self, file: IO[bytes]) -> None:
-        """Append it to a file."""
+        """Append the record to a file."""
         file.write(len(self.spans).to_bytes(8, "little") + self.digest + self.spans)
 
     @classmethod
-    def read(cls, file: IO[bytes]) -> Seen:
-        """The next one of a file. Raises InputError at its end: the notes are more than they were."""
+    def read(cls, file: IO[bytes]) -> BatchSpans:
+        """Read the next record. Raises InputError at the end of the file: notes were added since the first pass."""
         head = file.read(8 + _DIGEST)
         if len(head) < 8 + _DIGEST:
             raise changed()
@@ -147,105 +135,127 @@ class Seen:
 
 
 @dataclass(frozen=True)
+class _DetectTask:
+    """Batch for the first pass."""
+
+    batch: pa.RecordBatch = field(repr=False)
+    finder: Finder = field(repr=False)
+
+
+@dataclass(frozen=True)
+class _TreatTask:
+    """Batch for the second pass, with the spans of the first one."""
+
+    batch: pa.RecordBatch = field(repr=False)
+    deidentifier: Deidentifier = field(repr=False)
+    spans: BatchSpans = field(repr=False)
+
+
+@dataclass(frozen=True)
 class PassResult:
-    """What the first pass says of a batch: what it found, the names in it, and who writes which word in lower case."""
+    """Result of the first pass for one batch.
+
+    Attributes:
+        rows: number of notes. spans: the detected spans. name_index: the names found.
+        lower_case: word that the notes write in lower case -> ids of patients with such a note.
+    """
 
     rows: int
-    seen: Seen = field(repr=False)
-    heard: NameIndex = field(repr=False)
-    lower: dict[str, frozenset[str]] = field(repr=False)
+    spans: BatchSpans = field(repr=False)
+    name_index: NameIndex = field(repr=False)
+    lower_case: dict[str, frozenset[str]] = field(repr=False)
 
 
-_Item = _Look | _Again | None
+_Task = _DetectTask | _TreatTask | None
 
 
 class _TwoPasses:
-    """One corpus on its way; what is made of it goes through one map, so that the workers stay as they are."""
+    """Both passes over one corpus, as tasks of a single map, so that worker processes are started once."""
 
     def __init__(
         self,
         corpus: Corpus,
         deidentifier: Deidentifier,
         pieces: Pieces,
-        told: Callable[[NameIndex], None] | None,
+        on_index: Callable[[NameIndex], None] | None,
         say: Say,
     ) -> None:
-        self.corpus, self.deidentifier, self.pieces, self.told, self.say = corpus, deidentifier, pieces, told, say
-        self.store, self.looked = NameIndexStore(), 0
+        self.corpus, self.deidentifier, self.pieces = corpus, deidentifier, pieces
+        self.on_index, self.say = on_index, say
+        self.store, self.received = NameIndexStore(), 0
 
     def over(self, map: Map) -> Iterator[Deidentified]:
         with SpooledTemporaryFile(max_size=HELD) as self.file:
-            results = map(_do, self._items())
-            for looked in track(self._first(results), "notes looked through", self.say, size=lambda one: one.rows):
-                looked.seen.write(self.file)
-                self.store.add(looked.heard, looked.lower)
-                self.looked += 1
+            results = map(_run_task, self._tasks())
+            first = track(self._first_pass(results), "notes searched", self.say, size=lambda result: result.rows)
+            for result in first:
+                result.spans.write(self.file)
+                self.store.add(result.name_index, result.lower_case)
+                self.received += 1
             yield from (result for result in results if isinstance(result, Deidentified))
 
-    def _first(self, results: Iterator[PassResult | Deidentified | None]) -> Iterator[PassResult]:
-        """What the first pass gives; the one result more that is read stands for nothing."""
+    def _first_pass(self, results: Iterator[PassResult | Deidentified | None]) -> Iterator[PassResult]:
+        """Yield the results of the first pass; the one further result that is consumed is None."""
         return takewhile(lambda result: isinstance(result, PassResult), results)  # type: ignore[arg-type]
 
-    def _items(self) -> Iterator[_Item]:
+    def _tasks(self) -> Iterator[_Task]:
         sent = 0
         for sent, batch in enumerate(self._batches(Pieces()), 1):  # noqa: B007
-            yield _Look(batch, self.deidentifier.finder.about(patients_of(batch)))
-        yield None  # the map gives a result for each item, and reads some items ahead of the results
-        while self.looked < sent:
+            yield _DetectTask(batch, self.deidentifier.finder.for_patients(patients_of(batch)))
+        yield None  # the map returns one result per task and reads some tasks ahead of the results
+        while self.received < sent:
             yield None
-        knowing = self.deidentifier.finder.having(self._heard())
+        deidentifier = self.deidentifier.with_finder(self.deidentifier.finder.with_context(self._name_index()))
         self.file.seek(0)
-        again = 0
-        for again, batch in enumerate(self._batches(self.pieces), 1):
-            if again > sent:
+        count = 0
+        for count, batch in enumerate(self._batches(self.pieces), 1):
+            if count > sent:
                 raise changed()
-            treats = self.deidentifier.with_finder(knowing.about(patients_of(batch)))
-            yield _Again(batch, treats, Seen.read(self.file))
-        if again < sent:
+            yield _TreatTask(batch, deidentifier.for_patients(patients_of(batch)), BatchSpans.read(self.file))
+        if count < sent:
             raise changed()
 
     def _batches(self, pieces: Pieces) -> Iterator[pa.RecordBatch]:
         return (piece for batch in self.corpus.batches() for piece in pieces.of(batch))
 
-    def _heard(self) -> NameIndex:
-        """What all notes say."""
-        heard = self.store.heard()
-        if self.told is not None:
-            self.told(heard)
-        return heard
+    def _name_index(self) -> NameIndex:
+        index = self.store.index()
+        if self.on_index is not None:
+            self.on_index(index)
+        return index
 
 
-def _do(item: _Item) -> PassResult | Deidentified | None:
-    if item is None:
+def _run_task(task: _Task) -> PassResult | Deidentified | None:
+    if task is None:
         return None
-    if isinstance(item, _Look):
-        return look(item.batch, item.finder)
-    return treat_again(item.batch, item.deidentifier, item.seen)
+    if isinstance(task, _DetectTask):
+        return detect_batch(task.batch, task.finder)
+    return treat_batch(task.batch, task.deidentifier, task.spans)
 
 
 @uncollected
-def look(batch: pa.RecordBatch, finder: Finder) -> PassResult:
-    """What the detectors find in each note of a batch, and what the batch says of names and words."""
-    ear, found = _Ear(finder), list[list[Span] | None]()
+def detect_batch(batch: pa.RecordBatch, finder: Finder) -> PassResult:
+    """Run the detectors on each note of a batch, and collect its names and lower-case words."""
+    collector, detected = _NameCollector(finder), list[list[Span] | None]()
     for note in rows([batch]):
         view = finder.view(note.text, note.patient_id, note.note_id)
-        found.append(_detected(finder, view))
-        ear.hear(note, view, found[-1] or ())
-    return PassResult(batch.num_rows, Seen(_packed(found), _digest(batch)), *ear.heard())
+        detected.append(_detected(finder, view))
+        collector.add(note, view, detected[-1] or ())
+    return PassResult(batch.num_rows, BatchSpans(_packed(detected), _digest(batch)), *collector.collected())
 
 
 @uncollected
-def hear_again(batch: pa.RecordBatch, finder: Finder, seen: Seen) -> PassResult:
-    """As `look`, with what was seen in the batch before. Raises InputError if it is another batch."""
-    _refuse_changed(batch, seen)
-    ear, spans = _Ear(finder), _unpacked(seen.spans)
+def index_batch(batch: pa.RecordBatch, finder: Finder, detected: BatchSpans) -> PassResult:
+    """Return the result of `detect_batch` from stored spans. Raises InputError if the batch has changed."""
+    _refuse_changed(batch, detected)
+    collector, spans = _NameCollector(finder), _unpacked(detected.spans)
     for row, note in enumerate(rows([batch])):
-        ear.hear(note, finder.view(note.text, note.patient_id, note.note_id), spans.get(row, ()))
-    return PassResult(batch.num_rows, seen, *ear.heard())
+        collector.add(note, finder.view(note.text, note.patient_id, note.note_id), spans.get(row, ()))
+    return PassResult(batch.num_rows, detected, *collector.collected())
 
 
-class _Ear:
-    """Gathers what the notes of a batch say of names, and which words they write in lower case."""
+class _NameCollector:
+    """Collects the names in the notes of a batch, and the words that they write in lower case."""
 
     def __init__(self, finder: Finder) -> None:
         self.acronyms = finder.combine == "recall-first"
@@ -253,50 +263,50 @@ class _Ear:
         self.staff: set[str] = set()
         self.lower: defaultdict[str, set[str]] = defaultdict(set)
 
-    def hear(self, note: Note, view: NoteView, spans: Sequence[Span]) -> None:
+    def add(self, note: Note, view: NoteView, spans: Sequence[Span]) -> None:
         self.names[note.patient_id] |= names_in(note.text, spans)
         self.staff |= staff_in(note.text, spans)
         for word in unlisted(view, spans, acronyms=self.acronyms):
             self.lower[word].add(note.patient_id)
 
-    def heard(self) -> tuple[NameIndex, dict[str, frozenset[str]]]:
-        said = {patient_id: frozenset(heard) for patient_id, heard in self.names.items() if heard}
-        counted = {word: frozenset(sorted(patients)[:COMMON]) for word, patients in self.lower.items()}
-        return NameIndex(said, frozenset(self.staff)), counted
+    def collected(self) -> tuple[NameIndex, dict[str, frozenset[str]]]:
+        names = {patient_id: frozenset(found) for patient_id, found in self.names.items() if found}
+        lower = {word: frozenset(sorted(patients)[:COMMON]) for word, patients in self.lower.items()}
+        return NameIndex(names, frozenset(self.staff)), lower
 
 
 def _detected(finder: Finder, view: NoteView) -> list[Span] | None:
-    """None where the detectors fail: the second pass looks again, fails too, and counts the note."""
+    """Return None if the detectors fail: the second pass runs them again, fails too, and counts the note."""
     try:
         return finder.detect(view)
-    except Exception:  # noqa: BLE001  fail closed: the message may hold the note's text
+    except Exception:  # noqa: BLE001  fail closed: the message may contain text of the note
         return None
 
 
 @uncollected
-def treat_again(batch: pa.RecordBatch, deidentifier: Deidentifier, seen: Seen) -> Deidentified:
-    """Treat a batch in which the detectors have looked before. Raises InputError if it is another batch."""
-    _refuse_changed(batch, seen)
-    notes = list(rows([batch]))
-    spans = _unpacked(seen.spans)
-    known = {(note.note_id, note.patient_id, note.text): spans.get(row, []) for row, note in enumerate(notes)}
-    failed = {(notes[row].note_id, notes[row].patient_id, notes[row].text) for row, found in spans.items() if not found}
-    knowing = deidentifier.finder.having(seen={key: found for key, found in known.items() if key not in failed})
-    return deidentifier.with_finder(knowing)(batch)
+def treat_batch(batch: pa.RecordBatch, deidentifier: Deidentifier, detected: BatchSpans) -> Deidentified:
+    """Treat a batch with the spans of the first pass. Raises InputError if the batch has changed."""
+    _refuse_changed(batch, detected)
+    by_row = _unpacked(detected.spans)
+    notes = [(note.note_id, note.patient_id, note.text) for note in rows([batch])]
+    spans = {note: by_row.get(row, []) for row, note in enumerate(notes)}
+    failed = {notes[row] for row, found in by_row.items() if not found}
+    finder = deidentifier.finder.with_context(detected={note: spans[note] for note in spans if note not in failed})
+    return deidentifier.with_finder(finder)(batch)
 
 
-def _refuse_changed(batch: pa.RecordBatch, seen: Seen) -> None:
-    if _digest(batch) != seen.digest:
+def _refuse_changed(batch: pa.RecordBatch, detected: BatchSpans) -> None:
+    if _digest(batch) != detected.digest:
         raise changed()
 
 
 def changed() -> InputError:
-    """The error of notes that are not what they were at the first pass."""
-    return InputError("the notes changed while they were read", hint="leave them alone during a run, and run again")
+    """Return the error for notes that differ from those of the first pass."""
+    return InputError("the notes changed while they were read", hint="do not modify the notes during a run; run again")
 
 
 def _digest(batch: pa.RecordBatch) -> bytes:
-    """A digest of the ids and texts of a batch."""
+    """Return a digest of the ids and texts of a batch."""
     digest = blake2b(digest_size=_DIGEST)
     for note in rows([batch]):
         for part in note:
@@ -305,9 +315,9 @@ def _digest(batch: pa.RecordBatch) -> bytes:
     return digest.digest()
 
 
-def _packed(found: list[list[Span] | None]) -> bytes:
-    """Spans as Arrow's stream format, compressed; a note that raised has one row that is no span."""
-    flat = [(row, *span) for row, spans in enumerate(found) for span in (_FAILED if spans is None else spans)]
+def _packed(detected: list[list[Span] | None]) -> bytes:
+    """Return the spans as a compressed Arrow stream; a note with None has one row that marks the failure."""
+    flat = [(row, *span) for row, spans in enumerate(detected) for span in (_FAILED if spans is None else spans)]
     columns = list(zip(*flat, strict=True)) or [()] * len(_SPANS)
     arrays = [_array(values, column.type) for values, column in zip(columns, _SPANS, strict=True)]
     sink = pa.BufferOutputStream()
@@ -323,15 +333,15 @@ def _array(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
 
 
 def _unpacked(packed: bytes) -> dict[int, list[Span]]:
-    """Row -> its spans; an empty list where the detectors failed."""
+    """Return row -> its spans; an empty list if the detectors failed."""
     batch = pa.ipc.open_stream(packed).read_next_batch()
-    rows, *places = map(_values, batch.columns)
-    found: dict[int, list[Span]] = {}
-    for row, place in zip(rows, zip(*places, strict=True), strict=True):
-        spans = found.setdefault(row, [])
-        if place[0] != RAISED:
-            spans.append(Span(*place))
-    return found
+    rows, *fields = map(_values, batch.columns)
+    spans: dict[int, list[Span]] = {}
+    for row, values in zip(rows, zip(*fields, strict=True), strict=True):
+        of_row = spans.setdefault(row, [])
+        if values[0] != RAISED:
+            of_row.append(Span(*values))
+    return spans
 
 
 def _values(array: pa.Array) -> list[Any]:

@@ -193,7 +193,7 @@ class Policy:
         said = {label: what.value for label, what in self.treatments.items()}
         return {"labels": said, "bare_years": self.bare_years, "recall_first": self.recall_first}
 
-    def means(self, label: str) -> str:
+    def describe(self, label: str) -> str:
         """What becomes of a label, in words for people."""
         return _MEANS[self[label]]
 

@@ -15,7 +15,7 @@ from clinveil.core.settings import Settings
 from clinveil.corpus.people import read_patients
 from clinveil.phi.decisions import Decisions
 from clinveil.phi.deidentifier import Deidentifier
-from clinveil.phi.emulated import EmulatedRemover
+from clinveil.phi.partial_removal import EmulatedRemover
 from clinveil.phi.settings import DeidentifySettings
 
 
@@ -55,7 +55,7 @@ class Recipe:
     make: Callable[..., Deidentifier]
     settings: Settings
     key: Path
-    said: str
+    dependencies: str
     commitment: str
 
     @classmethod
@@ -85,7 +85,7 @@ class _Known:
     """A recipe, known by what it says."""
 
     def __init__(self, recipe: Recipe) -> None:
-        self.recipe, self._said = recipe, (recipe.make, recipe.said, recipe.commitment)
+        self.recipe, self._said = recipe, (recipe.make, recipe.dependencies, recipe.commitment)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, _Known) and self._said == other._said

@@ -24,8 +24,8 @@ from clinveil.corpus.write import place_in, write_corpus
 from clinveil.phi.counts import Counts
 from clinveil.phi.decisions import Decisions
 from clinveil.phi.deidentifier import Deidentified, Deidentifier
-from clinveil.phi.emulated import EmulatedRemover
-from clinveil.phi.passes import deidentify_corpus, refuse_strangers
+from clinveil.phi.partial_removal import EmulatedRemover
+from clinveil.phi.passes import check_known_patients, deidentify_corpus
 from clinveil.phi.policy import Treatment
 from clinveil.phi.records import Records, left, records
 from clinveil.phi.remover import deidentifier_of, remover_of
@@ -100,9 +100,9 @@ def deidentify_notes(
         with records(secrets, key, crosswalk=settings.crosswalk, spans=settings.spans) as kept:
             kept.audit.begin("deidentify", _told(notes, settings, key, kept.run))
             counts = _write(settings, corpus, remover, (place, suffix), kept, say)
-            counts.refuse_failures()
+            counts.check_failures()
             if isinstance(remover, Deidentifier):
-                refuse_strangers(remover.patients.keys(), counts.met)
+                check_known_patients(remover.patients.keys(), counts.met)
             kept.end(key, {**counts.as_dict(), "output_sha256": fingerprint(place)})
         _keep(secrets, key, notes, settings, counts, kept)
         _keep_truth(secrets, remover, say)
@@ -146,7 +146,7 @@ def _decisions(settings: DeidentifySettings, corpus: OpenedCorpus) -> Decisions 
     if settings.miss_rate is not None:
         raise UsageError("--decisions has no say in what --miss-rate emulates", hint="give one of the two")
     decisions = Decisions.read(*settings.decisions)
-    decisions.refuse_others(corpus)
+    decisions.check_corpus(corpus)
     return decisions
 
 
@@ -170,7 +170,7 @@ def _write(
             shown = track(done, "notes", say, size=lambda each: each.batch.num_rows)
             write_corpus(_counted(shown, counts, kept), path, corpus.columns, suffix)
     except InputError:  # such as that nothing is left to write
-        counts.refuse_failures()
+        counts.check_failures()
         raise
     counts.read += sum(corpus.skipped.values())
     counts.skipped += corpus.skipped

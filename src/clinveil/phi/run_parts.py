@@ -20,7 +20,7 @@ from clinveil.corpus.write import write_corpus
 from clinveil.phi.counts import Counts
 from clinveil.phi.crosswalk import Place, Row
 from clinveil.phi.deidentifier import Deidentified, Deidentifier, Found
-from clinveil.phi.parted import Treat, look_through
+from clinveil.phi.part_passes import TreatPart, detect_parts
 from clinveil.phi.records import Records
 from clinveil.phi.remover import Recipe, of_settings
 from clinveil.phi.settings import DeidentifySettings
@@ -69,7 +69,7 @@ def write_parts(
     recipe = Recipe.of(of_settings, settings, scratch / "key.bin")
     parts = [(part, one.digest) for part, one in zip(corpus.parts, facts, strict=True)]
     store = Store(kept.vault / TASKS)
-    works = look_through(parts, recipe, store, scratch, over, say, lambda: deidentifier.finder.listens)
+    works = detect_parts(parts, recipe, store, scratch, over, say, lambda: deidentifier.finder.uses_other_notes)
     broken.refuse()  # not before: the longest work on the others is done
     place.mkdir(mode=0o700)
     targets = [(work, place / name, scratch) for work, name in zip(works, names_of(corpus), strict=True)]
@@ -80,9 +80,9 @@ def write_parts(
     return counts
 
 
-def _write(item: tuple[Treat, Path, Path]) -> _Written:
+def _write(item: tuple[TreatPart, Path, Path]) -> _Written:
     work, place, scratch = item
-    part, deidentifier = work.look.part, work.look.recipe()
+    part, deidentifier = work.detection.part, work.detection.recipe()
     counts = Counts(deidentifier.policy, deidentifier.patients.keys())
     records = scratch / f"{place.name}.records"
     with records.open("w", encoding="utf-8") as file:

@@ -38,7 +38,7 @@ from clinveil.corpus.people import read_patients
 from clinveil.corpus.uniqueness import Hashes, HashLog, count_repeats
 from clinveil.phi.deidentifier import Deidentifier
 from clinveil.phi.name_index import NameIndex
-from clinveil.phi.parted import Treat, heard_of, look_through
+from clinveil.phi.part_passes import TreatPart, detect_parts, load_name_index
 from clinveil.phi.remover import Recipe
 from clinveil.phi.settings import PhiSettings
 from clinveil.releases.check import NOTHING, OutputCheck, check_copies, check_output
@@ -135,10 +135,10 @@ def protect_parts(
     if deidentifier is None:
         job.broken.refuse()
         return job.corpus, None, Counter()
-    listens = deidentifier.finder.listens
+    listens = deidentifier.finder.uses_other_notes
     parts = [(part, one.digest) for part, one in zip(job.corpus.parts, job.facts, strict=True)]
     scratch = job.folder.work / "heard"
-    works = look_through(parts, _recipe(job), _store(job), scratch, job.over, job.say, lambda: listens)
+    works = detect_parts(parts, _recipe(job), _store(job), scratch, job.over, job.say, lambda: listens)
     job.broken.refuse()  # not before: the longest work on the others is done
     place = private_folder(job.folder.work / "protected")
     items = [(work, place / f"part-{number:05d}.parquet") for number, work in enumerate(works)]
@@ -147,13 +147,13 @@ def protect_parts(
     for labels, left_out, _ in track(results, "notes", job.say, size=lambda one: one[2]):
         found += labels
         skipped += left_out
-    if works and works[0].heard:
-        heard(heard_of(works[0].heard))
+    if works and works[0].names:
+        heard(load_name_index(works[0].names))
     roles = NotesSettings(text=TEXT, id=NOTE_ID, patient=PATIENT_ID, preset="none")
     return open_corpus(place, roles, keep=job.corpus.columns.keep), found, skipped
 
 
-def _protect(item: tuple[Treat, Path]) -> tuple[Counter[str], Counter[str], int]:
+def _protect(item: tuple[TreatPart, Path]) -> tuple[Counter[str], Counter[str], int]:
     work, path = item
     found, skipped, rows = Counter[str](), Counter[str](), 0
     writer: pq.ParquetWriter | None = None
@@ -291,7 +291,7 @@ def _collected(job: ReleaseContext, works: Sequence[Draw | Copy]) -> tuple[Tally
 
 def _entered(job: ReleaseContext) -> Iterator[str]:
     """Of each part, a hash of the part, of what was found in all of them, and of the key."""
-    found = _recipe(job).said if job.settings.phi else ""
+    found = _recipe(job).dependencies if job.settings.phi else ""
     of = digest_of(job.facts) + job.key.commitment + found
     return (hashlib.sha256((one.digest + of).encode()).hexdigest() for one in job.facts)
 

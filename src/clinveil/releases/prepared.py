@@ -25,6 +25,7 @@ from clinveil.scale import Map, serial
 from clinveil.scale.executor import opened_for
 from clinveil.scale.pieces import Broken
 from clinveil.utility.classifiers import any_neural
+from clinveil.vectors.by_gensim import need_gensim
 from clinveil.vectors.files import load_vectors
 from clinveil.vectors.imported import refuse_foreign
 from clinveil.vectors.table import Vectors
@@ -66,6 +67,8 @@ def ready_for(
     known = read_patients(settings.identifiers.patients) if settings.identifiers.patients else {}
     if any_neural(settings.model):
         need_torch()  # now, not after the hours that come before the measuring
+    if place is None:
+        need_gensim(settings.vectors.algorithm)
     corpus = open_corpus(notes, settings.notes, label=settings.label, keep=settings.keep)
     facts, names, broken = tuple[PartFacts, ...](), tuple[str, ...](), Broken()
     if base is not None:

@@ -201,7 +201,7 @@ def _phi(made: Made) -> tuple[PhiCount, ...] | None:
     covered = covered_labels()
     return tuple(
         PhiCount(
-            label, what, made.product.found[label], policy.means(label) if label in covered else "no detector for it"
+            label, what, made.product.found[label], policy.describe(label) if label in covered else "no detector for it"
         )
         for label, what in LABELS.items()
     )

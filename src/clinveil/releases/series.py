@@ -236,7 +236,7 @@ def _protected(
     made = [_Part(corpus) for corpus in corpora]
     with ExitStack() as stack:
         over = stack.enter_context(opened_for(job.settings))
-        everything = deidentify_corpus(_joined(corpora), deidentifier, over, heard=heard)
+        everything = deidentify_corpus(_joined(corpora), deidentifier, over, on_index=heard)
         writers: dict[int, pq.ParquetWriter] = {}
         for at, result in zip(whose, everything, strict=True):
             made[at].found = (made[at].found or Counter()) + result.counts

@@ -61,7 +61,7 @@ def aligned(notes: Sequence[Source], obfuscator: Obfuscator, title: str) -> list
     if not notes:
         return []
     batch = next(memory_corpus([(n.note_id, n.patient_id, n.entered) for n in notes]).batches())
-    sides = zip(notes, obfuscator(batch).beside(), strict=True)
+    sides = zip(notes, obfuscator(batch).aligned_texts(), strict=True)
     return [
         AlignedNote(f"{title} {i}" if len(notes) > 1 else title, tuple(_tokens(note, *side, obfuscator.channel)))
         for i, (note, side) in enumerate(sides, 1)

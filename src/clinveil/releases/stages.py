@@ -192,7 +192,7 @@ class ReleaseContext:
         if not self.settings.phi:
             return None
         made = Deidentifier.of(self.settings.identifiers, self.key, patients=self.known)
-        return made.with_finder(made.finder.having(heard))
+        return made.with_finder(made.finder.with_context(heard))
 
     def obfuscator(self, channel: Channel) -> Obfuscator:
         """What draws the released words."""
@@ -230,7 +230,7 @@ def protect(
     writer: pq.ParquetWriter | None = None
     try:
         with opened_for(job.settings) as over:
-            for result in _tracked(job, deidentify_corpus(job.corpus, deidentifier, over, heard=heard, say=job.say)):
+            for result in _tracked(job, deidentify_corpus(job.corpus, deidentifier, over, on_index=heard, say=job.say)):
                 found += result.counts
                 skipped += result.skipped
                 writer = writer or pq.ParquetWriter(path, result.batch.schema, compression="zstd")

@@ -23,7 +23,6 @@ UNKNOWN = MeasureText(
     short="Other",
     asked="This version of clinveil has no description of this measure.",
     means="The number is printed as it was measured. Do not base a decision on it alone.",
-    next="",
 )
 
 
@@ -114,7 +113,7 @@ _STRATA = {"all": "all words", "rare": "rare words", "content": "content words",
 _STRATA |= {"canaries": "planted names"}
 _PHRASES = {
     "side": "{} notes",
-    "scope": "memo {}",
+    "scope": "scope {}",
     "k": "K {}",
     "span": "{} words or more",
     "at_ceiling": "{} of {n} at the ceiling",

@@ -19,10 +19,9 @@ from markupsafe import Markup
 from clinveil.core.files import private_folder, private_text
 from clinveil.core.finding import document
 from clinveil.core.types import Say
-from clinveil.report.draw import Figure
 from clinveil.report.render import environment
 from clinveil.scale.tasks import study_folder
-from clinveil.study.chart import standalone
+from clinveil.study.chart import Figure, standalone
 from clinveil.study.engine import Bench, Results, map_of
 from clinveil.study.tables import Paper, Table, markdown, read_paper
 

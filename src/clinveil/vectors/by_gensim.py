@@ -4,16 +4,24 @@ from __future__ import annotations
 
 import logging
 import zlib
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
 
+from clinveil.core.errors import MissingExtra
 from clinveil.corpus.estimate import passes
 from clinveil.vectors.algorithm import Notes, OnEpoch
 from clinveil.vectors.prediction import Predicting
 from clinveil.vectors.sentences import sentence_file
 from clinveil.vectors.subwords import Subwords
 from clinveil.vectors.table import Vectors
+
+
+def need_gensim(algorithm: str) -> None:
+    """Raise MissingExtra, with the pip line, where an algorithm needs gensim and it is not installed."""
+    if algorithm in ("cbow", "fasttext") and find_spec("gensim") is None:
+        raise MissingExtra(f"gensim, which trains {algorithm} vectors,", "gensim")
 
 
 class ByGensim(Predicting):
@@ -24,6 +32,7 @@ class ByGensim(Predicting):
 
         Raises InputError for unsuitable start vectors (unreadable, other dimensions, almost no shared word).
         """
+        need_gensim(self.name)
         from gensim import __version__
 
         counts = notes.counts

@@ -10,6 +10,7 @@ from clinveil.core.files import Maker, refuse_places
 from clinveil.core.settings import FORCE, QUIET, NotesSettings, Settings, flag, group
 from clinveil.corpus.corpus import NO_PATIENTS
 from clinveil.corpus.open import open_corpus
+from clinveil.vectors.by_gensim import need_gensim
 from clinveil.vectors.files import save_vectors
 from clinveil.vectors.settings import VectorSettings
 from clinveil.vectors.train import train
@@ -33,6 +34,7 @@ def embed(run: Run[EmbedSettings], notes: NotesOrQuery, out: Out) -> None:
     """Train word vectors on notes; what they give away of the notes is secret too."""
     how = run.settings
     refuse_places(out, MAKER, force=how.force, read={"NOTES": notes, **how.vectors.places()})
+    need_gensim(how.vectors.algorithm)
     corpus = open_corpus(notes, how.notes)
     if corpus.columns.patient_id is None:
         run.say(NO_PATIENTS)

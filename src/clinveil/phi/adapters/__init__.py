@@ -1,1 +1,3 @@
-"""Finders of identifiers from other libraries, one a file, behind extras; what they read comes from disk alone."""
+"""Adapters of identifier detectors from other libraries, one per file. Each needs an optional extra and works
+offline.
+"""

@@ -1,8 +1,8 @@
-"""Token classifiers of Hugging Face's format that lie on disk: `--also hf:/path/to/model`.
+"""Token classifiers in Hugging Face format, loaded from a local folder: setting `also`, value `hf:/path/to/model`.
 
-The folder holds config.json, tokenizer.json and model.safetensors (weights in Python's own format are not opened, for
-they can hold code). A long note is read in windows that overlap by a quarter. Labels are those of the i2b2 models,
-of OntoNotes and CoNLL; ours are understood as they are.
+The folder contains config.json, tokenizer.json and model.safetensors (pickled weights are refused because they can
+contain code). Long notes are processed in windows that overlap by a quarter. Supported labels are those of the i2b2
+models, OntoNotes and CoNLL, and the identifier categories of clinveil.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import Any
 
 from clinveil.core.errors import InputError, MissingExtra
-from clinveil.phi.adapter import Adapter, Read, adapters
+from clinveil.phi.adapter import Adapter, Prediction, adapters
 from clinveil.phi.adapters.spacy import LABELS as GENERAL
 
-LONGEST = 512  # tokens of a window, at most
-_GAP = 1  # characters between two tokens of one identifier
+MAX_TOKENS = 512  # maximum tokens per window
+_GAP = 1  # maximum characters between two tokens of one identifier
 LABELS: dict[str, str | None] = {
     **GENERAL,
     **dict.fromkeys(("NAME", "STAFF", "HCW", "USERNAME", "PATIENT_NAME", "FIRSTNAME", "LASTNAME", "GIVENNAME"), "NAME"),
@@ -40,43 +40,45 @@ class _Classifier:
         self._torch, self._tokenizer, self._model = _loaded(where)
         names = self._model.config.id2label
         self._names = [str(names[number]) for number in range(len(names))]
-        positions = getattr(self._model.config, "max_position_embeddings", LONGEST)
-        self._longest = min(LONGEST, self._tokenizer.model_max_length, positions - 2)  # some count from 2
+        positions = getattr(self._model.config, "max_position_embeddings", MAX_TOKENS)
+        self._longest = min(MAX_TOKENS, self._tokenizer.model_max_length, positions - 2)  # some count from 2
 
     @property
     def labels(self) -> list[str]:
-        """Those of its head."""
+        """Return the labels of the classification head."""
         return self._names
 
-    def read(self, text: str) -> Iterator[Read]:
-        """Runs of tokens of one kind; of each token the likeliest label counts."""
+    def predict(self, text: str) -> Iterator[Prediction]:
+        """Yield runs of tokens with the same label; each token gets its most probable label."""
         length = self._longest
-        how = {"truncation": True, "max_length": length, "stride": length // 4, "padding": True, "return_tensors": "pt"}
-        got = self._tokenizer(text, return_overflowing_tokens=True, return_offsets_mapping=True, **how)
+        options = {"truncation": True, "max_length": length, "stride": length // 4, "padding": True}
+        extras = {"return_overflowing_tokens": True, "return_offsets_mapping": True, "return_tensors": "pt"}
+        tokens = self._tokenizer(text, **options, **extras)
         with self._torch.inference_mode():
-            chances = self._model(input_ids=got["input_ids"], attention_mask=got["attention_mask"]).logits.softmax(-1)
-        for window, places in zip(chances, got["offset_mapping"].tolist(), strict=True):
+            logits = self._model(input_ids=tokens["input_ids"], attention_mask=tokens["attention_mask"]).logits
+            probabilities = logits.softmax(-1)
+        for window, offsets in zip(probabilities, tokens["offset_mapping"].tolist(), strict=True):
             best = window.max(-1)
-            yield from self._runs(places, best.indices.tolist(), best.values.tolist())
+            yield from self._runs(offsets, best.indices.tolist(), best.values.tolist())
 
-    def _runs(self, places: list[list[int]], labels: list[int], scores: list[float]) -> Iterator[Read]:
-        run: Read | None = None
-        for (start, end), number, score in zip(places, labels, scores, strict=True):
+    def _runs(self, offsets: list[list[int]], labels: list[int], scores: list[float]) -> Iterator[Prediction]:
+        run: Prediction | None = None
+        for (start, end), number, score in zip(offsets, labels, scores, strict=True):
             label = self._names[number].split("-", 1)[-1]
             if end <= start or label == "O":
                 continue
             if run and run.label == label and start - run.end <= _GAP:
-                run = Read(run.start, end, label, max(run.score, score))
+                run = Prediction(run.start, end, label, max(run.score, score))
                 continue
             if run:
                 yield run
-            run = Read(start, end, label, score)
+            run = Prediction(start, end, label, score)
         if run:
             yield run
 
 
 def _loaded(where: Path) -> tuple[Any, Any, Any]:
-    """PyTorch, the tokenizer and the model; nothing but this folder is asked."""
+    """Return PyTorch, the tokenizer and the model. Only local files are read."""
     os.environ["HF_HUB_OFFLINE"] = os.environ["TRANSFORMERS_OFFLINE"] = "1"
     try:
         import torch
@@ -84,16 +86,17 @@ def _loaded(where: Path) -> tuple[Any, Any, Any]:
     except ImportError:
         raise MissingExtra("transformers", "huggingface") from None
     transformers.logging.set_verbosity_error()
-    here = {"local_files_only": True, "trust_remote_code": False}
+    options = {"local_files_only": True, "trust_remote_code": False}
     try:
-        tokenizer = transformers.AutoTokenizer.from_pretrained(str(where), use_fast=True, **here)
+        tokenizer = transformers.AutoTokenizer.from_pretrained(str(where), use_fast=True, **options)
         kind = transformers.AutoModelForTokenClassification
-        model = kind.from_pretrained(str(where), use_safetensors=True, **here).eval()
-    except Exception:  # noqa: BLE001  whatever the folder makes go wrong
-        hint = "a folder with config.json, tokenizer.json and model.safetensors of a token classifier"
-        raise InputError("holds no model that can be loaded", where=where.name, hint=hint) from None
+        model = kind.from_pretrained(str(where), use_safetensors=True, **options).eval()
+    except Exception:  # noqa: BLE001  any fault of the folder's content
+        hint = "pass a folder with config.json, tokenizer.json and model.safetensors of a token classifier"
+        raise InputError("cannot load a model from this folder", where=where.name, hint=hint) from None
     if not tokenizer.is_fast:
-        raise InputError("its tokenizer gives no places", where=where.name, hint="it needs a tokenizer.json")
+        hint = "add tokenizer.json to the folder"
+        raise InputError("tokenizer returns no character offsets", where=where.name, hint=hint)
     return torch, tokenizer, model
 
 

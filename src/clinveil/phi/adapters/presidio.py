@@ -1,10 +1,13 @@
-"""Presidio's analyzer: `--also presidio` (its patterns) or `--also presidio:/path/to/pipeline` (also a spaCy model).
+"""Presidio's analyzer: setting `also`, value `presidio` (patterns only) or `presidio:/path/to/pipeline` (with spaCy).
 
-Without a pipeline it runs on a blank one, which finds no names, places or organisations. Its recognisers are chosen
-here, so that none of it reaches out: top-level domains are those it brings (and an e-mail address within a hospital's
-own network counts, though its domain is none of the world's); phones are looked for in three countries, not eight; a
-lemma is the word itself, as context words raise no score without; what scores under `LEAST` is not taken, or every
-short code would be a driving licence.
+Without a pipeline a blank one is used, which detects no names, places or organisations. The recognisers are selected
+and configured here so that none of them uses the network:
+
+- E-mail addresses of any domain are accepted. Presidio's own check downloads a list of top-level domains and rejects
+  addresses in a hospital's internal network.
+- Phone numbers are matched for three countries instead of eight.
+- The lemma of a token is the token itself; without lemmas, context words do not raise a score.
+- Findings with a score below `MIN_SCORE` are dropped; otherwise every short code is reported as a driving licence.
 """
 
 from __future__ import annotations
@@ -15,10 +18,10 @@ from pathlib import Path
 from typing import Any
 
 from clinveil.core.errors import MissingExtra
-from clinveil.phi.adapter import Adapter, Read, adapters
+from clinveil.phi.adapter import Adapter, Prediction, adapters
 from clinveil.phi.adapters.spacy import load_pipeline
 
-LEAST = 0.4
+MIN_SCORE = 0.4
 REGIONS = ("US", "CA", "GB")
 RECOGNIZERS = (
     *(
@@ -71,13 +74,13 @@ class _Analyzer:
 
     @property
     def labels(self) -> list[str]:
-        """Its entities."""
+        """Return the supported entity types."""
         return sorted(self._engine.get_supported_entities(language="en"))
 
-    def read(self, text: str) -> Iterator[Read]:
-        """What scores enough."""
-        for one in self._engine.analyze(text=text, language="en", score_threshold=LEAST):
-            yield Read(one.start, one.end, one.entity_type, one.score)
+    def predict(self, text: str) -> Iterator[Prediction]:
+        """Yield findings with a sufficient score."""
+        for result in self._engine.analyze(text=text, language="en", score_threshold=MIN_SCORE):
+            yield Prediction(result.start, result.end, result.entity_type, result.score)
 
 
 def _engine(where: Path | None) -> Any:
@@ -92,17 +95,17 @@ def _engine(where: Path | None) -> Any:
     language = _blank(spacy) if where is None else load_pipeline(where)
 
     class Engine(SpacyNlpEngine):  # type: ignore[misc,unused-ignore]
-        """Presidio's engine on a pipeline that is there already: its own `load` would download one."""
+        """Presidio's engine on a pipeline that is already loaded: the original `load` downloads one."""
 
         def load(self) -> None:
-            """Nothing is loaded."""
+            """Use the given pipeline."""
             self.nlp = {"en": language}
 
     class Emails(kinds.EmailRecognizer):  # type: ignore[misc,unused-ignore]
-        """Addresses of any domain: Presidio's check asks the network for a list of domains, and drops internal ones."""
+        """E-mail addresses of any domain: Presidio's check downloads a list of domains and rejects internal ones."""
 
         def validate_result(self, pattern_text: str) -> None:
-            """No check beyond the pattern."""
+            """Accept every match of the pattern."""
             return
 
     chosen = [getattr(kinds, f"{name}Recognizer")() for name in RECOGNIZERS]
@@ -110,13 +113,13 @@ def _engine(where: Path | None) -> Any:
     if where is not None:
         chosen.append(kinds.SpacyRecognizer())
     registry = presidio.RecognizerRegistry(recognizers=chosen, supported_languages=["en"])
-    made = Engine(models=[{"lang_code": "en", "model_name": "blank"}])
-    made.load()
-    return presidio.AnalyzerEngine(registry=registry, nlp_engine=made, supported_languages=["en"])
+    engine = Engine(models=[{"lang_code": "en", "model_name": "blank"}])
+    engine.load()
+    return presidio.AnalyzerEngine(registry=registry, nlp_engine=engine, supported_languages=["en"])
 
 
 def _blank(spacy: Any) -> Any:
-    """An English tokenizer whose lemmas are the words in lower case."""
+    """Return an English tokenizer whose lemmas are the lower-case tokens."""
     if not spacy.Language.has_factory("clinveil_lemmas"):
 
         @spacy.Language.component("clinveil_lemmas")  # type: ignore[untyped-decorator,unused-ignore]

@@ -1,6 +1,7 @@
-"""spaCy pipelines that lie on disk: `--also spacy:/path/to/pipeline`; what is read are the pipeline's entities.
+"""spaCy pipelines in a local folder: setting `also`, value `spacy:/path/to/pipeline`. Entities become findings.
 
-Labels are those of OntoNotes 5 (the usual English pipelines) and of WikiNER; ours are understood as they are.
+Supported labels are those of OntoNotes 5 (the usual English pipelines) and WikiNER, and the identifier categories of
+clinveil.
 """
 
 from __future__ import annotations
@@ -10,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from clinveil.core.errors import InputError, MissingExtra
-from clinveil.phi.adapter import Adapter, Read, adapters
+from clinveil.phi.adapter import Adapter, Prediction, adapters
 
-SCORE = 0.7  # spaCy says nothing of how sure it is
+SCORE = 0.7  # spaCy returns no confidence
 _NONE = ("NORP", "PRODUCT", "EVENT", "WORK_OF_ART", "LAW", "LANGUAGE", "TIME", "PERCENT", "MONEY", "QUANTITY")
 LABELS: dict[str, str | None] = {
     "PERSON": "NAME",
@@ -29,15 +30,18 @@ LABELS: dict[str, str | None] = {
 
 
 def load_pipeline(where: Path) -> Any:
-    """A pipeline of a folder. Raises MissingExtra without spaCy, InputError for a folder that is no pipeline."""
+    """Load a pipeline from a folder.
+
+    Raises MissingExtra without spaCy, and InputError if the folder contains no valid pipeline.
+    """
     try:
         import spacy
     except ImportError:
         raise MissingExtra("spaCy", "spacy") from None
     try:
         language = spacy.load(where)
-    except Exception:  # noqa: BLE001  whatever its configuration makes go wrong; its message may be long
-        raise InputError("is no spaCy pipeline that can be loaded", where=where.name) from None
+    except Exception:  # noqa: BLE001  any fault of its configuration; the original message may be long
+        raise InputError("cannot load a spaCy pipeline from this folder", where=where.name) from None
     language.max_length = 1 << 30
     return language
 
@@ -49,18 +53,18 @@ class _Pipeline:
 
     @property
     def labels(self) -> list[str]:
-        """Those of the components that make entities."""
-        makers = ("ner", "entity_ruler", "span_ruler", "beam_ner")
+        """Return the labels of the components that produce entities."""
+        factories = ("ner", "entity_ruler", "span_ruler", "beam_ner")
         pipes = self._language.pipe_labels
-        return sorted({label for name in pipes for label in pipes[name] if self._factory(name) in makers})
+        return sorted({label for name in pipes for label in pipes[name] if self._factory(name) in factories})
 
     def _factory(self, name: str) -> str:
         return str(self._language.get_pipe_meta(name).factory)
 
-    def read(self, text: str) -> Iterator[Read]:
-        """The entities."""
+    def predict(self, text: str) -> Iterator[Prediction]:
+        """Yield the entities."""
         for entity in self._language(text).ents:
-            yield Read(entity.start_char, entity.end_char, entity.label_, SCORE)
+            yield Prediction(entity.start_char, entity.end_char, entity.label_, SCORE)
 
 
 adapters.register("spacy")(Adapter(_Pipeline, LABELS))

@@ -1,1 +1,1 @@
-"""One kind of identifier a file."""
+"""Rule-based detectors, one kind of identifier per file."""

@@ -1,4 +1,4 @@
-"""The words that stand beside names, by what they say of the word after them, before them, or of a field's value."""
+"""Words that indicate a name after them, before them, or in the value of the field that they label."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ TITLES = words(
     " madame datuk dato"
 )
 CALLED = words("doctor doctors nurse nurses sister miss pastor judge aunt uncle imam sergeant officer deputy detective")
-# Half of them are something else too: left, column, father of.
+# Half of them have other meanings: left, column, father of.
 WEAK_TITLES = words("sgt capt lady sir father fr sr hon lt col maj")
-# What stands after `nurse` or `doctor` and is no name.
+# Nouns that follow `nurse` or `doctor` and are not names.
 COMPOUNDS = words("call page case day care field home school staff house self line light board base bell rounds post")
 CLINICIANS = words(
     "resident attending physician physicians doctor provider providers surgeon surgeons assistant assistants"
@@ -44,7 +44,7 @@ PATIENTS = words(
     "patient pt male female man woman boy girl child infant gentleman baby toddler teenager veteran client individual"
     " lady resident student"
 )
-# What only people do.
+# Verbs whose subject is a person.
 SAYS = words(
     "states stated reports reported denies denied complains complained endorses endorsed says said tells told feels"
     " verbalizes verbalized accompanied"
@@ -54,14 +54,14 @@ DOES = words(
     " state presents presented returns admits called lives works who slept refuses refused agrees agreed came"
     " arrived ambulated tolerated understands understood remains returned asked wants needs takes notes"
 )
-# Where one meets, hears or pays a person. What stands after is a name only if it looks like a first name and a surname.
+# Prepositions and verbs that often precede a person. The words after them must look like a first name and a surname.
 MEETINGS = words("with by from to for per of w have let as seeing referring visited and or via meet see saw spoke")
-# Whom one calls, tells or thanks is a person.
+# Verbs whose object is a person.
 MET = words(
     "call calls calling phoned paged notified contacted thank thanked met asked told informed texted reminded"
     " saw updated"
 )
-# Participles before `with`, `to`, `by`: whoever comes after is a person, known to the lists or not.
+# Participles before `with`, `to`, `by`: the words after the preposition name a person, listed or not.
 SPOKEN = words(
     "d discussed spoke spoken speak talk talked conferred reviewed met consulted examined seen signed dictated"
     " performed assisted"
@@ -69,9 +69,9 @@ SPOKEN = words(
     " prepared entered completed scribed conversation discussion attested verified cosigned approved"
     " accompanied given explained provided handed conveyed communicated relayed speaking talking"
 )
-# Whom one spoke with is a person, in small letters too.
+# Verbs of conversation: their partner is a person, also in lower case.
 TALKED = words("spoke speak spoken talk talked speaking talking conversation")
-# What is somebody's: `Smith's films`.
+# Things that a person owns in a chart: `Smith's films`.
 CHARTED = words(
     "films chart labs results images scans records medications meds family parents case care vitals symptoms pain exam"
     " hospitalization progress behavior behaviour request requests consent home address phone"
@@ -82,13 +82,13 @@ CREDENTIALS = words(
     "MD DO RN NP FNP ARNP CRNP CNM PA PhD PsyD LPN CRNA DPM DDS DMD PharmD RPh MSW LCSW LICSW FACS FACC MBBS OTR DPT"
     " Esq PA-C APRN DNP FNP-C FNP-BC LVN CNA OTR/L RRT MPH FRCS FRCP MBChB FACP BSN MSN RDN LMHC LMFT ACNP CNS"
 )
-# Ordinary words that stand in name fields where no name is.
+# Ordinary words that occur in name fields without being names.
 NO_NAMES = words(
     "none unknown no not n/a na same self deceased alive living healthy well see as above below pending the a an other"
     " general emergency here he she it they his her this that and or but yes is was has had with will left right good"
     " normal negative positive deny denied history date dob mrn male female age sex name patient doctor dr mr mrs ms"
 )
-# Base verbs that follow Will and May when these are verbs.
+# Base verbs that follow Will and May used as verbs.
 BASE_VERBS = words(
     "be need have not continue call follow take bring come return also consider require benefit discharge start get go"
     " see do give help make try use plan check obtain order repeat see resume stay remain then likely"

@@ -1,6 +1,7 @@
-"""What stands beside a name: titles, field headers, relatives, credentials, ages, verbs of saying.
+"""Contextual cues for names: titles, field headers, relatives, credentials, ages, reporting verbs.
 
-Each cue says at which word a name may begin; `_name_runs.py` decides how far it goes and whether it is one.
+Each cue gives the index of the word at which a name may begin. `_name_runs.py` decides whether it is one and where it
+ends.
 """
 
 from __future__ import annotations
@@ -14,25 +15,25 @@ from typing import NamedTuple
 from clinveil.lexicons.ambiguity import LexicalClass
 from clinveil.phi.detectors import _name_cue_words as cue_words
 from clinveil.phi.marks import mark
-from clinveil.phi.note import NoteView, Word, begins_small, look_up
-from clinveil.phi.places import places
+from clinveil.phi.matcher import matcher
+from clinveil.phi.note import NoteView, begins_small, look_up
 
 
 class Trust(IntEnum):
-    """How much a cue says about the word it points at."""
+    """How strong a cue is as evidence for a name."""
 
     LIST = 7  # the name field itself: `Name: first, middle, last;`
-    TITLE = 6  # anything capitalised is a name, and a known name even in lower case
-    FIELD = 5  # a known name or an unknown word; a word that is a usual name where it fills the field
-    CALLED = 4  # the same for words that are usual names: nurse, aunt
-    KIN = 3  # the same as a field, but an unknown word needs small letters after its capital
-    SPOKEN = 2  # a known name, an unknown word, or two words that are usual names
-    HINT = 1  # a known name, or two words that are usual names
+    TITLE = 6  # any capitalised word is a name; a listed name also in lower case
+    FIELD = 5  # a listed or unknown word; an ordinary word that is a usual name and fills the field
+    CALLED = 4  # as FIELD, for ordinary words that are usual names: nurse, aunt
+    KIN = 3  # as FIELD, but an unknown word must not be all upper case
+    SPOKEN = 2  # a listed name, an unknown word, or two ordinary words that are usual names
+    HINT = 1  # a listed name, or two ordinary words that are usual names
     MEETING = 0  # two words that can be a first name and a surname
 
 
 class Cue(NamedTuple):
-    """The word at which a possible name begins, and what says so."""
+    """The index of a word at which a name may begin, with the strength and kind of the evidence."""
 
     word: int
     trust: Trust
@@ -67,8 +68,8 @@ _NAME_IS = re.compile(r"\s+is\s+")
 _TO_MET = re.compile(r"/?[ \t]+[\"'(]?|[ \t]?\r?\n")
 _TO_SIGNED = re.compile(r"(?:[ \t]+(?:yours|truly|you))?,[ \t]*[\r\n,][\s,]*")
 _GLUED_PATIENT = re.compile(r"\.(?=[A-Z][a-z])")
-_GLUED = places(re.compile(r"(?:Drs?|Mrs?|Ms)[A-Z][a-z]+"))
-_AGE = places(re.compile(r"\d\d?\d?[\s-]*(?:y\.?/?o\b|year|yr|month|week|day)(?!s?\s+(?:ago|later|prior))", re.I))
+_GLUED = matcher(re.compile(r"(?:Drs?|Mrs?|Ms)[A-Z][a-z]+"))
+_AGE = matcher(re.compile(r"\d\d?\d?[\s-]*(?:y\.?/?o\b|year|yr|month|week|day)(?!s?\s+(?:ago|later|prior))", re.I))
 _BEFORE_AGE = re.compile(
     r",?\s+(?:(?:is|was)\s+(?:an?|the)\s+(?:[a-z]+[\s,]+){0,4}|(?:(?:is|was)\s+)?(?:(?:an?|the)\s+)?)\Z",
     re.I,
@@ -77,15 +78,15 @@ _BEFORE_KIN = re.compile(r",\s+(?:(?:her|his|their|my|the|patient's)\s+){0,2}\Z|
 _PRONOUN = re.compile(r",\s+(?:HER|HIS|THEIR|MY|THE|PATIENT'S)\s+\Z")
 _IS_A = re.compile(r",?\s+(?:is|was)\s", re.I)
 _OWN_KIN = re.compile(r"'s?\s+\Z", re.I)
-_OWN_CHART = re.compile(r"'s?\s+\Z", re.I | re.M)  # another one than the last: these two say different things
+_OWN_CHART = re.compile(r"'s?\s+\Z", re.I | re.M)  # same pattern, another object: `_backwards` compares by identity
 _PERSONS = cue_words.PEOPLE | cue_words.PATIENTS | cue_words.CLINICIANS
-_IN_BED = places(re.compile(r"[(\[](?:bed|rm|room|bay|cot|crib|isolette)[ \t]?#?[ \t]?\d", re.I))
+_IN_BED = matcher(re.compile(r"[(\[](?:bed|rm|room|bay|cot|crib|isolette)[ \t]?#?[ \t]?\d", re.I))
 
 _Link = tuple[re.Pattern[str], Trust, str]
 
 
 def _links(*rows: tuple[Iterable[str], re.Pattern[str], Trust, str]) -> dict[str, tuple[_Link, ...]]:
-    """Cue word -> what may stand between it and a name, what that says, and its name."""
+    """Return cue word -> (pattern between cue and name, strength, reason)."""
     table: dict[str, tuple[_Link, ...]] = {}
     for kinds, between, trust, why in rows:
         for word in kinds:
@@ -127,7 +128,7 @@ _IS = frozenset(("is", "was", "has", "had"))
 
 
 def cues(note: NoteView) -> Iterator[Cue]:
-    """Where names may begin, by what stands before or after them; in no particular order, several at one word."""
+    """Yield the cues of a note in no particular order. One word may have several."""
     lowers, starts, texts = note.words.lowers, note.words.starts, note.words.texts
     for index in note.words.marked(_CUE):
         lower = lowers[index]
@@ -142,9 +143,9 @@ def cues(note: NoteView) -> Iterator[Cue]:
         if lower in _BEFORE:
             yield from _before(note, index, lower)
     for match in _GLUED.matches(note):
-        at = bisect_left(starts, match.start())
-        if at < len(starts) and starts[at] == match.start():
-            yield Cue(at, Trust.TITLE, "title")
+        index = bisect_left(starts, match.start())
+        if index < len(starts) and starts[index] == match.start():
+            yield Cue(index, Trust.TITLE, "title")
     for match in _IN_BED.matches(note):
         yield from _in_bed(note, bisect_left(starts, match.start()) - 1, match.start())
     for match in _AGE.matches(note):
@@ -152,12 +153,12 @@ def cues(note: NoteView) -> Iterator[Cue]:
 
 
 def _odd_pair(kinds: list[int], index: int) -> bool:
-    """Whether a word is no ordinary one, with another behind it."""
+    """Return whether a word is not an ordinary word and is followed by another."""
     return not kinds[index] & LexicalClass.WORD and index + 1 < len(kinds)
 
 
 def _in_bed(note: NoteView, last: int, end: int) -> Iterator[Cue]:
-    """Cues for the words before `(bed 3)`."""
+    """Yield cues for the words before `(bed 3)`."""
     if last < 0 or note.plain[note.words.starts[last] + len(note.words.texts[last]) : end].strip(" ,"):
         return
     text = note.words.texts[last]
@@ -168,7 +169,7 @@ def _in_bed(note: NoteView, last: int, end: int) -> Iterator[Cue]:
 
 
 def _after(note: NoteView, index: int, lower: str) -> Iterator[Cue]:
-    """Cues for the word after this one."""
+    """Yield cues for the word after this one."""
     words, text = note.words, note.plain
     end = words.starts[index] + len(words.texts[index])
     for between, trust, why in _AFTER[lower]:
@@ -186,7 +187,7 @@ def _after(note: NoteView, index: int, lower: str) -> Iterator[Cue]:
 
 
 def _labelled(note: NoteView, index: int, lower: str) -> bool:
-    """Whether a word that is seldom the label of a person's field is one: `Primary care:`, `To:`, `Copy to:`."""
+    """Return whether an ambiguous word labels a person's field: `Primary care:`, `To:`, `Copy to:`."""
     start = note.words.starts[index]
     if index and note.words.lowers[index - 1] in _LABELS_WITH[lower]:
         return True
@@ -194,7 +195,7 @@ def _labelled(note: NoteView, index: int, lower: str) -> bool:
 
 
 def _meeting(note: NoteView, index: int, *, spoken: bool) -> Iterator[Cue]:
-    """A cue after `with`, `by` and their like; `spoken` says whether somebody spoke or acted before it."""
+    """Yield a cue after `with`, `by` and similar words. `spoken`: a verb of speaking or acting precedes."""
     texts, lowers, starts = note.words.texts, note.words.lowers, note.words.starts
     if lowers[index + 1] in cue_words.TITLES:
         return
@@ -208,7 +209,7 @@ def _meeting(note: NoteView, index: int, *, spoken: bool) -> Iterator[Cue]:
 
 
 def _before(note: NoteView, index: int, lower: str) -> Iterator[Cue]:
-    """Cues for the words before this one."""
+    """Yield cues for the words before this one."""
     start = note.words.starts[index]
     if lower in cue_words.PEOPLE:
         shouted = note.words.texts[index] != lower
@@ -230,32 +231,32 @@ def _before(note: NoteView, index: int, lower: str) -> Iterator[Cue]:
 def _backwards(
     note: NoteView, last: int, end: int, between: re.Pattern[str], why: str, trust: Trust = Trust.KIN
 ) -> Iterator[Cue]:
-    """Cues for the words that end where `between` begins, before `end`: with capitals, or in small letters."""
+    """Yield cues for the words that end where `between` begins, before `end`, capitalised or in lower case."""
     texts, starts = note.words.texts, note.words.starts
-    found = -1
+    closest = -1
     for index in range(last, max(-1, last - 8), -1):
         if end - starts[index] > 60:
             break
         if between.fullmatch(note.plain, starts[index] + len(texts[index]), end):
-            found = index
-    if found < 0:
+            closest = index
+    if closest < 0:
         return
-    if begins_small(texts[found]):
-        first = found
-        while first > max(0, found - 3) and begins_small(texts[first - 1]):
+    if begins_small(texts[closest]):
+        first = closest
+        while first > max(0, closest - 3) and begins_small(texts[first - 1]):
             first -= 1
-        yield from (Cue(start, Trust.SPOKEN, why) for start in range(first, found + 1))
-        if between is _OWN_KIN and texts[found].lower() not in _PERSONS:
-            yield Cue(found, Trust.KIN, why)
+        yield from (Cue(start, Trust.SPOKEN, why) for start in range(first, closest + 1))
+        if between is _OWN_KIN and texts[closest].lower() not in _PERSONS:
+            yield Cue(closest, Trust.KIN, why)
         return
-    if why == "age" and _IS_A.match(note.plain, starts[found] + len(texts[found])):
+    if why == "age" and _IS_A.match(note.plain, starts[closest] + len(texts[closest])):
         trust = Trust.CALLED  # `White is a 45-year-old man`, but not `White 45-year-old man`
-    for start in capitals(note, found):
+    for start in capitals(note, closest):
         yield Cue(start, trust, why)
 
 
 def capitals(note: NoteView, last: int) -> Iterator[int]:
-    """The first words of the runs of up to four capitalised words that end with word `last`, longest run first."""
+    """Yield the first word of each run of up to four capitalised words ending at word `last`, longest run first."""
     index = last
     texts, starts = note.words.texts, note.words.starts
     while index >= 0 and last - index < 4 and not begins_small(texts[index]):
@@ -277,7 +278,7 @@ _ZIP = re.compile(r"\.?,?\s{1,3}\d{5}")
 
 
 def credentials(note: NoteView) -> Iterator[int]:
-    """The indices of the last words of names that a credential follows: `John Smith, MD`."""
+    """Yield the index of the last word of each name followed by a credential: `John Smith, MD`."""
     words = note.words
     for index in [i for i in words.marked(_CREDENTIAL) if i]:
         text, start = words.texts[index], words.starts[index]
@@ -291,8 +292,3 @@ def credentials(note: NoteView) -> Iterator[int]:
         behind = gap.strip(" .") == "," or (gap in (" ", ". ") and text in _WITHOUT_COMMA)
         if behind and _ZIP.match(note.plain, start + len(text)) is None:
             yield index - 1
-
-
-def is_title(word: Word) -> bool:
-    """Whether a word is a title that only names follow."""
-    return word.lower in cue_words.TITLES

@@ -1,4 +1,4 @@
-"""How far a name goes that begins at a word."""
+"""Find the end of a name from its first word."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from clinveil.phi.detector import words
 from clinveil.phi.detectors._name_cue_words import CREDENTIALS
 from clinveil.phi.detectors._name_cues import Trust
 from clinveil.phi.detectors._name_pairs import COMMA, Pairs, rather_surname
-from clinveil.phi.detectors._name_reading import AFTER_INITIAL, GAP, is_particle, shaped_like_name, unknown
+from clinveil.phi.detectors._name_state import AFTER_INITIAL, GAP, is_particle, shaped_like_name, unknown
 from clinveil.phi.note import Word
 
-LONGEST = 6
-# `Mac an Ghoill`: small words that only these words have behind them.
+MAX_WORDS = 6
+# `Mac an Ghoill`: particles that occur only after these words.
 _GAELIC, _SONS = frozenset(("an", "na", "con")), frozenset(("mac", "nic", "mhic", "ni", "ui"))
 _CLEAN = re.compile(r"'s\b|[ \t]*(?:[,.;:?!)\]\"\r\n|<(-]|$)|[ \t]{2}")
 _CLEAN_SMALL = re.compile(r"'s\b|[ \t]*(?:[,.;:?!)\]\"\r\n|<(]|$)|[ \t]{2}| - ")
@@ -32,13 +32,15 @@ _IN_FIELD = re.compile(r"[ \t]?[ ,.][ \t]{0,2}")
 
 
 class Extent(Pairs):
-    """Finds the ends of names."""
+    """Rules for the continuation of a name."""
 
     def run(self, index: int, trust: Trust | None) -> int:
-        """The end of the name that begins at a word; without a trust the lists alone speak for it."""
+        """Return the end of the name that begins at a word. Without a cue (`trust` None), only the lists are
+        evidence.
+        """
         end, comma = index + 1, False
-        while end < len(self.words) and end - index < LONGEST:
-            if COMMA.fullmatch(self.at.gap(end)) and len(self.words.texts[end - 1]) > 1:
+        while end < len(self.words) and end - index < MAX_WORDS:
+            if COMMA.fullmatch(self.state.gap(end)) and len(self.words.texts[end - 1]) > 1:
                 if comma or end - index > 3 or not self._comma_order(index, end, trust):
                     break
                 comma = True
@@ -50,7 +52,7 @@ class Extent(Pairs):
         return end
 
     def _continues(self, first: int, index: int, trust: Trust | None) -> bool:
-        last, word, gap = self.words[index - 1], self.words[index], self.at.gap(index)
+        last, word, gap = self.words[index - 1], self.words[index], self.state.gap(index)
         if len(last.text) == 1 and AFTER_INITIAL.fullmatch(gap) and (last.text.isupper() or gap[:1] == "."):
             return self._after_initial(first, index, last, word)
         if not GAP.fullmatch(gap):
@@ -71,7 +73,7 @@ class Extent(Pairs):
         return self._fits(last, word, index, trust)
 
     def _word_ends_name(self, first: int, index: int, trust: Trust | None) -> bool:
-        """Any word with a capital right behind a first name at a cue, where the name then ends: `Dandan He, RN`."""
+        """Return whether an ordinary capitalised word after a first name at a cue is its surname: `Dandan He, RN`."""
         last, word = self.words[index - 1], self.words[index]
         if trust is None or not word.capital or len(word.text) < 2 or index > first + 2 or not word.ordinary:
             return False
@@ -98,7 +100,7 @@ class Extent(Pairs):
         return re.match(r"[ \t]+[a-z]", self.text[word.end : word.end + 8]) is not None
 
     def _rather_given(self, index: int) -> bool:
-        """Whether a word is a first name rather than a surname, or in no list."""
+        """Return whether a word is a listed first name, or is not a listed surname."""
         kind = self.words.classes[index]
         return bool(kind & LexicalClass.GIVEN) or not kind & LexicalClass.FAMILY
 
@@ -112,13 +114,13 @@ class Extent(Pairs):
         return last.classes & odd == LexicalClass.USUAL_GIVEN and bool(word.classes & LexicalClass.FAMILIAR)
 
     def _quoted(self, last: Word, word: Word, gap: str, index: int, trust: Trust | None) -> bool:
-        """`William "Bud" Smith`: what stands in quotes or brackets between names is a name too."""
+        """Accept names in quotes or brackets between names: `William "Bud" Smith`."""
         if gap.strip()[:1] in ('"', "'", ")", "]") and gap[:1] in ("\"'])"):
             if is_particle(word) and not word.capital:
-                return self.at.name_ahead(index + 1)
+                return self.state.name_ahead(index + 1)
             if gap == '" ' and word.capital and not word.shouted and not word.classes & LexicalClass.FUNCTION:
                 return len(word.text) > 2
-            return word.capital and (self._fits(last, word, index, trust) or self.at.family_like(word))
+            return word.capital and (self._fits(last, word, index, trust) or self.state.family_like(word))
         close = self.text[word.end : word.end + 1]
         if gap[-1:] == "(":
             return close == ")" and self._fits(last, word, index, trust) and not word.ordinary
@@ -126,7 +128,7 @@ class Extent(Pairs):
         return (word.capital and named and (close in ('"', "'") or is_particle(word))) or is_particle(word)
 
     def _last_of_three(self, first: Word, last: Word, word: Word) -> bool:
-        """A surname that is a word after two first names: Sandra Marie Fox."""
+        """Accept an ordinary word as surname after two first names: Sandra Marie Fox."""
         if not first.classes & LexicalClass.USUAL_GIVEN or first.ordinary or word.classes & LexicalClass.FUNCTION:
             return False
         usual = last.classes & LexicalClass.USUAL_GIVEN and not last.ordinary and word.lower not in _NO_SURNAMES
@@ -135,7 +137,7 @@ class Extent(Pairs):
         return bool(familiar and last.classes & LexicalClass.GIVEN and word.capital and not word.shouted)
 
     def _over_line(self, first: int, index: int, last: Word, word: Word) -> bool:
-        """A name goes on in the next line only from a first name to a surname."""
+        """Continue a name on the next line only from a first name to a surname."""
         if index != first + 1 or self._labels(index) or not word.capital or word.shouted != last.shouted:
             return False
         return bool(last.classes & LexicalClass.GIVEN and word.classes & LexicalClass.FAMILY) and not word.ordinary
@@ -143,9 +145,9 @@ class Extent(Pairs):
     def _fits(self, last: Word, word: Word, index: int, trust: Trust | None) -> bool:
         trusted = trust is not None and trust >= Trust.FIELD
         if word.text in _GAELIC and (last.lower in _SONS or last.text in _GAELIC):
-            return self.at.name_ahead(index + 1) or (last.text.islower() and self._small_name_ahead(index + 1))
+            return self.state.name_ahead(index + 1) or (last.text.islower() and self._small_name_ahead(index + 1))
         if is_particle(word) and not (word.capital and word.listed and len(word.text) > 3):
-            if self.at.name_ahead(index + 1) or (last.text.islower() and self._small_name_ahead(index + 1)):
+            if self.state.name_ahead(index + 1) or (last.text.islower() and self._small_name_ahead(index + 1)):
                 return True
             return trust is not None and trust >= Trust.SPOKEN and not last.ordinary and self._particle_ends(word)
         if not word.capital:
@@ -164,7 +166,9 @@ class Extent(Pairs):
         return self._fits_word(last, word, index, trusted)
 
     def _may_go_with(self, last: Word, word: Word, trust: Trust | None) -> bool:
-        """Whether an unknown word may go on a name: after a first name or unknown word, at a cue after any."""
+        """Return whether an unknown word may continue a name: after a first name or unknown word, at a cue after
+        any name.
+        """
         if last.classes & LexicalClass.GIVEN or (trust is not None and not last.ordinary):
             return True
         behind_particle = is_particle(last) or last.text in _GAELIC
@@ -172,14 +176,14 @@ class Extent(Pairs):
 
     def _after_initial(self, first: int, index: int, last: Word, word: Word) -> bool:
         if len(word.text) == 1:
-            return word.text.isupper() and not (word.text in "AI" and "  " in self.at.gap(index))
+            return word.text.isupper() and not (word.text in "AI" and "  " in self.state.gap(index))
         if is_particle(word):
-            return self.at.name_ahead(index + 1)
+            return self.state.name_ahead(index + 1)
         if not word.capital:
             fit = word.text.islower() and (not word.ordinary or bool(word.classes & LexicalClass.FAMILIAR))
             return fit and last.text.islower() and index > first + 1
         given = index > first + 1 and self.words[first].classes & LexicalClass.USUAL_GIVEN
-        fit = self.at.family_like(word) or bool(given and self._any_surname(word))
+        fit = self.state.family_like(word) or bool(given and self._any_surname(word))
         return (fit or not word.ordinary) and not self._labels(index)
 
     def _fits_small(self, last: Word, word: Word, index: int, trust: Trust | None) -> bool:
@@ -199,19 +203,19 @@ class Extent(Pairs):
             )
         if not word.ordinary:
             return word.listed or trusted or not last.listed or (met and self._small_name(index))
-        if trusted and not last.ordinary and self.at.closed(index + 1) and self._any_surname(word):
+        if trusted and not last.ordinary and self.state.closed(index + 1) and self._any_surname(word):
             return True
-        return self.at.given_like(last) and bool(word.classes & LexicalClass.FAMILIAR)
+        return self.state.given_like(last) and bool(word.classes & LexicalClass.FAMILIAR)
 
     def _set_off(self, word: Word) -> bool:
-        """Whether a comma or a bracket stands before it, as before a name behind `his brother`."""
+        """Return whether a comma or bracket precedes the word, as in `his brother, …`."""
         return self.text[max(0, word.start - 2) : word.start].strip()[-1:] in (",", "(")
 
     def _fits_word(self, last: Word, word: Word, index: int, trusted: bool) -> bool:
-        """A surname that is a word, after a first name; in a field also after what no list knows."""
+        """Accept an ordinary word as surname after a first name; in a field also after an unlisted word."""
         if is_particle(last) and word.listed and not word.classes & LexicalClass.FUNCTION:
             return True
-        if trusted and self.at.closed(index + 1) and self._any_surname(word) and (last.listed or not last.ordinary):
+        if trusted and self.state.closed(index + 1) and self._any_surname(word) and (last.listed or not last.ordinary):
             return True
         sure = LexicalClass.GIVEN | LexicalClass.WORD | LexicalClass.EPONYM
         if last.classes & sure == LexicalClass.GIVEN and word.classes & LexicalClass.USUAL_FAMILY:
@@ -219,34 +223,36 @@ class Extent(Pairs):
         if self._middle_name(last, word, index):
             return True
         after_given = last.classes & LexicalClass.USUAL_GIVEN and not (word.shouted and (last.ordinary or not trusted))
-        if not self.at.family_like(word) and not (after_given and self._any_surname(word)):
+        if not self.state.family_like(word) and not (after_given and self._any_surname(word)):
             return False
         given = last.classes & LexicalClass.GIVEN or last.lower in PARTICLES or not (last.ordinary or last.listed)
         return bool(given) and (not word.shouted or trusted or bool(last.classes & LexicalClass.USUAL_GIVEN))
 
     def _middle_name(self, last: Word, word: Word, index: int) -> bool:
-        """A first name that is a word, between a usual first name and a surname: Erica Fawn Gimpel."""
+        """Accept an ordinary word as middle name between a usual first name and a surname: Erica Fawn Gimpel."""
         if word.shouted or not word.classes & LexicalClass.GIVEN or word.classes & LexicalClass.FUNCTION:
             return False
-        following = self.at.neighbour(index)
+        following = self.state.neighbour(index)
         if last.ordinary or not last.classes & LexicalClass.USUAL_GIVEN or following is None:
             return False
         return following.capital and not following.ordinary and len(following.text) > 2
 
     def _comma_order(self, first: int, index: int, trust: Trust | None) -> bool:
-        """SMITH, JOHN: a surname, then a first name; one that is a word or in no list only in a field."""
+        """Match SMITH, JOHN: a surname, then a first name. An ordinary or unlisted first name counts only in a
+        field.
+        """
         last, word = self.words[index - 1], self.words[index]
         trusted = trust is not None and trust >= Trust.FIELD and trust is not Trust.TITLE
         if not (last.capital and word.capital) and not (trusted and last.text.islower()):
             return False
         if trusted and len(word.text) == 1:
             return _LONE_INITIAL.match(self.text, word.end) is not None and not self._labels(index)
-        if self._labels(index) or not (self.at.family_like(last) or (trusted and self._comma_names(last, index))):
+        if self._labels(index) or not (self.state.family_like(last) or (trusted and self._comma_names(last, index))):
             return False
         if trusted:
             return self._given_in_field(index) and (
                 bool(word.classes & LexicalClass.USUAL_GIVEN)
-                or self.at.closed(index + 1)
+                or self.state.closed(index + 1)
                 or self._initial_after(index)
                 or _CREDENTIAL_NEXT.match(self.text, word.end) is not None
             )
@@ -255,7 +261,7 @@ class Extent(Pairs):
 
     def _initial_after(self, index: int) -> bool:
         following = self.words[index + 1] if index + 1 < len(self.words) else None
-        return following is not None and following.capital and GAP.fullmatch(self.at.gap(index + 1)) is not None
+        return following is not None and following.capital and GAP.fullmatch(self.state.gap(index + 1)) is not None
 
     def _commas_in_field(self, index: int) -> bool:
         end = self._listed_end(index)
@@ -263,8 +269,8 @@ class Extent(Pairs):
 
     def _listed_end(self, index: int) -> int:
         end = index + 1
-        while end < len(self.words) and end - index < LONGEST - 1 and self.words[end].capital:
-            if not _IN_FIELD.fullmatch(self.at.gap(end)) or self.words.classes[end] & LexicalClass.FUNCTION:
+        while end < len(self.words) and end - index < MAX_WORDS - 1 and self.words[end].capital:
+            if not _IN_FIELD.fullmatch(self.state.gap(end)) or self.words.classes[end] & LexicalClass.FUNCTION:
                 break
             end += 1
         return end
@@ -273,6 +279,8 @@ class Extent(Pairs):
         return bool(re.match(r"\.?[ \t]*(?:[;\r\n]|$)", self.text[self.words[end - 1].end :][:8]))
 
     def _listed_field(self, index: int) -> int:
-        """`Name: first, middle, last;`: capitalised words with commas, if a semicolon or the line's end follows."""
+        """Return the end of `Name: first, middle, last;`: capitalised words with commas up to a semicolon or line
+        end.
+        """
         end = self._listed_end(index)
         return end if self._field_ends(end) and self.words[index].capital else self.run(index, Trust.LIST)

@@ -1,4 +1,4 @@
-"""Names that a credential follows, and names that only the lists speak for."""
+"""Names before a credential, and names supported only by the name lists."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from clinveil.lexicons.ambiguity import PARTICLES, LexicalClass, lexical_classes
 from clinveil.lexicons.names import surnames
 from clinveil.lexicons.words import word_list
 from clinveil.phi.detectors._name_cue_words import CLINICIANS, NO_NAMES, PATIENTS, PEOPLE
-from clinveil.phi.detectors._name_extent import LONGEST
+from clinveil.phi.detectors._name_extent import MAX_WORDS
 from clinveil.phi.detectors._name_pairs import MANY_BEAR, only_eponym
-from clinveil.phi.detectors._name_reading import AFTER_INITIAL, GAP, Reading, is_particle, shaped_like_name, unknown
 from clinveil.phi.detectors._name_runs import CueRuns
+from clinveil.phi.detectors._name_state import AFTER_INITIAL, GAP, NameState, is_particle, shaped_like_name, unknown
 from clinveil.phi.marks import mark
 from clinveil.phi.note import Word, look_up
 
@@ -21,17 +21,17 @@ _OWNED = re.compile(r"'s[ \t](?!(?:is|was|and|or|in|on|at|as|not|test|sign|disea
 ABBREVIATED = frozenset(("gerd", "elisa", "timi", "alisa", "cabg", "aspen", "salina"))  # tests and trials
 _LINE_START = re.compile(r"(?:^|[\r\n])[ \t]*(?:[-*•–]+|\d{1,2}[.)])?[ \t]*(?:(?:signed|by|note by)[: ]+)?\Z|;[ \t]*\Z")
 _NO_PERSON = NO_NAMES | CLINICIANS | PEOPLE | PATIENTS
-_BESIDE = PARTICLES | {"jr", "sr"}
+_ADJACENT = PARTICLES | {"jr", "sr"}
 _SUFFIX = re.compile(r",?[ \t](?:[Jj][Rr]|[Ss][Rr]|III)\b")
 _ARTICLES = frozenset(("the", "a", "an"))
-# In small letters only usual first names that are no words are worth a look.
+# In lower case, only usual first names that are not words are candidates.
 _NAME_OR_WORD = LexicalClass.NAME | LexicalClass.WORD
 _MAYBE_LOWER = LexicalClass.USUAL_GIVEN | LexicalClass.WORD
 _SURE = LexicalClass.WORD | LexicalClass.EPONYM
 
 
 def _may_begin(written: str) -> bool:
-    """Whether a word may begin a name, whatever stands beside it."""
+    """Return whether a word may begin a name, judged by the word alone."""
     text, lower, kind = look_up(written)
     small = kind & _MAYBE_LOWER == LexicalClass.USUAL_GIVEN or (kind & LexicalClass.GIVEN and not kind & _SURE)
     return kind & _NAME_OR_WORD != LexicalClass.WORD and (text != lower or bool(small))
@@ -41,69 +41,71 @@ _MAY_BEGIN = mark(_may_begin)
 
 
 class ListRuns:
-    """Takes names without a cue before them."""
+    """Rules for names without a cue before them."""
 
-    def __init__(self, reading: Reading, runs: CueRuns) -> None:
-        self.at, self.words, self.text, self.run = reading, reading.words, reading.text, runs.run
+    def __init__(self, state: NameState, runs: CueRuns) -> None:
+        self.state, self.words, self.text, self.run = state, state.words, state.text, runs.run
 
     def take_before_credential(self, last: int) -> None:
-        """John Q. Smith, MD: the capitalised words before a credential, as far as names go."""
+        """Add the capitalised words before a credential that form a name: John Q. Smith, MD."""
         if self.words.texts[last].islower():
             self.take_small_before_credential(last)
             return
         index = last
-        while index >= 0 and last - index < LONGEST - 1 and self._may_stand_before(index, last):
+        while index >= 0 and last - index < MAX_WORDS - 1 and self._may_precede(index, last):
             index -= 1
         run = self.words[index + 1 : last + 1]
         while run and (run[0].classes & LexicalClass.FUNCTION or (run[0].ordinary and not run[0].listed)):
             run, index = run[1:], index + 1
         if run and self._named(run):
-            self.at.keep(index + 1, last + 1, 0.9, "credential")
+            self.state.add(index + 1, last + 1, 0.9, "credential")
 
-    def _may_stand_before(self, index: int, last: int) -> bool:
+    def _may_precede(self, index: int, last: int) -> bool:
         word = self.words[index]
-        if not word.capital or (word.ordinary and not (self.at.given_like(word) or self._surname(index, word))):
+        if not word.capital or (word.ordinary and not (self.state.given_like(word) or self._surname(index, word))):
             return False
-        gap = self.at.gap(index + 1) if index < last else " "
+        gap = self.state.gap(index + 1) if index < last else " "
         return "\n" not in gap and bool(GAP.fullmatch(gap) or AFTER_INITIAL.fullmatch(gap))
 
     def _surname(self, index: int, word: Word) -> bool:
-        """A word that is a usual surname, or any surname after a usual first name."""
+        """Return whether a word is a usual surname, or any surname after a usual first name."""
         before = self.words.classes[index - 1] if index else LexicalClass.NOTHING
         named = not before & LexicalClass.WORD and (before & LexicalClass.GIVEN or not before & LexicalClass.NAME)
-        return self.at.family_like(word) or bool(index and named and word.classes & LexicalClass.FAMILY)
+        return self.state.family_like(word) or bool(index and named and word.classes & LexicalClass.FAMILY)
 
     def _named(self, run: list[Word]) -> bool:
-        whole = [word for word in run if len(word.text) > 1]
-        if not whole or whole[0].lower in ("the", "by"):
+        full = [word for word in run if len(word.text) > 1]
+        if not full or full[0].lower in ("the", "by"):
             return False
-        if all(word.ordinary for word in whole):
-            pair = len(whole) > 1 and self.at.given_like(whole[0]) and self.at.family_like(whole[-1])
-            return pair or (len(whole) == 1 and not whole[0].shouted and self.at.family_like(whole[0]))
-        if len(whole) == 1 and len(run) == 1:
-            word = whole[0]
+        if all(word.ordinary for word in full):
+            pair = len(full) > 1 and self.state.given_like(full[0]) and self.state.family_like(full[-1])
+            return pair or (len(full) == 1 and not full[0].shouted and self.state.family_like(full[0]))
+        if len(full) == 1 and len(run) == 1:
+            word = full[0]
             return len(word.text) > 2 and (word.listed or (unknown(word) and not word.shouted))
-        return any(w.listed or unknown(w) for w in whole) and not all(len(w.text) < 3 for w in whole)
+        return any(w.listed or unknown(w) for w in full) and not all(len(w.text) < 3 for w in full)
 
-    # Runs that only the lists speak for.
+    # Names supported only by the lists.
 
     def take_small_before_credential(self, last: int) -> None:
-        """john smith, rn: two words in small letters."""
-        if not last or self.at.gap(last) != " ":
+        """Add two lower-case words before a credential: john smith, rn."""
+        if not last or self.state.gap(last) != " ":
             return
         first, word = self.words[last - 1], self.words[last]
         if not (first.text.islower() and word.text.islower()):
             return
-        usual = self.at.given_like(first) and self.at.family_like(word)
+        usual = self.state.given_like(first) and self.state.family_like(word)
         if usual or (self._begins_line(first.start) and self._small_pair(first, word)):
-            self.at.keep(last - 1, last + 1, 0.8, "credential")
+            self.state.add(last - 1, last + 1, 0.8, "credential")
 
     def _begins_line(self, start: int) -> bool:
-        """Whether nothing but a bullet, a number or a word for signing stands before a place in its line."""
+        """Return whether only a bullet, a number or a word for signing precedes the offset in its line."""
         return _LINE_START.search(self.text, max(0, start - 24), start) is not None
 
     def _small_pair(self, first: Word, word: Word) -> bool:
-        """Two words that are no small words, of which one is no ordinary word, or both names and words."""
+        """Return whether two words are not function words, and one is not an ordinary word or both are listed
+        names.
+        """
         if (first.classes | word.classes) & LexicalClass.FUNCTION or min(len(first.text), len(word.text)) < 2:
             return False
         if first.lower in _NO_PERSON or word.lower in _NO_PERSON:
@@ -111,23 +113,23 @@ class ListRuns:
         return not (first.ordinary and word.ordinary) or (first.listed and word.listed)
 
     def candidates(self) -> list[int]:
-        """The words that may begin such a run."""
+        """Return the indices of the words that may begin a name."""
         texts, lowers, kinds = self.words.texts, self.words.lowers, self.words.classes
         return [
             index
             for index in self.words.marked(_MAY_BEGIN)
-            if (texts[index] != lowers[index] or self._small_worth(index, kinds[index])) and self._worth_a_look(index)
+            if (texts[index] != lowers[index] or self._small_candidate(index, kinds[index])) and self._supported(index)
         ]
 
-    def _small_worth(self, index: int, kind: int) -> bool:
-        """In small letters: a usual first name, or a first name and a surname side by side, no words."""
+    def _small_candidate(self, index: int, kind: int) -> bool:
+        """Accept in lower case: a usual first name, or adjacent first name and surname that are not words."""
         following = self.words.classes[index + 1] if index + 1 < len(self.words) else LexicalClass.NOTHING
         if kind & _MAYBE_LOWER == LexicalClass.USUAL_GIVEN:
             return True
         return bool(kind & LexicalClass.GIVEN and following & LexicalClass.FAMILY and not (kind | following) & _SURE)
 
-    def _worth_a_look(self, index: int) -> bool:
-        """False where an ordinary or unknown word stands alone: nothing beside it can make a name of it."""
+    def _supported(self, index: int) -> bool:
+        """Return False for an ordinary or unknown word without a neighbour that could make it a name."""
         kind, texts = self.words.classes[index], self.words.texts
         if kind & _NAME_OR_WORD == LexicalClass.NAME & kind and kind & LexicalClass.NAME:
             return True
@@ -135,11 +137,11 @@ class ListRuns:
             return index + 1 < len(texts) or bool(kind & LexicalClass.FAMILIAR)
         if not kind & LexicalClass.NAME:
             return self.words.lowers[index + 1] in PARTICLES
-        owned = self.words.written[index] != texts[index] or self.words.lowers[index + 1] in _BESIDE
+        owned = self.words.written[index] != texts[index] or self.words.lowers[index + 1] in _ADJACENT
         return bool(kind & LexicalClass.FAMILIAR) and (owned or (index > 0 and len(texts[index - 1]) == 1))
 
     def take(self, index: int) -> None:
-        """The name that begins at one of the candidates, if it is one."""
+        """Add the name that begins at a candidate, if there is one."""
         word = self.words[index]
         if not word.capital:
             self._take_lower(index, word)
@@ -148,35 +150,35 @@ class ListRuns:
             self._take_unknown(index, word)
             return
         end = self.run(index, None)
-        if self.at.before_noun(end) or self.at.before_noun(index + 1):
+        if self.state.before_noun(end) or self.state.before_noun(index + 1):
             return
         if end - index > 1:
             if self._listed_run(index, end) and not self._state(index, end):
-                self.at.keep(self._unknown_before(index), end, 0.8, "listed")
+                self.state.add(self._unknown_before(index), end, 0.8, "listed")
         elif self._lone(index, word):
-            self.at.keep(self._unknown_before(index), end, 0.6, "listed alone")
+            self.state.add(self._unknown_before(index), end, 0.6, "listed alone")
         elif self._unknown_before(index) < index and self._after_unknown(word):
-            self.at.keep(index - 1, end, 0.6, "unknown before a surname")
+            self.state.add(index - 1, end, 0.6, "unknown before a surname")
 
     def _take_unknown(self, index: int, word: Word) -> None:
-        """Two words or more that no list knows, written as names are: hardly anything else looks like it."""
+        """Add two or more unlisted words with the shape of names; little else has this shape."""
         if len(word.text) < 3 or word.shouted or not shaped_like_name(word.text):
             return
-        following = self.at.neighbour(index)
+        following = self.state.neighbour(index)
         if following is None or (following.text.islower() and not is_particle(following)):
             return
         end = self.run(index, None)
         run = [w for w in self.words[index:end] if len(w.text) > 1 and not is_particle(w)]
-        small = self.at.note.lower_case
+        small = self.state.note.lower_case
         if all(w.classes & LexicalClass.EPONYM for w in run):
             return
         if len(run) > 1 and all(not w.ordinary and not w.shouted and w.lower not in small for w in run):
-            self.at.keep(index, end, 0.6, "two unknown words")
+            self.state.add(index, end, 0.6, "two unknown words")
 
     def _unknown_before(self, index: int) -> int:
-        """Where a name begins before which an unknown word with a capital stands: Vickilyn Reynolds."""
+        """Return the start of a name, including a preceding unknown capitalised word: Vickilyn Reynolds."""
         before = self.words[index - 1] if index else None
-        if before is None or index - 1 in self.at.taken or self.words[index].shouted or self.at.gap(index) != " ":
+        if before is None or index - 1 in self.state.taken or self.words[index].shouted or self.state.gap(index) != " ":
             return index
         given = before.classes & LexicalClass.GIVEN and not before.classes & LexicalClass.FUNCTION
         named = unknown(before) or (given and before.ordinary and len(before.text) > 2)
@@ -185,17 +187,17 @@ class ListRuns:
 
     def _after_unknown(self, word: Word) -> bool:
         usual = LexicalClass.USUAL_FAMILY | LexicalClass.WORD | LexicalClass.EPONYM
-        return word.classes & usual == LexicalClass.USUAL_FAMILY and word.lower not in self.at.note.lower_case
+        return word.classes & usual == LexicalClass.USUAL_FAMILY and word.lower not in self.state.note.lower_case
 
     def _take_lower(self, index: int, word: Word) -> None:
-        """john smith, or a usual first name alone, in lower case."""
+        """Add `john smith`, or a usual first name alone, in lower case."""
         if word.classes & LexicalClass.EPONYM:
             return
         end = self.run(index, None)
-        if self.at.before_noun(end) or not (end - index > 1 or word.text in _very_usual()):
+        if self.state.before_noun(end) or not (end - index > 1 or word.text in _very_usual()):
             return
         if all(w.listed or w.text.islower() for w in self.words[index:end]):
-            self.at.keep(index, end, 0.6, "listed in small letters")
+            self.state.add(index, end, 0.6, "listed in small letters")
 
     def _listed_run(self, index: int, end: int) -> bool:
         run = [word for word in self.words[index:end] if len(word.text) > 1]
@@ -210,20 +212,20 @@ class ListRuns:
         return len(run) > 1 or bool(first & LexicalClass.GIVEN)
 
     def _shouted_run(self, index: int, run: list[Word], sure: list[Word]) -> bool:
-        """Names in capitals: all of them names and nothing else, or a usual first name before what may be a surname."""
+        """Accept upper-case names: all are only names, or a usual first name precedes possible surnames."""
         first = run[0]
         if len(run) < 2:
             return self._lone_shouted(index, first)
-        if not self.at.loud(index) and not first.classes & LexicalClass.FUNCTION:
-            return self.at.given_like(first) and all(self.at.family_like(w) for w in run[1:])
+        if not self.state.upper_context(index) and not first.classes & LexicalClass.FUNCTION:
+            return self.state.given_like(first) and all(self.state.family_like(w) for w in run[1:])
         if len(sure) == len(run):
             return bool(first.classes & (LexicalClass.USUAL_GIVEN | LexicalClass.FAMILY))
         odd = LexicalClass.WORD | LexicalClass.EPONYM
         given = first.classes & LexicalClass.USUAL_GIVEN and not first.classes & odd
-        return bool(given) and all(self.at.family_like(w) for w in run[1:])
+        return bool(given) and all(self.state.family_like(w) for w in run[1:])
 
     def _lone_shouted(self, index: int, word: Word) -> bool:
-        """One usual name in capitals; short ones are too often abbreviations."""
+        """Accept one usual name in upper case; short ones are often abbreviations."""
         if word.classes & (LexicalClass.WORD | LexicalClass.EPONYM) or word.lower in ABBREVIATED:
             return False
         if len(word.text) > 4:
@@ -235,7 +237,7 @@ class ListRuns:
         return " ".join(self.words.lowers[start:end]) in _states()
 
     def _word_goes_with(self, index: int, end: int, run: list[Word], sure: list[Word]) -> bool:
-        """May Rose, Will K. Smith: what makes a name of a first name that is a word."""
+        """Accept a first name that is a word if the words after it support it: May Rose, Will K. Smith."""
         first = run[0]
         if first.classes & LexicalClass.FUNCTION and not first.classes & LexicalClass.USUAL_GIVEN:
             return False
@@ -247,26 +249,28 @@ class ListRuns:
         if end - index > len(run) or any(w.classes & LexicalClass.USUAL_FAMILY for w in sure):
             return True
         if not first.classes & LexicalClass.FUNCTION and all(unknown(w) and shaped_like_name(w.text) for w in run[1:]):
-            return len(run) > 1 and not any(w.shouted or w.lower in self.at.note.lower_case for w in run)
+            return len(run) > 1 and not any(w.shouted or w.lower in self.state.note.lower_case for w in run)
         return self._both_familiar(run)
 
     def _both_familiar(self, run: list[Word]) -> bool:
-        """Two words that many bear as names, with capitals, and nowhere in the note in small letters."""
-        small = self.at.note.lower_case
+        """Return whether two familiar names are capitalised and never occur in lower case in the note."""
+        small = self.state.note.lower_case
         return len(run) > 1 and all(
             w.classes & LexicalClass.FAMILIAR and not w.classes & LexicalClass.FUNCTION and w.lower not in small
             for w in run
         )
 
     def _lone(self, index: int, word: Word) -> bool:
-        """One listed word with a capital: a usual name that is nothing else, here or elsewhere in the note."""
+        """Accept one capitalised listed word: a usual name that is not a word or an eponym, here or elsewhere in
+        the note.
+        """
         if word.shouted:
             return self._lone_shouted(index, word) or self._initialled(index, word)
         if len(word.text) < 3 or word.classes & (LexicalClass.WORD | LexicalClass.EPONYM):
             return self._initialled(index, word) or self._owns(word)
-        if word.lower in self.at.note.lower_case or not shaped_like_name(word.text):
+        if word.lower in self.state.note.lower_case or not shaped_like_name(word.text):
             return False
-        if index and self.words.lowers[index - 1] in _ARTICLES and self.at.gap(index) == " ":
+        if index and self.words.lowers[index - 1] in _ARTICLES and self.state.gap(index) == " ":
             return False
         if "-" in word.text and not all(
             len(part) > 1 and lexical_classes(part) & LexicalClass.NAME for part in word.text.split("-")
@@ -274,16 +278,18 @@ class ListRuns:
             return False
         given = word.classes & LexicalClass.GIVEN and len(word.text) > 3
         usual = word.classes & (LexicalClass.USUAL_GIVEN | LexicalClass.USUAL_FAMILY)
-        return bool(given or usual) and word.lower not in self.at.eponymous
+        return bool(given or usual) and word.lower not in self.state.eponymous
 
     def _owns(self, word: Word) -> bool:
-        """`Robinson's hemoglobin`: an eponym, but one that many bear as a surname, and no noun of eponyms behind."""
+        """Accept `Robinson's hemoglobin`: an eponym that is also a common surname, before a noun not typical of
+        eponyms.
+        """
         if word.shouted or surnames().get(word.lower, 0.0) < (_SOME_BEAR if word.ordinary else MANY_BEAR):
             return False
         return bool(_OWNED.match(self.text, word.end))
 
     def _initialled(self, index: int, word: Word) -> bool:
-        """J. Smith, Smith J., Smith Jr.: an initial or a suffix beside a usual surname, eponym or not."""
+        """Accept an initial or suffix next to a usual surname, eponym or not: J. Smith, Smith J., Smith Jr."""
         if word.classes & LexicalClass.FAMILIAR and _SUFFIX.match(self.text, word.end):
             return True
         if word.ordinary or word.shouted or not word.classes & LexicalClass.USUAL_FAMILY:

@@ -1,45 +1,45 @@
-"""Names that begin at a cue, and those that share it: `Drs. Smith and Young`."""
+"""Names that begin at a cue, and further names that share it: `Drs. Smith and Young`."""
 
 from __future__ import annotations
 
 import re
 
 from clinveil.lexicons.ambiguity import LexicalClass
-from clinveil.phi.detectors._name_begins import Begins
 from clinveil.phi.detectors._name_cue_words import NO_NAMES
 from clinveil.phi.detectors._name_cues import Cue, Trust
+from clinveil.phi.detectors._name_first_word import FirstWord
 from clinveil.phi.detectors._name_pairs import only_eponym
-from clinveil.phi.detectors._name_reading import unknown
+from clinveil.phi.detectors._name_state import unknown
 from clinveil.phi.note import Word
 
 _SHARED = re.compile(r"[ \t]*(?:,[ \t]+)?(?:and|&|or|/|,)[ \t]+|[ \t]*/[ \t]*|[ \t]*,[ \t]+", re.I)
 _SCORES = {Trust.LIST: 0.9, Trust.TITLE: 0.95, Trust.FIELD: 0.9, Trust.MEETING: 0.75, Trust.HINT: 0.8}
 
 
-class CueRuns(Begins):
-    """Takes what cues point at."""
+class CueRuns(FirstWord):
+    """Rules for names at cues."""
 
     def take(self, cue: Cue) -> None:
-        """The name at a cue, if there is one, and those that share its cue (`Drs. Smith and Young`)."""
+        """Add the name at a cue, if there is one, and those that share the cue (`Drs. Smith and Young`)."""
         index, trust = cue.word, cue.trust
-        if index in self.at.taken or not self._may_begin(index, trust):
+        if index in self.state.taken or not self._may_begin(index, trust):
             return
         end = self._listed_field(index) if trust is Trust.LIST else self.run(index, trust)
-        if trust is not Trust.TITLE and self.at.before_noun(end):
+        if trust is not Trust.TITLE and self.state.before_noun(end):
             return
         if end == index + 1 and trust is Trust.HINT and only_eponym(self.words[index]):
             return
-        self.at.keep(index, end, _SCORES.get(trust, 0.85), cue.why)
+        self.state.add(index, end, _SCORES.get(trust, 0.85), cue.why)
         if trust >= Trust.SPOKEN:
             self._take_shared(end, cue)
 
     def _take_shared(self, end: int, cue: Cue) -> None:
-        """The other names of a list: after `and`, after commas in fields and among relatives."""
+        """Add further names of an enumeration: after `and`, and after commas in fields and among relatives."""
         while end < len(self.words):
             following = end
             if self.words.lowers[end] in ("and", "or"):
                 following += 1
-            if following >= len(self.words) or following in self.at.taken:
+            if following >= len(self.words) or following in self.state.taken:
                 return
             last = self.words[end - 1]
             gap = self.text[last.end : self.words.starts[following]]
@@ -50,12 +50,12 @@ class CueRuns(Begins):
             if not doctors and not self._may_follow(following, word, cue.trust, "," in gap):
                 return
             end = self.run(following, cue.trust)
-            if self.at.before_noun(end):
+            if self.state.before_noun(end):
                 return
-            self.at.keep(following, end, 0.85, cue.why)
+            self.state.add(following, end, 0.85, cue.why)
 
     def _of_doctors(self, cue: Cue) -> bool:
-        """Whether several names must follow, words or not: `Drs. Hill and Mall`."""
+        """Return whether several names must follow, also ordinary words: `Drs. Hill and Mall`."""
         return cue.word > 0 and self.words.lowers[cue.word - 1] == "drs"
 
     def _may_follow(self, index: int, word: Word, trust: Trust, comma: bool) -> bool:
@@ -73,14 +73,14 @@ class CueRuns(Begins):
         return bool(word.classes & usual) or self._pair(index, word, trust)
 
     def _may_follow_small(self, index: int, word: Word, trust: Trust, comma: bool) -> bool:
-        """drs smith and okafor; team: ann bell, joe okafor and mary bell: only after names in small letters."""
+        """Accept after lower-case names only: drs smith and okafor; team: ann bell, joe okafor and mary bell."""
         if (
             trust < Trust.FIELD
             or not self.words.texts[index - 1 - (self.words.lowers[index - 1] in ("and", "or"))].islower()
         ):
             return False
         if word.ordinary:
-            return self.at.given_like(word) and self._small_pair(index)
+            return self.state.given_like(word) and self._small_pair(index)
         return (
             (word.listed and not comma) or (trust is Trust.TITLE and self._small_name(index)) or self._small_pair(index)
         )

@@ -1,6 +1,7 @@
-"""Street lines, post-office boxes, postal codes, and cities by context; states and countries may stay.
+"""Street addresses, post-office boxes, postal codes and cities. States and countries may stay.
 
-American, Canadian, British and continental forms: the number before the street or behind it, postcodes with letters.
+Covers American, Canadian, British and continental European formats: house number before or after the street, postal
+codes with letters.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ _ABBREVIATIONS = words(
     "AL AK AZ AR CA CO CT DE FL GA HI ID IL IN IA KS KY LA ME MD MA MI MN MS MO MT NE NV NH NJ NM NY NC ND OH OK OR PA"
     " RI SC SD TN TX UT VT VA WA WV WI WY DC PR ON QC BC AB MB SK NS NB NL PE NSW QLD VIC TAS"
 )
-# These are words, degrees or abbreviations of medicine too: they need a postal code or a known city.
+# Also words, degrees or medical abbreviations: they need a postal code or a known city.
 _DOUBTFUL = words("MD PA OR IN ME OK HI CO ND DE LA AL ID MS MA NP ON PE NB RI PR SC MO OH MI VA CT CA PT AB BC NS")
 _STATE = "(?:" + "|".join(sorted(_ABBREVIATIONS, key=lambda state: (-len(state), state))) + ")"
 _ZIP = r"\d{5}(?:-\d{4})?"
@@ -40,16 +41,16 @@ _LIVES = (
 )
 _I = re.IGNORECASE
 _CITIES = word_list("cities") | {"New York"}
-# States, countries and other wide places that may stay, in lower case.
+# States, countries and other large regions that may stay, in lower case.
 _WIDE = frozenset(state.lower() for state in word_list("states")) - {"new york"}
-# Words of measure before `drive`, `walk` and `way`: no street.
+# Units before `drive`, `walk` and `way`: not a street.
 _MEASURED = words(
     "minute minutes min mins hour hours hr mile miles block blocks day days week weeks step steps lane way x"
 )
 
 
-def _a_city(match: re.Match[str], note: NoteView) -> bool:
-    """Not a state, not an ordinary word; a list of cities overrules the latter."""
+def _is_city(match: re.Match[str], note: NoteView) -> bool:
+    """Accept a place that is not a state and not an ordinary word; cities of the list may be words."""
     place = " ".join(match["phi"].split())
     if place.lower() in _WIDE:
         return False
@@ -62,7 +63,7 @@ def _city_of_state(match: re.Match[str], note: NoteView) -> bool:
     place = " ".join(match["phi"].split())
     if place in _CITIES:
         return True
-    return match["state"] not in _DOUBTFUL and _a_city(match, note)
+    return match["state"] not in _DOUBTFUL and _is_city(match, note)
 
 
 def _known_city(match: re.Match[str], note: NoteView) -> bool:
@@ -76,8 +77,8 @@ def _known_city(match: re.Match[str], note: NoteView) -> bool:
     return not known
 
 
-def _rarely_a_name(match: re.Match[str], note: NoteView) -> bool:
-    """A city of the list whose words are neither usual first names nor frequent surnames (Charlotte, Jackson)."""
+def _unlikely_name(match: re.Match[str], note: NoteView) -> bool:
+    """Accept a listed city without usual first names or frequent surnames in it (not Charlotte, Jackson)."""
     if " ".join(match["phi"].split()) not in _CITIES:
         return False
     return _known_city(match, note) and not any(
@@ -86,7 +87,7 @@ def _rarely_a_name(match: re.Match[str], note: NoteView) -> bool:
 
 
 def _street(match: re.Match[str], note: NoteView) -> bool:
-    """`2 Residents Dr. Smith` is no street: the abbreviation of drive is doubtful before a name."""
+    """Reject `2 Residents Dr. Smith`: `Dr` before a name is a title, not a drive."""
     tail = note.plain[match.end("phi") : match.end("phi") + 2]
     if match["kind"] in ("Dr", "DR") and re.match(r"\.?\s?[A-Z]", tail) and "," not in tail:
         return False
@@ -97,12 +98,12 @@ def _street(match: re.Match[str], note: NoteView) -> bool:
 
 
 def _plain_street(match: re.Match[str], note: NoteView) -> bool:
-    """In lower case: no distance, no number of things (`2 lane road`)."""
+    """Reject lower-case matches that are distances or counts (`2 lane road`)."""
     return not any(part in _MEASURED or part in word_list("function") for part in match["phi"].lower().split())
 
 
-def _behind(match: re.Match[str], note: NoteView) -> bool:
-    """A number behind a street is no dose and no year."""
+def _street_number(match: re.Match[str], note: NoteView) -> bool:
+    """Reject a number after a street that is a dose."""
     return not re.match(r"\s*(?:mg|ml|mcg|g\b|cc|cm|mm|%|units?|french|fr\b|/|\.\d)", after(match, note, 10))
 
 
@@ -111,7 +112,7 @@ def _zip(match: re.Match[str], note: NoteView) -> bool:
 
 
 def _postcode(match: re.Match[str], note: NoteView) -> bool:
-    """Canada's (M5B 1W8) or Britain's (SW1A 2AA); no segment with a rank or an hour (T1 3RD)."""
+    """Accept Canadian (M5B 1W8) and British (SW1A 2AA) codes; reject vertebrae with an ordinal (T1 3RD)."""
     return bool(_CANADIAN.fullmatch(match["phi"]) or _BRITISH.fullmatch(match["phi"]))
 
 
@@ -119,7 +120,9 @@ _UNIT_LETTERS = words("ML MG KG CC CM MM IU AM PM HR MD SS SA SD MR PO IV IM QD 
 
 
 def _continental(match: re.Match[str], note: NoteView) -> bool:
-    """After a country's letter, with a postcode's letters that are no unit (1016 GV), or behind a house number."""
+    """Accept digits after a country letter, with postal letters that are not a unit (1016 GV), or after a house
+    number.
+    """
     if match["letters"]:
         return match["letters"].strip() not in _UNIT_LETTERS
     if match["country"]:
@@ -129,7 +132,7 @@ def _continental(match: re.Match[str], note: NoteView) -> bool:
 
 
 def _town(match: re.Match[str], note: NoteView) -> bool:
-    """`In SW1A 2AA` names no town."""
+    """Reject `In SW1A 2AA`, which names no town."""
     return match["phi"].lower() not in word_list("function")
 
 
@@ -169,7 +172,7 @@ _NAMELESS = re.compile(
     r"(?:Street|Avenue|Ave\b\.?|Road|Boulevard|Blvd\b\.?|Lane|Drive|Parkway|Terrace)|\d{1,3}(?:st|nd|rd"
     r"|th)\s(?:[Ss]treet|[Aa]ve(?:nue)?)))\b"
 )
-_BEHIND = re.compile(
+_NUMBER_AFTER = re.compile(
     r"(?<![\w-])(?P<phi>[A-Z\xc0-\xde]\w*(?:[ -][A-Z\xc0-\xde]\w+)?(?:strasse|str\.|weg|platz|allee|gasse"
     r"|damm|ufer|vej|gade|gata"
     r"|gatan|veien|straat|laan|gracht|plein|dijk|katu|utca|svej)\s+\d{1,4}\s?[a-zA-Z]?)(?!\w|[.%-]\w|%)"
@@ -213,8 +216,14 @@ RULES = (
     Rule("ADDRESS", _FLAT_ALONE, "Ring at {Apt 4B}.", score=0.7),
     Rule("ADDRESS", _LOWER, "lives at {123 oak street}, a 20 minute drive.", score=0.7, check=_plain_street),
     Rule("ADDRESS", _NAMELESS, "Seen in the office on {Elm Street}, or at {5th avenue}.", score=0.6),
-    Rule("ADDRESS", _BEHIND, "Wohnt in der {Hauptstrasse 12}, or at {Vesterskovvej 79}.", score=0.8, check=_behind),
-    Rule("ADDRESS", _ROMANCE, "Lives at {Calle de Alcalá, 45}; via PEG 20.", score=0.8, check=_behind),
+    Rule(
+        "ADDRESS",
+        _NUMBER_AFTER,
+        "Wohnt in der {Hauptstrasse 12}, or at {Vesterskovvej 79}.",
+        score=0.8,
+        check=_street_number,
+    ),
+    Rule("ADDRESS", _ROMANCE, "Lives at {Calle de Alcalá, 45}; via PEG 20.", score=0.8, check=_street_number),
     Rule("ADDRESS", _RUE, "Lives at {12, rue de la Paix}.", score=0.8),
     Rule(
         "CITY",
@@ -271,14 +280,14 @@ RULES = (
         re.compile(rf"(?<!\w){_CITY_RUN},\s?(?:{_STATE_NAMES})\b"),
         "seen in {Wichita}, Kansas.",
         score=0.7,
-        check=_a_city,
+        check=_is_city,
     ),
     Rule(
         "CITY",
         re.compile(rf"\b(?i:{_LIVES})\s+(?:\w+\s+){{0,5}}?(?:in|to|from|near|of|outside)\s+(?:the\s+)?{_CITY_RUN}"),
         "She moved with her husband to {Wichita}.",
         score=0.7,
-        check=_a_city,
+        check=_is_city,
     ),
     Rule(
         "CITY",
@@ -288,7 +297,7 @@ RULES = (
         ),
         "Julia K. from {Wichita}, treated here.",
         score=0.6,
-        check=_a_city,
+        check=_is_city,
     ),
     Rule(
         "CITY",
@@ -297,12 +306,12 @@ RULES = (
         score=0.6,
         check=_known_city,
     ),
-    Rule(  # surer than a name of a list, or of the tagger, in the same place
+    Rule(  # outranks listed names and the tagger
         "CITY",
         re.compile(rf"\b(?:in|from|to|near|at|outside)\s+{_CITY_RUN}"),
         "She is from {Springfield}.",
         score=1.0,
-        check=_rarely_a_name,
+        check=_unlikely_name,
     ),
     Rule(
         "CITY",

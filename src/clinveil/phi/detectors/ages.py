@@ -1,6 +1,6 @@
-"""Ages over 89, in figures and in words; younger ages may stay (45 CFR 164.514(b)(2)(i)(C)).
+"""Ages over 89, in digits and in words. Younger ages may stay (45 CFR 164.514(b)(2)(i)(C)).
 
-A year of birth before 1940 counts as one, because no one can say that it is younger.
+A year of birth before 1940 is treated as an age over 89, because it may be one.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _OLD = r"(?:9\d|1[0-2]\d)"
 _UNIT = (
     r"(?:[\s-]*(?:years?|yrs?)\b(?!\s*(?:ago|later|history|duration|prior|of\s(?!age)|and\s(?:above|older)"
     r"|or\s(?:older|more)))"
-    r"|\s(?!days?|hours?|hrs?|weeks?|months?|mos?)[a-z]{3,6}\sof\sage\b"  # a slip of the pen, such as yeras
+    r"|\s(?!days?|hours?|hrs?|weeks?|months?|mos?)[a-z]{3,6}\sof\sage\b"  # misspelt units such as yeras
     r"|[\s-]*y\.?\s?/?o\b|\s?[\s-]?y(?:o?[MF])?\b|[\s-]*y\.o\.)"
 )
 _UNITS_WORD = "(?:one|two|three|four|five|six|seven|eight|nine)"
@@ -30,7 +30,7 @@ _KIN = (
     r"|mgm|mgf|pgm|pgf)"
 )
 _PERSON = rf"(?:patient|pt|he|she|{_KIN}|man|woman|lady|gentleman|resident|veteran)"
-# What may follow an age that has no unit: never a measure.
+# Text allowed after an age without a unit; never a unit of measurement.
 _ALONE = (
     r"(?=\s*(?:[,;:)]|\.(?!\d)|$|\n)|\s+(?:and|with|who|but|when|now|today|today's|this|from|of|after|in\s(?:the"
     r"|a|\d{4}|[jfmasond][a-z]{2,8})"

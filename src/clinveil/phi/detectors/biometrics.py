@@ -1,4 +1,4 @@
-"""Biometric identifiers and full-face photographs, where a note gives their number or file."""
+"""Biometric identifiers and full-face photographs, if the note contains their number or file name."""
 
 from __future__ import annotations
 

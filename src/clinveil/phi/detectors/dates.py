@@ -1,8 +1,8 @@
-"""Dates: all elements but a bare year, which may stay (45 CFR 164.514(b)(2)(i)(C)); times of day stay too.
+"""Dates, except a bare year, which may stay (45 CFR 164.514(b)(2)(i)(C)). Times of day also stay.
 
-Fractions, scores and doses look like dates (strength 3/4, murmur 2/6, BP 120/80): a day and month without a year count
-only where a word of time stands before them. Relative dates (last week) are left alone, and so are days of the week;
-but a weekday beside a date belongs to it: beside a shifted date it would tell the offset modulo seven days.
+Fractions, scores and doses look like dates (strength 3/4, murmur 2/6, BP 120/80). A day and month without a year
+therefore count only after a temporal word. Relative dates (last week) and weekdays stay. A weekday next to a date is
+part of the date: next to a shifted date it would disclose the offset modulo seven days.
 """
 
 from __future__ import annotations
@@ -49,20 +49,24 @@ _MEASURE = re.compile(
 _FRACTION = re.compile(r"\d\s$")
 
 
-def _whole(match: re.Match[str], note: NoteView) -> bool:
-    """Whether the numbers can be a day and a month in either order."""
+def _day_month(match: re.Match[str], note: NoteView) -> bool:
+    """Return whether the numbers are a valid day and month in either order."""
     first, second = (int(n) for n in re.findall(r"\d+", match["phi"])[:2])
     return min(first, second) >= 1 and min(first, second) <= 12 and max(first, second) <= 31
 
 
 def _clause(match: re.Match[str], note: NoteView) -> str:
-    """What stands before a match in its own clause."""
+    """Return the text before a match within its clause."""
     return re.split(r"[.;,\n]\s", before(match, note, 30))[-1]
 
 
 def _partial(match: re.Match[str], note: NoteView) -> bool:
-    """A day and a month without a year: only with a word of time, and not where scores stand."""
-    if not _whole(match, note) or _MEASURE.match(after(match, note, 16)) or _SCORE_WORD.search(_clause(match, note)):
+    """Accept a day and month without a year after a temporal word, unless the context is a score."""
+    if (
+        not _day_month(match, note)
+        or _MEASURE.match(after(match, note, 16))
+        or _SCORE_WORD.search(_clause(match, note))
+    ):
         return False
     start, lead = match.start("phi"), before(match, note, 36)
     if _FRACTION.search(lead):  # 24 2/7 weeks
@@ -72,9 +76,9 @@ def _partial(match: re.Match[str], note: NoteView) -> bool:
 
 
 def _spelled(match: re.Match[str], note: NoteView) -> bool:
-    """May, March and short months are words and drugs too: they need a year, an ordinal, a word of time, or a capital.
+    """Decide for spelled months; May, March and abbreviations are also words or drugs.
 
-    Without their year they count nowhere before a unit.
+    Without a year, a lower-case one of these needs an ordinal or a temporal word, and no month counts before a unit.
     """
     if re.search(r"(?:19|20|21)\d\d\b|'\s?\d\d", match["phi"]):
         return True
@@ -95,26 +99,26 @@ def _festive(match: re.Match[str], note: NoteView) -> bool:
 
 
 def _late_year(match: re.Match[str], note: NoteView) -> bool:
-    """`in 3/87`: a month and a year that is no day."""
+    """Accept `in 3/87`: a month and a two-digit year that cannot be a day."""
     month, year = (int(n) for n in match["phi"].split("/"))
     return 1 <= month <= 12 and year > 31
 
 
 def _of_date(match: re.Match[str], note: NoteView) -> bool:
-    """Where a word follows the weekday, it is a month."""
+    """Reject a weekday followed by a word that is not a month."""
     word = re.search(r"([a-z]+)\.?\s\d$", match[0], re.IGNORECASE)
     return word is None or re.fullmatch(MONTH, word[1], re.IGNORECASE) is not None
 
 
 def _month_alone(match: re.Match[str], note: NoteView) -> bool:
-    """Months that are names or words need more than `and` or `to` before them."""
+    """Reject May, March, April, June and August after only `and`, `or`, `to` or `of`."""
     weak = match[0][:3].lower() in ("and", "or ", "to ", "of ")
     paired = re.search(rf"{MONTH}\s*$", before(match, note, 24)[: -len(match[0]) + len(match["phi"])], re.IGNORECASE)
     return bool(paired) or not (weak and match["phi"] in ("May", "March", "April", "June", "August"))
 
 
 def _compact(match: re.Match[str], note: NoteView) -> bool:
-    """Six or eight digits behind a word of birth: month, day and year in some order."""
+    """Accept six or eight digits after a word for birth that contain a possible month."""
     digits = match["phi"]
     pairs = [int(digits[i : i + 2]) for i in range(0, len(digits), 2)]
     return any(1 <= n <= 12 for n in pairs) and len(digits) in (6, 8)
@@ -141,14 +145,14 @@ RULES = (
     _rule(
         rf"(?<![\d/.-])(?P<phi>\d{{1,2}}\s?([/-])\s?\d{{1,2}}\s?\2\s?(?:{_YEAR}|'?\d{{2}}))(?![\d/]|-\d|\.\d)",
         "Seen on {3/4/2019}, again on {03 / 14 / 2021}.",
-        check=_whole,
+        check=_day_month,
     ),
     _rule(
         rf"(?<![\d/.-])(?P<phi>\d{{1,2}}\.\d{{1,2}}\.{_YEAR})(?![\d/-]|\.\d)",
         "Visit of {4.3.2019} noted.",
-        check=_whole,
+        check=_day_month,
     ),
-    # The next two share a character with the date beside them, so that weekday and date become one span.
+    # The next two rules overlap with the date by one character, so weekday and date merge into one span.
     _rule(
         rf"\b(?P<phi>{WEEKDAY},?\s(?:the\s)?(?:\d|[jfmasond]))(?:(?<=\d)\d?(?:[/-]\d|{_ORDINAL}\s(?:of\s)?{MONTH})"
         rf"|(?<=\d)\d{{3}}-\d|(?<=\w)[a-z]{{2,8}}\.?\s\d)",
@@ -163,7 +167,7 @@ RULES = (
         r"\b(?:on|dated?|dob|seen|since|from|until|born|vom|den"
         r"|of)[:\s]{1,3}(?P<phi>\d{1,2}\.\d{1,2}\.\d{2})(?![\d/-]|\.\d)",
         "Visit of {4.3.19} noted.",
-        check=_whole,
+        check=_day_month,
     ),
     _rule(
         rf"(?<![\d/.-])(?P<phi>{_YEAR}(?:([-/.])(?:1[0-2]|0?[1-9])\2{_DAY}|-(?:0[1-9]|1[0-2])|\s{MONTH}\s{_DAY}))"

@@ -1,4 +1,6 @@
-"""E-mail, web and internet addresses (internal ones, .local and .corp, too), user names, and paths of a home folder."""
+"""E-mail, web and IP addresses (including internal domains such as .local and .corp), user names and home
+directories.
+"""
 
 from __future__ import annotations
 
@@ -17,12 +19,12 @@ _MAILERS = r"(?:gmail|yahoo|hotmail|outlook|aol|icloud|comcast|protonmail|verizo
 
 
 def _an_address(match: re.Match[str], note: NoteView) -> bool:
-    """Four numbers are an address rather than a section's if one has two digits, or the word IP is near."""
+    """Return whether four numbers are an IP address and not a section number: one has two digits, or `IP` is near."""
     return bool(re.search(r"\d\d", match["phi"])) or "ip" in before(match, note, 12)
 
 
 def _groups(match: re.Match[str], note: NoteView) -> bool:
-    """A time with seconds has fewer groups, and no letters."""
+    """Return whether groups of hexadecimal digits are an address and not a time with seconds."""
     return match["phi"].count(":") >= 5 or "::" in match["phi"]
 
 

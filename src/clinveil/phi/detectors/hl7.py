@@ -1,6 +1,6 @@
-"""HL7 version 2 segments pasted into a note: what a field holds is known from its place.
+"""HL7 version 2 segments pasted into a note. The position of a field determines its label.
 
-Segments and fields are those of HL7 2.5.1, chapters 3, 4 and 6; components are split at `^`, repetitions at `~`.
+Segments and fields follow HL7 2.5.1, chapters 3, 4 and 6. Components are separated by `^`, repetitions by `~`.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from clinveil.core.spans import Span
 from clinveil.phi.detector import detectors, words
 from clinveil.phi.note import NoteView
 
-# What a field is: a label for its first component, or how its components are to be read.
-_NAME, _PERSON, _PLACE = "name", "person", "place"
+# Type of a field: the label of its first component, or a key of `_COMPONENTS`.
+_NAME, _PERSON, _ADDRESS = "name", "person", "place"
 _FIELDS: dict[str, dict[int, str]] = {
     "PID": {
         2: "MRN",
@@ -23,7 +23,7 @@ _FIELDS: dict[str, dict[int, str]] = {
         6: _NAME,
         7: "DATE",
         9: _NAME,
-        11: _PLACE,
+        11: _ADDRESS,
         13: "PHONE",
         14: "PHONE",
         18: "ACCOUNT",
@@ -32,9 +32,9 @@ _FIELDS: dict[str, dict[int, str]] = {
         21: "MRN",
         29: "DATE",
     },
-    "NK1": {2: _NAME, 4: _PLACE, 5: "PHONE", 6: "PHONE"},
-    "GT1": {3: _NAME, 4: _NAME, 5: _PLACE, 6: "PHONE", 7: "PHONE", 8: "DATE", 12: "SSN"},
-    "IN1": {16: _NAME, 18: "DATE", 19: _PLACE, 36: "HEALTH_PLAN"},
+    "NK1": {2: _NAME, 4: _ADDRESS, 5: "PHONE", 6: "PHONE"},
+    "GT1": {3: _NAME, 4: _NAME, 5: _ADDRESS, 6: "PHONE", 7: "PHONE", 8: "DATE", 12: "SSN"},
+    "IN1": {16: _NAME, 18: "DATE", 19: _ADDRESS, 36: "HEALTH_PLAN"},
     "PV1": {7: _PERSON, 8: _PERSON, 9: _PERSON, 17: _PERSON, 19: "ID", 44: "DATE", 45: "DATE"},
     "ORC": {2: "ID", 3: "ID", 12: _PERSON},
     "OBR": {2: "ID", 3: "ID", 7: "DATE", 16: _PERSON},
@@ -42,7 +42,7 @@ _FIELDS: dict[str, dict[int, str]] = {
 _COMPONENTS = {
     _NAME: {0: "NAME", 1: "NAME", 2: "NAME"},
     _PERSON: {0: "ID", 1: "NAME", 2: "NAME", 3: "NAME"},
-    _PLACE: {0: "ADDRESS", 1: "ADDRESS", 2: "CITY", 4: "ZIP", 8: "CITY"},
+    _ADDRESS: {0: "ADDRESS", 1: "ADDRESS", 2: "CITY", 4: "ZIP", 8: "CITY"},
 }
 _SEGMENT = re.compile(rf"(?<![A-Z0-9])(?P<kind>{'|'.join(_FIELDS)})\|[^\r\n]*")
 _DAY = re.compile(r"\d{4,8}")
@@ -50,7 +50,7 @@ _NOTHING = words('"" U UNKNOWN MD DO RN JR SR DR')
 
 
 class _Segments:
-    """Finds what stands in the fields of PID, NK1, GT1, IN1, PV1, ORC and OBR."""
+    """Detector of identifiers in the fields of PID, NK1, GT1, IN1, PV1, ORC and OBR."""
 
     name = "hl7"
     labels = frozenset(
@@ -64,7 +64,7 @@ class _Segments:
     )
 
     def find(self, note: NoteView) -> Iterator[Span]:
-        """Field by field."""
+        """Yield the identifiers of all segments, in order."""
         if "|" not in note.plain:
             return
         for segment in _SEGMENT.finditer(note.plain):
@@ -76,18 +76,18 @@ class _Segments:
     def _of_field(self, note: NoteView, kind: str, start: int, field: str) -> Iterator[Span]:
         labels = _COMPONENTS.get(kind, {0: kind})
         for first, repetition in _pieces(field, "~", start):
-            for number, (place, text) in enumerate(_pieces(repetition, "^", first)):
-                label, held = labels.get(number), text.strip(' "')
-                if label is None or not held or held.upper() in _NOTHING:
+            for number, (offset, text) in enumerate(_pieces(repetition, "^", first)):
+                label, value = labels.get(number), text.strip(' "')
+                if label is None or not value or value.upper() in _NOTHING:
                     continue
-                begin = place + text.index(held)
-                length = len(day[0]) if label == "DATE" and (day := _DAY.match(held)) else len(held)
+                begin = offset + text.index(value)
+                length = len(day[0]) if label == "DATE" and (day := _DAY.match(value)) else len(value)
                 yield note.span(begin, begin + length, label, self.name, 0.95, f"HL7 {label} field")
 
 
-def _pieces(text: str, sign: str, start: int) -> Iterator[tuple[int, str]]:
-    """The pieces between signs, each with its place in the note."""
-    for piece in text.split(sign):
+def _pieces(text: str, separator: str, start: int) -> Iterator[tuple[int, str]]:
+    """Yield the pieces between separators, each with its offset in the note."""
+    for piece in text.split(separator):
         yield start, piece
         start += len(piece) + 1
 

@@ -1,4 +1,4 @@
-"""Hospitals, clinics, schools, employers and other organisations that are called by name."""
+"""Named hospitals, clinics, schools, employers and other organisations."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _NAMED = (
     rf"(?<![\w-])(?P<phi>{_PIECE}(?:\s(?:{_PIECE}|of|the|and|de|&)){{0,5}}\s{_KIND}(?:\s+(?:of|at)\s+"
     rf"(?:the\s+)?{_PIECE}(?:\s{_PIECE})?)?)"
 )
-# The kind first: University of Leeds, Cancer Center in New York, Hospital Clinico San Carlos, Hôpital Necker.
+# Kind before the name: University of Leeds, Cancer Center in New York, Hospital Clinico San Carlos, Hôpital Necker.
 _KIND_FIRST = (
     r"\b(?P<phi>(?:University(?:\sHospitals?)?\sof|(?:Cancer|Medical|Heart|Trauma|Surgery|Burn)\s(?:Center"
     r"|Centre)\s(?:of|in|at)"
@@ -44,8 +44,8 @@ _KIND_FIRST = (
     r"(?:\s(?:the|de|la|du|von|di))?\s"
     r"[A-Z\xc0-\xde][\w'-]*(?:\s[A-Z\xc0-\xde][\w'-]*){0,2})"
 )
-_SHOUTED = re.compile(r"[A-Z .,'&-]+")
-# Words that make no name of an institution when they stand before its kind.
+_UPPER_CASE = re.compile(r"[A-Z .,'&-]+")
+# Words before a kind of institution that do not make it a name.
 _PLAIN = words(
     "the this that our a an his her their local outside another any same other nearby current prior previous"
     " outlying referring each my your transferring area day main teaching acute long-term skilled in at to from of"
@@ -55,7 +55,7 @@ _PLAIN = words(
 _NAMES_ANYWAY = words(
     "central city county university children's childrens mercy memorial community regional general st veterans va"
 )
-# Wards, services and things of a hospital or an office, which a capital does not make a name.
+# Wards, services and objects of a hospital or office; capitalised, they are still not names.
 _WARDS = words(
     "floor medicine surgery emergency room unit intensive care icu micu sicu nicu picu ccu pacu ed er or ward"
     " telemetry step stepdown down oncology cardiology radiology pathology psychiatry neurology neurosurgery"
@@ -71,7 +71,7 @@ _WARDS = words(
 )
 
 
-# Specialties and what clinics are for: `Pediatric Urology Clinic` is a kind of clinic.
+# Specialties and purposes of clinics: `Pediatric Urology Clinic` is a kind of clinic, not a name.
 _SPECIALTY = re.compile(
     r"\w+(?:olog(?:y|ic|ical)|iatr(?:y|ics?)|surg(?:ery|ical)|paedics?|pedics?|metry|therapy|ortho|neuro|onc)"
     r"|occupational|wheelchair|spine|pm&r|sports|wound|allergy|immunization|coumadin|anticoagulation|diabetes|asthma"
@@ -84,39 +84,39 @@ _SPECIALTY = re.compile(
 )
 
 
-def _a_kind(pieces: list[str]) -> bool:
+def _only_kind(pieces: list[str]) -> bool:
     return all(_SPECIALTY.fullmatch(piece) for piece in pieces)
 
 
-def _head(found: str) -> str:
-    return re.split(rf"\s(?={_KIND})", found, maxsplit=1)[0]
+def _head(name: str) -> str:
+    return re.split(rf"\s(?={_KIND})", name, maxsplit=1)[0]
 
 
 def _called(match: re.Match[str], note: NoteView) -> bool:
-    """At least one word before the kind must be able to name: `Pain Clinic` is a kind, `Elm Clinic` is a name."""
-    found = match["phi"]
-    if _SHOUTED.fullmatch(found) and len(found) > 60:
+    """Require a distinguishing word before the kind: `Pain Clinic` is a kind, `Elm Clinic` is a name."""
+    name = match["phi"]
+    if _UPPER_CASE.fullmatch(name) and len(name) > 60:
         return False
-    pieces = [piece.strip(".,").lower() for piece in _head(found).split()]
-    if _a_kind(pieces) and not re.search(r"[Hh]osp|Med(?:ical|\.) C", found):
+    pieces = [piece.strip(".,").lower() for piece in _head(name).split()]
+    if _only_kind(pieces) and not re.search(r"[Hh]osp|Med(?:ical|\.) C", name):
         return False
     return any(_named(p) for p in pieces if p not in _PLAIN)
 
 
 def _called_there(match: re.Match[str], note: NoteView) -> bool:
     pieces = [piece.strip(".,").lower() for piece in match["phi"].split()[:-1]]
-    if _a_kind(pieces):
+    if _only_kind(pieces):
         return False
     return any(_named(p) for p in pieces if p not in _PLAIN)
 
 
-def _no_kind(match: re.Match[str], note: NoteView) -> bool:
-    """`Cardiology Associates` are a kind of doctors."""
-    return not _a_kind([piece.strip(".,").lower() for piece in match["phi"].split()[:-1]])
+def _not_only_kind(match: re.Match[str], note: NoteView) -> bool:
+    """Reject `Cardiology Associates`, a kind of practice."""
+    return not _only_kind([piece.strip(".,").lower() for piece in match["phi"].split()[:-1]])
 
 
 def _somewhere(match: re.Match[str], note: NoteView) -> bool:
-    """A run of capitals after a word of place is a name if no word of it is one of wards, medicine or the calendar."""
+    """Accept capitalised words after a preposition if none is a ward, medical term, state or calendar word."""
     pieces = [piece.strip(".,'").lower().removesuffix("'s") for piece in match["phi"].split()]
     if any(piece in _WARDS or piece in word_list("states") or piece.title() in word_list("states") for piece in pieces):
         return False
@@ -132,27 +132,27 @@ def _somewhere(match: re.Match[str], note: NoteView) -> bool:
 
 
 def _employs(match: re.Match[str], note: NoteView) -> bool:
-    """Who employs or teaches: one word at least that is none of medicine; capitals of any kind count."""
+    """Accept an employer or school unless a word is medical or a ward. Upper and lower case are accepted."""
     pieces = [piece.strip(".,'").lower().removesuffix("'s") for piece in match["phi"].split()]
     if re.match(r"\s(?:trial|study|registry|protocol|program|class|group|arm)", after(match, note, 12)):
         return False
     wide = " ".join(pieces).title() in word_list("states") or pieces in (["university"], ["college"], ["school"])
-    told = [piece for piece in pieces if piece not in ("and", "of", "&", "the")]
-    return not wide and not any(p in _WARDS or p in word_list("clinical") for p in told)
+    content = [piece for piece in pieces if piece not in ("and", "of", "&", "the")]
+    return not wide and not any(p in _WARDS or p in word_list("clinical") for p in content)
 
 
-_NO_PLACE = words(
+_NOT_INSTITUTIONS = words(
     "PMH OSH NSVH ESRH LVH BPH IVH SAH SDH EDH ICH PTH TSH LH FSH GH ADH ACTH MCH MMC RMC LMC BMC SMC IMC CMC"
 )
 
 
 def _initials(match: re.Match[str], note: NoteView) -> bool:
-    return match["phi"] not in _NO_PLACE
+    return match["phi"] not in _NOT_INSTITUTIONS
 
 
 @lru_cache(maxsize=1 << 12)
 def _named(piece: str) -> bool:
-    """Whether a word tells one institution from another; words of medicine only where they are familiar surnames."""
+    """Return whether a word distinguishes institutions; medical words must be familiar surnames."""
     if piece in word_list("clinical") and piece not in _NAMES_ANYWAY:
         return surnames().get(piece, 0.0) >= FAMILIAR_FAMILY
     return (
@@ -163,14 +163,14 @@ def _named(piece: str) -> bool:
     )
 
 
-def _no_eponym(match: re.Match[str], note: NoteView) -> bool:
+def _not_eponym(match: re.Match[str], note: NoteView) -> bool:
     tail = re.match(r"\s+([a-z]+)", note.plain[match.end("phi") : match.end("phi") + 20])
     return not (tail and tail[1] in word_list("eponym_nouns"))
 
 
 def _no_device(match: re.Match[str], note: NoteView) -> bool:
-    """St. Jude makes valves."""
-    return _no_eponym(match, note) and not match["phi"].endswith("Jude")
+    """Reject St. Jude, a maker of heart valves."""
+    return _not_eponym(match, note) and not match["phi"].endswith("Jude")
 
 
 _NAMES = "|".join(re.escape(n).replace(r"\ ", r"\s+") for n in sorted(word_list("hospitals"), key=len, reverse=True))
@@ -179,14 +179,14 @@ _LISTED = re.compile(
     rf"|University|E[RD]\b))?)(?!\w)"
 )
 _SAINT = r"\b(?:at|to|from|in|by|of)\s+(?P<phi>(?:St|Saint)\.?\s[A-Z][\w-]+(?:'s)?)"
-# Lower-case kinds and short forms count only after a word of place.
+# Lower-case kinds and short forms count only after a preposition of place.
 _PLACED = (
     rf"\b(?:at|to|from|in|our|the|by)\s+(?:our\s+|the\s+)?(?P<phi>(?:{_PIECE}\s){{1,3}}(?:hospital|clinic"
     rf"|pharmacy|infirmary"
     rf"|nursing home|medical center|health center|high school|university|General|Health(?:\sCare)?"
     r"|Med(?:ical)?(?:\.?\sC(?:en)?te?r)?|Memorial|Presbyterian|Methodist|Baptist|Oncology|Pediatrics))\b"
 )
-# Employers, churches, clubs, homes: after a word of place or belonging.
+# Employers, churches, clubs, homes: after a preposition of place or affiliation.
 _ORGANISATION = (
     rf"\b(?:at|for|with|attends|to|by|is|joined|from|of)\s+(?:the\s+)?(?P<phi>(?:{_PIECE}\s){{1,3}}(?:Foods?|Dairy"
     rf"|Trucking|(?:Steel\s)?Works"
@@ -233,8 +233,8 @@ RULES = (
     Rule("HOSPITAL", re.compile(_KIND_FIRST), "Studied at the {University of Leeds}.", score=0.8),
     Rule("HOSPITAL", re.compile(_SAINT), "Treated at {St. Vincent's}, by St. Jude valve.", score=0.7, check=_no_device),
     Rule("HOSPITAL", re.compile(_PLACED), "Seen at {Elm clinic}.", score=0.7, check=_called_there),
-    Rule("HOSPITAL", re.compile(_ORGANISATION), "She works for {Maier Foods}.", score=0.6, check=_no_kind),
-    Rule("HOSPITAL", _LISTED, "Transferred from {BWH} to {MGH}.", score=0.7, check=_no_eponym),
+    Rule("HOSPITAL", re.compile(_ORGANISATION), "She works for {Maier Foods}.", score=0.6, check=_not_only_kind),
+    Rule("HOSPITAL", _LISTED, "Transferred from {BWH} to {MGH}.", score=0.7, check=_not_eponym),
     Rule(
         "HOSPITAL",
         re.compile(_CARED + _RUN),

@@ -1,8 +1,8 @@
-"""The known-patient feed: what a hospital knows of a patient is found in their notes, however it is written.
+"""The known-patient feed: find the identifiers that a hospital has on file for a patient in that patient's notes.
 
-Names in any case and order, with accents or without, misspelled by one edit (of nine letters and more: two), as
-nicknames, initials and user names, in parts where they are hyphened; numbers with other separators; dates of birth in
-the usual formats. Codes are diagnoses and no identifiers. This is the strongest detector where the feed exists
+Names match in any case and order, with or without accents, with one misspelling (two from nine letters on), as
+nicknames, initials and user names, and by the parts of hyphenated names. Numbers match with other separators, dates of
+birth in the usual formats. Diagnosis codes are not identifiers. Where the feed exists, this is the strongest detector
 (record-linked scrubbing; sensitivity 0.999 for known identifiers, BMC Med Inform Decis Mak 2017, 17:437).
 """
 
@@ -14,7 +14,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from clinveil.core.spans import Span
-from clinveil.lexicons.ambiguity import is_no_word
+from clinveil.lexicons.ambiguity import is_not_word
 from clinveil.lexicons.names import name_form
 from clinveil.phi.detector import detectors
 from clinveil.phi.detectors.dates import MONTHS
@@ -34,63 +34,64 @@ if TYPE_CHECKING:
 
     from clinveil.corpus.people import Patient
 
-_SHORT = 4  # letters of nicknames that may be words of a list yet unwritten: drew, gene
+_SHORT = 4  # letters; longer nicknames also count in lower case (not drew, gene)
 _DIGITS = re.compile(r"\d{0,4}")
 _BETWEEN = re.compile(r"\.?[ \t]{1,2}|\.")
 
 
 class _Known:
-    """Finds NAME, MRN, PHONE, EMAIL, ADDRESS and DATE of the note's own patient."""
+    """Detector of the note's own patient: NAME, MRN, PHONE, EMAIL, ADDRESS and DATE."""
 
     name = "known"
     labels = frozenset({"NAME", "MRN", "PHONE", "EMAIL", "ADDRESS", "DATE"})
-    # Of Mary Rose O'Brien, as the tests have her.
+    # For Mary Rose O'Brien, the patient used in the tests.
     examples = (
         "{NAME:O'BRIEN}, {NAME:mary}: {MRN:0012345}, {PHONE:617.555.0199}, {EMAIL:Mary@home.example}.",
         "{NAME:O'Brian} of {ADDRESS:12 Elm Street}, born {DATE:3/4/1950}. A rose is no name.",
     )
 
     def find(self, note: NoteView) -> Iterator[Span]:
-        """Nothing where the note's patient is unknown."""
+        """Yield matches with the patient's record; nothing if the patient is unknown."""
         if note.patient is None:
             return
         yield from self._names(note, note.patient)
         for label, pattern in _patterns(note.patient):
-            for match in pattern.finditer(note.whole.text):
+            for match in pattern.finditer(note.aligned.text):
                 yield note.span(*match.span(), label, self.name, why="on file")
 
     def _names(self, note: NoteView, patient: Patient) -> Iterator[Span]:
         forms = NameVariants.of(patient.name)
         why = forms.among(set(note.words.lowers))
         hits = {index: why[lower] for index, lower in enumerate(note.words.lowers) if lower in why}
-        for index, said in hits.items():
+        for index, reason in hits.items():
             word = note.words[index]
-            if _counts(word, said) or index - 1 in hits or index + 1 in hits or is_met(note.plain, word.start):
-                yield note.span(*_with_neighbours(note, index, said, forms), "NAME", self.name, why=said)
+            if _counts(word, reason) or index - 1 in hits or index + 1 in hits or is_met(note.plain, word.start):
+                yield note.span(*_with_neighbours(note, index, reason, forms), "NAME", self.name, why=reason)
         for start, end in forms.initialled(note.plain, bare=True):
             yield note.span(start, end, "NAME", self.name, why="initials")
 
 
 def name_forms(name: tuple[str, ...]) -> frozenset[str]:
-    """The name forms of a patient's name tokens and of their hyphenated parts; initials are left out."""
+    """Return the normalised forms of name tokens and of their hyphenated parts, without initials."""
     parts = (part for token in name for part in (token, *token.split("-")))
     return frozenset(form for part in parts if len(form := name_form(part)) > 1)
 
 
 def own_form(word: str, forms: frozenset[str]) -> str | None:
-    """The form in `forms` that a word is, or is by one misspelling; None where there is none."""
+    """Return the form in `forms` that equals the word or is one misspelling away, or None."""
     form = name_form(word)
     if form in forms:
         return form
     if len(form) < SHORTEST_MISSPELLED:
         return None
-    return next((own for own in sorted(forms) if len(own) >= SHORTEST_MISSPELLED and within_one_edit(form, own)), None)
+    return next((f for f in sorted(forms) if len(f) >= SHORTEST_MISSPELLED and within_one_edit(form, f)), None)
 
 
 def _counts(word: Word, why: str) -> bool:
-    """A patient called May does not lose every `may`: an ordinary word needs its capital, or a name beside it.
+    """Return whether one match counts without further evidence.
 
-    A nickname that is an ordinary word (Will, Pat) needs a name beside it even so, and a short one its capital.
+    An ordinary word (a patient called May) must be capitalised, or another name must be next to it. A nickname that is
+    an ordinary word (Will, Pat) always needs a name next to it. A short nickname must be capitalised.
     """
     if why == NICKNAME:
         return not word.ordinary and (word.capital or len(word.text) > _SHORT)
@@ -98,7 +99,7 @@ def _counts(word: Word, why: str) -> bool:
 
 
 def _with_neighbours(note: NoteView, index: int, why: str, forms: NameVariants) -> tuple[int, int]:
-    """The word, with an initial or a particle of the same name before it, and the digits of a user name."""
+    """Return the span of a word with an initial or particle of the name before it, and the digits of a user name."""
     start, end = note.words.starts[index], note.words[index].end
     if why == USER_NAME:
         end += len(_DIGITS.match(note.plain, end)[0])  # type: ignore[index]
@@ -113,8 +114,8 @@ def _with_neighbours(note: NoteView, index: int, why: str, forms: NameVariants) 
 
 @lru_cache(maxsize=1 << 9)
 def _patterns(patient: Patient) -> tuple[tuple[str, re.Pattern[str]], ...]:
-    """One pattern a label for what has digits or signs."""
-    found = {
+    """Return one pattern per label for record numbers, contact data and dates."""
+    patterns = {
         "MRN": [_loose(number) for number in patient.record_numbers],
         "PHONE": [_loose(number) for number in patient.phones],
         "EMAIL": [re.escape(part) for email in patient.emails for part in _addresses(email)],
@@ -123,25 +124,25 @@ def _patterns(patient: Patient) -> tuple[tuple[str, re.Pattern[str]], ...]:
     }
     return tuple(
         (label, re.compile(rf"(?<![^\W_])(?:{'|'.join(filter(None, pieces))})(?![^\W_])", re.IGNORECASE))
-        for label, pieces in found.items()
+        for label, pieces in patterns.items()
         if any(pieces)
     )
 
 
 def _loose(number: str) -> str:
-    """The letters and digits of a number with any separators of up to three signs between them."""
+    """Return a pattern for a number that allows up to three separators between its letters and digits."""
     signs = [re.escape(sign) for sign in number if sign.isalnum()]
     return r"[\W_]{0,3}".join(signs) if len(signs) > 3 else ""
 
 
 def _addresses(email: str) -> list[str]:
-    """The address, and what stands before its at sign where it is no word: a user name."""
+    """Return the address, and its local part if that is not a word: a user name."""
     local = email.partition("@")[0]
-    return [email, *([local] if len(local) > 4 and is_no_word(local) else [])]
+    return [email, *([local] if len(local) > 4 and is_not_word(local) else [])]
 
 
 def _parts(address: str) -> list[str]:
-    """The whole address, its street line, and other lines that hold a digit."""
+    """Return the complete address, its street line, and other lines that contain a digit."""
     lines = [line.strip() for line in re.split(r"[,\n]", address)]
     return [address, *(line for line in lines if re.search(r"\d", line) and len(line) > 4)]
 

@@ -1,4 +1,4 @@
-"""Telephone (pagers and extensions too) and fax numbers."""
+"""Telephone numbers (including pagers and extensions) and fax numbers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _CUE = re.compile(
 )
 _FAX = re.compile(r"\bfax[^\n]{0,20}$|facsimile[^\n]{0,20}$|\bf:\s?$")
 _UNITS = re.compile(r"\s*(?:mg|ml|mcg|cc|units?|kg|cal|kcal|g\b|%|copies|iu\b|k/|x10)")
-# Words of telephoning before digits that stand in no usual groups.
+# Words for telephone calls before digits without a usual grouping.
 _CALL = (
     r"\b(?:phone|tel|telephone|cell(?:phone)?|mobile|call(?:ed|\sback)?|callback|ph|contact|reach(?:ed)?|dial|text"
     r"|voicemail|hotline|whatsapp)\b"
@@ -28,12 +28,12 @@ def _is_fax(match: re.Match[str], note: NoteView) -> bool:
 
 
 def _is_phone(match: re.Match[str], note: NoteView) -> bool:
-    """Ten digits without a sign between them need a bracket about the first three."""
+    """Return whether ten digits are a phone number: without separators, the area code needs brackets."""
     return not _is_fax(match, note) and bool(re.search(r"[\s.()/-]\d{3}[\s.-]|\(", match["phi"]))
 
 
 def _local(match: re.Match[str], note: NoteView) -> bool:
-    """Seven digits alone: only after a word of telephoning, and not before a unit."""
+    """Accept seven digits only after a word for a call, and not before a unit."""
     return bool(_CUE.search(before(match, note, 30))) and not _UNITS.match(after(match, note, 8))
 
 
@@ -42,13 +42,13 @@ def _no_unit(match: re.Match[str], note: NoteView) -> bool:
 
 
 def _abroad(match: re.Match[str], note: NoteView) -> bool:
-    """Nine to eleven digits in groups, which are no date (01-02-2019)."""
+    """Accept nine to eleven digits in groups that are not a date (01-02-2019)."""
     digits = sum(c.isdigit() for c in re.split(r"[a-z,]", match["phi"].lower())[0])
     return 9 <= digits <= 11 and "ndc" not in before(match, note, 12)
 
 
 def _enough(match: re.Match[str], note: NoteView) -> bool:
-    """At least seven digits."""
+    """Return whether there are at least seven digits."""
     return sum(c.isdigit() for c in match["phi"]) >= 7
 
 

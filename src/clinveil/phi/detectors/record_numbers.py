@@ -1,6 +1,6 @@
-"""Numbers that name a person or a thing: the label comes from the words before them, or from their own shape.
+"""Record, account, licence and device numbers. The label comes from the words before the number, or from its format.
 
-Codes of medicine have no such words before them and stay: ICD, CPT, LOINC, NDC, TNM, genes, trials, laboratory values.
+Medical codes lack such cue words and stay: ICD, CPT, LOINC, NDC, TNM, genes, trials, laboratory values.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ _NUMBER = (
     r"|\s(?=\d{2,}\b))[A-Z0-9*]+)*)(?!\w|[-./]\w)"
 )
 _NO = r"(?:numbers?|no\.?|num\.?|nbr\.?|#|id|code|nr\.?)"
-# Words, signs, quotes of JSON and tags of XML may stand between a label and its number.
+# Words, punctuation, JSON quotes and XML tags may separate a label from its number.
 _SEPARATOR = r"\s*(?:is|was|of|are)?[\s:#=.,(\"'>|-]{0,5}"
 _CODE = re.compile(
     r"\b(?:ndc|loinc|cpt|icd|icd-?10|icd-?9|hcpcs|drg|snomed|rxnorm|omim|cas|pmid|doi|isbn|gtin|grch\d+"
     r"|catalog|model|code\sagain|part)\W*(?:code|no\.?|#)?\W*(?:is\W*)?$"
 )
-# Before a bare number of seven or eight digits: a count, not a record.
+# Before a bare number of seven or eight digits: a count, not a record number.
 _COUNT = re.compile(
     r"(?:ferritin|platelets?|plt|plts|ck|cpk|count|counts|copies|load|units?|wbc|rbc|bnp|dimer|ldh|troponin|viral"
     r"|pcr|hcg"
@@ -71,7 +71,7 @@ def _no_code(match: re.Match[str], note: NoteView) -> bool:
 
 
 def _unpublished(match: re.Match[str], note: NoteView) -> bool:
-    """No code of medicine, and no number of a public trial or paper."""
+    """Reject medical codes and numbers of public trials or papers."""
     return not match["phi"].startswith(_PUBLIC) and _no_code(match, note)
 
 
@@ -79,7 +79,7 @@ _NUMBERED = re.compile(r"(?:\b(?:number|no\.?|num\.?|nr\.?|id|code|refer\w*(?:\s
 
 
 def _bare(match: re.Match[str], note: NoteView) -> bool:
-    """Nine digits alone are a record number, seven where nothing is counted, five where they are called one."""
+    """Accept bare numbers: nine digits, seven unless something is counted, five if a cue precedes."""
     digits, lead = match["phi"].lstrip("#"), before(match, note, 20)
     if len(set(digits)) == 1 or _CODE.search(lead):
         return False
@@ -90,7 +90,7 @@ def _bare(match: re.Match[str], note: NoteView) -> bool:
 
 
 def _lettered(match: re.Match[str], note: NoteView) -> bool:
-    """One letter with five digits may be a code (J12345): it needs six, or a word for a number."""
+    """Accept one letter with six digits; with five (J12345 may be a code) only after a word for a number."""
     digits = sum(c.isdigit() for c in match["phi"])
     named = match["phi"][1].isalpha() or digits >= 6 or _NUMBERED.search(before(match, note, 20))
     return bool(named) and _unpublished(match, note)
@@ -101,7 +101,7 @@ def _seven(match: re.Match[str], note: NoteView) -> bool:
 
 
 def _cue_is_a_word(match: re.Match[str], note: NoteView) -> bool:
-    """`fin` in `finger4` is no cue: the first word of the match does not run into the number."""
+    """Reject cues inside a word: `fin` in `finger4`. The first word of the match must end before the number."""
     word = re.match("[A-Za-z]+", match[0])
     return word is None or match.start() + word.end() <= match.start("phi")
 
@@ -117,7 +117,7 @@ _INSURED = re.compile(
     r"|health\splan:\s?[A-Z]\w+)[\s:,#]{1,3}(?P<phi>[A-Z]{0,3}-?\d{3,}-?\d{3,}[A-Z]?\d*)\b",
     _I,
 )
-# Initials and a number of staff, where someone signs; initials of author and typist.
+# Initials and staff number in a signature; initials of author and typist.
 _STAFF = re.compile(
     r"\b(?i:by|per|initials?|signed|sig|entered|dictated|rn|md|staff|tech|user|operator)[:\s]{1,2}"
     r"(?P<phi>[A-Z]{2,3}\d{1,5}|[A-Z]{2,3}[/:][a-z]{2,3}|[A-Z]{2,3}/[A-Z]{2,3}(?=\s*[.\n]|\s*$))(?![\w/-])"

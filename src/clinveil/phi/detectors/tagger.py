@@ -1,4 +1,6 @@
-"""The tagger: names by all that stands around them, learnt from examples; what it finds joins what the rules find."""
+"""The tagger: a statistical model of names in context, trained on examples. Its findings are added to those of the
+rules.
+"""
 
 from __future__ import annotations
 
@@ -21,19 +23,19 @@ if TYPE_CHECKING:
     from clinveil.phi.tagger.tag import Hit, Tagger
 
 
-_CODE = re.compile(r"[\d^|]")  # BRCA1, HLA-B27, and the fields of messages, which have a detector of their own
+_CODE = re.compile(r"[\d^|]")  # BRCA1, HLA-B27, and HL7 fields, which have their own detector
 
 
 _SURE = 0.9
-_SUSPECTED = 0.02
+_LOW_THRESHOLD = 0.02
 
 
 @dataclass(frozen=True)
 class TaggerDetector:
-    """Finds what its model was trained for; reads the file when it is first used.
+    """Detector based on a trained sequence model, loaded on first use.
 
     Attributes:
-        model: a file of `clinveil phi train` in place of the model of this package, which finds NAME.
+        model: a model file that replaces the bundled model. The bundled model detects NAME.
     """
 
     model: Path | None = None
@@ -46,42 +48,42 @@ class TaggerDetector:
 
     @cached_property
     def labels(self) -> frozenset[str]:
-        """Those of its model."""
+        """The labels of the model."""
         return frozenset({"NAME"}) if self.model is None else _read(self.model).labels
 
     def find(self, note: NoteView) -> Iterator[Span]:
-        """One span a run of tokens whose chance reaches the model's threshold; no part of a code is a name."""
+        """Yield one span per run of tokens above the model's threshold. Parts of medical codes are excluded."""
         yield from self._spans(note, None)
 
     def suspect(self, note: NoteView) -> Iterator[Span]:
-        """Also what has a small chance: where people should look (`clinveil validate`)."""
-        yield from self._spans(note, _SUSPECTED)
+        """Yield also spans with a low probability, as candidates for manual review."""
+        yield from self._spans(note, _LOW_THRESHOLD)
 
     def _spans(self, note: NoteView, threshold: float | None) -> Iterator[Span]:
         for hit in _read(self.model).hits(note.tokens, threshold):
             if hit.label != "NAME" or threshold is not None or not _is_term(note.plain, hit):
-                yield note.span(hit.start, hit.end, hit.label, self.name, hit.chance, why="tagger")
+                yield note.span(hit.start, hit.end, hit.label, self.name, hit.probability, why="tagger")
 
 
 def _is_term(text: str, hit: Hit) -> bool:
-    """Whether it is part of a code, a test or a device, whatever stands around it."""
+    """Return whether a hit is part of a code, a test or a device, regardless of context."""
     words = text[hit.start : hit.end].split()
-    device = len(words) > 1 and words[-1].lower() in word_list("eponym_nouns") and hit.chance < _SURE
+    device = len(words) > 1 and words[-1].lower() in word_list("eponym_nouns") and hit.probability < _SURE
     return device or words[0].lower() in ABBREVIATED or bool(_CODE.search(text[max(0, hit.start - 1) : hit.end + 1]))
 
 
 def with_tagger(settings: PhiSettings) -> tuple[Detector, ...]:
-    """All detectors, with the tagger that settings ask for, or with none.
+    """Return all detectors with the configured tagger, or without one.
 
-    Raises UsageError where they ask for both, and InputError for a file that holds no tagger.
+    Raises UsageError if the settings both name and disable a tagger, and InputError for an invalid model file.
     """
     if settings.tagger and settings.no_tagger:
-        raise UsageError("--no-tagger and --tagger exclude each other")
+        raise UsageError("settings no_tagger and tagger exclude each other")
     others = tuple(detector for detector in all_detectors() if not isinstance(detector, TaggerDetector))
     if settings.no_tagger:
         return others
     chosen = TaggerDetector(settings.tagger)
-    _read(chosen.model)  # at once, not in a worker
+    _read(chosen.model)  # fail here, not in a worker
     return (*others, chosen)
 
 

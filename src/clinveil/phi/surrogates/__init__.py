@@ -1,17 +1,16 @@
-"""Surrogates: invented identifiers that stand in the place of real ones, one kind a file.
+"""Surrogates: generated replacements for identifiers, one kind per file.
 
-Every surrogate is a pseudo-random function of (key, kind, scope, form of the original). The scope is the patient, so
-that it is the same in all notes of a patient and other for every patient, whatever the order, batch or worker; with
-`fresh` over 0 some mentions or all are a scope of their own. Consistent surrogates keep a patient's story readable and
-are the weaker choice for privacy: a name that was missed stands out among names that agree (Osborne 2025, doi
-10.3390/electronics14193945). Dates move by the patient's offset either way.
+A surrogate is a pseudo-random function of (key, kind, scope, normalised original). The scope is the patient: the
+surrogate is the same in all notes of a patient and differs between patients, regardless of order, batch or worker. With
+`fresh` above 0, some or all mentions have their own scope. Consistent surrogates keep a patient's story readable but
+protect less: a missed name differs from names that agree (Osborne 2025, doi 10.3390/electronics14193945). Dates move by
+the patient's offset in either mode.
 
-A surrogate is never the original itself. That is by construction, a draw from everything else in its pool, not by a
-redraw. It says to a reader who knows the rule only that the original is not what stands there, which shifts
-the odds of the true value by a factor 1/(1-p), p being the pool's share of the surrogate (at most 1.01 for a surname
-of no special origin; more where few names of an origin are known).
-Nothing else is excluded: a surrogate may by chance be another patient's real name, and that is never mended, since
-mending it would tell.
+A surrogate never equals its original, because it is drawn from the rest of the pool (no rejection and redraw). An
+attacker who knows this rule learns only that the original is a different name. This changes the odds of the true value
+by the factor 1/(1-p), where p is the surrogate's share of the pool (at most 1.01 for a surname without known origin;
+larger for origins with few names). Nothing else is excluded: a surrogate may coincide with another patient's real name.
+Such coincidences are not corrected, because a correction would disclose them.
 """
 
 from __future__ import annotations
@@ -51,13 +50,14 @@ _WITH_NAMES = {"EMAIL": email, "ID": number_or_account}
 
 
 class Surrogates:
-    """Makes the surrogates of one note under one key.
+    """Generate the surrogates of one note under one key.
 
     Args:
-        fresh: the chance that a mention gets a surrogate of its own: 0 consistent, 1 random, between them a chain that
-            begins with the patient's surrogate and now and then goes on to a new one (Markov).
-        salt: what tells this note from the patient's others, where mentions are fresh.
-        note: what the note says of its names.
+        fresh: probability that a mention gets a new surrogate. 0 is consistent and 1 is random. Values between them
+        give a
+            Markov chain that starts with the patient's surrogate and switches to a new one with this probability.
+        salt: distinguishes this note from the patient's other notes if mentions are fresh.
+        note: roles and spellings of the names in the note.
     """
 
     def __init__(self, key: Key, fresh: float = 0.0, salt: str = "", note: NoteNames = NOTHING) -> None:
@@ -67,9 +67,9 @@ class Surrogates:
         self._names: dict[str, NameSurrogates] = {}
 
     def make(self, label: str, original: str, patient_id: str, patient: Patient | None = None) -> str | None:
-        """What stands in the place of an original (in its plain form), or None where none can be made.
+        """Return the surrogate for an original (in its plain form), or None if there is none.
 
-        None means that the caller writes a typed tag: a date that cannot be read is never guessed.
+        On None, the caller writes a typed tag; for example, an unreadable date is never guessed.
         """
         scope = patient_id if label == "DATE" or not self._fresh else self._scope(label, original, patient_id)
         if label == "NAME":
@@ -85,7 +85,7 @@ class Surrogates:
         return self._names[scope]
 
     def _scope(self, label: str, original: str, patient_id: str) -> str:
-        """The scope of a mention: that of the one before, or with the chance `fresh` a new one."""
+        """Return the scope of a mention: that of the previous mention, or with probability `fresh` a new one."""
         self._mentions += 1
         form = label, name_form(original) or original.casefold()
         stream = self._key.stream("surrogate-mention", patient_id, self._salt, str(self._mentions))

@@ -1,8 +1,8 @@
-"""E-mail addresses and user names that cohere with the names they are made of: john.smith@ goes where John Smith went.
+"""E-mail addresses and user names, consistent with the names in them: john.smith@ gets the surrogate of John Smith.
 
-The words of a local part that are names (of the patient, of the note, or listed) become those names' surrogates, an
-initial before or after a surname its new initial; digits become other digits, all else other letters. The domain is
-never kept: it is one that is set aside for examples (RFC 2606).
+Names in a local part (of the patient, of the note, or listed) are replaced by their surrogates, and initials next to a
+surname by their new initials. Digits become other digits, other letters become other letters. The domain is always one
+reserved for examples (RFC 2606).
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ _DOMAINS = ("example.com", "example.net", "example.org")
 _AT = re.compile(r"@|\sat\s|\s?\(at\)\s?|\s?\[at\]\s?", re.I)
 _PART = re.compile(r"[A-Za-z]+|\d+|[^A-Za-z\d]+")
 _SIGNS = re.compile(r"[^A-Za-z0-9._+-]")
-_SHORTEST = 3  # letters of a surname in a user name
-_KNOWN = 0.01  # percent of the population: a rarer surname is not looked for inside a word
+_SHORTEST = 3  # minimum letters of a surname in a user name
+_KNOWN = 0.01  # percent of the population; rarer surnames are not searched for inside a word
 
 
 def email(key: Key, scope: str, original: str, names: NameSurrogates) -> str:
-    """Another address: its local part by `account`, its domain one for examples."""
+    """Return another address: the local part from `account`, a domain reserved for examples."""
     form = re.sub(r"\s", "", original).casefold()
     local = _SIGNS.sub("", _AT.split(original.strip(), maxsplit=1)[0])
     domain = key.stream("surrogate-email", scope, form).choice(_DOMAINS)
@@ -32,7 +32,7 @@ def email(key: Key, scope: str, original: str, names: NameSurrogates) -> str:
 
 
 def number_or_account(key: Key, scope: str, original: str, names: NameSurrogates) -> str | None:
-    """Another number of the same shape; of what is a user name (`jsmith`) the one of the new name."""
+    """Return another number of the same format. A user name (`jsmith`) becomes that of the surrogate name."""
     if re.fullmatch(r"[A-Za-z][A-Za-z._-]*\d{0,4}", original) and any(
         len(part) > _SHORTEST and _named(part, names) for part in re.findall(r"[A-Za-z]+", original)
     ):
@@ -41,12 +41,13 @@ def number_or_account(key: Key, scope: str, original: str, names: NameSurrogates
 
 
 def account(key: Key, scope: str, local: str, names: NameSurrogates) -> str | None:
-    """The local part of an address, or a user name; None where nothing is left of it."""
+    """Return the surrogate of a local part or user name, or None if it has no letters or digits."""
     parts = _PART.findall(local)
-    made = [_part(key, scope, part, names, alone=len(parts) == 1) for part in parts]
-    whole = "".join(made)
-    # A short part may fall on itself; then it is a number like any other.
-    return whole if whole.casefold() != local.casefold() else other_number(key, scope, local)
+    replaced = [_part(key, scope, part, names, alone=len(parts) == 1) for part in parts]
+    joined = "".join(replaced)
+    # A short part may map to itself; then the whole is replaced like a number.
+
+    return joined if joined.casefold() != local.casefold() else other_number(key, scope, local)
 
 
 def _part(key: Key, scope: str, part: str, names: NameSurrogates, *, alone: bool) -> str:
@@ -60,15 +61,15 @@ def _part(key: Key, scope: str, part: str, names: NameSurrogates, *, alone: bool
 
 
 def _named(part: str, names: NameSurrogates) -> str:
-    """The part with the names in it replaced; empty where it is none."""
+    """Return the part with its names replaced, or an empty string if it contains none."""
     if names.knows(part) or _listed(part):
         return _plain(names.of(part), part)
     for cut in (1, len(part) - 1, *range(len(part) - _SHORTEST, _SHORTEST - 1, -1)):
-        one, two = part[:cut], part[cut:]
-        if min(len(one), len(two)) < 1 or not all(_name_or_letter(each, names) for each in (one, two)):
+        first, second = part[:cut], part[cut:]
+        if min(len(first), len(second)) < 1 or not all(_name_or_letter(p, names) for p in (first, second)):
             continue
-        made = [names.initial(each) if len(each) == 1 else names.of(each) for each in (one, two)]
-        return _plain("".join(made), part)
+        replaced = [names.initial(p) if len(p) == 1 else names.of(p) for p in (first, second)]
+        return _plain("".join(replaced), part)
     return ""
 
 
@@ -81,7 +82,7 @@ def _listed(part: str) -> bool:
     return max(surnames().get(form, 0.0), all_given_names().get(form, 0.0)) >= _KNOWN
 
 
-def _plain(made: str, part: str) -> str:
-    """Letters only, in the case of an address."""
-    bare = re.sub(r"[^A-Za-z]", "", made)
+def _plain(surrogate: str, part: str) -> str:
+    """Return the letters only, in the case of the original part."""
+    bare = re.sub(r"[^A-Za-z]", "", surrogate)
     return bare.upper() if part.isupper() else bare if part[0].isupper() else bare.lower()

@@ -1,12 +1,12 @@
-"""Dates: one secret offset a patient for all notes, exact arithmetic on real dates, printed as they were written.
+"""Shift dates by one secret offset per patient, in calendar arithmetic, and print them in their original format.
 
-The offset is never zero and at most a year either way; intervals between a patient's full dates are kept exactly, and
-times of day are not touched. A weekday beside a date moves with it, or it would give the offset modulo 7 away. Both
-ends of a range move. A month with its year moves as its 15th day does, and to the next month where it would stay what
-it was; a year alone moves as its middle does; so these may be half a month and half a year off. A date that cannot be
-read (no year, a feast) gets a typed tag: the year is never guessed. Dates in MIMIC's brackets move by the same offset
-and stay bracketed. Shifting dates is not Safe Harbor (45 CFR
-164.514(b)(2) leaves only the year); it is for expert determination and limited data sets.
+The offset is never zero and at most 365 days in either direction. Intervals between full dates of a patient are exact,
+and times of day do not change. A weekday next to a date moves with it; otherwise it would disclose the offset modulo 7.
+Both ends of a range move. A month with a year moves as its 15th day, and one month further if it would not change. A
+bare year moves as its middle. These two may therefore be off by half a month and half a year. A date that cannot be
+read (no year, a holiday) gets a typed tag: the year is never guessed. Dates in MIMIC's brackets move by the same offset
+and keep their brackets. Shifted dates do not satisfy Safe Harbor (45 CFR 164.514(b)(2) allows only the year); they are
+for expert determination and limited data sets.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _FORMS = (
 )
 _ORDINAL = r"(?:st|nd|rd|th)?"
 _TO = r"\s?(?:-|to|and|through|thru|until)\s?"
-# A range within one month: the day that it ends with stands apart from month and year.
+# A range within one month: the last day is separate from month and year.
 _DAYS = (
     re.compile(rf"(?P<head>[A-Za-z]{{3,9}}\.?\s+\d{{1,2}}{_ORDINAL})(?P<to>{_TO})(?P<end>\d{{1,2}}{_ORDINAL})"
                r"(?P<tail>[\s,]+\d{4})"),
@@ -56,7 +56,7 @@ _BETWEEN = re.compile(r"\s?(?:-|–|to|and|through|thru|until)\s?", re.I)
 _YEAR_LAST = re.compile(r"(?<=[/.-])(?:\d{4}|\d{2})$|(?<=[\s,])\d{4}$")
 _WEEKDAY_FIRST = re.compile(rf"(?P<day>{WEEKDAY})(?P<gap>,?\s+(?:the\s+)?)(?=\S)", re.I)
 _WEEKDAY_LAST = re.compile(rf"(?P<gap>,?\s+\(?)(?P<day>{WEEKDAY})(?P<end>\)?)$", re.I)
-# A bracket of MIMIC that holds a date, a part of a date, or only its kind (`[**Month/Day (2) 3**]`).
+# A MIMIC bracket with a date, a partial date, or only a type (`[**Month/Day (2) 3**]`).
 _KIND = r"(?:month|day|year|weekday)(?:[/ ](?:month|day|year))*|dates?(?:\s+range)?|holiday"
 DATE_BRACKET = re.compile(
     rf"\[\*\*\s*(?:(?P<kind>(?:{_KIND})\s*(?:\([^)\n]{{0,20}}\))?\s*\d*)|(?P<date>(?:1[6-9]|2[0-3])\d\d(?:[/.-]\d{{1,2}}){{0,2}}"
@@ -70,13 +70,13 @@ _TIME_LAST = re.compile(r"(?:T|,?\s+(?:at\s+)?)\d{1,2}:\d{2}(?::\d{2}(?:\.\d+)?)
 
 @lru_cache(maxsize=1 << 9)
 def offset(key: Key, patient_id: str) -> timedelta:
-    """The patient's secret offset: uniform on the whole days from -365 to 365 without 0."""
+    """Return the patient's secret offset: uniform over the days from -365 to 365 without 0."""
     days = 1 + key.stream("date-shift", patient_id).below(2 * LARGEST_OFFSET)
     return timedelta(days if days <= LARGEST_OFFSET else LARGEST_OFFSET - days)
 
 
 def shifted(key: Key, patient_id: str, original: str) -> str | None:
-    """The date moved by the patient's offset in its own format, or None where it cannot be read."""
+    """Return the date moved by the patient's offset in its own format, or None if it cannot be read."""
     try:
         return _moved(original.strip(), offset(key, patient_id))
     except OverflowError:
@@ -84,7 +84,7 @@ def shifted(key: Key, patient_id: str, original: str) -> str | None:
 
 
 def _moved(text: str, by: timedelta) -> str | None:
-    """One date, a bracket or a weekday or a time beside it, or a range."""
+    """Move a date, a MIMIC bracket, a date with weekday or time, or a range."""
     if match := DATE_BRACKET.fullmatch(text):
         inside = match["date"] and _moved(match["date"], by)
         return inside and f"[**{inside}**]"
@@ -98,17 +98,17 @@ def _moved(text: str, by: timedelta) -> str | None:
         rest = _moved(text[: match.start()], by)
         return rest and rest + match[0]
     read = parse(text)
-    return _range(text, by) if read is None else _one(text, *read, by)
+    return _range(text, by) if read is None else _single(text, *read, by)
 
 
-def _one(text: str, day: date, printer: Printer, by: timedelta) -> str:
-    """One date; where only a month was said, never that month again."""
-    made = printer(day + by)
-    return printer(day + timedelta(31 if by.days > 0 else -31)) if made == text and len(text) != 4 else made
+def _single(text: str, day: date, printer: Printer, by: timedelta) -> str:
+    """Move one date; a month without a day always changes."""
+    moved = printer(day + by)
+    return printer(day + timedelta(31 if by.days > 0 else -31)) if moved == text and len(text) != 4 else moved
 
 
 def _weekday(name: str, by: timedelta) -> str:
-    """The weekday so many days later, as long and in the same case; a wrong one stays wrong."""
+    """Return the shifted weekday in the same length and case. A wrong weekday stays wrong."""
     bare = name.rstrip(".")
     index = next(i for i, day in enumerate(WEEKDAYS) if day[:3].lower() == bare[:3].lower())
     new = WEEKDAYS[(index + by.days) % 7]
@@ -117,47 +117,47 @@ def _weekday(name: str, by: timedelta) -> str:
 
 
 def _range(text: str, by: timedelta) -> str | None:
-    """Two dates with a word or a dash between; the first may lack the year, or the last the month."""
+    """Move two dates joined by a word or dash; the first may lack a year, the last a month."""
     for pattern in _DAYS:
         if match := pattern.fullmatch(text):
             return _days(match, by)
     for gap in _BETWEEN.finditer(text):
         first, last = text[: gap.start()], text[gap.end() :]
         if (
-            (whole := _with_year(first, last))
+            (complete := _with_year(first, last))
             and parse(last)
-            and (made := _moved(whole, by))
+            and (start := _moved(complete, by))
             and (end := _moved(last, by))
         ):
-            bare = _YEAR_LAST.search(made)
-            if whole != first and bare and made[bare.start() :] == end[_place(end) :]:
-                made = re.sub(r"[/.,\s-]+$", "", made[: bare.start()])
-            return made + gap[0] + end
+            year = _YEAR_LAST.search(start)
+            if complete != first and year and start[year.start() :] == end[_year_start(end) :]:
+                start = re.sub(r"[/.,\s-]+$", "", start[: year.start()])
+            return start + gap[0] + end
     return None
 
 
-def _place(text: str) -> int:
+def _year_start(text: str) -> int:
     match = _YEAR_LAST.search(text)
     return match.start() if match else len(text)
 
 
 def _with_year(first: str, last: str) -> str | None:
-    """The first date of a range, under the year of the last where it has none of its own."""
+    """Return the first date of a range, with the year of the last if it has none."""
     if parse(first):
         return first
     year = _YEAR_LAST.search(last)
     if year is None:
         return None
     sign = last[year.start() - 1] if last[year.start() - 1] in "/.-" else ", " if "," in last else " "
-    whole = first + sign + year[0]
-    return whole if parse(whole) else None
+    complete = first + sign + year[0]
+    return complete if parse(complete) else None
 
 
 def _days(match: re.Match[str], by: timedelta) -> str | None:
-    """`March 4-7, 2019`: both ends, under one month where they still share it."""
+    """Move both ends of `March 4-7, 2019`, under one month if they still share it."""
     month_first = match.start("head") == 0
-    one, other = match["head"] + match["tail"], _with_day(match["head"], match["end"]) + match["tail"]
-    first, last = (_moved(text, by) for text in (one, other))
+    ends = match["head"] + match["tail"], _with_day(match["head"], match["end"]) + match["tail"]
+    first, last = (_moved(text, by) for text in ends)
     if first is None or last is None:
         return None
     if not month_first:
@@ -179,9 +179,9 @@ def _with_day(text: str, day: str) -> str:
 
 @lru_cache(maxsize=1 << 10)
 def parse(text: str) -> tuple[date, Printer] | None:
-    """The date that a text is, and how to print another one in the same way; None if it is no date of a known year.
+    """Return the date of a text and a printer of other dates in the same format, or None without a known year.
 
-    Month before day where both are possible, as American notes have it.
+    Ambiguous dates are read month first, as in American notes.
     """
     for pattern in _FORMS:
         if match := pattern.fullmatch(text.strip()):
@@ -207,7 +207,7 @@ def _read(match: re.Match[str]) -> tuple[date, Printer] | None:
 def _month(parts: dict[str, str | None]) -> int | None:
     if parts.get("m"):
         return int(parts["m"] or 0)
-    if "M" not in parts:  # a year alone: its middle
+    if "M" not in parts:  # a bare year: its middle
         return 7
     name = (parts["M"] or "").rstrip(".").lower()
     return next((i for i, month in enumerate(MONTHS, 1) if len(name) >= 3 and _is_month(name, month.lower())), None)
@@ -225,7 +225,7 @@ def _year(text: str | None) -> int:
 
 
 def _printed(match: re.Match[str], new: date, *, swapped: bool) -> str:
-    """The matched text with the numbers and names of another date in the same places."""
+    """Return the matched text with the numbers and names of another date."""
     month, day = (new.day, new.month) if swapped else (new.month, new.day)
     wide = _padded(match)
     values: dict[str, Callable[[str], str]] = {
@@ -235,15 +235,15 @@ def _printed(match: re.Match[str], new: date, *, swapped: bool) -> str:
         "M": lambda old: _month_like(MONTHS[new.month - 1], old),
         "o": lambda old: _ordinal(new.day, old),
     }
-    out, position, said = [], 0, match.groupdict()
-    for (start, end), name in sorted((match.span(name), name) for name in values if said.get(name)):
+    out, position, groups = [], 0, match.groupdict()
+    for (start, end), name in sorted((match.span(name), name) for name in values if groups.get(name)):
         out += [match.string[position:start], values[name](match[name])]
         position = end
     return "".join([*out, match.string[position:]])
 
 
 def _padded(match: re.Match[str]) -> bool:
-    """Whether one digit gets a zero before it: one did, or all numbers have two in a form without words."""
+    """Return whether single digits are zero-padded: one was, or all have two digits in a numeric format."""
     parts = match.groupdict()
     numbers = [parts[name] or "" for name in "md" if parts.get(name)]
     if any(number.startswith("0") for number in numbers):

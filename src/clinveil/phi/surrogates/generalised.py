@@ -1,8 +1,8 @@
-"""Coarser values in the place of exact ones: the year, 90+, three digits of a postal code, the state of a town.
+"""Generalisation: the year of a date, 90+ for ages, three digits of a postal code, the state of a city.
 
-After the list of 45 CFR 164.514(b)(2)(i): a date keeps its year, but not one that may be the birth of somebody over 89;
-ages over 89 are one class; a postal code keeps three digits where more than 20,000 people share them, and is 000 where
-not. What cannot be made coarser for certain gives None, and the caller writes a tag.
+Follows 45 CFR 164.514(b)(2)(i). A date keeps its year unless it may be the birth year of a person over 89. Ages over 89
+form one class. A postal code keeps three digits if more than 20,000 people share them, and becomes 000 otherwise. If a
+value cannot be generalised with certainty, the result is None and the caller writes a tag.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from clinveil.lexicons.words import word_list
 from clinveil.phi.surrogates.dates import DATE_BRACKET, parse
 
 OLD_AGE = "90+"
-# A birth of that year or before makes an age of 90 or more possible; the detector of ages draws the same line.
+# A birth in this year or before allows an age of 90 or more; the age detector uses the same limit.
 LAST_OLD_YEAR = 1939
-# First digits that 20,000 people or fewer share: the list of the Department of Health's guidance of 2012 (census of
-# 2000), and those that fell under the line in the census of 2010.
+# Three-digit prefixes shared by 20,000 people or fewer: the list in the guidance of the Department of Health of 2012
+# (census of 2000), and those below the limit in the census of 2010.
 SPARSE = frozenset(
     [
         "036",
@@ -54,34 +54,34 @@ _NEXT_STATE = re.compile(r",?\s+(?:[A-Z]{2}\b|" + "|".join(sorted(word_list("sta
 
 
 def year(original: str, after: str = "") -> str | None:
-    """`3/4/2019` -> 2019, `12/8/61` -> '61, `Dec '19` -> '19; None without a year, with two, or where it may be old."""
+    """Return `3/4/2019` -> 2019, `12/8/61` -> '61, `Dec '19` -> '19; None without one certain, recent year."""
     if (bracket := DATE_BRACKET.search(original)) and bracket["kind"]:
         return None
-    read, written = parse(original), original.strip()
-    if read is None:
+    parsed, written = parse(original), original.strip()
+    if parsed is None:
         years = {match[0].strip() for match in _YEAR.finditer(written)}
     else:
-        years = {whole if (whole := str(read[0].year)) in written else whole[2:]}
+        years = {full if (full := str(parsed[0].year)) in written else full[2:]}
     if len(years) != 1:
         return None
-    found = years.pop()
-    if len(found) == 2:  # '29 may be 1929 as well as 2029
-        return None if int(found) <= LAST_OLD_YEAR % 100 and not _recent(found) else f"'{found}"
-    return found if int(found) > LAST_OLD_YEAR else None
+    written_year = years.pop()
+    if len(written_year) == 2:  # '29 may be 1929 or 2029
+        return None if int(written_year) <= LAST_OLD_YEAR % 100 and not _recent(written_year) else f"'{written_year}"
+    return written_year if int(written_year) > LAST_OLD_YEAR else None
 
 
 def _recent(short: str) -> bool:
-    """Whether two digits are taken for a year of this century rather than for a birth in the last."""
+    """Return whether two digits are a year of this century and not a birth year of the last."""
     return int(short) < 27
 
 
 def old_age(original: str, after: str = "") -> str | None:
-    """All ages over 89 are one class; a year or date of birth that gives one away has none."""
+    """Return the class of ages over 89, or None for a year or date of birth."""
     return None if re.search(r"\d{4}|/", original) else OLD_AGE
 
 
 def three_digits(original: str, after: str = "") -> str | None:
-    """`02114-1234` -> 021**, 000** where few live; None for a code that is none of the United States."""
+    """Return `02114-1234` -> 021**, or 000** for a sparse area; None for codes outside the United States."""
     match = _ZIP.fullmatch(original.strip())
     if match is None:
         return None
@@ -89,7 +89,7 @@ def three_digits(original: str, after: str = "") -> str | None:
 
 
 def state(original: str, after: str = "") -> str | None:
-    """`Seattle` -> Washington; None for a town that is not known, that several states have, or whose state follows."""
+    """Return `Seattle` -> Washington; None for an unknown or ambiguous city, or if its state follows in the text."""
     if _NEXT_STATE.match(after):
         return None
     return _states().get(" ".join(original.split()).casefold())
@@ -98,10 +98,10 @@ def state(original: str, after: str = "") -> str | None:
 @cache
 def _states() -> dict[str, str]:
     file = files("clinveil.phi.surrogates").joinpath("city_states.toml")
-    said = tomllib.loads(file.read_text(encoding="utf-8"))
+    cities = tomllib.loads(file.read_text(encoding="utf-8"))
     return {
         town.replace("_", " ").casefold(): name.replace("_", " ")
-        for name, towns in said.items()
+        for name, towns in cities.items()
         for town in towns.split()
     }
 

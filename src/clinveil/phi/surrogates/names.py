@@ -1,14 +1,14 @@
-"""Names for names: gender, origin, letter case and shape kept, drawn by frequency.
+"""Surrogates of names: gender, origin, letter case and format are kept; names are drawn by frequency.
 
-Each word of a name is replaced by itself, keyed by its name form, so "Smith", "SMITH, JOHN" and "J. Smith" agree
-without knowing of one another. Initials agree too: under a patient each initial has one secret new initial, and a name
-is drawn among those that begin with it (the idea of Stubbs et al. 2015, who map letters one to one; here the new
-initial is drawn by its share in the census and two initials may get the same). Whether a word is a first name or
-a surname is read from the lists or the known patient, not from its place, so that every mention gives the same; for
-words in no list the note is asked (`roles`). A misspelling maps as the name that it is one edit from: of the known
-patient, of a frequent name, or of another name in no list that the note writes more often. A name whose origin the
-lists tell gets one of like origin; where few of these begin with the new initial, the origin wins. A lone initial may
-by chance stay what it was (to forbid it would tell that no surrogate shares its original's initial).
+Each word of a name is replaced separately, keyed by its normalised form, so "Smith", "SMITH, JOHN" and "J. Smith" agree
+without coordination. Initials agree too: each initial of a patient has one secret new initial, and names are drawn
+among those that begin with it. (Stubbs et al. 2015 map letters one to one; here the new initial is drawn by its census
+share, and two initials may share one.) Whether a word is a first name or a surname depends on the lists or the known
+patient, not on its position, so all mentions agree; for unlisted words the note decides (`roles`). A misspelling maps
+like the name one edit away: of the known patient, of a frequent name, or of another unlisted name that the note writes
+more often. A name of a known origin gets one of a similar origin; if few of these begin with the new initial, the
+origin has priority. A lone initial may map to itself: excluding this would disclose that no surrogate shares its
+original's initial.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ _PARTICLES = frozenset(
         "vom",
     ]
 )
-# Written as one word with the name that follows; what is left must be long enough to be a name.
+# Particles joined to the following name; the rest must be long enough to be a name.
 _GLUED = re.compile(r"(?:vander|vanden|vande|vonder|delos|delas|dela)(?=[a-z]{3})")
 _PIECE = re.compile(r"[^\W\d_]+(?:'[^\W\d_]+)*")
 _POSSESSIVE = re.compile(r"'[sS]$")
@@ -84,56 +84,56 @@ _ABBREVIATED = re.compile(r"[A-Z]{2,3}")
 
 
 class NoteNames:
-    """What the names of one note say of each other: roles of those in no list, and their usual spelling.
+    """Evidence from one note about its names: roles and usual spellings of unlisted ones.
 
     Args:
         text: the plain text of the note.
-        places: where its names stand.
+        spans: half-open character ranges of its names.
     """
 
-    def __init__(self, text: str, places: Iterable[tuple[int, int]]) -> None:
+    def __init__(self, text: str, spans: Iterable[tuple[int, int]]) -> None:
         self.roles: dict[str, Role] = {}
         self._counts: Counter[str] = Counter()
-        for start, end in places:
+        for start, end in spans:
             self._read(text, start, text[start:end])
 
     def _read(self, text: str, start: int, name: str) -> None:
         forms = [name_form(_POSSESSIVE.sub("", piece)) for piece in _PIECE.findall(name)]
         forms = [form for form in forms if form not in _PARTICLES]
         self._counts.update(form for form in forms if len(form) > 1)
-        told = kin(text, start)
-        if len(forms) > 1 or told:
+        relative = kin(text, start)
+        if len(forms) > 1 or relative:
             first = forms[1:2] if "," in name else forms[:1]
-            self.roles.update({form: told or by_ending_given(form) for form in first if role_of(form) is None})
+            self.roles.update({form: relative or by_ending_given(form) for form in first if role_of(form) is None})
 
     def has(self, form: str) -> bool:
-        """Whether a name of the note has that form."""
+        """Return whether a name of the note has this form."""
         return form in self._counts
 
     def spelling(self, form: str) -> str:
-        """The form that this one of no list is a misspelling of, within the note."""
+        """Return the form that an unlisted one misspells within the note, or the form itself."""
         if len(form) < 5 or listed(form):
             return form
-        near = [own for own in self._counts if own != form and len(own) > 3 and within_one_edit(form, own)]
-        return max([form, *sorted(near)], key=lambda own: (self._counts[own], own == form))
+        near = [name for name in self._counts if name != form and len(name) > 3 and within_one_edit(form, name)]
+        return max([form, *sorted(near)], key=lambda name: (self._counts[name], name == form))
 
 
 def by_ending_given(form: str) -> Role:
-    """The gender that the ending of a first name says; `given` where it says a surname."""
-    told = by_ending(form)
-    return "given" if told == "family" else told
+    """Return the gender suggested by the ending of a first name; `given` if the ending suggests a surname."""
+    role = by_ending(form)
+    return "given" if role == "family" else role
 
 
 NOTHING = NoteNames("", ())
 
 
 class NameSurrogates:
-    """The surrogates of the names in one patient's notes.
+    """Generate the surrogates of the names in one patient's notes.
 
     Args:
-        patient_id: the scope: within it a name has one surrogate.
-        patient: what is known of the patient beforehand.
-        note: what the note at hand says of its names.
+        patient_id: the scope; within it, a name has one surrogate.
+        patient: the known patient, if there is a feed.
+        note: evidence from the current note.
     """
 
     def __init__(self, key: Key, patient_id: str, patient: Patient | None = None, note: NoteNames = NOTHING) -> None:
@@ -142,14 +142,16 @@ class NameSurrogates:
         self._own = name_forms(self._name)
         self._first = _parts(self._name[0]) if self._name else set()
         self._last = _parts(self._name[-1]) if len(self._name) > 1 else set()
-        self._made: dict[str, str] = {}
+        self._cache: dict[str, str] = {}
 
     def of(self, original: str) -> str:
-        """The name in which every word and number is replaced; other marks stay, particles go with their word."""
-        made = self._made.get(original)
-        if made is None:
-            made = self._made[original] = self._of(original)
-        return made
+        """Return the name with every word and number replaced. Other characters stay; particles belong to their
+        word.
+        """
+        surrogate = self._cache.get(original)
+        if surrogate is None:
+            surrogate = self._cache[original] = self._of(original)
+        return surrogate
 
     def _of(self, original: str) -> str:
         pieces = list(_PIECE.finditer(original))
@@ -168,32 +170,34 @@ class NameSurrogates:
             last = initials and i == len(pieces) - 1
             family = last or any(i in run and self._family(pieces, run) for run in surname)
             out.append(self._word(piece[0], family=family))
-        made = "".join([*out, self._between(original[position:])])
-        return re.sub(r",\s*$", "", made) if particles else made  # `Berg, van der`
+        joined = "".join([*out, self._between(original[position:])])
+        return re.sub(r",\s*$", "", joined) if particles else joined  # `Berg, van der`
 
     def _between(self, marks: str) -> str:
-        """What lies between the words, with other digits (a record number may be part of it) and no vowel signs."""
+        """Return the text between words with other digits (it may contain a record number) and without combining
+        marks.
+        """
         if not marks or marks.isspace():
             return marks
         bare = "".join(c for c in marks if not unicodedata.category(c).startswith("M"))
         return other_number(self._key, self._patient_id, bare) or bare
 
     def form(self, word: str) -> str:
-        """The name form that a word stands for: its own, or that of what it is a misspelling of."""
+        """Return the normalised form that a word represents, after correction of misspellings."""
         form = name_form(word)
         return own_form(word, self._own) or self._note.spelling(usual_spelling(_GLUED.sub("", form)))
 
     def knows(self, word: str) -> bool:
-        """Whether a word is a name of the patient or of the note."""
+        """Return whether a word is a name of the patient or of the note."""
         form = name_form(word)
         return form in self._own or self._note.has(form)
 
     def initial(self, letter: str, *, family: bool = False) -> str:
-        """The new initial of a lone letter."""
+        """Return the new initial of a single letter."""
         form = name_form(letter)
-        own = [token for token in self._name if name_form(token)[:1] == form]
-        if own:
-            return self._drawn(self.form(own[-1 if family else 0]), None)[0]
+        tokens = [token for token in self._name if name_form(token)[:1] == form]
+        if tokens:
+            return self._drawn(self.form(tokens[-1 if family else 0]), None)[0]
         return _initial(self._key, self._patient_id, form, "family" if family else "given")
 
     def _word(self, word: str, *, family: bool = False) -> str:
@@ -210,11 +214,11 @@ class NameSurrogates:
         return _draw(self._key, self._patient_id, self._own, role or self.role(form), form, written)
 
     def _family(self, pieces: list[re.Match[str]], run: range) -> bool:
-        """Whether a hyphenated name is a surname: one part of it is."""
+        """Return whether a hyphenated name is a surname, that is, whether one part is."""
         return any(self.role(self.form(pieces[i][0])) == "family" for i in run)
 
     def role(self, form: str) -> Role:
-        """First name (of a gender) or surname."""
+        """Return the role: surname, or first name of a gender."""
         if form in self._last:
             return "family"
         if form in self._first:
@@ -222,28 +226,28 @@ class NameSurrogates:
         return role_of(form) or self._note.roles.get(form) or by_ending(form)
 
 
-@lru_cache(maxsize=1 << 12)  # a note says most of its names more than once
+@lru_cache(maxsize=1 << 12)  # most names occur several times in a note
 def _draw(key: Key, scope: str, own: frozenset[str], role: Role, form: str, written: str) -> str:
-    """The surrogate of a form: of its origin and under its new initial where there are such names."""
+    """Return the surrogate of a form, with the same origin and the new initial if such names exist."""
     culture, first = culture_of(form, role), _initial(key, scope, form[:1], role)
-    choices: list[tuple[Role, str, str]] = [(role, first, ""), (role, "", "")]
+    pools: list[tuple[Role, str, str]] = [(role, first, ""), (role, "", "")]
     if culture:
-        choices = [(role, first, culture), (role, "", culture), ("given", "", culture), *choices]
-    for kind, initial, of in choices:
-        names = pool(kind, initial, of)
+        pools = [(role, first, culture), (role, "", culture), ("given", "", culture), *pools]
+    for kind, initial, origin in pools:
+        names = pool(kind, initial, origin)
         if len(names) < _FEW:
             continue
         stream = key.stream("surrogate-name", scope, role, form)
-        for _ in range(_TRIES):  # another name of the same patient would not hide this one
-            made = names.draw(stream, form)
-            if made and made != written and made not in own:
-                return made
+        for _ in range(_TRIES):  # a name of the same patient would not hide this one
+            name = names.draw(stream, form)
+            if name and name != written and name not in own:
+                return name
     return form[::-1]
 
 
 @lru_cache(maxsize=1 << 12)
 def _initial(key: Key, scope: str, letter: str, role: Role) -> str:
-    """The secret new initial; first names share one map whatever their gender."""
+    """Return the secret new initial; first names share one mapping for all genders."""
     kind: Role = "family" if role == "family" else "given"
     return (pool(kind).draw(key.stream("surrogate-initial", scope, kind, letter), "") or letter)[0]
 
@@ -253,17 +257,17 @@ def _parts(token: str) -> set[str]:
 
 
 _TRIES = 8
-_FEW = 3  # a pool of fewer names says too much of the original
+_FEW = 3  # a smaller pool discloses too much about the original
 
 
 def by_list_or_ending(form: str) -> Role:
-    """The role of a first name: its gender, by the lists or by its ending."""
-    told = gender(form)
-    return told if told != "given" or listed(form) else by_ending_given(form)
+    """Return the role of a first name: its gender, from the lists or its ending."""
+    role = gender(form)
+    return role if role != "given" or listed(form) else by_ending_given(form)
 
 
 def _is_particle(text: str, pieces: list[re.Match[str]], index: int) -> bool:
-    """Whether a word belongs to a name beside it: `van der Berg`, `Al-Khatib`, `Berg, van der`."""
+    """Return whether a word is a particle of an adjacent name: `van der Berg`, `Al-Khatib`, `Berg, van der`."""
     if pieces[index][0].lower() not in _PARTICLES:
         return False
     if index == len(pieces) - 1 or all(p[0].lower() in _PARTICLES for p in pieces[index:]):
@@ -273,7 +277,7 @@ def _is_particle(text: str, pieces: list[re.Match[str]], index: int) -> bool:
 
 
 def _hyphened(text: str, pieces: list[re.Match[str]]) -> list[range]:
-    """The runs of pieces that hyphens join."""
+    """Return the runs of pieces joined by hyphens."""
     runs, start = [], 0
     for i in range(1, len(pieces) + 1):
         if i == len(pieces) or text[pieces[i - 1].end() : pieces[i].start()] != "-":

@@ -1,8 +1,8 @@
-"""Numbers for numbers: each digit by a digit, each letter by a letter of its case, everything else as it was.
+"""Surrogates of numbers: each digit becomes a digit, each letter a letter of the same case; other characters stay.
 
-Keyed by the letters and digits alone, so that 123-45-67 and 1234567 agree. Uniform on all strings of the same shape
-but the original. Letters and digits of other scripts become ASCII ones, so that none of them stays. E-mail, web and
-internet addresses lie in name spaces that are kept free for examples (RFC 2606, 5737, 3849).
+Keyed by letters and digits only, so 123-45-67 and 1234567 agree. Uniform over all strings of the same format except the
+original. Letters and digits of other scripts become ASCII. E-mail, web and IP addresses use ranges reserved for
+examples (RFC 2606, 5737, 3849).
 """
 
 from __future__ import annotations
@@ -21,36 +21,36 @@ _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
 
 def other_number(key: Key, patient_id: str, original: str) -> str | None:
-    """Another number of the same shape, or None where the original has neither digit nor letter."""
+    """Return another number of the same format, or None if the original has no digit or letter."""
     return _other("surrogate-number", key, patient_id, original)
 
 
 def social_security_number(key: Key, patient_id: str, original: str) -> str | None:
-    """As `other_number`, beginning with 9: such numbers are never given out."""
+    """Return a number as `other_number` does, beginning with 9: such numbers are never issued."""
     drawn = _other("surrogate-ssn", key, patient_id, original)
     first = next((i for i, c in enumerate(drawn or "") if c.isdigit()), None)
     if drawn is None or first is None:
         return drawn
-    made = drawn[:first] + "9" + drawn[first + 1 :]
-    if made != original:
-        return made
-    last = max(i for i, c in enumerate(made) if c.isdigit())
-    return made[:last] + str((int(made[last]) + 1) % 10) + made[last + 1 :]
+    number = drawn[:first] + "9" + drawn[first + 1 :]
+    if number != original:
+        return number
+    last = max(i for i, c in enumerate(number) if c.isdigit())
+    return number[:last] + str((int(number[last]) + 1) % 10) + number[last + 1 :]
 
 
 def _other(purpose: str, key: Key, patient_id: str, original: str) -> str | None:
     written = "".join(map(_ascii, original))
-    places = [(i, alphabet) for i, c in enumerate(written) for alphabet in _ALPHABETS if c in alphabet]
-    if not places:
+    slots = [(i, alphabet) for i, c in enumerate(written) for alphabet in _ALPHABETS if c in alphabet]
+    if not slots:
         return None
     form = "".join(c for c in original if c.isalnum()).casefold()
-    size = prod(len(alphabet) for _, alphabet in places)
+    size = prod(len(alphabet) for _, alphabet in slots)
     step = 1 + _large(key.stream(purpose, patient_id, form), size - 1)
-    return _added(written, places, step)
+    return _added(written, slots, step)
 
 
 def _ascii(c: str) -> str:
-    """A character; for a letter or digit of another script an ASCII one of its kind, nothing for a mark on it."""
+    """Return an ASCII letter or digit of the same kind; nothing for a combining mark."""
     if c.isascii():
         return c
     if not c.isalnum():
@@ -58,17 +58,17 @@ def _ascii(c: str) -> str:
     return str(unicodedata.digit(c)) if c.isdigit() else "X" if c.isupper() else "x"
 
 
-def _added(original: str, places: list[tuple[int, str]], step: int) -> str:
-    """The original moved by `step` on the circle of all strings of its shape; not the original for 0 < step < size."""
+def _added(original: str, slots: list[tuple[int, str]], step: int) -> str:
+    """Return the original advanced by `step` in the cyclic order of its format; differs for 0 < step < size."""
     out = list(original)
-    for position, alphabet in reversed(places):
+    for position, alphabet in reversed(slots):
         step, digit = divmod(step + alphabet.index(original[position]), len(alphabet))
         out[position] = alphabet[digit]
     return "".join(out)
 
 
 def _large(stream: Stream, bound: int) -> int:
-    """A uniform integer in [0, bound) for any bound; the bias is below 2**-64."""
+    """Return a uniform integer in [0, bound) for any bound; the bias is below 2**-64."""
     number = 0
     for _ in range(bound.bit_length() // 64 + 2):
         number = number << 64 | stream.uint64()
@@ -76,7 +76,7 @@ def _large(stream: Stream, bound: int) -> int:
 
 
 def url(key: Key, patient_id: str, original: str) -> str:
-    """Another address with the same scheme and nothing else of the original."""
+    """Return another address with the same scheme; nothing else of the original is kept."""
     stream = key.stream("surrogate-url", patient_id, original.casefold())
     scheme = re.match(r"(?:\w+://)?(?:www\.)?", original, re.IGNORECASE)
     path = "".join(stream.choice(_LETTERS) for _ in range(8))
@@ -84,10 +84,10 @@ def url(key: Key, patient_id: str, original: str) -> str:
 
 
 def internet_address(key: Key, patient_id: str, original: str) -> str:
-    """An address of a net for documentation."""
+    """Return an address of a network reserved for documentation."""
     stream = key.stream("surrogate-ip", patient_id, original.casefold())
     if ":" in original:
         return f"2001:db8::{stream.below(1 << 16):x}:{stream.below(1 << 16):x}"
-    made = f"{stream.choice(_NETS)}.{stream.below(256)}"
-    net, _, host = made.rpartition(".")
-    return f"{net}.{(int(host) + 1) % 256}" if made == original else made
+    address = f"{stream.choice(_NETS)}.{stream.below(256)}"
+    net, _, host = address.rpartition(".")
+    return f"{net}.{(int(host) + 1) % 256}" if address == original else address

@@ -1,4 +1,4 @@
-"""Streets, cities and institutions that are invented; the kind of a place (Street, Hospital) stays."""
+"""Invented streets, cities and institutions. The kind of place (Street, Hospital) stays."""
 
 from __future__ import annotations
 
@@ -39,45 +39,45 @@ _INSTITUTION_KINDS = re.compile(
 
 
 def invented(key: Key, purpose: str, patient_id: str, original: str) -> str:
-    """One of 1,632 invented place names, never the original."""
+    """Return one of 1,632 invented place names, never the original."""
     stream = key.stream(purpose, patient_id, name_form(original))
     names = len(_HEADS) * len(_TAILS)
-    own = _numbered().get(original.casefold(), names)
-    index = stream.below(names - (own < names))
-    return _place(index + (index >= own))
+    excluded = _numbered().get(original.casefold(), names)
+    index = stream.below(names - (excluded < names))
+    return _name_number(index + (index >= excluded))
 
 
 @cache
 def _numbered() -> dict[str, int]:
-    return {_place(index).casefold(): index for index in range(len(_HEADS) * len(_TAILS))}
+    return {_name_number(index).casefold(): index for index in range(len(_HEADS) * len(_TAILS))}
 
 
-def _place(index: int) -> str:
+def _name_number(index: int) -> str:
     return _HEADS[index // len(_TAILS)] + _TAILS[index % len(_TAILS)]
 
 
 def city(key: Key, patient_id: str, original: str) -> str:
-    """An invented town."""
-    return _shouted(invented(key, "surrogate-city", patient_id, original), original)
+    """Return an invented city."""
+    return _case_of(invented(key, "surrogate-city", patient_id, original), original)
 
 
 def address(key: Key, patient_id: str, original: str) -> str:
-    """A street line: other numbers of the same width, an invented street, the same kind of street."""
+    """Return a street line: other numbers of the same length, an invented street of the same kind."""
     number = re.match(r"\s*(\d+)", original)
     kinds = _STREET_KINDS.findall(original)
     house = other_number(key, patient_id, number[1]) if number else None
     if kinds and kinds[-1].lower() == "box":
         return f"P.O. Box {other_number(key, patient_id, ''.join(re.findall(r'[0-9]', original))) or '0'}"
     street = f"{invented(key, 'surrogate-street', patient_id, original)} {kinds[-1] if kinds else 'Street'}"
-    return _shouted(f"{house} {street}" if house else street, original)
+    return _case_of(f"{house} {street}" if house else street, original)
 
 
 def institution(key: Key, patient_id: str, original: str) -> str:
-    """An invented institution of the same kind."""
+    """Return an invented institution of the same kind."""
     kinds = _INSTITUTION_KINDS.findall(original)
     name = invented(key, "surrogate-institution", patient_id, original)
-    return _shouted(f"{name} {kinds[-1] if kinds else 'Hospital'}", original)
+    return _case_of(f"{name} {kinds[-1] if kinds else 'Hospital'}", original)
 
 
-def _shouted(made: str, original: str) -> str:
-    return made.upper() if original.isupper() else made
+def _case_of(name: str, original: str) -> str:
+    return name.upper() if original.isupper() else name

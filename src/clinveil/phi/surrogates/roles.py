@@ -1,7 +1,7 @@
-"""What a name is: a first name (of which gender) or a surname, and of which usual spelling it is a misspelling.
+"""The role of a name (surname, or first name of a gender) and the usual spelling of a misspelt one.
 
-Lists come first, since they say the same in every note. What stands in no list is a first name where the note says so
-(`daughter Kateline`, the word before a surname), or where it ends as first names do.
+The lists decide first, because they give the same result in every note. An unlisted word is a first name if the note
+indicates it (`daughter Kateline`, the word before a surname) or if it ends like a first name.
 """
 
 from __future__ import annotations
@@ -25,22 +25,22 @@ _KIN: dict[str, Role] = {
     **dict.fromkeys(_OTHER.split(), "given"),
 }
 _CUE = re.compile(rf"\b(?P<kin>{'|'.join(_KIN)})(?:'s name is|\s+(?:is|named|called|also)|,|:)?\s+\(?$", re.I)
-_CUE_ENDS = (*_KIN, "is", "named", "called", "also")  # or the pattern need not be tried
+_CUE_ENDS = (*_KIN, "is", "named", "called", "also")  # a cheap test before the pattern
 _REACH = 30
-_SURE = 1.0  # log of how much likelier an ending is among first names than among surnames
-_ENOUGH = 12  # names with an ending, so that it says anything
-_HARDLY, _USUAL, _TIMES = 0.003, 0.01, 100  # the first two: percent of the population
+_SURE = 1.0  # log ratio: how much more frequent an ending is among first names than among surnames
+_MIN_NAMES = 12  # minimum number of names with an ending
+_RARE, _USUAL, _TIMES = 0.003, 0.01, 100  # the first two: percent of the population
 _FOUR = 4
 
 
 def listed(form: str) -> bool:
-    """Whether some list of names has it."""
+    """Return whether any list of names has the form."""
     return form in surnames() or form in all_given_names() or form in world_given() or form in world_surnames()
 
 
 @lru_cache(maxsize=1 << 12)
 def role_of(form: str) -> Role | None:
-    """The role that lists give a name; None where it stands in none."""
+    """Return the role of a listed name, or None."""
     given, family = all_given_names().get(form, 0.0), surnames().get(form, 0.0)
     if given > 0.0 or family > 0.0 or form in surnames():
         return gender(form) if given > family else "family"
@@ -51,11 +51,11 @@ def role_of(form: str) -> Role | None:
 
 @lru_cache(maxsize=1 << 13)
 def usual_spelling(form: str) -> str:
-    """What a name that is in no list, or is hardly ever borne, is one edit away from; itself where there is nothing.
+    """Return the usual name one edit away from an unlisted or very rare one, or the form itself.
 
-    Only usual names are misspelt into others: one of that share, or of a listed one a hundred times the share.
+    Candidates are usual names; for a listed form, they are a hundred times as frequent.
     """
-    if len(form) < 4 or not form.isascii() or _share(form) > _HARDLY:
+    if len(form) < 4 or not form.isascii() or _share(form) > _RARE:
         return form
     near = {name for end in _ends(form) for name in _usual().get(end, ()) if within_one_edit(form, name)}
     best = max(sorted(near), key=_share, default=form)
@@ -69,16 +69,16 @@ def _share(name: str) -> float:
 
 @cache
 def _usual() -> dict[str, list[str]]:
-    """The first letter of a usual name with the one behind it, or with the last two -> such names, and short ones.
+    """Return usual names indexed by first two letters, and by first letter and last two; short ones by first letter.
 
-    One edit behind the first letter of a name of five letters or more leaves one of these as it was.
+    After one edit behind the first letter, a name of five letters or more still shares one of these keys.
     """
-    found: dict[str, list[str]] = {}
+    index: dict[str, list[str]] = {}
     for name in (*surnames(), *all_given_names()):
         if _share(name) >= _USUAL:
             for end in _ends(name)[1:] if len(name) > _FOUR else _ends(name)[:1]:
-                found.setdefault(end, []).append(name)
-    return found
+                index.setdefault(end, []).append(name)
+    return index
 
 
 def _ends(name: str) -> tuple[str, str, str]:
@@ -86,7 +86,7 @@ def _ends(name: str) -> tuple[str, str, str]:
 
 
 def kin(text: str, start: int) -> Role | None:
-    """The role of the first name that stands at a place after a relative (`her son `), or None."""
+    """Return the role of the first name at an offset if a relative precedes it (`her son `), or None."""
     before = text[max(0, start - _REACH) : start]
     if before.isascii() and not before.rstrip().rstrip("(").rstrip().rstrip(",:").lower().endswith(_CUE_ENDS):
         return None
@@ -96,10 +96,10 @@ def kin(text: str, start: int) -> Role | None:
 
 @lru_cache(maxsize=1 << 12)
 def by_ending(form: str) -> Role:
-    """A role by how a name ends: what an unlisted name is most like. A surname where that says little."""
+    """Return the role suggested by the ending of an unlisted name; a surname if the ending is not informative."""
     for size in (4, 3, 2):
         counts = _endings().get(form[-size:])
-        if counts and sum(counts.values()) >= _ENOUGH:
+        if counts and sum(counts.values()) >= _MIN_NAMES:
             total = _totals()
             female, male = (counts[role] / total[role] for role in ("female", "male"))
             odds = log((female + male + 1e-9) / 2 / (counts["family"] / total["family"] + 1e-9))
@@ -111,13 +111,13 @@ def by_ending(form: str) -> Role:
 
 @cache
 def _endings() -> Mapping[str, Counter[str]]:
-    """Ending of two to four letters -> how many names of each role have it."""
-    found: dict[str, Counter[str]] = {}
+    """Return ending of two to four letters -> number of names of each role."""
+    counts: dict[str, Counter[str]] = {}
     for role, names in _names().items():
         for name in names:
             for size in (2, 3, 4):
-                found.setdefault(name[-size:], Counter())[role] += 1
-    return found
+                counts.setdefault(name[-size:], Counter())[role] += 1
+    return counts
 
 
 @cache

@@ -1,5 +1,5 @@
-"""The tagger: a linear-chain CRF over the tokens of a note, trained here, run by a compiled loop, kept as arrays.
+"""The tagger: a linear-chain CRF over the tokens of a note, stored as plain arrays and decoded by a compiled loop.
 
-`tokens` cuts, `features` says what is known of one token, `train` fits (python-crfsuite), `model` is the file,
-`tag` computes the chances and makes spans of them, `recipe` is how the model in this package was made.
+`tokens` splits text, `features` describes one token, `train` fits the weights (python-crfsuite), `model` reads and
+writes the file, and `tag` computes probabilities and spans.
 """

@@ -1,8 +1,8 @@
-"""What the tagger knows of a token, seen from its own place and from two places either side.
+"""Features of a token at its own position and at up to two positions on either side.
 
-Each property is one of a single token at an offset, or a pair of the coarse kinds of two tokens: so the score of a
-label at a place is a sum of rows that are computed once a word (`tag.Rows`), and never a dictionary of strings a token.
-A model holds these names: whoever changes what they mean trains it again (`VERSION`).
+A property belongs to one token at an offset, or to a pair of coarse token kinds. The score of a label is therefore a
+sum of rows that are computed once per distinct word (`tag.Rows`) instead of a dictionary of strings per token. Models
+contain the property names: after any change of their meaning, increase `VERSION` and train again.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from clinveil.phi.tagger.tokens import EDGE, kept_form
 VERSION = 1
 OFFSETS = (-2, -1, 0, 1, 2)
 PAIRS = ((-1, 0), (0, 1), (-1, 1), (-2, 0))
-"""Offsets of the two tokens whose kinds together are a property."""
+"""Offsets of the two tokens of each pair property."""
 
-# Words that announce a name, or stand beside one, by what they do; each group is one kind.
+# Words that precede or follow names, grouped by function; each group is one kind.
 _CUES = {
     "title": "mr mrs ms miss mx sir madam mister missus",
     "doctor": "dr drs doctor prof professor doc",
@@ -54,10 +54,10 @@ def _cue_of() -> dict[str, str]:
 
 
 class Features:
-    """What holds of tokens, given the vocabulary of a model.
+    """Compute the properties of tokens, given the vocabulary of a model.
 
     Args:
-        vocabulary: the `word_hash` of words that texts write in small letters and that are no names.
+        vocabulary: the `word_hash` of words that texts write in lower case and that are not names.
     """
 
     def __init__(self, vocabulary: AbstractSet[int] = frozenset()) -> None:
@@ -66,11 +66,11 @@ class Features:
         self._own = lru_cache(maxsize=1 << 10)(self._of)
 
     def properties(self, token: str, offset: int) -> tuple[str, ...]:
-        """The names of what holds of a token that stands at an offset from the place that is judged."""
-        return tuple(f"{offset}{name}" for name in self._own(token) if offset == 0 or name[0] in _SEEN[abs(offset)])
+        """Return the property names of a token at an offset from the token to be labelled."""
+        return tuple(f"{offset}{name}" for name in self._own(token) if offset == 0 or name[0] in _USED_AT[abs(offset)])
 
     def _kind(self, token: str) -> str:
-        """The coarse kind of a token: what a cue does, or how it is written and what the lists say of it."""
+        """Return the coarse kind of a token: the group of a cue, or its letter case and list membership."""
         if not token:
             return "edge"
         if not token[0].isalpha():
@@ -84,7 +84,7 @@ class Features:
         word, possessive = _bare(token)
         low, classes, shape = word.lower(), lexical_classes(word), _shape(word)
         listed = self._listed(low, classes)
-        found = [
+        names = [
             "bias",
             f"k{self.kind(token)}",
             f"~{shape}",
@@ -92,16 +92,16 @@ class Features:
             f"v{shape}{listed}",
             f"#{min(len(word), 9)}",
         ]
-        # A name's own form would only be learnt by heart.
+        # The form of a name is left out, to prevent memorisation.
         if classes & LexicalClass.WORD or not classes & LexicalClass.NAME:
-            found.append(f"={low}")
-        found += [f"<{low[:size]}" for size in (1, 2, 3) if len(low) > size]
-        found += [f">{low[-size:]}" for size in (1, 2, 3, 4) if len(low) > size]
-        found += [f"+{name}{listed}" for name, holds in (("s", possessive), ("-", "-" in word)) if holds]
-        return (*found, *(f"s{shape}{bit}" for bit in _bits(classes)))
+            names.append(f"={low}")
+        names += [f"<{low[:size]}" for size in (1, 2, 3) if len(low) > size]
+        names += [f">{low[-size:]}" for size in (1, 2, 3, 4) if len(low) > size]
+        names += [f"+{name}{listed}" for name, holds in (("s", possessive), ("-", "-" in word)) if holds]
+        return (*names, *(f"s{shape}{bit}" for bit in _bits(classes)))
 
     def _listed(self, low: str, classes: int) -> str:
-        """One letter for what the lists say: an eponym, a word, a name, both, in the vocabulary, unknown."""
+        """Return a one-letter code of list membership: eponym, word, name, both, in the vocabulary, or unknown."""
         known = word_hash(low) in self.vocabulary
         if classes & LexicalClass.EPONYM:
             return "e"
@@ -116,22 +116,22 @@ class Features:
         return "k" if known else "u"
 
 
-# Of a neighbour: its form, kind, shape and lists; of the one beyond: its form and kind.
-_SEEN = {1: "=k~l+", 2: "=k"}
+# Properties used at distance 1 (form, kind, shape, lists) and distance 2 (form, kind).
+_USED_AT = {1: "=k~l+", 2: "=k"}
 
 
 def word_hash(low: str) -> int:
-    """What stands for a word in a vocabulary: 32 bits, from which it cannot be read off."""
+    """Return the 32-bit hash of a word in a vocabulary, which does not contain the word itself."""
     return crc32(low.encode("utf-8"))
 
 
 def pair(number: int, first: str, second: str) -> str:
-    """The name of two kinds at the offsets `PAIRS[number]`."""
+    """Return the property name of two kinds at the offsets `PAIRS[number]`."""
     return f"p{number}{first}\t{second}"
 
 
 def _bare(token: str) -> tuple[str, bool]:
-    """A word without its possessive ending, and whether it had one."""
+    """Return a word without its possessive ending, and whether it had one."""
     possessive = token[-2:] in ("'s", "'S") and len(token) > 2
     return (token[:-2] if possessive else token), possessive
 

@@ -1,4 +1,4 @@
-"""The loop over the tokens of one note: forward, backward, and the chance of each label at each place."""
+"""Forward-backward algorithm: the marginal probability of each label at each token of a note."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ Ints = NDArray[np.int32]
 
 @helper
 def _scores(ids: Ints, at: int, rows: Floats, kinds: Ints, pairs: Floats, into: Floats) -> None:
-    """exp(score - highest score) of each label at one place; `ids` has two edges before and two after."""
+    """Compute exp(score - highest score) of each label at one token; `ids` has two edge tokens at either end."""
     highest = -math.inf
     for label in range(into.size):
         score = 0.0
-        for seen in range(5):
-            score += rows[ids[at + seen], seen, label]
+        for offset in range(5):
+            score += rows[ids[at + offset], offset, label]
         score += pairs[0, kinds[ids[at + 1]], kinds[ids[at + 2]], label]
         score += pairs[1, kinds[ids[at + 2]], kinds[ids[at + 3]], label]
         score += pairs[2, kinds[ids[at + 1]], kinds[ids[at + 3]], label]
@@ -32,8 +32,8 @@ def _scores(ids: Ints, at: int, rows: Floats, kinds: Ints, pairs: Floats, into: 
 
 
 @helper
-def _to_one(values: Floats) -> None:
-    """Scale to a sum of 1."""
+def _normalise(values: Floats) -> None:
+    """Normalise to a sum of 1."""
     total = 0.0
     for at in range(values.size):
         total += values[at]
@@ -51,33 +51,34 @@ def _move(values: Floats, moves: Floats, into: Floats) -> None:
 
 @kernel
 def marginals(ids: Ints, rows: Floats, kinds: Ints, pairs: Floats, moves: Floats) -> Floats:
-    """The chance of each label at each token.
+    """Return the marginal probability of each label at each token.
 
     Args:
-        ids: of the tokens, with two edges before and two after them.
-        rows: token x offset x label; the weights of a token's properties, summed.
-        kinds: the coarse kind of each token. pairs: pair x kind x kind x label.
-        moves: exp of the weight of one label after another, from x to.
+        ids: row numbers of the tokens, with two edge tokens before and after them.
+        rows: token x offset x label; summed weights of a token's properties.
+        kinds: coarse kind of each token.
+        pairs: pair x kind x kind x label.
+        moves: exp of the transition weights, from x to.
 
     Returns:
         token x label; each row sums to 1.
     """
     size, labels = ids.size - 4, moves.shape[0]
-    here, chances = np.empty((size, labels)), np.empty((size, labels))
+    scores, marginal = np.empty((size, labels)), np.empty((size, labels))
     before, behind, moved = np.ones(labels), np.ones(labels), np.empty(labels)
     for at in range(size):
-        _scores(ids, at, rows, kinds, pairs, here[at])
+        _scores(ids, at, rows, kinds, pairs, scores[at])
         if at > 0:
             _move(before, moves, moved)
         for label in range(labels):
-            before[label] = here[at, label] * (moved[label] if at > 0 else 1.0)
-        _to_one(before)
-        chances[at] = before
+            before[label] = scores[at, label] * (moved[label] if at > 0 else 1.0)
+        _normalise(before)
+        marginal[at] = before
     for at in range(size - 1, -1, -1):
         for label in range(labels):
-            chances[at, label] *= behind[label]
-            before[label] = here[at, label] * behind[label]
-        _to_one(chances[at])
+            marginal[at, label] *= behind[label]
+            before[label] = scores[at, label] * behind[label]
+        _normalise(marginal[at])
         _move(before, moves.T, behind)
-        _to_one(behind)
-    return chances
+        _normalise(behind)
+    return marginal

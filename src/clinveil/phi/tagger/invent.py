@@ -1,4 +1,4 @@
-"""Texts to train on: templates, carrier sentences and notes of others, each with names put in and marked."""
+"""Training texts: templates, carrier sentences and external notes, with names inserted and labelled."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ _LISTS = {
 
 @dataclass(frozen=True)
 class Labelled:
-    """A text and the places in it that a tagger is to find; its repr shows nothing of it."""
+    """A text with labelled spans. Its repr contains no text."""
 
     text: str = field(repr=False)
     spans: tuple[Span, ...] = field(default=(), repr=False)
 
 
 def joined(parts: Sequence[Labelled], between: str) -> Labelled:
-    """Several texts as one."""
+    """Join several texts into one."""
     pieces: list[str] = []
     spans: list[Span] = []
     length = 0
@@ -56,7 +56,7 @@ def joined(parts: Sequence[Labelled], between: str) -> Labelled:
 
 
 def filled(template: str, people: People, rng: Random) -> Labelled:
-    """A template with its slots filled, names marked; one person a template for `last` after `first`."""
+    """Fill the slots of a template and label its names; `first` and `last` draw separate people."""
     pieces: list[str] = []
     spans: list[Span] = []
     length = end = 0
@@ -72,7 +72,7 @@ def filled(template: str, people: People, rng: Random) -> Labelled:
 
 
 def refilled(text: Labelled, people: People, rng: Random) -> Labelled:
-    """A text in which each name is another one of the same form: for names that may not be learnt, and for more."""
+    """Replace each name of a text by another in the same format, for augmentation or to remove held-out names."""
     template, position = [], 0
     others: list[Span] = []
     for span in text.spans:
@@ -103,7 +103,7 @@ def _form(name: str) -> str:
 
 
 def in_other_case(text: Labelled, rng: Random) -> Labelled:
-    """The text as it is, or all in small letters, all in capitals, or with its names alone so."""
+    """Return the text unchanged, or the text or only its names in lower or upper case."""
     chance = rng.random()
     if chance < 0.7:
         return text
@@ -118,13 +118,13 @@ def in_other_case(text: Labelled, rng: Random) -> Labelled:
 
 
 def templates(name: str) -> list[str]:
-    """The lines of a file of templates: `templates`, `negatives`."""
+    """Return the lines of a template file: `templates` or `negatives`."""
     lines = files("clinveil.phi.tagger").joinpath(f"{name}.txt").read_text(encoding="utf-8").splitlines()
     return [line.replace("\\n", "\n") for line in lines if line and not line.startswith("#")]
 
 
 def invented(count: int, people: People, rng: Random, hosts: Sequence[Labelled] = ()) -> Iterator[Labelled]:
-    """Short texts of a few lines or sentences each: of templates with and without names, and of `hosts` if given."""
+    """Yield short texts of a few lines or sentences: templates with and without names, and `hosts` if given."""
     positive, negative = templates("templates"), templates("negatives")
     for _ in range(count):
         parts = []
@@ -138,7 +138,7 @@ def invented(count: int, people: People, rng: Random, hosts: Sequence[Labelled] 
 
 
 def demo_texts(patients: int, seed: int, people: People, rng: Random) -> Iterator[Labelled]:
-    """Notes of the demo generator, with other names put in."""
+    """Yield notes of the demo generator with other names."""
     for _, notes in many_notes(seed, 0, patients):
         for note in notes:
             spans = tuple(Span(*mark) for mark in note.marks)
@@ -146,7 +146,7 @@ def demo_texts(patients: int, seed: int, people: People, rng: Random) -> Iterato
 
 
 def projected(text: str, people: People, rng: Random) -> Labelled:
-    """A sentence about a patient with a name in the patient's place; as it is where it speaks of none."""
+    """Insert a name for the patient in a sentence. A sentence without a patient is returned unchanged."""
     template = _braceless(text)
     for pattern, slots in _ABOUT:
         if pattern.search(template) and rng.random() < 0.8:
@@ -173,8 +173,8 @@ def _filler(slot: str, people: People, rng: Random) -> str:
         return written(people.one(rng), slot, rng)
     if slot in ("number", "phone", "date", "time", "age", "small", "year"):
         return _number(slot, rng)
-    made = _word(slot.lower(), rng)
-    return made.upper() if slot.isupper() else made[:1].upper() + made[1:] if slot[0].isupper() else made
+    word = _word(slot.lower(), rng)
+    return word.upper() if slot.isupper() else word[:1].upper() + word[1:] if slot[0].isupper() else word
 
 
 def _number(slot: str, rng: Random) -> str:
@@ -235,7 +235,7 @@ def _drug_letters() -> Letters:
 
 
 def all_texts(sources: Iterable[Iterable[Labelled]], rng: Random) -> list[Labelled]:
-    """The texts of all sources, mixed."""
+    """Return the texts of all sources, shuffled."""
     texts = [text for source in sources for text in source]
     rng.shuffle(texts)
     return texts

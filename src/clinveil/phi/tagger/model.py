@@ -1,4 +1,4 @@
-"""`TaggerModel`, and its one file: NumPy arrays and a JSON header in a zip (.npz), with a hash; never a pickle."""
+"""`TaggerModel` and its file format: NumPy arrays and a JSON header in a zip (.npz) with a hash; no pickle."""
 
 from __future__ import annotations
 
@@ -33,11 +33,12 @@ class TaggerModel:
 
     Attributes:
         labels: "O", then "B-NAME", "I-NAME" and so on: outside, and the first and later tokens of each PHI label.
-        properties: the names of `features`, sorted; without line breaks.
-        weights: property x label. moves: the weight of one label after another, from x to; both in nats.
-        vocabulary: the sorted hashes of `features.word_hash` of words that are no names.
-        threshold: the chance from which a token counts.
-        card: how it was made: texts, counts, bound, date; never a word of a note.
+        properties: property names of `features`, sorted, without line breaks.
+        weights: property x label, in nats.
+        moves: transition weights, from x to, in nats.
+        vocabulary: sorted hashes (`features.word_hash`) of words that are not names.
+        threshold: minimum probability of a token.
+        card: provenance: texts, counts, bound, date; no words of notes.
     """
 
     labels: tuple[str, ...]
@@ -52,32 +53,32 @@ class TaggerModel:
         kinds = {label.partition("-")[2] for label in self.labels[1:]}
         size = len(self.labels)
         if self.labels[:1] != ("O",) or not kinds or not kinds <= LABELS.keys() or size != 2 * len(kinds) + 1:
-            raise ValueError("labels that are none of PHI")
+            raise ValueError("labels are not PHI labels")
         if (
             self.vocabulary.ndim != 1
             or self.weights.shape != (len(self.properties), size)
             or self.moves.shape != (size, size)
         ):
-            raise ValueError("arrays that do not fit together")
+            raise ValueError("array shapes are inconsistent")
         if not (np.isfinite(self.weights).all() and np.isfinite(self.moves).all() and 0 < self.threshold <= 1):
-            raise ValueError("weights that are no numbers")
+            raise ValueError("weights or threshold are not finite numbers in range")
 
     @property
     def digest(self) -> str:
-        """SHA-256 in hex of all that it computes with."""
-        said = [VERSION, self.labels, self.threshold]
-        digest = hashlib.sha256(json.dumps(said).encode())
+        """SHA-256 (hex) of everything that determines the model's output."""
+        identity = [VERSION, self.labels, self.threshold]
+        digest = hashlib.sha256(json.dumps(identity).encode())
         for array in _arrays(self).values():
             digest.update(np.ascontiguousarray(array).data)
         return digest.hexdigest()
 
 
 def save_tagger(model: TaggerModel, path: Path, *, force: bool = False) -> None:
-    """Write a model for its owner only, whole or not at all; the same model gives the same bytes.
+    """Write a model atomically, readable by its owner only. The same model gives the same bytes.
 
-    Raises UsageError where something lies there already, unless `force`.
+    Raises UsageError if the file exists, unless `force`.
     """
-    said = {
+    record = {
         "schema": SCHEMA,
         "features": VERSION,
         "labels": model.labels,
@@ -85,43 +86,47 @@ def save_tagger(model: TaggerModel, path: Path, *, force: bool = False) -> None:
         "sha256": model.digest,
         "card": dict(model.card),
     }
-    header = np.frombuffer(json.dumps(said, sort_keys=True).encode(), np.uint8)
-    with atomic(path, force=force) as part, part.open("wb") as file:
+    header = np.frombuffer(json.dumps(record, sort_keys=True).encode(), np.uint8)
+    with atomic(path, force=force) as temporary, temporary.open("wb") as file:
         np.savez_compressed(file, header=header, **_arrays(model))  # type: ignore[arg-type]
 
 
 def load_tagger(path: Path) -> TaggerModel:
-    """Read a model. Raises InputError for a file that holds none, is damaged, or was made for other features."""
+    """Read a model. Raises InputError for an invalid or damaged file or another feature version."""
     try:
         with zipfile.ZipFile(path) as outer:
             if sum(member.file_size for member in outer.infolist()) > _LARGEST:
                 raise ValueError
         with np.load(path, allow_pickle=False) as arrays:
-            said = json.loads(arrays["header"].tobytes())
-            model = _model(said, *(arrays[name] for name in _ARRAYS))
+            record = json.loads(arrays["header"].tobytes())
+            model = _model(record, *(arrays[name] for name in _ARRAYS))
     except _BROKEN:
-        raise InputError("holds no tagger of clinveil", where=path.name, hint="make one: clinveil phi train") from None
-    if said["features"] != VERSION:
-        raise InputError("is a tagger for another version of clinveil", where=path.name, hint="train it again")
-    if said["sha256"] != model.digest:
-        raise InputError("is a damaged tagger", where=path.name, hint="fetch or train it again")
+        raise InputError(
+            "not a tagger model", where=path.name, hint="train one with clinveil.phi.tagger.site"
+        ) from None
+    if record["features"] != VERSION:
+        raise InputError("tagger model of another version of clinveil", where=path.name, hint="train it again")
+    if record["sha256"] != model.digest:
+        raise InputError("damaged tagger model", where=path.name, hint="copy or train it again")
     return model
 
 
 @cache
 def own_tagger() -> TaggerModel:
-    """The model in this package, which finds NAME; `benchmarks/tagger.py` makes it, `docs/tagger.md` is its card."""
+    """Return the bundled model, which detects NAME. `benchmarks/tagger.py` trains it; `docs/tagger.md` is its model
+    card.
+    """
     with as_file(files("clinveil.phi.tagger").joinpath("names.npz")) as path:
         return load_tagger(path)
 
 
-def _model(said: Any, *arrays: NDArray[Any]) -> TaggerModel:
-    if said["schema"] != SCHEMA or [array.dtype for array in arrays] != _DTYPES:
+def _model(record: Any, *arrays: NDArray[Any]) -> TaggerModel:
+    if record["schema"] != SCHEMA or [array.dtype for array in arrays] != _DTYPES:
         raise ValueError
-    labels, threshold = tuple(map(str, said["labels"])), float(said["threshold"])
+    labels, threshold = tuple(map(str, record["labels"])), float(record["threshold"])
     names = tuple(arrays[0].tobytes().decode("utf-8").split("\n"))
     weights, moves, known = arrays[1:]
-    return TaggerModel(labels, names, weights, moves, known, threshold, dict(said["card"]))
+    return TaggerModel(labels, names, weights, moves, known, threshold, dict(record["card"]))
 
 
 def _arrays(model: TaggerModel) -> dict[str, NDArray[Any]]:

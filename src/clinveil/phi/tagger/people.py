@@ -1,4 +1,4 @@
-"""Names to train on: of the census, of many cultures, letter by letter, words that are names; never a held-out one."""
+"""Names for training: census, many cultures, letter n-grams, and names that are words. Held-out names are excluded."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ _PARTICLES += ",Nguyen ,Ibn "
 
 
 def may_train(name: str) -> bool:
-    """Whether no word of a name, and no part of a word, is kept for tests; initials count for nothing."""
+    """Return whether no word or component of a name is held out for tests. Initials are ignored."""
     return not any(map(held_out, (word for word in (*_WORD.findall(name), *_PART.findall(name)) if len(word) > 1)))
 
 
 @dataclass(frozen=True)
 class Person:
-    """A name in its parts."""
+    """A name in its components."""
 
     given: str
     middle: str
@@ -36,7 +36,7 @@ class Person:
 
 
 class Letters:
-    """Makes names that sound like those of a list, letter by letter, most of which stand in no list."""
+    """Character-level Markov model that generates names similar to those of a list; most are in no list."""
 
     def __init__(self, names: Iterable[str]) -> None:
         self._next: dict[str, list[str]] = defaultdict(list)
@@ -46,23 +46,27 @@ class Letters:
                 self._next[padded[at - _ORDER : at]].append(padded[at])
 
     def one(self, rng: Random) -> str:
-        """A new name, capitalised; of 4 to 11 letters."""
+        """Return a new capitalised name of 4 to 11 letters."""
         while True:
-            made = "^" * _ORDER
-            while not made.endswith("$") and len(made) < 20:
-                made += rng.choice(self._next[made[-_ORDER:]])
-            if 4 <= len(name := made.strip("^$")) <= 11:
+            letters = "^" * _ORDER
+            while not letters.endswith("$") and len(letters) < 20:
+                letters += rng.choice(self._next[letters[-_ORDER:]])
+            if 4 <= len(name := letters.strip("^$")) <= 11:
                 return name.capitalize()
 
 
 class People:
-    """Draws people. `real`: full names in two or more words to draw from too, such as those of public people."""
+    """Draw people.
+
+    Args:
+        real: additional full names of two or three words, for example of public figures.
+    """
 
     def __init__(self, real: Sequence[str] = ()) -> None:
         self.real = [words for name in real if len(words := name.split()) in (2, 3) and may_train(name)]
 
     def one(self, rng: Random) -> Person:
-        """A person of whose name nothing is kept for tests."""
+        """Return a person without held-out names."""
         while True:
             person = rng.choice(self._sources)(rng)
             if all(map(may_train, (person.given, person.family, person.middle))):
@@ -95,7 +99,7 @@ class People:
         )
 
     def _words(self, rng: Random) -> Person:
-        """A first name or a surname that is a word or an eponym too."""
+        """Return a person whose first name or surname may also be a word or an eponym."""
         other = self._census(rng)
         families = rng.choice((self._family_words, self._family_words, self._eponyms))
         given = rng.choice(self._given_words).capitalize() if rng.random() < 0.3 else other.given
@@ -135,7 +139,7 @@ def _is(name: str, kind: int) -> bool:
 
 
 def _family(name: str, rng: Random) -> str:
-    """A surname, now and then with a particle, or two with a hyphen or a blank."""
+    """Return a surname; in 12 % of cases with a particle, or a double name with hyphen or space."""
     chance = rng.random()
     if chance < 0.05:
         return rng.choice(_PARTICLES.split(",")) + name
@@ -145,7 +149,7 @@ def _family(name: str, rng: Random) -> str:
 
 
 def written(person: Person, form: str, rng: Random) -> str:
-    """A name as a template asks for it: full, rev, last, first, short, any, initials, caps or hl7."""
+    """Return a name in the format of a template slot: full, rev, last, first, short, any, initials, caps or hl7."""
     return rng.choice(_FORMS[form]).format(
         g=person.given,
         m=person.middle,

@@ -1,4 +1,4 @@
-"""A site's own tagger: trained on its notes and gold spans, beside texts that are invented here."""
+"""Train a tagger on a site's own notes and gold spans, together with generated texts."""
 
 from __future__ import annotations
 
@@ -21,78 +21,83 @@ from clinveil.phi.tagger.people import People
 from clinveil.phi.tagger.train import judged, threshold_within, train_tagger, written_small
 
 MAKER = Maker("phi train")
-LEAST_PATIENTS = 10
-APART = 5
-"""Every fifth patient is kept apart: the threshold is chosen on them, and they say what it finds."""
+MIN_PATIENTS = 10
+HELD_OUT_EVERY = 5
+"""Every fifth patient is held out, to choose the threshold and to estimate recall."""
 _COPIES = 2
 
 
 class TrainSettings(Settings):
-    """Everything that `clinveil phi train` can be told."""
+    """Settings of `train_on_notes`."""
 
     notes: NotesSettings = group(NotesSettings)
     kind: tuple[str, ...] = flag(("NAME",), "PHI label to learn (default: NAME); repeatable.")
-    most_false: float = flag(0.001, "Largest share of unmarked words that may be taken.", gt=0, le=0.1)
-    invented: int = flag(3000, "Invented texts with names of many cultures to learn NAME from too.", ge=0, le=100_000)
-    iterations: int = flag(80, "Steps of the fit at most.", ge=1, le=1000)
-    seed: int | None = flag(None, "Public seed of the training (default: one is drawn and printed).", ge=0)
+    most_false: float = flag(0.001, "Maximum share of unmarked words tagged as identifiers.", gt=0, le=0.1)
+    invented: int = flag(3000, "Number of generated texts with names of many cultures (NAME only).", ge=0, le=100_000)
+    iterations: int = flag(80, "Maximum number of training iterations.", ge=1, le=1000)
+    seed: int | None = flag(None, "Public seed of the training (default: random, printed).", ge=0)
     quiet: bool = QUIET
     force: bool = FORCE
 
 
 class _Parts(NamedTuple):
-    learnt: list[Labelled]
-    apart: list[Labelled]
+    training: list[Labelled]
+    held_out: list[Labelled]
     patients: int
 
 
 def train_on_notes(
-    notes: Path, gold: Path, out: Path, how: TrainSettings, *, seed: int, say: Callable[[str], None]
+    notes: Path, gold: Path, out: Path, settings: TrainSettings, *, seed: int, say: Callable[[str], None]
 ) -> TaggerModel:
-    """Train on notes and their gold spans, and write the model; it is as secret as the notes.
+    """Train on notes and their gold spans and write the model, which is as confidential as the notes.
 
-    Every note of NOTES counts as wholly marked. The same files, settings and seed give the same bytes.
+    All identifiers in the notes must be annotated. The same files, settings and seed give the same bytes.
 
     Raises:
-        UsageError: places that do not fit, or an unknown label.
-        InputError: spans of notes that are not there or outside them, too few patients, or none with such a span.
+        UsageError: conflicting paths, or an unknown label.
+        InputError: spans without a note or outside it, too few patients, or no span with a requested label.
     """
-    if unknown := sorted(set(how.kind) - LABELS.keys()):
-        raise UsageError(f"unknown PHI label {unknown[0]}", where="--kind", hint="one of " + ", ".join(LABELS))
-    refuse_places(out, MAKER, force=how.force, read={"NOTES": notes, "--gold": gold})
+    if unknown := sorted(set(settings.kind) - LABELS.keys()):
+        raise UsageError(f"unknown PHI label {unknown[0]}", where="kind", hint="use one of " + ", ".join(LABELS))
+    refuse_places(out, MAKER, force=settings.force, read={"NOTES": notes, "--gold": gold})
     rng = Random(seed)
-    parts = _parts(list(rows(open_corpus(notes, how.notes))), read_spans(gold), rng)
-    say(f"{len(parts.learnt)} notes to learn from, {len(parts.apart)} kept apart; the fit takes some minutes")
-    model = _fitted(parts, how, seed, rng)
-    save_tagger(model, out, force=how.force)
+    parts = _parts(list(rows(open_corpus(notes, settings.notes))), read_spans(gold), rng)
+    say(f"{len(parts.training)} notes for training, {len(parts.held_out)} held out; training takes some minutes")
+    model = _fitted(parts, settings, seed, rng)
+    save_tagger(model, out, force=settings.force)
     return model
 
 
 def _parts(notes: Sequence[Note], gold: GoldSpans, rng: Random) -> _Parts:
-    """The notes as texts with their spans, those of every fifth patient apart."""
+    """Split the notes into training texts and those of every fifth patient, with their spans."""
     gold.refuse_unknown(note.note_id for note in notes)
     patients = sorted({note.patient_id for note in notes})
-    if len(patients) < LEAST_PATIENTS:
-        hint = f"at least {LEAST_PATIENTS} are needed, hundreds are better"
-        raise InputError(f"notes of {len(patients)} patients are too few to learn from", hint=hint)
+    if len(patients) < MIN_PATIENTS:
+        hint = f"provide at least {MIN_PATIENTS} patients, better hundreds"
+        raise InputError(f"too few patients to train a tagger: {len(patients)}", hint=hint)
     rng.shuffle(patients)
-    apart = frozenset(patients[::APART])
-    texts = [(note.patient_id in apart, Labelled(note.text, tuple(gold.of(note.note_id, note.text)))) for note in notes]
-    return _Parts([text for kept, text in texts if not kept], [text for kept, text in texts if kept], len(patients))
+    held_out = frozenset(patients[::HELD_OUT_EVERY])
+    texts = [
+        (note.patient_id in held_out, Labelled(note.text, tuple(gold.of(note.note_id, note.text)))) for note in notes
+    ]
+    training = [text for apart, text in texts if not apart]
+    return _Parts(training, [text for apart, text in texts if apart], len(patients))
 
 
-def _fitted(parts: _Parts, how: TrainSettings, seed: int, rng: Random) -> TaggerModel:
-    people, own = People(), own_tagger()
-    made = how.invented if set(how.kind) == {"NAME"} else 0
-    texts = all_texts([parts.learnt, _copies(parts.learnt, how.kind, people, rng), invented(made, people, rng)], rng)
-    card = {"notes": len(parts.learnt), "patients": parts.patients, "invented": made, "seed": seed}
-    words, known = written_small(text.text for text in parts.learnt), frozenset(own.vocabulary.tolist())
-    model = train_tagger(texts, how.kind, 0.5, card, words, known, how.iterations)
-    model = replace(model, threshold=threshold_within(model, parts.apart, how.most_false))
-    return replace(model, card={**model.card, "most_false": how.most_false, **judged(model, parts.apart)})
+def _fitted(parts: _Parts, settings: TrainSettings, seed: int, rng: Random) -> TaggerModel:
+    people, bundled = People(), own_tagger()
+    generated = settings.invented if set(settings.kind) == {"NAME"} else 0
+    texts = all_texts(
+        [parts.training, _copies(parts.training, settings.kind, people, rng), invented(generated, people, rng)], rng
+    )
+    card = {"notes": len(parts.training), "patients": parts.patients, "invented": generated, "seed": seed}
+    words, known = written_small(text.text for text in parts.training), frozenset(bundled.vocabulary.tolist())
+    model = train_tagger(texts, settings.kind, 0.5, card, words, known, settings.iterations)
+    model = replace(model, threshold=threshold_within(model, parts.held_out, settings.most_false))
+    return replace(model, card={**model.card, "most_false": settings.most_false, **judged(model, parts.held_out)})
 
 
 def _copies(texts: Sequence[Labelled], kinds: Sequence[str], people: People, rng: Random) -> Iterator[Labelled]:
-    """Each text with other names in it, where names are all that is learnt: no name is learnt by heart."""
+    """Yield each text with other names, to prevent memorisation; only if NAME is the only label."""
     if set(kinds) == {"NAME"}:
         yield from (refilled(text, people, rng) for text in texts for _ in range(_COPIES))

@@ -1,4 +1,4 @@
-"""From a model and a text to the chances of each token, and from these to places of identifiers."""
+"""Compute the label probabilities of tokens and convert them to spans."""
 
 from __future__ import annotations
 
@@ -16,17 +16,18 @@ from clinveil.phi.tagger.model import TaggerModel
 from clinveil.phi.tagger.tokens import EDGE, kept_form
 from clinveil.phi.wordtable import Column, Tokens
 
-_MOST_KNOWN = 1 << 16
-_NEVER = 2.0  # no chance is as high: `will pick`
-_NEIGHBOUR = 8  # a word beside a name needs a chance this many times smaller
+_MAX_ROWS = 1 << 16
+_NEVER = 2.0  # above any probability: `will pick` is never a name
+_NEIGHBOUR = 8  # a word next to a name needs only this fraction of the threshold
 _ARTICLES = frozenset(("a", "A", "an", "An", "the", "The"))
 
 
 class Rows(dict[str, int]):
-    """Token -> its row; what a model makes of a token at each offset is summed once, when it is first met.
+    """Cache token -> row number. The weights of a token at each offset are summed when it first occurs.
 
     Attributes:
-        table: row x offset x label. kinds: of each row, an index into `pairs`.
+        table: row x offset x label.
+        kinds: per row, an index into `pairs`.
         pairs: pair x kind x kind x label.
     """
 
@@ -36,7 +37,7 @@ class Rows(dict[str, int]):
         self._forms: dict[str, int] = {}
         self._used = 0
         self._weights = {name: row for name, row in zip(model.properties, model.weights, strict=True)}
-        self._kinds = {name: at for at, name in enumerate(_kinds_of(model))}
+        self._kinds = {name: i for i, name in enumerate(_kinds_of(model))}
         self.pairs = self._pairs_of(model)
         self._size = (len(OFFSETS), len(model.labels))
         self.table, self.kinds = np.zeros((256, *self._size)), np.zeros(256, np.int32)
@@ -44,23 +45,23 @@ class Rows(dict[str, int]):
         self[EDGE]
 
     def __missing__(self, token: str) -> int:
-        # Apart from the words `line` and `sign`, or whichever is met first would say what the other is.
+        # The prefix separates kept forms from the words `line` and `sign`.
         form = token if token[:1].isalpha() else f"\x00{kept_form(token)}"
         if form not in self._forms:
             self._forms[form] = self._add(token)
         self[token] = self._forms[form]
         return self[token]
 
-    def ids(self, found: Sequence[str] | Tokens) -> NDArray[np.int32]:
-        """The rows of tokens, with two edges before and after them."""
-        if len(self) > _MOST_KNOWN:  # a number is no row of its own, so there are no more rows than words
+    def ids(self, tokens: Sequence[str] | Tokens) -> NDArray[np.int32]:
+        """Return the row numbers of tokens, with two edge tokens before and after them."""
+        if len(self) > _MAX_ROWS:  # bounded, because numbers share rows
             self.clear()
-        ids = np.full(len(found) + 4, self[EDGE], np.int32)
-        ids[2:-2] = self._column(found.table, found.ids) if isinstance(found, Tokens) else [self[t] for t in found]
+        ids = np.full(len(tokens) + 4, self[EDGE], np.int32)
+        ids[2:-2] = self._column(tokens.table, tokens.ids) if isinstance(tokens, Tokens) else [self[t] for t in tokens]
         return ids
 
     def clear(self) -> None:
-        """Forget all tokens."""
+        """Clear the cache."""
         super().clear()
         self._forms.clear()
         self._used = 0
@@ -71,11 +72,11 @@ class Rows(dict[str, int]):
         if row == len(self.table):
             self.table = np.concatenate([self.table, np.zeros_like(self.table)])
             self.kinds = np.concatenate([self.kinds, np.zeros_like(self.kinds)])
-        for at, offset in enumerate(OFFSETS):
+        for i, offset in enumerate(OFFSETS):
             known = [
                 w for name in self.features.properties(token, offset) if (w := self._weights.get(name)) is not None
             ]
-            self.table[row, at] = np.add.reduce(known) if known else 0.0
+            self.table[row, i] = np.add.reduce(known) if known else 0.0
         self.kinds[row] = self._kinds.get(self.features.kind(token), 0)
         self._used += 1
         return row
@@ -91,25 +92,25 @@ class Rows(dict[str, int]):
 
 
 def _kinds_of(model: TaggerModel) -> list[str]:
-    """All kinds that stand in pairs of the model; the first is that of all others."""
+    """Return all kinds in the model's pair properties; the first represents all others."""
     pairs = [name[2:].split("\t") for name in model.properties if name[0] == "p"]
     return ["", *sorted({half for names in pairs for half in names} - {""})]
 
 
 class Hit(NamedTuple):
-    """A place in the text, its label, and the chance of its surest token."""
+    """A character range, its label, and the probability of its most certain token."""
 
     start: int
     end: int
     label: str
-    chance: float
+    probability: float
 
 
 class Tagger:
-    """A model at work; its rows grow with the words that it meets.
+    """Apply a model to notes. The row cache grows with the vocabulary.
 
     Attributes:
-        labels: the PHI labels that it gives.
+        labels: the PHI labels of the model.
     """
 
     def __init__(self, model: TaggerModel) -> None:
@@ -119,70 +120,72 @@ class Tagger:
         self.labels = frozenset(self._labels[1:])
         self._begins = [label.startswith("B-") for label in model.labels]
 
-    def chances(self, found: Sequence[str] | Tokens) -> NDArray[np.float64]:
-        """The chance of each label at each token: token x label."""
-        ids = self.rows.ids(found)
+    def probabilities(self, tokens: Sequence[str] | Tokens) -> NDArray[np.float64]:
+        """Return the probability of each label at each token: token x label."""
+        ids = self.rows.ids(tokens)
         return marginals(ids, self.rows.table, self.rows.kinds, self.rows.pairs, self._moves)
 
     def hits(self, text: str | Tokens, threshold: float | None = None) -> list[Hit]:
-        """Where identifiers stand, in order and without overlaps."""
-        found = Tokens(text) if isinstance(text, str) else text
-        chances = self.chances(found)
-        sure = 1 - chances[:, 0]
+        """Return the identifiers in order, without overlaps."""
+        tokens = Tokens(text) if isinstance(text, str) else text
+        probabilities = self.probabilities(tokens)
+        sure = 1 - probabilities[:, 0]
         taken = np.flatnonzero(sure >= (self.model.threshold if threshold is None else threshold)).tolist()
         if threshold is None:
-            taken = _with_neighbours(found, sure, taken, self.model.threshold / _NEIGHBOUR)
-        return list(self._joined(found, taken, chances)) if taken else []
+            taken = _with_neighbours(tokens, sure, taken, self.model.threshold / _NEIGHBOUR)
+        return list(self._joined(tokens, taken, probabilities)) if taken else []
 
-    def _joined(self, found: Tokens, taken: list[int], chances: NDArray[np.float64]) -> Iterator[Hit]:
-        best = (chances[taken, 1:].argmax(axis=1) + 1).tolist()
+    def _joined(self, tokens: Tokens, taken: list[int], probabilities: NDArray[np.float64]) -> Iterator[Hit]:
+        best = (probabilities[taken, 1:].argmax(axis=1) + 1).tolist()
         run: list[tuple[int, int, int, int]] = []  # index, label, start, end
         for index, label in zip(taken, best, strict=True):
-            start, end = int(found.starts[index]), int(found.ends[index])
-            if run and _ends(found[index], found[run[0][0]]):
+            start, end = int(tokens.starts[index]), int(tokens.ends[index])
+            if run and _ends(tokens[index], tokens[run[0][0]]):
                 continue
             apart = run and (index != run[-1][0] + 1 or self._labels[label] != self._labels[run[-1][1]])
             if apart or (run and self._begins[label]):
-                yield from self._hit(found, run, chances)
+                yield from self._hit(tokens, run, probabilities)
                 run = []
             run.append((index, label, start, end))
-        yield from self._hit(found, run, chances)
+        yield from self._hit(tokens, run, probabilities)
 
-    def _hit(self, found: Tokens, run: list[tuple[int, int, int, int]], chances: NDArray[np.float64]) -> Iterator[Hit]:
-        """From the first to the last word or number, without a possessive ending."""
-        while run and (not found[run[0][0]][0].isalnum() or _is_article(found, run)):
+    def _hit(
+        self, tokens: Tokens, run: list[tuple[int, int, int, int]], probabilities: NDArray[np.float64]
+    ) -> Iterator[Hit]:
+        """Yield a run trimmed to its first and last word or number, without a possessive ending."""
+        while run and (not tokens[run[0][0]][0].isalnum() or _is_article(tokens, run)):
             run = run[1:]
-        while run and not _may_end(found[run[-1][0]], found[run[0][0]]):
+        while run and not _may_end(tokens[run[-1][0]], tokens[run[0][0]]):
             run = run[:-1]
-        words = [found[token[0]] for token in run]
-        chance = max((1 - chances[token[0], 0] for token in run), default=0)
+        words = [tokens[token[0]] for token in run]
+        probability = max((1 - probabilities[token[0], 0] for token in run), default=0)
         label = self._labels[run[0][1]] if run else ""
-        if any(map(_substantial, words)) and (label != "NAME" or chance >= _least(words)):
-            last = found[run[-1][0]]
+        if any(map(_substantial, words)) and (label != "NAME" or probability >= _least(words)):
+            last = tokens[run[-1][0]]
             possessive = 2 if len(last) > 2 and last[-2:] in ("'s", "'S") else 0
-            yield Hit(run[0][2], run[-1][3] - possessive, label, float(chance))
+            yield Hit(run[0][2], run[-1][3] - possessive, label, float(probability))
 
 
-def _with_neighbours(found: Tokens, sure: NDArray[np.float64], taken: list[int], least: float) -> list[int]:
-    """Tokens, with the words beside them that are no ordinary ones and have a smaller chance: the other half."""
+def _with_neighbours(tokens: Tokens, sure: NDArray[np.float64], taken: list[int], least: float) -> list[int]:
+    """Add adjacent words that are not ordinary words and have a lower probability: the rest of a name."""
     more = set(taken)
     for index in taken:
         for step in (1, -1):
             other = index + step
-            while 0 <= other < len(found) and sure[other] >= least and _may_join(found, other, step):
+            while 0 <= other < len(tokens) and sure[other] >= least and _may_join(tokens, other, step):
                 more.add(other)
                 other += step
     return sorted(more) if len(more) > len(taken) else taken
 
 
-def _may_join(found: Tokens, other: int, step: int) -> bool:
-    beside = found[other - step]
-    same = found[other][0].islower() == beside[0].islower() and beside[0].isalpha()
-    return same and len(found[other]) > 1 and not lexical_classes(found[other]) & LexicalClass.WORD
+def _may_join(tokens: Tokens, other: int, step: int) -> bool:
+    neighbour = tokens[other - step]
+    same = tokens[other][0].islower() == neighbour[0].islower() and neighbour[0].isalpha()
+    return same and len(tokens[other]) > 1 and not lexical_classes(tokens[other]) & LexicalClass.WORD
 
 
 def _ends(token: str, first: str) -> bool:
-    """Whether a token is an ordinary word in lower case after a capital: no name holds one but as a particle."""
+    """Return whether a token is a lower-case ordinary word after a capitalised one; only particles occur in names."""
     return (
         token.islower()
         and first[0].isupper()
@@ -191,18 +194,18 @@ def _ends(token: str, first: str) -> bool:
     )
 
 
-def _is_article(found: Tokens, run: Sequence[tuple[int, int, int, int]]) -> bool:
-    """Whether a run begins with `a` or `the` before a word: `A Bierman needle`, not `A. Bierman`."""
-    return found[run[0][0]] in _ARTICLES and len(run) > 1 and found[run[1][0]][0].isalpha()
+def _is_article(tokens: Tokens, run: Sequence[tuple[int, int, int, int]]) -> bool:
+    """Return whether a run begins with `a` or `the` before a word: `A Bierman needle`, not `A. Bierman`."""
+    return tokens[run[0][0]] in _ARTICLES and len(run) > 1 and tokens[run[1][0]][0].isalpha()
 
 
 def _may_end(token: str, first: str) -> bool:
-    """Whether a run may end with a token: no sign does, and no ordinary word in lower case after a capital."""
+    """Return whether a run may end with a token: not with punctuation or a lower-case ordinary word."""
     return token[0].isalnum() and not _ends(token, first)
 
 
 def _least(words: Sequence[str]) -> float:
-    """How sure a name must be at least: alone, an eponym, an abbreviation or an ordinary word is often a term."""
+    """Return the minimum probability of a name. Single eponyms, abbreviations and words are often medical terms."""
     classes = lexical_classes(words[0].removesuffix("'s"))
     if len(words) > 1:
         small = bool(classes & LexicalClass.FUNCTION) and (words[0].islower() or words[0].isupper())
@@ -218,5 +221,5 @@ def _least(words: Sequence[str]) -> float:
 
 
 def _substantial(token: str) -> bool:
-    """Whether a token can be a name alone: no initial, and no two letters in lower case."""
+    """Return whether a token can be a name on its own: not an initial, and not two lower-case letters."""
     return len(token) > 2 or (len(token) > 1 and token[0].isupper())

@@ -1,4 +1,4 @@
-"""Tokens of the plain copy of a note: words as `NoteView.words` has them, numbers, signs and line breaks."""
+"""Tokens of the plain copy of a note: words as in `NoteView.words`, numbers, punctuation and line breaks."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ from collections.abc import Iterable, Iterator
 
 TOKEN = re.compile(r"[^\W\d_]+(?:['-][^\W\d_]+)*|\d+|\n|\x00+|[^\w\s]|_")
 EDGE = ""
-"""What stands before the first and after the last token."""
+"""The padding token before the first and after the last token."""
 _LONGEST_NUMBER = 5
 
 
 def tokens(text: str) -> list[str]:
-    """The tokens in order; blanks are none."""
+    """Return the tokens in order, without blanks."""
     return TOKEN.findall(text)
 
 
-def places(text: str, found: list[str], wanted: Iterable[int]) -> Iterator[tuple[int, int]]:
-    """(start, end) of the tokens of some rising indices; the others are only stepped over."""
+def offsets(text: str, words: list[str], wanted: Iterable[int]) -> Iterator[tuple[int, int]]:
+    """Yield (start, end) of the tokens at some increasing indices; only the texts of the others are located."""
     position = done = 0
     for index in wanted:
-        for token in found[done : index + 1]:
+        for token in words[done : index + 1]:
             start = text.index(token, position)
             position = start + len(token)
         done = index + 1
@@ -28,7 +28,7 @@ def places(text: str, found: list[str], wanted: Iterable[int]) -> Iterator[tuple
 
 
 def kept_form(token: str) -> str:
-    """What stands for a token: a number is only as long as it is, a rare sign or a mask is any."""
+    """Return the form of a token in the features: numbers by length, rare signs and masks as one class."""
     first = token[:1]
     if first.isalpha() or not first:
         return token

@@ -1,4 +1,4 @@
-"""A tagger from texts with marked places: labels of tokens, the fit, and a threshold that keeps to a bound."""
+"""Train a tagger from labelled texts: token labels, the fit, and a threshold for a bound on false positives."""
 
 from __future__ import annotations
 
@@ -20,33 +20,33 @@ from clinveil.phi.tagger.features import Features, word_hash
 from clinveil.phi.tagger.invent import Labelled
 from clinveil.phi.tagger.model import TaggerModel
 from clinveil.phi.tagger.tag import Tagger
-from clinveil.phi.tagger.tokens import places, tokens
+from clinveil.phi.tagger.tokens import offsets, tokens
 
-LEAST_TEXTS = 2
+MIN_TEXTS = 2
 _SMALL = re.compile(r"(?<![\w'-])[^\W\d_A-Z]{3,}(?![\w'-])")
 
 
 def labels_of(kinds: Sequence[str]) -> tuple[str, ...]:
-    """The labels of tokens for some PHI labels."""
+    """Return the token labels for some PHI labels."""
     return ("O", *(f"{part}-{kind}" for kind in sorted(set(kinds)) for part in "BI"))
 
 
 def labelled_tokens(text: Labelled, kinds: Sequence[str]) -> tuple[list[str], list[str]]:
-    """The tokens of a text and the label of each: B for the first of a place, I for the others, else O."""
+    """Return the tokens of a text and their labels: B for the first token of a span, I for the others, else O."""
     copy = plain(text.text)
-    found = tokens(copy.text)
-    labels = ["O"] * len(found)
+    words = tokens(copy.text)
+    labels = ["O"] * len(words)
     spans = sorted(span for span in text.spans if span.label in kinds)
     last: Span | None = None
     at = 0
-    for index, (start, end) in enumerate(places(copy.text, found, range(len(found)))):
-        begin, stop = copy.place(start, end)
+    for index, (start, end) in enumerate(offsets(copy.text, words, range(len(words)))):
+        begin, stop = copy.source_offsets(start, end)
         while at < len(spans) and spans[at].end <= begin:
             at += 1
         if at < len(spans) and spans[at].start < stop:
             labels[index] = ("I-" if spans[at] is last else "B-") + spans[at].label
             last = spans[at]
-    return found, labels
+    return words, labels
 
 
 def train_tagger(
@@ -58,31 +58,32 @@ def train_tagger(
     known: AbstractSet[int] = frozenset(),
     iterations: int = ITERATIONS,
 ) -> TaggerModel:
-    """A model of texts. The same texts in the same order give the same bits. Raises InputError where none is marked.
+    """Train a model. The same texts in the same order give the same bits. Raises InputError without labelled spans.
 
     Args:
-        kinds: the PHI labels to learn. threshold: the chance from which a token counts.
-        words: in how many texts a word stands in small letters (`written_small`).
-        known: hashes of more words that are no names, counted on other texts.
-        iterations: steps of the fit at most.
+        kinds: the PHI labels to learn.
+        threshold: minimum probability of a token.
+        words: number of texts in which a word is in lower case (`written_small`).
+        known: hashes of further words that are not names, counted in other texts.
+        iterations: maximum number of training iterations.
     """
     labels = labels_of(kinds)
     counted = {"texts": 0, "tokens": 0, "marked": 0}
 
     def examples() -> Iterator[tuple[list[str], list[str]]]:
         for text in texts:
-            found, given = labelled_tokens(text, kinds)
+            words_of_text, labels_of_text = labelled_tokens(text, kinds)
             counted["texts"] += 1
-            counted["tokens"] += len(found)
-            counted["marked"] += sum(label[0] == "B" for label in given)
-            if found:
-                yield found, given
+            counted["tokens"] += len(words_of_text)
+            counted["marked"] += sum(label[0] == "B" for label in labels_of_text)
+            if words_of_text:
+                yield words_of_text, labels_of_text
 
-    # A word is known to the fit if it is so without the text that is looked at: new texts have unknown words too.
-    weights = fit(examples(), labels, Features(known | _hashes(words, LEAST_TEXTS + 1)), iterations)
+    # In training, a word is known only if it occurs in another text too, because new texts contain unknown words.
+    weights = fit(examples(), labels, Features(known | _hashes(words, MIN_TEXTS + 1)), iterations)
     if not counted["marked"]:
-        raise InputError("none of the notes has a span to learn from")
-    hashes = np.array(sorted(known | _hashes(words, LEAST_TEXTS)), np.uint32)
+        raise InputError("no span with a requested label in the training notes")
+    hashes = np.array(sorted(known | _hashes(words, MIN_TEXTS)), np.uint32)
     return TaggerModel(labels, *weights, hashes, threshold, {**card, **counted})
 
 
@@ -91,7 +92,7 @@ def _hashes(words: Mapping[str, int], least: int) -> frozenset[int]:
 
 
 def written_small(texts: Iterable[str]) -> Counter[str]:
-    """In how many texts a word that is no name stands in small letters."""
+    """Count, for each word that is not a name, the texts in which it is in lower case."""
     counts: Counter[str] = Counter()
     for text in texts:
         counts.update({word for word in _SMALL.findall(plain(text).text) if _may_be_known(word)})
@@ -104,45 +105,42 @@ def _may_be_known(word: str) -> bool:
 
 
 def threshold_within(model: TaggerModel, texts: Iterable[Labelled], most: float, least: float = 0.05) -> float:
-    """The lowest chance from which at most a share `most` of words outside all marked places is taken.
+    """Return the lowest threshold at which at most a share `most` of words outside labelled spans is tagged.
 
     Args:
-        texts: that the model was not trained on; all that the rules find is marked too.
-        most: a share of their words. least: a threshold is never lower.
+        texts: held-out texts, in which the findings of the rules are also labelled.
+        most: maximum share of their words.
+        least: lower bound of the threshold.
     """
-    tagger, chances, words = Tagger(model), [np.empty(0)], 0
+    tagger, scores, words = Tagger(model), [np.empty(0)], 0
     for text in texts:
-        found, given = labelled_tokens(text, [*{span.label for span in text.spans}])
-        words += sum(token[0].isalpha() for token in found)
-        free = [at for at, label in enumerate(given) if label == "O" and found[at][0].isalpha()]
-        chances.append(1 - tagger.chances(found)[free, 0])
-    highest = np.sort(np.concatenate(chances))[::-1]
+        text_tokens, given = labelled_tokens(text, [*{span.label for span in text.spans}])
+        words += sum(token[0].isalpha() for token in text_tokens)
+        free = [at for at, label in enumerate(given) if label == "O" and text_tokens[at][0].isalpha()]
+        scores.append(1 - tagger.probabilities(text_tokens)[free, 0])
+    highest = np.sort(np.concatenate(scores))[::-1]
     allowed = int(most * words)
     return float(max(least, np.nextafter(highest[allowed], 1) if allowed < len(highest) else least))
 
 
 def judged(model: TaggerModel, texts: Iterable[Labelled]) -> dict[str, int]:
-    """How many places of texts that the model was not trained on it finds wholly, and of how many words and texts."""
+    """Evaluate on held-out texts: count spans, fully detected spans, words and texts."""
     tagger, counts = Tagger(model), Counter(tuned_notes=0, tuned_words=0, tuned_places=0, tuned_found=0)
     for text in texts:
-        found, given = labelled_tokens(text, [*tagger.labels])
-        taken = 1 - tagger.chances(found)[:, 0] >= model.threshold
+        text_tokens, given = labelled_tokens(text, [*tagger.labels])
+        taken = 1 - tagger.probabilities(text_tokens)[:, 0] >= model.threshold
         starts = [at for at, label in enumerate(given) if label[0] == "B"]
         ends = [
             next((at for at in range(start + 1, len(given)) if given[at][0] != "I"), len(given)) for start in starts
         ]
         counts["tuned_notes"] += 1
         counts["tuned_words"] += sum(
-            token[0].isalpha() and label == "O" for token, label in zip(found, given, strict=True)
+            token[0].isalpha() and label == "O" for token, label in zip(text_tokens, given, strict=True)
         )
         counts["tuned_places"] += len(starts)
-        counts["tuned_found"] += sum(_whole(found, taken, *place) for place in zip(starts, ends, strict=True))
+        counts["tuned_found"] += sum(_detected(text_tokens, taken, *span) for span in zip(starts, ends, strict=True))
     return dict(counts)
 
 
-def _inner(labels: Sequence[str]) -> int:
-    return next((at for at, label in enumerate(labels) if label[0] != "I"), len(labels))
-
-
-def _whole(found: Sequence[str], taken: NDArray[np.bool_], start: int, end: int) -> bool:
-    return all(taken[at] or not found[at][0].isalnum() for at in range(start, end))
+def _detected(tokens: Sequence[str], taken: NDArray[np.bool_], start: int, end: int) -> bool:
+    return all(taken[at] or not tokens[at][0].isalnum() for at in range(start, end))

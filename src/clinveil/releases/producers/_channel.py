@@ -100,7 +100,7 @@ class ChannelProducer(Producer):
             "train vectors": f"{vectors.algorithm}, window {vectors.window}, {vectors.dim} dimensions, {passes} passes"
             f" over {learnt:,} words",
             "find neighbours": f"the {mechanism.reach} nearest of about {types:,} words",
-            "replace words": f"every word, {mechanism.said}",
+            "replace words": f"every word, {mechanism.description}",
             "check and report": "read the release back, attack it, measure utility",
         }
         stages = estimate(
@@ -333,7 +333,7 @@ def write_notes(job: ReleaseContext, protected: Corpus, channel: Channel) -> tup
 def _written(making: Making, entered: Corpus, channel: Channel) -> tuple[Tally, OutputCheck, Path]:
     """Write the release, in staging, and read it back: of part files each where it is written."""
     job, found, clock = making.job, making.found, making.clock
-    what = f"replace every word, {mechanism_of(job.settings.channel).said}"
+    what = f"replace every word, {mechanism_of(job.settings.channel).description}"
     if job.facts:
         with clock.stage("obfuscate", f"{what}; read each part back", "keyed"):
             return draw_parts(job, entered, channel)

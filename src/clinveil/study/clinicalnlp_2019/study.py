@@ -12,8 +12,8 @@ from clinveil.attacks.models.leaveout.audit import train_audits
 from clinveil.core.neural import need_torch
 from clinveil.core.types import Say
 from clinveil.corpus.medtext import SplitSizes
-from clinveil.report.draw import Figure
 from clinveil.scale.tasks import perform, perform_all
+from clinveil.study.chart import Figure
 from clinveil.study.clinicalnlp_2019.corpora import Parts, Written
 from clinveil.study.clinicalnlp_2019.privacy import Audits, audits_of, privacy_of
 from clinveil.study.clinicalnlp_2019.settings import REAL, UNIGRAM, StudySettings, label_of

@@ -11,9 +11,8 @@ from clinveil.corpus.corpus import TEXT
 from clinveil.corpus.demo.stream import demo_chunks
 from clinveil.corpus.medtext import medtext
 from clinveil.corpus.medtext.parts import PARTS
-from clinveil.report.draw import Figure
 from clinveil.report.numerals import NONE, decimals
-from clinveil.study.chart import Axes, Point, lines
+from clinveil.study.chart import Axes, Figure, Point, lines
 from clinveil.study.clinicalnlp_2019.claims import claims_table, lists_of, without_power
 from clinveil.study.clinicalnlp_2019.settings import PLANTED, REAL, SAME, UNIGRAM, StudySettings, label_of
 from clinveil.study.engine import Results

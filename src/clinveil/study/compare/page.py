@@ -12,6 +12,7 @@ from markupsafe import Markup
 
 from clinveil.core.files import private_text
 from clinveil.core.finding import Finding, write_findings
+from clinveil.study.chart import text
 from clinveil.study.compare.run import Comparison, Measured
 from clinveil.study.compare.table import CHOOSE, TEN_WORDS, Table, risk_of, table_of, utility_of
 from clinveil.study.outputs import templates
@@ -100,11 +101,11 @@ def _axes(top: float) -> Iterator[Markup]:
         x, y = _x(share), _y(share, top)
         yield line.format(d=f"M{LEFT} {y:.1f}H{WIDTH - RIGHT}", o=0.6 if step == 0 else 0.15)
         yield line.format(d=f"M{x:.1f} {TOP}V{HEIGHT - BOTTOM}", o=0.6 if step == 0 else 0.15)
-        yield _text(f"{share:.0%}", LEFT - 8, y + 4, "end")
-        yield _text(f"{share:.0%}", x, HEIGHT - BOTTOM + 18, "middle")
-    yield _text("notes found from ten words in a row", _x(0.5), HEIGHT - 8, "middle")
+        yield text(f"{share:.0%}", LEFT - 8, y + 4, "end")
+        yield text(f"{share:.0%}", x, HEIGHT - BOTTOM + 18, "middle")
+    yield text("notes found from ten words in a row", _x(0.5), HEIGHT - 8, "middle")
     turned = Markup('<g transform="translate(14 {y:.0f}) rotate(-90)">{words}</g>')
-    yield turned.format(y=_y(top / 2, top), words=_text("classifier on real notes, % of real", 0, 0, "middle"))
+    yield turned.format(y=_y(top / 2, top), words=text("classifier on real notes, % of real", 0, 0, "middle"))
 
 
 def _marks(points: list[Point], top: float) -> Iterator[Markup]:
@@ -119,13 +120,7 @@ def _marks(points: list[Point], top: float) -> Iterator[Markup]:
             low += 1
         placed.append((left, low, width))
         yield Markup('<circle cx="{x:.1f}" cy="{y:.1f}" r="5"/>').format(x=x, y=y)
-        yield _text(point.name, left if end == "start" else x - 9, low, end)
-
-
-def _text(words: str, x: float, y: float, anchor: str) -> Markup:
-    return Markup('<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{words}</text>').format(
-        x=x, y=y, anchor=anchor, words=words
-    )
+        yield text(point.name, left if end == "start" else x - 9, low, end)
 
 
 def _page(comparison: Comparison, table: Table, points: list[Point]) -> str:

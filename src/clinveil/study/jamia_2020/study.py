@@ -14,9 +14,9 @@ from clinveil.core.errors import UsageError
 from clinveil.core.finding import Finding
 from clinveil.core.neural import need_torch
 from clinveil.core.types import Say
-from clinveil.report.draw import Figure
 from clinveil.scale.tasks import Store
 from clinveil.stats import t_interval
+from clinveil.study.chart import Figure
 from clinveil.study.engine import Bench, Plan, Results, findings_of
 from clinveil.study.inputs import File, Source, Train
 from clinveil.study.jamia_2020.measures import Classify, Compare, Lists, References, Similar

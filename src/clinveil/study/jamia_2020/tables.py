@@ -6,9 +6,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from clinveil.core.finding import Finding
-from clinveil.report.draw import Figure
 from clinveil.report.numerals import NONE, between, decimals
-from clinveil.study.chart import Axes, Point, lines
+from clinveil.study.chart import Axes, Figure, Point, lines
 from clinveil.study.engine import Results
 from clinveil.study.tables import Paper, Row, Spec, Table, shown
 

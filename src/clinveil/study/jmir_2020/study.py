@@ -13,8 +13,8 @@ from clinveil.core.errors import UsageError
 from clinveil.core.finding import Finding
 from clinveil.core.types import Say
 from clinveil.corpus.people import read_codes
-from clinveil.report.draw import Figure
 from clinveil.scale.tasks import Store
+from clinveil.study.chart import Figure
 from clinveil.study.engine import Bench, Plan, Results, findings_of, labelled
 from clinveil.study.inputs import File, Source, Train
 from clinveil.study.jmir_2020.settings import FIGURE_3, Model, StudySettings, models

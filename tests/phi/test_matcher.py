@@ -1,0 +1,241 @@
+"""A pattern is tried only where it can match: whatever pattern and text, nothing is lost and nothing is added."""
+
+from __future__ import annotations
+
+import pickle
+import re
+import sys
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from clinveil.phi import matcher as matcher_module
+from clinveil.phi.anchors import NOTHING, Literal, Run, Strings
+from clinveil.phi.automaton import automaton
+from clinveil.phi.detector import RuleDetector, all_detectors
+from clinveil.phi.matcher import matcher
+from clinveil.phi.note import NoteView
+from clinveil.phi.required import required
+
+RULES = [
+    pytest.param(rule.pattern, id=f"{detector.name}-{number}")
+    for detector in all_detectors()
+    if isinstance(detector, RuleDetector)
+    for number, rule in enumerate(detector.rules)
+]
+
+
+def tried(pattern, text):
+    """The places that the pattern is found at, with its filter; the text is taken as it is."""
+    view = NoteView(text)
+    view.__dict__["plain"] = text
+    return [match.span() for match in matcher(pattern).matches(view)]
+
+
+def everywhere(pattern, text):
+    """The same without a filter."""
+    return [match.span() for match in pattern.finditer(text)]
+
+
+# What a generator of strings cannot plan for.
+ASSERTIONS = re.compile(r"\(\?(?:<?!|=)[^()]*\)")
+
+
+def like(pattern):
+    """Strings that match a pattern, or nearly."""
+    source = pattern.pattern if ")]" in pattern.pattern else ASSERTIONS.sub("", pattern.pattern)
+    return st.from_regex(re.compile(source, pattern.flags))
+
+
+NEIGHBOURS = st.text("aA1-./ \n,:'(é\u0130ſ", max_size=6)
+FILLING = st.sampled_from(["", " ", "\n", ". The ", " in 12 / 3 ", "St. ", " 03-", "x", ", MA 02114 ", "Dr. Hill of "])
+
+
+@pytest.mark.parametrize("pattern", RULES)
+@settings(max_examples=8, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
+@given(data=st.data())
+def test_a_filter_changes_no_result_of_a_rule(pattern, data):
+    found = data.draw(st.lists(like(pattern), min_size=1, max_size=2))
+    text = "".join(data.draw(FILLING) + data.draw(NEIGHBOURS) + one + data.draw(NEIGHBOURS) for one in found)
+    for shape in (text, text.upper(), text.lower()):
+        assert tried(pattern, shape) == everywhere(pattern, shape)
+
+
+# A small grammar of patterns, and texts of the characters that they are made of.
+ATOMS = st.sampled_from(
+    [
+        "(?<![a-zA-Z])",
+        "(?!a|-)",
+        "(?=a)",
+        "(?<=a)",
+        r"(?<!\w)",
+        r"(?!\w)",
+        r"(?=\w*-)",
+        "a",
+        "b",
+        "ab",
+        "ba",
+        "[ab]",
+        "[^a]",
+        "A",
+        r"\d",
+        "1",
+        r"\s",
+        r"\w",
+        "-",
+        r"\b",
+        r"\.",
+        ".",
+        "(?:)",
+        " ",
+        "$",
+        "^",
+    ]
+)
+
+
+def _grown(inner):
+    return st.one_of(
+        st.lists(inner, min_size=1, max_size=4).map("".join),
+        st.lists(inner, min_size=2, max_size=3).map(lambda parts: f"(?:{'|'.join(parts)})"),
+        st.tuples(inner, st.sampled_from(["?", "*", "+", "{2}", "{1,2}", "+?", "{0,3}"])).map(
+            lambda pair: f"(?:{pair[0]}){pair[1]}"
+        ),
+        inner.map(lambda part: f"(?i:{part})"),
+        inner.map(lambda part: f"(?:({part})-?x)"),
+    )
+
+
+PATTERNS = st.lists(st.recursive(ATOMS, _grown, max_leaves=7), min_size=1, max_size=3).map("".join)
+TEXTS = st.text("aabbAB11 -.\nx'é\u0130\u212aſ", max_size=30)
+
+
+@settings(max_examples=1500, deadline=None, suppress_health_check=list(HealthCheck))
+@given(source=PATTERNS, folded=st.booleans(), texts=st.lists(TEXTS, min_size=3, max_size=6))
+@pytest.mark.slow
+def test_a_filter_changes_no_result_of_any_pattern(source, folded, texts):
+    pattern = re.compile(source, re.IGNORECASE | re.MULTILINE if folded else 0)
+    for text in texts:
+        assert tried(pattern, text) == everywhere(pattern, text)
+
+
+@settings(max_examples=300, deadline=None, suppress_health_check=list(HealthCheck))
+@given(source=PATTERNS, group=PATTERNS, texts=st.lists(TEXTS, min_size=3, max_size=6))
+def test_a_pattern_may_refer_to_what_it_found(source, group, texts):
+    pattern = re.compile(rf"({group})-?\1{source}")
+    for text in texts:
+        assert tried(pattern, text) == everywhere(pattern, text)
+
+
+def anchored(source, flags=0):
+    return required(re.compile(source, flags)).anchor
+
+
+def test_a_filter_is_the_rarest_thing_that_must_be_there():
+    assert anchored(r"\bchart\s*:\s*\d+", re.I) == Strings(frozenset({Literal("|chart", True)}), NOTHING)
+    assert anchored(r"(?:fax|phone)\s(?:no\.)?").literals == {Literal("fax|", False), Literal("phone|", False)}
+    run = anchored(r"(?<!\d)\d{3}-\d{2}-\d{4}")
+    assert isinstance(run, Run)
+    assert run.digits >= 3
+    assert anchored(r"[\w.]+@\w+").signs == "@"
+
+
+def test_there_is_no_filter_where_nothing_must_be_there():
+    assert anchored(r"\w*\s?") is None
+    assert anchored(r"(?:a|)b?") is None
+    assert anchored(r".*") is None
+
+
+def test_most_rules_have_a_filter():
+    assert all(required(param.values[0]).anchor is not None for param in RULES)
+
+
+def test_the_letters_that_fold_to_ascii_ones_are_all_known():
+    letter = re.compile("[a-z]", re.IGNORECASE)
+    found = {chr(code) for code in range(128, sys.maxunicode + 1) if letter.fullmatch(chr(code))}
+    assert found == set("\u0130\u0131\u017f\u212a")
+    for odd in found:
+        assert tried(re.compile("task in", re.I), f"ta{odd}k in {odd}n tas{odd} in task {odd}n") == everywhere(
+            re.compile("task in", re.I), f"ta{odd}k in {odd}n tas{odd} in task {odd}n"
+        )
+
+
+def test_a_pattern_that_is_new_is_found_in_a_note_that_was_read_before():
+    view = NoteView("the quokka and the numbat")
+    assert list(matcher(re.compile("numbat")).matches(view))
+    assert [m.span() for m in matcher(re.compile("quokk[a]")).matches(view)] == [(4, 10)]
+
+
+FULL_OF_SPOTS = ["@", "a@", "a.b@", "Dr ", "Dr. ", "Jan 1", "1/", "http://", "12-", "of Dr St. "]
+
+
+@pytest.fixture
+def passes(new_process, monkeypatch):
+    """The states of all passes over notes; no pattern is known."""
+    kept, state = [], matcher_module.state
+    monkeypatch.setattr(matcher_module, "state", lambda *size: kept.append(state(*size)) or kept[-1])
+    return kept
+
+
+@pytest.mark.parametrize("pattern", RULES)
+def test_a_text_full_of_spots_is_not_read_again_for_each_of_them(pattern, passes):
+    for one in FULL_OF_SPOTS:
+        text = one * (3000 // len(one))
+        assert tried(pattern, text) == everywhere(pattern, text)
+        _, looked, places_tried = passes[-1].total.tolist()
+        assert looked <= 2 * len(text), one
+        assert places_tried <= len(text), one
+
+
+def test_no_place_is_tried_twice(passes):
+    pattern = re.compile(r"\w{1,2}\d{3}x")
+    assert tried(pattern, "1" * 60) == everywhere(pattern, "1" * 60) == []
+    assert passes[-1].total[2] == 60
+    assert tried(pattern, "ab123x 4567") == [(0, 6)]
+
+
+def test_more_places_than_there_is_room_for(passes):
+    pattern = re.compile(r"\d/\d")
+    text = "1/2 " * 2000
+    assert tried(pattern, text) == everywhere(pattern, text)
+    assert [len(one.found[0]) for one in passes] == [matcher_module._ROOM, 2000]
+
+
+@pytest.mark.parametrize(
+    "source", ["(?:ab){9}c", "(?:a|b){600}c", "[^a]\\d{2,40}x", "(?i:[^k])1", "(?<![^-])12", "a{0}12"]
+)
+def test_an_automaton_never_says_no_to_a_match(source):
+    pattern = re.compile(source)
+    for text in ("ab" * 9 + "c", "ba" * 300 + "c", "b" + "1" * 39 + "x", "\u212a1k1", "-12 12", "12"):
+        assert tried(pattern, text) == everywhere(pattern, text)
+
+
+def test_a_large_automaton_is_none_and_its_pattern_is_found_all_the_same():
+    pattern = re.compile("|".join(f"{a}{b}[xy]{c}?z" for a in "abcdefghijklmn" * 9 for b in "opqrst" for c in "12345"))
+    assert automaton(pattern) is None
+    assert tried(pattern, "say aoxz and bpy1z") == everywhere(pattern, "say aoxz and bpy1z") != []
+
+
+@pytest.fixture
+def new_process(monkeypatch):
+    """No pattern is known and no word has been read; the words that are looked through are listed."""
+    looked_through = []
+
+    class Listing(matcher_module._Words):
+        def _strings_of(self, word):
+            looked_through.append(word)
+            return super()._strings_of(word)
+
+    monkeypatch.setattr(matcher_module, "_words", Listing())
+    matcher.cache_clear()
+    yield looked_through
+    matcher.cache_clear()
+
+
+def test_a_word_of_the_first_note_is_looked_through_once(new_process):
+    rooms = [pickle.loads(pickle.dumps(detector)) for detector in all_detectors()]  # as a worker gets them
+    note = NoteView(f"{'quokka' * 50} of Mercy")
+    for detector in rooms:
+        list(detector.find(note))
+    assert sorted(new_process) == sorted(["quokka" * 50, "of", "Mercy"])
