@@ -236,7 +236,7 @@ def test_codes_as_numbers_have_lost_their_zeros(mimic, capsys):
 
 def test_too_few_codes_for_leaves(mimic, capsys):
     (mimic / "d.csv").write_text("HADM_ID,SUBJECT_ID,ICD9_CODE\n100,1,4019\n100,1,V3001\n")
-    assert "two are needed" in refused(["NOTEEVENTS.csv", "d.csv", "--labels", "leaf"], capsys)
+    assert "two are required" in refused(["NOTEEVENTS.csv", "d.csv", "--labels", "leaf"], capsys)
 
 
 def test_notes_without_an_admission_column(mimic, capsys):

@@ -342,7 +342,7 @@ def test_a_task_that_was_cut_off_goes_on(tmp_path):
         training.fit(5)
         save_training(training, tmp_path / "state", begun.identity)
     again, went_again = begun.run(said.append)
-    assert said[0].startswith("going on after step 5 of")
+    assert said[0].startswith("resuming after step 5 of")
     assert said[-1].startswith("pass 2 of 2: ")
     assert went == went_again
     assert same(model.network.state_dict(), again.network.state_dict())

@@ -121,7 +121,7 @@ def test_the_page_tells_no_path_and_no_column():
         k: int | None = None
 
     told = Own(text="column").for_page()
-    assert told == {"size": "small", "seed": "1", "model": "a, b", "k": "the default"}
+    assert told == {"size": "small", "seed": "1", "model": "a, b", "k": "default"}
 
 
 def test_choices_keep_the_known_order():

@@ -230,7 +230,7 @@ def test_command_on_the_original_alone(files, capsys):
         (["--label", "organ", "--model", "bert"], 2, "--model"),
         ([], 2, "--label"),
         (["--label", "kind"], 3, "kind"),
-        (["--label", "organ", "--min-class", "100"], 3, "two are needed"),
+        (["--label", "organ", "--min-class", "100"], 3, "two are required"),
         (["--label", "organ", "--model", "cnn", "--device", "cuda:77"], 2, "--device"),
         (["--label", "organ", "--vault", "nowhere"], 3, "crosswalk"),
     ],

@@ -40,6 +40,6 @@ def _errors(note: GoldNote, done: NoteScore) -> Iterator[tuple[str, Span]]:
     for span, (_, hits) in zip(note.gold, done.gold, strict=True):
         if not hits.whole:
             yield "found in part" if hits.partly else "missed", span
-    for span, hits in zip(note.found, done.found, strict=True):
-        if not hits.right:
+    for span, detected in zip(note.found, done.found, strict=True):
+        if not detected.right:
             yield "no identifier", span
