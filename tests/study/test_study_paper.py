@@ -108,7 +108,7 @@ def test_the_most_significant_model_is_named_with_its_adjusted_p():
     line, *none = best_of(_results(_model("a", 1.0, 0.2), _model("b", 0.5, 0.03)), SAYS, "attack.x", "number")
     assert not none
     assert "of 2: b, cosine: 0.50" in line
-    assert "P 0.03 after Holm over 2; 1 of 2 are significant so" in line
+    assert "P 0.03 after Holm over 2; 1 of 2 are significant" in line
     assert list(best_of(_results(), SAYS, "attack.x", "number")) == []
 
 
