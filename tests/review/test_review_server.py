@@ -204,7 +204,7 @@ def test_a_port_that_is_taken_is_said(client):
 
 def test_the_command_serves_until_it_is_stopped_and_only_the_address_goes_to_stdout(made, monkeypatch):
     monkeypatch.setenv("CLINVEIL_TEST_NETWORK_LOG", str(made / "asked"))
-    run = [sys.executable, "-m", "clinveil", "review", "out.parquet", "--order", "given", "-q"]
+    run = [sys.executable, "-m", "clinveil", "review", "out.parquet", "--set", "order=given", "--set", "quiet=true"]
     with subprocess.Popen(run, cwd=made, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         address = process.stdout.readline().split()[-1]
         host, _, word = address.removeprefix("http://").partition("/#")
@@ -229,7 +229,7 @@ def test_the_command_serves_until_it_is_stopped_and_only_the_address_goes_to_std
     assert not (made / "asked").exists()
 
 
-@pytest.mark.parametrize("flag", [["--reviewer", "../x"], ["--reviewer", ""], ["--port", "70000"], ["--most", "0"]])
+@pytest.mark.parametrize("flag", [["--reviewer", "../x"], ["--reviewer", ""], ["--port", "70000"], ["--set", "most=0"]])
 def test_flags_that_make_no_sense_are_refused(made, flag, capsys):
     assert main(["review", "out.parquet", *flag]) == 2
     assert capsys.readouterr().err.startswith(f"clinveil: {flag[0]}")

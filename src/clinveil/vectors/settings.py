@@ -28,7 +28,8 @@ class VectorSettings(Settings):
     epochs: int | None = flag(None, "Passes over the notes (default: more for fewer words; GloVe: 15).", ge=1, le=1000)
     more_text: Path | None = flag(
         None,
-        "Additional public text to train on (a file of notes, or lines in .txt); adds no output word.",
+        "Public text to add to the training of vectors; it adds no output word.",
+        name="public",
     )
     train_words: int = flag(
         TRAIN_WORDS,
@@ -46,7 +47,7 @@ class VectorSettings(Settings):
 
     def places(self) -> dict[str, Path | None]:
         """Return the other input files of training, by flag."""
-        return {"--more-text": self.more_text, "--start-vectors": self.start_vectors}
+        return {"--public": self.more_text, "--start-vectors": self.start_vectors}
 
     def refuse_beside(self, given: Path | None) -> None:
         """Raise UsageError if both trained vectors and input files of training are given."""

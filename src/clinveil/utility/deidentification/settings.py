@@ -18,7 +18,7 @@ class EvaluateDeidentificationSettings(Settings):
     )
     listed: bool = flag(False, "Use only notes that SPANS lists (an annotated sample).")
     incomplete: bool = flag(False, "SPANS lacks some identifiers of its notes, so precision is not measured.")
-    grid: bool = flag(False, "Measure on invented notes: contexts × classes of name × cultures × gender × case.")
+    grid: bool = flag(False, "Measure on a grid of invented notes instead.")
     size: int | None = flag(None, "--grid: number of notes to sample.", ge=1)
     all_names: bool = flag(False, "--grid: also use names that are not held out for tests.")
     workers: int = WORKERS
