@@ -72,7 +72,7 @@ def classification(
 
     Raises InputError for notes that do not fit, too few notes, or too few classes. Source: paper A.
     """
-    from clinveil.core.settings import load_settings
+    from clinveil.core.load_settings import load_settings
     from clinveil.utility.classification import compared, evaluate
     from clinveil.utility.classifiers import ClassifierSettings
 
