@@ -109,7 +109,7 @@ def test_counts_come_from_notes_where_the_vectors_have_none(files, tmp_path, cap
         ("scenario", ("--metric", "cosin"), 2, "unknown metric 'cosin'"),
         ("scenario", ("--drawn", "5"), 2, "drawn"),
         ("scenario", ("--targets", "missing.txt"), 3, "missing.txt"),
-        ("scenario", ("--everyone", "3"), 3, "60 patients were missed, of 3 altogether"),
+        ("scenario", ("--everyone", "3"), 3, "60 patients were missed, but there are only 3 patients"),
     ],
 )
 def test_mistakes_are_one_line(files, capfd, attack, flags, code, said):

@@ -18,7 +18,11 @@ BLOCK = re.compile(r"^```(\w+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 PAGES = sorted((ROOT / "docs").glob("*.md"))
 WRITTEN = [page for page in PAGES if page.name != "api.md"]  # api.md is generated
 DOCUMENTS = [ROOT / "README.md", *PAGES]
-LINKED = [*DOCUMENTS, *(ROOT / name for name in ("CONTRIBUTING.md", "SECURITY.md")), *(ROOT / "benchmarks").glob("*.md")]
+LINKED = [
+    *DOCUMENTS,
+    *(ROOT / name for name in ("CONTRIBUTING.md", "SECURITY.md")),
+    *(ROOT / "benchmarks").glob("*.md"),
+]
 GUIDES = ["quickstart.md", "deidentification.md", "measuring.md", "choosing-a-release.md", "synthetic-notes.md"]
 # CI runs these in fresh environments of their own.
 ELSEWHERE = ("pip install",)
