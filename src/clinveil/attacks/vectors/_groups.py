@@ -131,7 +131,7 @@ def groups(
     """Compute the vectors of names and diagnoses.
 
     Args:
-        patients: those whose names are known; two patients with the same name stay separate. codes: code ->
+        patients: those with known names; two patients with the same name stay separate. codes: code ->
             description.
         counts: occurrences of words in the training notes, for vectors that have none.
 
@@ -231,7 +231,7 @@ def _unit(points: Doubles) -> Doubles:
 def target_columns(
     wanted: Sequence[str], known: Sequence[str], codes: Mapping[str, str]
 ) -> tuple[list[int], dict[str, int]]:
-    """Return the target codes: those whose code, or whose description's words, are a target.
+    """Return the target codes: codes that are a target, or have a target's words as their description.
 
     Args:
         wanted: descriptions or codes. known: codes with a vector. codes: code -> description.

@@ -181,7 +181,7 @@ class _Scored:
 
 
 def _true_pairs(names: NameTokens, ranking: NameRanking) -> int:
-    """Return the number of true pairs whose tokens both have vectors and were ranked."""
+    """Return the number of true pairs with two ranked tokens."""
     return int(names.rankable(names.true_pairs, ranking.ranked).sum())
 
 

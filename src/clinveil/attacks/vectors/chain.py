@@ -58,7 +58,7 @@ class Chain(Attack):
 
     needs = frozenset({"vectors", "known", "codes"})
     words = words_beside(__file__)
-    everyone: int | None = flag(None, "Patients of the entire corpus (default: those whose names were missed).")
+    everyone: int | None = flag(None, "Patients of the entire corpus (default: those with missed names).")
     targets: Path | None = flag(None, "File with target diagnoses or codes, one per line (default: the paper's 11).")
     metric: tuple[str, ...] = flag(("cityblock", "cosine"), "cityblock, cosine or euclidean; repeatable.")
     k: int | None = flag(None, "Names that the attacker reconstructs (default: the number of true pairs).", ge=1)
@@ -178,7 +178,7 @@ class _Steps:
 
     @property
     def named(self) -> Ints:
-        """Return the patients whose name was reconstructed."""
+        """Return the patients with a reconstructed name."""
         return np.flatnonzero(self.name_of >= 0)
 
     def names(self, detail: dict[str, Any], chance_of_pair: float | None) -> Iterator[Finding]:

@@ -1,6 +1,6 @@
 """The scenario attack: for each name, the five farthest of some target diagnoses are claimed to be the patient's.
 
-Included are patients whose name has a vector and who have at least one target. A@1 is the share of them with a right
+Patients with a name vector and at least one target are included. A@1 is the share of them with a right
 first guess, A@5 the share with a right guess among five. The majority baseline guesses the most frequent target, or the
 five most frequent, for every patient. Targets at the same distance from a name are in an order drawn once for all
 names.
