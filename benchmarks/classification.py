@@ -1,4 +1,4 @@
-"""Documents a second of each classifier beside scikit-learn's pipeline, and memory of hashed features.
+"""Documents per second of each classifier compared with scikit-learn's pipeline, and memory of hashed features.
 
 Usage: classification.py speed NOTES LABEL [DOCUMENTS] [MODEL ...]   (one process, on two cores)
        classification.py memory DOCUMENTS [WORDS]                    (peak of this process; run once a size)

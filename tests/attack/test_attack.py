@@ -100,7 +100,7 @@ def test_a_release_keeps_the_numbers_only_of_an_attack_that_is_not_ours():
         assert "Zyra" not in str(found.as_dict())
         Loud.model_fields["measure"].default = "attack.Zyra"
         Loud.model_rebuild(force=True)
-        with pytest.raises(ValueError, match="has words for") as caught:
+        with pytest.raises(ValueError, match="listed in its `words`") as caught:
             attacked(Measured(context, context), np.random.default_rng(0))
         assert "Zyra" not in str(caught.value)
     finally:

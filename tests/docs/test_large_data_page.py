@@ -33,6 +33,6 @@ def test_messages_that_the_page_explains_are_those_of_the_code():
     source = "".join(
         path.read_text(encoding="utf-8") for path in Path(main.__code__.co_filename).parents[1].rglob("*.py")
     )
-    for said in ("there is no such bucket", "the store does not let you", "the store cannot be reached"):
+    for said in ("the bucket does not exist", "the store denied access", "the store cannot be reached"):
         assert said in PAGE
         assert f'"{said}"' in source

@@ -77,6 +77,8 @@ def test_fewer_or_more_than_two_are_said(open_desk, made, capsys):
         with open_desk(name):
             pass
     assert "there are 3 (name two of them" in said()[1]
-    assert said("--reviewer", "a", "--reviewer", "c")[1].startswith("clinveil: no note was done by both reviewers")
-    assert "there are 1" in said("--reviewer", "a", "--reviewer", "a")[1]
-    assert said("--reviewer", "a", "--reviewer", "x")[1].startswith("clinveil: x.jsonl: cannot be read")
+    assert said("--set", "reviewer=a", "--set", "reviewer=c")[1].startswith(
+        "clinveil: no note was done by both reviewers"
+    )
+    assert "there are 1" in said("--set", "reviewer=a", "--set", "reviewer=a")[1]
+    assert said("--set", "reviewer=a", "--set", "reviewer=x")[1].startswith("clinveil: x.jsonl: cannot be read")

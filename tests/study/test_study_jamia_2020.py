@@ -11,7 +11,8 @@ import pytest
 
 from clinveil.cli.main import main
 from clinveil.core.errors import UsageError
-from clinveil.core.settings import NotesSettings, load_settings
+from clinveil.core.load_settings import load_settings
+from clinveil.core.settings import NotesSettings
 from clinveil.core.tokens import words
 from clinveil.corpus.demo import write_demo
 from clinveil.report.numerals import between, decimals
@@ -271,7 +272,16 @@ def test_figures_need_points():
 def test_command(notes, tmp_path, capsys):
     out = tmp_path / "out"
     arguments = ["study", "jamia-2020", str(notes), "--label", "diagnosis_group", "--size", "tiny", "-o", str(out)]
-    more = ["--no-baselines", "--workers", "1", "--max-documents", "150", "--json", str(tmp_path / "f.json")]
+    more = [
+        "--set",
+        "baselines=false",
+        "--workers",
+        "1",
+        "--set",
+        "max_documents=150",
+        "--json",
+        str(tmp_path / "f.json"),
+    ]
     assert main([*arguments, *more]) == 0
     captured = capsys.readouterr()
     assert "Table 4" in captured.out

@@ -174,7 +174,15 @@ def test_a_new_classifier_is_one_registration(files, capsys):
     classifiers.register("first")(First("always the first class", 0.0))
     try:
         assert classifiers.names() == (*MODELS[:2], *MODELS[2:4], "first", *MODELS[4:])
-        arguments = ["evaluate", "classification", str(files / "original.csv"), "--label", "organ", "--min-class", "10"]
+        arguments = [
+            "evaluate",
+            "classification",
+            str(files / "original.csv"),
+            "--label",
+            "organ",
+            "--set",
+            "min_class=10",
+        ]
         assert main([*arguments, "--model", "first", "--json", "-"]) == 0
         assert {f["detail"]["model"] for f in json.loads(capsys.readouterr().out)["findings"]} == {"first"}
         assert ReleaseSettings(model=("first",)).model == ("first",)
@@ -215,7 +223,7 @@ def files(tmp_path):
 
 def test_command(files, capsys):
     arguments = ["evaluate", "classification", str(files / "original.csv"), str(files / "released.csv")]
-    arguments += ["--label", "organ", "--min-class", "10", "--seed", "1", "--model", "lr", "--model", "svm"]
+    arguments += ["--label", "organ", "--set", "min_class=10", "--seed", "1", "--model", "lr", "--model", "svm"]
     assert main([*arguments, "--json", "-"]) == 0
     said = json.loads(capsys.readouterr().out)["findings"]
     assert len(said) == 12
@@ -227,7 +235,7 @@ def test_command(files, capsys):
 
 
 def test_command_on_the_original_alone(files, capsys):
-    arguments = ["evaluate", "classification", str(files / "original.csv"), "--label", "organ", "--min-class", "10"]
+    arguments = ["evaluate", "classification", str(files / "original.csv"), "--label", "organ", "--set", "min_class=10"]
     assert main([*arguments, "--json", "-"]) == 0
     said = json.loads(capsys.readouterr().out)["findings"]
     assert {f["detail"]["side"] for f in said} == {"original"}
@@ -239,8 +247,8 @@ def test_command_on_the_original_alone(files, capsys):
         (["--label", "organ", "--model", "bert"], 2, "--model"),
         ([], 2, "--label"),
         (["--label", "kind"], 3, "kind"),
-        (["--label", "organ", "--min-class", "100"], 3, "two are needed"),
-        (["--label", "organ", "--model", "cnn", "--device", "cuda:77"], 2, "--device"),
+        (["--label", "organ", "--set", "min_class=100"], 3, "two are needed"),
+        (["--label", "organ", "--model", "cnn", "--set", "device=cuda:77"], 2, "--device"),
         (["--label", "organ", "--vault", "nowhere"], 3, "crosswalk"),
     ],
 )

@@ -10,7 +10,7 @@ import pytest
 
 from clinveil.cli.main import main
 from clinveil.core.errors import InputError, UsageError
-from clinveil.core.settings import load_settings
+from clinveil.core.load_settings import load_settings
 from clinveil.corpus.corpus import memory_corpus
 from clinveil.vectors.files import load_vectors
 from clinveil.vectors.glove import cooccurrence, rule_of, strata, train_glove, training_pairs
@@ -367,7 +367,7 @@ def test_train_hands_glove_over_with_its_settings(tmp_path):
     assert VectorSettings(algorithm="glove", epochs=3).passes_over(10**9) == 3
 
 
-@pytest.mark.parametrize("flags", [[], ["--glove-variant", "single", "--epochs", "2"]])
+@pytest.mark.parametrize("flags", [[], ["--set", "glove_variant=single", "--set", "epochs=2"]])
 def test_the_command_trains_and_stores_glove(tmp_path, flags, capsys):
     notes = tmp_path / "notes.csv"
     (batch,) = notes_of_two_topics(60).batches()

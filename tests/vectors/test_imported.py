@@ -98,7 +98,7 @@ def test_lines_in_many_batches(tmp_path):
 
 @pytest.mark.parametrize(
     ("name", "content", "said"),
-    [("a.txt", b"", "is empty"), ("a.txt", b"caf\xe9\n", "utf-8"), ("a.pdf", b"x", "unknown kind of file")],
+    [("a.txt", b"", "is empty"), ("a.txt", b"caf\xe9\n", "utf-8"), ("a.pdf", b"x", "unknown file type")],
 )
 def test_text_that_cannot_be_read_is_named(tmp_path, name, content, said):
     (tmp_path / name).write_bytes(content)
@@ -184,20 +184,20 @@ def test_the_command_takes_both(tmp_path, capsys):
     lines = (f"{note.note_id},{note.patient_id},{note.text}" for note in rows(notes_of(1)))
     notes.write_text("note_id,patient_id,text\n" + "\n".join(lines))
     (tmp_path / "more.txt").write_text("\n".join(note.text for note in rows(notes_of(2))))
-    common = [str(notes), "--dim", "8", "--epochs", "1", "--window", "3", "--workers", "1", "--seed", "1"]
+    common = [str(notes), "--set", "dim=8", "--set", "epochs=1", "--set", "window=3", "--workers", "1", "--seed", "1"]
     made = []
     for name, flags in (
         ("plain", []),
-        ("more", ["--more-text", str(tmp_path / "more.txt")]),
-        ("start", ["--start-vectors", str(tmp_path / "more")]),
+        ("more", ["--set", f"more_text={tmp_path / 'more.txt'}"]),
+        ("start", ["--set", f"start_vectors={tmp_path / 'more'}"]),
     ):
         assert main(["embed", *common, "-o", str(tmp_path / name), *flags]) == 0
         made.append(load_vectors(tmp_path / name))
     assert len({vectors.matrix.tobytes() for vectors in made}) == 3
     assert all((vectors.counts == made[0].counts).all() for vectors in made)
-    both = ["--vectors", str(tmp_path / "plain"), "--start-vectors", str(tmp_path / "plain")]
+    both = ["--vectors", str(tmp_path / "plain"), "--set", f"start_vectors={tmp_path / 'plain'}"]
     assert main(["obfuscate", *common, "-o", str(tmp_path / "o.csv"), *both]) == 2
     assert "--start-vectors is of training" in capsys.readouterr().err
     out = str(tmp_path / "more.txt")
-    assert main(["embed", *common, "-o", out, "--force", "--more-text", out]) == 2
+    assert main(["embed", *common, "-o", out, "--force", "--set", f"more_text={out}"]) == 2
     assert "same place" in capsys.readouterr().err

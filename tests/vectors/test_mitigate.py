@@ -6,10 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from clinveil.cli.main import main
 from clinveil.core.errors import InputError, UsageError
 from clinveil.core.keys import Key
-from clinveil.vectors.files import load_vectors, save_vectors
 from clinveil.vectors.mitigate import _uniform, add_noise, census_names, drop_rare, keep_words, scrub
 from clinveil.vectors.table import Vectors
 
@@ -111,74 +109,3 @@ def test_a_negative_number_of_words_is_refused():
 
 
 # The command
-
-
-def run(*arguments):
-    return main(["mitigate", *map(str, arguments)])
-
-
-@pytest.fixture
-def saved(tmp_path):
-    save_vectors(made(), tmp_path / "v")
-    return tmp_path / "v"
-
-
-def test_the_command_does_all_three(saved, tmp_path, capfd):
-    assert run(saved, "-o", tmp_path / "w", "--scrub-top", 3, "--min-patients", 3, "--noise", 0.2) == 0
-    after = load_vectors(tmp_path / "w")
-    assert list(after.words) == ["the", "okonkwo", "pain", "hypertension", "fever"]
-    assert (after.matrix != made().matrix[[0, 1, 2, 3, 6]]).all()
-    out, err = capfd.readouterr()
-    assert out == "" and "5 of 9 words kept" in err and "attack these vectors again" in err
-    assert after.meta["mitigation"]["noise_test_seed"] is None
-    assert (tmp_path / "w").stat().st_mode & 0o777 == 0o700
-
-
-def test_known_names_join_the_list(saved, tmp_path):
-    names = tmp_path / "names.txt"
-    names.write_text("Fever Metformin\n")
-    assert run(saved, "-o", tmp_path / "w", "--scrub-top", 0, "--patients", names, "-q") == 0
-    assert not {"fever", "metformin"} & set(load_vectors(tmp_path / "w").words)
-
-
-def test_names_that_pass_by_frequency_are_counted(saved, tmp_path, capfd):
-    names = tmp_path / "names.txt"
-    names.write_text("Adaeze O. Okonkwo\nJane Smith\n")
-    assert run(saved, "-o", tmp_path / "w", "--scrub-top", 2, "--patients", names) == 0
-    assert "1 words of the patients' names are among them" in capfd.readouterr().err
-
-
-def test_a_seed_is_a_test(saved, tmp_path, capfd):
-    for out in ("a", "b"):
-        assert run(saved, "-o", tmp_path / out, "--noise", 0.2, "--seed", 3, "-q") == 0
-    one, two = (load_vectors(tmp_path / out) for out in ("a", "b"))
-    assert (one.matrix == two.matrix).all() and one.meta["mitigation"]["noise_test_seed"] == 3
-    assert "TEST SEED" in capfd.readouterr().err
-
-
-def test_without_a_seed_the_noise_is_fresh(saved, tmp_path):
-    for out in ("a", "b"):
-        assert run(saved, "-o", tmp_path / out, "--noise", 0.2, "-q") == 0
-    assert (load_vectors(tmp_path / "a").matrix != load_vectors(tmp_path / "b").matrix).any()
-
-
-@pytest.mark.parametrize(
-    ("flags", "code", "said"),
-    [
-        ((), 2, "nothing to do"),
-        (("--noise", "-1"), 2, "noise"),
-        (("--min-patients", "99"), 3, "no word would be left"),
-        (("--scrub-top", "1", "--patients", "missing.txt"), 3, "missing.txt"),
-    ],
-)
-def test_mistakes_are_one_line_and_leave_nothing(saved, tmp_path, capfd, flags, code, said):
-    assert run(saved, "-o", tmp_path / "w", *flags) == code
-    err = capfd.readouterr().err
-    assert said in err and len(err.strip().splitlines()) == 1
-    assert not (tmp_path / "w").exists()
-
-
-def test_a_file_without_patients_says_so(tmp_path, capfd):
-    save_vectors(made(), tmp_path / "v.vec")
-    assert run(tmp_path / "v.vec", "-o", tmp_path / "w", "--min-patients", 2) == 3
-    assert "do not say in how many patients" in capfd.readouterr().err

@@ -292,6 +292,6 @@ def test_gensim_is_asked_for_before_anything_is_read(monkeypatch, tmp_path, caps
     notes = tmp_path / "notes.csv"
     notes.write_text("note_id,text\n1,no fever\n")
     for command in (["embed"], ["release"]):
-        assert main([*command, str(notes), "-o", str(tmp_path / "out"), "--algorithm", algorithm]) == 6
+        assert main([*command, str(notes), "-o", str(tmp_path / "out"), "--set", f"algorithm={algorithm}"]) == 6
         assert "pip install 'clinveil[gensim]'" in capsys.readouterr().err
         assert not (tmp_path / "out").exists()

@@ -104,7 +104,7 @@ def deidentification(
     >>> found[0].measure, found[0].value
     ('phi.recall', 1.0)
     """
-    from clinveil.core.settings import load_settings
+    from clinveil.core.load_settings import load_settings
     from clinveil.corpus.gold import Scheme
     from clinveil.utility.deidentification.run import on_gold
     from clinveil.utility.deidentification.settings import EvaluateDeidentificationSettings
@@ -133,7 +133,7 @@ def nli(
 
     Raises MissingExtra without PyTorch; InputError for pairs that do not fit.
     """
-    from clinveil.core.settings import load_settings
+    from clinveil.core.load_settings import load_settings
     from clinveil.utility.nli import NliSettings
     from clinveil.utility.nli import nli as measure
     from clinveil.utility.nli.pairs import nli_parts, read_sentence_pairs

@@ -16,7 +16,7 @@ from clinveil.stats.findings import unmeasured
 
 DRAWS, BLOCK = 1000, 50
 LEVEL = (0.025, 0.975)
-SOURCE = "docs/read-the-report.md"
+SOURCE = "docs/report.md"
 NOT_ABOVE_CHANCE = (
     "Models trained on real notes are not significantly better than chance (their predictions on permuted labels), "
     "so no share can be given."

@@ -30,7 +30,8 @@ class VectorSettings(Settings):
     )
     more_text: Path | None = flag(
         None,
-        "Public text to train on beside the notes, in any of their formats or as lines (.txt); it adds no output word.",
+        "Public text to add to the training of vectors; it adds no output word.",
+        name="public",
     )
     train_words: int = flag(
         TRAIN_WORDS,
@@ -49,7 +50,7 @@ class VectorSettings(Settings):
 
     def places(self) -> dict[str, Path | None]:
         """What vectors are trained from beside the notes, by flag: files that a run is a function of."""
-        return {"--more-text": self.more_text, "--start-vectors": self.start_vectors}
+        return {"--public": self.more_text, "--start-vectors": self.start_vectors}
 
     def refuse_beside(self, given: Path | None) -> None:
         """Raise UsageError where vectors are given and more of their training is asked for too."""

@@ -114,8 +114,8 @@ class NoteNames:
         """Return the form that an unlisted one misspells within the note, or the form itself."""
         if len(form) < 5 or listed(form):
             return form
-        near = [own for own in self._counts if own != form and len(own) > 3 and within_one_edit(form, own)]
-        return max([form, *sorted(near)], key=lambda own: (self._counts[own], own == form))
+        near = [name for name in self._counts if name != form and len(name) > 3 and within_one_edit(form, name)]
+        return max([form, *sorted(near)], key=lambda name: (self._counts[name], name == form))
 
 
 def by_ending_given(form: str) -> Role:
@@ -195,9 +195,9 @@ class NameSurrogates:
     def initial(self, letter: str, *, family: bool = False) -> str:
         """Return the new initial of a single letter."""
         form = name_form(letter)
-        own = [token for token in self._name if name_form(token)[:1] == form]
-        if own:
-            return self._drawn(self.form(own[-1 if family else 0]), None)[0]
+        tokens = [token for token in self._name if name_form(token)[:1] == form]
+        if tokens:
+            return self._drawn(self.form(tokens[-1 if family else 0]), None)[0]
         return _initial(self._key, self._patient_id, form, "family" if family else "given")
 
     def _word(self, word: str, *, family: bool = False) -> str:

@@ -57,7 +57,7 @@ SCALES: Mapping[str, Scale] = MappingProxyType(
 
 
 class StudySettings(AnyStudySettings):
-    """Everything that `clinveil study clinicalnlp-2019` can be told."""
+    """Settings of `clinveil study clinicalnlp-2019`."""
 
     PROFILES: ClassVar[Mapping[str, Mapping[str, Any]]] = MappingProxyType(
         {

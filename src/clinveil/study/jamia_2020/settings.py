@@ -20,7 +20,7 @@ NOISE = ("laplace", "gaussian")
 
 
 class StudySettings(AnyStudySettings):
-    """Everything that `clinveil study jamia-2020` can be told."""
+    """Settings of `clinveil study jamia-2020`."""
 
     PROFILES: ClassVar[Mapping[str, Mapping[str, Any]]] = MappingProxyType(
         {

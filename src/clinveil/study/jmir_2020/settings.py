@@ -22,7 +22,7 @@ PAPER_WINDOWS = (1, 3, 5, 7, 9)
 
 
 class StudySettings(AnyStudySettings):
-    """Everything that `clinveil study jmir-2020` can be told."""
+    """Settings of `clinveil study jmir-2020`."""
 
     # `paper` has 44 embeddings, as many as the paper's 88 models: its own list is lost, but for what its tables show.
     PROFILES: ClassVar[Mapping[str, Mapping[str, Any]]] = MappingProxyType(

@@ -1,4 +1,4 @@
-"""What `clinveil evaluate deidentification` can be told."""
+"""Settings of `clinveil evaluate deidentification`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from clinveil.phi.settings import PhiSettings
 
 
 class EvaluateDeidentificationSettings(Settings):
-    """Everything that `clinveil evaluate deidentification` can be told."""
+    """Settings of `clinveil evaluate deidentification`."""
 
     identifiers: PhiSettings = group(PhiSettings)
     notes: NotesSettings = group(NotesSettings)
@@ -18,7 +18,7 @@ class EvaluateDeidentificationSettings(Settings):
     )
     listed: bool = flag(False, "Only the notes that SPANS names: a sample was annotated.")
     incomplete: bool = flag(False, "SPANS are not all identifiers of their notes: no precision.")
-    grid: bool = flag(False, "Measure on invented notes: contexts × classes of name × cultures × gender × case.")
+    grid: bool = flag(False, "Measure on a grid of invented notes instead.")
     size: int | None = flag(None, "--grid: only so many of its notes.", ge=1)
     all_names: bool = flag(False, "--grid: also names that are not held out for tests: for looking, not for claims.")
     workers: int = WORKERS

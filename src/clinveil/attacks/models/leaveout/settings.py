@@ -45,7 +45,7 @@ class LeaveOutSettings(Settings):
     seed: int | None = SEED
     quiet: bool = QUIET
     force: bool = FORCE
-    mode: Mode = flag("exact", "exact: left-out notes have weight 0; compat: paper C's code; unigram: closed form.")
+    mode: Mode = flag("exact", "Exact, as in paper C (compat), or the closed form of a unigram.")
     unit: Literal["patient", "note"] = flag("patient", "Unit to leave out: all notes of a patient, or one note.")
     units: int = flag(30, "Number of units to leave out, one at a time (paper: 30).", ge=2)
     reseeds: int = flag(3, "Models of all notes with other seeds: the reseed floor.", ge=0)

@@ -1,4 +1,4 @@
-"""What training on a part of the notes costs: utility of the release, and what attackers of single draws read.
+"""Cost of training vectors on a sample of the notes: utility of the release, and words recovered from one draw.
 
 `python -P benchmarks/subsampled.py NOTES [--words 0 500000 250000] [--label LABEL] [--epochs 5]` trains vectors on all
 words (0) and on parts, makes the default channel of each under one key, writes the notes with it, and prints a Markdown
