@@ -158,7 +158,7 @@ def test_mistakes_are_one_line(files, capfd, attack, flags, code, said):
 @pytest.mark.parametrize(
     ("name", "data", "said"),
     [
-        ("lies.vec", b"9 2\nann 1 2\n", "promises 9 words and holds 1"),
+        ("lies.vec", b"9 2\nann 1 2\n", "has 1 words, but its header says 9"),
         ("short.vec", b"1 3\nann 1 2\n", "2 numbers where 3 are expected"),
         ("nan.vec", b"1 2\nann nan 2\n", "NaN"),
         ("lies.bin", b"900000000 300\nann " + b"\0" * 20, "too short"),

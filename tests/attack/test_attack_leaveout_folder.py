@@ -246,5 +246,5 @@ def test_the_table_names_the_unit_of_each_row(audit, capfd):
     assert audit("--seed", "1", "--set", "plant_names=true") == 0
     rows = {line.split("  ")[0]: line for line in capfd.readouterr().out.splitlines() if line.startswith("pdtp")}
     assert all("random, nats " in rows[name] for name in ("pdtp", "pdtp effect", "pdtp planted"))
-    assert "nats a token" in rows["pdtp gap"]
+    assert "nats per token" in rows["pdtp gap"]
     assert all("share of units" in rows[name] for name in ("pdtp sign", "pdtp on name"))

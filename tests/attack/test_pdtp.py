@@ -120,7 +120,7 @@ def test_every_number_says_its_unit_and_the_sign_its_interval():
     rng = np.random.default_rng(3)
     all_positive = measures(findings(leave_out(*noisy(rng, 12, 3.0)), rng))
     units = {name.partition("_")[2]: f.detail["scale"] for name, f in all_positive.items()}
-    assert units == {"": "nats", "gap": "nats a token", "sign": "share of units"}
+    assert units == {"": "nats", "gap": "nats per token", "sign": "share of units"}
     sign = all_positive["attack.pdtp_sign"]
     assert (sign.low, sign.high) == pytest.approx(clopper_pearson(12, 12)) and sign.count == 12
     mixed = measures(findings(leave_out(*noisy(rng, 12, 0.0)), rng))["attack.pdtp_sign"]
