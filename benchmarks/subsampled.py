@@ -23,7 +23,8 @@ from clinveil.core.settings import NotesSettings
 from clinveil.corpus.open import open_corpus
 from clinveil.releases.settings import ReleaseSettings
 from clinveil.scale import threads
-from clinveil.utility.classification import classification
+from clinveil.utility.classification import compared, evaluate
+from clinveil.utility.classifiers import ClassifierSettings
 from clinveil.vectors.count import count_words
 from clinveil.vectors.settings import VectorSettings
 from clinveil.vectors.table import Vectors
@@ -66,7 +67,9 @@ def main() -> None:
             made = [one.batch for one in obfuscate_batches(corpus.batches(), Obfuscator(channel, key), threads(2))]
             found = {f.measure: f for f in inversion(channel, counts.counts)}
             rng = np.random.default_rng(1)
-            losses = classification(corpus.batches(), made, known.label, rng, crosswalk=None, models=("lr",))
+            settings = ClassifierSettings(min_class=20)
+            task = evaluate(corpus.batches(), made, known.label, rng, settings)
+            losses = compared(task, "lr", rng, settings)
             loss = next(f for f in losses if "loss" in f.measure)
             read, rare = (found[f"attack.inversion{kind}"].value for kind in ("", "_rare"))
             ends = f"{loss.low:.3f} to {loss.high:.3f}"

@@ -106,7 +106,7 @@ def test_surrogates_are_ranked_among_the_real_names(files):
     ("arguments", "code", "says"),
     [
         (("v", "--names", "no.txt"), 3, "no.txt"),
-        (("no", "--names", "names.txt"), 3, "no: there are no vectors here"),
+        (("no", "--names", "names.txt"), 3, "no: no vectors at this path"),
         (("v", "--names", "names.txt", "--set", "metric=manhattan"), 2, "unknown metric"),
         (("v",), 2, "--names"),
         (("lie.vec", "--names", "names.txt"), 3, "lie.vec"),

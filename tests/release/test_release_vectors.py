@@ -96,12 +96,12 @@ def test_a_stopped_run_goes_on_with_the_vectors_it_has(desk, monkeypatch):
 @pytest.mark.parametrize(
     ("name", "content", "code", "said"),
     [
-        ("foreign.vec", "3 2\ndas 1 2\nund 2 1\nnicht 1 1\n", 3, "the vectors know 0 of"),
-        ("five.vec", "5 2\nwaa 1 2\nwab 2 1\nwac 1 1\nwad 2 2\nwae 3 1\n", 3, "the vectors know 5 of"),
+        ("foreign.vec", "3 2\ndas 1 2\nund 2 1\nnicht 1 1\n", 3, "only 0 of"),
+        ("five.vec", "5 2\nwaa 1 2\nwab 2 1\nwac 1 1\nwad 2 2\nwae 3 1\n", 3, "only 5 of"),
         ("broken.vec", "3 2\na 1 2\nb 2\nc 1 1\n", 3, "broken.vec: row 3"),
         ("nan.vec", "1 2\na nan 2\n", 3, "nan.vec: row 2"),
         ("odd.pkl", "x", 3, "no kind of vectors"),
-        ("missing.vec", None, 3, "there are no vectors here"),
+        ("missing.vec", None, 3, "no vectors at this path"),
     ],
 )
 @pytest.mark.parametrize("out", ["none", ""])

@@ -100,7 +100,7 @@ def test_the_scan_finds_names_of_every_kind():
     assert {"attack.names", "attack.own", "attack.pdtp_gap", "attack.name_to_name", "attack.find_names"} <= set(
         MEASURES
     )
-    assert {"study.pronoun_switch", "corpus.null", "utility.bits_per_character", "attack.six_grams"} <= set(MEASURES)
+    assert {"study.similarity", "corpus.null", "utility.bits_per_character", "attack.six_grams"} <= set(MEASURES)
 
 
 @pytest.mark.parametrize("name", sorted(MEASURES))

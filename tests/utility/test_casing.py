@@ -125,7 +125,7 @@ def test_columns_by_hand():
     pieces = [(one.T.tolist(), two.T.tolist()) for one, two in _pieces(columns, 3)]
     assert pieces == [([[0, 1, 2], [5, 6, 7]], [[1, 2, 3], [6, 7, 8]]), ([[3], [8]], [[4], [9]])]
     assert tuple(_columns(np.arange(5), 100).shape) == (2, 2)
-    with pytest.raises(InputError, match="too short"):
+    with pytest.raises(InputError, match="two characters"):
         _columns(np.arange(1), 5)
 
 

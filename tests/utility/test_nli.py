@@ -178,7 +178,7 @@ def test_a_loss_that_is_no_number_is_said():
 
 
 def test_one_training_pair_is_refused():
-    with pytest.raises(InputError, match="too few"):
+    with pytest.raises(InputError, match="at least two"):
         PairTraining(BagOfWords(np.eye(5, 4, dtype=np.float32), 2, SMALL), rows_of(1), rows_of(8), SMALL, CPU)
 
 

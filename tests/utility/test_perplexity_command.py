@@ -98,7 +98,7 @@ def test_the_table_says_how_large_the_vocabulary_is_and_what_it_does_not_know(fi
     assert said.count(f"unigram, {known} words, ") == 2
     assert said.count(f"{found[0]['detail']['unknown_share']:.1%} unknown") == 2
     assert found[0]["detail"]["unknown_share"] > 0
-    assert "bits per character code: unknown words cost their spelling too" in said
+    assert "bits per character code: unknown words are charged for their spelling" in said
     assert "jackknife over patients" in said
     assert {one["n"] for one in found} == {8}
 
@@ -114,7 +114,7 @@ def test_with_a_unigram_beside_it_there_is_a_control_and_without_there_is_a_reas
 
 @pytest.mark.parametrize(
     ("name", "beware"),
-    [("test", None), ("train", "36 notes are, word for word"), ("both", "of 33 notes are, word for word")],
+    [("test", None), ("train", "36 notes are verbatim"), ("both", "of 33 notes are verbatim")],
 )
 def test_notes_that_the_model_was_trained_on_are_found_out(files, model, evaluate, name, beware):
     for how in (["--from", model], ["--train", files["train"]]):
@@ -200,13 +200,13 @@ def test_synthetic_notes_with_unk_train_a_model_for_raw_notes(files, evaluate):
     found, said = evaluate(files["raw-test"], "--train", files["blotted"])
     assert found[0]["detail"]["standing_unknown"] == 0
     assert "read: blotted.csv contains <unk>" in said
-    assert "rare words are <unk> in the training notes and are not in these" in found[0]["detail"]["warning"]
+    assert "rare words are <unk> in the training notes but not in these" in found[0]["detail"]["warning"]
 
 
 def test_notes_whose_rare_words_are_unk_and_a_model_whose_are_not(files, model, evaluate):
     for how in (["--from", model], ["--train", files["train"]]):
         found, said = evaluate(files["blotted-test"], *how, "--set", "prepared=true")
-        assert "rare words are <unk> in these notes and are not in the training notes" in found[0]["detail"]["warning"]
+        assert "rare words are <unk> in these notes but not in the training notes" in found[0]["detail"]["warning"]
         assert "beware: rare words are <unk> in these notes" in said
 
 
@@ -240,5 +240,5 @@ def test_seen_goes_through_json_and_shows_nothing(files):
         assert Seen.from_dict(other) is None
     odd = notes.rows([0])
     assert Seen.of(type(odd)(("a \ud800",), ("n",), ("p",))).warnings(odd) == [
-        "rare words are <unk> in these notes and are not in the training notes; prepare both alike"
+        "rare words are <unk> in these notes but not in the training notes; prepare both in the same way"
     ]

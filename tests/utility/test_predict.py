@@ -101,15 +101,6 @@ def test_the_same_seed_gives_the_same_guesses(model):
     assert runs[0].valid_score == runs[1].valid_score
 
 
-@pytest.mark.parametrize("model", LINEAR)
-@pytest.mark.parametrize("several", [False, True])
-def test_hashed_features_learn_too(model, several):
-    notes = labelled(several=several)
-    parts = parts_of(notes, np.random.default_rng(1))
-    found = predict(model, notes, parts, 7, settings=ClassifierSettings(features="hashed"))
-    assert micro_f1(notes.targets[parts.test], found.test) > 0.8
-
-
 def test_transfers_use_the_side_that_they_are_told():
     """Trained on plain text, tested on text in which every class has the words of the next one."""
     notes = labelled()
@@ -247,7 +238,7 @@ def test_command_on_the_original_alone(files, capsys):
         (["--label", "organ", "--model", "bert"], 2, "--model"),
         ([], 2, "--label"),
         (["--label", "kind"], 3, "kind"),
-        (["--label", "organ", "--set", "min_class=100"], 3, "two are needed"),
+        (["--label", "organ", "--set", "min_class=100"], 3, "two are required"),
         (["--label", "organ", "--model", "cnn", "--set", "device=cuda:77"], 2, "--device"),
         (["--label", "organ", "--vault", "nowhere"], 3, "crosswalk"),
     ],

@@ -312,9 +312,7 @@ def test_sides_matter_only_where_asked(tmp_path):
     assert train_glove(corpus, GloveSettings(dim=2), **run).meta["n_pairs"] == 2
     assert train_glove(corpus, GloveSettings(dim=2, symmetric=False), **run).meta["n_pairs"] == 1
     assert train_glove(corpus, GloveSettings(dim=2, variant="single"), **run).meta["n_pairs"] == 1
-    with pytest.raises(
-        UsageError, match=r"^one vector a word cannot tell before from after: single needs symmetric counts$"
-    ):
+    with pytest.raises(UsageError, match=r"^variant single requires symmetric counts"):
         load_settings(GloveSettings, {"variant": "single", "symmetric": False})
 
 
@@ -328,7 +326,7 @@ def test_null_and_odd_texts(tmp_path):
 
 @pytest.mark.parametrize("notes", [[], [("1", "a", None)], [("1", "a", "alone"), ("2", "b", "single")]])
 def test_nothing_to_learn_is_said(tmp_path, notes):
-    with pytest.raises(InputError, match="no two words stand near each other"):
+    with pytest.raises(InputError, match="no two words occur within a window"):
         train_glove(memory_corpus(notes), GloveSettings(), seed=0, workers=1, scratch=tmp_path)
     assert not list(tmp_path.iterdir())
 

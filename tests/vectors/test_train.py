@@ -276,9 +276,9 @@ def test_the_algorithms_are_found_by_name():
 
 def test_the_example_of_the_docstring_is_an_algorithm(tmp_path):
     """A new algorithm is one file: here the text of the docstring."""
-    source = (inspect.getdoc(inspect.getmodule(Algorithm)) or "").split("This is a whole one:")[1]
+    source = (inspect.getdoc(inspect.getmodule(Algorithm)) or "").split("A complete example:")[1]
     try:
-        exec(textwrap.dedent(source.split("Other distributions")[0]), {})
+        exec(textwrap.dedent(source.split("Other packages")[0]), {})
         corpus = corpus_of(synonym_texts(20))
         notes = Notes(corpus, count_words(corpus, tmp_path), 1, 1, tmp_path)
         assert algorithms.get("random")(dim=7).train(notes).dim == 7

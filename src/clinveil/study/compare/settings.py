@@ -65,7 +65,7 @@ class CompareSettings(Settings):
         if self.half == "confirm" and not (self.setting or self.kind):
             raise UsageError("--half confirm requires the releases chosen on the other half: --setting or --kind")
         if not self.model:
-            raise UsageError("--model: one or several of " + ", ".join(classifiers.names()))
+            raise UsageError("no classifier selected", hint="pass --model " + " or ".join(classifiers.names()))
 
 
 @dataclass(frozen=True)
