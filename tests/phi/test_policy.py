@@ -6,7 +6,7 @@ import pytest
 
 from clinveil.core.errors import UsageError
 from clinveil.core.keys import Key
-from clinveil.core.settings import load_settings
+from clinveil.core.load_settings import load_settings
 from clinveil.core.spans import LABELS, Span
 from clinveil.phi.deidentifier import Deidentifier
 from clinveil.phi.policy import MASK, Policy, Treatment, allowed, profiles, resolve, tag

@@ -89,8 +89,8 @@ def test_no_canary_is_said(tmp_path, capsys):
     try:
         for flags in (
             ["--phi-profile", "limited-dataset"],
-            ["--surrogates", "random", "--force"],
-            ["--audit", "counts"],
+            ["--set", "surrogates=random", "--force"],
+            ["--set", "audit=counts"],
         ):
             out = tmp_path / f"{flags[1]}.parquet"
             assert main(["deidentify", str(tmp_path / "notes.parquet"), "-o", str(out), "--workers", "1", *flags]) == 0
@@ -197,7 +197,7 @@ def test_there_and_back(vault):
 def test_there_and_back_in_other_modes(tmp_path, mode):
     pq.write_table(pa.table(ROWS), tmp_path / "n.parquet")
     out, home = tmp_path / "o.parquet", tmp_path / "back.parquet"
-    flags = ["--mode", mode, "--crosswalk", "--workers", "1"]
+    flags = ["--set", f"mode={mode}", "--crosswalk", "--workers", "1"]
     assert main(["deidentify", str(tmp_path / "n.parquet"), "-o", str(out), *flags]) == 0
     assert "Okwuosa" not in " ".join(texts(out))
     line = ["reidentify", str(out), "-o", str(home), "--vault", f"{out}.vault", "--reason", "r"]
@@ -206,7 +206,7 @@ def test_there_and_back_in_other_modes(tmp_path, mode):
 
 
 def test_one_note_alone(vault):
-    assert back(vault, "--only-note", "n-secret-2") == 0
+    assert back(vault, "--set", "only_note=n-secret-2") == 0
     assert texts(vault.parent / "back.parquet") == ROWS["text"][1:]
 
 

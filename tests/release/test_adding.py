@@ -28,7 +28,7 @@ from clinveil.releases.stages import ReleaseContext, protect
 from clinveil.report.record import from_json
 from clinveil.vectors.count import count_words
 
-FAST = ["--epochs", "1", "--dim", "8", "--no-phi", "--max-names", "1", "--max-linkage", "1"]
+FAST = ["--set", "epochs=1", "--set", "dim=8", "--set", "phi=false", "--set", "max_names=1", "--set", "max_linkage=1"]
 QUIET = ["--workers", "1", "--quiet"]
 OUTS = ("out", "out2", "out3")
 FEEDS = {"out": 80, "out2": 100, "out3": 120}  # each holds all notes until its day
@@ -54,7 +54,8 @@ def feed(day, *, first=0):
 
 
 def command(desk, day, *flags, out=None):
-    return ["release", str(desk / f"{day}.parquet"), "-o", str(desk / (out or day)), *QUIET, *flags]
+    where = [] if out == "" else ["-o", str(desk / (out or day))]  # without it, the plan is printed
+    return ["release", str(desk / f"{day}.parquet"), *where, *QUIET, *flags]
 
 
 def onto(desk, out):
@@ -68,7 +69,7 @@ def desk(tmp_path_factory):
     for day in OUTS:
         pq.write_table(feed(day), folder / f"{day}.parquet")
     before = {}
-    assert main(command(folder, "out", *FAST, "--keep", "kind", "--allow-small")) == 0
+    assert main(command(folder, "out", *FAST, "--keep", "kind", "--set", "allow_small=true")) == 0
     for day, last in (("out2", "out"), ("out3", "out2")):
         before[last] = fingerprint(folder / last)
         assert main(command(folder, day, *onto(folder, last))) == 0
@@ -209,7 +210,7 @@ def test_attacks_of_the_command_line_see_the_notes_that_were_added(desk):
 
 
 def test_a_ledger_that_lacks_the_release_vouches_for_nothing(desk, tmp_path, capsys):
-    assert main(command(desk, "out3", *onto(desk, "out3"), "--ledger", str(tmp_path / "new"), out="other")) == 2 + 1
+    assert main(command(desk, "out3", *onto(desk, "out3"), "--set", f"ledger={tmp_path / 'new'}", out="other")) == 2 + 1
     assert "new: does not contain release" in capsys.readouterr().err and not (desk / "other").exists()
 
 
@@ -329,7 +330,7 @@ def test_an_interrupted_run_goes_on_and_few_notes_may_be_added(desk, monkeypatch
     few = pa.table({"note_id": list("abc"), "patient_id": ["p1", "p2", "z"], "text": ["wa some odd things"] * 3})
     pq.write_table(few.append_column("kind", pa.array(["a"] * 3)), desk / "few.parquet")
     shutil.copytree(desk / NAME, tmp_path / NAME)
-    how = [*onto(desk, "out3"), "--ledger", str(tmp_path / NAME)]
+    how = [*onto(desk, "out3"), "--set", f"ledger={tmp_path / NAME}"]
 
     def stop(*_):
         raise KeyboardInterrupt
@@ -350,7 +351,7 @@ def test_part_files_are_added_to_a_release_of_part_files_whose_notes_are_known_a
         for at in (0, 1):
             pq.write_table(table.slice(at * 10, 10 if not at else None), tmp_path / name / f"{at}.parquet")
     run = ["release", str(tmp_path / "old/*.parquet"), "-o", str(tmp_path / "out"), *QUIET, *FAST]
-    assert main([*run, "--keep", "kind", "--allow-small"]) == 0
+    assert main([*run, "--keep", "kind", "--set", "allow_small=true"]) == 0
     add = ["release", str(tmp_path / "new"), "-o", str(tmp_path / "out2"), *QUIET, *onto(tmp_path, "out")]
     assert main([*add, "--with", str(tmp_path / "new")]) == 3
     for old in ("old/*.parquet", "old"):
@@ -360,15 +361,28 @@ def test_part_files_are_added_to_a_release_of_part_files_whose_notes_are_known_a
     assert "measured on both releases together" in facts
 
 
-DEMO = ["--epochs", "1", "--window", "5", "--dim", "8", "--allow-small", "--shuffle", "none", "--vary-length", "0"]
-DEMO += ["--max-names", "1", "--max-linkage", "1"]
+DEMO = [
+    "--set",
+    "epochs=1",
+    "--set",
+    "window=5",
+    "--set",
+    "dim=8",
+    "--set",
+    "allow_small=true",
+    "--set",
+    "shuffle=none",
+    "--set",
+    "vary_length=0",
+]
+DEMO += ["--set", "max_names=1", "--set", "max_linkage=1"]
 
 
 @pytest.fixture(scope="module")
 def hospital(tmp_path_factory):
     """Invented notes with names and dates: three quarters of each patient's released, the others added beside them."""
     folder = tmp_path_factory.mktemp("hospital")
-    assert main(["generate", "-o", str(folder / "demo"), "--patients", "24", "--seed", "3", "--quiet"]) == 0
+    assert main(["demo", "--notes-only", "-o", str(folder / "demo"), "--patients", "24", "--seed", "3", "--quiet"]) == 0
     notes = pq.read_table(folder / "demo/notes.parquet")
     later = pa.array(np.arange(notes.num_rows) % 4 == 3)
     pq.write_table(notes.filter(pc.invert(later)), folder / "out.parquet")
@@ -424,10 +438,10 @@ def test_the_known_patients_must_be_given_where_they_moved(hospital, capsys):
     feed_at = hospital / "patients.parquet"
     feed_at.rename(hospital / "moved.parquet")
     try:
-        assert main(command(hospital, "out2", *onto(hospital, "out"), "--force", "--dry-run")) == 2
+        assert main(command(hospital, "out2", *onto(hospital, "out"), "--force", out="")) == 2
         assert "was made with --patients" in capsys.readouterr().err
         people = ["--patients", str(hospital / "moved.parquet")]
-        assert main(command(hospital, "out2", *onto(hospital, "out"), *people, "--dry-run")) == 0
+        assert main(command(hospital, "out2", *onto(hospital, "out"), *people, out="")) == 0
         assert "0 notes were released before" in capsys.readouterr().out
     finally:
         (hospital / "moved.parquet").rename(feed_at)

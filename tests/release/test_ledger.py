@@ -125,7 +125,19 @@ def test_a_folder_of_others_is_no_ledger(tmp_path):
             use()
 
 
-FAST = ["--epochs", "1", "--dim", "8", "--workers", "1", "--quiet", "--no-phi", "--max-names", "1"]
+FAST = [
+    "--set",
+    "epochs=1",
+    "--set",
+    "dim=8",
+    "--workers",
+    "1",
+    "--quiet",
+    "--set",
+    "phi=false",
+    "--set",
+    "max_names=1",
+]
 
 
 @pytest.fixture(scope="module")
@@ -161,7 +173,7 @@ def test_a_release_is_written_down_and_a_second_one_refused(fresh, capsys):
         said = capsys.readouterr().err
         assert f"{NAME}: 100 % of these notes were released before" in said and len(said.splitlines()) == 1
         assert sorted(p.name for p in fresh.iterdir()) == before and (fresh / "out/release").is_dir()
-    assert main(release(fresh, "other", "--ledger", str(fresh / "out"))) == 2  # no place for it
+    assert main(release(fresh, "other", "--set", f"ledger={fresh / 'out'}")) == 2  # no place for it
 
 
 def test_a_killed_run_goes_on_and_nothing_of_a_test_seed_counts(fresh):

@@ -34,7 +34,7 @@ class PhiSettings(Settings):
         "replace", "Remove identifiers, replace them with surrogates, or tag them."
     )
     phi_profile: str | None = flag(None, "Use this policy: safe-harbor, limited-dataset, research or max-recall.")
-    phi_policy: Path | None = flag(None, "Use the policy in this TOML file (see docs/policies.md).")
+    phi_policy: Path | None = flag(None, "Use the policy in this TOML file.")
     surrogates: Literal["consistent", "random", "markov"] = flag(
         "consistent", "Keep one surrogate per patient, draw one per mention, or switch at random."
     )

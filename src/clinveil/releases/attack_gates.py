@@ -130,9 +130,9 @@ def _attack(finding: Finding) -> str:
 def switched_off(names: float, linkage: float) -> Iterator[str]:
     """Yield one sentence per group of gates that the settings disable."""
     if names >= 1:
-        yield "The gates on names are switched off (--max-names 1). See the adversaries for the names recovered."
+        yield "The gates on names are switched off (--set max_names=1). See the adversaries for the names recovered."
     if linkage >= 1:
-        yield "The gates on linkage are switched off (--max-linkage 1). See the adversaries for the notes linked."
+        yield "The gates on linkage are switched off (--set max_linkage=1). See the adversaries for the notes linked."
 
 
 def linkage_warnings(findings: Sequence[Finding], most: float) -> Iterator[str]:

@@ -21,7 +21,6 @@ from clinveil.core.settings import (
     Settings,
     choice,
     flag,
-    flag_name,
     group,
     table,
 )
@@ -78,9 +77,7 @@ class WritingSettings(Settings):
 class ReleaseSettings(Settings):
     """All settings of `clinveil release`; recorded in the manifest."""
 
-    kind: str = choice(
-        producers, "obfuscated", "Kind of release: running text, codes, de-identified or synthetic notes.", name="as"
-    )
+    kind: str = choice(producers, "obfuscated", "Kind of release.", name="as")
     channel: ReleaseChannelSettings = group(ReleaseChannelSettings)
     vectors: VectorSettings = group(VectorSettings)
     identifiers: PhiSettings = group(PhiSettings)
@@ -97,7 +94,7 @@ class ReleaseSettings(Settings):
     force: bool = FORCE
     profile: Literal["default", "paper", "strict"] = flag(
         "default",
-        "Named settings: paper A's Algorithm 1, or strict (more protection, less utility).",
+        "Named settings: Algorithm 1 of paper A, or more protection (strict).",
     )
     measure_words: int = flag(
         MEASURE_WORDS,
@@ -152,7 +149,7 @@ class ReleaseSettings(Settings):
         profile = producers.get(self.kind).profiles.get(self.profile, {})
         if off and all(profile.get(name, 0) >= 1 for name in off):
             return f"--profile {self.profile}"
-        return ", ".join(f"{flag_name(name)} 1" for name in off)
+        return ", ".join(f"--set {name}=1" for name in off)
 
     def of_other_kinds(self) -> set[str]:
         """Return the groups, tables and settings that this kind of release does not use."""

@@ -30,8 +30,8 @@ class Opener(Protocol):
 executors: Registry[Opener] = Registry("executor", "clinveil.scale.executors", first=("local",))
 
 # Flags of the commands whose work can be spread, beside WORKERS: `on: str = ON`.
-ON = choice(executors, "local", "Who does the work: this machine's processes, a Ray or a Spark; same output.")
-ADDRESS = flag(None, "--on ray or spark: of a running cluster, such as spark://HOST:7077 (default: one started here).")
+ON = choice(executors, "local", "Run on this machine, on Ray or on Spark; the output is the same.")
+ADDRESS = flag(None, "Address of a running cluster, such as spark://HOST:7077 (default: start one here).")
 
 
 class Spread(Protocol):

@@ -12,12 +12,12 @@ from clinveil.core.settings import Settings
 from clinveil.phi.audit import audit_checks, logs
 from clinveil.releases.manifest import verify as checks
 
-Folder = Annotated[Path, typer.Argument(help="The release folder, or the vault of clinveil deidentify.")]
+Folder = Annotated[Path, typer.Argument(help="Folder of a release, or a vault of clinveil deidentify.")]
 
 
 @command("verify")
 def verify(_: Run[Settings], folder: Folder) -> None:
-    """Check a release's hashes, schema and manifest (needs no secret), or the audit log of a vault."""
+    """Check a release's hashes, schema and manifest (no secret needed), or the audit log of a vault."""
     results = audit_checks(folder) if folder.is_dir() and logs(folder) else checks(folder)
     for check in results:
         detail = f" ({check.detail})" if check.detail else ""

@@ -2,7 +2,7 @@
 
 Plain tasks rather than Ray Data: its data sets begin with blocks that are all known, where a map's items come one by
 one from a generator that must not run ahead; an item here is mostly the name of a part, and Ray Data, which keeps the
-order only when told to, costs more for each (docs/executors.md has both measured). The function lies once on each
+order only when told to, costs more for each (benchmarks/scale.md has the figures). The function lies once on each
 node, in Ray's shared memory; each worker loads it once.
 """
 
