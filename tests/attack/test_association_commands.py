@@ -126,9 +126,9 @@ def test_the_papers_p_values_are_an_option(files, tmp_path):
 def test_counts_come_from_notes_where_the_vectors_have_none(files, tmp_path, capfd):
     flags = (*ASSOCIATION[1:], "--json", tmp_path / "f.json")
     assert run("association", files, *flags, vectors=("v.vec",)) == 0
-    assert "give --notes" in capfd.readouterr().err
+    assert "pass --notes" in capfd.readouterr().err
     assert run("association", files, *flags, "--notes", files / "notes.csv", vectors=("v.vec",)) == 0
-    assert "give --notes" not in capfd.readouterr().err
+    assert "pass --notes" not in capfd.readouterr().err
     differences = [f for f in read_findings(tmp_path / "f.json") if f.measure == "attack.association_difference"]
     assert differences[0].detail["strata_of"] == "name frequency and number of diagnoses"
 
@@ -141,7 +141,7 @@ def test_counts_come_from_notes_where_the_vectors_have_none(files, tmp_path, cap
         ("scenario", ("--set", "metric=cosin"), 2, "unknown metric 'cosin'"),
         ("scenario", ("--set", "drawn=5"), 2, "drawn"),
         ("scenario", ("--set", "targets=missing.txt"), 3, "missing.txt"),
-        ("scenario", ("--set", "everyone=3"), 3, "60 patients were missed, of 3 altogether"),
+        ("scenario", ("--set", "everyone=3"), 3, "60 patients were missed, but there are only 3 patients"),
     ],
 )
 def test_mistakes_are_one_line(files, capfd, attack, flags, code, said):

@@ -37,7 +37,7 @@ def test_the_example_of_the_docstring_is_an_attack(first_words):
     assert first_words.help() == "Share of released notes that begin with the words of their source note."
     assert "first-words" in attacks.names() and "first-words" not in attacks.ours()
     assert first_words in of_release() and first_words.order == 1000
-    assert find("attack.first_words")[1].title == "Notes that begin as they were"
+    assert find("attack.first_words")[1].title == "Notes with an unchanged beginning"
 
 
 def test_a_context_knows_what_is_at_hand():

@@ -117,7 +117,7 @@ def test_a_patient_on_two_sides_is_refused():
     shared = PlainNotes(OTHERS.texts + one.texts, (*OTHERS.note_ids, "x"), OTHERS.patients + one.patients)
     model = model_of_text(OF_THIRD)
     for most in (2_000, 20):  # in a sample they might not meet
-        with pytest.raises(InputError, match="1 patients stand on both sides"):
+        with pytest.raises(InputError, match="1 patients are on both sides"):
             membership(model, held_out=shared, most=most)
     for reference in (MEMBERS, OTHERS):
         with pytest.raises(InputError, match="reference"):
@@ -290,7 +290,7 @@ def test_membership_from_the_command_line(files, tmp_path, capfd):
 def test_membership_without_a_reference_says_what_it_did_not_try(files, capfd):
     assert attack(files, "membership", "members.csv", "others.csv", "--synthetic", "copied.csv", "--seed", "1") == 0
     out = capfd.readouterr().out
-    assert "not measured: the calibrated attack, the stronger one, was not tried" in out and "(--reference)" in out
+    assert "not measured: the stronger, calibrated attack was not run" in out and "(--reference)" in out
     row = next(line for line in out.splitlines() if "calibrated" in line)
     assert row.startswith("membership ") and " - " in row
 
@@ -299,7 +299,7 @@ def test_membership_without_a_reference_says_what_it_did_not_try(files, capfd):
     ("arguments", "code", "said"),
     [
         (["membership", "members.csv", "others.csv"], 2, "nothing to attack"),
-        (["membership", "members.csv", "members.csv", "--synthetic", "copied.csv"], 3, "stand on both sides"),
+        (["membership", "members.csv", "members.csv", "--synthetic", "copied.csv"], 3, "are on both sides"),
         (["membership", "members.csv", "others.csv", "--from", "nowhere"], 3, "no readable model.json"),
         (["membership", "members.csv", "none.csv", "--synthetic", "copied.csv"], 3, "no such file"),
         (["canaries", "members.csv", "--set", "repeats=0"], 2, "repeats must be 1 or more"),
@@ -308,7 +308,7 @@ def test_membership_without_a_reference_says_what_it_did_not_try(files, capfd):
         (
             ["leaveout", "members.csv", "-o", "DIR", "--set", "mode=compat", "--set", "model=gpt"],
             2,
-            "compat is of the LSTM",
+            "compat requires the LSTM",
         ),
         (
             ["leaveout", "members.csv", "-o", "DIR", "--set", "model=unigram", "--set", "units=30"],
@@ -318,12 +318,12 @@ def test_membership_without_a_reference_says_what_it_did_not_try(files, capfd):
         (
             ["leaveout", "members.csv", "--set", "mode=unigram", "--set", "from_text=true"],
             2,
-            "from_text is not for --mode unigram",
+            "from_text is not available with --mode unigram",
         ),
         (
             ["leaveout", "members.csv", "--set", "mode=unigram", "--set", "plant_names=true"],
             2,
-            "plant_names is not for --mode unigram, a closed form: take --mode exact",
+            "plant_names is not available with --mode unigram (closed form): use --mode exact",
         ),
         (
             [
@@ -337,7 +337,7 @@ def test_membership_without_a_reference_says_what_it_did_not_try(files, capfd):
                 "pretrain=third.txt",
             ],
             2,
-            "plant_names and --set pretrain are not for --mode unigram, a closed form: take --mode exact",
+            "plant_names and --set pretrain are not available with --mode unigram (closed form): use --mode exact",
         ),
         (
             ["leaveout", "members.csv", "-o", "DIR", "--set", "max_hours=1e-9", "--set", "units=2"],
@@ -370,4 +370,4 @@ def test_canaries_from_the_command_line(files, tmp_path, capfd):
     assert attack(files, "canaries", "members.csv", *end) == 0
     out = capfd.readouterr().out
     assert "2 of 2 at the ceiling" in out and "bits" in out
-    assert "canary exposure beware: 9.97 bits is the most that 1,000 fresh draws can show" in out
+    assert "9.97 bits is the maximum for 1,000 fresh draws" in out

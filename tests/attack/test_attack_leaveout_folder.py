@@ -63,10 +63,10 @@ def test_other_settings_are_refused_and_named(other, named, tmp_path):
     out = tmp_path / "out"
     finish(out, given())
     said = refusal(out, given(**other))
-    assert said.startswith("out: holds findings of other settings: ")
+    assert said.startswith("out: contains findings of other settings: ")
     listed = said.partition("settings: ")[2].partition(" (")[0].split(", ")
     assert set(named) <= set(listed)
-    assert "name another folder; --force removes" in said
+    assert "use another folder; --force removes" in said
 
 
 @pytest.mark.parametrize("same", [{}, {"workers": 2, "max_hours": 3.0, "quiet": True}, {"tied": True}])
@@ -121,10 +121,10 @@ def test_findings_of_something_else_are_refused(tmp_path):
     with study_folder(out):
         (out / "findings.json").write_text("{}")
     study = (out / "SECRET.txt").read_text()
-    assert "does not say of which settings" in refusal(out, given())
+    assert "without recorded settings" in refusal(out, given())
     assert (out / "SECRET.txt").read_text() == study
     (out / "run.json").write_text("[")
-    assert "does not say of which settings" in refusal(out, given())
+    assert "without recorded settings" in refusal(out, given())
 
 
 def test_the_seed_of_an_earlier_run_is_known(tmp_path):
@@ -218,7 +218,7 @@ def test_a_second_audit_does_not_replace_the_first(audit, tmp_path, capfd):
     capfd.readouterr()
     assert audit("--seed", "2", "--set", "plant_names=true") == 2
     last = capfd.readouterr().err.splitlines()[-1]
-    assert "out: holds findings of other settings: --plant-names, --seed (name another folder" in last
+    assert "out: contains findings of other settings: --plant-names, --seed (use another folder" in last
     assert [(tmp_path / "out" / name).read_bytes() for name in files] == before
     assert audit("--seed", "2", "--set", "plant_names=true", out="other") == 0
     assert audit("--seed", "2", "--set", "plant_names=true", "--force") == 0

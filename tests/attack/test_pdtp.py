@@ -138,7 +138,7 @@ def test_every_number_says_its_unit_and_the_sign_its_interval():
         (logs([-1.0], [-1.0]), [logs([-1.0], [-1.0])], "1 leave-outs of 2"),
         (logs([-1.0], []), [logs([-1.0], [])] * 2, "no scored word"),
         (logs([-1.0], [-1.0]), [logs([-1.0, -2.0], [-1.0])] * 2, "different words"),
-        (logs([-1.0], [-1.0]), [logs([-math.inf], [-1.0])] * 2, "no probability"),
+        (logs([-1.0], [-1.0]), [logs([-math.inf], [-1.0])] * 2, "zero probability"),
     ],
 )
 def test_what_does_not_fit_is_refused(full, others, message):

@@ -219,13 +219,13 @@ def test_the_command_serves_until_it_is_stopped_and_only_the_address_goes_to_std
         assert connection.getresponse().status == 200
         out, err = process.communicate(timeout=20)
     assert process.returncode == 0 and out == ""
-    assert "1 of 5 notes are done" in err and "--decisions out.parquet.vault/review/first.jsonl" in err
+    assert "1 of 5 notes are reviewed" in err and "--decisions out.parquet.vault/review/first.jsonl" in err
     assert not any(word in err for text in TEXTS.values() for word in text.split() if len(word) > 5)
     with subprocess.Popen(run, cwd=made, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         assert process.stdout.readline().startswith("open http://127.0.0.1:")
         os.kill(process.pid, signal.SIGINT)
         _, err = process.communicate(timeout=20)
-    assert process.returncode == 130 and "1 of 5 notes are done" in err
+    assert process.returncode == 130 and "1 of 5 notes are reviewed" in err
     assert not (made / "asked").exists()
 
 
