@@ -88,7 +88,7 @@ def test_pandas_categories_and_missing_values_are_read():
         (pd.DataFrame({"note_id": [1, 1], "text": [NOTE, NOTE]}), InputError, "the frame"),
         (pd.DataFrame({"note_id": [1], "colour": [NOTE]}), InputError, "text"),
         (pd.DataFrame({0: [1], "text": [NOTE]}), InputError, "no string"),
-        (pd.DataFrame({"note_id": [1, 2], "text": [NOTE, 5]}), InputError, "several kinds"),
+        (pd.DataFrame({"note_id": [1, 2], "text": [NOTE, 5]}), InputError, "several types"),
     ],
 )
 def test_what_does_not_fit_is_told_without_a_word_of_a_note(notes, error, says):
@@ -201,7 +201,7 @@ SECRET = "Zyra Quux was seen. "
     ],
 )
 def test_a_text_that_is_taken_for_a_path_is_not_said_back(text, use, tmp_path):
-    with pytest.raises(InputError, match="no file of such a name") as caught:
+    with pytest.raises(InputError, match="file not found") as caught:
         use(text, tmp_path / "out")
     said = "".join(traceback.format_exception(caught.value))
     assert "Error: the" in said
@@ -225,7 +225,7 @@ def test_the_callers_umask_stays(tmp_path):
     "notes", [[SECRET + "\ud800"], pd.DataFrame({"text": pd.Series([SECRET + "\ud800"], dtype=object)})]
 )
 def test_broken_unicode_is_told_without_the_text(notes):
-    with pytest.raises(InputError, match="broken Unicode") as caught:
+    with pytest.raises(InputError, match="invalid Unicode") as caught:
         clinveil.deidentify(notes)
     assert caught.value.__cause__ is None and "Zyra" not in repr(caught.value)
 
