@@ -100,7 +100,7 @@ def test_an_attack_that_somebody_registers_is_run_by_its_name(frame):
 
 
 def test_unknown_attacks_and_settings_are_told(fitted):
-    with pytest.raises(UsageError, match="no attack 'nothing'"):
+    with pytest.raises(UsageError, match="unknown attack 'nothing'"):
         clinveil.attack.run("nothing", Context())
     with pytest.raises(UsageError, match="no setting kk"):
         clinveil.attack.names(fitted.vectors_, ["Ann Lee"], kk=3)

@@ -81,13 +81,13 @@ def test_pandas_categories_and_missing_values_are_read():
         (7, UsageError, "type int"),
         ({"text": [NOTE]}, UsageError, "type dict"),
         ([NOTE, 7], InputError, "item 1 is a int"),
-        (NOTE, InputError, "one text goes into a list"),
+        (NOTE, InputError, "pass a single text as a list"),
         (pd.Series([1, 2]), InputError, "item 0 is a int"),
-        (pd.DataFrame([[1, NOTE, NOTE]], columns=["note_id", "text", "text"]), InputError, "one name"),
+        (pd.DataFrame([[1, NOTE, NOTE]], columns=["note_id", "text", "text"]), InputError, "duplicate column name"),
         ([], InputError, "no notes"),
         (pd.DataFrame({"note_id": [1, 1], "text": [NOTE, NOTE]}), InputError, "the frame"),
         (pd.DataFrame({"note_id": [1], "colour": [NOTE]}), InputError, "text"),
-        (pd.DataFrame({0: [1], "text": [NOTE]}), InputError, "no string"),
+        (pd.DataFrame({0: [1], "text": [NOTE]}), InputError, "not a string"),
         (pd.DataFrame({"note_id": [1, 2], "text": [NOTE, 5]}), InputError, "several types"),
     ],
 )
@@ -177,7 +177,7 @@ def test_paths_may_be_strings(tmp_path):
     vectors = clinveil.embed([NOTE, NOTE], epochs=1, dim=4)
     clinveil.save_vectors(vectors, str(tmp_path / "v.vec"))
     assert clinveil.load_vectors(str(tmp_path / "v.vec")).words == vectors.words
-    with pytest.raises(UsageError, match="no findings"):
+    with pytest.raises(UsageError, match="not a list of findings"):
         clinveil.to_frame("out")
     assert clinveil.__version__
 

@@ -85,7 +85,7 @@ def test_sides_wholly_apart_have_the_exact_interval(members, auc):
 def test_rates_need_five_expected_false_alarms():
     found = separation(np.arange(50), np.arange(499))
     assert not found.measurable(0.01)
-    with pytest.raises(InputError, match=r"60 non-members cannot measure .* 500 can"):
+    with pytest.raises(InputError, match=r"60 non-members are too few .* 500"):
         separation(np.arange(50), np.arange(60)).tpr_at_fpr(0.01)
     assert separation([1], np.arange(500)).measurable(0.01)
     assert not separation([1], np.arange(4_999)).measurable(0.001)
