@@ -1,11 +1,11 @@
-"""What readers who hold the channel get back of notes obfuscated at the defaults of `release`.
+"""Share of words that adversaries with the channel recover from obfuscated notes.
 
 Usage: python benchmarks/context_attack.py NOTES [--id COL] [--text COL] [--source 577] [-n 3-14] [--scope patient]
        [--shuffle window] [--tokens 280000] [--reader NAME …]
 
-Some of the notes are the source: word vectors, channel and released words are made of them as `release` makes them
-(PHI replacement left out). The attackers have other notes only, those of which less than a tenth of the 8-word runs
-stand in the source. Writes a Markdown table to stdout; intervals draw notes, speed is of processor time.
+Some of the notes are the source: word vectors, channel and released words are made from them, as in a release without
+replacement of identifiers. The attackers have other notes only, which share less than a tenth of their 8-word runs with
+the source. Writes a Markdown table to stdout; intervals resample notes, speed is of processor time.
 """
 
 from __future__ import annotations

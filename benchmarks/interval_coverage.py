@@ -1,4 +1,4 @@
-"""How often each interval holds the truth, where the truth is known: the table of benchmarks/intervals.md.
+"""Coverage of each interval on data with known truth: the table of benchmarks/intervals.md.
 
     python benchmarks/interval_coverage.py [NAME ...] [--scale 1] [--seed 1]
 

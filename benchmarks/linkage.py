@@ -1,13 +1,13 @@
-"""Whose note is this? Linkage of protected biographies with public articles about the same people, by protection.
+"""Linkage of protected biographies with public articles about the same people, by protection.
 
 Usage: python -P benchmarks/linkage.py linkage.jsonl.gz [--scrubbed scrubadub.jsonl] [--keep DIR] [--only TEXT]
-(-P: `names.py` of this folder must not be taken for the package of that name.)
+(`-P`, because names.py in this folder hides a package of that name.)
 
 The file has a person a line: name, public_knowledge (the body of an encyclopedia article), note (its lead). The note is
-protected, the attacker knows all articles, and says whose note each one is. Attackers: without the vectors (words,
-word pairs, BM25, length and layout); one who trains vectors on the articles and runs our tool on them, with the
-settings of the release; and a thief of the exact channel and vectors. Weights of an attacker's matchers are learnt on
-the other half of the people. Writes two Markdown tables to stdout; intervals are by person.
+protected; the attacker has all articles, and names a person for each note. Attackers: without the vectors (words, word
+pairs, BM25, length and layout); one who trains vectors on the articles and runs our tool on them, with the settings of
+the release; and an attacker with the exact channel and vectors. Weights of an attacker's matchers are learnt on the
+other half of the people. Writes two Markdown tables to stdout; intervals are by person.
 """
 
 from __future__ import annotations

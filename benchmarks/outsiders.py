@@ -1,13 +1,13 @@
-"""What readers without the channel get back of a release, and those with some notes in both forms or a second release.
+"""Share of words that adversaries recover without the channel, with known pairs, or with a second release.
 
 Usage: python benchmarks/outsiders.py NOTES [--id COL] [--text COL] [--source 577] [--held 200] [--scope patient]
     [--set NAME=VALUE ...] [--vectors NAME=VALUE ...] [--window 0] [--only READER ...]
 
-The notes are shared out as in `context_attack.py`: some are the source, others of which less than a tenth of the
-8-word runs stand in the source are the attacker's. Of the source, `--held` notes are those that somebody has in both
-forms; the rest is attacked. `--set` gives settings of the channel (`--set mechanism=clusters`), `--vectors` of its
-vectors and of everybody's own; `--window` shuffles words in windows of so many. Writes a Markdown table to stdout;
-intervals draw notes.
+The notes are split as in `context_attack.py`: some are the source; others, which share less than a tenth of their
+8-word runs with the source, belong to the attacker. Of the source, `--held` notes are known pairs; the rest is
+attacked. `--set` gives settings of the channel (`--set mechanism=clusters`), `--vectors` of its vectors and of the
+attackers' vectors; `--window` shuffles words in windows of so many. Writes a Markdown table to stdout; intervals draw
+notes.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How often the intervals of `clinveil validate` hold the truth, over corpora resampled from notes with gold spans.
+"""Coverage of the intervals of `clinveil validate`, on corpora resampled from annotated notes.
 
     python -P benchmarks/phi_validate.py [--patients 300] [--corpora 400] [--asq FILE]
 

@@ -281,7 +281,6 @@ def utility_cases() -> Iterator[Case]:
     yield case(
         "classification",
         f"{classify} --model lr --model svm {found}",
-        f"{classify} --model lr --features hashed --no-control --max-documents 300 --json {{name}}/hashed.json",
         f"evaluate classification {NOTES} --label diagnosis_group --min-class 10 --seed 1",
         needs="obfuscate",
     )

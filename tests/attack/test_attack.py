@@ -37,7 +37,7 @@ def test_the_example_of_the_docstring_is_an_attack(first_words):
     assert first_words.help() == "Share of released notes that begin with the words of their source note."
     assert "first-words" in attacks.names() and "first-words" not in attacks.ours()
     assert first_words in of_release() and first_words.order == 1000
-    assert find("attack.first_words")[1].title == "Notes that begin as they were"
+    assert find("attack.first_words")[1].title == "Notes with an unchanged beginning"
 
 
 def test_a_context_knows_what_is_at_hand():
@@ -100,7 +100,7 @@ def test_a_release_keeps_the_numbers_only_of_an_attack_that_is_not_ours():
         assert "Zyra" not in str(found.as_dict())
         Loud.model_fields["measure"].default = "attack.Zyra"
         Loud.model_rebuild(force=True)
-        with pytest.raises(ValueError, match="has words for") as caught:
+        with pytest.raises(ValueError, match="listed in its `words`") as caught:
             attacked(Measured(context, context), np.random.default_rng(0))
         assert "Zyra" not in str(caught.value)
     finally:

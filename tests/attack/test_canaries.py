@@ -255,5 +255,5 @@ def test_extraction_of_phrases_is_by_lookup_form():
 
 def test_scores_that_are_no_numbers_are_refused(rng):
     canary = Canary(number_family(), "1 2 3 4 5 6 7", 1)
-    with pytest.raises(InputError, match="no probability"):
+    with pytest.raises(InputError, match="zero probability"):
         exposures([canary], lambda texts: np.full(len(texts), -np.inf), rng)

@@ -235,6 +235,6 @@ def test_command(tmp_path, capsys, sides):
     matched = next(f for f in said if f["measure"] == "attack.copies_matched" and f["detail"]["span"] == 50)
     assert matched["method"] == "Korn-Graubard by synthetic notes, 95 %"
     assert matched["control_is"].startswith("held-out patients") and matched["control_kind"] == "negative"
-    assert main([*arguments, "--span", "1"]) == 2
+    assert main([*arguments, "--set", "span=1"]) == 2
     assert main([*arguments[:-3], str(tmp_path / "training.csv")]) == 3
     assert "40 patients are on both sides (split by patient" in capsys.readouterr().err

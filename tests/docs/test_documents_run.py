@@ -18,11 +18,7 @@ BLOCK = re.compile(r"^```(\w+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 PAGES = sorted((ROOT / "docs").glob("*.md"))
 WRITTEN = [page for page in PAGES if page.name != "api.md"]  # api.md is generated
 DOCUMENTS = [ROOT / "README.md", *PAGES]
-LINKED = [
-    *DOCUMENTS,
-    *(ROOT / name for name in ("CONTRIBUTING.md", "SECURITY.md")),
-    *(ROOT / "benchmarks").glob("*.md"),
-]
+LINKED = [*DOCUMENTS, ROOT / "CONTRIBUTING.md", ROOT / "SECURITY.md", *sorted((ROOT / "benchmarks").glob("*.md"))]
 GUIDES = ["quickstart.md", "deidentification.md", "measuring.md", "choosing-a-release.md", "synthetic-notes.md"]
 # CI runs these in fresh environments of their own.
 ELSEWHERE = ("pip install",)
@@ -88,7 +84,7 @@ def test_the_readmes_python_runs(tmp_path, monkeypatch):
     exec(compile(program, "README.md", "exec"), names)
     protected = names["protected"]
     assert protected.num_rows > 200
-    assert names["found"]
+    assert names["findings"]
 
 
 def test_the_readme_has_the_two_commands_that_a_newcomer_runs():
@@ -145,6 +141,7 @@ def test_flags_named_in_the_documents_exist(capsys, monkeypatch):
     text = "".join(page.read_text(encoding="utf-8") for page in DOCUMENTS)
     mentioned = set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", text))
     elsewhere = {"--version", "--install-completion"}  # of the program itself
+    elsewhere |= {"--wheel-dir", "--no-index", "--find-links", "--rm", "--network", "--user"}  # of pip and docker
     assert mentioned <= known | elsewhere, mentioned - known
 
 
@@ -171,7 +168,7 @@ def test_the_documents_keep_their_size():
     assert len(words) <= 14, "ten pages of documentation, of which three papers have one each, design and extending"
     assert sum(words.values()) <= 20_000, words
     assert all(count <= 900 for name, count in words.items() if name.startswith("study-")), words
-    assert len((ROOT / "README.md").read_text(encoding="utf-8").split()) <= 820
+    assert len((ROOT / "README.md").read_text(encoding="utf-8").split()) <= 800
 
 
 def test_pages_named_in_the_source_exist():

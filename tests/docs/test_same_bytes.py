@@ -1,4 +1,4 @@
-"""What `tests/same_bytes.py` takes for a difference, and what it does not."""
+"""Differences that `tests/same_bytes.py` reports and ignores."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ def compared(tmp_path, old, new):
         ({"r.html": "made 2026-01-01 10:00:00 in 3 s"}, {"r.html": "made 2026-01-02 11:00:00 in 41 s"}),
     ],
 )
-def test_clock_and_version_are_no_difference(tmp_path, old, new):
+def test_time_and_version_are_not_differences(tmp_path, old, new):
     assert compared(tmp_path, old, new) == []
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "said"),
+    ("old", "new", "message"),
     [
         ({"a.npy": "1"}, {"a.npy": "2"}, "a.npy: 1 and 1 bytes that differ"),
         ({"a.npy": "1"}, {}, "a.npy: missing"),
@@ -53,11 +53,11 @@ def test_clock_and_version_are_no_difference(tmp_path, old, new):
         ({"r.html": "5 notes"}, {"r.html": "6 notes"}, 'r.html: line 1: "5 notes" | "6 notes"'),
     ],
 )
-def test_all_else_is(tmp_path, old, new, said):
-    assert compared(tmp_path, old, new) == [said]
+def test_all_else_is_a_difference(tmp_path, old, new, message):
+    assert compared(tmp_path, old, new) == [message]
 
 
-def test_every_case_needs_cases_that_there_are():
+def test_cases_need_existing_cases():
     known = same_bytes.all_cases()
     assert all(need in known for one in known.values() for need in one.needs)
     order = [one.name for one in same_bytes.chosen([], studies=True)]

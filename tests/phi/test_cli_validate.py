@@ -34,20 +34,20 @@ def done(demo, tmp_path_factory):
 
 
 def validate(demo, out, *more):
-    two = ("--first", "names", "--second", "names+hospitals")
+    two = ("--set", "first=names", "--set", "second=names+hospitals")
     return main(
         [
             "validate",
             str(demo / "notes.parquet"),
             "-o",
             str(out),
-            "--spots",
-            "60",
+            "--set",
+            "spots=60",
             "-q",
             "--workers",
             "1",
-            "--sampled-patients",
-            "3",
+            "--set",
+            "sampled_patients=3",
             *two,
             *more,
         ]
@@ -219,7 +219,7 @@ def test_a_finished_run_a_wrong_folder_and_a_missing_place(done, demo, tmp_path,
     assert "finished run" in capsys.readouterr().err
     assert main(["validate", str(demo / "notes.parquet")]) == 2
     assert main(["validate", str(tmp_path), "--marked", str(done / "spots.csv")]) == 3
-    assert validate(demo, tmp_path / "x", "--second", "nobody") == 2
+    assert validate(demo, tmp_path / "x", "--set", "second=nobody") == 2
     assert "unknown detector nobody" in capsys.readouterr().err
     assert not (tmp_path / "x").exists()
 

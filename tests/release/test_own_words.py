@@ -102,7 +102,7 @@ def test_few_that_stand_there_by_chance_are_not_counted_outside():
 def desk(tmp_path_factory):
     """Notes of a few demo patients, and the words of all addresses."""
     folder = tmp_path_factory.mktemp("own-words")
-    assert main(["generate", "-o", str(folder / "demo"), "--patients", "24", "--seed", "3", "--quiet"]) == 0
+    assert main(["demo", "--notes-only", "-o", str(folder / "demo"), "--patients", "24", "--seed", "3", "--quiet"]) == 0
     people = read_patients(folder / "demo/patients.parquet").values()
     kept = sorted({word for person in people for address in person.addresses for word in words(address)})
     (folder / "kept.txt").write_text("\n".join(kept))

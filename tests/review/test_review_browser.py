@@ -34,7 +34,18 @@ def browser():
 @contextmanager
 def served(folder, *flags):
     """A server of its own process, and the address that it prints; killed without notice at the end."""
-    run = [sys.executable, "-m", "clinveil", "review", "out.parquet", "--order", "given", "-q", *flags]
+    run = [
+        sys.executable,
+        "-m",
+        "clinveil",
+        "review",
+        "out.parquet",
+        "--set",
+        "order=given",
+        "--set",
+        "quiet=true",
+        *flags,
+    ]
     with subprocess.Popen(run, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
         try:
             yield process, process.stdout.readline().split()[-1]

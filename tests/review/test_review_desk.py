@@ -212,7 +212,7 @@ def test_what_was_decided_is_what_deidentify_makes(open_desk, made, capsys):
         quomble = place_of(desk, 4, "Zylphara")
         desk.act(4, [keep(quomble, (*quomble, "NAME"))], done=True)
     decisions = made / "out.parquet.vault" / "review" / "first.jsonl"
-    line = ["notes.parquet", "-o", "new.parquet", "--mode", "tag", "--decisions", decisions]
+    line = ["notes.parquet", "-o", "new.parquet", "--set", "mode=tag", "--decisions", decisions]
     assert deidentify(*line, "--spans") == 0
     texts = pq.read_table(made / "new.parquet")["text"].to_pylist()
     assert texts[0].startswith("Dr. Xiuyingsecret saw [NAME] on [DATE].")
@@ -223,6 +223,6 @@ def test_what_was_decided_is_what_deidentify_makes(open_desk, made, capsys):
     capsys.readouterr()
     assert deidentify(*line, "--force") == 3
     said = capsys.readouterr().err
-    assert "1 of 2 notes with decisions have another text than the reviewer saw" in said and said.count("\n") == 1
+    assert "1 of 2 notes with decisions have another text than the reviewed one" in said and said.count("\n") == 1
     assert pq.read_table(made / "new.parquet")["text"].to_pylist() == texts
     assert deidentify(*line[:2], "third.parquet", *line[3:]) == 3 and not (made / "third.parquet.vault").exists()

@@ -204,7 +204,7 @@ def test_a_port_that_is_taken_is_said(client):
 
 def test_the_command_serves_until_it_is_stopped_and_only_the_address_goes_to_stdout(made, monkeypatch):
     monkeypatch.setenv("CLINVEIL_TEST_NETWORK_LOG", str(made / "asked"))
-    run = [sys.executable, "-m", "clinveil", "review", "out.parquet", "--order", "given", "-q"]
+    run = [sys.executable, "-m", "clinveil", "review", "out.parquet", "--set", "order=given", "--set", "quiet=true"]
     with subprocess.Popen(run, cwd=made, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         address = process.stdout.readline().split()[-1]
         host, _, word = address.removeprefix("http://").partition("/#")
@@ -219,17 +219,17 @@ def test_the_command_serves_until_it_is_stopped_and_only_the_address_goes_to_std
         assert connection.getresponse().status == 200
         out, err = process.communicate(timeout=20)
     assert process.returncode == 0 and out == ""
-    assert "1 of 5 notes are done" in err and "--decisions out.parquet.vault/review/first.jsonl" in err
+    assert "1 of 5 notes are reviewed" in err and "--decisions out.parquet.vault/review/first.jsonl" in err
     assert not any(word in err for text in TEXTS.values() for word in text.split() if len(word) > 5)
     with subprocess.Popen(run, cwd=made, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         assert process.stdout.readline().startswith("open http://127.0.0.1:")
         os.kill(process.pid, signal.SIGINT)
         _, err = process.communicate(timeout=20)
-    assert process.returncode == 130 and "1 of 5 notes are done" in err
+    assert process.returncode == 130 and "1 of 5 notes are reviewed" in err
     assert not (made / "asked").exists()
 
 
-@pytest.mark.parametrize("flag", [["--reviewer", "../x"], ["--reviewer", ""], ["--port", "70000"], ["--most", "0"]])
+@pytest.mark.parametrize("flag", [["--reviewer", "../x"], ["--reviewer", ""], ["--port", "70000"], ["--set", "most=0"]])
 def test_flags_that_make_no_sense_are_refused(made, flag, capsys):
     assert main(["review", "out.parquet", *flag]) == 2
     assert capsys.readouterr().err.startswith(f"clinveil: {flag[0]}")

@@ -138,7 +138,7 @@ def site(tmp_path):
 
 
 def _run(site, *more, gold="gold.jsonl"):
-    notes = [str(site / "notes.jsonl"), "--gold", str(site / gold), "--workers", "1", "-q"]
+    notes = [str(site / "notes.jsonl"), "--gold", str(site / gold), "--set", "workers=1", "--set", "quiet=true"]
     return main(["evaluate", "deidentification", *notes, *more])
 
 
@@ -175,7 +175,7 @@ def test_what_is_left_in_written_notes(site, capsys):
 def test_a_sample_of_the_notes(site):
     lines = (site / "gold.jsonl").read_text().splitlines()
     (site / "some.jsonl").write_text(lines[4] + '\n{"note_id": "2"}\n')
-    assert _run(site, "--listed", "--json", str(site / "f.json"), gold="some.jsonl") == 0
+    assert _run(site, "--set", "listed=true", "--json", str(site / "f.json"), gold="some.jsonl") == 0
     found = read_findings(site / "f.json")
     assert _value(found, "phi.recall", metric="every letter and digit").detail["notes"] == 2
 

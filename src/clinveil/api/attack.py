@@ -16,7 +16,7 @@ from clinveil.api.frames import Notes, given, in_python, known_patients, path_of
 from clinveil.attacks.attack import Context, attacks
 from clinveil.core.errors import UsageError
 from clinveil.core.finding import Finding
-from clinveil.core.settings import load_settings
+from clinveil.core.load_settings import load_settings
 
 if TYPE_CHECKING:
     from clinveil.channel.channel import Channel

@@ -60,28 +60,45 @@ def classification(
     crosswalk: Mapping[str, str] | str | Path | None = None,
     seed: int = 1,
     columns: Mapping[str, Any] | None = None,
+    **settings: Any,
 ) -> list[Finding]:
+<<<<<<< HEAD
     """Train classifiers on original and on protected notes with the same split, and report the loss (paper A).
 
     Cross-validated by patient and near-duplicate text; small classes are merged, as in a release's report.
+=======
+    """Train the same classifiers on original and on protected notes, with one split, and return scores and loss.
+>>>>>>> main
 
     Args:
         label: a column of the original. model: lr, svm, cnn, lstm, …; one or several.
         crosswalk: released note id -> source id, or the vault of the release; without it ids must be equal.
+<<<<<<< HEAD
         columns: column roles of a frame.
 
         Raises InputError for invalid notes. Too few notes or classes give a finding without a value, with the reason.
-    """
-    from clinveil.utility.classification import classification as measure
+=======
+        columns: roles of the columns of a frame.
+        settings: fields of `ClassifierSettings`, for example `min_class`.
 
+    Raises InputError for notes that do not fit, too few notes, or too few classes. Source: paper A.
+>>>>>>> main
+    """
+    from clinveil.core.load_settings import load_settings
+    from clinveil.utility.classification import compared, evaluate
+    from clinveil.utility.classifiers import ClassifierSettings
+
+    how = load_settings(ClassifierSettings, settings)
     source = given(original, **{**(columns or {}), "label": label}).corpus
     target = given(released, **(columns or {})).corpus
     if isinstance(crosswalk, str | Path):
         from clinveil.releases.crosswalk import source_notes
 
         crosswalk = source_notes(Path(crosswalk))
+    rng = default_rng(seed)
+    task = evaluate(source.batches(), target.batches(), label, rng, how, crosswalk=crosswalk)
     models = (model,) if isinstance(model, str) else tuple(model)
-    return measure(source.batches(), target.batches(), label, default_rng(seed), crosswalk=crosswalk, models=models)
+    return [finding for name in models for finding in compared(task, name, rng, how)]
 
 
 @in_python
@@ -104,7 +121,7 @@ def deidentification(
     >>> found[0].measure, found[0].value
     ('phi.recall', 1.0)
     """
-    from clinveil.core.settings import load_settings
+    from clinveil.core.load_settings import load_settings
     from clinveil.corpus.gold import Scheme
     from clinveil.utility.deidentification.run import on_gold
     from clinveil.utility.deidentification.settings import EvaluateDeidentificationSettings
@@ -133,7 +150,7 @@ def nli(
 
     Raises MissingExtra without PyTorch, InputError for invalid pairs.
     """
-    from clinveil.core.settings import load_settings
+    from clinveil.core.load_settings import load_settings
     from clinveil.utility.nli import NliSettings
     from clinveil.utility.nli import nli as measure
     from clinveil.utility.nli.pairs import nli_parts, read_sentence_pairs

@@ -15,7 +15,7 @@ from clinveil.channel.policy import Scope
 from clinveil.channel.settings import ChannelSettings
 from clinveil.core.errors import InputWarning, UsageError
 from clinveil.core.keys import Key
-from clinveil.core.settings import load_settings
+from clinveil.core.load_settings import load_settings
 from clinveil.scale import serial
 from clinveil.vectors.settings import VectorSettings
 

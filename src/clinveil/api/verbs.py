@@ -12,7 +12,8 @@ from clinveil.api.frames import ONE_TEXT, Notes, given, in_python, path_of, scra
 from clinveil.api.transformers import Deidentifier, Obfuscator
 from clinveil.core.atomic import workplace
 from clinveil.core.errors import InputWarning, UsageError
-from clinveil.core.settings import NotesSettings, Settings, load_settings
+from clinveil.core.load_settings import load_settings
+from clinveil.core.settings import NotesSettings, Settings
 from clinveil.core.types import Say
 from clinveil.corpus.corpus import NO_PATIENTS
 from clinveil.corpus.write import write_corpus
@@ -21,9 +22,9 @@ from clinveil.vectors.settings import VectorSettings
 if TYPE_CHECKING:
     from clinveil.core.keys import Key
     from clinveil.corpus.people import Patient
+    from clinveil.releases.finish import Outcome
     from clinveil.releases.manifest import Check
     from clinveil.releases.parent import ParentRelease
-    from clinveil.releases.publish import Outcome
     from clinveil.study.compare.run import Comparison
     from clinveil.vectors.table import Vectors
 

@@ -21,7 +21,7 @@ report texts of its measures are in a TOML file next to it, or in the class. A c
                 short="First words",
                 kind="share",
                 asked="How many released notes begin with the words of their source?",
-                means="An attacker who knows how a note began can find it again.",
+                means="An attacker with the beginning of a note can find it.",
             )
         }
         length: int = flag(3, "Number of words to compare.", ge=1)

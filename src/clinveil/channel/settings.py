@@ -84,13 +84,14 @@ class ChannelSettings(Settings):
     scope: Scope = flag(
         "occurrence",
         "Scope in which a word keeps its replacement (rare: patient, rare words only).",
+        formerly="memo",
     )
-    rare_below: int = flag(20, "--scope rare: words with fewer occurrences are rare.", ge=1)
-    scope_names: bool = flag(False, "Keep one replacement per name in all notes, regardless of --scope.")
+    rare_below: int = flag(20, "Words with fewer occurrences are rare (scope=rare).", ge=1)
+    scope_names: bool = flag(False, "Keep one replacement per name in all notes, for any scope.", formerly="memo_names")
     layout: Layout = flag("plain", "Words only, words and sentence ends, or keep ASCII punctuation and lines.")
     numbers: Numbers = flag("drop", "Drop numbers, or write one # per digit; they are never kept.")
     shuffle: Shuffle = flag("none", "Shuffle released words within windows, sentences or whole notes.")
-    shuffle_window: int = flag(10, "--shuffle window: words per window.", ge=2, le=1_000_000)
+    shuffle_window: int = flag(10, "Words per window (shuffle=window).", ge=2, le=1_000_000)
     shuffle_sentences: bool = flag(False, "Also shuffle the sentences of each note.")
     vary_length: float = flag(
         0.0,
@@ -135,7 +136,7 @@ class ChannelSettings(Settings):
     @model_validator(mode="after")
     def _n_needs_neighbours(self) -> Self:
         if self.mechanism != "neighbours" and (str(self.n), self.n_per) != ("3-14", "occurrence"):
-            raise ValueError(f"-n and --n-per require --mechanism neighbours, not {self.mechanism}")
+            raise ValueError(f"--n and --n-per require --mechanism neighbours, not {self.mechanism}")
         return self
 
     @field_validator("n")

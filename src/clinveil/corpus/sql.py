@@ -26,7 +26,7 @@ PART_BYTES = 128 << 20
 _URI = re.compile(r"(?P<kind>[a-z]+)://(?P<host>[^/?]*)(?P<path>/?[^?]*)(?:\?(?P<query>.*))?", re.DOTALL)
 _DAMAGED = "the file is not a database of this type, or is damaged"
 _SHELL = "test the query in the database's own shell"
-_CAME = "set PGPASSWORD or ~/.pgpass; see docs/storage.md"
+_CAME = "set PGPASSWORD or ~/.pgpass; see docs/large-data.md"
 _REACH = "the database cannot be reached, or the connection was lost"
 # Patterns for SQLSTATE or, without one, for the message; then our message and hint.
 _ERRORS = (

@@ -79,7 +79,7 @@ def linkage_gates(findings: Sequence[Finding], most: float, other_notes: float =
     as well as in plain text. Shadow vectors are trained here on hundreds of other notes of the same source, which few
     recipients have: text that models can learn from leaves such an attacker about one in four notes by ten words, and
     the gate refuses what leaves clearly more (without background draws: one in two). Linkage by the whole text of a
-    note is a warning (`linkage_warnings`): an attacker who holds the text has nothing to learn from it.
+    note is a warning (`linkage_warnings`): an attacker with the text learns nothing else from the release.
 
     Args:
         most: share linked at most, above chance; with 1 the gates are listed as switched off. other_notes: the same by
@@ -130,9 +130,9 @@ def _attack(finding: Finding) -> str:
 def switched_off(names: float, linkage: float) -> Iterator[str]:
     """Yield one sentence per group of gates that the settings disable."""
     if names >= 1:
-        yield "The gates on names are switched off (--max-names 1). See the adversaries for the names recovered."
+        yield "The gates on names are switched off (--set max_names=1). See the adversaries for the names recovered."
     if linkage >= 1:
-        yield "The gates on linkage are switched off (--max-linkage 1). See the adversaries for the notes linked."
+        yield "The gates on linkage are switched off (--set max_linkage=1). See the adversaries for the notes linked."
 
 
 def linkage_warnings(findings: Sequence[Finding], most: float) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""Known-plaintext adversary: a recipient who has some notes in plain and released form."""
+"""Known-plaintext adversary: a recipient with some notes in plain and released form."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """A channel with its input frequencies, and the result of the best guesser of some of the words from one draw.
 
 The attacker has an output y and names the input x with the largest pi(x) C(y|x); no context-free attacker is better.
-For a band (rare words, names) the figure is that of an attacker who knows that the word belongs to the band and names
-only words of it.
+For a band (rare words, names) the figure is that of an attacker with the knowledge that the word is in the band, who
+names only words of it.
 
 Inputs are every word of the channel with a count, and every out-of-vocabulary word *type*. All out-of-vocabulary types
 share the unknown row, so only the most frequent of them can ever be named. Tokens with an empty row are dropped, have
@@ -201,7 +201,7 @@ def drawn_outputs(channel: Channel, rows: Ints, m: int, rng: Generator) -> Ints:
 
 
 def sampled_words(corpus: Corpus, patients: int, rng: Generator) -> KeySample[Counter[str]]:
-    """How often each word stands in the notes of each of at most `patients` patients, drawn uniformly; streams."""
+    """Count the words of each patient's notes, for a uniform sample of at most `patients` patients; streams."""
     sample: KeySample[Counter[str]] = KeySample(patients, rng)
     for note in rows(corpus):
         counter = sample.offer(note.patient_id, Counter)

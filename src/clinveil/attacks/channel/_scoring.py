@@ -106,7 +106,7 @@ class Scores:
     """All scores of one adversary, so that recoveries need not be stored.
 
     Attributes:
-        plain: of every word. told: by kind of words, of every word: recovered by an attacker who knows the kind.
+        plain: of every word. kind_known: by kind of words, of every word: recovered by an attacker who knows the kind.
         longest: (n_notes,) as in `spans`.
     """
 
@@ -122,7 +122,7 @@ class Scores:
         n_words: int,
         kind_known: Mapping[str, tuple[Mask, int]],
     ) -> Scores:
-        """Score recoveries as they arrive; `told`: for each kind, its mask and the guess if no candidate is left."""
+        """Score recoveries as they arrive; `kind_known`: mask of each kind, and the guess without a candidate."""
         plain, longest = list[Scored](), list[Ints]()
         kinds: dict[str, list[Scored]] = {kind: [] for kind in kind_known}
         for block in _blocks(notes, recoveries):
@@ -134,7 +134,7 @@ class Scores:
         return cls(_joined(plain), made, np.concatenate(longest))
 
     def kind(self, name: str, among: Mask) -> Scored:
-        """Return the scores of a kind, (n_words + 1,); in kinds of `told`, by an attacker who knows the kind."""
+        """Return the scores of a kind, (n_words + 1,); in kinds of `kind_known`, by an attacker who knows the kind."""
         return self.kind_known.get(name, self.plain).where(among)
 
 

@@ -65,7 +65,7 @@ class AdversarySuite(Attack):
     )
     tokens: int | None = flag(None, "Released words to attack (default: 40,000 in a release).", ge=100)
     others: int = flag(1_000_000, "Maximum words of other patients' notes that an attacker has.", ge=0)
-    canaries: int = flag(EACH, "Patients in copies of whose notes a name is planted, as a test.", ge=0)
+    canaries: int = flag(EACH, "Patients with a name planted in copies of their notes, as a test.", ge=0)
 
     def __call__(self, context: Context, rng: Generator) -> list[Finding]:
         """Run the adversaries. Raises InputError for fewer than two patients, or if notes and channel do not match."""

@@ -51,7 +51,7 @@ class ChannelFigures(Attack):
     needs = frozenset({"channel", "counts"})
     words = words_beside(__file__)
     eta: float = flag(0.05, "S_w: the share of a word's outputs that is left out, from the least likely.", ge=0, lt=1)
-    pairs: int = flag(20_000, "Random pairs of words whose outputs are compared.", ge=2)
+    pairs: int = flag(20_000, "Number of random pairs of words to compare.", ge=2)
 
     def __call__(self, context: Context, rng: Generator) -> list[Finding]:
         """Compute all figures; only the random pairs are drawn."""
@@ -99,8 +99,8 @@ def external_frequencies(channel: Channel, prior: WordCounts, unknown: Iterable[
     attacker_inputs = np.array([counts.get(word, 0) for word in (*channel.words, *unknown)], dtype=np.float64)
     share = float(attacker_inputs[: len(channel.words)].sum() / max(1, sum(counts.values())))
     if share < MIN_KNOWN:
-        said = f"{share:.1%} of the words of the other notes are words of the channel, fewer than {MIN_KNOWN:.0%}"
-        raise InputError(said, hint="give plain notes of the same language and kind")
+        message = f"{share:.1%} of the words of the other notes are words of the channel, fewer than {MIN_KNOWN:.0%}"
+        raise InputError(message, hint="provide plain notes of the same language and kind")
     return np.maximum(attacker_inputs, SMOOTHED), share
 
 

@@ -73,7 +73,7 @@ def inversion_names(
     counts: Ints,
     unknown: Mapping[str, int] = MappingProxyType({}),
 ) -> list[Finding]:
-    """Measure the share of name tokens recovered from one draw by an attacker who knows that the word is a name; exact.
+    """Measure the share of name tokens recovered from one draw if the attacker knows that the word is a name; exact.
 
     Names that are also other words ("Blood") are left out, because most of their tokens are not names; `left_out` in
     the detail counts them.
@@ -95,13 +95,13 @@ def _exact(measure: str, value: float, inputs: Inputs, detail: Detail, **about: 
 
 
 def _single(inputs: Inputs, detail: Detail) -> Finding:
-    """Measure the share of tokens whose output has only one possible input."""
+    """Measure the share of tokens with an output that has only one possible input."""
     posterior, outputs = inputs.all.posterior, inputs.all.outputs
     single = posterior.single(int(np.count_nonzero(inputs.unknown)))
     share = float(outputs[single].sum() / outputs.sum())
     detail_of = {"outputs": int(single.sum()), "outputs_reached": int((posterior.candidates > 0).sum())}
     source = "|R(y)| = 1: the inverse image of the output, without words that do not occur"
-    chance = "a mechanism whose outputs all have several inputs"
+    chance = "a mechanism with several inputs for every output"
     return _exact("single", share, inputs, {**detail, **detail_of}, source=source, chance_is=chance)
 
 

@@ -1,4 +1,4 @@
-"""Token inversion from repeats: words recovered by an attacker who knows that m outputs belong to one source word.
+"""Token inversion from repeats: words recovered from m outputs that are known to belong to one source word.
 
 The attacker names the word with the largest pi(x) C(y1|x) ... C(ym|x). The substitution scope decides where m
 independent draws occur: with `occurrence` at any m positions, with `note` in m notes, with `patient` in the notes of m

@@ -1,4 +1,4 @@
-"""Patients whose own words occur in synthetic notes: long runs, and complete notes.
+"""Own words of patients in synthetic notes: long runs, and complete notes.
 
 A word of a note is the patient's own unless it belongs to a stock phrase. A stock phrase has at least 20 words and
 occurs in notes of three patients of either side (a note may belong to two), or, for a training patient, in any held-out

@@ -3,7 +3,7 @@
 All three views are exact. Synthetic side: the share of synthetic words in runs of at least 10, 20 or 50 words that
 occur in a training note. Patients' side: the share of a patient's words in such runs of the synthetic text, for
 training and for held-out patients; stock phrases occur in both, so the difference is the copying due to training,
-independent of the sizes. Own words: the number of patients whose own words, outside stock phrases, were copied
+independent of the sizes. Own words: the number of patients with copied own words, outside stock phrases
 (`own_findings`); the gates of a synthetic release judge this.
 """
 

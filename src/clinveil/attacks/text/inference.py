@@ -2,7 +2,7 @@
 
 The attacker has notes of other patients with the attribute: released ones, or plain ones of the same kind. The
 reference is an attacker without notes of the patient, who always names the most common value. Predicting diagnoses is
-also a use of a release: the figure shows what any recipient can learn about a patient whose note they know.
+also a use of a release: the figure shows what any recipient can learn about a patient from a note.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ class Notes:
 def read_labelled(
     corpus: Corpus, column: str, rng: Generator, *, most: int, names: Sequence[str] | None = None
 ) -> Notes:
-    """Sample notes whose label is in `names`, or is one of the most frequent with at least ten patients."""
+    """Sample notes with a label in `names`, or is one of the most frequent with at least ten patients."""
     sample: KeySample[tuple[str, list[str], str]] = KeySample(most, rng)
     for note, (value,) in rows_with(corpus, column):
         if isinstance(value, str | int | bool) and note.text:

@@ -2,7 +2,7 @@
 
 An attacker with a copy of the source note can find a unique layout without reading a word. The skeleton of a note keeps
 punctuation and line breaks and has `a` for a word and `0` for a number; with `--layout plain` it is the number of
-words. An attacker who knows the kept values of a person finds the one note that has them.
+words. With the kept values of a person, an attacker finds the one note that has them.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Uniqueness(Attack):
 
 
 def layout(released: Corpus, over: Map = serial) -> list[Finding]:
-    """Measure the share of released notes whose layout skeleton, or number of tokens, is unique.
+    """Measure the share of released notes with a unique layout skeleton, or number of tokens.
 
     Streams; 16 bytes per note are kept. All notes of the release are counted, so there is no sampling interval.
     """
@@ -124,7 +124,7 @@ def _shape(kind: Kind, token: str) -> str:
 
 
 def kept_columns(released: Corpus, keep: Sequence[str]) -> list[Finding]:
-    """Measure the share of notes whose combination of kept values occurs in no other patient's notes.
+    """Measure the share of notes with a combination of kept values that no other patient's note has.
 
     Empty if no column is kept. A note without a patient counts as a patient. Streams; 16 bytes per note are kept.
     Source: k-anonymity with k = 1, Sweeney 2002.

@@ -128,7 +128,7 @@ class Desk:
     def _refuse(entry: Entry, decided: NoteDecisions, change: Change) -> None:
         """Raise InputError for spans outside the note, or if two spans would overlap."""
         trial = replace(decided, verdicts=dict(decided.verdicts))
-        trial.take(change)
+        trial.apply(change)
         live = [span for span in _shown(entry.spans, trial.verdicts) if span["state"] != "dropped"]
         ends = [0, *(span["end"] for span in live)]
         if max(ends) > len(entry.note.text) or any(end > live[i]["start"] for i, end in enumerate(ends[:-1])):

@@ -58,11 +58,11 @@ class DecisionLog:
             self._take(note_id, change)
 
     def _take(self, note_id: str, change: Change) -> None:
-        self._back.setdefault(note_id, []).append(self.notes[note_id].take(change))
+        self._back.setdefault(note_id, []).append(self.notes[note_id].apply(change))
 
     def _undone(self, note_id: str, change: Change) -> None:
         self._back[note_id].pop()
-        self.notes[note_id].take(change)
+        self.notes[note_id].apply(change)
 
     def _write(self, note_id: str, change: Change, *, undo: bool = False) -> None:
         now = datetime.now(UTC).isoformat(timespec="milliseconds")

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING
 
 from clinveil.core.keys import Key
 from clinveil.lexicons.names import name_form
+from clinveil.phi.detector import words
 from clinveil.phi.detectors.known import name_forms, own_form
 from clinveil.phi.name_variants import within_one_edit
 from clinveil.phi.surrogates.numbers import other_number
@@ -31,50 +32,9 @@ from clinveil.phi.surrogates.roles import by_ending, kin, listed, role_of, usual
 if TYPE_CHECKING:
     from clinveil.corpus.people import Patient
 
-_PARTICLES = frozenset(
-    [
-        "de",
-        "la",
-        "las",
-        "los",
-        "van",
-        "von",
-        "der",
-        "den",
-        "het",
-        "ter",
-        "ten",
-        "te",
-        "di",
-        "da",
-        "del",
-        "della",
-        "degli",
-        "delle",
-        "dei",
-        "do",
-        "dos",
-        "das",
-        "du",
-        "des",
-        "le",
-        "bin",
-        "binti",
-        "binte",
-        "ibn",
-        "bint",
-        "abu",
-        "umm",
-        "al",
-        "el",
-        "ul",
-        "ap",
-        "af",
-        "av",
-        "zu",
-        "zur",
-        "vom",
-    ]
+_PARTICLES = words(
+    "de la las los van von der den het ter ten te di da del della degli delle dei do dos das du des le bin binti"
+    " binte ibn bint abu umm al el ul ap af av zu zur vom"
 )
 # Particles joined to the following name; the rest must be long enough to be a name.
 _GLUED = re.compile(r"(?:vander|vanden|vande|vonder|delos|delas|dela)(?=[a-z]{3})")

@@ -65,12 +65,7 @@ def _strata(strata: Mapping[str, Annotated]) -> Iterator[Finding]:
             "places": stratum.size,
             "identifiers": sum(stratum.hits),
         }
-        fields: dict[str, Any] = {
-            "count": len(stratum.hits),
-            "unit": "places",
-            "method": EACH,
-            "source": SOURCE,
-        }
+        fields: dict[str, Any] = {"count": len(stratum.hits), "unit": "places", "method": EACH, "source": SOURCE}
         yield Finding(
             "validate.places",
             len(stratum.hits) / stratum.looked,

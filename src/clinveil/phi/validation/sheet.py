@@ -25,16 +25,9 @@ CSV, PAGE, DESIGN, SCHEMA = "spots.csv", "spots.html", "design.json", "clinveil.
 COLUMNS = ("run", "spot", "mark", "kind", "note_id", "start", "end", "before", "text", "after")
 UNSURE = -1
 _MARKS = {
-    "identifier": 1,
-    "i": 1,
-    "yes": 1,
-    "y": 1,
-    "not": 0,
-    "n": 0,
-    "no": 0,
-    "unsure": UNSURE,
-    "u": UNSURE,
-    "?": UNSURE,
+    **dict.fromkeys(("identifier", "i", "yes", "y"), 1),
+    **dict.fromkeys(("not", "n", "no"), 0),
+    **dict.fromkeys(("unsure", "u", "?"), UNSURE),
 }
 MARKS = "identifier, not, unsure, or for a passage the number of identifiers"
 _MAX_COUNT = 99

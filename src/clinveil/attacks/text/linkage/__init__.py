@@ -1,9 +1,9 @@
-"""Linkage: match released notes with known information about people, to find out whose note each one is.
+"""Linkage: match released notes with known information about people, to find the person of each note.
 
 Known information: entire texts (the source notes, or any other texts about the same people), some consecutive words of
 each, other notes of a patient, or public texts about the patients (`Context.public`). Adversaries: a recipient without
-vectors, a recipient who trains shadow vectors on the known texts, and an attacker with the channel. The attack works on
-any protected text, so that other tools can be measured too.
+vectors, a recipient with shadow vectors trained on the known texts, and an attacker with the channel. The attack works
+on any protected text, so that other tools can be measured too.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _HOLDINGS: Mapping[str, Holding] = {WITHOUT: "recipient", OWN: "shadow", WITH: "
 
 @attacks.register("linkage")
 class Linkage(Attack):
-    """Find the person whose note each released note is, among people with known information."""
+    """Find the person of each released note, among people with known information."""
 
     needs = frozenset({"released", "original"})
     words = words_beside(__path__[0])
@@ -53,7 +53,7 @@ class Linkage(Attack):
     fragment: int = flag(10, "Known consecutive words of a note, in the second view; 0: omit it.", ge=0)
     top: int = flag(10, "Rank up to which the right candidate counts as found, in the detail.", ge=1)
     most: int = flag(NOTES, "Maximum released notes, a random sample, and number of candidates.", ge=2)
-    own_vectors: bool = flag(True, "Also a recipient who trains shadow vectors.")
+    own_vectors: bool = flag(True, "Also a recipient with shadow vectors.")
     public_match: str = flag("patient", "Column that pairs the release with public texts, or `patient`.", min_length=1)
     each: bool = flag(False, "Also report every matcher separately.")
 

@@ -18,7 +18,7 @@ SHUFFLES, PRECISION, MIN_NAMED = 20, 0.9, 10
 MAX_ASSIGNED = 5_000
 CHANCE_IS, CONTROL_IS = "naming one of the candidates at random", "the same scores, with the known texts shuffled"
 SOURCES = {
-    "": "linkage: share of notes whose best match is right",
+    "": "linkage: share of notes with a right best match",
     "_rarest": "the same, of the people with the rarest words: maximum risk, ISO/IEC 27559 7.3.2",
     "_one_to_one": "linear assignment over all notes and candidates: Crouse 2016, IEEE Trans. Aerosp. Electron. Syst.",
     "_singled": "singling out: Art. 29 Working Party 2014, WP216; margin of the best over the second candidate",
@@ -31,7 +31,7 @@ class Linked:
 
     Attributes:
         scores: (n, n_candidates). truth: (n,) the right candidates. people: (n,) the person of each row.
-        told: labels of every finding's detail: the attacker and the known information.
+        labels: labels of every finding's detail: the attacker and the known information.
         rarest: (n,) mask of the tenth of the people with the rarest words in their texts; None: no such figure.
     """
 

@@ -1,7 +1,7 @@
-"""The two trees of a run, and its end: reports, card, manifests, sums; the release appears in one rename or not at all.
+"""Folders of a run, and its last step: write reports, card, manifests and sums, and publish the release atomically.
 
-`OUT/vault/` holds every secret; `OUT/release/` is there only if all gates passed. Scratch text lies in
-`OUT/vault/work/` and is removed at exit.
+`OUT/vault/` contains all secrets; `OUT/release/` exists only if all gates passed. Temporary text is in
+`OUT/vault/work/`, which is removed at exit.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ KIND = Kind(
 
 
 class Places:
-    """The places of one run.
+    """Folders of one run.
 
     Attributes:
-        release: what may leave. vault: what never does. work: scratch text; removed at exit.
-        staging: the release while it is being made. refused: where one with a test seed goes instead.
+        release: may leave. vault: must never leave. work: temporary text, removed at exit.
+        staging: the unfinished release. refused: a finished release with a test seed.
     """
 
     def __init__(self, run: RunFolder) -> None:
@@ -49,11 +49,11 @@ class Places:
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a run ended: where things are, which gates failed, and what was measured.
+    """Result of a run: folders, gates and findings.
 
     Attributes:
-        kind: of release. excerpts: pieces of released text; none of a release that was refused.
-        switched_off_by: the profile or the settings that switch gates off, as a user gives them.
+        kind: of release. excerpts: passages of released text; empty if refused.
+        switched_off_by: profile or settings that switch gates off, as on the command line.
     """
 
     folder: Places
@@ -65,11 +65,11 @@ class Outcome:
 
     @property
     def refused(self) -> bool:
-        """Whether nothing was released."""
+        """Whether a gate failed, so that nothing was released."""
         return not all(gate.passed for gate in self.gates)
 
     def summary(self) -> Iterator[str]:
-        """Lines for people."""
+        """Yield the summary as lines of text."""
         failed = [gate for gate in self.gates if not gate.passed]
         yield score(self.gates)
         if off := [gate.name for gate in self.gates if gate.switched_off]:
@@ -79,22 +79,22 @@ class Outcome:
         if not failed:
             yield f"report   {self.folder.release / 'report.html'}"
             yield f"release  {self.folder.release} ({self.kind})"
-        yield f"vault    {self.folder.vault} (must not leave; report.html in it has every detail)"
+        yield f"vault    {self.folder.vault} (must not leave; contains the full report.html)"
 
 
-def publish(
+def finish(
     folder: Places,
     account: Account,
     record: ReleaseRecord,
     enter: Callable[[], None],
     switched_off_by: str = "",
 ) -> Outcome:
-    """Write everything that a run leaves behind, and let the release appear if all gates passed.
+    """Write all results of a run, and publish the release if all gates passed.
 
-    A release with a test seed is kept in `vault/refused/`; of one that failed another gate only the evidence is kept.
+    A release with a test seed is kept in `vault/refused/`; after another failed gate only the evidence is kept.
 
     Args:
-        record: the internal edition. enter: records the release in the ledger, just before it leaves.
+        record: internal edition. enter: adds the release to the ledger just before it is published.
     """
     outcome = Outcome(folder, tuple(account.gates), tuple(account.findings), account.kind)
     leaves = () if outcome.refused else record.excerpts
@@ -106,30 +106,30 @@ def publish(
     private_text(folder.vault / NAME, sealed(account.manifest("internal", notes)))
     private_text(folder.vault / RECORD, json.dumps({"internal": to_json(record), "external": to_json(outward)}))
     write_report(record, folder.vault / "report.html")
-    write_findings(folder.vault / "findings.json", "release", account.findings, seed=account.told["seed"])
+    write_findings(folder.vault / "findings.json", "release", account.findings, seed=account.entries["seed"])
     if not outcome.refused:
         enter()
         _open_up(folder.staging)
         folder.staging.replace(folder.release)
     elif account.public_seeds:
         folder.staging.replace(folder.refused)
-    remove(folder.vault / "tasks")  # of part files: what is done would have been gone on with
+    remove(folder.vault / "tasks")  # finished parts, only needed to resume
     folder.run.finish("refused" if outcome.refused else "finished")
     return outcome
 
 
 def _open_up(release: Path) -> None:
-    """What may leave is readable like any other file."""
+    """Give released files normal permissions."""
     for item in [release, *release.rglob("*")]:
         item.chmod(0o755 if item.is_dir() else 0o644)
 
 
 def rerender_report(run: Path, out: Path | None, *, edition: str, force: bool) -> Path:
-    """Write the report of one edition and return its path. Raises InputError where the vault holds no record."""
+    """Write the report of one edition and return its path. Raises InputError if the vault has no record."""
     try:
         stored = json.loads((run / "vault" / RECORD).read_text(encoding="utf-8"))[edition]
     except (OSError, ValueError, KeyError, TypeError):
-        raise InputError("holds no record of a run", where=run.name, hint="name the OUT of a release") from None
+        raise InputError("contains no record of a run", where=run.name, hint="pass the OUT of a release") from None
     target = out or run / "vault" / f"report{'-external' if edition == 'external' else ''}.html"
     refuse_existing(target, force=force or out is None)
     write_report(from_json(stored), target)

@@ -1,4 +1,4 @@
-"""`clinveil prepare medtext`: Make MedText, a corpus for language models: a sentence a line, split by patient."""
+"""`clinveil study prepare medtext`: Make MedText, a corpus for language models, split by patient."""
 
 from __future__ import annotations
 
@@ -24,49 +24,51 @@ from clinveil.corpus.open import OpenedCorpus, open_corpus
 from clinveil.corpus.selection import selection
 
 MAKER = Maker("prepare medtext")
-# Paper C takes these of MIMIC-III.
+# Paper C uses these notes of MIMIC-III.
 CATEGORY, DISCHARGE = "category", "Discharge summary"
 
 
 class MedTextSettings(Settings):
-    """Everything that `clinveil prepare medtext` can be told."""
+    """Settings of `clinveil study prepare medtext`."""
 
     notes: NotesSettings = group(NotesSettings)
     quiet: bool = QUIET
     force: bool = FORCE
 
     size: Literal["small", "large", "all"] = flag(
-        "small", "small: 1280 notes to train on; large: all that are left; all: both, with the same test notes."
+        "small", "Train on 1,280 notes, on all others, or make both with one test set."
     )
-    split: Literal["patient", "note"] = flag("patient", "note: the paper's, with one patient on both sides.")
-    train: int | None = flag(None, "Notes to train on, instead of 1280 or all (size all: of small).", ge=1)
-    words: int | None = flag(None, "Words to train on, instead of a number of notes.", ge=1)
-    valid: int = flag(128, "Notes to validate on, at least: patients stay whole.", ge=1)
-    test: int = flag(128, "Notes to test on, at least.", ge=1)
+    split: Literal["patient", "note"] = flag("patient", "Split by patient, or by note as in the paper.")
+    train: int | None = flag(None, "Number of training notes (size=all: of the small corpus).", ge=1)
+    words: int | None = flag(None, "Number of training words, instead of notes.", ge=1)
+    valid: int = flag(128, "Minimum number of validation notes; patients are not divided.", ge=1)
+    test: int = flag(128, "Minimum number of test notes.", ge=1)
     only: tuple[str, ...] = flag(
-        (), "Only notes with COLUMN=VALUE; repeatable (MIMIC-III: CATEGORY=Discharge summary unless given)."
+        (), "Use only notes with COLUMN=VALUE; repeatable (MIMIC-III: CATEGORY=Discharge summary)."
     )
-    tags: Literal["all", "published"] = flag("all", "De-identification tags to replace: all, or the papers' code's.")
-    tokenizer: Literal["rules", "spacy"] = flag("rules", "Our rules, or spaCy's tokens where it is installed.")
-    min_count: int = flag(3, "Words with fewer occurrences in all parts become <unk>.", ge=1)
-    min_patients: int = flag(1, "So do words of fewer patients (paper: 1).", ge=1)
-    general: Path | None = flag(None, "General text, a sentence a line (.txt, .txt.gz): a column of counts beside.")
-    seed: int | None = flag(None, "Public seed of the split (default: one is drawn and printed).", ge=0)
+    tags: Literal["all", "published"] = flag(
+        "all", "Replace all de-identification tags, or those that the paper's code replaces."
+    )
+    tokenizer: Literal["rules", "spacy"] = flag("rules", "Tokenize by rules or with spaCy, if installed.")
+    min_count: int = flag(3, "Replace words with fewer occurrences by <unk>.", ge=1)
+    min_patients: int = flag(1, "Replace words of fewer patients by <unk> (paper: 1).", ge=1)
+    general: Path | None = flag(None, "General text, one sentence per line (.txt, .txt.gz), to compare counts with.")
+    seed: int | None = flag(None, "Public seed of the split (default: random, printed).", ge=0)
 
     @model_validator(mode="after")
     def _one_size(self) -> Self:
         if self.train is not None and self.words is not None:
-            raise ValueError("--train and --words are two sizes of one part: give one of them")
+            raise ValueError("pass --train or --words, not both")
         return self
 
 
-@command("prepare medtext", MedTextSettings)
+@command("study prepare medtext", MedTextSettings, flags="size seed force")
 def medtext(run: Run[MedTextSettings], notes: Notes, out: Out) -> None:
-    """Make MedText (paper C): a sentence a line, rare words as <unk>, train, validation and test of other patients."""
+    """Make MedText (paper C): one sentence per line, rare words as <unk>, split by patient into three parts."""
     how = run.settings
     refuse_places(out, MAKER, force=how.force, read={"NOTES": notes, "GENERAL": how.general}, apart=True)
     if how.general and not how.general.is_file():
-        raise InputError("is no file", where=how.general.name, hint="--general takes .txt or .txt.gz")
+        raise InputError("not a file", where=how.general.name, hint="pass a .txt or .txt.gz file")
     split = splitter(how.tokenizer)
     corpus, only = _open(notes, how)
     found = read_medtext(corpus, only=only, tags=how.tags, split=split)
@@ -74,7 +76,7 @@ def medtext(run: Run[MedTextSettings], notes: Notes, out: Out) -> None:
     with atomic(out, force=how.force, maker=MAKER) as part:
         part.mkdir(mode=0o700)
         counts = prepare.write_medtext(found, plan, part)
-        columns = [column for corpus_counts in counts for column in _beside(corpus_counts, how)]
+        columns = [column for corpus_counts in counts for column in _with_general(corpus_counts, how)]
         prepare.write_records(part, columns, _about(how, plan, found))
     _print(columns)
     for line in _remarks(columns, found, how, has_patients=corpus.columns.has_patients, only=only):
@@ -82,7 +84,7 @@ def medtext(run: Run[MedTextSettings], notes: Notes, out: Out) -> None:
 
 
 def _open(path: Path, settings: MedTextSettings) -> tuple[OpenedCorpus, dict[str, str]]:
-    """The corpus, which keeps the columns that notes are chosen by; and column -> value."""
+    """Return the corpus with the columns that select notes, and column -> value of the selection."""
     only = selection(settings.only)
     corpus = open_corpus(path, settings.notes, keep=tuple(only))
     category = [name for name in corpus.columns.dropped if name.lower() == CATEGORY]
@@ -93,16 +95,16 @@ def _open(path: Path, settings: MedTextSettings) -> tuple[OpenedCorpus, dict[str
 
 
 def _sizes(how: MedTextSettings) -> dict[str, SplitSizes]:
-    """Of each corpus that is made, by its folder's name."""
+    """Return folder name -> sizes of each corpus to make."""
     own = SplitSizes(how.valid, how.test, how.train, how.words)
-    told = how.train is not None or how.words is not None
-    small = own if told else SplitSizes(how.valid, how.test, SMALL.train)
-    large = own if told and how.size == "large" else SplitSizes(how.valid, how.test)
+    given = how.train is not None or how.words is not None
+    small = own if given else SplitSizes(how.valid, how.test, SMALL.train)
+    large = own if given and how.size == "large" else SplitSizes(how.valid, how.test)
     return {"small": {"": small}, "large": {"": large}, "all": {"small": small, "large": large}}[how.size]
 
 
-def _beside(counts: CorpusCounts, settings: MedTextSettings) -> list[CorpusCounts]:
-    """A corpus, and general text of its size where there is some."""
+def _with_general(counts: CorpusCounts, settings: MedTextSettings) -> list[CorpusCounts]:
+    """Return the counts of a corpus, and of general text of the same size if there is any."""
     if settings.general is None:
         return [counts]
     split, count = splitter(settings.tokenizer), settings.min_count
@@ -116,7 +118,7 @@ def _about(settings: MedTextSettings, plan: MedTextPlan, found: MedTextNotes) ->
 
 
 def _print(columns: list[CorpusCounts]) -> None:
-    """What was made, as a table."""
+    """Print the counts as a table."""
     head, *rows = table_rows(columns)
     table = Table(*head, box=None, pad_edge=False)
     for column in table.columns[1:]:
@@ -129,12 +131,12 @@ def _print(columns: list[CorpusCounts]) -> None:
 def _remarks(
     columns: list[CorpusCounts], found: MedTextNotes, how: MedTextSettings, *, has_patients: bool, only: dict[str, str]
 ) -> Iterator[str]:
-    """What was left out, and what has to be known of the table."""
+    """Yield remarks on the table, and what was left out."""
     if not has_patients and how.split == "patient":
-        yield "no patient column, so each note counts as its own patient (--patient COL)"
+        yield "no patient column: each note counts as its own patient (pass --patient COLUMN)"
     if only and not how.only:
-        yield f"of MIMIC-III the notes with {CATEGORY.upper()}={DISCHARGE} (--only chooses others)"
+        yield f"notes of MIMIC-III with {CATEGORY.upper()}={DISCHARGE} (pass --only for others)"
     if any(column.words < columns[0].words for column in columns[1::2]) and how.general:
-        yield "the general text is shorter than the notes: vocabulary and OOV do not compare"
+        yield "the general text is shorter than the notes: vocabulary and OOV are not comparable"
     for reason, count in found.skipped.items():
         yield f"  left out, {reason}: {count}"

@@ -1,4 +1,4 @@
-"""What training on a part of the notes costs: utility of the release, and what attackers of single draws read.
+"""Cost of training vectors on a sample of the notes: utility of the release, and words recovered from one draw.
 
 `python -P benchmarks/subsampled.py NOTES [--words 0 500000 250000] [--label LABEL] [--epochs 5]` trains vectors on all
 words (0) and on parts, makes the default channel of each under one key, writes the notes with it, and prints a Markdown
@@ -23,7 +23,8 @@ from clinveil.core.settings import NotesSettings
 from clinveil.corpus.open import open_corpus
 from clinveil.releases.settings import ReleaseSettings
 from clinveil.scale import threads
-from clinveil.utility.classification import classification
+from clinveil.utility.classification import compared, evaluate
+from clinveil.utility.classifiers import ClassifierSettings
 from clinveil.vectors.count import count_words
 from clinveil.vectors.settings import VectorSettings
 from clinveil.vectors.table import Vectors
@@ -66,7 +67,9 @@ def main() -> None:
             made = [one.batch for one in obfuscate_batches(corpus.batches(), Obfuscator(channel, key), threads(2))]
             found = {f.measure: f for f in inversion(channel, counts.counts)}
             rng = np.random.default_rng(1)
-            losses = classification(corpus.batches(), made, known.label, rng, crosswalk=None, models=("lr",))
+            settings = ClassifierSettings(min_class=20)
+            task = evaluate(corpus.batches(), made, known.label, rng, settings)
+            losses = compared(task, "lr", rng, settings)
             loss = next(f for f in losses if "loss" in f.measure)
             read, rare = (found[f"attack.inversion{kind}"].value for kind in ("", "_rare"))
             ends = f"{loss.low:.3f} to {loss.high:.3f}"

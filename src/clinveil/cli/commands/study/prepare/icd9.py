@@ -1,4 +1,4 @@
-"""`clinveil prepare icd9`: Give notes the ICD-9 labels of their admission, from MIMIC's table of diagnoses."""
+"""`clinveil study prepare icd9`: Add the ICD-9 labels of each note's admission, from MIMIC's diagnoses."""
 
 from __future__ import annotations
 
@@ -26,31 +26,33 @@ MAKER = Maker("prepare icd9")
 
 
 class Icd9Settings(Settings):
-    """Everything that `clinveil prepare icd9` can be told."""
+    """Settings of `clinveil study prepare icd9`."""
 
     notes: NotesSettings = group(NotesSettings)
     keep: tuple[str, ...] = KEEP
     quiet: bool = QUIET
     force: bool = FORCE
 
-    labels: Literal["first-level", "leaf"] = flag("first-level", "Ranges of codes, or the 20 most common codes.")
-    table: Literal["corrected", "published"] = flag(
-        "corrected", "published: the ranges with two holes and no V or E, or the 20 codes, of the papers' code."
+    labels: Literal["first-level", "leaf"] = flag(
+        "first-level", "Label by ranges of codes, or by the 20 most common codes."
     )
-    top: int = flag(20, "leaf, corrected: so many codes, those of the most patients; V and E are left out.", ge=2)
-    admission: str | None = flag(None, "Column of the notes' admission (default: HADM_ID).")
-    only: tuple[str, ...] = flag((), "Only notes with COLUMN=VALUE, such as CATEGORY=Report; repeatable.")
-    column: str = flag("icd9", "Name of the new column; labels have ; between them.", min_length=1)
+    table: Literal["corrected", "published"] = flag(
+        "corrected", "Use corrected labels, or those of the paper's code (ranges with two gaps, no V or E codes)."
+    )
+    top: int = flag(20, "Number of codes, by patients (labels=leaf, table=corrected); V and E are left out.", ge=2)
+    admission: str | None = flag(None, "Column of the admission id (default: HADM_ID).")
+    only: tuple[str, ...] = flag((), "Use only notes with COLUMN=VALUE, such as CATEGORY=Report; repeatable.")
+    column: str = flag("icd9", "Name of the new column; labels are separated by ;.", min_length=1)
 
 
-@command("prepare icd9", Icd9Settings)
+@command("study prepare icd9", Icd9Settings, flags="labels force")
 def icd9(
     run: Run[Icd9Settings],
     notes: Annotated[Path, typer.Argument(help="Notes with an admission id, such as MIMIC's NOTEEVENTS.")],
-    diagnoses: Annotated[Path, typer.Argument(help="MIMIC's table DIAGNOSES_ICD (.csv, .csv.gz, .parquet, …).")],
+    diagnoses: Annotated[Path, typer.Argument(help="Table DIAGNOSES_ICD of MIMIC (.csv, .csv.gz, .parquet).")],
     out: Out,
 ) -> None:
-    """Add a column with the ICD-9 labels of each note's admission; notes without a label are left out and counted."""
+    """Add a column with the ICD-9 labels of each note's admission; notes without a label are left out."""
     how = run.settings
     refuse_places(out, MAKER, force=how.force, read={"NOTES": notes, "DIAGNOSES": diagnoses}, apart=True)
     source = Diagnoses(diagnoses, how.notes.encoding)
@@ -67,7 +69,7 @@ def _table(settings: Icd9Settings, source: Diagnoses) -> LabelTable:
         return first_level(settings.table)
     if settings.table == "published":
         if settings.top != 20:
-            raise UsageError("the published table has 20 codes", hint="leave --top out, or --table corrected")
+            raise UsageError("the published table has 20 codes", hint="leave --top out, or pass --table corrected")
         return leaves()
     return leaves(source.most_common(settings.top))
 
@@ -75,7 +77,7 @@ def _table(settings: Icd9Settings, source: Diagnoses) -> LabelTable:
 def _labelled(
     settings: Icd9Settings, path: Path, source: Diagnoses, table: LabelTable
 ) -> tuple[LabelledNotes, Columns]:
-    """The notes with their labels, and the columns to write: those asked for, and the new one."""
+    """Return the notes with their labels, and the columns to write."""
     only = selection(settings.only)
     admission = settings.admission or _admission(path, settings.notes.encoding)
     needed = tuple(dict.fromkeys((*settings.keep, admission, *only)))
@@ -83,7 +85,7 @@ def _labelled(
     found = corpus.columns
     order = tuple(name for name in found.order if name not in needed or name in settings.keep)
     if settings.column in found.order or settings.column in ("note_id", "patient_id", "text"):
-        raise UsageError("the notes have a column of the new column's name", hint="give another --column")
+        raise UsageError("the notes have a column of the new column's name", hint="pass another --column")
     columns = replace(found, keep=(*settings.keep, settings.column), order=(*order, settings.column))
     return LabelledNotes(corpus, admission, source.by_admission(table), table, settings.column, only), columns
 
@@ -91,7 +93,7 @@ def _labelled(
 def _admission(path: Path, encoding: str) -> str:
     name = column(open_source(path, encoding)[0], "hadm_id")
     if name is None:
-        raise InputError("no column HADM_ID", where=path.name, hint="name the column with --admission")
+        raise InputError("no column HADM_ID", where=path.name, hint="pass --admission COLUMN")
     return name
 
 

@@ -1,4 +1,4 @@
-"""`clinveil prepare spans`: Write the spans of notes in another form: JSON lines, BRAT or i2b2/n2c2 XML."""
+"""`clinveil study prepare spans`: Convert spans of notes to JSON lines, BRAT or i2b2/n2c2 XML."""
 
 from __future__ import annotations
 
@@ -20,30 +20,34 @@ MAKER = Maker("prepare spans")
 Offsets = Literal["codepoints", "bytes", "utf16"]
 Labels = Annotated[
     Path | None,
-    typer.Option("--labels", help='A TOML file of THEIRS = "OURS", for labels that clinveil does not know.'),
+    typer.Option("--labels", help='TOML file that maps labels: THEIRS = "OURS".'),
 ]
 
 
 class PrepareSpansSettings(Settings):
-    """Everything that `clinveil prepare spans` can be told."""
+    """Settings of `clinveil study prepare spans`."""
 
     notes: NotesSettings = group(NotesSettings)
-    to: Literal["jsonl", "brat", "i2b2"] = flag("jsonl", "A .jsonl file without text, or a folder with the notes.")
-    offsets: Offsets = flag("codepoints", "What the offsets in SPANS count: code points, UTF-8 bytes, UTF-16 units.")
-    write_offsets: Offsets = flag("codepoints", "What the offsets that are written count.")
+    to: Literal["jsonl", "brat", "i2b2"] = flag(
+        "jsonl", "Write a .jsonl file without text, or a folder with the notes."
+    )
+    offsets: Offsets = flag("codepoints", "Unit of the offsets in SPANS.")
+    write_offsets: Offsets = flag("codepoints", "Unit of the offsets to write.")
     quiet: bool = QUIET
     force: bool = FORCE
 
 
-@command("prepare spans", PrepareSpansSettings)
+@command("study prepare spans", PrepareSpansSettings, flags="to force")
 def spans(
     run: Run[PrepareSpansSettings],
     notes: Notes,
-    found: Annotated[Path, typer.Argument(metavar="SPANS", help="Spans: .jsonl, a folder of BRAT, or of i2b2 .xml.")],
+    found: Annotated[
+        Path, typer.Argument(metavar="SPANS", help="Spans: a .jsonl file, or a folder of BRAT or i2b2 .xml.")
+    ],
     out: Out,
     labels: Labels = None,
 ) -> None:
-    """Write the spans of notes in another form, for annotation tools and scorers; checked against the notes first."""
+    """Convert spans of notes for annotation tools and scorers; they are checked against the notes first."""
     from clinveil.corpus.corpus import rows
     from clinveil.corpus.gold import GoldSpans, Scheme, read_labels, read_spans, write_spans
     from clinveil.corpus.open import open_corpus
@@ -66,4 +70,4 @@ def spans(
             part.mkdir(mode=0o700)
         write_spans(part, annotated(given), how.to, how.write_offsets)
     if how.to != "jsonl":
-        say("SECRET: the notes stand beside their spans, with all identifiers")
+        say("SECRET: the folder contains the notes, with all identifiers")
