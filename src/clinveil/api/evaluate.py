@@ -62,27 +62,15 @@ def classification(
     columns: Mapping[str, Any] | None = None,
     **settings: Any,
 ) -> list[Finding]:
-<<<<<<< HEAD
-    """Train classifiers on original and on protected notes with the same split, and report the loss (paper A).
-
-    Cross-validated by patient and near-duplicate text; small classes are merged, as in a release's report.
-=======
     """Train the same classifiers on original and on protected notes, with one split, and return scores and loss.
->>>>>>> main
 
     Args:
         label: a column of the original. model: lr, svm, cnn, lstm, …; one or several.
         crosswalk: released note id -> source id, or the vault of the release; without it ids must be equal.
-<<<<<<< HEAD
         columns: column roles of a frame.
-
-        Raises InputError for invalid notes. Too few notes or classes give a finding without a value, with the reason.
-=======
-        columns: roles of the columns of a frame.
         settings: fields of `ClassifierSettings`, for example `min_class`.
 
-    Raises InputError for notes that do not fit, too few notes, or too few classes. Source: paper A.
->>>>>>> main
+    Raises InputError for invalid notes, too few notes, or too few classes. Source: paper A.
     """
     from clinveil.core.load_settings import load_settings
     from clinveil.utility.classification import compared, evaluate

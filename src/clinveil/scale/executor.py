@@ -29,15 +29,9 @@ class Opener(Protocol):
 
 executors: Registry[Opener] = Registry("executor", "clinveil.scale.executors", first=("local",))
 
-<<<<<<< HEAD
 # Flags of commands that can use an executor, in addition to WORKERS: `on: str = ON`.
-ON = choice(executors, "local", "Run on local processes, Ray or Spark; the output is the same.")
-ADDRESS = flag(None, "Address of a Ray or Spark cluster, such as spark://HOST:7077 (default: start one locally).")
-=======
-# Flags of the commands whose work can be spread, beside WORKERS: `on: str = ON`.
 ON = choice(executors, "local", "Run on this machine, on Ray or on Spark; the output is the same.")
 ADDRESS = flag(None, "Address of a running cluster, such as spark://HOST:7077 (default: start one here).")
->>>>>>> main
 
 
 class Spread(Protocol):

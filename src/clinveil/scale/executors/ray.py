@@ -1,15 +1,8 @@
 """The Ray executor (extra `[ray]`): Ray tasks, on a local Ray unless an address is given.
 
-<<<<<<< HEAD
 Plain tasks are used instead of Ray Data: Ray Data needs all blocks at the start, but a map's items come one by one from
 a generator. An item is usually just the name of a part, for which Ray Data has a higher overhead. The function is
 stored once per node, in Ray's shared memory, and loaded once per worker.
-=======
-Plain tasks rather than Ray Data: its data sets begin with blocks that are all known, where a map's items come one by
-one from a generator that must not run ahead; an item here is mostly the name of a part, and Ray Data, which keeps the
-order only when told to, costs more for each (benchmarks/scale.md has the figures). The function lies once on each
-node, in Ray's shared memory; each worker loads it once.
->>>>>>> main
 """
 
 from __future__ import annotations
