@@ -260,7 +260,7 @@ def test_refusals_are_one_line_and_leave_nothing(notes, tmp_path, capsys):
     assert "no column" in refused(["notes.parquet", "--set", "only=x=1"], capsys)
     assert "no note is left" in refused(["notes.parquet", "--set", "only=diagnosis_group=none"], capsys)
     assert "not a file" in refused(["notes.parquet", *SIZES, "--set", "general=gone.txt"], capsys)
-    assert "same place" in refused(["notes.parquet", *SIZES, "--set", "general=notes.parquet"], capsys, 2)
+    assert "same path" in refused(["notes.parquet", *SIZES, "--set", "general=notes.parquet"], capsys, 2)
     assert sorted(tmp_path.iterdir()) == before
 
 

@@ -36,7 +36,7 @@ def test_the_patient_floor_grows_with_the_notes():
     assert floors() == [5, 5, 6, 13, 1000]
     assert floors(min_patients=7) == [7] * 5
     assert floors(kind="coded") == floors(profile="paper") == [5] * 5
-    with pytest.raises(UsageError, match=r"--min-patients: 1 or more, or auto"):
+    with pytest.raises(UsageError, match=r"--min-patients: must be 1 or more, or auto"):
         load_settings(ReleaseSettings, {"min_patients": 0})
 
 

@@ -22,7 +22,7 @@ def desk(tmp_path_factory):
     folder = write_notes(tmp_path_factory.mktemp("kinds"))
     with pytest.MonkeyPatch.context() as patch:  # attackers look at less: what they find is not asked here
         patch.setattr(adversary_suite, "IN_A_RELEASE", 2_000)
-        patch.setattr(Assembly, "max_inputs", 300)
+        patch.setattr(Assembly, "max_words", 300)
         codes = {kind: released(folder, kind, kind) for kind in KINDS}
     assert codes == dict.fromkeys(KINDS, 0)
     return folder

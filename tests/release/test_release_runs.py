@@ -29,7 +29,7 @@ def desk(tmp_path_factory):
 def small_samples(monkeypatch):
     """Readers look at less: what they find is not asked here, and gates are of other files."""
     monkeypatch.setattr(adversary_suite, "IN_A_RELEASE", 3_000)
-    monkeypatch.setattr(Assembly, "max_inputs", 500)
+    monkeypatch.setattr(Assembly, "max_words", 500)
 
 
 def test_permuted_rows_give_the_same_ids_in_the_same_order(desk, tmp_path):

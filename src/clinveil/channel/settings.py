@@ -86,12 +86,12 @@ class ChannelSettings(Settings):
         "Scope in which a word keeps its replacement (rare: patient, rare words only).",
         formerly="memo",
     )
-    rare_below: int = flag(20, "--scope rare: words with fewer occurrences are rare.", ge=1)
+    rare_below: int = flag(20, "Words with fewer occurrences are rare (scope=rare).", ge=1)
     scope_names: bool = flag(False, "Keep one replacement per name in all notes, for any scope.", formerly="memo_names")
     layout: Layout = flag("plain", "Words only, words and sentence ends, or keep ASCII punctuation and lines.")
     numbers: Numbers = flag("drop", "Drop numbers, or write one # per digit; they are never kept.")
     shuffle: Shuffle = flag("none", "Shuffle released words within windows, sentences or whole notes.")
-    shuffle_window: int = flag(10, "--shuffle window: words per window.", ge=2, le=1_000_000)
+    shuffle_window: int = flag(10, "Words per window (shuffle=window).", ge=2, le=1_000_000)
     shuffle_sentences: bool = flag(False, "Also shuffle the sentences of each note.")
     vary_length: float = flag(
         0.0,

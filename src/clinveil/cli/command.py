@@ -20,7 +20,7 @@ from clinveil.cli import groups, progress
 from clinveil.cli.from_sql import FromSql, Uri, with_notes
 from clinveil.cli.options import Config, JsonOut, NotesOrQuery, SetKeys, in_panel, option
 from clinveil.cli.refusals import parser_class
-from clinveil.core.errors import UsageError
+from clinveil.core.errors import ClinveilError
 from clinveil.core.load_settings import load_settings
 from clinveil.core.settings import Settings, flag_name
 
@@ -115,8 +115,9 @@ class Command(Generic[S]):
             run = Run(self.name, settings, **json)
             with with_notes(rest, settings) if "from_sql" in rest else nullcontext(rest) as given:
                 self.function(run, **given)
-        except UsageError as error:
-            raise self._in_terms_of_set(error) from None
+        except ClinveilError as error:
+            self._name_settings(error)
+            raise
         if "seed" in vars(run):
             again = f"--seed {run.seed}" if "seed" in flags else f"--set seed={run.seed}"
             run.say(f"seed {run.seed} (public: {again} repeats this run)")
@@ -152,10 +153,10 @@ class Command(Generic[S]):
         placed = [in_panel(known.pop(name), panel) for name, panel in order if name in known]
         return [*known.values(), *placed]
 
-    def _in_terms_of_set(self, error: UsageError) -> UsageError:
-        """Return the error with `--set name` in place of each flag that this command does not have."""
+    def _name_settings(self, error: ClinveilError) -> None:
+        """Write `--set name` in an error in place of each flag that this command does not have."""
         if self.settings is None:
-            return error
+            return
         flags = self.flags()
         fields = {flag_name(name, field): name for name, field in self.settings.flags().items()}
         only_set = {flag: name for flag, name in fields.items() if name not in flags}
@@ -167,9 +168,7 @@ class Command(Generic[S]):
             return f"--set {only_set[flag]}" + (f"={value.strip()}" if value else "")
 
         option = r"(?<![\w-])(--[a-z][\w-]*)( (?:[\d.]+|[A-Z]{2,})(?![\w-]))?"
-        texts = (re.sub(option, written, text) for text in (error.what, error.where, error.hint))
-        what, where, hint = texts
-        return type(error)(what, where=where, hint=hint)
+        error.args = tuple(re.sub(option, written, str(text)) for text in error.args)
 
 
 def _parameter(own: Parameter) -> Parameter:

@@ -30,7 +30,7 @@ FAULT = "This is a program error. Do not release; report it."
 # Rows left out by request (marked as entered in error, or released before), not because of a failure.
 PLANNED = frozenset({ENTERED_IN_ERROR, LEFT_BEFORE})
 NUMBERS = frozenset({"attack.own_record_number", "attack.own_phone"})
-DROPPED = "Holds by construction: no digit is written (--numbers drop)."
+DROPPED = "Holds by construction: no digit is written (--set numbers=drop)."
 DRAWN = "Random draws can produce it too. Where words keep their order, that chance is unknown, so any hit is refused."
 MET = "Random words in random order can coincide. Only hits beyond that chance are refused."
 

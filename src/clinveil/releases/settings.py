@@ -21,7 +21,6 @@ from clinveil.core.settings import (
     Settings,
     choice,
     flag,
-    flag_name,
     group,
     table,
 )
@@ -150,7 +149,7 @@ class ReleaseSettings(Settings):
         profile = producers.get(self.kind).profiles.get(self.profile, {})
         if off and all(profile.get(name, 0) >= 1 for name in off):
             return f"--profile {self.profile}"
-        return ", ".join(f"{flag_name(name)} 1" for name in off)
+        return ", ".join(f"--set {name}=1" for name in off)
 
     def of_other_kinds(self) -> set[str]:
         """Return the groups, tables and settings that this kind of release does not use."""
