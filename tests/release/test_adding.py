@@ -211,7 +211,7 @@ def test_attacks_of_the_command_line_see_the_notes_that_were_added(desk):
 
 def test_a_ledger_that_lacks_the_release_vouches_for_nothing(desk, tmp_path, capsys):
     assert main(command(desk, "out3", *onto(desk, "out3"), "--set", f"ledger={tmp_path / 'new'}", out="other")) == 2 + 1
-    assert "new: does not know release" in capsys.readouterr().err and not (desk / "other").exists()
+    assert "new: does not contain release" in capsys.readouterr().err and not (desk / "other").exists()
 
 
 def test_a_feed_without_anything_new_is_told_so(desk, capsys):

@@ -212,7 +212,7 @@ def test_a_ledger_that_cannot_be_written_costs_no_run(fresh, monkeypatch, capsys
         patch.setattr(Entry, "write", full)
         assert main(release(fresh, "out")) == 5
     assert capsys.readouterr().err.splitlines() == [
-        f"clinveil: {NAME}: the ledger of releases cannot be written (mend that; the same command goes on from here)"
+        f"clinveil: {NAME}: the ledger of releases cannot be written (make it writable and run the same command again)"
     ]
     vectors = (fresh / "out/vault/vectors/matrix.npy").stat().st_mtime_ns
     assert not (fresh / "out/release").exists() and not list(fresh.glob(f"{NAME}/*"))

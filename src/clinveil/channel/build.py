@@ -56,7 +56,7 @@ def build_channel(
 
 
 def _dropped(settings: ChannelSettings) -> frozenset[str]:
-    """Return the words to drop; words that are also kept (`--keep-words`) are written."""
+    """Return the words to drop; words that are also kept (`keep_words`) are written."""
     stop_words = word_list("function") if settings.drop_stop_words else frozenset()
     return stop_words | (read_words(settings.drop_words) if settings.drop_words else frozenset())
 

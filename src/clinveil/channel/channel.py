@@ -32,7 +32,7 @@ class Channel:
         indptr: (n_words + 2,) int64; indices: (n_entries,) int32; probabilities: (n_entries,) float64 in (0, 1].
         eligible: (n_words,) bool, words that may be outputs (at or above the rare-word floor).
         mechanism, parameters: recorded in the manifest.
-        kept: words left unchanged on request (`--keep-words`).
+        kept: words left unchanged on request (`keep_words`).
         policy: how notes are written. Not part of the saved channel or its digest.
         scopes: (n_words + 1,) uint8, substitution scope of each row (index in `policy.SCOPES`); None: `policy.scope`
             for all rows.

@@ -160,7 +160,7 @@ class Policy:
 
     @classmethod
     def read(cls, path: Path) -> Policy:
-        """Read a site's policy file (docs/policies.md). Raises UsageError with file, key and allowed values."""
+        """Read a site's policy file (docs/deidentification.md). Raises UsageError with file, key and allowed values."""
         try:
             fields = tomllib.loads(path.read_text(encoding="utf-8"))
         except (OSError, ValueError, RecursionError):

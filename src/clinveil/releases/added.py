@@ -112,7 +112,7 @@ def adds_to(job: ReleaseContext, edition: Edition) -> dict[str, Any]:
     if job.added is None:
         return {}
     entry = job.added.base.manifest_entry
-    private = {**entry, "beside": job.added.beside}
+    private = {**entry, "beside": job.added.joint}
     return {"adds_to": private if edition == "internal" else {name: entry[name] for name in ("run", "nth")}}
 
 

@@ -74,11 +74,11 @@ def linkage_gates(findings: Sequence[Finding], most: float, other_notes: float =
     """Return a gate for each kind of knowledge by which recipients were tried to link notes.
 
     Judged are ten words in a row of a note, public texts about the patients, and the patient's other notes. Two have
-    limits of their own. Other notes state the same diagnoses, which a useful release keeps, so that their share stays
-    high under every protection that keeps utility: the gate refuses a release in which they identify the note almost
-    as well as in plain text. Shadow vectors are trained here on hundreds of other notes of the same source, which few
-    recipients have: text that models can learn from leaves such an attacker about one in four notes by ten words, and
-    the gate refuses what leaves clearly more (without background draws: one in two). Linkage by the whole text of a
+    limits of their own. Other notes state the same diagnoses, which a useful release keeps, so their share is
+    high under every protection that retains utility. That gate refuses a release only if they identify the note almost
+    as well as in plain text. Shadow vectors are trained on hundreds of other notes of the same source, which few
+    recipients have. With text that models can learn from, such an attacker links about one in four notes by ten words;
+    without background draws one in two, which the gate refuses. Linkage by the whole text of a
     note is a warning (`linkage_warnings`): an attacker with the text learns nothing else from the release.
 
     Args:
@@ -100,7 +100,7 @@ def linkage_gates(findings: Sequence[Finding], most: float, other_notes: float =
 def stolen_gates(findings: Sequence[Finding], most: float | None) -> list[Gate]:
     """Return gates on an attacker with the vault's vectors; none unless a limit is set (`--max-stolen`).
 
-    They judge names, planted names, linkage by ten words, and names whose output no other word shares: the attacker
+    They judge names, planted names, linkage by ten words, and names with an output of their own: the attacker
     needs the channel to know such an output, so a recipient gains nothing by it.
 
     Args:
@@ -203,7 +203,7 @@ def refused_from(most: float, cases: float) -> float:
 
 
 def single_gates(findings: Sequence[Finding], most: float) -> list[Gate]:
-    """Return the gate on names whose output no other word shares; exact, so always with power.
+    """Return the gate on names with an output of their own; exact, so always with power.
 
     Only an attacker with the channel knows such an output, so callers pass the limit of stolen vectors.
 

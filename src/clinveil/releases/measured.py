@@ -149,10 +149,10 @@ def _copy_crosswalk(path: Path, crosswalk: Iterator[pa.RecordBatch], share: Keye
     notes, patients = 0, set[int]()
     with _Subset(path) as part:
         for batch in crosswalk:
-            whose = batch.column("source_patient_id")
+            owners = batch.column("source_patient_id")
             notes += batch.num_rows
-            patients.update(map(hash, pc.unique(whose).to_pylist()))
-            part.write(batch, _drawn(whose, share))
+            patients.update(map(hash, pc.unique(owners).to_pylist()))
+            part.write(batch, _drawn(owners, share))
     return notes, len(patients)
 
 

@@ -37,14 +37,14 @@ class NewNotes:
     """The notes of a source that are not part of a series of releases.
 
     Attributes:
-        beside: whether the earlier source notes are available and searched together with these.
+        joint: whether the earlier source notes are available and searched together with these.
 
     Raises InputError if only one of source and release has patient ids.
     """
 
     source: OpenedCorpus
     base: ParentRelease
-    beside: bool = False
+    joint: bool = False
     _last: _Pass = field(default_factory=_Pass, repr=False, compare=False)
 
     def __post_init__(self) -> None:

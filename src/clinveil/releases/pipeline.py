@@ -117,7 +117,7 @@ def release(
     refuse_nested(OUT=out, NOTES=notes, the_ledger=ledger.folder, **(base.places if base else {}))
     left = base.refuse_unledgered(ledger, out / KIND.vault) if base else None
     with opened_for_parts(notes, settings) as over:
-        ready = ready_for(notes, settings, vectors, over, base, beside=bool(before), say=say)
+        ready = ready_for(notes, settings, vectors, over, base, joint=bool(before), say=say)
         ready = replace(ready, measured_with=measured_with)
         return _made(notes, out, settings, ready, _Added.to(base, before, left, ready), ledger, over, vectors, say)
 

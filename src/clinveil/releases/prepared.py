@@ -57,7 +57,7 @@ def ready_for(
     over: Map,
     base: ParentRelease | None = None,
     *,
-    beside: bool = False,
+    joint: bool = False,
     say: Say = nothing,
 ) -> PreparedInput:
     """Read and validate the input of a run."""
@@ -71,7 +71,7 @@ def ready_for(
     corpus = open_corpus(notes, settings.notes, label=settings.label, keep=settings.keep)
     facts, names, broken = tuple[PartFacts, ...](), tuple[str, ...](), Broken()
     if base is not None:
-        added = NewNotes(corpus, base, beside)
+        added = NewNotes(corpus, base, joint)
         found = preflight(added, say)
         base.refuse_same(found.hashes, again=settings.again)
         return PreparedInput(added, found, known, None)
@@ -80,7 +80,7 @@ def ready_for(
         corpus, found, facts = preflight_parts(corpus, over, say, broken)
     else:
         found = preflight(corpus, say)
-    if not broken.said:
+    if not broken.errors:
         producer.refuse_notes(found, settings)
     if settings.vectors.more_text:
         open_text(settings.vectors.more_text)

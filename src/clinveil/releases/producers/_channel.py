@@ -200,7 +200,7 @@ class ChannelProduct(Product):
         return single_names(seen.context)
 
     def cost_of_keeping(self, context: Context, rng: Generator) -> list[Finding]:
-        """Return the inversion figures of the channel without `--keep-words`, if words are kept."""
+        """Return the inversion figures of the channel without `keep_words`, if words are kept."""
         job = self.job
         if not job.settings.channel.keep_words:
             return []
