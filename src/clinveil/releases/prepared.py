@@ -80,7 +80,7 @@ def ready_for(
         corpus, found, facts = preflight_parts(corpus, over, say, broken)
     else:
         found = preflight(corpus, say)
-    if not broken.said:
+    if not broken.errors:
         producer.refuse_notes(found, settings)
     if settings.vectors.more_text:
         open_text(settings.vectors.more_text)
