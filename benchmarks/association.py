@@ -1,4 +1,4 @@
-"""Patient-level permutation test: clinveil beside a plain NumPy loop and SciPy's permutation_test, in one run.
+"""Patient-level permutation test: clinveil compared with a plain NumPy loop and SciPy's permutation_test, in one run.
 
 Usage: python benchmarks/association.py [--patients 638] [--draws 1000] [--diagnoses 500] [--threads 2]
 

@@ -1,13 +1,11 @@
-"""Documents a second of each classifier beside scikit-learn's pipeline, and memory of hashed features.
+"""Documents per second of each classifier, compared with a scikit-learn pipeline.
 
-Usage: classification.py speed NOTES LABEL [DOCUMENTS] [MODEL ...]   (one process, on two cores)
-       classification.py memory DOCUMENTS [WORDS]                    (peak of this process; run once a size)
+Usage: classification.py NOTES LABEL [DOCUMENTS] [MODEL ...]   (one process, on two cores)
 """
 
 from __future__ import annotations
 
 import os
-import resource
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -19,10 +17,10 @@ from numpy.typing import NDArray
 
 from clinveil.core.settings import NotesSettings
 from clinveil.corpus.open import open_corpus
-from clinveil.utility.classifiers import ClassifierSettings, Job, Side, classifier, classifiers, predict
+from clinveil.utility.classifiers import ClassifierSettings, classifier, classifiers, predict
 from clinveil.utility.labelled import Labelled, Parts, parts_of, read_labelled
 
-CORES, VOCABULARY, SIGNAL = 2, 50_000, 200
+CORES = 2
 PASSES = 2  # of a network here; their cost a pass does not change
 
 
@@ -64,54 +62,11 @@ def speed(path: Path, label: str, documents: int, models: Sequence[str]) -> None
     some = np.arange(0, len(labelled), 10)
     peers(labelled, Parts(some, some[:0], some))  # imports are nobody's documents
     row("scikit-learn lr", *timed(lambda: peers(labelled, parts)), len(labelled))
-    for model in models:
-        name, _, features = model.partition(":")
-        settings = ClassifierSettings.model_validate({"epochs": PASSES, "features": features or "tfidf"})
+    settings = ClassifierSettings(epochs=PASSES)
+    for name in models:
         made, clock, processor = timed(lambda: predict(name, labelled, parts, 1, settings=settings))  # noqa: B023
         passes = PASSES * (len(parts.train) + len(parts.valid)) if classifier(name).neural else len(parts.learn)
-        row(model, made.test, clock, processor, passes + len(parts.test))
-
-
-class Invented(Sequence[str]):
-    """Texts made when they are asked for, so that they take no memory; the class of each shows in one word in ten."""
-
-    def __init__(self, documents: int, words: int) -> None:
-        self._documents, self._words = documents, words
-
-    def __len__(self) -> int:
-        return self._documents
-
-    def __getitem__(self, index: Any) -> str:
-        rng = np.random.default_rng(int(index))
-        drawn = rng.integers(VOCABULARY, size=self._words)
-        marks = rng.random(self._words) < 0.1
-        drawn[marks] = VOCABULARY + (index % 2) * SIGNAL + drawn[marks] % SIGNAL
-        return " ".join([_spelt(number) for number in drawn.tolist()])
-
-
-def _spelt(number: int) -> str:
-    """A word of letters, as a number would split."""
-    return "".join(chr(97 + int(digit)) for digit in str(number))
-
-
-def memory(documents: int, words: int) -> None:
-    """The peak of resident memory while logistic regression learns from hashed features of invented texts."""
-    texts = Invented(documents, words)
-    targets = np.arange(documents, dtype=np.int64) % 2
-    rows = np.random.default_rng(0).permutation(documents)
-    cut = [documents * 6 // 10, documents * 3 // 4]
-    train, valid, test = (np.sort(part) for part in np.split(rows, cut))
-    parts = Parts(train, valid, test)
-    before = peak()
-    settings = ClassifierSettings(features="hashed")
-    made, clock, _ = timed(lambda: classifier("lr")(Job(Side(texts, texts), targets, 2, parts, 1, settings)))
-    right = float((made.test == targets[parts.test]).mean())
-    say(f"{documents} documents of {words} words: peak {peak()} MiB, {before} before, {clock:.0f} s, right {right:.3f}")
-
-
-def peak() -> int:
-    """MiB."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
+        row(name, made.test, clock, processor, passes + len(parts.test))
 
 
 def say(line: str) -> None:
@@ -121,13 +76,10 @@ def say(line: str) -> None:
 
 
 def main(arguments: list[str]) -> None:
-    """Run one of the two."""
+    """Print a row for each classifier."""
     os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:CORES])
-    if arguments[0] == "memory":
-        memory(int(arguments[1]), int((arguments[2:] or ["20"])[0]))
-        return
-    documents = int((arguments[3:] or ["5000"])[0])
-    speed(Path(arguments[1]), arguments[2], documents, arguments[4:] or [*classifiers.names(), "lr:hashed"])
+    documents = int((arguments[2:] or ["5000"])[0])
+    speed(Path(arguments[0]), arguments[1], documents, arguments[3:] or classifiers.names())
 
 
 if __name__ == "__main__":

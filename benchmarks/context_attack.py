@@ -1,11 +1,11 @@
-"""What readers who hold the channel get back of notes obfuscated at the defaults of `release`.
+"""Share of words that adversaries with the channel recover from obfuscated notes.
 
 Usage: python benchmarks/context_attack.py NOTES [--id COL] [--text COL] [--source 577] [-n 3-14] [--scope patient]
        [--shuffle window] [--tokens 280000] [--reader NAME …]
 
-Some of the notes are the source: word vectors, channel and released words are made of them as `release` makes them
-(PHI replacement left out). The attackers have other notes only, those of which less than a tenth of the 8-word runs
-stand in the source. Writes a Markdown table to stdout; intervals draw notes, speed is of processor time.
+Some of the notes are the source: word vectors, channel and released words are made from them, as in a release without
+replacement of identifiers. The attackers have other notes only, which share less than a tenth of their 8-word runs with
+the source. Writes a Markdown table to stdout; intervals resample notes, speed is of processor time.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import numpy as np
 from clinveil import Key, open_corpus
 from clinveil.attacks.adversary import AdversaryView, AlignedNote, adversaries
 from clinveil.attacks.channel._scoring import scored
-from clinveil.attacks.channel._view import Noted, rows_of, seen_of, written
+from clinveil.attacks.channel._view import NotePair, aligned, obfuscated, rows_of
 from clinveil.channel.build import build_channel
 from clinveil.channel.channel import Channel
 from clinveil.channel.settings import ChannelSettings
@@ -87,7 +87,7 @@ def main() -> None:
     rng = np.random.default_rng(options.seed)
     source, others = shared_out(options, rng)
     with tempfile.TemporaryDirectory() as scratch:
-        channel, notes = obfuscated(source, options, Path(scratch))
+        channel, notes = protected(source, options, Path(scratch))
     some = int(np.searchsorted(np.cumsum([len(note) for note in notes]), options.tokens)) + 1
     view = AdversaryView(channel, notes[:some], [n.outputs for n in notes], [rows_of(text, channel) for text in others])
     flat = np.concatenate([note.truth for note in notes])
@@ -110,21 +110,21 @@ def row(name: str, view: AdversaryView, strata: dict[str, np.ndarray], rng: np.r
     """One row of the table."""
     reader = adversaries.get(name)()
     first = AdversaryView(view.channel, view.notes[:1], view.released, view.others[:1])
-    list(reader.read(first, rng))  # compiles
+    list(reader.recover(first, rng))  # compiles
     began = time.process_time()
-    readings = list(reader.read(view, rng))
+    readings = list(reader.recover(view, rng))
     seconds = time.process_time() - began
     got = scored(view.notes, readings, len(view.channel.words))
     low, high = share_by_patient(got.by_patient)
     content, rare = (got.where(strata[kind]).right.mean() for kind in ("content", "rare"))
-    sure, right = got.sure
+    sure, right = got.confident
     said = f"{sure:.2f} at {right:.2f}" if right is not None and reader.calibrated else "-"
-    every = f"{got.right.mean():.3f} ({low:.3f} to {high:.3f})"
+    every = f"{got.is_right.mean():.3f} ({low:.3f} to {high:.3f})"
     figures = f"{got.first(5):.3f} | {content:.3f} | {rare:.3f} | {said} | {got.truth.size / seconds:,.0f}"
     return f"| {name} | {every} | {figures} |"
 
 
-def obfuscated(texts: Sequence[str], options: argparse.Namespace, scratch: Path) -> tuple[Channel, list[AlignedNote]]:
+def protected(texts: Sequence[str], options: argparse.Namespace, scratch: Path) -> tuple[Channel, list[AlignedNote]]:
     """The channel, and each note as readers see it, a patient a note."""
     corpus = corpus_of_texts(texts)
     counted = count_words(corpus, scratch)
@@ -138,8 +138,8 @@ def obfuscated(texts: Sequence[str], options: argparse.Namespace, scratch: Path)
 
 def released(texts: Sequence[str], channel: Channel, key: Key) -> list[AlignedNote]:
     """Texts as the channel and its policy release them, as readers see them, a patient a note."""
-    notes = written([Noted(i, text, "") for i, text in enumerate(texts)], channel, key)
-    seen = [seen_of(note, channel) for note in notes]
+    notes = obfuscated([NotePair(i, text, "") for i, text in enumerate(texts)], channel, key)
+    seen = [aligned(note, channel) for note in notes]
     if None in seen:
         raise SystemExit("a note came out with another number of words")
     return [note for note in seen if note is not None]

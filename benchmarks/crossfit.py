@@ -1,11 +1,11 @@
-"""What S-PDTP's effect finds of what is known to be remembered, how its interval covers, and the level of its test.
+"""Bias of S-PDTP's effect with known memorisation, coverage of its interval, and level of its test.
 
     python benchmarks/crossfit.py [RUNS]
 
-Invented models: each log-probability strays by a normal number of 0.66, so that of 500 words the largest difference is
-about 3 nats whoever is left out. One word of each unit is remembered by so many nats. In the last rows nobody is
-remembered, and a model strays with the square root of the size of what it lost; `systematic`: half of it is the same
-under every seed.
+Simulated models: each log-probability has normal noise of 0.66, so that the largest difference among 500 words is about
+3 nats, whichever unit is left out. One word of each unit is memorised by a number of nats. In the last rows nothing is
+memorised, and the noise of a model grows with the square root of the size of the left-out unit; `systematic`: half of
+the noise is the same under every seed.
 """
 
 from __future__ import annotations

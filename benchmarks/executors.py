@@ -1,6 +1,6 @@
-"""What Ray and Spark cost beside local processes `python -P benchmarks/executors.py [PATIENTS [local ray]]`.
+"""Cost of Ray and Spark compared with local processes: `python -P benchmarks/executors.py [PATIENTS [local ray]]`.
 
-For each executor: seconds to its first result, for an item that does nothing, for a megabyte there and back, and for
+For each executor: seconds to its first result, for an empty item, for a megabyte sent and returned, and for
 one `deidentify` of demo notes, whose bytes must be the same. Ratios are against local processes of the same run.
 """
 

@@ -1,9 +1,9 @@
-"""How fast the demo corpus is made, and whether memory stays flat.
+"""Speed of the generator of invented notes, and growth of its memory.
 
 `python benchmarks/generate.py [PATIENTS] [WORKERS]`.
 
-Tokens are WORD, NUMBER and PUNCT tokens of `clinveil.core.tokens`; words are what white space parts. The peer of the
-same run is Faker, the usual generator of invented text, which writes paragraphs without any truth about them.
+Tokens are WORD, NUMBER and PUNCT tokens of `clinveil.core.tokens`; words are separated by white space. Faker, the
+usual generator of invented text, runs on the same machine for comparison; it writes no annotations.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""GloVe beside gensim's skip-gram on the same notes, in one run: tokens a second.
+"""GloVe compared with gensim's skip-gram on the same notes, in one run: tokens per second.
 
 Usage: python benchmarks/glove.py [--window 5] [--epochs 5] [--workers 2] FILE:COLUMN ...
 

@@ -1,4 +1,4 @@
-"""How often each interval holds the truth, where the truth is known: the table of docs/intervals.md.
+"""Coverage of each interval on data with known truth: the table of benchmarks/intervals.md.
 
     python benchmarks/interval_coverage.py [NAME ...] [--scale 1] [--seed 1]
 
@@ -31,7 +31,7 @@ from clinveil.stats import (
     weighted_poisson,
     wilson,
 )
-from clinveil.stats.roc import RocScores, difference_of_areas
+from clinveil.stats.roc import RocScores
 from clinveil.utility.casing.lines import metric_shares
 from clinveil.utility.scores import Scores
 
@@ -111,13 +111,6 @@ def sides(members: int, others: int, moved: float, rng: Generator) -> RocScores:
 
 def area(members: int, others: int, truth: float, rng: Generator) -> tuple[float, Interval]:
     return truth, sides(members, others, np.sqrt(2) * float(ndtri(truth)), rng).auc_interval()
-
-
-def paired_areas(members: int, others: int, moved: float, rng: Generator) -> tuple[float, Interval]:
-    """Two scores of the same patients, correlated .5, that tell equally much."""
-    pairs = [rng.normal(size=(n, 1)) + rng.normal(size=(n, 2)) for n in (members, others)]
-    one, other = (RocScores(pairs[0][:, at] + moved, pairs[1][:, at]) for at in (0, 1))
-    return 0.0, difference_of_areas(one, other).interval
 
 
 def found_at(members: int, others: int, rate: float, truth: float, rng: Generator) -> tuple[float, Interval]:
@@ -246,9 +239,6 @@ def separations() -> Iterator[Case]:
         yield Case(
             "area under the curve", f"{members}/{others}, area {truth}", 2000, partial(area, members, others, truth)
         )
-    for members, others, moved in ((107, 60, 0.5), (37, 15, 1.5)):
-        said = f"{members}/{others}, both moved by {moved}"
-        yield Case("difference of two areas, paired", said, 2000, partial(paired_areas, members, others, moved))
     asked_at = [(1000, 1000, 0.01, 0.204), (1000, 1000, 0.01, 0.01), (107, 60, 0.1, 0.5), (107, 60, 0.1, 0.1)]
     for members, others, rate, truth in [*asked_at, (200, 500, 0.01, 0.3), (5000, 5000, 0.001, 0.05)]:
         said = f"{members}/{others}, rate {rate}, truth {truth}"

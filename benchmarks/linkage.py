@@ -1,13 +1,13 @@
-"""Whose note is this? Linkage of protected biographies with public articles about the same people, by protection.
+"""Linkage of protected biographies with public articles about the same people, by protection.
 
 Usage: python -P benchmarks/linkage.py linkage.jsonl.gz [--scrubbed scrubadub.jsonl] [--keep DIR] [--only TEXT]
-(-P: `names.py` of this folder must not be taken for the package of that name.)
+(`-P`, because names.py in this folder hides a package of that name.)
 
 The file has a person a line: name, public_knowledge (the body of an encyclopedia article), note (its lead). The note is
-protected, the attacker knows all articles, and says whose note each one is. Attackers: without the vectors (words,
-word pairs, BM25, length and layout); one who trains vectors on the articles and runs our tool on them, with the
-settings of the release; and a thief of the exact channel and vectors. Weights of an attacker's matchers are learnt on
-the other half of the people. Writes two Markdown tables to stdout; intervals are by person.
+protected; the attacker has all articles, and names a person for each note. Attackers: without the vectors (words, word
+pairs, BM25, length and layout); one who trains vectors on the articles and runs our tool on them, with the settings of
+the release; and an attacker with the exact channel and vectors. Weights of an attacker's matchers are learnt on the
+other half of the people. Writes two Markdown tables to stdout; intervals are by person.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from pathlib import Path
 import numpy as np
 
 from clinveil import Key
-from clinveil.attacks.text.linkage import OWN, WITH, WITHOUT, Held, Own, Sides, View
+from clinveil.attacks.text.linkage import OWN, WITH, WITHOUT, Assets, Own, Sides, View
 from clinveil.channel.apply import Obfuscator
 from clinveil.channel.build import build_channel
 from clinveil.channel.channel import Channel
@@ -177,7 +177,7 @@ class Attackers:
         sides = replace(self.case.sides, released=[text if words(text) else "x" for text in row.texts])
         own = self._trained(row) if row.settings else None
         rng = np.random.default_rng(self.case.seed)
-        return View("articles", sides).findings(Held(row.channel, row.vectors, own), rng, top=TOP, each=True)
+        return View("articles", sides).findings(Assets(row.channel, row.vectors, own), rng, top=TOP, each=True)
 
     def _trained(self, row: Protection) -> Own:
         how, channel = row.settings

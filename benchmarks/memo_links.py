@@ -1,10 +1,10 @@
-"""How well two notes of one patient find each other in a release, by the memo; what the attack `memo-links` measures.
+"""Linkage of two released notes of one patient by their shared words, by substitution scope (attack `memo-links`).
 
 Usage: python benchmarks/memo_links.py NOTES [--id COL] [--text COL] [--source 577] [--set NAME=VALUE ...]
     [--vectors NAME=VALUE ...]
 
-The notes are drawn as in `context_attack.py`. Each is cut in two halves, which are two notes of one patient, and
-released under every memo with one channel. Writes a Markdown table to stdout.
+The notes are sampled as in `context_attack.py`. Each is cut in two halves, which are two notes of one patient, and
+released under every scope with one channel. Writes a Markdown table to stdout.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from clinveil.channel.scopes import scoped
 from clinveil.core.tokens import words
 from clinveil.corpus.corpus import Corpus, MemoryCorpus, memory_corpus
 
-MEMOS = ("occurrence", "note", "rare", "patient", "corpus")
+SCOPES = ("occurrence", "note", "rare", "patient", "corpus")
 
 
 def line(channel: Channel, source: Corpus, seed: int) -> str:
@@ -62,10 +62,10 @@ def main() -> None:
     times = Counter(word for _, _, text in halves for word in text.split())
     counts = np.array([times[word] for word in channel.words], dtype=np.int64)
     print(f"{len(halves)} halves of notes. {' '.join([*options.set, *options.vectors])}, seed {options.seed}.\n")
-    print("| memo | nearest is of the patient | fresh draws | chance | area | fresh draws | chance |")
+    print("| scope | nearest is of the patient | fresh draws | chance | area | fresh draws | chance |")
     print("| --- | --- | ---: | ---: | --- | ---: | ---: |")
-    for memo in MEMOS:
-        print(line(scoped(channel.under(scope=memo), counts), source, options.seed), flush=True)
+    for scope in SCOPES:
+        print(line(scoped(channel.under(scope=scope), counts), source, options.seed), flush=True)
 
 
 if __name__ == "__main__":

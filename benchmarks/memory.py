@@ -38,7 +38,21 @@ def main() -> int:
         vectors = folder / "vectors"
         if {"obfuscate", "release"} & {*asked.command}:
             small = folder / f"notes-{min(asked.times)}"
-            _run(["embed", str(_input(small)), "-o", str(vectors), "--dim", "16", "--epochs", "1", "--seed", "1", "-q"])
+            _run(
+                [
+                    "embed",
+                    str(_input(small)),
+                    "-o",
+                    str(vectors),
+                    "--dim",
+                    "16",
+                    "--set",
+                    "epochs=1",
+                    "--seed",
+                    "1",
+                    "-q",
+                ]
+            )
         for command in asked.command:
             _measure(command, sizes, folder, vectors, asked)
     return 0

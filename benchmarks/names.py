@@ -1,8 +1,8 @@
-"""The list of closest pairs: seconds and memory, beside SciPy's pdist on what pdist can hold.
+"""Closest pairs of name tokens: seconds and memory, compared with SciPy's pdist.
 
     python benchmarks/names.py [--tokens 100000] [--dim 100] [--k 600] [--threads 2]
 
-Vectors are made up: clusters of unlike size and length, so that distances are spread as those of trained vectors are.
+Vectors are simulated: clusters of different size and length, so that distances resemble those of trained vectors.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Noise mechanisms beside near neighbours on the same vectors: what stays, what is recovered, what a compile costs.
+"""Noise mechanisms compared with neighbours on the same vectors: unchanged words, recovered words, cost of compiling.
 
 Usage: python benchmarks/noise.py VECTORS [--unchanged 0.1 0.5 0.9] [--draws 200] [--threads 2] [--names FILE]
            [--noise laplace gaussian]

@@ -1,6 +1,6 @@
 """Obfuscation, Parquet to Parquet: against copying the released file, a Python loop, gensim and mldp-text, in one run.
 
-    python benchmarks/obfuscate.py --data ../shared/data --tokens 20000000 --out benchmarks/obfuscate.md
+    python benchmarks/obfuscate.py --data ../shared/data --tokens 20000000
 
 Everything is confined to two processors. Vectors are trained on MTSamples and jittered to 100,000 words; the notes are
 drawn from those words by Zipf's law, with capitals, commas and numbers, about 500 words a note.

@@ -1,4 +1,4 @@
-"""Settings of the obfuscated release on one half of the patients: what a recipient can do, and who links notes.
+"""Settings of the obfuscated release on one half of the patients: utility for a recipient, and linkage.
 
 Usage: python -P benchmarks/obfuscated.py NOTES --label COLUMN [--id COL] [--text COL] [--patient COL]
        [--half choose|confirm] [--model NAME ...] [--seed 1] N/FLOOR/BACKGROUND ...

@@ -1,13 +1,13 @@
-"""What readers without the channel get back of a release, and those with some notes in both forms or a second release.
+"""Share of words that adversaries recover without the channel, with known pairs, or with a second release.
 
 Usage: python benchmarks/outsiders.py NOTES [--id COL] [--text COL] [--source 577] [--held 200] [--scope patient]
     [--set NAME=VALUE ...] [--vectors NAME=VALUE ...] [--window 0] [--only READER ...]
 
-The notes are shared out as in `context_attack.py`: some are the source, others of which less than a tenth of the
-8-word runs stand in the source are the attacker's. Of the source, `--held` notes are those that somebody has in both
-forms; the rest is attacked. `--set` gives settings of the channel (`--set mechanism=clusters`), `--vectors` of its
-vectors and of everybody's own; `--window` shuffles words in windows of so many. Writes a Markdown table to stdout;
-intervals draw notes.
+The notes are split as in `context_attack.py`: some are the source; others, which share less than a tenth of their
+8-word runs with the source, belong to the attacker. Of the source, `--held` notes are known pairs; the rest is
+attacked. `--set` gives settings of the channel (`--set mechanism=clusters`), `--vectors` of its vectors and of the
+attackers' vectors; `--window` shuffles words in windows of so many. Writes a Markdown table to stdout; intervals draw
+notes.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ sys.path.append(sys.path.pop(sys.path.index(str(Path(__file__).resolve().parent)
 from context_attack import arguments, released, shared_out
 
 from clinveil import Key
-from clinveil.attacks.adversary import Adversary, AdversaryView, AlignedNote, Reading, adversaries
+from clinveil.attacks.adversary import Adversary, AdversaryView, AlignedNote, Recovery, adversaries
 from clinveil.attacks.channel._view import rows_of
 from clinveil.channel.build import build_channel
 from clinveil.channel.channel import Channel
@@ -109,14 +109,14 @@ def _rng(options: argparse.Namespace) -> np.random.Generator:
     return np.random.default_rng(options.seed + 1)
 
 
-def first_choices(readings: Sequence[Reading]) -> list[Ints]:
+def first_choices(readings: Sequence[Recovery]) -> list[Ints]:
     """The likeliest candidate at each place; -2 where there is none."""
     return [
         np.array([_best(reading, t) for t in range(reading.starts.size - 1)], dtype=np.int64) for reading in readings
     ]
 
 
-def _best(reading: Reading, t: int) -> int:
+def _best(reading: Recovery, t: int) -> int:
     place = slice(reading.starts[t], reading.starts[t + 1])
     return int(reading.rows[place][np.argmax(reading.chances[place])]) if place.stop > place.start else -2
 
@@ -175,10 +175,10 @@ def report(view: AdversaryView, options: argparse.Namespace) -> None:
         print(f"{line} {time.perf_counter() - begun:.0f} |", flush=True)
 
 
-def _read(reader: Adversary, view: AdversaryView, options: argparse.Namespace) -> list[Reading]:
-    if not reader.can(view):
+def _read(reader: Adversary, view: AdversaryView, options: argparse.Namespace) -> list[Recovery]:
+    if not reader.is_applicable(view):
         raise SystemExit("a reader lacks something")
-    return list(reader.read(view, _rng(options)))
+    return list(reader.recover(view, _rng(options)))
 
 
 if __name__ == "__main__":

@@ -1,9 +1,10 @@
-"""How much of the identifiers in public notes the detectors find, and how fast: `python benchmarks/phi.py [DATA]`.
+"""Recall and speed of the detectors on public notes: `python benchmarks/phi.py [DATA]`.
 
-An identifier is found where every one of its letters and digits is covered, titles (Dr.), small words among capitals
-and states left aside; intervals are Wilson's (95 %). What is printed is no promise for other notes: phi.md says what
-was read while the detectors were built. `--peers PYTHON` runs Presidio, scrubadub and philter-lite on the same texts
-(phi_peers.py), with an interpreter that has them; `--final` takes the fifth of the actors that nobody tunes on, once.
+An identifier counts as found if every letter and digit of it is covered; titles (Dr.), small words among capitals and
+states are ignored. Intervals are Wilson's (95 %). The figures do not transfer to other notes; phi.md lists the data
+that were inspected during development. `--peers PYTHON` runs Presidio, scrubadub and philter-lite on the same texts
+(phi_peers.py), with an interpreter that has them; `--final` measures on the fifth of the actors that is kept aside,
+once.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""What another de-identifier finds in texts: `python benchmarks/phi_peers.py TOOL < TEXTS.json`, for phi.py.
+"""Spans that another de-identifier finds in texts: `python benchmarks/phi_peers.py TOOL < TEXTS.json`, for phi.py.
 
 It runs in an environment of its own, and prints spans and the processor seconds of one pass after a warm-up.
-Presidio has a blank spaCy pipeline: the models that it asks for are not on the package index. philter-lite asks NLTK
-for a tagger that is not there either: words get the tag of a noun, or of a name where they begin with a capital.
+Presidio has a blank spaCy pipeline: the models that it asks for are not on the package index. philter-lite needs
+a tagger of NLTK that is not available either: words are tagged as nouns, or as names if they begin with a capital.
 """
 
 from __future__ import annotations

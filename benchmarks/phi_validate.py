@@ -1,4 +1,4 @@
-"""How often the intervals of `clinveil validate` hold the truth, over corpora resampled from notes with gold spans.
+"""Coverage of the intervals of `clinveil validate`, on corpora resampled from annotated notes.
 
     python -P benchmarks/phi_validate.py [--patients 300] [--corpora 400] [--asq FILE]
 
@@ -20,10 +20,10 @@ from clinveil.corpus.demo.stream import demo_notes, demo_patients, demo_spans
 from clinveil.phi.finder import Finder
 from clinveil.phi.note import NoteView
 from clinveil.phi.validation.canaries import Tally, planted, planted_for_roles, survived
-from clinveil.phi.validation.design import KINDS, Seen, allocation, recall
+from clinveil.phi.validation.design import KINDS, Annotated, allocation, recall
 from clinveil.phi.validation.draw import usual_forms
 from clinveil.phi.validation.invented import name_pools
-from clinveil.phi.validation.places import places
+from clinveil.phi.validation.locations import locations
 from clinveil.phi.validation.recapture import missed
 from clinveil.phi.validation.survival import Survival
 from clinveil.phi.validation.truth import identifiers_in
@@ -65,7 +65,7 @@ def census(notes: list[Note], gold: dict[str, list[Span]], found: dict[str, list
     usual, made = usual_forms(notes), defaultdict(list)
     names = list(KINDS)
     for note in notes:
-        all_ = places(NoteView(note.text), found[note.note_id], usual=usual, words=40)
+        all_ = locations(NoteView(note.text), found[note.note_id], usual=usual, words=40)
         for p in all_:
             hit = identifiers_in(note.text, p, all_, gold[note.note_id])
             made[note.patient_id].append((names.index(p.stratum), hit))
@@ -83,7 +83,7 @@ def of_marks(table: dict[str, np.ndarray], spots: int, corpora: int, rng: np.ran
         seen = []
         for name, size in sizes.items():
             some = rng.choice(by[name], taken[name], replace=False)
-            seen.append(Seen(KINDS[name].found, size, taken[name], tuple(int(n) for n in some if n)))
+            seen.append(Annotated(KINDS[name].found, size, taken[name], tuple(int(n) for n in some if n)))
         one = recall(seen)
         right = sum(int(hits.sum()) for name, hits in by.items() if KINDS[name].found)
         value = right / sum(int(hits.sum()) for hits in by.values())

@@ -136,7 +136,7 @@ def corpus(folder: Path, words: float, workers: int) -> Path:
     place = folder / f"notes-{int(words):.0e}".replace("+", "")
     if not (place / "notes.parquet").exists():
         shutil.rmtree(place, ignore_errors=True)
-        line = ["generate", "-o", str(place), "--patients", str(patients), "--workers", str(workers), "-q"]
+        line = ["demo", "--notes-only", "-o", str(place), "--patients", str(patients), "--workers", str(workers), "-q"]
         once(folder, f"generate-{int(words)}", line, words=None, workers=workers, notes=place / "notes.parquet")
         (place / "spans.jsonl").unlink(missing_ok=True)  # nobody reads the gold here, and it is four times the notes
     return place / "notes.parquet"
@@ -211,7 +211,7 @@ def run(folder: Path, words: Sequence[float], jobs: Sequence[str], workers: Sequ
                 line = [job, str(notes), "-o", str(target), "--workers", str(n)]
                 line += more if whole else []
                 if job == "release":
-                    line += ["--ledger", str(out) + ".ledger"]
+                    line += ["--set", f"ledger={str(out) + '.ledger'}"]
                 once(folder, f"{job}-{int(size)}-{n}", line, words=int(size), workers=n, notes=notes)
                 shutil.rmtree(out, ignore_errors=True)
                 shutil.rmtree(str(out) + ".ledger", ignore_errors=True)

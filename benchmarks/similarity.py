@@ -1,4 +1,7 @@
-"""Interval and permutation test of a word-pair correlation, beside SciPy's; usage: similarity.py [PAIRS] [DRAWS]."""
+"""Interval and permutation test of a word-pair correlation, compared with SciPy's.
+
+Usage: similarity.py [PAIRS] [DRAWS]
+"""
 
 from __future__ import annotations
 

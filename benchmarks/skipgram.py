@@ -1,8 +1,8 @@
-"""Our skip-gram beside gensim's: time, and how well notes that were not trained on are predicted.
+"""Skip-gram compared with gensim's: time, and loss on held-out notes.
 
 usage: python -P benchmarks/skipgram.py NOTES [--id …] [--text …] [--window 40] [--passes 5] [--most 10000]
-One note in ten is held out. The loss is the mean over pairs of words within the window of what training minimises, with
-five samples a pair; both models are asked about the same pairs and samples.
+One note in ten is held out. The loss is the mean training objective over pairs of words within the window, with
+five samples per pair; both models are evaluated on the same pairs and samples.
 """
 
 from __future__ import annotations

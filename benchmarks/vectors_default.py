@@ -1,4 +1,4 @@
-"""What word vectors keep of a task, at what recovery: settings, and other text, compared on one corpus.
+"""Utility and recovery by settings of word vectors and by additional text, on one corpus.
 
 usage: python -P benchmarks/vectors_default.py NOTES --label COLUMN [--id …] [--text …] SETTING …
 A setting is `skipgram`, `skipgram,window=40,epochs=5`, `start_vectors=FOLDER`, `more_text=FILE`, or `vectors=FOLDER`.
@@ -22,7 +22,8 @@ from clinveil.core.keys import Key
 from clinveil.core.settings import NotesSettings
 from clinveil.corpus.corpus import Corpus
 from clinveil.corpus.open import open_corpus
-from clinveil.utility.classification import classification
+from clinveil.utility.classification import compared, evaluate
+from clinveil.utility.classifiers import ClassifierSettings
 from clinveil.vectors.count import WordCounts, count_words
 from clinveil.vectors.files import load_vectors, save_vectors
 from clinveil.vectors.imported import of_notes
@@ -66,7 +67,8 @@ def kept(corpus: Corpus, channel: Channel, key: Key, label: str) -> float:
     """Macro-F1 of logistic regression on released notes, as a share of that on the original ones."""
     obfuscate = Obfuscator(channel, key)
     released = (obfuscate(batch).batch for batch in corpus.batches())
-    found = classification(corpus.batches(), released, label, np.random.default_rng(SEED))
+    rng, settings = np.random.default_rng(SEED), ClassifierSettings(min_class=20)
+    found = compared(evaluate(corpus.batches(), released, label, rng, settings), "lr", rng, settings)
     both = {
         str(f.detail["side"]): f.value for f in found if f.measure == "utility.classification" and f.value is not None
     }

@@ -1,14 +1,14 @@
-"""Paper B's study on real people: biographies of members of the United States Congress.
+"""Paper B's study on public biographies of members of the United States Congress.
 
-The biographies are public, so a real name may be attacked without harm. A header line with the full name is put before
-each text, as on a consultation note, and what a person is known for takes the place of the diagnosis: the state, the
-job, or the party. 96 % of the texts name the party outright, so for `party` its words are taken out of the texts of
-those whose names the remover will miss: the vectors must know it from elsewhere.
+The biographies are public, so attacking real names does no harm. A header line with the full name precedes each text,
+as on a consultation note. An attribute of the person replaces the diagnosis: the state, the job or the party. 96 % of
+the texts name the party. For `party`, its words are therefore removed from the texts of those people whose names the
+emulated remover misses, so that the vectors must learn the party from other texts.
 
     python examples/congress.py congress.csv.gz OUT --attribute state
 
-The file has the columns id, given, middle, family, state, job, party, text. OUT gets people/ (the three files that
-any study takes) and study/ (tables.md, study.html and the rest); run it again and it goes on where it stopped.
+The file has the columns id, given, middle, family, state, job, party, text. OUT gets people/ (the three input files of
+the study) and study/ (tables.md, study.html and the rest). Run the same command again to resume.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from clinveil.study.jmir_2020.run import run_study
 from clinveil.core.errors import ClinveilError
 from clinveil.core.files import private_folder
 from clinveil.core.keys import Key
-from clinveil.core.settings import load_settings
+from clinveil.core.load_settings import load_settings
 from clinveil.corpus.corpus import memory_corpus
 from clinveil.corpus.people import Patient, write_codes, write_patients
 from clinveil.corpus.write import write_corpus
@@ -34,7 +34,7 @@ from clinveil.phi.partial_removal import EmulatedRemover
 from clinveil.study.jmir_2020.settings import StudySettings
 from clinveil.study.jmir_2020.tables import markdown, tables
 
-TARGETS = 11  # as many as the paper's
+TARGETS = 11  # as in the paper
 STATES = """AK Alaska, AL Alabama, AR Arkansas, AZ Arizona, CA California, CO Colorado, CT Connecticut, DE Delaware,
 FL Florida, GA Georgia, HI Hawaii, IA Iowa, ID Idaho, IL Illinois, IN Indiana, KS Kansas, KY Kentucky, LA Louisiana,
 MA Massachusetts, MD Maryland, ME Maine, MI Michigan, MN Minnesota, MO Missouri, MS Mississippi, MT Montana,
@@ -55,20 +55,20 @@ Row = dict[str, str]
 
 
 def read(path: Path) -> list[Row]:
-    """The rows of the file, gzipped or not."""
+    """Return the rows of the file, gzipped or not."""
     opened = gzip.open if path.suffix == ".gz" else open
     with opened(path, "rt", encoding="utf-8", newline="") as file:
         return list(csv.DictReader(file))
 
 
 def patient(row: Row, attribute: str) -> Patient:
-    """A person, with the attribute in place of a diagnosis."""
+    """Return a person, with the attribute in place of a diagnosis."""
     name = " ".join(row[part] for part in ("given", "middle", "family")).split()
     return Patient(row["id"], tuple(name), (row[attribute],) if row[attribute] else ())
 
 
 def header(row: Row) -> str:
-    """`Name: first, middle, last;`, as in the paper's notes."""
+    """Return `Name: first, middle, last;`, as in the paper's notes."""
     return f"Name: {', '.join(row[part] for part in ('given', 'middle', 'family') if row[part])};"
 
 
@@ -96,10 +96,10 @@ def main() -> int:
     parser.add_argument("file", type=Path)
     parser.add_argument("out", type=Path)
     parser.add_argument("--attribute", choices=("state", "job", "party"), default="state")
-    parser.add_argument("--config", type=Path, help="TOML of the study's settings")
+    parser.add_argument("--config", type=Path, help="TOML file with settings of the study")
     parser.add_argument("--workers", type=int, default=2)
     options = parser.parse_args()
-    # One short text a person: more passes than on notes, so that a name seen once is trained at all.
+    # One short text per person: more passes than on notes, so that a name that occurs once is trained.
     small = {"window": (1, 5, 9), "epochs": 10, "miss_rate": 0.1, "figure_3": False}
     given = {} if options.config else small
     try:

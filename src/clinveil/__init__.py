@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from clinveil.vectors.files import load_vectors, save_vectors
     from clinveil.vectors.table import Neighbours, Vectors
 
-# The shop window: each public name and the file it lives in; nothing heavy is imported before it is asked for.
-_WINDOW = {
+# Public names and their modules, which are imported on first access.
+_MODULES = {
     "Channel": "clinveil.channel.channel",
     "ClinveilError": "clinveil.core.errors",
     "Columns": "clinveil.corpus.corpus",
@@ -91,8 +91,8 @@ def __getattr__(name: str) -> Any:
         return version("clinveil")
     if name in ("attack", "evaluate"):
         return import_module(f"clinveil.api.{name}")
-    if name in _WINDOW:
-        return getattr(import_module(_WINDOW[name]), name)
+    if name in _MODULES:
+        return getattr(import_module(_MODULES[name]), name)
     raise AttributeError(f"module 'clinveil' has no attribute {name!r}")
 
 

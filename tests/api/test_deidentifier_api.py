@@ -97,7 +97,7 @@ def test_spans_of_others_are_checked():
     for wrong in ((0, 99, "NAME"), (3, 3, "NAME"), (0, 3, "NOBODY"), (0, 3)):
         with pytest.raises(InputError):
             tagging.treat("Ana", [wrong])
-    with pytest.raises(InputError, match="lacks end"):
+    with pytest.raises(InputError, match="column end is missing"):
         clinveil.evaluate.deidentification(["Ana"], pd.DataFrame({"note_id": ["0"], "start": [0], "label": ["NAME"]}))
-    with pytest.raises(InputError, match="note id"):
+    with pytest.raises(InputError, match="wrong shape"):
         clinveil.evaluate.deidentification(["Ana"], {"0": "NAME"})

@@ -81,14 +81,14 @@ def test_pandas_categories_and_missing_values_are_read():
         (7, UsageError, "type int"),
         ({"text": [NOTE]}, UsageError, "type dict"),
         ([NOTE, 7], InputError, "item 1 is a int"),
-        (NOTE, InputError, "one text goes into a list"),
+        (NOTE, InputError, "pass a single text as a list"),
         (pd.Series([1, 2]), InputError, "item 0 is a int"),
-        (pd.DataFrame([[1, NOTE, NOTE]], columns=["note_id", "text", "text"]), InputError, "one name"),
+        (pd.DataFrame([[1, NOTE, NOTE]], columns=["note_id", "text", "text"]), InputError, "duplicate column name"),
         ([], InputError, "no notes"),
         (pd.DataFrame({"note_id": [1, 1], "text": [NOTE, NOTE]}), InputError, "the frame"),
         (pd.DataFrame({"note_id": [1], "colour": [NOTE]}), InputError, "text"),
-        (pd.DataFrame({0: [1], "text": [NOTE]}), InputError, "no string"),
-        (pd.DataFrame({"note_id": [1, 2], "text": [NOTE, 5]}), InputError, "several kinds"),
+        (pd.DataFrame({0: [1], "text": [NOTE]}), InputError, "not a string"),
+        (pd.DataFrame({"note_id": [1, 2], "text": [NOTE, 5]}), InputError, "several types"),
     ],
 )
 def test_what_does_not_fit_is_told_without_a_word_of_a_note(notes, error, says):
@@ -177,7 +177,7 @@ def test_paths_may_be_strings(tmp_path):
     vectors = clinveil.embed([NOTE, NOTE], epochs=1, dim=4)
     clinveil.save_vectors(vectors, str(tmp_path / "v.vec"))
     assert clinveil.load_vectors(str(tmp_path / "v.vec")).words == vectors.words
-    with pytest.raises(UsageError, match="no findings"):
+    with pytest.raises(UsageError, match="not a list of findings"):
         clinveil.to_frame("out")
     assert clinveil.__version__
 
@@ -201,7 +201,7 @@ SECRET = "Zyra Quux was seen. "
     ],
 )
 def test_a_text_that_is_taken_for_a_path_is_not_said_back(text, use, tmp_path):
-    with pytest.raises(InputError, match="no file of such a name") as caught:
+    with pytest.raises(InputError, match="file not found") as caught:
         use(text, tmp_path / "out")
     said = "".join(traceback.format_exception(caught.value))
     assert "Error: the" in said
@@ -225,7 +225,7 @@ def test_the_callers_umask_stays(tmp_path):
     "notes", [[SECRET + "\ud800"], pd.DataFrame({"text": pd.Series([SECRET + "\ud800"], dtype=object)})]
 )
 def test_broken_unicode_is_told_without_the_text(notes):
-    with pytest.raises(InputError, match="broken Unicode") as caught:
+    with pytest.raises(InputError, match="invalid Unicode") as caught:
         clinveil.deidentify(notes)
     assert caught.value.__cause__ is None and "Zyra" not in repr(caught.value)
 

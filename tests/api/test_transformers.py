@@ -67,11 +67,11 @@ def test_spans_of_one_text():
 
 
 def test_what_is_missing_or_too_small_is_told(frame):
-    with pytest.raises(UsageError, match="no channel yet"):
+    with pytest.raises(UsageError, match="not fitted"):
         clinveil.Obfuscator().transform(["one"])
     with pytest.raises(InputError, match="50"):
         clinveil.Obfuscator(n=2).fit(frame["text"].tolist()[:20])
-    with pytest.raises(UsageError, match="no setting epoch"):
+    with pytest.raises(UsageError, match="unknown setting epoch"):
         clinveil.Obfuscator(settings={"epoch": 1}).fit(frame)
     with pytest.raises(UsageError, match="the range"):
         clinveil.Obfuscator(n="14-3").fit(frame)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from clinveil.attacks.attack import Context
-from clinveil.attacks.channel._view import halves, scenes, seen_of
+from clinveil.attacks.channel._view import adversary_views, aligned, halves
 from clinveil.attacks.channel.adversary_suite import AdversarySuite
 from clinveil.channel.apply import Obfuscator
 from clinveil.channel.channel import Channel
@@ -87,7 +87,7 @@ def test_planted_names_are_read_in_copies_alone(case):
 def test_a_reader_holds_other_patients_notes_only(case):
     sides = halves(case, 10**6, 10**6, np.random.default_rng(0))
     assert {n.patient for n in sides.held[0]}.isdisjoint(n.patient for n in sides.held[1])
-    first, second = scenes(case, sides, np.random.default_rng(0))
+    first, second = adversary_views(case, sides, np.random.default_rng(0))
     assert sum(map(len, first.others)) == sum(len(t.entered.split()) for t in sides.held[1])
     assert len(first.notes) == len(sides.attacked[0]) and len(second.notes) == len(sides.attacked[1])
 
@@ -104,10 +104,10 @@ def test_shuffled_words_are_laid_beside_their_sources(tmp_path):
     case = context(tmp_path, shuffle="window", window=5)
     sides = halves(case, 10**6, 0, np.random.default_rng(0))
     for note in sides.attacked[0]:
-        got = seen_of(note, case.channel)
+        got = aligned(note, case.channel)
         source = [case.channel.ids[w] for w in note.entered.replace(".", "").split()]
-        assert sorted(got.places) == list(range(len(source))) and got.places.tolist() != list(range(len(source)))
-        assert [source[p] for p in got.places] == got.truth.tolist()
+        assert sorted(got.positions) == list(range(len(source))) and got.positions.tolist() != list(range(len(source)))
+        assert [source[p] for p in got.positions] == got.truth.tolist()
         possible = case.channel.matrix()[got.truth, got.outputs]
         assert (np.asarray(possible) > 0).all()
     got = found(case)
@@ -125,15 +125,15 @@ def test_notes_of_another_place_serve_as_knowledge(case):
     other = memory_corpus(language(np.random.default_rng(9), 5))
     assert found(replace(case, others=other))["all", "bigram"].value > 0.3
     foreign = memory_corpus([("a", "a", "lorem ipsum dolor sit amet " * 30 + "bao")])
-    with pytest.raises(InputError, match=r"--prior has 0\.7% of its words"):
+    with pytest.raises(InputError, match=r"only 0\.7% of the words of --prior"):
         found(replace(case, others=foreign))
 
 
 def test_what_does_not_belong_together_is_refused(case, tmp_path):
     other = context(tmp_path, seed=3)
-    with pytest.raises(InputError, match="cannot have come from"):
+    with pytest.raises(InputError, match="cannot come from"):
         found(replace(case, channel=other.channel))
-    with pytest.raises(InputError, match="side by side"):
+    with pytest.raises(InputError, match="cannot be aligned"):
         found(replace(case, alignment=lambda: iter([]), entered=shorter(case.entered)))
     single = context(tmp_path / "one", patients=1) if (tmp_path / "one").mkdir() is None else None
     with pytest.raises(InputError, match="fewer than two patients"):
@@ -146,4 +146,4 @@ def shorter(corpus):
 
 def test_a_reader_without_what_he_needs_says_so(case):
     got = found(case, reader=("assembly",))["all", "assembly"]
-    assert got.value is None and "what he needs" in got.detail["why"]
+    assert got.value is None and "required input" in got.detail["why"]

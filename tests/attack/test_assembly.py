@@ -6,7 +6,15 @@ import numpy as np
 import pytest
 from scenes import channel_of, right, seen, view
 
-from clinveil.attacks.adversaries._windows import ASKED, HEARD, PULL, _told, reordered, together, width
+from clinveil.attacks.adversaries._windows import (
+    MIN_PROBABILITY,
+    PRIOR_PAIRS,
+    USED,
+    _evidence,
+    count_windows,
+    reordered,
+    width,
+)
 from clinveil.attacks.adversary import AdversaryView, adversaries
 from clinveil.attacks.channel._scoring import spans
 from clinveil.channel.identity import identity_channel
@@ -16,7 +24,7 @@ WINDOW = Policy(shuffle="window", window=6)
 
 
 def read(name, case, seed=0, **settings):
-    return list(adversaries.get(name)(**settings).read(case, np.random.default_rng(seed)))
+    return list(adversaries.get(name)(**settings).recover(case, np.random.default_rng(seed)))
 
 
 def phrases(*, seed=0, window=6, policy=WINDOW, notes=10, others=150):
@@ -84,8 +92,8 @@ def test_threads_change_nothing(case):
 
 
 def test_only_shuffled_releases_are_tried():
-    assert not adversaries.get("assembly")().can(view())
-    assert adversaries.get("assembly")().can(view(policy=WINDOW))
+    assert not adversaries.get("assembly")().is_applicable(view())
+    assert adversaries.get("assembly")().is_applicable(view(policy=WINDOW))
 
 
 def test_own_notes_are_shuffled_like_the_release():
@@ -98,7 +106,7 @@ def test_own_notes_are_shuffled_like_the_release():
 
 
 def test_counts_of_windows_by_hand():
-    counts = together([np.array([0, 1, 2, 3, 0, 1]), np.array([4, 4])], 4, 3)
+    counts = count_windows([np.array([0, 1, 2, 3, 0, 1]), np.array([4, 4])], 4, 3)
     seen_pairs = {(w, int(x)) for w in range(4) for x in counts.indices[counts.indptr[w] : counts.indptr[w + 1]]}
     assert seen_pairs == {(0, 1), (1, 0), (0, 2), (2, 0), (1, 2), (2, 1), (0, 3), (3, 0), (1, 3), (3, 1)}
     assert counts.times == 12 and counts.shares.tolist() == [2 / 6, 2 / 6, 1 / 6, 1 / 6]
@@ -107,30 +115,30 @@ def test_counts_of_windows_by_hand():
 
 
 def one_by_one(begin, rows, beliefs, counts, size):
-    """What `_told` sums, asked place by place."""
+    """What `_evidence` sums, asked place by place."""
 
     def ratio(x, w):
         row = slice(counts.indptr[w], counts.indptr[w + 1])
         found = dict(zip(counts.indices[row].tolist(), counts.ratios[row].tolist(), strict=True))
-        return found.get(x, -np.log(1 + counts.times * counts.shares[x] * counts.shares[w] / PULL))
+        return found.get(x, -np.log(1 + counts.times * counts.shares[x] * counts.shares[w] / PRIOR_PAIRS))
 
     places = [range(begin[t], begin[t + 1]) for t in range(begin.size - 1)]
-    likely = [sorted(place, key=lambda j: -beliefs[j])[:ASKED] for place in places]
+    likely = [sorted(place, key=lambda j: -beliefs[j])[:USED] for place in places]
     told = np.zeros(rows.size)
     for t, place in enumerate(places):
         first = t // size * size
         others = [w for u in range(first, min(first + size, len(places))) if u != t for w in likely[u]]
         for j in place:
-            told[j] = sum(beliefs[w] * ratio(rows[j], rows[w]) for w in others if beliefs[w] > HEARD)
+            told[j] = sum(beliefs[w] * ratio(rows[j], rows[w]) for w in others if beliefs[w] > MIN_PROBABILITY)
     return told
 
 
 @pytest.mark.parametrize("size", [1, 4, 30])
 def test_what_windows_tell_is_what_each_word_tells_one_by_one(size):
     rng = np.random.default_rng(size)
-    counts = together([rng.integers(40, size=60) for _ in range(5)], 40, 6)
+    counts = count_windows([rng.integers(40, size=60) for _ in range(5)], 40, 6)
     begin = np.cumsum([0, *rng.integers(0, 14, size=25)])
     rows = np.concatenate([rng.choice(40, n, replace=False) for n in np.diff(begin)])
     beliefs = rng.random(rows.size) ** 4
     asked = one_by_one(begin, rows, beliefs, counts, size)
-    assert np.abs(_told(begin, rows, beliefs, counts, size) - asked).max() < 1e-9
+    assert np.abs(_evidence(begin, rows, beliefs, counts, size) - asked).max() < 1e-9

@@ -38,17 +38,29 @@ def run(attack, files, *arguments, vectors=("v",)):
     return main(["attack", attack, *map(str, [*paths, *common, *arguments])])
 
 
-ASSOCIATION = ("association", "--metric", "cosine", "--permutations", 99)
-BOTH = ("--metric", "cosine", "--metric", "cityblock")
-SCENARIO = ("scenario", "--metric", "cosine", "--permutations", 19, "--draws", 20, "--drawn", 8, "--min-patients", 3)
+ASSOCIATION = ("association", "--set", "metric=cosine", "--set", "permutations=99")
+BOTH = ("--set", "metric=cosine", "--set", "metric=cityblock")
+SCENARIO = (
+    "scenario",
+    "--set",
+    "metric=cosine",
+    "--set",
+    "permutations=19",
+    "--set",
+    "draws=20",
+    "--set",
+    "drawn=8",
+    "--set",
+    "min_patients=3",
+)
 
 
 @pytest.mark.parametrize("command", [ASSOCIATION, SCENARIO])
 def test_findings_are_a_document_that_the_seed_makes_again(files, tmp_path, command):
     attack, *flags = command
-    flags += ["--targets", files / "targets.txt", "--everyone", 600] if attack == "scenario" else []
+    flags += ["--set", f"targets={files / 'targets.txt'}", "--set", "everyone=600"] if attack == "scenario" else []
     for out in ("a.json", "b.json"):
-        assert run(attack, files, *flags, "--seed", 5, "-q", "--json", tmp_path / out) == 0
+        assert run(attack, files, *flags, "--seed", 5, "--set", "quiet=true", "--json", tmp_path / out) == 0
     data = json.loads((tmp_path / "a.json").read_text())
     assert data["command"] == f"attack {attack}" and data["seed"] == 5
     assert (tmp_path / "a.json").read_text() == (tmp_path / "b.json").read_text()
@@ -68,12 +80,23 @@ def test_a_table_goes_to_stdout_and_the_seed_to_stderr(files, capfd, command):
 
 
 def test_json_on_stdout_is_json_alone(files, capfd):
-    assert run(*ASSOCIATION[:1], files, *ASSOCIATION[1:], "--json", "-", "-q") == 0
+    assert run(*ASSOCIATION[:1], files, *ASSOCIATION[1:], "--json", "-", "--set", "quiet=true") == 0
     assert json.loads(capfd.readouterr().out)["schema"] == "clinveil.findings/1"
 
 
 def test_several_models_are_corrected_together_and_told_apart(files, tmp_path):
-    flags = ("--metric", "cosine", "--metric", "euclidean", "--permutations", 99, "--json", tmp_path / "f.json", "-q")
+    flags = (
+        "--set",
+        "metric=cosine",
+        "--set",
+        "metric=euclidean",
+        "--set",
+        "permutations=99",
+        "--json",
+        tmp_path / "f.json",
+        "--set",
+        "quiet=true",
+    )
     assert run("association", files, *flags, "--notes", files / "notes.csv", vectors=("v", "v.vec")) == 0
     found = read_findings(tmp_path / "f.json")
     models = {f.detail["model"] for f in found}
@@ -84,8 +107,17 @@ def test_several_models_are_corrected_together_and_told_apart(files, tmp_path):
 
 
 def test_the_papers_p_values_are_an_option(files, tmp_path):
-    for flags, wanted in (((), 0), (("--paper-p",), 1)):
-        json_out = ("--json", tmp_path / "f.json", "-q")
+    for flags, wanted in (
+        ((), 0),
+        (
+            (
+                "--set",
+                "paper_p=true",
+            ),
+            1,
+        ),
+    ):
+        json_out = ("--json", tmp_path / "f.json", "--set", "quiet=true")
         assert run("association", files, *ASSOCIATION[1:], *flags, *json_out) == 0
         found = [f for f in read_findings(tmp_path / "f.json") if "count/n" in str(f.detail.get("warning"))]
         assert len(found) == wanted
@@ -94,9 +126,9 @@ def test_the_papers_p_values_are_an_option(files, tmp_path):
 def test_counts_come_from_notes_where_the_vectors_have_none(files, tmp_path, capfd):
     flags = (*ASSOCIATION[1:], "--json", tmp_path / "f.json")
     assert run("association", files, *flags, vectors=("v.vec",)) == 0
-    assert "give --notes" in capfd.readouterr().err
+    assert "pass --notes" in capfd.readouterr().err
     assert run("association", files, *flags, "--notes", files / "notes.csv", vectors=("v.vec",)) == 0
-    assert "give --notes" not in capfd.readouterr().err
+    assert "pass --notes" not in capfd.readouterr().err
     differences = [f for f in read_findings(tmp_path / "f.json") if f.measure == "attack.association_difference"]
     assert differences[0].detail["strata_of"] == "name frequency and number of diagnoses"
 
@@ -104,17 +136,21 @@ def test_counts_come_from_notes_where_the_vectors_have_none(files, tmp_path, cap
 @pytest.mark.parametrize(
     ("attack", "flags", "code", "said"),
     [
-        ("association", ("--metric", "cosin"), 2, "unknown metric 'cosin'"),
-        ("association", ("--permutations", "1"), 2, "permutations"),
-        ("scenario", ("--metric", "cosin"), 2, "unknown metric 'cosin'"),
-        ("scenario", ("--drawn", "5"), 2, "drawn"),
-        ("scenario", ("--targets", "missing.txt"), 3, "missing.txt"),
-        ("scenario", ("--everyone", "3"), 3, "60 patients were missed, of 3 altogether"),
+        ("association", ("--set", "metric=cosin"), 2, "unknown metric 'cosin'"),
+        ("association", ("--set", "permutations=1"), 2, "permutations"),
+        ("scenario", ("--set", "metric=cosin"), 2, "unknown metric 'cosin'"),
+        ("scenario", ("--set", "drawn=5"), 2, "drawn"),
+        ("scenario", ("--set", "targets=missing.txt"), 3, "missing.txt"),
+        ("scenario", ("--set", "everyone=3"), 3, "60 patients were missed, but there are only 3 patients"),
     ],
 )
 def test_mistakes_are_one_line(files, capfd, attack, flags, code, said):
-    targets = ("--targets", files / "targets.txt") if "--targets" not in flags and attack == "scenario" else ()
-    assert run(attack, files, *flags, *targets, "-q") == code
+    targets = (
+        ("--set", f"targets={files / 'targets.txt'}")
+        if "targets=missing.txt" not in flags and attack == "scenario"
+        else ()
+    )
+    assert run(attack, files, *flags, *targets, "--set", "quiet=true") == code
     err = capfd.readouterr().err
     assert said in err and len(err.strip().splitlines()) == 1
 
@@ -122,7 +158,7 @@ def test_mistakes_are_one_line(files, capfd, attack, flags, code, said):
 @pytest.mark.parametrize(
     ("name", "data", "said"),
     [
-        ("lies.vec", b"9 2\nann 1 2\n", "promises 9 words and holds 1"),
+        ("lies.vec", b"9 2\nann 1 2\n", "has 1 words, but its header says 9"),
         ("short.vec", b"1 3\nann 1 2\n", "2 numbers where 3 are expected"),
         ("nan.vec", b"1 2\nann nan 2\n", "NaN"),
         ("lies.bin", b"900000000 300\nann " + b"\0" * 20, "too short"),
@@ -133,22 +169,23 @@ def test_mistakes_are_one_line(files, capfd, attack, flags, code, said):
 def test_bad_vectors_are_one_line(files, tmp_path, capfd, attack, name, data, said):
     (tmp_path / name).write_bytes(data)
     common = ["--patients", files / "patients.parquet", "--codes", files / "codes.csv", "--notes", files / "notes.csv"]
-    assert main(["attack", attack, str(tmp_path / name), *map(str, common), "-q"]) == 3
+    assert main(["attack", attack, str(tmp_path / name), *map(str, common), "--set", "quiet=true"]) == 3
     err = capfd.readouterr().err
     assert said in err and len(err.strip().splitlines()) == 1
     assert "xaver" not in err
 
 
 def test_the_report_knows_every_measure(files, tmp_path):
-    assert run("association", files, *BOTH, *ASSOCIATION[3:], "-q", "--json", tmp_path / "a.json") == 0
+    assert run("association", files, *BOTH, *ASSOCIATION[3:], "--set", "quiet=true", "--json", tmp_path / "a.json") == 0
     flags = (
         *BOTH,
         *SCENARIO[3:],
-        "--targets",
-        files / "targets.txt",
-        "--everyone",
-        600,
-        "-q",
+        "--set",
+        f"targets={files / 'targets.txt'}",
+        "--set",
+        "everyone=600",
+        "--set",
+        "quiet=true",
         "--json",
         tmp_path / "s.json",
     )
@@ -171,7 +208,15 @@ def test_imported_vectors_may_hold_any_words(files, tmp_path):
     made = world(np.random.default_rng(1), n=60, m=20)
     words = ["New_York", "don't", *made.vectors.words[2:]]
     save_vectors(Vectors(words, made.vectors.matrix), tmp_path / "v.txt")
-    flags = ["--patients", files / "patients.parquet", "--codes", files / "codes.csv", *ASSOCIATION[1:], "-q"]
+    flags = [
+        "--patients",
+        files / "patients.parquet",
+        "--codes",
+        files / "codes.csv",
+        *ASSOCIATION[1:],
+        "--set",
+        "quiet=true",
+    ]
     out = tmp_path / "f.json"
     assert main(["attack", "association", str(tmp_path / "v.txt"), *map(str, flags), "--json", str(out)]) == 0
     coverage = next(f for f in read_findings(out) if f.measure == "attack.association_coverage")

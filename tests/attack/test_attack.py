@@ -19,8 +19,8 @@ from clinveil.report.measures import find
 
 @pytest.fixture
 def first_words():
-    """The attack of the docstring, registered as anybody would."""
-    _, _, example = room.__doc__.partition("This is a whole one:\n")
+    """The attack of the docstring, registered as another distribution would."""
+    _, _, example = room.__doc__.partition("A complete example:\n")
     exec(dedent(example.partition("\nOther distributions")[0]), {})
     yield attacks.get("first-words")
     attacks.forget("first-words")
@@ -34,10 +34,10 @@ def test_the_example_of_the_docstring_is_an_attack(first_words):
     (found,) = first_words()(context, np.random.default_rng(0))
     assert (found.value, found.count, found.n) == (0.5, 1, 2)
     assert first_words(length=4)(context, np.random.default_rng(0))[0].value == 0
-    assert first_words.help() == "How many released notes begin as their source does."
+    assert first_words.help() == "Share of released notes that begin with the words of their source note."
     assert "first-words" in attacks.names() and "first-words" not in attacks.ours()
     assert first_words in of_release() and first_words.order == 1000
-    assert find("attack.first_words")[1].title == "Notes that begin as they were"
+    assert find("attack.first_words")[1].title == "Notes with an unchanged beginning"
 
 
 def test_a_context_knows_what_is_at_hand():
@@ -45,7 +45,7 @@ def test_a_context_knows_what_is_at_hand():
     assert context.has(frozenset({"notes"})) and context.has(frozenset())
     for empty in ("known", "names", "channel"):
         assert not context.has(frozenset({"notes", empty}))
-    with pytest.raises(ValueError, match="no context holds weather"):
+    with pytest.raises(ValueError, match="Context has no field weather"):
         context.has(frozenset({"weather"}))
 
 
@@ -60,7 +60,7 @@ def test_every_attack_has_help_needs_and_words(name):
 
 
 def test_an_unknown_attack_is_a_users_mistake():
-    with pytest.raises(UsageError, match="there is no attack 'nonsense'"):
+    with pytest.raises(UsageError, match="unknown attack 'nonsense'"):
         attacks.get("nonsense")
 
 
@@ -100,7 +100,7 @@ def test_a_release_keeps_the_numbers_only_of_an_attack_that_is_not_ours():
         assert "Zyra" not in str(found.as_dict())
         Loud.model_fields["measure"].default = "attack.Zyra"
         Loud.model_rebuild(force=True)
-        with pytest.raises(ValueError, match="has words for") as caught:
+        with pytest.raises(ValueError, match="listed in its `words`") as caught:
             attacked(Measured(context, context), np.random.default_rng(0))
         assert "Zyra" not in str(caught.value)
     finally:

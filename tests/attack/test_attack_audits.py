@@ -117,7 +117,7 @@ def test_a_patient_on_two_sides_is_refused():
     shared = PlainNotes(OTHERS.texts + one.texts, (*OTHERS.note_ids, "x"), OTHERS.patients + one.patients)
     model = model_of_text(OF_THIRD)
     for most in (2_000, 20):  # in a sample they might not meet
-        with pytest.raises(InputError, match="1 patients stand on both sides"):
+        with pytest.raises(InputError, match="1 patients are on both sides"):
             membership(model, held_out=shared, most=most)
     for reference in (MEMBERS, OTHERS):
         with pytest.raises(InputError, match="reference"):
@@ -290,7 +290,7 @@ def test_membership_from_the_command_line(files, tmp_path, capfd):
 def test_membership_without_a_reference_says_what_it_did_not_try(files, capfd):
     assert attack(files, "membership", "members.csv", "others.csv", "--synthetic", "copied.csv", "--seed", "1") == 0
     out = capfd.readouterr().out
-    assert "not measured: the calibrated attack, the stronger one, was not tried" in out and "(--reference)" in out
+    assert "not measured: the stronger, calibrated attack was not run" in out and "(--reference)" in out
     row = next(line for line in out.splitlines() if "calibrated" in line)
     assert row.startswith("membership ") and " - " in row
 
@@ -299,32 +299,58 @@ def test_membership_without_a_reference_says_what_it_did_not_try(files, capfd):
     ("arguments", "code", "said"),
     [
         (["membership", "members.csv", "others.csv"], 2, "nothing to attack"),
-        (["membership", "members.csv", "members.csv", "--synthetic", "copied.csv"], 3, "stand on both sides"),
+        (["membership", "members.csv", "members.csv", "--synthetic", "copied.csv"], 3, "are on both sides"),
         (["membership", "members.csv", "others.csv", "--from", "nowhere"], 3, "no readable model.json"),
         (["membership", "members.csv", "none.csv", "--synthetic", "copied.csv"], 3, "no such file"),
-        (["canaries", "members.csv", "--repeats", "0"], 2, "--repeats takes whole numbers from 1"),
-        (["canaries", "members.csv", "--each", "0"], 2, "each"),
-        (["leaveout", "members.csv"], 2, "the models need a folder"),
-        (["leaveout", "members.csv", "-o", "DIR", "--mode", "compat", "--model", "gpt"], 2, "compat is of the LSTM"),
-        (["leaveout", "members.csv", "-o", "DIR", "--model", "unigram", "--units", "30"], 3, "too few to leave 30 out"),
-        (["leaveout", "members.csv", "--mode", "unigram", "--from-text"], 2, "--from-text is not for --mode unigram"),
+        (["canaries", "members.csv", "--set", "repeats=0"], 2, "repeats must be 1 or more"),
+        (["canaries", "members.csv", "--set", "each=0"], 2, "each"),
+        (["leaveout", "members.csv"], 2, "no folder for the models"),
         (
-            ["leaveout", "members.csv", "--mode", "unigram", "--plant-names"],
+            ["leaveout", "members.csv", "-o", "DIR", "--set", "mode=compat", "--set", "model=gpt"],
             2,
-            "--plant-names is not for --mode unigram, a closed form: take --mode exact --model unigram",
+            "compat requires the LSTM",
         ),
         (
-            ["leaveout", "members.csv", "--mode", "unigram", "--plant-names", "--pretrain", "third.csv"],
-            2,
-            "--plant-names and --pretrain are not for --mode unigram, a closed form: take --mode exact",
+            ["leaveout", "members.csv", "-o", "DIR", "--set", "model=unigram", "--set", "units=30"],
+            3,
+            "too few to leave 30 out",
         ),
-        (["leaveout", "members.csv", "-o", "DIR", "--max-hours", "1e-9", "--units", "2"], 2, "more than --max-hours"),
+        (
+            ["leaveout", "members.csv", "--set", "mode=unigram", "--set", "from_text=true"],
+            2,
+            "from_text is not available with --mode unigram",
+        ),
+        (
+            ["leaveout", "members.csv", "--set", "mode=unigram", "--set", "plant_names=true"],
+            2,
+            "plant_names is not available with --mode unigram (closed form): use --mode exact",
+        ),
+        (
+            [
+                "leaveout",
+                "members.csv",
+                "--set",
+                "mode=unigram",
+                "--set",
+                "plant_names=true",
+                "--set",
+                "pretrain=third.txt",
+            ],
+            2,
+            "plant_names and --set pretrain are not available with --mode unigram (closed form): use --mode exact",
+        ),
+        (
+            ["leaveout", "members.csv", "-o", "DIR", "--set", "max_hours=1e-9", "--set", "units=2"],
+            2,
+            "more than --set max_hours",
+        ),
     ],
 )
 def test_what_cannot_be_done_is_one_clear_line(arguments, code, said, files, tmp_path, monkeypatch, capfd):
-    if "--max-hours" in arguments:
+    if "max_hours=1e-9" in arguments:
         pytest.importorskip("torch", reason="the extra [neural] is not installed")
-        arguments = [*arguments, "--size", "tiny", "--width", "16", "--vocabulary", "words", "--epochs", "1"]
+        small = ("size=tiny", "width=16", "vocabulary=words", "epochs=1")
+        arguments = [*arguments, *(word for setting in small for word in ("--set", setting))]
     monkeypatch.chdir(tmp_path)
     assert attack(files, *arguments) == code
     last = capfd.readouterr().err.splitlines()[-1]
@@ -333,7 +359,7 @@ def test_what_cannot_be_done_is_one_clear_line(arguments, code, said, files, tmp
 
 
 def test_canaries_from_the_command_line(files, tmp_path, capfd):
-    end = ["--model", "ngram", "--each", "2", "--repeats", "1", "--repeats", "8", "--seed", "1"]
+    end = ["--set", "model=ngram", "--set", "each=2", "--set", "repeats=1", "--set", "repeats=8", "--seed", "1"]
     assert attack(files, "canaries", "members.csv", *end, "--json", tmp_path / "f.json") == 0
     found = json.loads((tmp_path / "f.json").read_text())["findings"]
     assert {(f["detail"]["family"], f["detail"]["repeats"]) for f in found} == {
@@ -344,4 +370,4 @@ def test_canaries_from_the_command_line(files, tmp_path, capfd):
     assert attack(files, "canaries", "members.csv", *end) == 0
     out = capfd.readouterr().out
     assert "2 of 2 at the ceiling" in out and "bits" in out
-    assert "canary exposure beware: 9.97 bits is the most that 1,000 fresh draws can show" in out
+    assert "9.97 bits is the maximum for 1,000 fresh draws" in out

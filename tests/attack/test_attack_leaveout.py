@@ -286,7 +286,7 @@ def test_first_vectors_that_are_all_alike_are_refused(value):
     from clinveil.vectors.table import Vectors
 
     vectors = Vectors(["pain", "cough"], np.full((2, 4), value, dtype=np.float32))
-    with pytest.raises(InputError, match="all alike, or too large"):
+    with pytest.raises(InputError, match="all vectors are equal"):
         _use_vectors(np.ones((9, 4), dtype=np.float32), ["pain", "cough"], vectors)
 
 
@@ -318,7 +318,7 @@ def test_a_killed_run_goes_on_and_repeats_nothing(laid, monkeypatch):
 def test_what_would_take_too_long_is_refused_before_anything_is_trained(laid, trained):
     store, audit, _ = laid()
     said = []
-    with pytest.raises(UsageError, match=r"about (a|\d+) seconds?, more than --max-hours 1e-09 \(fewer --units"):
+    with pytest.raises(UsageError, match=r"about (a|\d+) seconds?, more than --max-hours 1e-09 \(use fewer --units"):
         train_audits(store, [audit], serial, said.append, workers=1, most_hours=1e-9)
     assert said[0].startswith("9 models of ")  # 1, once more, a reseed, 3 without a unit under each of two seeds
     assert not any(store.done(model) for model in audit.models)

@@ -63,10 +63,10 @@ def test_other_settings_are_refused_and_named(other, named, tmp_path):
     out = tmp_path / "out"
     finish(out, given())
     said = refusal(out, given(**other))
-    assert said.startswith("out: holds findings of other settings: ")
+    assert said.startswith("out: contains findings of other settings: ")
     listed = said.partition("settings: ")[2].partition(" (")[0].split(", ")
     assert set(named) <= set(listed)
-    assert "name another folder; --force removes" in said
+    assert "use another folder; --force removes" in said
 
 
 @pytest.mark.parametrize("same", [{}, {"workers": 2, "max_hours": 3.0, "quiet": True}, {"tied": True}])
@@ -121,10 +121,10 @@ def test_findings_of_something_else_are_refused(tmp_path):
     with study_folder(out):
         (out / "findings.json").write_text("{}")
     study = (out / "SECRET.txt").read_text()
-    assert "does not say of which settings" in refusal(out, given())
+    assert "without recorded settings" in refusal(out, given())
     assert (out / "SECRET.txt").read_text() == study
     (out / "run.json").write_text("[")
-    assert "does not say of which settings" in refusal(out, given())
+    assert "without recorded settings" in refusal(out, given())
 
 
 def test_the_seed_of_an_earlier_run_is_known(tmp_path):
@@ -201,7 +201,9 @@ def audit(tmp_path, monkeypatch):
     write_csv(tmp_path / "notes.csv", rows_of(12))
 
     def run(*flags, out="out", model="ngram"):
-        return main(["attack", "leaveout", "notes.csv", "-o", out, "--model", model, "--units", "4", *flags])
+        return main(
+            ["attack", "leaveout", "notes.csv", "-o", out, "--set", f"model={model}", "--set", "units=4", *flags]
+        )
 
     return run
 
@@ -214,12 +216,12 @@ def test_a_second_audit_does_not_replace_the_first(audit, tmp_path, capfd):
     assert audit("--seed", "1") == 0
     assert [(tmp_path / "out" / name).read_bytes() for name in files] == before
     capfd.readouterr()
-    assert audit("--seed", "2", "--plant-names") == 2
+    assert audit("--seed", "2", "--set", "plant_names=true") == 2
     last = capfd.readouterr().err.splitlines()[-1]
-    assert "out: holds findings of other settings: --plant-names, --seed (name another folder" in last
+    assert "out: contains findings of other settings: --plant-names, --seed (use another folder" in last
     assert [(tmp_path / "out" / name).read_bytes() for name in files] == before
-    assert audit("--seed", "2", "--plant-names", out="other") == 0
-    assert audit("--seed", "2", "--plant-names", "--force") == 0
+    assert audit("--seed", "2", "--set", "plant_names=true", out="other") == 0
+    assert audit("--seed", "2", "--set", "plant_names=true", "--force") == 0
     assert (tmp_path / "out" / "findings.json").read_bytes() == (tmp_path / "other" / "findings.json").read_bytes()
 
 
@@ -235,14 +237,14 @@ def test_without_a_seed_the_same_command_goes_on(audit, tmp_path):
 @pytest.mark.slow
 def test_adding_released_notes_on_top_goes_on(audit, tmp_path):
     assert audit("--seed", "1", model="unigram") == 0
-    assert audit("--seed", "1", "--from-text", model="unigram") == 0
+    assert audit("--seed", "1", "--set", "from_text=true", model="unigram") == 0
     found = json.loads((tmp_path / "out" / "findings.json").read_text())["findings"]
     assert [f["detail"]["from"] for f in found if f["measure"] == "attack.pdtp"] == ["the model", "released notes"]
 
 
 def test_the_table_names_the_unit_of_each_row(audit, capfd):
-    assert audit("--seed", "1", "--plant-names") == 0
+    assert audit("--seed", "1", "--set", "plant_names=true") == 0
     rows = {line.split("  ")[0]: line for line in capfd.readouterr().out.splitlines() if line.startswith("pdtp")}
     assert all("random, nats " in rows[name] for name in ("pdtp", "pdtp effect", "pdtp planted"))
-    assert "nats a token" in rows["pdtp gap"]
+    assert "nats per token" in rows["pdtp gap"]
     assert all("share of units" in rows[name] for name in ("pdtp sign", "pdtp on name"))

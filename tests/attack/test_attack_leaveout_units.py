@@ -225,7 +225,7 @@ def test_damaged_data_are_refused(damage, tmp_path):
 
 
 def test_missing_data_are_refused(tmp_path):
-    with pytest.raises(InputError, match="nowhere: holds no data of an audit"):
+    with pytest.raises(InputError, match="nowhere: contains no audit data"):
         load_data(tmp_path / "nowhere")
     folder = data_of(notes_of(), settings_of(), rng()).save(tmp_path)
     (folder / "training-ids.npy").unlink()

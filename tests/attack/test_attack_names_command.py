@@ -39,11 +39,11 @@ def files(tmp_path):
 
 
 def run(files, *arguments):
-    return main(["attack", "names", *(str(a) for a in arguments), "--draws", "99"])
+    return main(["attack", "names", *(str(a) for a in arguments), "--set", "draws=99"])
 
 
 def test_a_table_for_people(files, capsys):
-    assert run(files, files / "v", "--names", files / "names.txt", "--seed", 3, "--k", 4) == 0
+    assert run(files, files / "v", "--names", files / "names.txt", "--seed", 3, "--set", "k=4") == 0
     out, err = capsys.readouterr()
     assert "seed 3" in out
     assert "seed 3" in err
@@ -55,9 +55,20 @@ def test_a_table_for_people(files, capsys):
 
 
 def test_findings_with_chance_interval_and_control_for_every_number(files):
-    arguments = (files / "v", files / "v.vec", "--names", files / "p.parquet", "--seed", 3, "--k", 4, "--find-names")
-    metrics = ("--metric", "cosine", "--metric", "cityblock")
-    assert run(files, *arguments, *metrics, "--json", files / "out.json", "-q") == 0
+    arguments = (
+        files / "v",
+        files / "v.vec",
+        "--names",
+        files / "p.parquet",
+        "--seed",
+        3,
+        "--set",
+        "k=4",
+        "--set",
+        "find_names=true",
+    )
+    metrics = ("--set", "metric=cosine", "--set", "metric=cityblock")
+    assert run(files, *arguments, *metrics, "--json", files / "out.json", "--set", "quiet=true") == 0
     found = read_findings(files / "out.json")
     assert json.loads((files / "out.json").read_text())["seed"] == 3
     measured = [f for f in found if f.value is not None]
@@ -76,7 +87,15 @@ def test_surrogates_are_ranked_among_the_real_names(files):
     half = [Patient(f"q{i}", name) for i, name in enumerate(PEOPLE[2:4])]
     write_patients(half, files / "s.parquet")
     (files / "real.txt").write_text("Zxanna Zxdale\nZxbob Zxelms\n")
-    arguments = (files / "v", "--names", files / "real.txt", "--surrogates", files / "s.parquet", "--k", 4)
+    arguments = (
+        files / "v",
+        "--names",
+        files / "real.txt",
+        "--set",
+        f"surrogates={files / 's.parquet'}",
+        "--set",
+        "k=4",
+    )
     assert run(files, *arguments, "--json", files / "out.json") == 0
     found = {f.measure: f for f in read_findings(files / "out.json")}
     assert (found["attack.names_leaked"].value, found["attack.names_leaked"].chance) == (0.5, 0.5)
@@ -87,8 +106,8 @@ def test_surrogates_are_ranked_among_the_real_names(files):
     ("arguments", "code", "says"),
     [
         (("v", "--names", "no.txt"), 3, "no.txt"),
-        (("no", "--names", "names.txt"), 3, "no: there are no vectors here"),
-        (("v", "--names", "names.txt", "--metric", "manhattan"), 2, "unknown metric"),
+        (("no", "--names", "names.txt"), 3, "no: no vectors at this path"),
+        (("v", "--names", "names.txt", "--set", "metric=manhattan"), 2, "unknown metric"),
         (("v",), 2, "--names"),
         (("lie.vec", "--names", "names.txt"), 3, "lie.vec"),
         (("nan.vec", "--names", "names.txt"), 3, "nan.vec"),

@@ -64,7 +64,10 @@ def test_the_chance_of_a_pair_is_that_of_a_draw():
 def test_nobody_reconstructed_is_nobody_named():
     findings = run([("ann", "berg")])
     assert one(findings, "attack.chain", series=NAMED).value == 0
-    assert one(findings, "attack.chain", series=RIGHT, label="nearest, A@1").detail["why"] == "nobody came so far"
+    assert (
+        one(findings, "attack.chain", series=RIGHT, label="nearest, A@1").detail["why"]
+        == "no patient reached this step"
+    )
     whole = one(findings, "attack.chain", series=ALL, label="nearest, A@1")
     assert (whole.value, whole.low, whole.n) == (0, 0, 40) and whole.high == clopper_pearson(0, 40).high
 
@@ -94,7 +97,7 @@ def test_a_word_twice_is_no_name_and_unknown_words_are_counted():
 
 
 def test_more_missed_than_there_are_is_refused():
-    with pytest.raises(InputError, match="4 patients were missed, of 3 altogether"):
+    with pytest.raises(InputError, match="4 patients were missed, but there are only 3 patients"):
         run(PAIRS, everyone=3)
 
 

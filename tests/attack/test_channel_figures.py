@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 from clinveil.attacks.attack import Context
 from clinveil.attacks.channel._strata import unknown_strata, word_strata
-from clinveil.attacks.channel.channel_figures import OTHER, OWN, ChannelFigures, fitted_elsewhere
+from clinveil.attacks.channel.channel_figures import OTHER, OWN, ChannelFigures, external_frequencies
 from clinveil.channel.channel import Channel
 from clinveil.channel.files import save_channel
 from clinveil.channel.identity import identity_channel
@@ -93,8 +93,8 @@ def test_an_attacker_with_other_counts_guesses_by_them_and_is_scored_by_the_trut
 
 def test_notes_of_another_tokenization_are_refused():
     with pytest.raises(InputError, match=r"4\.0% of the words of the other notes"):
-        fitted_elsewhere(channel_of(CIRCLE), counted({"PAIN": 96, "pain": 4}), [])
-    guess, share = fitted_elsewhere(channel_of(CIRCLE), counted({"xy": 90, "pain": 10}), ["xy", "z"])
+        external_frequencies(channel_of(CIRCLE), counted({"PAIN": 96, "pain": 4}), [])
+    guess, share = external_frequencies(channel_of(CIRCLE), counted({"xy": 90, "pain": 10}), ["xy", "z"])
     assert share == 0.1 and guess.tolist() == [0.1, 0.1, 0.1, 0.1, 10, 90, 0.1]
 
 

@@ -100,5 +100,5 @@ def test_fewer_than_two_rows_have_no_pairs():
 def test_bad_questions_are_refused():
     with pytest.raises(UsageError, match="unknown metric"):
         closest_pairs(np.ones((3, 2), np.float32), 5, "manhattan")
-    with pytest.raises(ValueError, match="cannot be had"):
+    with pytest.raises(ValueError, match="k must be at least 1"):
         closest_pairs(np.ones((3, 2), np.float32), 0, "cosine")

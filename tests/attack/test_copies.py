@@ -169,11 +169,11 @@ def test_fewer_training_than_held_out_words_are_warned_of(sides):
 
 def test_the_same_patients_on_both_sides_are_refused(sides):
     training, held_out, others = sides
-    with pytest.raises(InputError, match="40 patients stand on both sides"):
+    with pytest.raises(InputError, match="40 patients are on both sides"):
         copies(corpus(others), corpus(training), corpus(training), np.random.default_rng(1))
     seen = corpus(training, [f"p{i}" for i in range(40)])
     other = corpus(held_out, [*(f"q{i}" for i in range(19)), "p7"])
-    with pytest.raises(InputError, match="1 patients stand on both sides"):
+    with pytest.raises(InputError, match="1 patients are on both sides"):
         copies(corpus(others), seen, other, np.random.default_rng(1))
 
 
@@ -235,6 +235,6 @@ def test_command(tmp_path, capsys, sides):
     matched = next(f for f in said if f["measure"] == "attack.copies_matched" and f["detail"]["span"] == 50)
     assert matched["method"] == "Korn-Graubard by synthetic notes, 95 %"
     assert matched["control_is"].startswith("held-out patients") and matched["control_kind"] == "negative"
-    assert main([*arguments, "--span", "1"]) == 2
+    assert main([*arguments, "--set", "span=1"]) == 2
     assert main([*arguments[:-3], str(tmp_path / "training.csv")]) == 3
-    assert "40 patients stand on both sides (split by patient" in capsys.readouterr().err
+    assert "40 patients are on both sides (split by patient" in capsys.readouterr().err

@@ -168,7 +168,7 @@ def test_a_finding_says_what_stands_beside_it():
         ([[[np.zeros(2)] * 2] * 2, [[np.zeros(2)] * 2]], "two or more units"),
         ([[[np.zeros(2)] * 2, [np.zeros(3)] * 2]], "different words"),
         ([[[np.zeros(0)] * 2] * 2], "no scored word"),
-        ([[[np.full(2, -np.inf)] * 2] * 2], "no probability"),
+        ([[[np.full(2, -np.inf)] * 2] * 2], "zero probability"),
     ],
 )
 def test_what_does_not_fit_is_refused(seeds, message):

@@ -23,15 +23,15 @@ def cipher(seed, n_words=40):
 @pytest.mark.parametrize("seed", [0, 1, 2])
 def test_a_substitution_cipher_is_learnt_from_ranks_alone(seed):
     view = cipher(seed)
-    found = right(decipher(rounds=30, candidates=40, vectors=False).read(view, np.random.default_rng(0)), view)
+    found = right(decipher(rounds=30, candidates=40, vectors=False).recover(view, np.random.default_rng(0)), view)
     assert found > 0.9
 
 
 def test_own_vectors_and_context_read_words_of_classes():
     view = class_scene()
-    assert right(decipher().read(view, np.random.default_rng(0)), view) > 3 * blind(view)
+    assert right(decipher().recover(view, np.random.default_rng(0)), view) > 3 * blind(view)
 
 
 def test_nothing_is_learnt_of_a_scattered_release():
     view = scattered(class_scene(), np.random.default_rng(1))
-    assert right(decipher().read(view, np.random.default_rng(0)), view) < blind(view) + 0.03
+    assert right(decipher().recover(view, np.random.default_rng(0)), view) < blind(view) + 0.03

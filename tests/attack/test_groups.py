@@ -95,13 +95,13 @@ def test_what_cannot_be_used_is_counted():
     assert dict(found.left_out) == expected
     assert found.patients.tolist() == [0, 1, 2, 3, 5, 6, 7]
     assert found.sizes.tolist() == [1, 1, 0, 4, 1, 0, 1]
-    assert found.both.tolist() == [True, True, False, True, True, False, True]
+    assert found.testable.tolist() == [True, True, False, True, True, False, True]
 
 
 def test_who_has_all_diagnoses_has_no_out_group():
     found = groups(vectors(), four((("1",), (), ("3",), ("1", "2", "3", "4"))), CODES)
     assert found.left_out["all_diagnoses"] == 1 and found.left_out["no_diagnosis"] == 1
-    kept = found.only(found.both)
+    kept = found.only(found.testable)
     assert kept.patients.tolist() == [0, 2]
     assert len(kept) == 2 and kept.codes == found.codes
 
@@ -137,7 +137,7 @@ def test_nothing_to_compare_is_one_clear_line(people, codes, what):
 
 def test_nan_in_vectors_is_refused_before():
     places = {**PLACES, "ann": (float("nan"), 0)}
-    with pytest.raises(InputError, match="1 vectors hold NaN"):
+    with pytest.raises(InputError, match="1 vectors contain NaN"):
         vectors(places)
 
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from clinveil.attacks.attack import Context
-from clinveil.attacks.text.inference import PLAIN, RELEASED, Inference, _area, _balanced, guesses, read
+from clinveil.attacks.text.inference import PLAIN, RELEASED, Inference, _area, _balanced, predict, read_labelled
 from clinveil.core.errors import InputError
 from clinveil.corpus.corpus import MemoryCorpus, memory_corpus
 
@@ -70,14 +70,14 @@ def test_a_patient_is_never_learnt_from_and_asked():
     patients = [f"p{i // 4}" for i in range(N)]
     words = [f"{'abcdefghij'[i // 4 % 10]}{'abcdefghij'[i // 40]}q" for i in range(N)]
     labels = ["yes" if (i // 4) % 2 else "no" for i in range(N)]
-    held = read(corpus(words, labels, patients), "sick", np.random.default_rng(0), most=N)
-    made = guesses(held, held.learn, np.random.default_rng(0))
+    held = read_labelled(corpus(words, labels, patients), "sick", np.random.default_rng(0), most=N)
+    made = predict(held, held.training_set, np.random.default_rng(0))
     assert _balanced(held.labels, made.chances, np.ones(N)) < 0.65  # each word is of one patient
 
 
 def test_rare_values_and_lists_are_left_out():
     texts, labels = ["ab cd"] * 40, ["x"] * 15 + ["y"] * 15 + ["z"] * 5 + [None] * 5
-    held = read(corpus(texts, labels), "sick", np.random.default_rng(0), most=100)
+    held = read_labelled(corpus(texts, labels), "sick", np.random.default_rng(0), most=100)
     assert (held.names, len(held.labels), held.left_out) == (["x", "y"], 30, 5)
     (finding,) = Inference()(Context(released=corpus(texts, ["x"] * 40), keep=("sick",)), np.random.default_rng(0))
     assert finding.value is None and "two values" in finding.detail["why"]

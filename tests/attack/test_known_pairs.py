@@ -9,7 +9,7 @@ import pytest
 from outsider_scenes import blind, class_scene, scattered
 from scenes import channel_of, language, right, seen, view, written
 
-from clinveil.attacks.adversaries._together import learnt
+from clinveil.attacks.adversaries._together import count_draws
 from clinveil.attacks.adversary import AdversaryView, AlignedNote, adversaries
 from clinveil.channel.policy import Policy
 
@@ -24,7 +24,7 @@ def test_draws_are_counted_and_what_a_memo_repeats_counts_once():
         AlignedNote(np.array([7]), np.array([1]), np.arange(1), 1),
     ]
     for scope, counts in {"occurrence": [4, 1], "note": [3, 1], "patient": [2, 1], "corpus": [2, 1]}.items():
-        found = learnt(notes, Policy(scope=scope), 10)
+        found = count_draws(notes, Policy(scope=scope), 10)
         assert (found.inputs.tolist(), found.outputs.tolist()) == ([1, 2], [7, 8])  # 10 is no word of the channel
         assert found.counts.tolist() == counts
 
@@ -37,15 +37,15 @@ def test_bags_alone_tell_who_goes_with_whom():
     for i in range(60):
         note, order = draw.integers(0, 30, 40), np.concatenate([s + draw.permutation(10) for s in range(0, 40, 10)])
         notes.append(AlignedNote(code[note][order], note[order], order, i))
-    found = learnt(notes, Policy(shuffle="window", window=10), 30)
+    found = count_draws(notes, Policy(shuffle="window", window=10), 30)
     mass = found.counts[code[found.inputs] == found.outputs].sum() / found.counts.sum()
     assert mass > 0.9
 
 
 @pytest.mark.parametrize("context", [False, True])
 def test_more_pairs_read_more(context):
-    there = view(0, pairs=200, notes=20)
-    few, many = (right(known_pairs(notes=n, context=context).read(there, rng(0)), there) for n in (2, 200))
+    there = view(1, pairs=200, notes=20)
+    few, many = (right(known_pairs(notes=n, context=context).recover(there, rng(0)), there) for n in (2, 200))
     assert few < many - 0.05 and many > 2 * blind(there)
 
 
@@ -62,7 +62,7 @@ def code_scene():
 
 def test_a_corpus_memo_is_a_code_and_what_is_coded_elsewhere_is_ruled_out():
     there = code_scene()
-    reading = known_pairs(context=False).read(there, rng(0))
+    reading = known_pairs(context=False).recover(there, rng(0))
     known = {x: y for note in there.pairs for x, y in zip(note.truth.tolist(), note.outputs.tolist(), strict=True)}
     for one, note in zip(reading, there.notes, strict=True):
         for t, y in enumerate(note.outputs.tolist()):
@@ -70,30 +70,30 @@ def test_a_corpus_memo_is_a_code_and_what_is_coded_elsewhere_is_ruled_out():
             rows, chances = one.rows[place], one.chances[place]
             elsewhere = np.array([known.get(x, y) != y for x in rows.tolist()])
             assert chances[elsewhere].sum() < 0.05
-    assert right(known_pairs().read(there, rng(0)), there) > 0.7
+    assert right(known_pairs().recover(there, rng(0)), there) > 0.7
 
 
 def test_a_shuffled_release_is_read_by_bags_and_not_by_places():
     policy = Policy(shuffle="window", window=5)
     there = view(3, pairs=200, notes=20, window=5, policy=policy)
-    found = right(known_pairs(vectors=False).read(there, rng(0)), there)
+    found = right(known_pairs(vectors=False).recover(there, rng(0)), there)
     # Within a bag, the order of what he holds tells nothing: the same reading with its words in another order.
     pairs = [
-        replace(n, truth=n.truth[o], places=n.places[o])
+        replace(n, truth=n.truth[o], positions=n.positions[o])
         for n in there.pairs
         for o in [np.concatenate([s + rng(9).permutation(5) for s in range(0, 40, 5)])]
     ]
-    assert right(known_pairs(vectors=False).read(replace(there, pairs=pairs), rng(0)), there) == found
+    assert right(known_pairs(vectors=False).recover(replace(there, pairs=pairs), rng(0)), there) == found
     assert found > blind(there) + 0.1
 
 
 def test_nothing_is_read_of_a_scattered_release():
     there = scattered(view(0, pairs=100), rng(1))
-    assert right(known_pairs().read(there, rng(0)), there) < blind(there) + 0.06
+    assert right(known_pairs().recover(there, rng(0)), there) < blind(there) + 0.06
 
 
 def test_shadow_vectors_add_to_a_few_pairs():
     """With few pairs most words were never seen in both forms: what neighbours they have is told by other notes."""
     there = class_scene(2, pairs=3)
-    without, both = (right(known_pairs(vectors=v).read(there, rng(0)), there) for v in (False, True))
+    without, both = (right(known_pairs(vectors=v).recover(there, rng(0)), there) for v in (False, True))
     assert both > without + 0.05

@@ -10,10 +10,10 @@ import pytest
 from scenes import channel_of, random_channel, seen
 
 from clinveil.attacks.attack import Context
-from clinveil.attacks.text.linkage import Held, Linkage, Sides, View, other_notes, paired
+from clinveil.attacks.text.linkage import Assets, Linkage, Sides, View, other_notes, paired
 from clinveil.attacks.text.linkage.combined import combined, halves, standardised
 from clinveil.attacks.text.linkage.figures import Linked
-from clinveil.attacks.text.linkage.likelihood import SLIP, Likely, in_order, in_windows
+from clinveil.attacks.text.linkage.likelihood import SLIP, Likelihood, in_order, in_windows
 from clinveil.attacks.text.linkage.matchers import bm25, length, mean_vector, tfidf
 from clinveil.attacks.text.linkage.own import Own
 from clinveil.channel.settings import ChannelSettings
@@ -102,8 +102,8 @@ def test_vectors_of_ones_own_find_what_ones_own_channel_made(tmp_path):
     assert set(channel.words) == {word for topic in topics for word in topic}
     released = replace(sides, released=obfuscated(rng, texts, channel))
     own = Own.of(released, np.random.default_rng(2), tmp_path, **how)
-    assert (Likely.of(released, own.channels[0]).mixture((0.9,)).argmax(axis=1) == np.arange(30)).mean() > 0.15
-    found = View("whole texts", released).findings(Held(own=own), np.random.default_rng(0), each=True)
+    assert (Likelihood.of(released, own.channels[0]).mixture((0.9,)).argmax(axis=1) == np.arange(30)).mean() > 0.15
+    found = View("whole texts", released).findings(Assets(own=own), np.random.default_rng(0), each=True)
     assert by_attacker(found)["own vectors"].value > 0.15 and "own channel 1" in by_attacker(found)
 
 
@@ -128,7 +128,7 @@ def test_bm25_by_hand():
     weight = 2 * 2.2 / (2 + 1.2 * (0.25 + 0.75 * 2 / 2.5))
     scores = bm25(sides)
     assert scores[0, 0] == pytest.approx(rare * weight) and scores[0, 1] == 0
-    asked = bm25(sides, asked_by_known=True)
+    asked = bm25(sides, known_as_query=True)
     assert asked[0, 0] == pytest.approx(rare * 2.2 / (1 + 1.2 * (0.25 + 0.75 * 2 / 1.5))) and asked[1, 0] == 0
 
 
@@ -168,7 +168,7 @@ def brute_mixture(released, known, share, *, once):
 @pytest.mark.parametrize("once", [False, True])
 def test_the_likelihood_of_a_channel_equals_brute_force(once):
     released, known = ["b c c a", "a a b", "d b"], ["a a b", "c d zz", "b"]
-    made = Likely.of(sides_of(released, known), CHANNEL).mixture((0.3, 0.8), once=once)
+    made = Likelihood.of(sides_of(released, known), CHANNEL).mixture((0.3, 0.8), once=once)
     both = [brute_mixture(released, known, share, once=once) for share in (0.3, 0.8)]
     assert np.allclose(made, np.maximum(*both))
 
@@ -176,7 +176,7 @@ def test_the_likelihood_of_a_channel_equals_brute_force(once):
 def test_a_fragment_in_order_equals_brute_force():
     released, known = ["b c a d b", "a a b", "d"], ["a b c", "c d", "zz a"]
     sides = sides_of(released, known)
-    matrix, ids, ratio = CHANNEL.matrix().toarray(), CHANNEL.ids, Likely.of(sides, CHANNEL).ratio.toarray()
+    matrix, ids, ratio = CHANNEL.matrix().toarray(), CHANNEL.ids, Likelihood.of(sides, CHANNEL).ratio.toarray()
     assert (ratio > 0).tolist() == (matrix[:4] > 0).tolist()
     want = np.zeros((3, 3))
     for (i, note), (j, text) in product(enumerate(released), enumerate(known)):
@@ -222,7 +222,7 @@ def test_figures_by_hand():
     assert linked.assigned().tolist() == [0, 1, 2] or scores[np.arange(3), linked.assigned()].sum() == 4
     places = [int(linked.ranks(np.random.default_rng(i))[2]) for i in range(60)]
     assert set(places) == {1, 2, 3}
-    assert not linked.sure(np.random.default_rng(0)).any()
+    assert not linked.confident(np.random.default_rng(0)).any()
 
 
 def test_singled_out_are_those_with_a_margin_that_is_right_elsewhere():
@@ -230,7 +230,7 @@ def test_singled_out_are_those_with_a_margin_that_is_right_elsewhere():
     scores = np.random.default_rng(0).normal(size=(n, n))
     scores[np.arange(n // 2), np.arange(n // 2)] += 30
     linked = Linked(scores, np.arange(n), np.arange(n), {})
-    named = linked.sure(np.random.default_rng(1))
+    named = linked.confident(np.random.default_rng(1))
     assert named[: n // 2].all() and named[n // 2 :].mean() < 0.25
 
 
@@ -267,11 +267,11 @@ def test_bad_input_is_one_clear_line():
     rng, one = np.random.default_rng(0), corpus(["a b", "c"])
     with pytest.raises(InputError, match="no released note has the id of a known text"):
         paired(one, corpus(["a", "b"], ["x", "y"]), rng, limit=10)
-    with pytest.raises(InputError, match="needs two people, here is 1"):
+    with pytest.raises(InputError, match="requires two people, found 1"):
         paired(corpus(["a"]), one, rng, limit=10)
     with pytest.raises(InputError, match="no released note has the id of a known text"):
         paired(one, corpus(["", "12"]), rng, limit=10)
-    with pytest.raises(InputError, match="no such column"):
+    with pytest.raises(InputError, match="column to match by does not exist"):
         paired(one, one, rng, match="weather", limit=10)
     with pytest.raises(InputError, match="not in the crosswalk"):
         paired(one, one, rng, crosswalk={"7": "7"}, limit=10)
@@ -288,7 +288,7 @@ def test_the_same_seed_gives_the_same_findings(world):
 
 def test_a_view_of_few_people_needs_no_weights():
     sides = sides_of(["a b", "c d", "e f"], ["a", "c", "e"])
-    (first, *_) = View("whole texts", sides).findings(Held(), np.random.default_rng(0))
+    (first, *_) = View("whole texts", sides).findings(Assets(), np.random.default_rng(0))
     assert first.value == 1
 
 

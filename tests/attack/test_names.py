@@ -129,7 +129,7 @@ def test_odd_names_are_counted_and_never_dropped_in_silence():
 
 def test_nothing_to_find_is_refused_in_one_line():
     lone = NameTokens([("Cher",), ("Sting",)])
-    with pytest.raises(InputError, match="no name of two tokens"):
+    with pytest.raises(InputError, match="no name of two or more tokens"):
         attack_names(lone, [rank_names(vectors({"cher": (1, 0), "sting": (0, 1)}), lone, "cosine", 1)], rng())
     with pytest.raises(InputError, match="only 1 of 8 name tokens"):
         rank_names(vectors({"ann": (1, 0)}), NameTokens(FOUR), "cosine", 5)

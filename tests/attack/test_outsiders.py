@@ -33,25 +33,25 @@ def told(readings, view):
 @pytest.mark.parametrize("name", OUTSIDERS)
 def test_where_neighbours_are_stable_the_channel_need_not_be_held(name, view):
     reader = adversaries.get(name)()
-    assert reader.can(view) and "channel" not in reader.knows
-    found = right(told(reader.read(view, np.random.default_rng(0)), view), view)
+    assert reader.is_applicable(view) and "channel" not in reader.knowledge
+    found = right(told(reader.recover(view, np.random.default_rng(0)), view), view)
     assert found > 3 * blind(view)
 
 
 @pytest.mark.parametrize("name", OUTSIDERS)
 def test_nothing_is_read_of_a_scattered_release(name, view):
     nothing = scattered(view, np.random.default_rng(1))
-    found = right(adversaries.get(name)().read(nothing, np.random.default_rng(0)), nothing)
+    found = right(adversaries.get(name)().recover(nothing, np.random.default_rng(0)), nothing)
     assert found < blind(view) + 0.03
 
 
 def test_no_reader_of_ours_looks_at_what_is_secret(view):
     """The same readings where truth and places of the attacked notes, and the channel, are other ones."""
     other = replace(view.channel, indices=np.roll(view.channel.indices, 7), parameters={"low": 3, "high": 3})
-    notes = [replace(n, truth=np.zeros_like(n.truth), places=np.zeros_like(n.places)) for n in view.notes]
+    notes = [replace(n, truth=np.zeros_like(n.truth), positions=np.zeros_like(n.positions)) for n in view.notes]
     hidden = replace(view, notes=notes, channel=other, pairs=(), counts=None)
     for name in (*OUTSIDERS, "decipher"):
-        one, two = (adversaries.get(name)().read(s, np.random.default_rng(0)) for s in (view, hidden))
+        one, two = (adversaries.get(name)().recover(s, np.random.default_rng(0)) for s in (view, hidden))
         assert all(
             (a.rows == b.rows).all() and np.allclose(a.chances, b.chances) for a, b in zip(one, two, strict=True)
         )
@@ -82,12 +82,12 @@ def test_public_texts_stand_in_for_other_notes(view, tmp_path):
     rows = [f"{i},{' '.join(words[x] for x in note)}" for i, note in enumerate(view.others)]
     (tmp_path / "public.csv").write_text("\n".join(["note_id,text", *rows]))
     reader = adversaries.get("own-vectors")
-    assert not reader().can(here) and reader(public=tmp_path / "public.csv").can(here)
-    found = right(reader(public=tmp_path / "public.csv").read(here, np.random.default_rng(0)), here)
+    assert not reader().is_applicable(here) and reader(public=tmp_path / "public.csv").is_applicable(here)
+    found = right(reader(public=tmp_path / "public.csv").recover(here, np.random.default_rng(0)), here)
     assert found > 3 * blind(view)
 
 
 @pytest.mark.parametrize("name", [*OUTSIDERS, "decipher", "known-pairs"])
 def test_where_words_come_out_as_they_went_in_nearly_all_is_read(name):
     plain = _unprotected(class_scene(pairs=40))
-    assert right(adversaries.get(name)().read(plain, np.random.default_rng(0)), plain) > 0.9
+    assert right(adversaries.get(name)().recover(plain, np.random.default_rng(0)), plain) > 0.9

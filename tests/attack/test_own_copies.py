@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import fisher_exact
 
-from clinveil.attacks.text._own_copies import PIECE
+from clinveil.attacks.text._own_copies import MIN_PHRASE
 from clinveil.attacks.text.copies import copies
 from clinveil.corpus.corpus import memory_corpus
 from clinveil.stats.refusals import CAP, allowed, copies_refused_from, fisher_from
@@ -75,7 +75,7 @@ def test_a_short_note_is_seen_whole_and_a_part_of_it_is_not():
     assert (runs.count, whole.count) == (0, 1)
     part = " ".join(trained[4].split()[:-1])
     assert [f.count for f in scanned([*people(3, 50), part], trained, people(2, 4))] == [0, 0]
-    shorter = people(1, 20, words=PIECE - 1)
+    shorter = people(1, 20, words=MIN_PHRASE - 1)
     assert [f.count for f in scanned([*people(3, 50), shorter[4]], shorter, people(2, 4))] == [0, 0]
 
 
@@ -133,7 +133,7 @@ def test_own_words_against_plain_sets(span):
     trained, others = made(12), made(6)
     synthetic = [" ".join(rng.choice([*trained, *others, *phrases], 2)) for _ in range(5)]
     runs, _ = scanned(synthetic, trained, others, spans=(span,))
-    piece, made_of = min(PIECE, span), [text.split() for text in synthetic]
+    piece, made_of = min(MIN_PHRASE, span), [text.split() for text in synthetic]
     held = [pieces_of(text.split(), piece) for text in trained]
     foreign = set().union(*(pieces_of(text.split(), piece) for text in others))
     for row, text in enumerate(trained):

@@ -11,7 +11,7 @@ import pytest
 from test_inversion import channel_of, identity
 
 from clinveil.attacks.channel import _patient_counts
-from clinveil.attacks.channel._patient_counts import CLASSES, PULLS, Habits, class_of, inversion_counts
+from clinveil.attacks.channel._patient_counts import CLASSES, SHRINKAGES, Habits, class_of, inversion_counts
 from clinveil.attacks.channel.inversion import inversion
 from clinveil.corpus.corpus import memory_corpus
 
@@ -136,9 +136,9 @@ def test_what_a_patient_uses_is_learnt_from_the_others():
                 usual = (alike + 1) / (of_alike + CLASSES.size)
                 own, of_own = mass([word])
                 got = habits.log_shares(np.array([patient]), np.array([word]), np.array([times]))[:, 0]
-                for pull, log_share in zip(PULLS[:-1], got[:-1], strict=True):
+                for pull, log_share in zip(SHRINKAGES[:-1], got[:-1], strict=True):
                     assert log_share == pytest.approx(math.log((own + pull * usual) / (of_own + pull)))
-                assert got[-1] == 0.0 and PULLS[-1] == math.inf
+                assert got[-1] == 0.0 and SHRINKAGES[-1] == math.inf
 
 
 def test_weighing_in_parts_changes_nothing(monkeypatch):

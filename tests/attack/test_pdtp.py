@@ -120,7 +120,7 @@ def test_every_number_says_its_unit_and_the_sign_its_interval():
     rng = np.random.default_rng(3)
     all_positive = measures(findings(leave_out(*noisy(rng, 12, 3.0)), rng))
     units = {name.partition("_")[2]: f.detail["scale"] for name, f in all_positive.items()}
-    assert units == {"": "nats", "gap": "nats a token", "sign": "share of units"}
+    assert units == {"": "nats", "gap": "nats per token", "sign": "share of units"}
     sign = all_positive["attack.pdtp_sign"]
     assert (sign.low, sign.high) == pytest.approx(clopper_pearson(12, 12)) and sign.count == 12
     mixed = measures(findings(leave_out(*noisy(rng, 12, 0.0)), rng))["attack.pdtp_sign"]
@@ -138,7 +138,7 @@ def test_every_number_says_its_unit_and_the_sign_its_interval():
         (logs([-1.0], [-1.0]), [logs([-1.0], [-1.0])], "1 leave-outs of 2"),
         (logs([-1.0], []), [logs([-1.0], [])] * 2, "no scored word"),
         (logs([-1.0], [-1.0]), [logs([-1.0, -2.0], [-1.0])] * 2, "different words"),
-        (logs([-1.0], [-1.0]), [logs([-math.inf], [-1.0])] * 2, "no probability"),
+        (logs([-1.0], [-1.0]), [logs([-math.inf], [-1.0])] * 2, "zero probability"),
     ],
 )
 def test_what_does_not_fit_is_refused(full, others, message):

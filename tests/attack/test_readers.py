@@ -19,7 +19,7 @@ WITH_CHANNEL = ("unigram", "bigram", "trigram")
 
 
 def read(name, case, seed=0, **settings):
-    return list(adversaries.get(name)(**settings).read(case, np.random.default_rng(seed)))
+    return list(adversaries.get(name)(**settings).recover(case, np.random.default_rng(seed)))
 
 
 def plain(case):
@@ -174,12 +174,12 @@ def test_pruning_keeps_the_likeliest_inputs():
         joint = whole.weights[every] * case.prior[whole.rows[every]]
         best = whole.rows[every][np.argsort(-joint, kind="stable")[:5]]
         assert sorted(best) == pruned.rows[every][pruned.weighed[every]].tolist()
-    assert right(read("bigram", case, most=10), case) > right(read("bigram", case), case) - 0.03
+    assert right(read("bigram", case, max_inputs=10), case) > right(read("bigram", case), case) - 0.03
 
 
 def test_threads_change_nothing():
     case = view()
-    one, two = (Bigram().read(replace(case, threads=n), np.random.default_rng(0)) for n in (1, 2))
+    one, two = (Bigram().recover(replace(case, threads=n), np.random.default_rng(0)) for n in (1, 2))
     assert all((a.chances == b.chances).all() for a, b in zip(one, two, strict=True))
 
 
@@ -188,9 +188,9 @@ def test_a_language_model_of_any_kind_chooses_among_what_pairs_leave():
     case = view(notes=6)
     truth = {tuple(note.truth[:t]): note.truth[t] for note in case.notes for t in range(1, len(note))}
     reader = ByLanguageModel()
-    known = reader.by(case, lambda read, rows: np.where(rows == truth.get(tuple(read), -1), 0.0, -20.0))
+    known = reader.recover_with(case, lambda read, rows: np.where(rows == truth.get(tuple(read), -1), 0.0, -20.0))
     pairs = Counts.of(case.others, 40).tables
-    mute = reader.by(case, lambda read, rows: np.log(pairs.unigram[rows]))
+    mute = reader.recover_with(case, lambda read, rows: np.log(pairs.unigram[rows]))
     plain_ = read("bigram", case)
     assert all(np.allclose(a.chances, b.chances) for a, b in zip(mute, plain_, strict=True))
     assert right(known, case) > right(plain_, case)
@@ -224,4 +224,4 @@ def test_our_models_are_scorers_and_begin_each_note_anew():
     score([7], np.array([1]))
     ids = [Model.vocabulary.encode(words[row])[0] for row in (3, 5, 7)]
     assert pushed == [ids[0], ids[1], "reset", ids[2]]
-    assert not ByLanguageModel().can(case)
+    assert not ByLanguageModel().is_applicable(case)

@@ -56,7 +56,7 @@ def test_every_line_of_outputs_names_the_likeliest_word_whatever_their_order():
     channel, counts = neighbours(12, 3, 4), np.arange(1, 13)
     guesser = repetition.Guesser(repetition.Inputs(channel, counts).all)
     seen = np.random.default_rng(1).permuted(
-        repetition._draw(guesser.band, 3, 200, np.random.default_rng(2)).seen, axis=1
+        repetition._draw(guesser.band, 3, 200, np.random.default_rng(2)).observed, axis=1
     )
     joint = channel.matrix().toarray()[:12] * 1.0
     likely = counts[:, None] * joint[:, seen].prod(axis=2)

@@ -256,5 +256,5 @@ def test_targets_of_a_file(tmp_path):
 def test_a_bad_file_of_targets_is_one_line(tmp_path, data):
     path = tmp_path / "targets.txt"
     path.write_bytes(data)
-    with pytest.raises(InputError, match=r"^targets.txt: .*one diagnosis a line"):
+    with pytest.raises(InputError, match=r"^targets.txt: .*one diagnosis per line"):
         read_targets(path)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from clinveil.attacks.adversary import AlignedNote, Reading
+from clinveil.attacks.adversary import AlignedNote, Recovery
 from clinveil.attacks.channel import _scoring
 from clinveil.attacks.channel._scoring import scored, spans
 
@@ -20,7 +20,7 @@ def reading(*places, order=None):
     starts = np.cumsum([0, *map(len, places)])
     flat = [pair for place in places for pair in place]
     rows, chances = np.array([r for r, _ in flat], dtype=int), np.array([c for _, c in flat], dtype=float)
-    return Reading(starts, rows, chances, None if order is None else np.array(order, dtype=float))
+    return Recovery(starts, rows, chances, None if order is None else np.array(order, dtype=float))
 
 
 CASE = [seen([4, 5, 6, 7])], [reading([(4, 0.95), (1, 0.05)], [(1, 0.6), (5, 0.4)], [], [(7, 0.3), (8, 0.3)])]
@@ -28,19 +28,19 @@ CASE = [seen([4, 5, 6, 7])], [reading([(4, 0.95), (1, 0.05)], [(1, 0.6), (5, 0.4
 
 def test_first_guess_ranks_and_beliefs():
     got = scored(*CASE, 10)
-    assert got.named.tolist() == [4, 1, -1, 7] and got.right.tolist() == [True, False, False, True]
+    assert got.named.tolist() == [4, 1, -1, 7] and got.is_right.tolist() == [True, False, False, True]
     assert got.rank.tolist() == [1, 2, 5.5, 1]
     assert got.first(1) == 0.5 and got.first(5) == 0.75
-    assert got.sure == (0.25, 1.0)
+    assert got.confident == (0.25, 1.0)
 
 
 def test_who_knows_the_kind_names_none_but_such_words():
     among = np.isin(np.arange(11), [5, 6])
     got = scored(*CASE, 10, among).where(among)
     assert got.truth.tolist() == [5, 6] and got.named.tolist() == [5, -1]
-    assert got.belief.tolist() == [1.0, 0.0] and got.rank.tolist() == [1, 1.5]
+    assert got.confidence.tolist() == [1.0, 0.0] and got.rank.tolist() == [1, 1.5]
     told = scored(*CASE, 10, among, 6)
-    assert told.where(among).right.tolist() == [True, True] and told.rank[1:3].tolist() == [1, 1]
+    assert told.where(among).is_right.tolist() == [True, True] and told.rank[1:3].tolist() == [1, 1]
     assert told.at(np.array([True, False, False, False])).truth.tolist() == [4]
 
 
@@ -52,10 +52,10 @@ def test_it_makes_no_difference_how_many_notes_are_scored_at_once(among, monkeyp
     pairs = [[[(r, rng.integers(1, 4) / 4) for r in range(rng.integers(6))] for _ in note.truth] for note in notes]
     readings = [reading(*places) for places in pairs]
     whole = scored(notes, readings, 10, among, 6)
-    monkeypatch.setattr(_scoring, "AT_ONCE", 10)
+    monkeypatch.setattr(_scoring, "BATCH", 10)
     assert len(list(_scoring._blocks(notes, readings))) > 2
     some = scored(notes, readings, 10, among, 6)
-    for name in ("truth", "patient", "named", "rank", "belief"):
+    for name in ("truth", "patient", "named", "rank", "confidence"):
         assert getattr(some, name).tolist() == getattr(whole, name).tolist()
 
 
@@ -63,7 +63,7 @@ def test_hits_are_counted_by_patient():
     notes = [seen([1, 2], 7), seen([3], 9), seen([4], 7)]
     got = scored(notes, [reading([(1, 1.0)], [(9, 1.0)]), reading([(3, 1.0)]), reading([(4, 1.0)])], 10)
     assert got.by_patient.tolist() == [[2, 3], [1, 1]]
-    assert got.usual == 0.25
+    assert got.most_frequent_share == 0.25
 
 
 def test_the_longest_span_follows_the_source():
@@ -80,5 +80,5 @@ def test_the_longest_span_follows_the_source():
 
 
 def test_a_reading_of_another_length_is_refused():
-    with pytest.raises(ValueError, match="places"):
+    with pytest.raises(ValueError, match="another number of words"):
         scored([seen([1, 2])], [reading([(1, 1.0)])], 10)

@@ -29,7 +29,7 @@ def by_hand(one, other, counts):
 
 @pytest.mark.parametrize("cells", [1, 7, 10**6])
 def test_it_equals_brute_force_in_blocks_of_any_size(cells, monkeypatch):
-    monkeypatch.setattr(two_releases, "CELLS", cells)
+    monkeypatch.setattr(two_releases, "BLOCK", cells)
     rng = np.random.default_rng(3)
     one, other, counts = random_channel(12, 3, rng), random_channel(12, 4, rng), rng.integers(1, 90, 12)
     everything, rare = found(one, other, counts, rare=2)

@@ -126,7 +126,9 @@ def test_words_are_read_as_lookup_forms(tmp_path):
     assert read_words(file) == {"josé", "the"}
 
 
-@pytest.mark.parametrize("raw, said", [(b"one\nshort of\n", "row 2 holds 2 words"), (b"\xff\xfe", "no UTF-8 text")])
+@pytest.mark.parametrize(
+    "raw, said", [(b"one\nshort of\n", "line 2 contains 2 words"), (b"\xff\xfe", "not UTF-8 text")]
+)
 def test_a_bad_word_file_is_refused_without_its_words(tmp_path, raw, said):
     file = tmp_path / "keep.txt"
     file.write_bytes(raw)

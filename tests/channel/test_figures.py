@@ -133,5 +133,5 @@ def test_clusters_have_epsilon_0_inside_and_none_between_them():
 
 
 def test_an_eta_that_is_no_share_is_refused():
-    with pytest.raises(ValueError, match="share of the mass"):
+    with pytest.raises(ValueError, match="eta must be"):
         Channel(["a"], np.array([0, 1, 1]), np.zeros(1, dtype=np.int32), np.ones(1), np.ones(1, dtype=bool)).spread(1.0)

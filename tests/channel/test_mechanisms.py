@@ -274,7 +274,7 @@ def test_the_mechanisms_are_found_by_name():
 
 def test_the_example_of_the_docstring_is_a_mechanism():
     """A new mechanism is one file: here the text of the docstring."""
-    source = (inspect.getdoc(inspect.getmodule(Mechanism)) or "").split("This is a whole one:")[1]
+    source = (inspect.getdoc(inspect.getmodule(Mechanism)) or "").split("A complete example:")[1]
     try:
         exec(textwrap.dedent(source.split("Other distributions")[0]), {})
         channel = compiled(mechanisms.get("common")(words=2), vectors_of(WORDS), all_others(WORDS, 1))

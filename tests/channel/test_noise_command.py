@@ -17,7 +17,7 @@ from clinveil.channel.settings import ChannelSettings
 from clinveil.cli.main import main
 from clinveil.core.errors import UsageError
 from clinveil.core.keys import Key
-from clinveil.core.settings import load_settings
+from clinveil.core.load_settings import load_settings
 from clinveil.core.tokens import words
 from clinveil.releases.settings import ReleaseSettings
 from clinveil.vectors.table import Vectors
@@ -32,25 +32,25 @@ def notes(tmp_path_factory):
     return path
 
 
-@pytest.mark.parametrize("how", [["laplace", "--epsilon", "200"], ["gaussian", "--sigma", "0.01"]])
+@pytest.mark.parametrize("how", [("laplace", "epsilon", "200"), ("gaussian", "sigma", "0.01")])
 def test_obfuscate_with_noise(notes, tmp_path, capsys, how):
     out = tmp_path / "out.csv"
-    assert run(notes, out, "--seed", "1", "--mechanism", *how) == 0
+    assert run(notes, out, "--seed", "1", "--set", f"mechanism={how[0]}", "--set", f"{how[1]}={how[2]}") == 0
     said = capsys.readouterr().err
-    assert f"{how[1].strip('-')} {how[2]}:" in said and "no epsilon is claimed" in said
+    assert f"{how[1]} {how[2]}:" in said and "guarantees no epsilon" in said
     vault = tmp_path / "out.csv.vault"
     manifest, channel = json.loads((vault / "manifest.json").read_text()), load_channel(vault / "channel")
     assert channel.mechanism == manifest["mechanism"] == how[0]
     assert manifest["parameters"] == dict(channel.parameters)
     assert manifest["tokens"]["self_replaced"] > 0 and channel.maps_to_itself
-    assert f"{manifest['tokens']['self_replaced']} of them the word that stood there" in said
+    assert f"{manifest['tokens']['self_replaced']} of them equal to their source word" in said
     released = set(words(out.read_text()))
     assert not released & {form for secret in SECRETS for form in words(secret)}
 
 
 def test_a_share_of_unchanged_words_is_met(notes, tmp_path):
     out = tmp_path / "out.csv"
-    assert run(notes, out, "--seed", "1", "--mechanism", "laplace", "--unchanged", "0.4", "--quiet") == 0
+    assert run(notes, out, "--seed", "1", "--set", "mechanism=laplace", "--set", "unchanged=0.4", "--quiet") == 0
     channel = load_channel(tmp_path / "out.csv.vault" / "channel")
     assert channel.parameters["unchanged"] == pytest.approx(0.4, abs=0.05)
     tokens = json.loads((tmp_path / "out.csv.vault" / "manifest.json").read_text())["tokens"]
@@ -61,9 +61,20 @@ def test_workers_change_nothing(notes, tmp_path):
     texts = []
     for workers in ("1", "3"):
         out = tmp_path / f"out{workers}.csv"
-        command = ["obfuscate", str(notes), "-o", str(out), "--seed", "5", "--mechanism", "gaussian", "--sigma", "0.1"]
+        command = [
+            "obfuscate",
+            str(notes),
+            "-o",
+            str(out),
+            "--seed",
+            "5",
+            "--set",
+            "mechanism=gaussian",
+            "--set",
+            "sigma=0.1",
+        ]
         vectors = tmp_path / "out1.csv.vault" / "vectors"
-        command += ["--vectors", str(vectors)] if vectors.exists() else ["--dim", "8", "--epochs", "1"]
+        command += ["--vectors", str(vectors)] if vectors.exists() else ["--set", "dim=8", "--set", "epochs=1"]
         assert main([*command, "--workers", workers]) == 0
         texts.append(out.read_text())
     assert texts[0] == texts[1]
@@ -72,8 +83,8 @@ def test_workers_change_nothing(notes, tmp_path):
 def test_kept_words_and_dropped_unknown_words_go_on_as_they_are(notes, tmp_path):
     (tmp_path / "keep.txt").write_text("pain\n")
     out = tmp_path / "out.csv"
-    more = ["--keep-words", str(tmp_path / "keep.txt"), "--unknown", "drop", "--min-count", "2"]
-    assert run(notes, out, "--seed", "1", "--mechanism", "laplace", "--epsilon", "5", *more) == 0
+    more = ["--set", f"keep_words={tmp_path / 'keep.txt'}", "--set", "unknown=drop", "--set", "min_count=2"]
+    assert run(notes, out, "--seed", "1", "--set", "mechanism=laplace", "--set", "epsilon=5", *more) == 0
     channel = load_channel(tmp_path / "out.csv.vault" / "channel")
     assert channel.kept == {"pain"} and channel.row(channel.unknown)[0].size == 0
     tokens = json.loads((tmp_path / "out.csv.vault" / "manifest.json").read_text())["tokens"]

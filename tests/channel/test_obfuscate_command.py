@@ -53,12 +53,12 @@ def run(notes: Path, out: Path, *more: str) -> int:
             str(notes),
             "-o",
             str(out),
-            "--dim",
-            "8",
-            "--epochs",
-            "1",
-            "--window",
-            "5",
+            "--set",
+            "dim=8",
+            "--set",
+            "epochs=1",
+            "--set",
+            "window=5",
             "--workers",
             "1",
             *more,
@@ -84,12 +84,23 @@ def test_ids_columns_and_order_are_kept(made):
 
 
 def test_every_policy_has_its_flags(notes, tmp_path):
-    flags = ["--scope", "corpus", "--scope-names", "--shuffle", "sentence", "--vary-length", "0.5", "--drop-stop-words"]
+    flags = [
+        "--set",
+        "scope=corpus",
+        "--set",
+        "scope_names=true",
+        "--set",
+        "shuffle=sentence",
+        "--set",
+        "vary_length=0.5",
+        "--set",
+        "drop_stop_words=true",
+    ]
     assert run(notes, tmp_path / "out.parquet", "--seed", "4", *flags) == 0
     manifest = json.loads((tmp_path / "out.parquet.vault" / "manifest.json").read_text())
     assert manifest["settings"]["shuffle"] == "sentence"
     assert manifest["tokens"]["subsampled"] > 0 and manifest["tokens"]["doubled"] > 0
-    assert run(notes, tmp_path / "other.parquet", "--vary-length", "0.95") == 2
+    assert run(notes, tmp_path / "other.parquet", "--set", "vary_length=0.95") == 2
 
 
 def test_names_of_one_patient_do_not_come_out(made):
@@ -156,8 +167,19 @@ def test_options_reach_the_channel_and_the_notes(notes, tmp_path, capsys):
     keep = tmp_path / "keep.txt"
     keep.write_text("Pain\ncough\n")
     out = tmp_path / "o.parquet"
-    more = ["--layout", "keep", "--numbers", "mask", "--scope", "patient", "-n", "3-5", "--n-per", "type"]
-    assert run(notes, out, *more, "--keep-words", str(keep), "--unknown", "drop", "--min-patients", "2") == 0
+    more = [
+        "--set",
+        "layout=keep",
+        "--set",
+        "numbers=mask",
+        "--set",
+        "scope=patient",
+        "--set",
+        "n=3-5",
+        "--set",
+        "n_per=type",
+    ]
+    assert run(notes, out, *more, "--set", f"keep_words={keep}", "--set", "unknown=drop", "--min-patients", "2") == 0
     before, after = notes_table()["text"].to_pylist(), pq.read_table(out)["text"].to_pylist()
     assert all(new.endswith(".") and "##/#" in new for new in after)
     pairs = [pair for old, new in zip(before, after, strict=True) for pair in zip(words(old), words(new), strict=True)]
@@ -206,7 +228,7 @@ def test_too_few_patients_is_exit_3(tmp_path, capsys):
     assert run(tmp_path / "in.parquet", tmp_path / "out") == 3
     assert "--allow-small" in capsys.readouterr().err
     assert sorted(p.name for p in tmp_path.iterdir()) == ["in.parquet"]
-    assert run(tmp_path / "in.parquet", tmp_path / "out", "--allow-small", "--min-patients", "2") == 0
+    assert run(tmp_path / "in.parquet", tmp_path / "out", "--set", "allow_small=true", "--min-patients", "2") == 0
 
 
 def test_without_a_patient_column_it_says_so(tmp_path, capsys):
@@ -218,7 +240,7 @@ def test_without_a_patient_column_it_says_so(tmp_path, capsys):
 
 def test_real_notes(real_data, tmp_path):
     out = tmp_path / "out.parquet"
-    more = ["--id", "doc_id", "--text", "transcription", "--label", "doc_type", "--seed", "1"]
+    more = ["--set", "id=doc_id", "--text", "transcription", "--set", "label=doc_type", "--seed", "1"]
     assert run(real_data("notes/mtsamples.csv.gz"), out, *more) == 0
     tokens = json.loads((tmp_path / "out.parquet.vault" / "manifest.json").read_text())["tokens"]
     assert (tokens["notes"], tokens["self_replaced"], tokens["unknown"]) == (1796, 0, 0)
@@ -232,14 +254,14 @@ def files(folder: Path) -> dict[str, bytes]:
 @pytest.mark.parametrize(
     ("out", "more", "said"),
     [
-        ("x", ["--vault", "x"], "OUT and the vault are the same place"),
-        ("x", ["--vault", "x/v"], "the vault lies inside OUT"),
-        ("v/x", ["--vault", "v"], "OUT lies inside the vault"),
-        ("in.parquet", [], "OUT and NOTES are the same place"),
-        ("x", ["--vault", "in.parquet"], "the vault and NOTES are the same place"),
-        ("vectors", ["--vectors", "vectors"], "OUT and --vectors are the same place"),
-        ("x", ["--vault", "home"], "home: is no folder of clinveil obfuscate --vault"),
-        ("x", ["--vault", "file"], "file: is a file, and a folder is to be written"),
+        ("x", ["--vault", "x"], "OUT and the vault are the same path"),
+        ("x", ["--vault", "x/v"], "the vault is inside OUT"),
+        ("v/x", ["--vault", "v"], "OUT is inside the vault"),
+        ("in.parquet", [], "OUT and NOTES are the same path"),
+        ("x", ["--vault", "in.parquet"], "the vault and NOTES are the same path"),
+        ("vectors", ["--vectors", "vectors"], "OUT and --vectors are the same path"),
+        ("x", ["--vault", "home"], "home: not an output folder of clinveil obfuscate --vault"),
+        ("x", ["--vault", "file"], "file: the output folder exists as a file"),
     ],
 )
 def test_places_that_would_destroy_one_another_are_refused(tmp_path, monkeypatch, capsys, out, more, said):
@@ -256,7 +278,7 @@ def test_places_that_would_destroy_one_another_are_refused(tmp_path, monkeypatch
 def test_a_vault_in_use_is_refused(notes, tmp_path, capsys):
     with locked(tmp_path / ".o.vault.lock"):
         assert run(notes, tmp_path / "o", "--force") == 2
-    assert "o.vault: another run is at work here" in capsys.readouterr().err
+    assert "o.vault: another run is using this folder" in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []
 
 

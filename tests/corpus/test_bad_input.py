@@ -61,36 +61,36 @@ LARGE = NotesSettings(max_note_bytes=60_000_000)
 
 @pytest.mark.parametrize("name", ["a.csv", "a.tsv", "a.csv.gz", "a.csv.zst", "a.jsonl", "a.jsonl.gz", "a.parquet"])
 def test_an_empty_file(write: Write, name: str) -> None:
-    assert f"{name}: it is empty" in refusal(write(name, b""))
+    assert f"{name}: the file is empty" in refusal(write(name, b""))
 
 
 def test_an_empty_gzip(write: Write) -> None:
-    assert "it is empty" in refusal(write("a.csv.gz", gzip.compress(b"")))
+    assert "the file is empty" in refusal(write("a.csv.gz", gzip.compress(b"")))
 
 
 @pytest.mark.parametrize("header", [HEADER, HEADER.strip(), HEADER + "\n\r\n"])
 def test_a_header_without_notes(write: Write, header: str) -> None:
-    assert "a.csv: it holds no notes" in refusal(write("a.csv", header))
+    assert "a.csv: contains no notes" in refusal(write("a.csv", header))
 
 
 def test_a_parquet_without_rows(tmp_path: Path) -> None:
     pq.write_table(
         pa.table({"note_id": pa.array([], pa.string()), "text": pa.array([], pa.string())}), tmp_path / "a.parquet"
     )
-    assert "it holds no notes" in refusal(tmp_path / "a.parquet")
+    assert "contains no notes" in refusal(tmp_path / "a.parquet")
 
 
 @pytest.mark.parametrize("row", [f"2,{SECRET}\n", f"2,p,{SECRET},more\n", f"2,p,{SECRET},\n"])
 def test_a_ragged_row(write: Write, row: str) -> None:
     message = refusal(write("a.csv", HEADER + GOOD + "\n" + row + "3,p,x\n"))
     assert "a.csv, row 2:" in message
-    assert "fields under 3 columns" in message
+    assert "fields for 3 columns" in message
 
 
 @pytest.mark.parametrize("end", ["", "\n", "\n3,p,no quote here\n"])
 def test_a_quote_that_never_closes(write: Write, end: str) -> None:
     message = refusal(write("a.csv", HEADER + GOOD + f'2,p,"{SECRET}' + end))
-    assert message.startswith("a.csv, row 2: a quote is opened and never closed")
+    assert message.startswith("a.csv, row 2: a quote is never closed")
 
 
 def test_a_lost_quote_does_not_melt_two_notes(write: Write) -> None:
@@ -107,24 +107,24 @@ def test_a_never_closed_quote_is_found_in_bounded_memory(write: Write, monkeypat
     monkeypatch.setattr("clinveil.corpus.streams.ROW_BYTES", 1 << 20)
     monkeypatch.setattr("clinveil.corpus.formats.delimited.CHUNK_BYTES", 1 << 18)
     body = HEADER + GOOD + '2,p,"' + "word, word\n" * 500_000
-    assert "a.csv, row 2: a row of over 1 MB" in refusal(write("a.csv", body))
+    assert "a.csv, row 2: a row exceeds 1 MB" in refusal(write("a.csv", body))
 
 
 def test_duplicate_column_names(write: Write) -> None:
-    assert "a.csv, header: a column name stands twice" in refusal(write("a.csv", "note_id,text,text\n1,a,b\n"))
+    assert "a.csv, header: duplicate column name" in refusal(write("a.csv", "note_id,text,text\n1,a,b\n"))
 
 
 def test_duplicate_column_names_in_parquet(tmp_path: Path) -> None:
     table = pa.Table.from_arrays([pa.array(["1"]), pa.array(["x"]), pa.array(["y"])], names=["note_id", "text", "text"])
     pq.write_table(table, tmp_path / "a.parquet")
-    assert "a column name stands twice" in refusal(tmp_path / "a.parquet")
+    assert "duplicate column name" in refusal(tmp_path / "a.parquet")
 
 
 def test_cp1252_bytes_are_refused_and_mended_by_the_flag(write: Write) -> None:
     rows = HEADER + GOOD + f"2,p,{SECRET} café “quoted”\n"
     path = write("a.csv", rows.encode("cp1252"))
     message = refusal(path)
-    assert message == "a.csv, row 2: its bytes are not utf-8 (--encoding cp1252, or whatever it was written in)"
+    assert message == "a.csv, row 2: not valid utf-8 (pass the encoding, for example --encoding cp1252)"
     [batch] = open_corpus(path, NotesSettings(encoding="cp1252")).batches()
     assert batch.column(2).to_pylist() == ["fine", f"{SECRET} café “quoted”"]
 
@@ -137,7 +137,7 @@ def test_cp1252_bytes_in_a_column_that_is_dropped_do_no_harm(write: Write) -> No
 
 def test_bytes_that_the_named_encoding_does_not_have(write: Write) -> None:
     path = write("a.csv", HEADER.encode() + b"1,p,fine\n2,p,\x81\n")
-    assert "a.csv, about line 3: its bytes are not cp1252" in refusal(path, NotesSettings(encoding="cp1252"))
+    assert "a.csv, about line 3: not valid cp1252" in refusal(path, NotesSettings(encoding="cp1252"))
 
 
 @pytest.mark.parametrize("name", ["nonsense", "base64", "rot13", ""])
@@ -148,7 +148,7 @@ def test_an_unknown_encoding(write: Write, name: str) -> None:
 
 def test_utf16_is_named_and_read(write: Write) -> None:
     path = write("a.csv", (HEADER + "1,p,漢字😀\n").encode("utf-16"))
-    assert "a.csv: it is UTF-16 (--encoding utf-16)" in refusal(path)
+    assert "a.csv: the file is UTF-16 (pass --encoding utf-16)" in refusal(path)
     [batch] = open_corpus(path, NotesSettings(encoding="utf-16")).batches()
     assert batch.column(2).to_pylist() == ["漢字😀"]
 
@@ -161,7 +161,9 @@ def test_utf16_without_a_mark_is_seen_by_its_nul_bytes(write: Write) -> None:
 
 
 def test_a_nul_byte(write: Write) -> None:
-    assert "a.csv, row 3: a NUL byte" in refusal(write("a.csv", HEADER + GOOD + f'2,p,"x\ny"\n3,p,{SECRET}\0\n'))
+    assert "a.csv, row 3: contains a NUL byte" in refusal(
+        write("a.csv", HEADER + GOOD + f'2,p,"x\ny"\n3,p,{SECRET}\0\n')
+    )
 
 
 def test_a_byte_order_mark_is_taken_off(write: Write) -> None:
@@ -195,7 +197,7 @@ def test_a_gzip_of_several_members(write: Write) -> None:
 def test_duplicate_ids_name_both_rows(write: Write) -> None:
     rows = "".join(f"n{i},p,x\n" for i in range(5000)) + "n17,p,y\n"
     message = refusal(write("a.csv", HEADER + rows))
-    assert "a.csv, row 5001: its id stands at row 18 already" in message
+    assert "a.csv, row 5001: duplicate id, already used in row 18" in message
     assert "--id" in message
 
 
@@ -222,19 +224,19 @@ def deep(depth: int) -> str:
         (f'{{"note_id": "2", "text": "{SECRET}"', "not JSON"),
         (f'{{"note_id": "2", "text": "{SECRET}"}} trailing', "not JSON"),
         ('{"note_id": "2", "text": NaN}', "not JSON"),
-        ("[" * 100_000, "nested more than 100 deep"),
-        (f'{{"note_id": "2", "k": {"[" * 100_000}', "nested more than 100 deep"),
-        (f'{{"note_id": "2", "text": "x", "k": {deep(100)}}}', "nested more than 100 deep"),
-        (f'{{"note_id": "2", "text": "x", "k": {deep(900)}}}', "nested more than 100 deep"),
-        (f'{{"note_id": "2", "text": "x", "\\ud800{SECRET}": 1}}', "a key holds a lone surrogate"),
-        (f'{{"note_id": "2", "text": "x", "{SECRET}\\udfff": {{}}}}', "a key holds a lone surrogate"),
+        ("[" * 100_000, "nested more than 100 levels deep"),
+        (f'{{"note_id": "2", "k": {"[" * 100_000}', "nested more than 100 levels deep"),
+        (f'{{"note_id": "2", "text": "x", "k": {deep(100)}}}', "nested more than 100 levels deep"),
+        (f'{{"note_id": "2", "text": "x", "k": {deep(900)}}}', "nested more than 100 levels deep"),
+        (f'{{"note_id": "2", "text": "x", "\\ud800{SECRET}": 1}}', "a key contains a lone surrogate"),
+        (f'{{"note_id": "2", "text": "x", "{SECRET}\\udfff": {{}}}}', "a key contains a lone surrogate"),
         (f'["{SECRET}"]', "not a JSON object"),
         (f'"{SECRET}"', "not a JSON object"),
-        (f'{{"note_id": "2", "text": ["{SECRET}"]}}', "'text' is not a text"),
-        ('{"note_id": "2", "text": true}', "'text' is not a text"),
-        ('{"note_id": 2.5, "text": "x"}', "'note_id' is not a text"),
-        ('{"note_id": "2", "text": "\\ud800"}', "'text' is not a text"),
-        ('{"note_id": "2", "text": "a", "text": "b"}', "a key stands twice"),
+        (f'{{"note_id": "2", "text": ["{SECRET}"]}}', "'text' is not text"),
+        ('{"note_id": "2", "text": true}', "'text' is not text"),
+        ('{"note_id": 2.5, "text": "x"}', "'note_id' is not text"),
+        ('{"note_id": "2", "text": "\\ud800"}', "'text' is not text"),
+        ('{"note_id": "2", "text": "a", "text": "b"}', "duplicate key"),
         ('{"text": "x"}', "null or empty"),
         ('{"note_id": null, "text": "x"}', "null or empty"),
     ],
@@ -247,7 +249,10 @@ def test_a_bad_json_line(write: Write, line: str, what: str) -> None:
 
 def test_a_bad_key_or_a_deep_line_far_down_the_file_is_found_too(write: Write) -> None:
     good = "".join(f'{{"note_id": {i}, "text": "x"}}\n' for i in range(3000))
-    for line, what in (('{"\\ud800k": 1}', "a key holds a lone surrogate"), (deep(101), "nested more than 100 deep")):
+    for line, what in (
+        ('{"\\ud800k": 1}', "a key contains a lone surrogate"),
+        (deep(101), "nested more than 100 levels deep"),
+    ):
         assert f"a.jsonl, row 3001: {'the line is ' * what.startswith('nested')}{what}" in refusal(
             write("a.jsonl", good + line + "\n")
         )
@@ -287,13 +292,13 @@ def test_other_formats_have_no_such_keys(write: Write, tmp_path: Path) -> None:
 
 def test_cp1252_in_json(write: Write) -> None:
     path = write("a.jsonl", b'{"note_id": 1, "text": "caf\xe9"}\n')
-    assert "a.jsonl, row 1: its bytes are not utf-8" in refusal(path)
+    assert "a.jsonl, row 1: not valid utf-8" in refusal(path)
     assert next(open_corpus(path, NotesSettings(encoding="latin-1")).batches()).column(2).to_pylist() == ["café"]
 
 
 def test_a_number_as_text_is_refused(write: Write) -> None:
     """An id may be a number; a text may not: it would be a column that was mistaken for the text."""
-    assert "'text' is not a text" in refusal(write("a.jsonl", '{"note_id": 1, "text": 5}\n'))
+    assert "'text' is not text" in refusal(write("a.jsonl", '{"note_id": 1, "text": 5}\n'))
 
 
 # --- Parquet ---------------------------------------------------------------------------------------------------------
@@ -329,20 +334,20 @@ def test_a_parquet_file_with_a_damaged_page(tmp_path: Path) -> None:
 )
 def test_a_text_column_that_is_no_text(tmp_path: Path, text: pa.Array) -> None:
     message = refusal(parquet(tmp_path, note_id=pa.array(["1"]), text=text))
-    assert "a.parquet: column 'text' holds" in message
+    assert "a.parquet: column 'text' contains" in message
     assert "--text" in message
 
 
 @pytest.mark.parametrize("ids", [pa.array([1.5]), pa.array([b"x"]), pa.array([True]), pa.array([["a"]])])
 def test_an_id_column_that_holds_no_ids(tmp_path: Path, ids: pa.Array) -> None:
-    assert "'note_id' holds" in refusal(parquet(tmp_path, note_id=ids, text=pa.array(["x"])))
+    assert "'note_id' contains" in refusal(parquet(tmp_path, note_id=ids, text=pa.array(["x"])))
 
 
 def test_parquet_text_that_is_not_utf8(tmp_path: Path) -> None:
     """Parquet readers do not look: Arrow itself would hand the broken bytes on as a string."""
     broken = pa.StringArray.from_buffers(2, pa.py_buffer(b"\0\0\0\0\1\0\0\0\2\0\0\0"), pa.py_buffer(b"a\xe9"))
     path = parquet(tmp_path, note_id=pa.array(["1", "2"]), text=broken)
-    assert "a.parquet, row 2: its bytes are not UTF-8" in refusal(path)
+    assert "a.parquet, row 2: not valid UTF-8" in refusal(path)
 
 
 def test_null_ids_in_parquet(tmp_path: Path) -> None:
@@ -365,29 +370,29 @@ def test_nothing_there(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["notes.xlsx", "notes", "notes.txt"])
 def test_an_unknown_kind_of_file(write: Write, name: str) -> None:
     message = refusal(write(name, "x"))
-    assert f"{name}: unknown kind of file" in message
+    assert f"{name}: unknown file type" in message
     assert ".parquet" in message
 
 
 def test_a_folder_without_notes(tmp_path: Path) -> None:
     (tmp_path / "readme.md").write_text("x")
-    assert "no .txt file is in this folder" in refusal(tmp_path)
+    assert "contains no .txt file" in refusal(tmp_path)
 
 
 def test_bad_bytes_in_a_folder_name_the_file(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("fine")
     (tmp_path / "b.txt").write_bytes(b"caf\xe9")
-    assert refusal(tmp_path).startswith("b.txt: its bytes are not utf-8 (--encoding cp1252")
+    assert refusal(tmp_path).startswith("b.txt: not valid utf-8 (pass the encoding, for example --encoding cp1252")
     texts = next(open_corpus(tmp_path, NotesSettings(encoding="cp1252")).batches()).column(2).to_pylist()
     assert texts == ["fine", "café"]
     (tmp_path / "b.txt").write_bytes(b"a\0b")
-    assert refusal(tmp_path).startswith("b.txt: a NUL byte")
+    assert refusal(tmp_path).startswith("b.txt: contains a NUL byte")
 
 
 def test_two_files_of_one_id(tmp_path: Path) -> None:
     (tmp_path / "a.TXT").write_text("x")
     (tmp_path / "a.txt").write_text("y")
-    assert "row 2: its id stands at row 1 already" in refusal(tmp_path)
+    assert "row 2: duplicate id, already used in row 1" in refusal(tmp_path)
 
 
 def test_subfolders_are_part_of_the_id(tmp_path: Path) -> None:
@@ -411,18 +416,18 @@ def test_a_link_that_leads_out_of_the_folder(inside: str, tmp_path: Path) -> Non
     elsewhere.write_text("note of another")
     (tmp_path / SECRET).mkdir()
     (notes / inside).symlink_to(target)
-    hint = "copy the notes, or remove the link"
-    assert refusal(notes) == f"{inside}: a link that leads out of the folder ({hint})"
+    hint = "copy the notes or remove the link"
+    assert refusal(notes) == f"{inside}: a link points outside the folder ({hint})"
     (notes / inside).unlink()
     (notes / inside).symlink_to(os.path.relpath(target, (notes / inside).parent))
-    assert refusal(notes) == f"{inside}: a link that leads out of the folder ({hint})"
+    assert refusal(notes) == f"{inside}: a link points outside the folder ({hint})"
 
 
 def test_links_that_lead_nowhere_or_in_a_circle(tmp_path: Path) -> None:
     (tmp_path / "0.txt").write_text("fine")
     for target in ("gone.txt", "a.txt"):
         (tmp_path / "a.txt").symlink_to(target)
-        assert refusal(tmp_path).startswith("a.txt: a link that leads out of the folder")
+        assert refusal(tmp_path).startswith("a.txt: a link points outside the folder")
         (tmp_path / "a.txt").unlink()
     (tmp_path / "a.md").symlink_to("/etc/hosts")  # no note, so it is not read either
     assert next(open_corpus(tmp_path).batches()).column(0).to_pylist() == ["0"]

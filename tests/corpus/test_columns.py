@@ -73,18 +73,18 @@ def test_ambiguity_is_refused_with_the_names_and_the_flag(names: list[str], role
 
 
 def test_a_missing_role_is_refused_with_the_names_and_the_flag() -> None:
-    assert refused(["id", "age"]) == "f.csv: no column is known to be the text (--text NAME; columns: id, age)"
+    assert refused(["id", "age"]) == "f.csv: cannot tell which column is the text (pass --text NAME; columns: id, age)"
     assert "--id NAME; columns: key, text" in refused(["key", "text"])
 
 
 @pytest.mark.parametrize("flag", ["text", "id", "patient"])
 def test_a_told_column_that_is_not_there(flag: str) -> None:
-    assert f"no column 'x' (--{flag} one of its columns: id, text)" in refused(["id", "text"], **{flag: "x"})
+    assert f"no column 'x' (pass --{flag} NAME; columns: id, text)" in refused(["id", "text"], **{flag: "x"})
 
 
 @pytest.mark.parametrize("flag", ["keep", "label"])
 def test_a_kept_column_that_is_not_there(flag: str) -> None:
-    assert f"--{flag} one of its columns" in refused(["id", "text"], **{flag: ("x",)})
+    assert f"pass --{flag} NAME; columns" in refused(["id", "text"], **{flag: ("x",)})
 
 
 def test_names_are_matched_exactly() -> None:
@@ -113,7 +113,7 @@ def test_labels_are_kept_too_in_source_order() -> None:
 def test_a_kept_column_with_the_name_of_a_role(flag: str, name: str) -> None:
     options = {"text": "body", "id": "key", "patient": "who", flag: (name,)}
     message = refused(["key", "who", "body", name], **options)
-    assert f"--{flag} {name}: another column plays the role of this name" in message
+    assert f"--{flag} {name}: this name is reserved for a column role" in message
 
 
 def test_a_kept_column_that_plays_a_role() -> None:
@@ -138,12 +138,12 @@ def test_a_file_without_header_shows_nothing_of_itself(first: list[str]) -> None
     """What stands where names should be may be a note and a name, and a short one looks like a column's."""
     columns = "1 column of another name" if len(first) == 1 else f"{len(first)} columns of other names"
     assert candidates(first) == f"{columns}; {LOOK}"
-    assert refused(first) == f"f.csv: no column is known to be the text (--text NAME; {columns}; {LOOK})"
+    assert refused(first) == f"f.csv: cannot tell which column is the text (pass --text NAME; {columns}; {LOOK})"
     for flag in ("text", "id", "patient"):
-        assert refused(first, **{flag: "x"}) == f"f.csv: no column 'x' (--{flag} one of its {columns}; {LOOK})"
+        assert refused(first, **{flag: "x"}) == f"f.csv: no column 'x' (pass --{flag} NAME; {columns}; {LOOK})"
     for flag in ("keep", "label"):
         message = refused([*first, "id", "text"], **{flag: ("x",)})
-        assert message == f"f.csv: no column 'x' (--{flag} one of its columns: id, text and {columns}; {LOOK})"
+        assert message == f"f.csv: no column 'x' (pass --{flag} NAME; columns: id, text and {columns}; {LOOK})"
 
 
 def test_usual_names_are_shown_and_others_counted() -> None:
@@ -163,7 +163,7 @@ def test_names_that_the_user_said_are_said_back() -> None:
     message = refused(["Quorbina", "verdict", "id"], keep=("verdict",))
     assert f"columns: verdict, id and 1 column of another name; {LOOK}" in message
     message = refused(["verdict", "tale", "id"], text="tale", label=("verdict",), patient="gone")
-    assert "no column 'gone' (--patient one of its columns: verdict, tale, id)" in message
+    assert "no column 'gone' (pass --patient NAME; columns: verdict, tale, id)" in message
     assert "verdict" not in refused(["verdict", "id"], keep=("verdic",))
 
 
@@ -260,5 +260,5 @@ def test_mimic3_flags_may_be_numbers(tmp_path: Path) -> None:
 def test_an_error_row_with_a_used_id_is_still_a_duplicate(tmp_path: Path) -> None:
     path = tmp_path / "n.csv"
     path.write_text("row_id,subject_id,text,iserror\n1,1,a,\n1,1,b,1\n")
-    with pytest.raises(InputError, match="row 2: its id stands at row 1"):
+    with pytest.raises(InputError, match="row 2: duplicate id, already used in row 1"):
         list(open_corpus(path).batches())

@@ -55,7 +55,7 @@ def mimic(tmp_path, monkeypatch):
 
 
 def prepared(*flags, out="out.parquet"):
-    assert main(["prepare", "icd9", "NOTEEVENTS.csv", "DIAGNOSES_ICD.csv.gz", "-o", out, *flags]) == 0
+    assert main(["study", "prepare", "icd9", "NOTEEVENTS.csv", "DIAGNOSES_ICD.csv.gz", "-o", out, *flags]) == 0
     return {row["ROW_ID"]: row["icd9"] for row in pq.read_table(out).to_pylist()}
 
 
@@ -71,7 +71,7 @@ def test_ranges_of_the_corrected_table(mimic):
 
 
 def test_ranges_of_the_published_table(mimic):
-    assert prepared("--table", "published") == {
+    assert prepared("--set", "table=published") == {
         "n1": "290-319;390-459",
         "n2": "290-319;390-459",
         "n3": "390-459;760-779",
@@ -81,7 +81,7 @@ def test_ranges_of_the_published_table(mimic):
 
 
 def test_published_leaves_are_in_the_tables_order(mimic):
-    assert prepared("--labels", "leaf", "--table", "published") == {
+    assert prepared("--labels", "leaf", "--set", "table=published") == {
         "n1": "4019;4280;2859",
         "n2": "4019;4280;2859",
         "n3": "4019",
@@ -93,15 +93,15 @@ def test_published_leaves_are_in_the_tables_order(mimic):
 def test_leaves_of_the_data_are_those_of_the_most_patients(mimic):
     # 4019 has three patients, 2859 two, the others have one; V3001 and E8788 do not count.
     expected = {"n1": "4019;2859", "n2": "4019;2859", "n3": "4019", "n9": "4019;2859"}
-    assert prepared("--labels", "leaf", "--top", "2") == expected
+    assert prepared("--labels", "leaf", "--set", "top=2") == expected
 
 
 def test_only_some_notes(mimic):
-    assert set(prepared("--only", "CATEGORY=Discharge summary")) == {"n1", "n3", "n4", "n8"}
+    assert set(prepared("--set", "only=CATEGORY=Discharge summary")) == {"n1", "n3", "n4", "n8"}
 
 
 def test_what_is_left_out_is_counted(mimic, capsys):
-    prepared("--only", "CATEGORY=Discharge summary")
+    prepared("--set", "only=CATEGORY=Discharge summary")
     said = capsys.readouterr().err
     assert "4 notes with 6 labels" in said
     for line in ("not of the notes asked for: 2", "no admission: 1", "an admission without diagnoses: 2"):
@@ -112,15 +112,15 @@ def test_what_is_left_out_is_counted(mimic, capsys):
 
 
 def test_quiet_says_nothing(mimic, capsys):
-    prepared("--quiet")
+    prepared("--set", "quiet=true")
     assert capsys.readouterr().err == ""
 
 
 def test_columns_are_the_notes_own_and_the_new_one(mimic):
     prepared()
     assert pq.read_table("out.parquet").column_names == ["ROW_ID", "SUBJECT_ID", "TEXT", "icd9"]
-    flags = ["--keep", "HADM_ID", "--column", "codes", "--admission", "HADM_ID", "-o", "kept.csv"]
-    assert main(["prepare", "icd9", "NOTEEVENTS.csv", "DIAGNOSES_ICD.csv.gz", *flags]) == 0
+    flags = ["--set", "keep=HADM_ID", "--set", "column=codes", "--set", "admission=HADM_ID", "-o", "kept.csv"]
+    assert main(["study", "prepare", "icd9", "NOTEEVENTS.csv", "DIAGNOSES_ICD.csv.gz", *flags]) == 0
     with open("kept.csv", encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
     assert list(rows[0]) == ["ROW_ID", "SUBJECT_ID", "HADM_ID", "TEXT", "codes"]
@@ -129,7 +129,7 @@ def test_columns_are_the_notes_own_and_the_new_one(mimic):
 
 
 def test_a_folder_gets_a_file_of_the_notes_own_kind(mimic):
-    assert main(["prepare", "icd9", "NOTEEVENTS.csv", "DIAGNOSES_ICD.csv.gz", "-o", "folder"]) == 0
+    assert main(["study", "prepare", "icd9", "NOTEEVENTS.csv", "DIAGNOSES_ICD.csv.gz", "-o", "folder"]) == 0
     made, marker = sorted((mimic / "folder").iterdir(), key=lambda path: path.name == ".clinveil.json")
     assert (made.name, marker.name) == ("notes.csv", ".clinveil.json")
     assert made.stat().st_mode & 0o077 == 0
@@ -198,7 +198,7 @@ def test_ids_as_text(values, text):
 
 
 def refused(arguments, capsys, code=3):
-    assert main(["prepare", "icd9", *arguments, "-o", "out.parquet"]) == code
+    assert main(["study", "prepare", "icd9", *arguments, "-o", "out.parquet"]) == code
     said = capsys.readouterr().err
     assert said.count("\n") == 1, said
     assert SECRET not in said
@@ -216,12 +216,12 @@ def test_another_source_says_so(mimic, capsys):
 @pytest.mark.parametrize(
     ("name", "content", "what"),
     [
-        ("d.csv", "HADM_ID,SUBJECT_ID\n1,1\n", "lacks one of the columns"),
-        ("d.csv", "HADM_ID,hadm_id,SUBJECT_ID,ICD9_CODE\n1,1,1,4019\n", "lacks one of the columns"),
+        ("d.csv", "HADM_ID,SUBJECT_ID\n1,1\n", "one of the columns"),
+        ("d.csv", "HADM_ID,hadm_id,SUBJECT_ID,ICD9_CODE\n1,1,1,4019\n", "one of the columns"),
         ("d.csv", f"HADM_ID,SUBJECT_ID,ICD9_CODE\n1,1,{SECRET}\n", "no row has an admission"),
         ("d.csv", f"HADM_ID,SUBJECT_ID,ICD9_CODE\n1,1,4019,{SECRET}\n", "row 1"),
-        ("d.jsonl", '{"HADM_ID": 1, "SUBJECT_ID": 1, "ICD9_CODE": 4019}\n', "not a text"),
-        ("d.txt", "4019", "unknown kind of file"),
+        ("d.jsonl", '{"HADM_ID": 1, "SUBJECT_ID": 1, "ICD9_CODE": 4019}\n', "not text"),
+        ("d.txt", "4019", "unknown file type"),
     ],
 )
 def test_a_table_that_does_not_fit(mimic, capsys, name, content, what):
@@ -236,7 +236,7 @@ def test_codes_as_numbers_have_lost_their_zeros(mimic, capsys):
 
 def test_too_few_codes_for_leaves(mimic, capsys):
     (mimic / "d.csv").write_text("HADM_ID,SUBJECT_ID,ICD9_CODE\n100,1,4019\n100,1,V3001\n")
-    assert "two are needed" in refused(["NOTEEVENTS.csv", "d.csv", "--labels", "leaf"], capsys)
+    assert "at least 2 are needed" in refused(["NOTEEVENTS.csv", "d.csv", "--labels", "leaf"], capsys)
 
 
 def test_notes_without_an_admission_column(mimic, capsys):
@@ -249,13 +249,13 @@ def test_notes_without_an_admission_column(mimic, capsys):
 @pytest.mark.parametrize(
     "flags",
     [
-        ["--only", "CATEGORY"],
-        ["--only", "CATEGORY="],
-        ["--only", "=Report"],
-        ["--only", "CATEGORY=a", "--only", "CATEGORY=b"],
-        ["--column", "TEXT"],
-        ["--column", "patient_id"],
-        ["--labels", "leaf", "--table", "published", "--top", "10"],
+        ["--set", "only=CATEGORY"],
+        ["--set", "only=CATEGORY="],
+        ["--set", "only==Report"],
+        ["--set", "only=CATEGORY=a", "--set", "only=CATEGORY=b"],
+        ["--set", "column=TEXT"],
+        ["--set", "column=patient_id"],
+        ["--labels", "leaf", "--set", "table=published", "--set", "top=10"],
     ],
 )
 def test_flags_that_make_no_sense(mimic, capsys, flags):
@@ -263,6 +263,6 @@ def test_flags_that_make_no_sense(mimic, capsys, flags):
 
 
 def test_an_existing_result_is_kept(mimic, capsys):
-    prepared("--quiet")
+    prepared("--set", "quiet=true")
     refused(["NOTEEVENTS.csv", "DIAGNOSES_ICD.csv.gz"], capsys, code=2)
     assert len(pq.read_table("out.parquet")) == 6

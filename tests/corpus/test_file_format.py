@@ -62,7 +62,7 @@ def test_all_formats_are_named_where_one_is_unknown(registered, tmp_path):
     with pytest.raises(InputError) as caught:
         open_corpus(tmp_path / "notes.doc")
     assert all(f"{suffix}, " in str(caught.value) for suffix in suffixes())
-    with pytest.raises(UsageError, match="unknown kind of file"):
+    with pytest.raises(UsageError, match="unknown file type"):
         open_sink(tmp_path / "x", pa.schema(ROLE_FIELDS), ".doc")
 
 

@@ -196,7 +196,7 @@ def notes(tmp_path: Path) -> Path:
 
 def test_the_command_prints_a_table_and_writes_nothing(notes: Path, capsys: pytest.CaptureFixture[str]) -> None:
     before = sorted(notes.parent.iterdir())
-    assert main(["inspect", str(notes), "--label", "[bold]kind"]) == 0
+    assert main(["inspect", str(notes), "--set", "label=[bold]kind"]) == 0
     out, err = capsys.readouterr()
     assert sorted(notes.parent.iterdir()) == before
     table = {line.split("  ")[0]: line for line in out.splitlines() if line.strip()}
@@ -212,7 +212,7 @@ def test_the_command_prints_a_table_and_writes_nothing(notes: Path, capsys: pyte
 
 
 def test_the_command_writes_findings_to_stdout(notes: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["inspect", str(notes), "--label", "[bold]kind", "--json", "-"]) == 0
+    assert main(["inspect", str(notes), "--set", "label=[bold]kind", "--json", "-"]) == 0
     out, _ = capsys.readouterr()
     document = json.loads(out)
     assert document["schema"] == "clinveil.findings/1"
@@ -231,10 +231,10 @@ def test_the_command_refuses_in_one_line(notes: Path, capsys: pytest.CaptureFixt
     notes.write_text(notes.read_text() + '4,"zyzzyva,k,w\n')
     assert main(["inspect", str(notes)]) == 3
     _, err = capsys.readouterr()
-    assert err.splitlines()[-1] == "clinveil: zoo.csv, row 4: a quote is opened and never closed (close it)"
+    assert err.splitlines()[-1] == "clinveil: zoo.csv, row 4: a quote is never closed (close it)"
     assert "zyzzyva" not in err
     assert main(["inspect", str(notes), "--text", "story"]) == 3
-    assert main(["inspect", str(notes), "--encoding", "nonsense"]) == 2
+    assert main(["inspect", str(notes), "--set", "encoding=nonsense"]) == 2
     assert main(["inspect", str(notes.parent / "gone.csv")]) == 3
 
 

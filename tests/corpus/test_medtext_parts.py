@@ -84,12 +84,12 @@ def test_words_say_where_training_stops():
     patients = [str(i) for i in range(50)]
     assert len(split(patients, SplitSizes(5, 5, words=101))["train"]) == 11
     assert len(split(patients, SplitSizes(5, 5, words=100))["train"]) == 10
-    with pytest.raises(InputError, match="400 words are left for training, not 401"):
+    with pytest.raises(InputError, match="only 400 of 401 words are left for training"):
         split(patients, SplitSizes(5, 5, words=401))
 
 
 def test_too_few_notes_say_how_many_are_needed():
-    with pytest.raises(InputError, match=r"19 notes are too few: the parts need 20 \(smaller --train"):
+    with pytest.raises(InputError, match=r"19 notes are too few; the parts need 20 \(reduce --train"):
         split([str(i) for i in range(19)], SplitSizes(5, 5, 10))
     assert len(split([str(i) for i in range(20)], SplitSizes(5, 5, 10))["train"]) == 10
 

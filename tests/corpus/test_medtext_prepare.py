@@ -22,7 +22,7 @@ from clinveil.corpus.medtext.prepare import read_medtext
 from clinveil.corpus.open import open_corpus
 
 SECRET = "zyqquavex"
-SIZES = ["--train", "60", "--valid", "12", "--test", "10"]
+SIZES = ["--set", "train=60", "--set", "valid=12", "--set", "test=10"]
 FILES = {f"{part}.{kind}" for part in PARTS for kind in ("txt", "parquet")} | {"vocabulary.txt"}
 
 
@@ -36,8 +36,8 @@ def notes(tmp_path, monkeypatch):
 
 
 def prepare(*flags, source="notes.parquet", out="out", seed="3"):
-    sizes = [] if "--words" in flags else SIZES
-    assert main(["prepare", "medtext", source, "-o", out, "--seed", seed, *sizes, *flags]) == 0
+    sizes = [] if any("words=" in flag for flag in flags) else SIZES
+    assert main(["study", "prepare", "medtext", source, "-o", out, "--seed", seed, *sizes, *flags]) == 0
     return {part: pq.read_table(f"{out}/{part}.parquet").to_pylist() for part in PARTS}
 
 
@@ -124,14 +124,31 @@ def test_the_same_seed_writes_the_same_bytes(notes, tmp_path):
 
 
 def test_a_drawn_seed_is_said_and_makes_the_same_again(notes, tmp_path, capsys):
-    assert main(["prepare", "medtext", "notes.parquet", "-o", "one", *SIZES]) == 0
+    assert main(["study", "prepare", "medtext", "notes.parquet", "-o", "one", *SIZES]) == 0
     (seed,) = re.findall(r"--seed (\d+)", capsys.readouterr().err)
     prepare(out="two", seed=seed)
     assert written(tmp_path / "one") == written(tmp_path / "two")
 
 
 def test_all_is_both_sizes_with_the_same_test_notes(notes, tmp_path, capsys):
-    assert main(["prepare", "medtext", "notes.parquet", "-o", "out", "--size", "all", *SIZES, "--seed", "1"]) == 0
+    assert (
+        main(
+            [
+                "study",
+                "prepare",
+                "medtext",
+                "notes.parquet",
+                "-o",
+                "out",
+                "--size",
+                "all",
+                *SIZES,
+                "--seed",
+                "1",
+            ]
+        )
+        == 0
+    )
     ids = {}
     for size in ("small", "large"):
         assert {path.name for path in (tmp_path / "out" / size).iterdir()} == FILES
@@ -146,13 +163,13 @@ def test_all_is_both_sizes_with_the_same_test_notes(notes, tmp_path, capsys):
 
 
 def test_words_instead_of_notes(notes):
-    parts = prepare("--words", "2000", "--valid", "10", "--test", "10")
+    parts = prepare("--set", "words=2000", "--set", "valid=10", "--set", "test=10")
     words = [len(row["text"].split()) for row in parts["train"]]
     assert 2000 <= sum(words) < 2000 + 10 * max(words)
 
 
 def test_min_patients_leaves_no_word_of_one_patient(notes, tmp_path):
-    prepare("--min-patients", "2")
+    prepare("--set", "min_patients=2")
     parts = {name: pq.read_table(f"out/{name}.parquet").to_pylist() for name in PARTS}
     owners: dict[str, set[str]] = {}
     for row in (row for name in PARTS for row in parts[name]):
@@ -182,8 +199,8 @@ def mimic(path, kinds=("Discharge summary", "Radiology", "Discharge summary ")):
 def test_mimics_discharge_summaries_unless_told(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     mimic("NOTEEVENTS.csv")
-    sizes = ["--size", "large", "--valid", "3", "--test", "3", "--seed", "0"]
-    command = ["prepare", "medtext", "NOTEEVENTS.csv", *sizes]
+    sizes = ["--size", "large", "--set", "valid=3", "--set", "test=3", "--seed", "0"]
+    command = ["study", "prepare", "medtext", "NOTEEVENTS.csv", *sizes]
     assert main([*command, "-o", "one"]) == 0
     said = capsys.readouterr().err
     assert "CATEGORY=Discharge summary" in said and "not of the notes asked for: 20" in said
@@ -191,7 +208,7 @@ def test_mimics_discharge_summaries_unless_told(tmp_path, monkeypatch, capsys):
     rows = [row for part in PARTS for row in pq.read_table(f"one/{part}.parquet").to_pylist()]
     assert len(rows) == 39 and {int(row["note_id"]) % 3 for row in rows} == {0, 2}
     assert rows[0]["text"].split("\n")[0].split()[0] == "<deidentified>"
-    assert main([*command, "-o", "two", "--only", "CATEGORY=Radiology", "--tags", "published"]) == 0
+    assert main([*command, "-o", "two", "--set", "only=CATEGORY=Radiology", "--set", "tags=published"]) == 0
     rows = [row for part in PARTS for row in pq.read_table(f"two/{part}.parquet").to_pylist()]
     assert len(rows) == 20
     assert rows[0]["text"].startswith("[ ** Name , J .\n** ]")
@@ -201,7 +218,7 @@ def test_general_text_stands_beside(notes, tmp_path, capsys):
     line = "The cat sat on the mat. It did not sit.\n"
     with gzip.open("general.txt.gz", "wt") as file:
         file.write(line * 5_000)
-    prepare("--general", "general.txt.gz")
+    prepare("--set", "general=general.txt.gz")
     assert "general text" in capsys.readouterr().out
     own, general = json.loads((tmp_path / "out/counts.json").read_text())["corpora"]
     words = sum(part["words"] for part in own["parts"].values())
@@ -225,7 +242,7 @@ def test_bad_general_text(tmp_path, name, data):
 
 
 def refused(arguments, capsys, code=3):
-    assert main(["prepare", "medtext", *arguments, "-o", "out", "--seed", "0"]) == code
+    assert main(["study", "prepare", "medtext", *arguments, "-o", "out", "--seed", "0"]) == code
     said = capsys.readouterr().err
     assert said.count("\n") == 1, said
     assert SECRET not in said
@@ -234,14 +251,16 @@ def refused(arguments, capsys, code=3):
 
 def test_refusals_are_one_line_and_leave_nothing(notes, tmp_path, capsys):
     before = sorted(tmp_path.iterdir())
-    assert "too few: the parts need 1536" in refused(["notes.parquet"], capsys)
-    assert "words are left" in refused(["notes.parquet", "--words", "9000000", "--valid", "9", "--test", "9"], capsys)
-    assert "--train and --words" in refused(["notes.parquet", "--train", "5", "--words", "5"], capsys, 2)
-    assert "COLUMN=VALUE" in refused(["notes.parquet", "--only", "x"], capsys, 2)
-    assert "no column" in refused(["notes.parquet", "--only", "x=1"], capsys)
-    assert "no note is left" in refused(["notes.parquet", "--only", "diagnosis_group=none"], capsys)
-    assert "is no file" in refused(["notes.parquet", *SIZES, "--general", "gone.txt"], capsys)
-    assert "same place" in refused(["notes.parquet", *SIZES, "--general", "notes.parquet"], capsys, 2)
+    assert "too few; the parts need 1536" in refused(["notes.parquet"], capsys)
+    assert "words are left" in refused(
+        ["notes.parquet", "--set", "words=9000000", "--set", "valid=9", "--set", "test=9"], capsys
+    )
+    assert "not both" in refused(["notes.parquet", "--set", "train=5", "--set", "words=5"], capsys, 2)
+    assert "COLUMN=VALUE" in refused(["notes.parquet", "--set", "only=x"], capsys, 2)
+    assert "no column" in refused(["notes.parquet", "--set", "only=x=1"], capsys)
+    assert "no note is left" in refused(["notes.parquet", "--set", "only=diagnosis_group=none"], capsys)
+    assert "not a file" in refused(["notes.parquet", *SIZES, "--set", "general=gone.txt"], capsys)
+    assert "same path" in refused(["notes.parquet", *SIZES, "--set", "general=notes.parquet"], capsys, 2)
     assert sorted(tmp_path.iterdir()) == before
 
 
@@ -255,8 +274,10 @@ def test_an_existing_folder_is_kept_unless_forced(notes, tmp_path, capsys):
     prepare()
     capsys.readouterr()
     before = written(tmp_path / "out")
-    assert "is there already" in refused(["notes.parquet", *SIZES], capsys, 2)
-    assert main(["prepare", "medtext", "notes.parquet", "-o", "out", "--force", "--seed", "0"]) == 3  # too few notes
+    assert "already exists" in refused(["notes.parquet", *SIZES], capsys, 2)
+    assert (
+        main(["study", "prepare", "medtext", "notes.parquet", "-o", "out", "--force", "--seed", "0"]) == 3
+    )  # too few notes
     assert written(tmp_path / "out") == before
     prepare("--force", seed="4")
     assert written(tmp_path / "out") != before
@@ -272,8 +293,8 @@ def test_what_was_read_shows_no_word(notes, tmp_path):
 def test_real_notes(real_data, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     source = str(real_data("notes/mtsamples.csv.gz"))
-    flags = ["--text", "transcription", "--id", "doc_id", "--seed", "1"]
-    assert main(["prepare", "medtext", source, "-o", "out", *flags]) == 0
+    flags = ["--set", "text=transcription", "--set", "id=doc_id", "--seed", "1"]
+    assert main(["study", "prepare", "medtext", source, "-o", "out", *flags]) == 0
     assert "each note counts as its own patient" in capsys.readouterr().err
     (counts,) = json.loads((tmp_path / "out/counts.json").read_text())["corpora"]
     assert [counts["parts"][part]["notes"] for part in PARTS] == [1280, 128, 128]

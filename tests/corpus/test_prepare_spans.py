@@ -26,7 +26,7 @@ def site(tmp_path):
 
 
 def _prepare(*arguments):
-    return main(["prepare", "spans", *map(str, arguments), "-q"])
+    return main(["study", "prepare", "spans", *map(str, arguments), "--set", "quiet=true"])
 
 
 @pytest.mark.parametrize("first", ["brat", "i2b2", "jsonl"])
@@ -34,13 +34,16 @@ def _prepare(*arguments):
 def test_there_and_back(site, first, unit):
     one, back = site / "one", site / "back.jsonl"
     one = site / "one.jsonl" if first == "jsonl" else one
-    assert _prepare(site / "notes.jsonl", site / "gold.jsonl", "-o", one, "--to", first, "--write-offsets", unit) == 0
+    assert (
+        _prepare(site / "notes.jsonl", site / "gold.jsonl", "-o", one, "--to", first, "--set", f"write_offsets={unit}")
+        == 0
+    )
     notes = site / "notes.jsonl" if first == "jsonl" else one
     if first != "jsonl":
         assert [note.note_id for note in rows(open_corpus(one))] == ["a", "b"]  # c was not looked at
         assert next(rows(open_corpus(one))).text == TEXT
         assert read_spans(one, Scheme(unit)).of("a", TEXT) == SPANS
-    assert _prepare(notes, one, "-o", back, "--offsets", unit) == 0
+    assert _prepare(notes, one, "-o", back, "--set", f"offsets={unit}") == 0
     assert read_spans(back).of("a", TEXT) == SPANS
     assert set(read_spans(back).marks) == {"a", "b"}
     assert back.stat().st_mode & 0o077 == 0
@@ -50,14 +53,24 @@ def test_spans_that_do_not_fit_leave_nothing(site, capsys):
     (site / "gold.jsonl").write_text('{"note_id": "a", "start": 0, "end": 500, "label": "NAME"}\n')
     assert _prepare(site / "notes.jsonl", site / "gold.jsonl", "-o", site / "out", "--to", "brat") == 3
     assert not (site / "out").exists()
-    assert "a span ends at 500" in capsys.readouterr().err
+    assert "the span ends at 500" in capsys.readouterr().err
     assert _prepare(site / "notes.jsonl", site / "gold.jsonl", "-o", site / "notes.jsonl") == 2
 
 
 def test_deidentify_takes_xml_and_gives_xml(site):
     gold = site / "gold.jsonl"
     assert _prepare(site / "notes.jsonl", gold, "-o", site / "xml", "--to", "i2b2") == 0
-    arguments = [str(site / "xml"), "-o", str(site / "out"), "--mode", "tag", "--workers", "1", "-q"]
+    arguments = [
+        str(site / "xml"),
+        "-o",
+        str(site / "out"),
+        "--set",
+        "mode=tag",
+        "--workers",
+        "1",
+        "--set",
+        "quiet=true",
+    ]
     assert main(["deidentify", *arguments]) == 0
     assert sorted(path.name for path in (site / "out").glob("*.xml")) == ["a.xml", "b.xml"]
     texts = {note.note_id: note.text for note in rows(open_corpus(site / "out"))}

@@ -54,7 +54,7 @@ def test_a_real_file_with_ids_that_stand_twice(real_data: Callable[[str], Path])
     """MTS-Dialog numbers its training and its validation notes from 0."""
     path = real_data("notes/mts_dialog.csv.gz")
     corpus = open_corpus(path, NotesSettings(text="section_text", id="ID"), label=("section_header",))
-    with pytest.raises(InputError, match=r"mts_dialog.csv.gz, row 1202: its id stands at row 1 already"):
+    with pytest.raises(InputError, match=r"mts_dialog.csv.gz, row 1202: duplicate id, already used in row 1"):
         list(corpus.batches())
 
 

@@ -62,7 +62,7 @@ def test_the_row_of_the_second_is_named(in_memory: int) -> None:
         log.add(hashes(batch))
     with pytest.raises(InputError) as caught:
         refuse_repeats(log, lambda: iter(batches), "f.csv")
-    assert str(caught.value).startswith("f.csv, row 5: its id stands at row 2 already")
+    assert str(caught.value).startswith("f.csv, row 5: duplicate id, already used in row 2")
 
 
 def test_two_ids_with_one_hash_are_no_duplicates(monkeypatch: pytest.MonkeyPatch) -> None:

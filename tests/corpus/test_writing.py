@@ -144,7 +144,7 @@ def test_json_carries_no_bytes_and_no_nan(value: object, tmp_path: Path) -> None
 
 @pytest.mark.parametrize("suffix", [".csv", ".tsv", ""])
 def test_text_files_carry_no_nul(suffix: str, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"row 3 .*: a NUL character") as caught:
+    with pytest.raises(InputError, match=r"row 3 .*: the text contains a NUL character") as caught:
         write_corpus([notes("x", None if suffix else "", "zyzzyva\0")], tmp_path / "a", PLAIN, suffix)
     assert "zyzzyva" not in str(caught.value)
 
@@ -159,7 +159,7 @@ def test_a_folder_carries_no_null_and_no_columns(tmp_path: Path) -> None:
 @pytest.mark.parametrize("note_id", ["../x", "/etc/x", "a//b", "a/./b", ".", "..", "a/", "n\0", "x" * 300])
 def test_an_id_that_is_no_file_name(note_id: str, tmp_path: Path) -> None:
     [batch] = memory_corpus([(note_id, "p", "x")]).batches()
-    with pytest.raises(InputError, match="its id") as caught:
+    with pytest.raises(InputError, match="the id") as caught:
         write_corpus([batch], tmp_path / "a" / "b", PLAIN, "")
     assert note_id not in str(caught.value) or note_id in ".."
     assert not [p for p in tmp_path.rglob("*") if p.is_file()]
@@ -167,7 +167,7 @@ def test_an_id_that_is_no_file_name(note_id: str, tmp_path: Path) -> None:
 
 def test_two_notes_of_one_file(tmp_path: Path) -> None:
     [batch] = memory_corpus([("x", "p", "1"), ("x", "p", "2")]).batches()
-    with pytest.raises(InputError, match="row 2 of the folder to write: its file is there already"):
+    with pytest.raises(InputError, match="row 2 of the output: the file of this id exists already"):
         write_corpus([batch], tmp_path / "a", PLAIN, "")
 
 
@@ -188,7 +188,7 @@ def test_parquet_column_names_with_dots(tmp_path: Path) -> None:
 
 
 def test_an_unknown_suffix() -> None:
-    with pytest.raises(UsageError, match="unknown kind of file"):
+    with pytest.raises(UsageError, match="unknown file type"):
         write_corpus([notes("x")], Path("x.xlsx"), PLAIN, ".xlsx")
 
 

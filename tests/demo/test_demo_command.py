@@ -22,7 +22,7 @@ from clinveil.corpus.people import read_codes, read_names, read_patients
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("generate") / "demo"
-    assert main(["generate", "-o", str(out), "--patients", "30", "--seed", "5", "--workers", "1"]) == 0
+    assert main(["demo", "--notes-only", "-o", str(out), "--patients", "30", "--seed", "5", "--workers", "1"]) == 0
     return out
 
 
@@ -72,17 +72,17 @@ def test_the_same_seed_makes_the_same_bytes(made: Path, tmp_path: Path):
 
 
 def test_the_places_are_printed_and_the_seed_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
-    assert main(["generate", "-o", str(tmp_path / "d"), "--patients", "2", "--workers", "1"]) == 0
+    assert main(["demo", "--notes-only", "-o", str(tmp_path / "d"), "--patients", "2", "--workers", "1"]) == 0
     said = capsys.readouterr()
     assert said.out.splitlines() == [
         str(tmp_path / "d" / name) for name in ("notes.parquet", "patients.parquet", "codes.csv", "spans.jsonl")
     ]
-    assert "seed 1, 2 patients" in said.err
+    assert "seed 1, 2 invented patients" in said.err
     assert "TEST SEED" not in said.err
 
 
 def test_quiet_says_nothing_on_stderr(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
-    assert main(["generate", "-o", str(tmp_path / "d"), "--patients", "2", "--workers", "1", "-q"]) == 0
+    assert main(["demo", "--notes-only", "-o", str(tmp_path / "d"), "--patients", "2", "--workers", "1", "-q"]) == 0
     assert capsys.readouterr().err == ""
 
 
@@ -90,18 +90,18 @@ def test_an_existing_folder_is_kept_unless_forced(made: Path, tmp_path: Path, ca
     out = tmp_path / "d"
     write_demo(out, 2, 1)
     before = sha256(out / "notes.parquet")
-    assert main(["generate", "-o", str(out), "--patients", "3", "--workers", "1"]) == 2
+    assert main(["demo", "--notes-only", "-o", str(out), "--patients", "3", "--workers", "1"]) == 2
     assert "--force" in capsys.readouterr().err
     assert sha256(out / "notes.parquet") == before
     with pytest.raises(UsageError):
         write_demo(out, 3, 1)
-    assert main(["generate", "-o", str(out), "--patients", "3", "--workers", "1", "--force"]) == 0
+    assert main(["demo", "--notes-only", "-o", str(out), "--patients", "3", "--workers", "1", "--force"]) == 0
     assert len(read_patients(out / "patients.parquet")) == 3
 
 
 @pytest.mark.parametrize("flags", [["--patients", "0"], ["--patients", "many"], ["--seed", "-1"]])
 def test_wrong_settings_end_with_2_and_leave_nothing(flags: list[str], tmp_path: Path):
-    assert main(["generate", "-o", str(tmp_path / "d"), *flags]) == 2
+    assert main(["demo", "--notes-only", "-o", str(tmp_path / "d"), *flags]) == 2
     assert not os.listdir(tmp_path)
 
 

@@ -21,13 +21,32 @@ CUES = ("NAME", "DATE", "PHONE", "EMAIL", "MRN", "AGE")
 
 
 def generate(out: Path, *more: str) -> Path:
-    assert main(["generate", "-o", str(out), "--patients", "12", "--seed", "5", "--unlisted", "-q", *more]) == 0
+    assert (
+        main(
+            [
+                "demo",
+                "--notes-only",
+                "-o",
+                str(out),
+                "--set",
+                "patients=12",
+                "--seed",
+                "5",
+                "--set",
+                "unlisted=true",
+                "--set",
+                "quiet=true",
+                *more,
+            ]
+        )
+        == 0
+    )
     return out
 
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return generate(tmp_path_factory.mktemp("unlisted") / "demo", "--workers", "1")
+    return generate(tmp_path_factory.mktemp("unlisted") / "demo", "--set", "workers=1")
 
 
 @pytest.fixture(scope="module")
@@ -74,7 +93,7 @@ def test_a_name_is_the_same_everywhere_in_a_corpus_and_another_in_another():
 
 
 def test_workers_change_nothing(made: Path, tmp_path: Path):
-    again = generate(tmp_path / "again", "--workers", "2")
+    again = generate(tmp_path / "again", "--set", "workers=2")
     assert sha256(again / "spans.jsonl") == sha256(made / "spans.jsonl")
     assert pq.read_table(again / "notes.parquet").equals(pq.read_table(made / "notes.parquet"))
 
@@ -85,9 +104,27 @@ def test_what_is_found_of_names_that_nobody_has_heard(tmp_path: Path):
     from clinveil.core.finding import read_findings
 
     demo, out = tmp_path / "demo", tmp_path / "found.json"
-    assert main(["generate", "-o", str(demo), "--patients", "150", "--seed", "2", "--unlisted", "-q"]) == 0
+    assert (
+        main(
+            [
+                "demo",
+                "--notes-only",
+                "-o",
+                str(demo),
+                "--set",
+                "patients=150",
+                "--seed",
+                "2",
+                "--set",
+                "unlisted=true",
+                "--set",
+                "quiet=true",
+            ]
+        )
+        == 0
+    )
     measure = ["evaluate", "deidentification", str(demo / "notes.parquet"), "--gold", str(demo / "spans.jsonl")]
-    assert main([*measure, "--workers", "1", "-q", "--json", str(out)]) == 0
+    assert main([*measure, "--set", "workers=1", "--set", "quiet=true", "--json", str(out)]) == 0
     recall = {
         f.detail["label"]: f.value for f in read_findings(out) if f.measure == "phi.recall" and "label" in f.detail
     }

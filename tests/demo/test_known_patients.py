@@ -115,8 +115,8 @@ BROKEN = [
     ({"name": [["SecretAnn"], ["Bo"]]}, "not text"),
     ({"codes": [[1.5], [2.5]]}, "the column codes is a list of double, not of text"),
     ({"codes": [1.5, 2.5]}, "the column codes is double, not text"),
-    ({"birth_date": ["1950-01-02", "secretday"]}, "the column birth_date does not hold dates"),
-    ({"birth_date": [1, 2]}, "the column birth_date does not hold dates"),
+    ({"birth_date": ["1950-01-02", "secretday"]}, "the column birth_date does not contain dates"),
+    ({"birth_date": [1, 2]}, "the column birth_date does not contain dates"),
 ]
 
 
@@ -137,14 +137,14 @@ def test_broken_feeds_are_refused_in_one_line_without_values(change: dict, compl
 def test_a_file_that_is_not_parquet(tmp_path: Path):
     (tmp_path / "feed.parquet").write_bytes(b"PAR1 secret")
     for path in (tmp_path / "feed.parquet", tmp_path / "missing.parquet"):
-        with pytest.raises(InputError, match="no Parquet file") as caught:
+        with pytest.raises(InputError, match="not a Parquet file") as caught:
             read_patients(path)
         assert "secret" not in str(caught.value)
 
 
 def test_an_empty_feed_is_refused(tmp_path: Path):
     write_patients([], tmp_path / "p.parquet")
-    with pytest.raises(InputError, match="holds no patients"):
+    with pytest.raises(InputError, match="contains no patients"):
         read_patients(tmp_path / "p.parquet")
 
 

@@ -1,4 +1,4 @@
-"""`docs/api.md` from the docstrings: `python tests/docs/make_api.py` writes it, a test holds it to the code."""
+"""Write `docs/api.md` from the docstrings: `python tests/docs/make_api.py`; a test compares the page with the code."""
 
 from __future__ import annotations
 
@@ -11,81 +11,80 @@ from typing import Any
 import clinveil
 
 PAGE = Path(__file__).parents[2] / "docs" / "api.md"
-HEAD = """# The library
+HEAD = """# Python API
 
-*Made from the docstrings by `python tests/docs/make_api.py`; its examples run in the tests.*
+*Generated from the docstrings by `python tests/docs/make_api.py`; the examples run in the tests.*
 
-`import clinveil` is all that is imported. Verbs take a path, a frame (pandas, polars, Arrow), a series of texts or a
-list of strings, and give the same kind back; `clinveil.attack` and `clinveil.evaluate` hold the usual
-attacks and utility tests (`attack.run` tries any that is registered), and return a list of `Finding`s, which
-`clinveil.to_frame` turns into a frame.
-What is wrong with the input raises `clinveil.InputError`; what is wrong with the call, `clinveil.UsageError`.
+`import clinveil` is the only import needed. Functions take a path, a table (pandas, polars, Arrow), a series of texts
+or a list of strings, and return the same type. `clinveil.attack` and `clinveil.evaluate` contain the attacks and
+utility measures; `attack.run` runs any registered attack. They return a list of `Finding`s, which `clinveil.to_frame`
+converts into a table. Invalid input raises `clinveil.InputError`; an invalid call raises `clinveil.UsageError`.
 """
 
 
 def page() -> str:
-    """The whole page."""
+    """Return the complete page."""
     objects = [(name, getattr(clinveil, name)) for name in clinveil.__all__]
-    verbs = [(f"clinveil.{name}", thing) for name, thing in objects if inspect.isfunction(thing)]
-    nouns = [(f"clinveil.{name}", thing) for name, thing in objects if inspect.isclass(thing)]
-    rooms = [(f"clinveil.{name}", thing) for name, thing in objects if isinstance(thing, ModuleType)]
-    parts = [HEAD, "## Verbs", *(entry(*one) for one in verbs)]
-    for name, module in rooms:
-        inside = [(f"{name}.{each}", getattr(module, each)) for each in module.__all__]
-        parts += [f"## `{name}`", text(module), *(entry(*one) for one in inside)]
-    parts += ["## Nouns", *(entry(*one) for one in nouns)]
+    functions = [(f"clinveil.{name}", thing) for name, thing in objects if inspect.isfunction(thing)]
+    classes = [(f"clinveil.{name}", thing) for name, thing in objects if inspect.isclass(thing)]
+    namespaces = [(f"clinveil.{name}", thing) for name, thing in objects if isinstance(thing, ModuleType)]
+    parts = [HEAD, "## Functions", *(entry(*item) for item in functions)]
+    for name, module in namespaces:
+        members = [(f"{name}.{member}", getattr(module, member)) for member in module.__all__]
+        parts += [f"## `{name}`", text(module), *(entry(*item) for item in members)]
+    parts += ["## Classes", *(entry(*item) for item in classes)]
     return "\n\n".join(part.strip() for part in parts) + "\n"
 
 
 def entry(name: str, thing: Any) -> str:
-    """One function or class: its signature, its docstring, and the public methods of a class."""
+    """Return one function or class: signature, docstring, and the public methods of a class."""
     lines = [f"### `{name}`", "```py", signature(name.rpartition(".")[2], thing), "```", text(thing)]
     if inspect.isclass(thing):
-        lines += [f"- `.{method}{short(one)}`: {first_line(one)}" for method, one in methods(thing)]
+        lines += [f"- `.{name}{short(method)}`: {first_line(method)}" for name, method in methods(thing)]
     return "\n".join(lines)
 
 
 def signature(name: str, thing: Any) -> str:
-    """The call, an argument a line where it is long."""
+    """Return the call, one argument per line if it is long."""
     try:
-        said = inspect.signature(thing)
+        call = inspect.signature(thing)
     except (TypeError, ValueError):
         return name
-    plain = _unquoted(f"{name}{said}")
+    plain = _unquoted(f"{name}{call}")
     if len(plain) <= 100:
         return plain
-    inner = ",\n".join(f"    {one}" for one in _stars(said))
-    end = "" if said.return_annotation is said.empty else f" -> {said.return_annotation}"
+    inner = ",\n".join(f"    {parameter}" for parameter in _stars(call))
+    end = "" if call.return_annotation is call.empty else f" -> {call.return_annotation}"
     return _unquoted(f"{name}(\n{inner},\n){end}")
 
 
-def _unquoted(said: str) -> str:
-    """Annotations are strings until they are asked for; a default that is a function has no name to show."""
-    said = re.sub(r"<function [^>]*>[^>]* at 0x[0-9a-f]+>|<function \S+ at 0x[0-9a-f]+>", "...", said)
-    return re.sub(r"(: |-> )'([^']*)'", r"\1\2", said)
+def _unquoted(call: str) -> str:
+    """Remove the quotes of annotations, and show a function that is a default as `...`."""
+    call = re.sub(r"<function [^>]*>[^>]* at 0x[0-9a-f]+>|<function \S+ at 0x[0-9a-f]+>", "...", call)
+    return re.sub(r"(: |-> )'([^']*)'", r"\1\2", call)
 
 
-def _stars(said: inspect.Signature) -> list[str]:
+def _stars(call: inspect.Signature) -> list[str]:
     listed, starred = [], False
-    for one in said.parameters.values():
-        if one.kind is one.KEYWORD_ONLY and not starred:
+    for parameter in call.parameters.values():
+        if parameter.kind is parameter.KEYWORD_ONLY and not starred:
             listed.append("*")
             starred = True
-        starred |= one.kind is one.VAR_POSITIONAL
-        listed.append(str(one))
+        starred |= parameter.kind is parameter.VAR_POSITIONAL
+        listed.append(str(parameter))
     return listed
 
 
 def methods(thing: type) -> list[tuple[str, Any]]:
-    """Public methods and properties that are the class's own, with a docstring."""
+    """Return public methods and properties of clinveil's classes, with a docstring."""
     bases = [base for base in thing.__mro__ if base.__module__.startswith("clinveil")]
-    own = {name: one for base in bases for name, one in vars(base).items()}
-    found = [(name, getattr(one, "__func__", one)) for name, one in own.items() if not name.startswith("_")]
-    return [(n, one) for n, one in found if (inspect.isfunction(one) or isinstance(one, property)) and one.__doc__]
+    members = {name: member for base in bases for name, member in vars(base).items()}
+    public = [(name, getattr(member, "__func__", member)) for name, member in members.items() if name[0] != "_"]
+    return [(n, m) for n, m in public if (inspect.isfunction(m) or isinstance(m, property)) and m.__doc__]
 
 
 def short(method: Any) -> str:
-    """The arguments of a method, without annotations."""
+    """Return the arguments of a method, without annotations."""
     if isinstance(method, property):
         return ""
     names = [name for name in inspect.signature(method).parameters if name not in ("self", "cls")]
@@ -93,12 +92,12 @@ def short(method: Any) -> str:
 
 
 def first_line(method: Any) -> str:
-    """What it does."""
+    """Return the first line of a docstring."""
     return (inspect.getdoc(method) or "").partition("\n")[0]
 
 
 def text(thing: Any) -> str:
-    """A docstring as Markdown: sections become lists of their lines, examples become code."""
+    """Return a docstring as Markdown: sections become lists, examples become code."""
     lines = (inspect.getdoc(thing) or "").splitlines()
     out: list[str] = []
     example = False

@@ -1,4 +1,4 @@
-"""`docs/api.md` is made from the docstrings, and their examples run."""
+"""`docs/api.md` agrees with the docstrings, and their examples run."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from make_api import PAGE, page
 import clinveil
 
 
-def test_the_page_is_that_of_the_code():
+def test_the_page_agrees_with_the_code():
     assert PAGE.read_text(encoding="utf-8") == page(), "run python tests/docs/make_api.py"
 
 

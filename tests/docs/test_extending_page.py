@@ -1,4 +1,4 @@
-"""`docs/extending.md`: its files, in a distribution of their own, are found by entry points and used by commands."""
+"""The files of `docs/extending.md`, in a distribution of their own: entry points find them, commands use them."""
 
 from __future__ import annotations
 
@@ -14,11 +14,12 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 GROUPS = {"first_words": "attacks", "common": "mechanisms", "badges": "detectors"}
+COMMON = ("--set", "mechanism=common", "--set", "words=2")
 
 
 @pytest.fixture(scope="module")
 def desk(tmp_path_factory):
-    """A folder with a distribution of three modules in its `site`, and notes."""
+    """A folder with notes, and in `site` a distribution of three modules."""
     desk = tmp_path_factory.mktemp("desk")
     page = (ROOT / "docs" / "extending.md").read_text(encoding="utf-8")
     blocks = re.findall(r"^```python\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
@@ -47,45 +48,28 @@ def clinveil(desk, *arguments):
 
 def test_the_command_line_knows_them(desk):
     assert "first-words" in clinveil(desk, "attack", "--help")
-    assert "--length" in clinveil(desk, "attack", "first-words", "--help")
-    helped = clinveil(desk, "obfuscate", "--help")
-    assert "common" in helped and "--words" in helped
+    assert "first words" in clinveil(desk, "attack", "first-words", "--help").lower()
 
 
 def test_the_mechanism_and_the_detector_work(desk):
-    clinveil(desk, "obfuscate", "notes.jsonl", "-o", "o.jsonl", "--mechanism", "common", "--words", "2", "--seed", "1")
+    clinveil(desk, "obfuscate", "notes.jsonl", "-o", "o.jsonl", "--seed", "1", *COMMON)
     words = {word for line in (desk / "o.jsonl").read_text().splitlines() for word in json.loads(line)["text"].split()}
     assert len(words) == 2
-    clinveil(desk, "deidentify", "notes.jsonl", "-o", "d.jsonl", "--mode", "tag", "--seed", "1")
+    clinveil(desk, "deidentify", "notes.jsonl", "-o", "d.jsonl", "--set", "mode=tag", "--seed", "1")
     assert all("B-2041" not in line and "[ID]" in line for line in (desk / "d.jsonl").read_text().splitlines())
 
 
-def test_a_release_is_measured_by_the_attack_and_the_report_has_its_words(desk):
-    said = clinveil(
-        desk,
-        "release",
-        "notes.jsonl",
-        "-o",
-        "out",
-        "--as",
-        "coded",
-        "--epochs",
-        "1",
-        "--window",
-        "5",
-        "--cluster-size",
-        "2",
-        "--min-patients",
-        "2",
-    )
+def test_a_release_is_measured_by_the_attack_and_the_report_has_its_text(desk):
+    small = [word for key in ("epochs=1", "window=5", "cluster_size=2") for word in ("--set", key)]
+    output = clinveil(desk, "release", "notes.jsonl", "-o", "out", "--as", "coded", "--min-patients", "2", *small)
     page = desk / "out" / "vault" / "report.html"
-    assert page.exists(), said
-    assert "Notes that begin as they were" in page.read_text(encoding="utf-8")
+    assert page.exists(), output
+    assert "Notes with unchanged first words" in page.read_text(encoding="utf-8")
 
 
 @pytest.mark.slow
 def test_in_the_tree_a_file_is_enough(tmp_path):
-    """The same attack as a file of the package: a command, measured on every release, with its words."""
+    """The same attack as a file of the package: a command, measured on every release, with its texts."""
     shutil.copytree(ROOT / "src", tmp_path / "src", ignore=shutil.ignore_patterns("__pycache__"))
     page = (ROOT / "docs" / "extending.md").read_text(encoding="utf-8")
     block = re.findall(r"^```python\n(.*?)^```", page, re.MULTILINE | re.DOTALL)[0]

@@ -1,4 +1,4 @@
-"""The page of intervals: its table has the lines that the benchmark prints, and the benchmark runs."""
+"""`benchmarks/intervals.md` has every line that its program prints, and the program runs."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ ROOT = Path(__file__).parents[2]
 
 @pytest.fixture(scope="module")
 def coverage():
-    place = ROOT / "benchmarks" / "interval_coverage.py"
-    spec = importlib.util.spec_from_file_location("interval_coverage", place)
+    path = ROOT / "benchmarks" / "interval_coverage.py"
+    spec = importlib.util.spec_from_file_location("interval_coverage", path)
     module = importlib.util.module_from_spec(spec)
-    sys.modules["interval_coverage"] = module  # dataclasses look their module up
+    sys.modules["interval_coverage"] = module  # dataclasses look up their module
     spec.loader.exec_module(module)
     yield module
     del sys.modules["interval_coverage"]
 
 
-def test_every_line_of_the_benchmark_stands_in_the_page(coverage):
-    page = (ROOT / "docs" / "intervals.md").read_text(encoding="utf-8")
+def test_the_page_has_every_line_of_the_benchmark(coverage):
+    page = (ROOT / "benchmarks" / "intervals.md").read_text(encoding="utf-8")
     cases = list(coverage.cases())
     assert len(cases) > 60
     for case in cases:

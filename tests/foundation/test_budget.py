@@ -36,12 +36,6 @@ def dialect_per_1000(paths):
     return 1000 * sum(len(DIALECT.findall(text)) for text in texts) / sum(len(text.split()) for text in texts)
 
 
-def leaves(command):
-    """The commands without subcommands."""
-    nested = getattr(command, "commands", None)
-    return [leaf for name in nested for leaf in leaves(nested[name])] if nested else [command]
-
-
 def pages():
     return [page for page in sorted((ROOT / "docs").glob("*.md")) if page.name != "api.md"]  # api.md is generated
 

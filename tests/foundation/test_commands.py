@@ -84,7 +84,7 @@ def first_letters():
 
 def test_a_command_that_is_registered_is_listed_and_runs(play, capsys):
     assert main(["--help"]) == 0
-    assert "play        Play a tune." in capsys.readouterr().out
+    assert "play         Play a tune." in capsys.readouterr().out
     assert main(["play", "--help"]) == 0
     said = capsys.readouterr().out
     assert all(
@@ -93,9 +93,9 @@ def test_a_command_that_is_registered_is_listed_and_runs(play, capsys):
     assert main(["play", "she", "--instrument", "horn", "--pitch", "7", "--json", "-", "--seed", "5"]) == 0
     ran = capsys.readouterr()
     assert json.loads(ran.out)["findings"][0]["value"] == 7
-    assert ran.err == "seed 5 (public: --seed 5 draws the same again)\n"
+    assert ran.err == "seed 5 (public: --seed 5 repeats this run)\n"
     assert main(["play", "she", "--pitch", "7"]) == 2
-    assert capsys.readouterr().err == "clinveil: --pitch is of --instrument horn\n"
+    assert capsys.readouterr().err == "clinveil: --pitch requires --instrument horn\n"
     assert main(["play", "she", "--instrument", "lute"]) == 2
 
 
@@ -117,7 +117,7 @@ def test_a_command_comes_by_an_entry_point(monkeypatch, capsys):
     COMMANDS.forget("elsewhere")
     point = {"elsewhere": SimpleNamespace(load=lambda: elsewhere)}
     monkeypatch.setattr(registry, "_installed", lambda group: point if group == "clinveil.commands" else {})
-    assert main(["--help"]) == 0 and "elsewhere   Done elsewhere." in capsys.readouterr().out
+    assert main(["--help"]) == 0 and "elsewhere    Done elsewhere." in capsys.readouterr().out
     assert main(["elsewhere"]) == 0 and capsys.readouterr().out == "it ran\n"
     COMMANDS.forget("elsewhere")
 
@@ -127,20 +127,12 @@ def test_an_attack_that_is_registered_has_a_command_of_its_needs_and_settings(fi
     (tmp_path / "b.csv").write_text("id,text\n1,bb\n2,ac\n")
     assert main(["attack", "--help"]) == 0
     assert "Count the released notes that begin with one of some" in capsys.readouterr().out
-    line = [
-        "attack",
-        "first-letters",
-        str(tmp_path / "a.csv"),
-        "--original",
-        str(tmp_path / "b.csv"),
-        "--seed",
-        "1",
-        "-q",
-    ]
-    assert main([*line, "--workers", "3", "--json", "-"]) == 0
+    line = ["attack", "first-letters", str(tmp_path / "a.csv"), "--original", str(tmp_path / "b.csv")]
+    line += ["--seed", "1", "--set", "quiet=true"]
+    assert main([*line, "--set", "workers=3", "--json", "-"]) == 0
     (found,) = json.loads(capsys.readouterr().out)["findings"]
     assert (found["value"], found["n"], found["detail"]["workers"]) == (2, 1, 3)
-    assert main([*line, "--letter", "b", "--letter", "c", "--json", "-"]) == 0
+    assert main([*line, "--set", "letter=b", "--set", "letter=c", "--json", "-"]) == 0
     assert json.loads(capsys.readouterr().out)["findings"][0]["value"] == 1
     assert main(line[:3]) == 2
 

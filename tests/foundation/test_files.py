@@ -136,7 +136,7 @@ def test_runs_at_the_same_time_leave_each_other_alone(tmp_path):
             second.write_text("second")
         assert out.read_text() == "second"
     assert out.read_text() == "first"
-    with pytest.raises(UsageError, match="is there already"), atomic(tmp_path / "y") as part:
+    with pytest.raises(UsageError, match="already exists"), atomic(tmp_path / "y") as part:
         part.write_text("mine")
         (tmp_path / "y").write_text("theirs")
     assert (tmp_path / "y").read_text() == "theirs"
@@ -182,22 +182,22 @@ def test_an_empty_or_private_folder_is_taken(tmp_path, mode, names):
 
 def test_a_file_is_no_folder(tmp_path):
     (tmp_path / "f").touch()
-    with pytest.raises(UsageError, match="f: is no folder"):
+    with pytest.raises(UsageError, match="f: not a folder"):
         private_folder(tmp_path / "f")
 
 
 @pytest.mark.parametrize(
     ("out", "vault", "notes", "said"),
     [
-        ("a", "a", "n", "OUT and the vault are the same place"),
-        ("a", "a/v", "n", "the vault lies inside OUT"),
-        ("v/a/b", "v", "n", "OUT lies inside the vault"),
-        ("notes", None, "notes", "OUT and NOTES are the same place"),
-        ("notes/../a/./v", "a", "n", "OUT lies inside the vault"),
-        ("link", None, "notes", "OUT and NOTES are the same place"),
-        ("link/out", None, "notes", "OUT lies inside NOTES"),
-        ("a", "a.vault", "link/../a/n", "NOTES lies inside OUT"),
-        ("hard.csv", None, "file.csv", "OUT and NOTES are the same place"),
+        ("a", "a", "n", "OUT and the vault are the same path"),
+        ("a", "a/v", "n", "the vault is inside OUT"),
+        ("v/a/b", "v", "n", "OUT is inside the vault"),
+        ("notes", None, "notes", "OUT and NOTES are the same path"),
+        ("notes/../a/./v", "a", "n", "OUT is inside the vault"),
+        ("link", None, "notes", "OUT and NOTES are the same path"),
+        ("link/out", None, "notes", "OUT is inside NOTES"),
+        ("a", "a.vault", "link/../a/n", "NOTES is inside OUT"),
+        ("hard.csv", None, "file.csv", "OUT and NOTES are the same path"),
     ],
 )
 def test_places_inside_one_another_are_refused(tmp_path, out, vault, notes, said):
@@ -213,7 +213,7 @@ def test_places_beside_one_another_are_fine(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     refuse_nested(OUT=tmp_path / "o", the_vault=tmp_path / "o.vault", NOTES=tmp_path / "o.csv", none=None)
     refuse_nested(OUT=tmp_path / "out", NOTES=tmp_path / "out" / ".." / "notes")
-    with pytest.raises(UsageError, match="the same place"):
+    with pytest.raises(UsageError, match="the same path"):
         refuse_nested(OUT=tmp_path / "a", NOTES=(tmp_path / "a").relative_to(tmp_path))
 
 
@@ -231,7 +231,7 @@ def test_a_lock_is_held_against_another_process_and_goes_with_it(tmp_path):
     lock = tmp_path / "v" / "lock"
     with subprocess.Popen([sys.executable, "-c", HOLD, lock], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
         assert other.stdout.readline() == b"held\n"
-        with pytest.raises(UsageError, match="v: another run is at work here"), locked(lock):
+        with pytest.raises(UsageError, match="v: another run is using this folder"), locked(lock):
             pass
         assert lock.exists()
         other.kill()

@@ -33,29 +33,38 @@ def refused(capsys, *arguments, code=2):
 @pytest.mark.parametrize(
     "flags",
     [
-        ["--mechanism", "laplace", "--unchanged", "0.999999"],
-        ["--mechanism", "laplace", "--unchanged", "1e-9"],
-        ["--mechanism", "laplace", "--epsilon", "1e-300"],
-        ["--mechanism", "laplace", "--epsilon", "1e300"],
-        ["--mechanism", "gaussian", "--sigma", "1e308"],
-        ["--mechanism", "gaussian", "--sigma", "1e-300"],
-        ["--mechanism", "gaussian", "--sigma", "nan"],
+        ["--set", "mechanism=laplace", "--set", "unchanged=0.999999"],
+        ["--set", "mechanism=laplace", "--set", "unchanged=1e-9"],
+        ["--set", "mechanism=laplace", "--set", "epsilon=1e-300"],
+        ["--set", "mechanism=laplace", "--set", "epsilon=1e300"],
+        ["--set", "mechanism=gaussian", "--set", "sigma=1e308"],
+        ["--set", "mechanism=gaussian", "--set", "sigma=1e-300"],
+        ["--set", "mechanism=gaussian", "--set", "sigma=nan"],
     ],
 )
 def test_noise_beyond_use_is_refused_before_any_work(notes, capsys, flags):
-    assert flags[2] in refused(capsys, "obfuscate", notes, "-o", "out", *flags)
+    assert flags[3].partition("=")[0] in refused(capsys, "obfuscate", notes, "-o", "out", *flags)
 
 
 @pytest.mark.parametrize(
-    "flags", [["--encoding", "utf-8\n"], ["--text", ""], ["--id", ""], ["--patient", ""], ["--max-note-bytes", "0"]]
+    "flags",
+    [
+        ["--set", "encoding=utf\n-8"],
+        ["--set", "text="],
+        ["--set", "id="],
+        ["--set", "patient="],
+        ["--set", "max_note_bytes=0"],
+    ],
 )
 def test_a_name_that_is_none_is_refused(notes, capsys, flags):
-    assert flags[0] in refused(capsys, "deidentify", notes, "-o", "out.parquet", *flags)
+    assert flags[-1].partition("=")[0] in refused(capsys, "deidentify", notes, "-o", "out.parquet", *flags)
 
 
 def test_a_file_of_no_words_to_keep_is_refused(notes, capsys, tmp_path):
     (tmp_path / "keep.txt").write_text("\n")
-    assert "keep.txt: holds no word" in refused(capsys, "release", notes, "-o", "out", "--keep-words", "keep.txt")
+    assert "keep.txt: contains no words" in refused(
+        capsys, "release", notes, "-o", "out", "--set", "keep_words=keep.txt"
+    )
 
 
 @pytest.mark.parametrize(
@@ -94,7 +103,7 @@ def test_values_of_the_right_kind_are_taken(notes, tmp_path):
 
 
 def test_a_column_of_bytes_finds_no_place_in_csv(notes, capsys):
-    flags = ("--keep", "raw", "--workers", "1", "--mode", "tag")
+    flags = ("--keep", "raw", "--workers", "1", "--set", "mode=tag")
     line = refused(capsys, "deidentify", notes, "-o", "out.csv", *flags, code=3)
     assert "raw: a column of bytes" in line
 

@@ -43,7 +43,7 @@ def test_a_file_that_is_no_key(tmp_path):
     path.write_bytes(b"short")
     with pytest.raises(InputError, match="32 bytes"):
         Key.load(path)
-    with pytest.raises(InputError, match="no key can be read"):
+    with pytest.raises(InputError, match="cannot read the key file"):
         Key.load(tmp_path / "absent")
 
 

@@ -89,7 +89,7 @@ def test_a_kill_never_leaves_notes_beside_another_key_and_the_next_run_mends_it(
 
 def test_a_pair_is_as_careful_as_one(tmp_path):
     write(tmp_path, "old", force=False)
-    with pytest.raises(UsageError, match="is there already"):
+    with pytest.raises(UsageError, match="already exists"):
         write(tmp_path, "new", force=False)
     (tmp_path / "out.csv.vault" / "mine").write_text("mine")
     with pytest.raises(UsageError, match="did not write"):

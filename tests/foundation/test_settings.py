@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 
 from clinveil.channel.settings import NeighbourRange
-from clinveil.core.errors import UsageError
+from clinveil.core.errors import InputWarning, UsageError
+from clinveil.core.load_settings import load_settings
 from clinveil.core.registry import Registry
-from clinveil.core.settings import NotesSettings, Settings, choice, flag, group, load_settings, own_settings
+from clinveil.core.settings import NotesSettings, Settings, choice, flag, group, own_settings
 from clinveil.releases.parent import given_of
 from clinveil.releases.settings import ReleaseSettings
 
@@ -35,7 +36,7 @@ def test_the_patient_floor_grows_with_the_notes():
     assert floors() == [5, 5, 6, 13, 1000]
     assert floors(min_patients=7) == [7] * 5
     assert floors(kind="coded") == floors(profile="paper") == [5] * 5
-    with pytest.raises(UsageError, match=r"--min-patients: 1 or more, or auto"):
+    with pytest.raises(UsageError, match=r"--min-patients: must be 1 or more, or auto"):
         load_settings(ReleaseSettings, {"min_patients": 0})
 
 
@@ -84,8 +85,8 @@ def test_set_takes_keys_of_groups_and_tables(tmp_path):
     [
         ("lm.layrs=2", r"^--set: this command has no setting lm\.layrs \(did you mean lm\.layers\?\)"),
         ("layers=2", r"did you mean lm\.layers\?"),
-        ("lm.layers=many", r"^--set lm\.layers: a value of the wrong kind"),
-        ("lm.layers", r"^--set lm\.layers: no value \(write --set group\.key=value\)"),
+        ("lm.layers=many", r"^--set lm\.layers: a value of the wrong type"),
+        ("lm.layers", r"^--set lm\.layers: no value \(write --set key=value\)"),
         ("lm.layers=0", r"^lm\.layers: Input should be greater than or equal to 1"),
         ("lm.model=lute", r"^lm\.model: one of unigram, ngram, lstm, gpt"),
     ],
@@ -108,7 +109,7 @@ def test_the_record_reads_back():
 
 
 def test_neighbours_are_of_mechanisms_that_draw_them():
-    with pytest.raises(UsageError, match="-n and --n-per require"):
+    with pytest.raises(UsageError, match="--n and --n-per require"):
         load_settings(ReleaseSettings, {"kind": "coded", "n": "7"})
 
 
@@ -195,9 +196,9 @@ def test_a_choice_takes_the_settings_of_what_it_names_and_refuses_those_of_other
     assert _Concert.model_validate(made.flat()) == made
     assert _Concert.model_validate(_Concert().flat()) == _Concert()
     assert type(_Concert().band.own) is Settings
-    with pytest.raises(UsageError, match=r"^--pitch is of --instrument horn$"):
+    with pytest.raises(UsageError, match=r"^--pitch requires --instrument horn$"):
         load_settings(_Concert, {"pitch": 4})
-    with pytest.raises(UsageError, match=r"^--volume is of --instrument flute or horn$"):
+    with pytest.raises(UsageError, match=r"^--volume requires --instrument flute or horn$"):
         load_settings(_Concert, {"volume": 4.0})
     with pytest.raises(UsageError, match="--volume: Input should be greater than 0"):
         load_settings(_Concert, {"instrument": "horn", "volume": -1})
@@ -244,3 +245,18 @@ def test_a_key_that_the_command_lacks_is_refused_in_the_file_too(tmp_path, text)
     (tmp_path / "c.toml").write_text(text)
     with pytest.raises(UsageError, match=r"c\.toml: this command has no setting"):
         load_settings(Some, {}, tmp_path / "c.toml")
+
+
+def test_values_of_a_list_add_up_and_other_names_are_accepted():
+    made = load_settings(ReleaseSettings, {}, None, ["label=a", "label=b", 'keep=["x", "y"]', "as=coded"])
+    assert (made.label, made.keep, made.kind) == (("a", "b"), ("x", "y"), "coded")
+
+
+@pytest.mark.parametrize("text", ["memo = 'note'", "[channel]\nmemo = 'note'"])
+def test_an_earlier_name_is_accepted_with_a_warning(tmp_path, text):
+    path = tmp_path / "c.toml"
+    path.write_text(text)
+    with pytest.warns(InputWarning, match=r"^c\.toml: memo is now scope"):
+        assert load_settings(ReleaseSettings, {}, path).channel.scope == "note"
+    with pytest.warns(InputWarning, match=r"^--set: memo_names is now scope_names"):
+        assert load_settings(ReleaseSettings, {}, None, ["memo_names=true"]).channel.scope_names

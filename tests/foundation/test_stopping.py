@@ -52,7 +52,7 @@ def test_a_cut_file_is_no_interruption(tmp_path, monkeypatch, capsys):
 
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("clinveil.corpus.demo.stream.private_folder", cut)
-    assert main(["generate", "-o", "x"]) == 1
+    assert main(["demo", "--notes-only", "-o", "x"]) == 1
     assert "internal error: EOFError" in capsys.readouterr().err
 
 

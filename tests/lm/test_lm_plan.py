@@ -157,7 +157,7 @@ def slow_columns(ids, lanes, window):
 def test_columns_against_the_slow_reference(n, lanes, window, epochs):
     ids = np.arange(n, dtype=np.int32)
     if n // lanes < 2:
-        with pytest.raises(InputError, match="do not fill"):
+        with pytest.raises(InputError, match="too few for"):
             columns_plan(ids, lanes=lanes, window=window, epochs=epochs)
         return
     plan = columns_plan(ids, lanes=lanes, window=window, epochs=epochs)

@@ -56,7 +56,7 @@ def test_counting_models_have_no_recipe():
         settings = ModelSettings(model=model)
         assert not settings.neural
         assert settings.word_vocabulary
-        with pytest.raises(UsageError, match="has no recipe"):
+        with pytest.raises(UsageError, match="is not a network"):
             settings.recipe()
     with pytest.raises(UsageError, match="--model gpt has no --size paper") as refused:
         ModelSettings(model="gpt", size="paper").recipe()
@@ -92,7 +92,7 @@ def test_a_new_language_model_is_one_registration(tmp_path):
 
 @pytest.mark.parametrize("data", [{}, {**LSTM.as_dict(), "more": 1}])
 def test_other_data_is_no_recipe(data):
-    with pytest.raises(InputError, match="no recipe"):
+    with pytest.raises(InputError, match="not a valid recipe"):
         Recipe.from_dict(data)
 
 
@@ -123,7 +123,7 @@ def test_notes_without_a_patient_are_their_own_patients(tmp_path):
 
 
 def test_no_note_with_a_word_is_refused(tmp_path):
-    with pytest.raises(InputError, match="no note holds a word"):
+    with pytest.raises(InputError, match="no note contains a word"):
         read_notes(corpus_of(tmp_path, ['1,a," "']))
 
 

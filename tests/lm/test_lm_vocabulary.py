@@ -92,13 +92,13 @@ def test_digests_tell_vocabularies_apart():
 
 @pytest.mark.parametrize("data", [{}, {"kind": "words"}, {"kind": "words", "words": 3}, {"kind": "bytes"}])
 def test_other_data_is_no_vocabulary(data):
-    with pytest.raises(InputError, match="no vocabulary"):
+    with pytest.raises(InputError, match="not a vocabulary"):
         vocabulary_of(data)
 
 
 @pytest.mark.parametrize("model", ["", "not JSON", "{}", "[]", '{"model": {"type": "BPE"}}', "\x00" * 50])
 def test_other_text_is_no_byte_pairs(model):
-    with pytest.raises(InputError, match="no byte pair vocabulary"):
+    with pytest.raises(InputError, match="not a byte pair vocabulary"):
         BytePairs(model)
 
 

@@ -12,7 +12,7 @@ from clinveil.cli.main import main
 def dealt(tmp_path_factory):
     """A folder with demo/notes.parquet, demo/patients.parquet, and the notes in three parts."""
     folder = tmp_path_factory.mktemp("dealt")
-    assert main(["generate", "-o", str(folder / "demo"), "--patients", "60", "--seed", "3", "--quiet"]) == 0
+    assert main(["demo", "--notes-only", "-o", str(folder / "demo"), "--patients", "60", "--seed", "3", "--quiet"]) == 0
     notes = pq.read_table(folder / "demo/notes.parquet")
     (folder / "parts").mkdir()
     for part in range(3):

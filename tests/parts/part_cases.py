@@ -10,8 +10,21 @@ import pyarrow.parquet as pq
 from clinveil.cli.main import main
 from clinveil.releases import pipeline
 
-FAST = ["--dim", "8", "--epochs", "1", "--window", "3"]
-HOW = ["--seed", "5", "--quiet", "--no-tagger", "--again", "--workers", "1", "--max-names", "1", "--max-linkage", "1"]
+FAST = ["--set", "dim=8", "--set", "epochs=1", "--set", "window=3"]
+HOW = [
+    "--seed",
+    "5",
+    "--quiet",
+    "--set",
+    "no_tagger=true",
+    "--again",
+    "--workers",
+    "1",
+    "--set",
+    "max_names=1",
+    "--set",
+    "max_linkage=1",
+]
 
 
 def rows(place):

@@ -12,7 +12,7 @@ from clinveil.cli.main import main
 from clinveil.phi import part_passes
 from clinveil.phi.audit import audit_checks
 
-HOW = ["--no-tagger", "--quiet", "--seed", "5"]
+HOW = ["--set", "no_tagger=true", "--quiet", "--seed", "5"]
 
 
 @pytest.fixture(scope="module")

@@ -21,7 +21,7 @@ FAST = ["--seed", "5", "--quiet"]
 def vectors(dealt):
     """Vectors of the notes, and the notes obfuscated by them as one file."""
     notes, place = str(dealt / "demo/notes.parquet"), dealt / "vectors"
-    assert main(["embed", notes, "-o", str(place), "--dim", "8", "--epochs", "1", "--window", "3", *FAST]) == 0
+    assert main(["embed", notes, "-o", str(place), "--dim", "8", "--set", "epochs=1", "--set", "window=3", *FAST]) == 0
     out = ["-o", str(dealt / "obfuscated.parquet"), "--vectors", str(place), "--workers", "1"]
     assert main(["obfuscate", notes, *out, *FAST]) == 0
     return place

@@ -65,7 +65,7 @@ class TestAnyAdapter:
 @pytest.mark.parametrize(
     ("spec", "error", "said"),
     [
-        ("nothing", UsageError, "no adapter"),
+        ("nothing", UsageError, "unknown adapter"),
         ("hf", UsageError, "needs a folder"),
         ("spacy", UsageError, "needs a folder"),
         ("spacy:en_core_web_sm", InputError, "no such folder"),

@@ -46,7 +46,7 @@ def mode_of(path):
 
 def test_notes_in_notes_out(notes, tmp_path, capsys):
     out = tmp_path / "clean.parquet"
-    assert run(notes, "-o", out, "--mode", "tag", "--keep", "kind") == 0
+    assert run(notes, "-o", out, "--set", "mode=tag", "--keep", "kind") == 0
     table = pq.read_table(out)
     assert table.column_names == list(ROWS)
     assert table["text"].to_pylist()[0] == "Dr. [NAME] saw [NAME] on [DATE]."
@@ -94,7 +94,7 @@ def test_keys_differ_and_a_vault_is_used_again(notes, tmp_path):
 def test_known_patients_and_spans(notes, tmp_path):
     feed = tmp_path / "patients.parquet"
     write_patients([Patient("p1", ("Mary", "Okwuosa"), record_numbers=("00-12-345",))], feed)
-    assert run(notes, "-o", tmp_path / "o.parquet", "--patients", feed, "--mode", "tag", "--spans") == 0
+    assert run(notes, "-o", tmp_path / "o.parquet", "--patients", feed, "--set", "mode=tag", "--spans") == 0
     assert pq.read_table(tmp_path / "o.parquet")["text"].to_pylist()[1] == "[NAME], [NAME]: [DATE], no. [MRN]"
     lines = [json.loads(line) for line in (tmp_path / "o.parquet.vault" / "spans.jsonl").read_text().splitlines()]
     texts = dict(zip(ROWS["note_id"], ROWS["text"], strict=True))
@@ -106,15 +106,15 @@ def test_a_folder_of_text_and_other_formats(tmp_path):
     folder = tmp_path / "txt"
     folder.mkdir()
     (folder / "n1.txt").write_text("Mr. Okafor left.\n")
-    assert run(folder, "-o", tmp_path / "out", "--mode", "tag") == 0
+    assert run(folder, "-o", tmp_path / "out", "--set", "mode=tag") == 0
     assert (tmp_path / "out" / "n1.txt").read_text() == "Mr. [NAME] left.\n"
     assert mode_of(tmp_path / "out") == 0o700
-    assert run(folder, "-o", tmp_path / "out.csv", "--mode", "remove") == 0
+    assert run(folder, "-o", tmp_path / "out.csv", "--set", "mode=remove") == 0
     assert "Mr.  left." in (tmp_path / "out.csv").read_text()
 
 
 def test_a_file_into_a_folder(notes, tmp_path):
-    assert run(notes, "-o", tmp_path / "clean", "--mode", "tag") == 0
+    assert run(notes, "-o", tmp_path / "clean", "--set", "mode=tag") == 0
     assert {p.name for p in (tmp_path / "clean").iterdir()} == {"notes.parquet", ".clinveil.json"}
 
 
@@ -122,7 +122,7 @@ def test_a_taken_out_is_refused_and_forced(notes, tmp_path, capsys):
     out = tmp_path / "o.parquet"
     assert run(notes, "-o", out) == 0
     assert run(notes, "-o", out) == 2
-    assert "is there already" in capsys.readouterr().err
+    assert "already exists" in capsys.readouterr().err
     assert run(notes, "-o", out, "--force") == 0
 
 
@@ -158,14 +158,14 @@ def everything(folder):
 @pytest.mark.parametrize(
     ("source", "out", "vault", "said"),
     [
-        ("notes.parquet", "F/out", "F/out/vault", "the vault lies inside OUT"),
-        ("notes.parquet", "F/v/out", "F/v", "OUT lies inside the vault"),
-        ("notes.parquet", "F/out", "F/out", "OUT and the vault are the same place"),
-        ("notes.parquet", "notes.parquet", "v", "OUT and NOTES are the same place"),
-        ("txt", "txt", "v", "OUT and NOTES are the same place"),
-        ("txt", "txt/out", "v", "OUT lies inside NOTES"),
-        ("txt/deep", "txt", "v", "NOTES lies inside OUT"),
-        ("txt", "out", "txt/v", "the vault lies inside NOTES"),
+        ("notes.parquet", "F/out", "F/out/vault", "the vault is inside OUT"),
+        ("notes.parquet", "F/v/out", "F/v", "OUT is inside the vault"),
+        ("notes.parquet", "F/out", "F/out", "OUT and the vault are the same path"),
+        ("notes.parquet", "notes.parquet", "v", "OUT and NOTES are the same path"),
+        ("txt", "txt", "v", "OUT and NOTES are the same path"),
+        ("txt", "txt/out", "v", "OUT is inside NOTES"),
+        ("txt/deep", "txt", "v", "NOTES is inside OUT"),
+        ("txt", "out", "txt/v", "the vault is inside NOTES"),
     ],
 )
 def test_places_that_would_destroy_one_another_are_refused(notes, tmp_path, capsys, source, out, vault, said):
@@ -184,7 +184,7 @@ def test_the_feed_of_patients_is_not_overwritten(notes, tmp_path, capsys):
     write_patients([Patient("p1", ("Mary", "Okwuosa"))], feed)
     before = everything(tmp_path)
     assert run(notes, "-o", feed, "--patients", feed, "--force") == 2
-    assert "OUT and --patients are the same place" in capsys.readouterr().err
+    assert "OUT and --patients are the same path" in capsys.readouterr().err
     assert everything(tmp_path) == before
 
 
@@ -194,7 +194,7 @@ def test_a_folder_of_others_is_not_shut(notes, tmp_path, capsys):
     (shared / "theirs").touch()
     shared.chmod(0o755)
     assert run(notes, "-o", tmp_path / "o.parquet", "--vault", shared) == 2
-    assert "shared: is there already, and is not a vault" in capsys.readouterr().err
+    assert "shared: already exists, and is not a vault" in capsys.readouterr().err
     assert mode_of(shared) == 0o755
     assert [p.name for p in shared.iterdir()] == ["theirs"]
 
@@ -204,7 +204,7 @@ def test_a_vault_in_use_is_refused(notes, tmp_path, capsys):
     vault.mkdir()
     with locked(vault / "lock"):
         assert run(notes, "-o", tmp_path / "o.parquet", "--vault", vault, "--force") == 2
-    assert "v: another run is at work here" in capsys.readouterr().err
+    assert "v: another run is using this folder" in capsys.readouterr().err
     assert sorted(p.name for p in tmp_path.iterdir()) == ["notes.parquet", "v"]
     assert list(vault.iterdir()) == []
 
@@ -249,9 +249,9 @@ def test_a_failed_gate_leaves_an_earlier_vault_as_it_was(notes, tmp_path, monkey
 
 
 def test_a_refused_run_leaves_no_vault(notes, tmp_path):
-    assert run(notes, "-o", tmp_path / "o.parquet", "--miss-rate", "0.5") == 2
+    assert run(notes, "-o", tmp_path / "o.parquet", "--set", "miss_rate=0.5") == 2
     (tmp_path / "v").mkdir()
-    assert run(notes, "-o", tmp_path / "o.parquet", "--miss-rate", "0.5", "--vault", tmp_path / "v") == 2
+    assert run(notes, "-o", tmp_path / "o.parquet", "--set", "miss_rate=0.5", "--vault", tmp_path / "v") == 2
     assert sorted(p.relative_to(tmp_path).as_posix() for p in tmp_path.rglob("*")) == ["notes.parquet", "v"]
 
 
@@ -276,12 +276,12 @@ def test_known_patients_without_a_note_are_counted(notes, tmp_path, capsys):
 @pytest.mark.parametrize(
     ("flags", "code"),
     [
-        (("--find", "vote", "--votes", "3"), 0),
-        (("--propagate", "none"), 0),
-        (("--find", "most"), 2),
-        (("--votes", "0"), 2),
-        (("--also", "nothing"), 2),
-        (("--also", "spacy:there_is_none"), 3),
+        (("--set", "find=vote", "--set", "votes=3"), 0),
+        (("--set", "propagate=none"), 0),
+        (("--set", "find=most"), 2),
+        (("--set", "votes=0"), 2),
+        (("--set", "also=nothing"), 2),
+        (("--set", "also=spacy:there_is_none"), 3),
     ],
 )
 def test_how_finds_are_combined(notes, tmp_path, flags, code):

@@ -34,20 +34,20 @@ def done(demo, tmp_path_factory):
 
 
 def validate(demo, out, *more):
-    two = ("--first", "names", "--second", "names+hospitals")
+    two = ("--set", "first=names", "--set", "second=names+hospitals")
     return main(
         [
             "validate",
             str(demo / "notes.parquet"),
             "-o",
             str(out),
-            "--spots",
-            "60",
+            "--set",
+            "spots=60",
             "-q",
             "--workers",
             "1",
-            "--sampled-patients",
-            "3",
+            "--set",
+            "sampled_patients=3",
             *two,
             *more,
         ]
@@ -116,9 +116,9 @@ def test_marked_with_keys_in_a_browser(done, tmp_path):
         for key in "iu" + "n" * 57:
             page.keyboard.press(key)
         page.reload()  # marks are kept
-        assert "59 marked" in page.inner_text("#where")
+        assert "59 marked" in page.inner_text("#position")
         page.keyboard.press("Enter")
-        assert page.inner_text("#where").startswith("60 of 60")
+        assert page.inner_text("#position").startswith("60 of 60")
         page.keyboard.press("n")
         with page.expect_download() as download:
             page.keyboard.press("s")
@@ -150,7 +150,7 @@ def test_marks_give_recall(done, tmp_path, capsys):
     recall = found["validate.recall"]
     assert recall.value > 0.9 and recall.low < recall.value <= recall.high and recall.n == 60
     assert found["validate.precision"].value > 0.9
-    assert "Recall, from the places" in (done / "report.md").read_text()
+    assert "Recall, from the annotated" in (done / "report.md").read_text()
 
 
 def test_unsure_widens_both_ways(done, tmp_path):
@@ -163,11 +163,11 @@ def test_unsure_widens_both_ways(done, tmp_path):
 
 
 BAD = {
-    "another run": (lambda row: "n", {"run": "0123"}, 3, "row 2 is of another run"),
-    "no mark": (lambda row: "", {}, 3, "no spot is marked"),
-    "unknown mark": (lambda row: "perhaps", {}, 3, "row 2 has a mark that is none"),
-    "several of one": (lambda row: "3", {}, 3, "has a mark that is none"),
-    "one stratum only": (lambda row: "n" if row["spot"] == "1" else "", {}, 3, "no spot is marked of those"),
+    "another run": (lambda row: "n", {"run": "0123"}, 3, "row 2 belongs to another run"),
+    "no mark": (lambda row: "", {}, 3, "no marks"),
+    "unknown mark": (lambda row: "perhaps", {}, 3, "row 2: invalid mark"),
+    "several of one": (lambda row: "3", {}, 3, ": invalid mark"),
+    "one stratum only": (lambda row: "n" if row["spot"] == "1" else "", {}, 3, "no marks in stratum"),
 }
 
 
@@ -187,13 +187,13 @@ def test_a_spot_twice_or_unknown_and_a_file_without_columns(done, tmp_path, caps
     lines = path.read_text().splitlines(keepends=True)
     path.write_text("run,spot,mark\n" + "".join(",".join([*line.split(",")[:2], "n\n"]) for line in lines[1:2] * 2))
     assert main(["validate", str(done), "--marked", str(path)]) == 3
-    assert "marks a spot a second time" in capsys.readouterr().err
+    assert "duplicate spot" in capsys.readouterr().err
     path.write_text(path.read_text().splitlines()[0] + "\n" + lines[1].split(",")[0] + ",9999,n\n")
     assert main(["validate", str(done), "--marked", str(path)]) == 3
-    assert "was not drawn" in capsys.readouterr().err
+    assert "unknown spot" in capsys.readouterr().err
     path.write_text("a,b\n1,2\n")
     assert main(["validate", str(done), "--marked", str(path)]) == 3
-    assert "lacks the columns" in capsys.readouterr().err
+    assert "missing columns" in capsys.readouterr().err
 
 
 def test_the_page_s_own_marks_are_taken(done, tmp_path):
@@ -211,7 +211,7 @@ def test_changed_notes_are_refused(done, demo, tmp_path, capsys):
     assert main(["validate", str(other), "-o", str(done), "--marked", path]) == 0
     write_demo(tmp_path / "more", 3, 6)
     assert main(["validate", str(tmp_path / "more" / "notes.parquet"), "-o", str(done), "--marked", path]) == 3
-    assert "not the notes that the places were drawn from" in capsys.readouterr().err
+    assert "not the notes of this run" in capsys.readouterr().err
 
 
 def test_a_finished_run_a_wrong_folder_and_a_missing_place(done, demo, tmp_path, capsys):
@@ -219,8 +219,8 @@ def test_a_finished_run_a_wrong_folder_and_a_missing_place(done, demo, tmp_path,
     assert "finished run" in capsys.readouterr().err
     assert main(["validate", str(demo / "notes.parquet")]) == 2
     assert main(["validate", str(tmp_path), "--marked", str(done / "spots.csv")]) == 3
-    assert validate(demo, tmp_path / "x", "--second", "nobody") == 2
-    assert "there is no detector nobody" in capsys.readouterr().err
+    assert validate(demo, tmp_path / "x", "--set", "second=nobody") == 2
+    assert "unknown detector nobody" in capsys.readouterr().err
     assert not (tmp_path / "x").exists()
 
 

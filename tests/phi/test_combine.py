@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clinveil.core.keys import Key
-from clinveil.core.settings import load_settings
+from clinveil.core.load_settings import load_settings
 from clinveil.core.spans import Span
 from clinveil.corpus.corpus import memory_corpus
 from clinveil.corpus.people import Patient

@@ -99,7 +99,7 @@ def named(spans, text):
 def test_a_rule_finds_what_its_example_marks_and_no_more(rule):
     text, truth = unmark(rule.example.replace("{", f"{{{rule.label}:"))
     assert truth
-    assert [(*place, rule.label) for place in rule.found(NoteView(text))] == truth
+    assert [(*place, rule.label) for place in rule.find(NoteView(text))] == truth
 
 
 def test_a_span_says_which_rule_fired():
@@ -231,5 +231,5 @@ def test_the_order_of_detectors_means_nothing():
 
 
 def test_a_label_that_no_mode_knows_is_refused():
-    with pytest.raises(ValueError, match="there is no label BADGE"):
+    with pytest.raises(ValueError, match="unknown label BADGE"):
         RuleDetector("badges", (Rule("BADGE", re.compile("zz9"), "{zz9}"),))

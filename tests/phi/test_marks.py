@@ -26,7 +26,7 @@ def test_there_are_as_many_as_bits():
     marks = Marks()
     for _ in range(31):
         marks.add(bool)
-    with pytest.raises(ValueError, match="no bit left"):
+    with pytest.raises(ValueError, match="at most 31 marks"):
         marks.add(bool)
     found = Tokens("word")
     assert marks.column(found.table, found.ids).tolist() == [2**31 - 1]

@@ -199,7 +199,7 @@ def test_more_places_than_there_is_room_for(passes):
     pattern = re.compile(r"\d/\d")
     text = "1/2 " * 2000
     assert tried(pattern, text) == everywhere(pattern, text)
-    assert [len(one.found[0]) for one in passes] == [matcher_module._ROOM, 2000]
+    assert [len(one.found[0]) for one in passes] == [matcher_module._CAPACITY, 2000]
 
 
 @pytest.mark.parametrize(
@@ -222,12 +222,12 @@ def new_process(monkeypatch):
     """No pattern is known and no word has been read; the words that are looked through are listed."""
     looked_through = []
 
-    class Listing(matcher_module._Words):
+    class Listing(matcher_module._Anchors):
         def _strings_of(self, word):
             looked_through.append(word)
             return super()._strings_of(word)
 
-    monkeypatch.setattr(matcher_module, "_words", Listing())
+    monkeypatch.setattr(matcher_module, "_anchors", Listing())
     matcher.cache_clear()
     yield looked_through
     matcher.cache_clear()

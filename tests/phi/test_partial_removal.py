@@ -157,8 +157,8 @@ class TestCommand:
         return main([str(a) for a in command])
 
     def test_truth_goes_to_the_vault(self, files, capsys):
-        arguments = ("--miss-rate", 0.1, "--patients", files / "patients.parquet", "--seed", 1)
-        assert self.run(files, "--mode", "remove", *arguments) == 0
+        arguments = ("--set", "miss_rate=0.1", "--patients", files / "patients.parquet", "--seed", 1)
+        assert self.run(files, "--set", "mode=remove", *arguments) == 0
         said = capsys.readouterr()
         vault = files / "out.parquet.vault"
         missed = read_patients(vault / "missed.parquet")
@@ -171,15 +171,15 @@ class TestCommand:
         assert not any(token in said.err + said.out for p in missed.values() for token in p.name)
         assert "2 patients were left in place" in said.err
         assert not (vault / "surrogates.parquet").exists()
-        assert self.run(files, "--mode", "replace", *arguments, out="two.parquet") == 0
+        assert self.run(files, "--set", "mode=replace", *arguments, out="two.parquet") == 0
         assert len(read_patients(files / "two.parquet.vault" / "surrogates.parquet")) == 18
         assert read_patients(files / "two.parquet.vault" / "missed.parquet") == missed  # the same seed, the same draw
 
     def test_it_needs_the_names(self, files, capsys):
-        assert self.run(files, "--miss-rate", 0.1) == 2
+        assert self.run(files, "--set", "miss_rate=0.1") == 2
         assert "--patients" in capsys.readouterr().err
-        assert self.run(files, "--miss-rate", 0.001, "--patients", files / "patients.parquet") == 3
-        assert self.run(files, "--miss-rate", 1.2, "--patients", files / "patients.parquet") == 2
+        assert self.run(files, "--set", "miss_rate=0.001", "--patients", files / "patients.parquet") == 3
+        assert self.run(files, "--set", "miss_rate=1.2", "--patients", files / "patients.parquet") == 2
         assert not (files / "out.parquet").exists()
 
 

@@ -1,4 +1,4 @@
-"""`clinveil phi train`: a site's own tagger from its notes and gold spans."""
+"""`train_on_notes`: a site's own tagger from its notes and gold spans."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ def demo(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def model(demo, tmp_path_factory):
-    """A model that the command made."""
+    """A model trained on the demo."""
     path = tmp_path_factory.mktemp("model") / "m.npz"
-    arguments = [demo / "notes.parquet", "--gold", demo / "spans.jsonl", "-o", path]
-    assert main(["phi", "train", *map(str, arguments), "--invented", "20", "--seed", "3", "--iterations", "15"]) == 0
+    how = TrainSettings(invented=20, iterations=15)
+    train_on_notes(demo / "notes.parquet", demo / "spans.jsonl", path, how, seed=3, say=lambda line: None)
     return path
 
 
@@ -39,21 +39,16 @@ def test_a_site_makes_its_own_and_uses_it(demo, model, tmp_path):
     card = load_tagger(model).card
     assert card["tuned_found"] > 0.7 * card["tuned_places"] > 0
     assert model.stat().st_mode & 0o777 == 0o600
-    arguments = [demo / "notes.parquet", "-o", tmp_path / "out.parquet", "--tagger", model, "--workers", 1]
+    arguments = [demo / "notes.parquet", "-o", tmp_path / "out.parquet", "--set", f"tagger={model}", "--workers", 1]
     assert main(["deidentify", *map(str, arguments), "-q"]) == 0
     record = json.loads((tmp_path / "out.parquet.vault" / "deidentify.json").read_text())
     assert "tagger" in record["spans_by_detector"]
 
 
-def test_the_command_says_that_it_is_secret_and_replaces_nothing(demo, model, capfd):
-    arguments = [demo / "notes.parquet", "--gold", demo / "spans.jsonl", "-o", model]
-    assert main(["phi", "train", *map(str, arguments)]) == 2
+def test_an_existing_model_is_not_replaced(demo, model):
     before = model.read_bytes()
-    arguments[-1] = model.with_name("again.npz")
-    settings = ["--invented", "0", "--seed", "3", "--iterations", "1"]
-    assert main(["phi", "train", *map(str, arguments), *settings]) == 0
-    said = capfd.readouterr().err
-    assert "places found" in said and "SECRET" in said
+    with pytest.raises(UsageError):
+        train(demo, model)
     assert model.read_bytes() == before
 
 

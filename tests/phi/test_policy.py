@@ -6,7 +6,7 @@ import pytest
 
 from clinveil.core.errors import UsageError
 from clinveil.core.keys import Key
-from clinveil.core.settings import load_settings
+from clinveil.core.load_settings import load_settings
 from clinveil.core.spans import LABELS, Span
 from clinveil.phi.deidentifier import Deidentifier
 from clinveil.phi.policy import MASK, Policy, Treatment, allowed, profiles, resolve, tag
@@ -126,16 +126,19 @@ def test_what_a_file_leaves_out_is_treated_as_its_base(tmp_path):
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ('[labels]\nNAMES = "tag"', "labels: there is no class 'NAMES' \\(one of NAME, ADDRESS"),
-        ('[labels]\nNAME = "shift"', "labels.NAME: no treatment of this class \\(keep, remove, tag, mask, surrogate"),
-        ("[labels]\nNAME = 3", "labels.NAME: no treatment"),
-        ("[labels]\nNAME = []", "labels.NAME: no treatment"),
-        ("labels = 3", "labels: a table is wanted"),
-        ('base = "hipaa"', "base: no such profile .*safe-harbor"),
-        ("base = []", "base: no such profile"),
-        ("bare_years = 1", "bare_years: true or false"),
-        ('NAME = "keep"', "no key 'NAME' \\(one of base, labels"),
-        ("[labels", "is not there or is no TOML file"),
+        ('[labels]\nNAMES = "tag"', "labels: unknown label 'NAMES' \\(one of NAME, ADDRESS"),
+        (
+            '[labels]\nNAME = "shift"',
+            "labels.NAME: not a treatment of this label \\(one of keep, remove, tag, mask, surrogate",
+        ),
+        ("[labels]\nNAME = 3", "labels.NAME: not a treatment"),
+        ("[labels]\nNAME = []", "labels.NAME: not a treatment"),
+        ("labels = 3", "labels: not a table"),
+        ('base = "hipaa"', "base: unknown profile .*safe-harbor"),
+        ("base = []", "base: unknown profile"),
+        ("bare_years = 1", "bare_years: not true or false"),
+        ('NAME = "keep"', "unknown key 'NAME' \\(one of base, labels"),
+        ("[labels", "file not found or not valid TOML"),
     ],
 )
 def test_a_bad_file_is_one_line(tmp_path, text, said):
@@ -154,7 +157,7 @@ def test_settings_name_one_policy(tmp_path):
     ):
         with pytest.raises(UsageError):
             settings(**flags)
-    with pytest.raises(UsageError, match=r"x\.toml: is not there"):
+    with pytest.raises(UsageError, match=r"x\.toml: file not found"):
         settings(phi_policy=tmp_path / "x.toml").policy()
 
 

@@ -71,10 +71,10 @@ class TestArithmetic:
             found = tokens(note)
             reference.set(items(found, features))
             expected = [[reference.marginal(label, at) for label in model.labels] for at in range(len(found))]
-            assert np.abs(tagger.chances(found) - np.array(expected)).max() < 1e-9
+            assert np.abs(tagger.probabilities(found) - np.array(expected)).max() < 1e-9
 
     def test_chances_sum_to_one_also_where_nothing_is_known(self, small):
-        assert Tagger(small).chances(tokens("Zq 𝔘 \ud800 ½ ___ \x00\x00")).sum(axis=1) == pytest.approx(1)
+        assert Tagger(small).probabilities(tokens("Zq 𝔘 \ud800 ½ ___ \x00\x00")).sum(axis=1) == pytest.approx(1)
         assert Tagger(small).hits("") == []
 
     def test_what_was_met_before_changes_nothing(self, small, notes):
@@ -86,8 +86,8 @@ class TestArithmetic:
     def test_the_words_line_and_sign_are_neither_a_line_nor_a_sign(self, notes):
         text = "Seen by Ann Ward\n§ Tess Moor\n"
         alone, after = Tagger(own_tagger()), Tagger(own_tagger())
-        after.chances(tokens("A line in place, no sign of it."))
-        assert (alone.chances(tokens(text)) == after.chances(tokens(text))).all()
+        after.probabilities(tokens("A line in place, no sign of it."))
+        assert (alone.probabilities(tokens(text)) == after.probabilities(tokens(text))).all()
 
     def test_a_full_table_is_begun_again(self, small, notes, monkeypatch):
         tagger = Tagger(small)
@@ -191,7 +191,7 @@ class TestTrainingText:
             tagger, false, words = Tagger(small), 0, 0
             for text in others:
                 found, given = labelled_tokens(text, ("NAME",))
-                taken = 1 - tagger.chances(found)[:, 0] >= threshold
+                taken = 1 - tagger.probabilities(found)[:, 0] >= threshold
                 words += sum(token[0].isalpha() for token in found)
                 false += sum(bool(taken[i]) and x == "O" and found[i][0].isalpha() for i, x in enumerate(given))
             assert false <= most * words

@@ -102,7 +102,7 @@ def test_survival_by_what_the_engine_leans_on(pattern, left):
     assert whole.value == pytest.approx(left, abs=0.04) and whole.n == 120 and whole.detail["patients"] == 30
     assert whole.low <= whole.value <= whole.high and whole.better == "lower"
     assert sum(f.n for f in found if f.detail["series"] != "all") == 120
-    assert all("never finds" in f.detail["warning"] for f in found)
+    assert all("detects nothing" in f.detail["warning"] for f in found)
 
 
 PATIENTS = {"p1": Patient("p1", ("Mary", "Zoglor")), "p2": Patient("p2", ("Anton", "Vexmir"))}
@@ -141,7 +141,7 @@ def test_who_found_what():
 
 def test_chapman_by_hand_and_dependence():
     one = missed([[[60, 12, 10]]])
-    assert one.value == pytest.approx(12 * 10 / 61) and one.seen == 82  # Chapman's N is 84 - 1 + ... - what was seen
+    assert one.value == pytest.approx(12 * 10 / 61) and one.detected == 82  # Chapman's N is 84 - 1 + ...
     assert pytest.approx(one.value) == (60 + 12 + 1) * (60 + 10 + 1) / (60 + 1) - 1 - 82
     five = missed([[[60, 12, 10]]], 5.0)
     assert five.value == pytest.approx(5 * one.value) and five.high > one.high
@@ -168,7 +168,7 @@ def test_two_detectors_over_notes():
 def test_sides_are_named():
     assert {one.name for one in side("names+dates")} == {"names", "dates"}
     assert not {"known", "tagger"} & {one.name for one in side("rules")}
-    with pytest.raises(UsageError, match="no detector nomes"):
+    with pytest.raises(UsageError, match="unknown detector nomes"):
         side("nomes")
 
 
@@ -177,7 +177,7 @@ def test_sides_follow_the_settings():
     also = SimpleNamespace(name="presidio")
     assert "presidio" in {one.name for one in side("rules", [*there, also])}
     assert side("presidio", [*there, also]) == (also,)
-    with pytest.raises(UsageError, match="no detector tagger"):
+    with pytest.raises(UsageError, match="unknown detector tagger"):
         side("names+tagger", there)
 
 

@@ -11,9 +11,9 @@ from clinveil.core.spans import Span
 from clinveil.corpus.corpus import Note
 from clinveil.phi.detector import detectors
 from clinveil.phi.note import NoteView
-from clinveil.phi.validation.design import KINDS, LEAST, Seen, allocation, recall
+from clinveil.phi.validation.design import KINDS, MIN_SAMPLE, Annotated, allocation, recall
 from clinveil.phi.validation.draw import Draw, suspected, usual_forms
-from clinveil.phi.validation.places import open_parts, places
+from clinveil.phi.validation.locations import locations, open_parts
 from clinveil.phi.validation.truth import identifiers_in
 from clinveil.stats import Interval, ratio_of_intervals, sum_of_intervals, weighted_poisson
 
@@ -21,7 +21,7 @@ TEXT = "Seen by Dr. Smith today with Gorvak Bly. Call 555-0199 on arrival. The p
 
 
 def of(text, found=(), **more):
-    return places(NoteView(text), list(found), words=more.pop("words", 8), **more)
+    return locations(NoteView(text), list(found), words=more.pop("words", 8), **more)
 
 
 def shown(text, some):
@@ -87,27 +87,27 @@ def test_allocation_takes_all_of_few_and_spots_in_all():
     sizes = {"found": 9000, "name_like": 5, "unknown_rare": 3000, "rest": 24_000}
     taken = allocation(sizes, 200)
     assert sum(taken.values()) == 200 and taken["name_like"] == 5
-    assert all(taken[name] >= min(size, LEAST) for name, size in sizes.items())
+    assert all(taken[name] >= min(size, MIN_SAMPLE) for name, size in sizes.items())
     assert taken["rest"] > taken["found"]
     assert allocation({"found": 3, "rest": 4}, 200) == {"found": 3, "rest": 4}
     assert allocation({"found": 3, "rest": 4, "cued": 0}, 200).get("cued", 0) == 0
 
 
 def test_recall_by_hand():
-    seen = [Seen(True, 100, 10, (1,) * 10), Seen(False, 50, 50, (1,) * 5), Seen(False, 1000, 100, (2,))]
+    seen = [Annotated(True, 100, 10, (1,) * 10), Annotated(False, 50, 50, (1,) * 5), Annotated(False, 1000, 100, (2,))]
     found = recall(seen)
     assert found.found == 100 and found.missed == 5 + 20
     assert found.value == pytest.approx(100 / 125) and found.low < 0.8 < found.high
-    complete = recall([Seen(True, 10, 10, (1,) * 9), Seen(False, 20, 20, (1, 1))])
+    complete = recall([Annotated(True, 10, 10, (1,) * 9), Annotated(False, 20, 20, (1, 1))])
     assert complete == pytest.approx((9 / 11, 9 / 11, 9 / 11, 9, 2))
-    assert recall([Seen(True, 10, 10), Seen(False, 20, 20)]) is None
+    assert recall([Annotated(True, 10, 10), Annotated(False, 20, 20)]) is None
     with pytest.raises(ValueError):
-        recall([Seen(True, 10, 0)])
+        recall([Annotated(True, 10, 0)])
 
 
 def test_a_stratum_without_a_hit_is_part_of_the_interval():
-    none = recall([Seen(True, 1000, 20, (1,) * 20), Seen(False, 10_000, 100)])
-    fewer = recall([Seen(True, 1000, 20, (1,) * 20), Seen(False, 10_000, 50)])
+    none = recall([Annotated(True, 1000, 20, (1,) * 20), Annotated(False, 10_000, 100)])
+    fewer = recall([Annotated(True, 1000, 20, (1,) * 20), Annotated(False, 10_000, 50)])
     assert none.value == 1.0 and none.low < 0.75 and fewer.low < none.low
 
 
@@ -129,7 +129,7 @@ def draws(sizes, rates, spots, seed, rounds):
     taken, held, width = allocation(sizes, spots), 0, []
     for _ in range(rounds):
         some = {name: rng.choice(hits, taken[name], replace=False) for name, hits in truth.items()}
-        seen = [Seen(KINDS[n].found, sizes[n], taken[n], (1,) * int(hits.sum())) for n, hits in some.items()]
+        seen = [Annotated(KINDS[n].found, sizes[n], taken[n], (1,) * int(hits.sum())) for n, hits in some.items()]
         one = recall(seen)
         held += one.low <= value <= one.high
         width.append(one.high - one.low)

@@ -14,7 +14,7 @@ from clinveil.core.errors import InputError
 from clinveil.core.keys import Key
 from clinveil.core.spans import LABELS, Span
 from clinveil.phi.audit import audit_checks, logs, note_line
-from clinveil.phi.crosswalk import Place, Row, Writer, read_crosswalk
+from clinveil.phi.crosswalk import Replacement, Row, Writer, read_crosswalk
 from clinveil.phi.detector import detectors
 from clinveil.phi.policy import Treatment
 from clinveil.phi.treating import Treated
@@ -89,8 +89,8 @@ def test_no_canary_is_said(tmp_path, capsys):
     try:
         for flags in (
             ["--phi-profile", "limited-dataset"],
-            ["--surrogates", "random", "--force"],
-            ["--audit", "counts"],
+            ["--set", "surrogates=random", "--force"],
+            ["--set", "audit=counts"],
         ):
             out = tmp_path / f"{flags[1]}.parquet"
             assert main(["deidentify", str(tmp_path / "notes.parquet"), "-o", str(out), "--workers", "1", *flags]) == 0
@@ -98,7 +98,7 @@ def test_no_canary_is_said(tmp_path, capsys):
         detectors.forget("canaries")
     said = "".join(capsys.readouterr())
     assert not [word for word in CANARIES.values() if word in said]
-    assert "KEPT: the policy (limited-dataset) leaves AGE, CITY, DATE, ZIP as they are" in said
+    assert "KEPT: the policy (limited-dataset) keeps AGE, CITY, DATE, ZIP unchanged" in said
     assert "KEPT as they are: 1 CITY, 1 ZIP, 3 DATE, 1 AGE" in said
     record = json.loads((tmp_path / "limited-dataset.parquet.vault" / "deidentify.json").read_text())
     assert record["kept"] == {"CITY": 1, "ZIP": 1, "DATE": 3, "AGE": 1}
@@ -161,7 +161,7 @@ def test_tampering_is_found(vault, change, said):
     edit(vault / "audit-0001.jsonl", change)
     check = audit_checks(vault)[-1]
     assert not check.passed
-    assert said in check.said
+    assert said in check.detail
 
 
 def test_a_chain_written_anew_has_no_seal(vault):
@@ -174,7 +174,7 @@ def test_a_chain_written_anew_has_no_seal(vault):
             chain.write({key: value for key, value in line.items() if key != "chain"})
     check = audit_checks(vault)[-1]
     assert not check.passed
-    assert "the seal is not of this vault's key" in check.said
+    assert "the seal does not belong to this vault's key" in check.detail
 
 
 def test_a_run_taken_out_is_found(vault, capsys):
@@ -197,7 +197,7 @@ def test_there_and_back(vault):
 def test_there_and_back_in_other_modes(tmp_path, mode):
     pq.write_table(pa.table(ROWS), tmp_path / "n.parquet")
     out, home = tmp_path / "o.parquet", tmp_path / "back.parquet"
-    flags = ["--mode", mode, "--crosswalk", "--workers", "1"]
+    flags = ["--set", f"mode={mode}", "--crosswalk", "--workers", "1"]
     assert main(["deidentify", str(tmp_path / "n.parquet"), "-o", str(out), *flags]) == 0
     assert "Okwuosa" not in " ".join(texts(out))
     line = ["reidentify", str(out), "-o", str(home), "--vault", f"{out}.vault", "--reason", "r"]
@@ -206,7 +206,7 @@ def test_there_and_back_in_other_modes(tmp_path, mode):
 
 
 def test_one_note_alone(vault):
-    assert back(vault, "--only-note", "n-secret-2") == 0
+    assert back(vault, "--set", "only_note=n-secret-2") == 0
     assert texts(vault.parent / "back.parquet") == ROWS["text"][1:]
 
 
@@ -248,12 +248,12 @@ def no_crosswalk(vault):
 @pytest.mark.parametrize(
     ("harm", "said"),
     [
-        (lost, "holds no key"),
+        (lost, "contains no key"),
         (wrong, "was written under another key"),
-        (foreign, "it is of another run, or the notes were changed"),
-        (none, "holds no crosswalk"),
-        (cut, "is damaged, or cut short"),
-        (no_crosswalk, "is no crosswalk of clinveil"),
+        (foreign, "belong to another run or were changed later"),
+        (none, "contains no crosswalk"),
+        (cut, "is damaged or truncated"),
+        (no_crosswalk, "is not a clinveil crosswalk"),
     ],
 )
 def test_what_does_not_fit_is_one_line(vault, capsys, harm, said):
@@ -278,7 +278,7 @@ def test_a_key_kept_elsewhere(vault):
 
 
 def test_chunks_know_their_place(tmp_path):
-    key, rows = Key.from_seed(3), [Row(f"n{i}", "p", "d", 5, (Place(0, "NAME", "Ä", "B"),)) for i in range(3)]
+    key, rows = Key.from_seed(3), [Row(f"n{i}", "p", "d", 5, (Replacement(0, "NAME", "Ä", "B"),)) for i in range(3)]
     path = tmp_path / "crosswalk.bin"
     with path.open("wb") as file:
         writer = Writer(file, key, "run")
@@ -292,7 +292,7 @@ def test_chunks_know_their_place(tmp_path):
     head, one, two = (whole[a:b] for a, b in zip([0, *ends], ends[:3], strict=False))
     for broken in (head + two + one + whole[ends[2] :], head + one + whole[ends[2] :], whole[: ends[3]]):
         path.write_bytes(broken)
-        with pytest.raises(InputError, match="damaged, or cut short"):
+        with pytest.raises(InputError, match="damaged or truncated"):
             list(read_crosswalk(path, key))
 
 

@@ -12,10 +12,10 @@ STEMS = ("fever", "pain", "cough", "rest", "heart", "lung", "renal", "sleep", "a
 WORDS = [f"{stem}{end}" for stem in STEMS for end in ("", "a", "o", "y", "um", "al", "ine", "ish", "less", "ward")]
 PATIENTS = 60
 FIRST, LAST = ("Qamira", "Wexlor", "Zopheny", "Yldana"), ("Brixtow", "Crundle", "Dwexham", "Fjolnir", "Gwentor")
-FAST = ["--dim", "12", "--epochs", "2", "--window", "5", "--max-names", "1", "--max-linkage", "1"]
+FAST = ["--set", "dim=12", "--set", "epochs=2", "--set", "window=5", "--set", "max_names=1", "--set", "max_linkage=1"]
 OWN = {
     "obfuscated": FAST,
-    "coded": [*FAST, "--cluster-size", "3", "--cluster-outputs", "3"],
+    "coded": [*FAST, "--set", "cluster_size=3", "--set", "cluster_outputs=3"],
     "deidentified": [],
     "synthetic": ["--set", "lm.model=unigram", "--set", "synthetic.count=60"],
 }

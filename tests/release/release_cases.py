@@ -5,7 +5,20 @@ from __future__ import annotations
 from clinveil.cli.main import main
 
 # Many releases of the same notes lie beside one another here: --again.
-FAST = ["--as", "coded", "--epochs", "1", "--window", "5", "--dim", "16", "--workers", "1", "--quiet", "--again"]
+FAST = [
+    "--as",
+    "coded",
+    "--set",
+    "epochs=1",
+    "--set",
+    "window=5",
+    "--set",
+    "dim=16",
+    "--workers",
+    "1",
+    "--quiet",
+    "--again",
+]
 
 
 def release(folder, out, *flags, notes="demo/notes.parquet"):
@@ -16,5 +29,5 @@ def release(folder, out, *flags, notes="demo/notes.parquet"):
 
 def demo_notes_in(folder):
     """Write demo notes of 70 patients into a folder."""
-    assert main(["generate", "-o", str(folder / "demo"), "--patients", "70", "--seed", "3", "--quiet"]) == 0
+    assert main(["demo", "--notes-only", "-o", str(folder / "demo"), "--patients", "70", "--seed", "3", "--quiet"]) == 0
     return folder

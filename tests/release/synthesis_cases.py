@@ -43,7 +43,7 @@ def notes_of(rows):
 FAST = [
     *("--set", "lm.size=tiny", "--set", "lm.vocabulary=words", "--set", "lm.epochs=2", "--set", "lm.width=16"),
     *("--set", "lm.lanes=8", "--set", "lm.window=10", "--set", "synthetic.count=25", "--set", "synthetic.longest=60"),
-    *("--no-phi", "--workers", "1", "--again"),
+    *("--set", "phi=false", "--workers", "1", "--again"),
 ]
 
 

@@ -19,16 +19,16 @@ from clinveil.core.tokens import words
 from clinveil.corpus.corpus import rows
 from clinveil.corpus.open import open_corpus
 from clinveil.releases.attacked import attacked_release
+from clinveil.releases.finish import KIND, Places
 from clinveil.releases.ledger import NAME, Ledger, read_entry
 from clinveil.releases.parent import MAY_DIFFER, ParentRelease
 from clinveil.releases.producers._channel import channel_of, vectors_of, write_notes
-from clinveil.releases.publish import KIND, Places
 from clinveil.releases.settings import ReleaseSettings
 from clinveil.releases.stages import ReleaseContext, protect
 from clinveil.report.record import from_json
 from clinveil.vectors.count import count_words
 
-FAST = ["--epochs", "1", "--dim", "8", "--no-phi", "--max-names", "1", "--max-linkage", "1"]
+FAST = ["--set", "epochs=1", "--set", "dim=8", "--set", "phi=false", "--set", "max_names=1", "--set", "max_linkage=1"]
 QUIET = ["--workers", "1", "--quiet"]
 OUTS = ("out", "out2", "out3")
 FEEDS = {"out": 80, "out2": 100, "out3": 120}  # each holds all notes until its day
@@ -54,7 +54,8 @@ def feed(day, *, first=0):
 
 
 def command(desk, day, *flags, out=None):
-    return ["release", str(desk / f"{day}.parquet"), "-o", str(desk / (out or day)), *QUIET, *flags]
+    where = [] if out == "" else ["-o", str(desk / (out or day))]  # without it, the plan is printed
+    return ["release", str(desk / f"{day}.parquet"), *where, *QUIET, *flags]
 
 
 def onto(desk, out):
@@ -68,7 +69,7 @@ def desk(tmp_path_factory):
     for day in OUTS:
         pq.write_table(feed(day), folder / f"{day}.parquet")
     before = {}
-    assert main(command(folder, "out", *FAST, "--keep", "kind", "--allow-small")) == 0
+    assert main(command(folder, "out", *FAST, "--keep", "kind", "--set", "allow_small=true")) == 0
     for day, last in (("out2", "out"), ("out3", "out2")):
         before[last] = fingerprint(folder / last)
         assert main(command(folder, day, *onto(folder, last))) == 0
@@ -161,10 +162,10 @@ def record(folder, edition="internal"):
 def test_the_page_says_what_was_added_to_what_and_what_was_measured_on_both(desk):
     facts = {fact.label: fact.value for fact in record(desk / "out2").corpus.more}
     run = record(desk / "out").run
-    assert facts["adds to release"] == run and facts["notes with another text than there"] == 1
-    assert facts["words that its channel does not know"] == 3 * 20 + 1
+    assert facts["adds to release"] == run and facts["notes released before with another text"] == 1
+    assert facts["words not in its channel"] == 3 * 20 + 1
     assert facts["word vectors"].startswith(f"of release {run}: trained on these notes")
-    measured = facts["measured on all its notes and these"].split(", ")
+    measured = facts["measured on both releases together"].split(", ")
     assert "uniqueness" in measured and "inversion" not in measured and "utility" not in measured
     assert record(desk / "out2").corpus.skipped == {"released before": 79}
     told = json.loads((desk / "out3/release/manifest.json").read_text())
@@ -172,7 +173,7 @@ def test_the_page_says_what_was_added_to_what_and_what_was_measured_on_both(desk
         "released before": 100
     }
     warnings = record(desk / "out2", "external").warnings
-    assert any(f"added to release {run}" in line and "--with measures it on both" in line for line in warnings)
+    assert any(f"added to release {run}" in line and "(--with measures all on both)" in line for line in warnings)
     on_both = {f.measure: f.n for f in record(desk / "out2").findings}
     assert on_both["attack.layout_unique"] == 101 and on_both["attack.kept_columns_unique"] == 101
     alone = {f["measure"]: f["n"] for f in json.loads((desk / "out2/vault/findings-new.json").read_text())["findings"]}
@@ -188,7 +189,7 @@ def test_the_ledger_holds_one_entry_of_the_key_with_all_that_left(desk, capsys):
     assert made.vault == desk / "out3/vault" and made.notes.size == 121
     assert read_entry(desk / "out2/vault/ledger.parquet").notes.size == 101
     assert main(command(desk, "out3", *FAST, out="other")) == 2
-    assert "left before, under another key" in capsys.readouterr().err and not (desk / "other").exists()
+    assert "released before under another key" in capsys.readouterr().err and not (desk / "other").exists()
     assert main(command(desk, "out3", *onto(desk, "out"), out="other")) == 2, "out2 was added to it already"
     assert "were added to release" in capsys.readouterr().err and not (desk / "other").exists()
 
@@ -209,30 +210,32 @@ def test_attacks_of_the_command_line_see_the_notes_that_were_added(desk):
 
 
 def test_a_ledger_that_lacks_the_release_vouches_for_nothing(desk, tmp_path, capsys):
-    assert main(command(desk, "out3", *onto(desk, "out3"), "--ledger", str(tmp_path / "new"), out="other")) == 2 + 1
-    assert "new: does not know release" in capsys.readouterr().err and not (desk / "other").exists()
+    assert main(command(desk, "out3", *onto(desk, "out3"), "--set", f"ledger={tmp_path / 'new'}", out="other")) == 2 + 1
+    assert "new: does not contain release" in capsys.readouterr().err and not (desk / "other").exists()
 
 
 def test_a_feed_without_anything_new_is_told_so(desk, capsys):
     assert main(command(desk, "out3", *onto(desk, "out3"), out="other")) == 3
-    assert "out3.parquet: all 120 notes left before" in capsys.readouterr().err and not (desk / "other").exists()
+    assert (
+        "out3.parquet: all 120 notes were released before" in capsys.readouterr().err and not (desk / "other").exists()
+    )
 
 
 def test_notes_under_other_ids_are_refused(desk, capsys):
     renamed = feed("out2").set_column(0, "note_id", pc.binary_join_element_wise(feed("out2")["note_id"], "x", "-"))
     pq.write_table(renamed, desk / "renamed.parquet")
     assert main(command(desk, "renamed", *onto(desk, "out3"), out="other")) == 2
-    assert "100 % of these notes left before" in capsys.readouterr().err.replace("\u202f", " ")
+    assert "100 % of these notes were released before" in capsys.readouterr().err.replace("\u202f", " ")
 
 
 def test_flags_that_do_not_belong_together(desk, capsys):
     for flags, said in (
         (["--add"], "--add requires the vault"),
         (["--vault", str(desk / "out/vault")], "--vault requires --add"),
-        (["--with", str(desk / "out.parquet")], "--with is of a release that is added to"),
+        (["--with", str(desk / "out.parquet")], "--with requires --vault"),
         ([*onto(desk, "out3"), "--vectors", "v.vec"], "--vectors cannot differ"),
         ([*onto(desk, "out3"), "--min-patients", "3", "--seed", "1"], "--min-patients, --seed cannot differ"),
-        ([*onto(desk, "out3"), "-o", str(desk / "out3/more")], "lies inside"),
+        ([*onto(desk, "out3"), "-o", str(desk / "out3/more")], "is inside"),
     ):
         assert main(command(desk, "out3", *flags, out="other")) == 2, said
         assert said in capsys.readouterr().err
@@ -283,18 +286,21 @@ def fewer(path):
 @pytest.mark.parametrize(
     ("damage", "said"),
     [
-        (lambda v: (v / "key.bin").unlink(), "no key can be read"),
-        (lambda v: (v / "key.bin").write_bytes(b"1" * 31), "a key has 32 bytes"),
-        (lambda v: (v / "key.bin").write_bytes(b"1" * 32), "its key is not that of its manifest"),
-        (lambda v: (v / "channel/indices.npy").write_bytes(b""), "channel is not what its manifest says"),
-        (lambda v: shutil.rmtree(v / "vectors"), "vectors is not what its manifest says"),
-        (lambda v: fewer(v / "crosswalk.parquet"), "its crosswalk lacks notes"),
-        (lambda v: (v / "crosswalk.parquet").write_bytes(b"PAR1"), "its crosswalk cannot be read"),
-        (lambda v: (v / "ledger.parquet").write_bytes(b""), "is no entry of a ledger"),
-        (lambda v: told(v, version="0.0.1"), "is the vault of another version, 0.0.1"),
-        (lambda v: told(v, private={"settings_in_full": {"gone": 1}}), "is the vault of another version"),
-        (lambda v: (v / "manifest.json").write_text("{}"), "is no vault of a release"),
-        (lambda v: (v / "manifest.json").write_bytes((v / "manifest.json").read_bytes().replace(b"w", b"v")), "seal"),
+        (lambda v: (v / "key.bin").unlink(), "cannot read the key file"),
+        (lambda v: (v / "key.bin").write_bytes(b"1" * 31), "a key must have 32 bytes"),
+        (lambda v: (v / "key.bin").write_bytes(b"1" * 32), "the key does not match the manifest"),
+        (lambda v: (v / "channel/indices.npy").write_bytes(b""), "channel does not match the manifest"),
+        (lambda v: shutil.rmtree(v / "vectors"), "vectors does not match the manifest"),
+        (lambda v: fewer(v / "crosswalk.parquet"), "notes are missing from the crosswalk"),
+        (lambda v: (v / "crosswalk.parquet").write_bytes(b"PAR1"), "crosswalk cannot be read"),
+        (lambda v: (v / "ledger.parquet").write_bytes(b""), "not a ledger entry"),
+        (lambda v: told(v, version="0.0.1"), "was made by clinveil 0.0.1"),
+        (lambda v: told(v, private={"settings_in_full": {"gone": 1}}), "was made by another version"),
+        (lambda v: (v / "manifest.json").write_text("{}"), "is not the vault of a release"),
+        (
+            lambda v: (v / "manifest.json").write_bytes((v / "manifest.json").read_bytes().replace(b"w", b"v")),
+            "the manifest was changed",
+        ),
         (lambda v: state(v, "refused"), "of a refused release"),
         (lambda v: state(v, "running"), "of an unfinished release"),
         (lambda v: (v / "deidentify.json").write_text("{}") and (v / "manifest.json").unlink(), "clinveil deidentify"),
@@ -311,9 +317,9 @@ def test_a_vault_that_cannot_be_added_to_is_told_in_one_line(desk, tmp_path, dam
 
 
 def test_other_folders_are_no_vaults(desk, tmp_path):
-    with pytest.raises(InputError, match=r"out: is no vault of a release .name its folder vault"):
+    with pytest.raises(InputError, match=r"out: is not the vault of a release .pass its folder vault"):
         ParentRelease.read(desk / "out")
-    with pytest.raises(InputError, match="is no vault of a release"):
+    with pytest.raises(InputError, match="is not the vault of a release"):
         ParentRelease.read(tmp_path / "nowhere")
 
 
@@ -324,7 +330,7 @@ def test_an_interrupted_run_goes_on_and_few_notes_may_be_added(desk, monkeypatch
     few = pa.table({"note_id": list("abc"), "patient_id": ["p1", "p2", "z"], "text": ["wa some odd things"] * 3})
     pq.write_table(few.append_column("kind", pa.array(["a"] * 3)), desk / "few.parquet")
     shutil.copytree(desk / NAME, tmp_path / NAME)
-    how = [*onto(desk, "out3"), "--ledger", str(tmp_path / NAME)]
+    how = [*onto(desk, "out3"), "--set", f"ledger={tmp_path / NAME}"]
 
     def stop(*_):
         raise KeyboardInterrupt
@@ -335,7 +341,7 @@ def test_an_interrupted_run_goes_on_and_few_notes_may_be_added(desk, monkeypatch
     assert not (desk / "few/release").exists() and (desk / "few/vault/channel").exists()
     assert main(command(desk, "few", *how)) == 0
     assert len(released(desk / "few")) == 3 and Ledger(tmp_path / NAME).entries()[0].notes.size == 122
-    assert any("it is time for a new channel" in line for line in record(desk / "few").warnings)
+    assert any("to train a new channel" in line for line in record(desk / "few").warnings)
 
 
 def test_part_files_are_added_to_a_release_of_part_files_whose_notes_are_known_again(tmp_path):
@@ -345,25 +351,38 @@ def test_part_files_are_added_to_a_release_of_part_files_whose_notes_are_known_a
         for at in (0, 1):
             pq.write_table(table.slice(at * 10, 10 if not at else None), tmp_path / name / f"{at}.parquet")
     run = ["release", str(tmp_path / "old/*.parquet"), "-o", str(tmp_path / "out"), *QUIET, *FAST]
-    assert main([*run, "--keep", "kind", "--allow-small"]) == 0
+    assert main([*run, "--keep", "kind", "--set", "allow_small=true"]) == 0
     add = ["release", str(tmp_path / "new"), "-o", str(tmp_path / "out2"), *QUIET, *onto(tmp_path, "out")]
     assert main([*add, "--with", str(tmp_path / "new")]) == 3
     for old in ("old/*.parquet", "old"):
         assert main([*add, "--with", str(tmp_path / old), "--force", "--again"]) == 0
     assert len(released(tmp_path / "out2")) == 20
     facts = {fact.label for fact in record(tmp_path / "out2").corpus.more}
-    assert "measured on all its notes and these" in facts
+    assert "measured on both releases together" in facts
 
 
-DEMO = ["--epochs", "1", "--window", "5", "--dim", "8", "--allow-small", "--shuffle", "none", "--vary-length", "0"]
-DEMO += ["--max-names", "1", "--max-linkage", "1"]
+DEMO = [
+    "--set",
+    "epochs=1",
+    "--set",
+    "window=5",
+    "--set",
+    "dim=8",
+    "--set",
+    "allow_small=true",
+    "--set",
+    "shuffle=none",
+    "--set",
+    "vary_length=0",
+]
+DEMO += ["--set", "max_names=1", "--set", "max_linkage=1"]
 
 
 @pytest.fixture(scope="module")
 def hospital(tmp_path_factory):
     """Invented notes with names and dates: three quarters of each patient's released, the others added beside them."""
     folder = tmp_path_factory.mktemp("hospital")
-    assert main(["generate", "-o", str(folder / "demo"), "--patients", "24", "--seed", "3", "--quiet"]) == 0
+    assert main(["demo", "--notes-only", "-o", str(folder / "demo"), "--patients", "24", "--seed", "3", "--quiet"]) == 0
     notes = pq.read_table(folder / "demo/notes.parquet")
     later = pa.array(np.arange(notes.num_rows) % 4 == 3)
     pq.write_table(notes.filter(pc.invert(later)), folder / "out.parquet")
@@ -389,7 +408,7 @@ def test_beside_the_earlier_notes_new_ones_are_treated_as_they_would_be_at_once(
     assert second.items() <= everything.items() and first.keys() | second.keys() == everything.keys()
     facts = {fact.label: fact.value for fact in record(hospital / "out2").corpus.more}
     changed = sum(everything[note] != row for note, row in first.items())
-    assert changed <= facts["of its notes, those that would be treated otherwise today"] < len(first) / 10
+    assert changed <= facts["earlier notes that would be treated differently today"] < len(first) / 10
 
 
 def test_both_parts_are_measured_together_and_gates_are_held_against_each(hospital):
@@ -399,16 +418,16 @@ def test_both_parts_are_measured_together_and_gates_are_held_against_each(hospit
     assert notes["attack.layout_unique"] == rows
     facts = {fact.label: str(fact.value) for fact in made.corpus.more}
     assert {"inversion", "adversary-suite", "linkage", "utility"} <= set(
-        facts["measured on all its notes and these"].replace("reading", "adversary-suite").split(", ")
+        facts["measured on both releases together"].replace("reading", "adversary-suite").split(", ")
     )
     names = [gate.name for gate in made.gates]
     assert "own name no more often than others'" in names
-    assert "own name no more often than others', with what it adds to" in names
-    assert any("Figures are of both together" in line for line in made.warnings)
+    assert "own name no more often than others', with the earlier releases" in names
+    assert any("Figures cover both together" in line for line in made.warnings)
 
 
 def test_other_notes_than_those_that_left_are_refused(hospital, capsys):
-    for notes, said in (("out2", "are not among those given"), ("patients", "are not among those given")):
+    for notes, said in (("out2", "are missing"), ("patients", "are missing")):
         beside = ["--with", str(hospital / f"{notes}.parquet")]
         assert main(command(hospital, "out2", *onto(hospital, "out"), *beside, "--force")) == 3
         assert said in capsys.readouterr().err
@@ -419,10 +438,10 @@ def test_the_known_patients_must_be_given_where_they_moved(hospital, capsys):
     feed_at = hospital / "patients.parquet"
     feed_at.rename(hospital / "moved.parquet")
     try:
-        assert main(command(hospital, "out2", *onto(hospital, "out"), "--force", "--dry-run")) == 2
+        assert main(command(hospital, "out2", *onto(hospital, "out"), "--force", out="")) == 2
         assert "was made with --patients" in capsys.readouterr().err
         people = ["--patients", str(hospital / "moved.parquet")]
-        assert main(command(hospital, "out2", *onto(hospital, "out"), *people, "--dry-run")) == 0
-        assert "0 notes left before" in capsys.readouterr().out
+        assert main(command(hospital, "out2", *onto(hospital, "out"), *people, out="")) == 0
+        assert "0 notes were released before" in capsys.readouterr().out
     finally:
         (hospital / "moved.parquet").rename(feed_at)

@@ -49,7 +49,7 @@ def test_names_that_recipients_recover_are_refused_and_others_pass():
     weak, words = read(3, 300, holding="recipient"), read(299, 300, target="words")
     (gate,) = reading_gates([read(90, 300), weak, words], 0.05)
     assert not gate.passed and gate.value == 0.3 and gate.threshold == 0.05
-    assert "own-vectors" in gate.meaning and "2 attacks" in gate.meaning and "--max-names" in gate.hint
+    assert "own-vectors" in gate.meaning and "2 attacks" in gate.meaning and "max_names" in gate.hint
     (gate,) = reading_gates([read(6, 300)], 0.05)
     assert gate.outcome == "passed" and "Refuses with 95" in gate.power
     names = [g.name for g in reading_gates([read(1, 300), read(1, 300, target="planted names")], 0.05)]

@@ -26,5 +26,5 @@ def test_a_damaged_crosswalk_or_alignment_is_none(tmp_path, name, damage):
 
 @pytest.mark.parametrize("told", [{}, {"notes": []}, {"notes": {"file": "notes.parquet"}}])
 def test_a_manifest_without_its_notes_is_damaged(tmp_path, told):
-    with pytest.raises(InputError, match="holds a damaged manifest"):
+    with pytest.raises(InputError, match="contains a damaged manifest"):
         _notes(told, tmp_path)

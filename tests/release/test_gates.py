@@ -62,7 +62,7 @@ def test_a_clean_run_passes():
 @pytest.mark.parametrize(
     ("field", "name"),
     [
-        ("self_replaced", "no word stands for itself"),
+        ("self_replaced", "no word replaced by itself"),
         ("out_of_vocabulary", "no unknown word passed"),
         ("stray", "no unknown word passed"),
         ("below_floor", "rare-word floor held"),
@@ -77,7 +77,7 @@ def test_one_breach_closes_one_gate(field, name):
 
 def test_the_hot_loops_own_count_closes_the_gate_too():
     tally = replace(TALLY, self_replaced=1)
-    assert failed(output_gates(CLEAN, tally, channel())) == {"no word stands for itself"}
+    assert failed(output_gates(CLEAN, tally, channel())) == {"no word replaced by itself"}
 
 
 def test_a_mechanism_that_promises_nothing_is_not_held_to_it():
@@ -120,7 +120,7 @@ def test_the_feed_closes_gates():
     assert failed(patient_gates([own("name", 3, p=0.001)])) == {"own name no more often than others'"}
     assert not failed(patient_gates([own("name", 3, p=0.2)]))
     for strangers in (own("name", in_release=0), own("name", in_release=0, control=0.0)):
-        assert failed(patient_gates([strangers])) == {"the known-patient feed is that of these notes"}
+        assert failed(patient_gates([strangers])) == {"known patients occur in the notes"}
     assert patient_gates([]) == []
 
 

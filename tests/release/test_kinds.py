@@ -22,7 +22,7 @@ def desk(tmp_path_factory):
     folder = write_notes(tmp_path_factory.mktemp("kinds"))
     with pytest.MonkeyPatch.context() as patch:  # attackers look at less: what they find is not asked here
         patch.setattr(adversary_suite, "IN_A_RELEASE", 2_000)
-        patch.setattr(Assembly, "at_most", 300)
+        patch.setattr(Assembly, "max_words", 300)
         codes = {kind: released(folder, kind, kind) for kind in KINDS}
     assert codes == dict.fromkeys(KINDS, 0)
     return folder
@@ -114,12 +114,12 @@ def test_notes_are_not_added_to_a_release_without_a_channel(desk, kind, capsys):
 @pytest.mark.parametrize(
     ("kind", "flags", "message"),
     [
-        ("deidentified", ["--mechanism", "clusters"], "--mechanism applies to --as obfuscated or coded"),
+        ("deidentified", ["--set", "mechanism=clusters"], "--mechanism applies to --as obfuscated or coded"),
         ("synthetic", ["--keep", "kind"], "--keep applies to --as obfuscated, coded or deidentified"),
         ("coded", ["--set", "lm.size=tiny"], "--set lm.size applies to --as synthetic, not to --as coded"),
         ("obfuscated", ["--set", "vectors.windw=3"], "did you mean vectors.window?"),
         ("deidentified", ["--vectors", "x"], "--vectors applies to --as obfuscated or coded"),
-        ("synthetic", ["--set", "lm.model=ngram"], "lm.model ngram scores notes and writes none"),
+        ("synthetic", ["--set", "lm.model=ngram"], "lm.model ngram cannot write notes"),
     ],
 )
 def test_options_of_another_kind_are_usage_errors(desk, kind, flags, message, capsys):
@@ -166,5 +166,5 @@ def test_folders_of_an_earlier_version_are_left_alone(desk, tmp_path, capsys):
     assert "was made by an earlier version of clinveil" in capsys.readouterr().err
     for flags in ([], ["--force"]):
         assert main(["release", str(desk / "notes.csv"), "-o", str(old), "--as", "deidentified", *flags]) == 2
-        assert "is there already, and is not a release run" in capsys.readouterr().err
+        assert "already exists, and is not a release run" in capsys.readouterr().err
     assert {path: path.read_bytes() for path in old.rglob("*") if path.is_file()} == before

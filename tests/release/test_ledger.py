@@ -68,7 +68,7 @@ def test_the_same_notes_under_another_key_are_seen(tmp_path, known, new, shared)
     ledger.refuse([])
     if found:
         with pytest.raises(
-            UsageError, match=f"left before, under another key: release 2026-11-22-{KEYS[0][:8]} .*--again"
+            UsageError, match=f"were released before under another key: release 2026-11-22-{KEYS[0][:8]} .*--again"
         ):
             ledger.refuse(found)
 
@@ -77,10 +77,10 @@ def test_the_one_that_shares_most_is_named_first(tmp_path):
     left(tmp_path, notes(40), KEYS[0])
     ledger = left(tmp_path, notes(80), KEYS[1])
     found = ledger.earlier(text_hashes(notes(90)), KEYS[2])
-    assert [one.shared for one in found] == [80, 40] and found[0].said == "100 %"
+    assert [one.shared for one in found] == [80, 40] and found[0].description == "100 %"
     with pytest.raises(UsageError, match=f"{KEYS[1][:8]} and 1 more"):
         ledger.refuse(found)
-    assert ledger.earlier(text_hashes(notes(3)), KEYS[2])[0].said == "fewer than 11"
+    assert ledger.earlier(text_hashes(notes(3)), KEYS[2])[0].description == "fewer than 11"
 
 
 def salted(table, salt):
@@ -100,14 +100,14 @@ def test_a_damaged_ledger_vouches_for_nothing(tmp_path, damage):
     ledger = left(tmp_path, notes(5))
     (path,) = ledger.folder.iterdir()
     damage(path)
-    with pytest.raises(InputError, match=f"{NAME}: {path.name} is no entry of a ledger, or damaged") as caught:
+    with pytest.raises(InputError, match=f"{NAME}: {path.name} is damaged or not a ledger entry") as caught:
         ledger.earlier(text_hashes(notes(5)), KEYS[1])
     assert str(tmp_path) not in str(caught.value)
 
 
 def test_a_ledger_that_cannot_be_kept_is_told_before_anything_is_made(tmp_path):
     (tmp_path / "file").write_text("x")
-    with pytest.raises(UsageError, match="file: no ledger of releases can be kept here"):
+    with pytest.raises(UsageError, match="file: cannot be used as a ledger folder"):
         Ledger.at(tmp_path / "file", tmp_path / "out")
     assert Ledger.at(None, tmp_path / "new" / "out").folder == tmp_path / "new" / NAME
 
@@ -117,15 +117,27 @@ def test_a_folder_of_others_is_no_ledger(tmp_path):
     open_to_all.mkdir()
     open_to_all.chmod(0o755)  # whatever the umask
     (open_to_all / "other").touch()
-    with pytest.raises(UsageError, match="no ledger of releases can be kept here"):
+    with pytest.raises(UsageError, match="cannot be used as a ledger folder"):
         Ledger.at(None, tmp_path / "out")
     (open_to_all / "other").rename(open_to_all / ".other")
     for use in (lambda: left(tmp_path, notes(5)), lambda: Ledger.at(None, tmp_path / "out")):
-        with pytest.raises(UsageError, match="others can enter"):
+        with pytest.raises(UsageError, match="other users can open this folder"):
             use()
 
 
-FAST = ["--epochs", "1", "--dim", "8", "--workers", "1", "--quiet", "--no-phi", "--max-names", "1"]
+FAST = [
+    "--set",
+    "epochs=1",
+    "--set",
+    "dim=8",
+    "--workers",
+    "1",
+    "--quiet",
+    "--set",
+    "phi=false",
+    "--set",
+    "max_names=1",
+]
 
 
 @pytest.fixture(scope="module")
@@ -159,9 +171,9 @@ def test_a_release_is_written_down_and_a_second_one_refused(fresh, capsys):
     for flags in (("other",), ("out", "--force")):
         assert main(release(fresh, *flags)) == 2
         said = capsys.readouterr().err
-        assert f"{NAME}: 100 % of these notes left before" in said and len(said.splitlines()) == 1
+        assert f"{NAME}: 100 % of these notes were released before" in said and len(said.splitlines()) == 1
         assert sorted(p.name for p in fresh.iterdir()) == before and (fresh / "out/release").is_dir()
-    assert main(release(fresh, "other", "--ledger", str(fresh / "out"))) == 2  # no place for it
+    assert main(release(fresh, "other", "--set", f"ledger={fresh / 'out'}")) == 2  # no place for it
 
 
 def test_a_killed_run_goes_on_and_nothing_of_a_test_seed_counts(fresh):
@@ -184,7 +196,7 @@ def test_again_releases_it_and_the_report_says_what_both_tell(fresh):
     assert found["all"].value >= found["all"].detail["alone"] > 0
     for page in (fresh / "other/release/report.html", fresh / "other/vault/report.html"):
         said = page.read_text()
-        assert "100 % of the notes left before, in release" in said and "Who holds both reads" in said
+        assert "100 % of the notes were released before under another key" in said and "an attacker recovers" in said
         assert str(fresh) not in said
     shutil.rmtree(fresh / "out")  # it left all the same
     assert main(release(fresh, "third")) == 2
@@ -200,7 +212,7 @@ def test_a_ledger_that_cannot_be_written_costs_no_run(fresh, monkeypatch, capsys
         patch.setattr(Entry, "write", full)
         assert main(release(fresh, "out")) == 5
     assert capsys.readouterr().err.splitlines() == [
-        f"clinveil: {NAME}: the ledger of releases cannot be written (mend that; the same command goes on from here)"
+        f"clinveil: {NAME}: the ledger of releases cannot be written (make it writable and run the same command again)"
     ]
     vectors = (fresh / "out/vault/vectors/matrix.npy").stat().st_mtime_ns
     assert not (fresh / "out/release").exists() and not list(fresh.glob(f"{NAME}/*"))
@@ -219,7 +231,7 @@ def test_of_two_runs_side_by_side_one_leaves(fresh, monkeypatch, capsys):
         patch.setattr(Ledger, "earlier", late)
         assert main(release(fresh, "other")) == 4
     said = capsys.readouterr().err
-    assert f"{NAME}: 100 % of these notes left before" in said and len(said.splitlines()) == 1
+    assert f"{NAME}: 100 % of these notes were released before" in said and len(said.splitlines()) == 1
     assert not (fresh / "other/release").exists() and len(list((fresh / NAME).iterdir())) == 1
     assert main(release(fresh, "other")) == 2
     assert main(release(fresh, "other", "--again")) == 0  # what was made is gone on with

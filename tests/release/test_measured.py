@@ -95,8 +95,8 @@ def test_the_key_decides_who_is_drawn(case, tmp_path):
 def test_findings_say_on_what_they_were_measured_and_exact_ones_do_not(case, tmp_path):
     seen, rng = drawn(case, tmp_path), np.random.default_rng(0)
     marked = seen.by(Overlap(), rng)
-    assert all(f.detail["measured_on"] == seen.drawn.said for f in marked)
-    assert f"{seen.drawn.notes:,} of {PATIENTS * NOTES:,} notes" in seen.drawn.said
+    assert all(f.detail["measured_on"] == seen.drawn.description for f in marked)
+    assert f"{seen.drawn.notes:,} of {PATIENTS * NOTES:,} notes" in seen.drawn.description
     channel = Channel(list(seen.context.counts.words), *identity(len(seen.context.counts)))
     of_words = replace(seen, context=replace(seen.context, channel=channel)).by(Repetition(), rng)
     assert {f.measure for f in of_words if "measured_on" in f.detail} == {"attack.repeats_in_notes"}
@@ -109,7 +109,7 @@ def test_findings_of_an_attack_that_is_not_ours_say_it_too_and_nothing_else(case
     words = {found.measure: None for found in seen.by(Overlap(), np.random.default_rng(0))}
     theirs = type("Overlap", (Overlap,), {"__module__": "elsewhere", "words": words})
     marked = seen.by(theirs(), np.random.default_rng(0))
-    assert marked and all(f.detail == {"measured_on": seen.drawn.said} and not f.method for f in marked)
+    assert marked and all(f.detail == {"measured_on": seen.drawn.description} and not f.method for f in marked)
 
 
 def test_one_leak_outside_of_the_drawn_patients_is_still_refused(case, tmp_path):
@@ -129,7 +129,7 @@ def test_one_leak_outside_of_the_drawn_patients_is_still_refused(case, tmp_path)
         seen = drawn(case, tmp_path, known=known, released=released)
         gates.append(patient_gates(seen.by(Identifiers(), np.random.default_rng(0))))
     found = seen.by(Identifiers(), np.random.default_rng(0))
-    assert all("of drawn patients" in f.control_is for f in found if f.control is not None)
+    assert all("of sampled patients" in f.control_is for f in found if f.control is not None)
     assert all(gate.passed for gate in gates[0])
     assert [gate.value for gate in gates[1] if not gate.passed] == [1]
 

@@ -21,18 +21,18 @@ from clinveil.releases import side_by_side
 from clinveil.releases.attacked import attacked_release
 from clinveil.report.record import from_json
 
-IN_ORDER = ["--shuffle", "none", "--vary-length", "0"]
+IN_ORDER = ["--set", "shuffle=none", "--set", "vary_length=0"]
 FAST = [
     "--as",
     "coded",
-    "--epochs",
-    "1",
-    "--window",
-    "5",
-    "--dim",
-    "16",
-    "--shuffle",
-    "window",
+    "--set",
+    "epochs=1",
+    "--set",
+    "window=5",
+    "--set",
+    "dim=16",
+    "--set",
+    "shuffle=window",
     "--workers",
     "1",
     "--quiet",
@@ -43,7 +43,7 @@ FAST = [
 def desk(tmp_path_factory):
     """Demo notes, and a finished release of them."""
     folder = tmp_path_factory.mktemp("agrees")
-    assert main(["generate", "-o", str(folder / "demo"), "--patients", "60", "--seed", "8", "--quiet"]) == 0
+    assert main(["demo", "--notes-only", "-o", str(folder / "demo"), "--patients", "60", "--seed", "8", "--quiet"]) == 0
     patients = ["--patients", str(folder / "demo" / "patients.parquet")]
     assert main(["release", str(folder / "demo" / "notes.parquet"), "-o", str(folder / "out"), *patients, *FAST]) == 0
     return folder

@@ -161,18 +161,20 @@ def test_report_again(desk, tmp_path):
     assert main(["report", str(tmp_path)]) == 3
 
 
-@pytest.mark.parametrize("flags", [["--layout", "keep", "--numbers", "mask"], ["--no-phi", "--scope", "occurrence"]])
+@pytest.mark.parametrize(
+    "flags", [["--set", "layout=keep", "--set", "numbers=mask"], ["--set", "phi=false", "--set", "scope=occurrence"]]
+)
 @pytest.mark.slow
 def test_other_settings_pass_too(desk, tmp_path, flags):
     out = f"other{flags[0]}{flags[-1]}"
-    assert main(release(desk, out, *flags, "--max-names", "1", "--max-linkage", "1")) == 0
+    assert main(release(desk, out, *flags, "--set", "max_names=1", "--set", "max_linkage=1")) == 0
     assert main(["verify", str(desk / out / "release")]) == 0
 
 
 def test_kept_words_are_shown_with_their_cost(desk, tmp_path):
     keep = tmp_path / "keep.txt"
     keep.write_text("the\nand\npatient\n")
-    assert main(release(desk, "kept", "--label", "diagnosis_group", "--keep-words", str(keep))) == 0
+    assert main(release(desk, "kept", "--label", "diagnosis_group", "--set", f"keep_words={keep}")) == 0
     manifest = json.loads((desk / "kept/release/manifest.json").read_text())
     assert manifest["tokens"]["kept_words"] > 100
     values = {f["measure"]: f["value"] for f in manifest["findings"]}
@@ -196,7 +198,7 @@ def test_the_first_600_of_mtsamples(real_data, tmp_path):
     table = csv.read_csv(real_data("notes/mtsamples.csv.gz"), parse_options=options)
     pq.write_table(table.slice(0, 600), tmp_path / "notes.parquet")
     flags = ["--id", "doc_id", "--text", "transcription", "--label", "doc_type"]
-    flags += ["--max-names", "1", "--max-linkage", "1"]
+    flags += ["--set", "max_names=1", "--set", "max_linkage=1"]
     assert main(["release", str(tmp_path / "notes.parquet"), "-o", str(tmp_path / "out"), *FAST, *flags]) == 0
     assert main(["verify", str(tmp_path / "out" / "release")]) == 0
 

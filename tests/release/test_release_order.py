@@ -12,7 +12,7 @@ from scipy.stats import spearmanr
 from clinveil.core.keys import Key
 from clinveil.corpus.corpus import ROLE_FIELDS
 from clinveil.releases import crosswalk
-from clinveil.releases.crosswalk import CrosswalkOrder, Renamer, by_new_id, by_place, reordered
+from clinveil.releases.crosswalk import CrosswalkOrder, Renamer, by_new_id, by_position, reordered
 
 
 def batches(ids, size):
@@ -47,7 +47,7 @@ def test_places_bring_rows_back_and_unknown_rows_come_last(tmp_path):
     source = [f"{i:020x}" for i in np.random.default_rng(3).permutation(500)]
     places = {note_id: place for place, note_id in enumerate(source)}
     shuffled = batches(["stranger", *sorted(source)], 13)
-    assert ids_of(reordered(shuffled, by_place(places), tmp_path / "w")) == [*source, "stranger"]
+    assert ids_of(reordered(shuffled, by_position(places), tmp_path / "w")) == [*source, "stranger"]
 
 
 def test_another_key_gives_another_order_and_none_that_of_the_source(tmp_path):

@@ -14,7 +14,7 @@ from clinveil.core.runfolder import fingerprint
 from clinveil.vectors.files import load_vectors, save_vectors
 from clinveil.vectors.table import Vectors
 
-FAST = ["--workers", "1", "--quiet", "--no-phi", "--again", "--max-names", "1", "--max-linkage", "1"]
+FAST = ["--workers", "1", "--quiet", "--set", "phi=false", "--again", "--set", "max_names=1", "--set", "max_linkage=1"]
 WORDS = [f"w{chr(97 + i // 26)}{chr(97 + i % 26)}" for i in range(60)]
 
 
@@ -35,7 +35,8 @@ def desk(tmp_path_factory):
 
 
 def release(folder, out, *flags):
-    return main(["release", str(folder / "demo/notes.parquet"), "-o", str(folder / out), *FAST, *map(str, flags)])
+    where = ["-o", str(folder / out)] if out else []  # without it, the plan is printed
+    return main(["release", str(folder / "demo/notes.parquet"), *where, *FAST, *map(str, flags)])
 
 
 def manifests(desk, out="out"):
@@ -59,7 +60,7 @@ def test_manifest_and_report_say_where_they_come_from(desk):
     assert fingerprint(desk / "v.vec") not in outward, "whoever looks for the file could know it by its hash"
     for place in ("release", "vault"):
         report = (desk / "out" / place / "report.html").read_text()
-        assert "whoever else has their file" in report
+        assert "so others may have the same file" in report
         assert "words without a vector" in report
     assert manifests(desk)[0]["tokens"]["unknown"] > 0
 
@@ -95,19 +96,19 @@ def test_a_stopped_run_goes_on_with_the_vectors_it_has(desk, monkeypatch):
 @pytest.mark.parametrize(
     ("name", "content", "code", "said"),
     [
-        ("foreign.vec", "3 2\ndas 1 2\nund 2 1\nnicht 1 1\n", 3, "the vectors know 0 of"),
-        ("five.vec", "5 2\nwaa 1 2\nwab 2 1\nwac 1 1\nwad 2 2\nwae 3 1\n", 3, "the vectors know 5 of"),
+        ("foreign.vec", "3 2\ndas 1 2\nund 2 1\nnicht 1 1\n", 3, "only 0 of"),
+        ("five.vec", "5 2\nwaa 1 2\nwab 2 1\nwac 1 1\nwad 2 2\nwae 3 1\n", 3, "only 5 of"),
         ("broken.vec", "3 2\na 1 2\nb 2\nc 1 1\n", 3, "broken.vec: row 3"),
         ("nan.vec", "1 2\na nan 2\n", 3, "nan.vec: row 2"),
         ("odd.pkl", "x", 3, "no kind of vectors"),
-        ("missing.vec", None, 3, "there are no vectors here"),
+        ("missing.vec", None, 3, "no vectors at this path"),
     ],
 )
-@pytest.mark.parametrize("dry", [[], ["--dry-run"]])
-def test_vectors_that_do_not_fit_are_refused_before_anything_is_made(desk, capsys, name, content, code, said, dry):
+@pytest.mark.parametrize("out", ["none", ""])
+def test_vectors_that_do_not_fit_are_refused_before_anything_is_made(desk, capsys, name, content, code, said, out):
     if content is not None:
         (desk / name).write_text(content)
-    assert release(desk, "none", "--vectors", desk / name, *dry) == code
+    assert release(desk, out, "--vectors", desk / name) == code
     told = capsys.readouterr().err.splitlines()[-1]
     assert said in told
     assert not (desk / "none").exists()
@@ -115,16 +116,25 @@ def test_vectors_that_do_not_fit_are_refused_before_anything_is_made(desk, capsy
 
 def test_an_empty_folder_and_two_ways_at_once_are_refused(desk, tmp_path, capsys):
     assert release(desk, "none", "--vectors", tmp_path) == 3
-    assert release(desk, "none", "--vectors", desk / "v.vec", "--start-vectors", desk / "v.vec") == 2
+    assert release(desk, "none", "--vectors", desk / "v.vec", "--set", f"start_vectors={desk / 'v.vec'}") == 2
     assert "--vectors are not trained" in capsys.readouterr().err
-    assert release(desk, "none", "--more-text", tmp_path / "missing.txt") == 3
+    assert release(desk, "none", "--set", f"more_text={tmp_path / 'missing.txt'}") == 3
     assert not (desk / "none").exists()
 
 
 def test_more_text_and_a_start_are_said(desk):
     (desk / "more.txt").write_text("waa wab public words\n" * 50)
-    flags = ["--more-text", desk / "more.txt", "--start-vectors", desk / "v.vec", "--dim", 12, "--epochs", 1]
-    assert release(desk, "both", *flags, "--window", 5) == 0
+    flags = [
+        "--set",
+        f"more_text={desk / 'more.txt'}",
+        "--set",
+        f"start_vectors={desk / 'v.vec'}",
+        "--set",
+        "dim=12",
+        "--set",
+        "epochs=1",
+    ]
+    assert release(desk, "both", *flags, "--set", "window=5") == 0
     for manifest in manifests(desk, "both"):
         assert manifest["vectors"]["from"] == "trained on these notes and more text, from vectors given"
         assert manifest["vectors"]["passes"] == 1
@@ -135,9 +145,9 @@ def test_more_text_and_a_start_are_said(desk):
 
 
 def test_the_plan_says_passes_and_trains_nothing_where_vectors_are_given(desk, capsys):
-    assert release(desk, "none", "--dry-run", "--vectors", desk / "v.vec") == 0
+    assert release(desk, "", "--vectors", desk / "v.vec") == 0
     assert "train vectors" not in capsys.readouterr().out
-    assert release(desk, "none", "--dry-run", "--profile", "paper") == 0
+    assert release(desk, "", "--profile", "paper") == 0
     assert "cbow, window 5, 100 dimensions, 5 passes" in capsys.readouterr().out
-    assert release(desk, "none", "--dry-run") == 0
+    assert release(desk, "") == 0
     assert "skipgram, window 40, 100 dimensions" in capsys.readouterr().out

@@ -86,9 +86,9 @@ def test_copies_fail_where_half_of_every_note_is_stock():
     floor = Floor.of(sides.training, 1)
     found = looked([floor.apply(text) for text in sides.training.texts], sides=sides, min_patients=1, span=50)
     assert failed(found) == ["no long copies", "no note copied whole"]
-    assert found.gates[2].power.startswith("By the rule of one patient none")  # nobody has 50 of their own in a row
+    assert found.gates[2].power.startswith("Without the test none")  # nobody has 50 of their own in a row
     assert "Refused for 10 words in a row" in found.gates[2].meaning
-    assert found.gates[3].power.startswith("Refuses with 95 % from 1 patient copied whole on")
+    assert found.gates[3].power.startswith("Refuses with 95 % from 1 copied patient on")
 
 
 @pytest.mark.parametrize("stock", [0.0, 0.2, 1.0])
@@ -119,7 +119,7 @@ def test_copies_by_chance_are_allowed_for_and_only_those():
     few = looked([*seen[:30], *other[:3]], sides=sides, span=50)
     assert failed(few) == ["no long copies", "no note copied whole"]
     assert 3 < few.gates[2].threshold < 30 and "Fisher" in few.gates[2].meaning
-    assert f"from {few.gates[2].threshold + 1} patients" in few.gates[2].power
+    assert f"from {few.gates[2].threshold + 1} copied patients" in few.gates[2].power
 
 
 VOCABULARY = [f"{a}{b}{c}" for a in "bdfgk" for b in "aeio" for c in "nrs"]
@@ -201,7 +201,7 @@ def test_known_names_against_made_up_pairs(tmp_path):
     training = plain([*SIDES.training.texts, *[f"seen by {' '.join(names)} today"] * 6])
     sides = TrainHoldoutSplit(training, SIDES.held_out)
     found = looked(said * 3, sides=sides, feed=feed)
-    assert failed(found) == ["known names no more often than made-up ones"]
+    assert failed(found) == ["known names no more often than invented ones"]
     assert failed(looked(crossed + fresh(), sides=sides, feed=feed)) == []
     assert not any(word in str(looked(crossed + fresh(), sides=sides, feed=feed).gates) for word in names)
 
@@ -214,7 +214,7 @@ def test_one_name_of_few_fails_though_shuffles_bring_it_back(tmp_path):
         sides=TrainHoldoutSplit(training, SIDES.held_out),
         feed=feed_of(tmp_path, names),
     )
-    assert failed(found) == ["known names no more often than made-up ones"]
+    assert failed(found) == ["known names no more often than invented ones"]
     assert (found.gates[-1].value, found.gates[-1].threshold) == (9, 0)
 
 

@@ -80,7 +80,7 @@ def test_a_model_that_copies_lets_nothing_out(desk, monkeypatch, capsys):
 def test_models_that_never_begin_or_never_end(desk, monkeypatch, capsys):
     with_model(monkeypatch, Always)
     assert written(desk, "empty", "--seed", "1") == 3
-    assert "empty notes only" in capsys.readouterr().err
+    assert "only empty notes" in capsys.readouterr().err
     with_model(monkeypatch, lambda notes: Always(notes, 3))
     more = ["--set", "synthetic.count=5", "--set", "synthetic.longest=12", "--seed", "1"]
     assert written(desk, "endless", *more) == 4

@@ -100,7 +100,7 @@ def test_the_scan_finds_names_of_every_kind():
     assert {"attack.names", "attack.own", "attack.pdtp_gap", "attack.name_to_name", "attack.find_names"} <= set(
         MEASURES
     )
-    assert {"study.pronoun_switch", "corpus.null", "utility.bits_per_character", "attack.six_grams"} <= set(MEASURES)
+    assert {"study.similarity", "corpus.null", "utility.bits_per_character", "attack.six_grams"} <= set(MEASURES)
 
 
 @pytest.mark.parametrize("name", sorted(MEASURES))
@@ -133,10 +133,10 @@ def test_the_page_shows_every_field(words):
 
 
 def test_the_terminal_shows_every_field(capsys, monkeypatch):
-    from clinveil.cli.findings import say_findings
+    from clinveil.cli.findings import print_findings
 
     monkeypatch.setenv("COLUMNS", "400")
-    say_findings("x", [FULL], seed=1, json_out=None, title="t")
+    print_findings("x", [FULL], seed=1, json_out=None, title="t")
     said = capsys.readouterr().out
     shown = ("0.2345", "0.2222-0.2468", "0.1357", "0.9753", "4,321", "0.0321", "tested by Q", "interval by R")
     shown += ("guessed by S", "positive control: planted by T", "What did U ask?", "names")

@@ -113,7 +113,8 @@ def test_headings_go_down_one_step_at_a_time(read, edition):
     assert all(after <= before + 1 for before, after in itertools.pairwise(levels))
 
 
-FIRST = ["What leaves", "What a recipient can do with it", "What a recipient can learn", "Gates", "What must hold"]
+FIRST = ["Contents of the release", "What a recipient can do with it", "What a recipient can learn"]
+FIRST += ["Gates", "What must hold"]
 DETAILS = ["Warnings", "Adversaries, by what they hold", "Utility", "Gates", "Data", "Identifiers detected", "Settings"]
 DETAILS += ["Limits", "Criteria and rules", "Provenance and checksums"]
 INSIDE = ["Steps of the run", "Sampled notes, source above release", "All findings"]

@@ -19,7 +19,7 @@ TEXTS = {
 
 
 def deidentify(*arguments) -> int:
-    return main(["deidentify", *map(str, arguments), "--workers", "1", "-q", "--no-tagger"])
+    return main(["deidentify", *map(str, arguments), "--workers", "1", "-q", "--set", "no_tagger=true"])
 
 
 def write_notes(path, texts=TEXTS):

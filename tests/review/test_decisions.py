@@ -110,7 +110,9 @@ def test_a_half_written_last_line_counts_for_nothing(tmp_path):
 )
 def test_a_line_that_is_none_is_named_by_its_number_and_nothing_of_it_is_shown(tmp_path, wrong):
     path = write(tmp_path / "a.jsonl", line(), {**line(), **wrong})
-    with pytest.raises(InputError, match=r"a.jsonl: line 3 is no decision \(clinveil review makes them\)"):
+    with pytest.raises(
+        InputError, match=r"a.jsonl: line 3 is not a decision \(pass a file written by clinveil review\)"
+    ):
         Decisions.read(path)
 
 
@@ -118,7 +120,7 @@ def test_a_line_that_is_none_is_named_by_its_number_and_nothing_of_it_is_shown(t
 def test_another_file_is_none_of_decisions(tmp_path, text):
     path = tmp_path / "a.jsonl"
     path.write_text(text)
-    with pytest.raises(InputError, match="is no file of decisions"):
+    with pytest.raises(InputError, match="is not a file of decisions"):
         Decisions.read(path)
     with pytest.raises(InputError, match="cannot be read"):
         Decisions.read(tmp_path / "none.jsonl")

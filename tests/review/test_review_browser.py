@@ -34,7 +34,18 @@ def browser():
 @contextmanager
 def served(folder, *flags):
     """A server of its own process, and the address that it prints; killed without notice at the end."""
-    run = [sys.executable, "-m", "clinveil", "review", "out.parquet", "--order", "given", "-q", *flags]
+    run = [
+        sys.executable,
+        "-m",
+        "clinveil",
+        "review",
+        "out.parquet",
+        "--set",
+        "order=given",
+        "--set",
+        "quiet=true",
+        *flags,
+    ]
     with subprocess.Popen(run, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
         try:
             yield process, process.stdout.readline().split()[-1]
@@ -155,13 +166,13 @@ def test_places_are_code_points_whatever_stands_before_them(made, browser):
         reviewer = Reviewer(browser, address)
         reviewer.press("n")
         reviewer.wait("#note-head", "emoji")
-        assert reviewer.text("#current-said b") == "Mary Okwuosa"
+        assert reviewer.text("#current-text b") == "Mary Okwuosa"
         reviewer.press("s", "Escape", "/")
         reviewer.page.keyboard.type("«fine»")
         reviewer.press("Enter")
         reviewer.wait("#hits", "1 of 1")
         reviewer.press("Escape", "{", "}", "4")
-        reviewer.wait("#current-said", "CITY")
+        reviewer.wait("#current-text", "CITY")
         text, last = TEXTS["emoji"], decision_lines(made)[-1]["set"][0]
         assert text[slice(*last["place"])] == text[slice(*last["span"][:2])] == "fine"
         # A family of code points that is one to the eye is passed as one.
@@ -169,7 +180,7 @@ def test_places_are_code_points_whatever_stands_before_them(made, browser):
         last = decision_lines(made)[-1]["set"][0]["span"]
         assert text[slice(*last[:2])] == "Mary Okwuosa 👩‍⚕️"
         assert reviewer.text(".treated .new") != "Mary Okwuosa"
-        assert reviewer.page.locator(".unseen").get_attribute("title") == "U+200B"
+        assert reviewer.page.locator(".invisible").get_attribute("title") == "U+200B"
         reviewer.press("n")
         reviewer.wait("#note-head", "rtl")
         reviewer.press("/")
@@ -179,7 +190,7 @@ def test_places_are_code_points_whatever_stands_before_them(made, browser):
         reviewer.press("Escape", "}", "l")
         reviewer.page.keyboard.type("licence")
         reviewer.press("Enter")
-        reviewer.wait("#current-said", "LICENSE")
+        reviewer.wait("#current-text", "LICENSE")
         last = decision_lines(made)[-1]["set"][0]["span"]
         assert TEXTS["rtl"][slice(*last[:2])] == "Garci\u0301" and last[2] == "LICENSE"
         reviewer.shot("rtl")
@@ -193,7 +204,7 @@ def test_the_mouse_marks_too_and_borders_labels_and_undo_work(made, browser):
         page = reviewer.page
         page.locator(".written", has_text="catheter").dblclick(position={"x": 80, "y": 12})
         reviewer.press("3")
-        reviewer.wait("#current-said", "HOSPITAL")
+        reviewer.wait("#current-text", "HOSPITAL")
         assert page.locator("mark[aria-current]").text_content() == "catheter"
         reviewer.press("<")  # nothing is left of it
         assert page.locator("mark[aria-current]").text_content() == "catheter"
@@ -203,14 +214,14 @@ def test_the_mouse_marks_too_and_borders_labels_and_undo_work(made, browser):
         reviewer.press("u", "u")
         assert page.locator("mark[data-key]").count() == 3 and page.locator("#undo").is_disabled()
         page.get_by_role("button", name="Accept all").click()
-        reviewer.wait("#note-said", "0 open")
-        page.get_by_role("combobox", name="Class").select_option("DATE")
-        assert reviewer.text("#spans-head") == "Found (1 of 3)"
+        reviewer.wait("#note-status", "0 open")
+        page.get_by_role("combobox", name="Label").select_option("DATE")
+        assert reviewer.text("#spans-head") == "Detected spans (1 of 3)"
         reviewer.press("?")
         assert page.get_by_role("dialog").is_visible()
         page.get_by_role("checkbox").uncheck()
         reviewer.press("Escape", "r")
-        assert "0 open" in reviewer.text("#note-said") and "✗" not in reviewer.text("#spans")
+        assert "0 open" in reviewer.text("#note-status") and "✗" not in reviewer.text("#spans")
         page.get_by_role("button", name="Stop").click()
         reviewer.wait("#trouble", "All decisions are saved")
         page.close()
@@ -247,7 +258,7 @@ def test_the_page_asks_nobody_else_lives_through_a_reload_and_opens_once(made, b
         assert reviewer.said == []
         other = browser.new_context().new_page()
         other.goto(address)
-        sync_api.expect(other.locator("#trouble")).to_contain_text("was used already")
+        sync_api.expect(other.locator("#trouble")).to_contain_text("was already used")
         assert not other.locator("mark").count()
         assert other.evaluate("fetch('https://example.org/').then(() => 'out', () => 'kept')") == "kept"
         other.close()
@@ -280,10 +291,10 @@ def test_a_note_of_a_megabyte_opens_and_takes_steps_without_a_wait_that_anybody_
         reviewer.page.locator("mark[aria-current]").wait_for()
         opened = time.perf_counter() - began
         began = time.perf_counter()
-        spans = int(reviewer.text("#note-said").split()[0])
+        spans = int(reviewer.text("#note-status").split()[0])
         for _ in range(5):
             reviewer.press("a")
-        assert f"{spans - 5} open" in reviewer.text("#note-said")
+        assert f"{spans - 5} open" in reviewer.text("#note-status")
         step = (time.perf_counter() - began) / 5
         reviewer.shot("large")
         reviewer.page.close()

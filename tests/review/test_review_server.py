@@ -17,7 +17,7 @@ from review_cases import TEXTS, decision_lines
 
 from clinveil.cli.main import main
 from clinveil.core.errors import UsageError
-from clinveil.phi.review.server import HEADERS, MOST_BYTES, PAGE, ReviewServer
+from clinveil.phi.review.server import HEADERS, MAX_BYTES, PAGE, ReviewServer
 
 
 class Client:
@@ -146,7 +146,7 @@ def test_other_methods_are_refused(client, method):
 
 def test_bodies_that_are_too_long_or_no_json_are_refused_and_the_next_request_is_answered(client):
     client.enter()
-    assert client.ask("search", b"x" * 10, Content_Length=str(MOST_BYTES + 1))[0] == 413
+    assert client.ask("search", b"x" * 10, Content_Length=str(MAX_BYTES + 1))[0] == 413
     assert client.send("POST", "/api/search", b"0\r\n\r\n", Content_Length=None, Transfer_Encoding="chunked")[0] == 411
     for length in (None, "-1", "1e3", "x", "²"):
         assert client.ask("search", b"", Content_Length=length.encode() if length else None)[0] == 411
@@ -168,7 +168,7 @@ def test_a_step_goes_to_the_disk_and_a_refused_one_says_why(client, made):
     assert status == 200 and said["listed"]["done"]
     assert decision_lines(made)[-1]["set"] == [{"place": place, "verdict": "drop"}]
     status, said = client.ask("act", {"at": 99, "verdicts": []})
-    assert (status, said) == (400, {"refused": "there is no such note in the queue"})
+    assert (status, said) == (400, {"refused": "no such note in the queue"})
 
 
 def test_a_full_disk_and_a_fault_of_ours_are_said_without_their_message(client, monkeypatch, capfd):
@@ -198,13 +198,13 @@ def test_no_request_leaves_a_line(client, capfd):
 
 
 def test_a_port_that_is_taken_is_said(client):
-    with pytest.raises(UsageError, match="is taken"):
+    with pytest.raises(UsageError, match="is in use"):
         ReviewServer(client.server.desk, client.server.server_port)
 
 
 def test_the_command_serves_until_it_is_stopped_and_only_the_address_goes_to_stdout(made, monkeypatch):
     monkeypatch.setenv("CLINVEIL_TEST_NETWORK_LOG", str(made / "asked"))
-    run = [sys.executable, "-m", "clinveil", "review", "out.parquet", "--order", "given", "-q"]
+    run = [sys.executable, "-m", "clinveil", "review", "out.parquet", "--set", "order=given", "--set", "quiet=true"]
     with subprocess.Popen(run, cwd=made, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         address = process.stdout.readline().split()[-1]
         host, _, word = address.removeprefix("http://").partition("/#")
@@ -219,17 +219,17 @@ def test_the_command_serves_until_it_is_stopped_and_only_the_address_goes_to_std
         assert connection.getresponse().status == 200
         out, err = process.communicate(timeout=20)
     assert process.returncode == 0 and out == ""
-    assert "1 of 5 notes are done" in err and "--decisions out.parquet.vault/review/first.jsonl" in err
+    assert "1 of 5 notes are reviewed" in err and "--decisions out.parquet.vault/review/first.jsonl" in err
     assert not any(word in err for text in TEXTS.values() for word in text.split() if len(word) > 5)
     with subprocess.Popen(run, cwd=made, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         assert process.stdout.readline().startswith("open http://127.0.0.1:")
         os.kill(process.pid, signal.SIGINT)
         _, err = process.communicate(timeout=20)
-    assert process.returncode == 130 and "1 of 5 notes are done" in err
+    assert process.returncode == 130 and "1 of 5 notes are reviewed" in err
     assert not (made / "asked").exists()
 
 
-@pytest.mark.parametrize("flag", [["--reviewer", "../x"], ["--reviewer", ""], ["--port", "70000"], ["--most", "0"]])
+@pytest.mark.parametrize("flag", [["--reviewer", "../x"], ["--reviewer", ""], ["--port", "70000"], ["--set", "most=0"]])
 def test_flags_that_make_no_sense_are_refused(made, flag, capsys):
     assert main(["review", "out.parquet", *flag]) == 2
     assert capsys.readouterr().err.startswith(f"clinveil: {flag[0]}")

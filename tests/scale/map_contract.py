@@ -31,7 +31,7 @@ def square(x):
 
 
 def refuse(x):
-    raise InputError("is no number", where=f"row {x}", hint="mend it")
+    raise InputError("is no number", where=f"row {x}", hint="correct it")
 
 
 def want(x):

@@ -55,7 +55,7 @@ class TestRay(ElsewhereContract):
 def test_nobody_at_the_address():
     from clinveil.scale.executors.ray import _joined, _refused
 
-    with pytest.raises(InputError, match="no Ray answers there"), _joined(ray, "127.0.0.1:9"):
+    with pytest.raises(InputError, match="no Ray answers at this address"), _joined(ray, "127.0.0.1:9"):
         pass
     from ray._private.utils import check_version_info
 

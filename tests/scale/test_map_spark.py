@@ -71,9 +71,9 @@ def test_nobody_at_the_address(monkeypatch):
     from clinveil.scale.executors.spark import _started
 
     monkeypatch.setattr("clinveil.scale.executors.spark._need_java", lambda: None)
-    with pytest.raises(InputError, match="no Spark answers there"), _started(2, "spark://127.0.0.1:9"):
+    with pytest.raises(InputError, match="no working Spark cluster answers"), _started(2, "spark://127.0.0.1:9"):
         pass
-    with pytest.raises(UsageError, match="no address of a Spark"), _started(2, "sc://127.0.0.1"):
+    with pytest.raises(UsageError, match="not a Spark address"), _started(2, "sc://127.0.0.1"):
         pass
 
 

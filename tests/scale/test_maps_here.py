@@ -90,7 +90,7 @@ def test_without_the_extra(on, library, monkeypatch):
 
 def test_a_worker_with_other_code_is_refused():
     outcome = Job(lambda x: x, code="0" * 64)(1)
-    with pytest.raises(InputError, match="another clinveil"):
+    with pytest.raises(InputError, match="another version of clinveil"):
         outcome.get()
 
 

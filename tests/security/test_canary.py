@@ -60,30 +60,52 @@ def _broken(folder: Path) -> None:
 
 SYNTHETIC = "synthetic/release"
 SOME = "some.parquet"  # the notes with canaries and few others, for models that are trained often
-NOTES, FAST = "notes.parquet", ["--epochs", "1", "--window", "5", "--dim", "12", "--workers", "1"]
+NOTES, FAST = "notes.parquet", ["--set", "epochs=1", "--set", "window=5", "--set", "dim=12", "--set", "workers=1"]
 
 
 def _good() -> list[list[str]]:
     """Commands that end well."""
     notes, fast = NOTES, FAST
-    nli = ["--seeds", "1", "--epochs", "2", "--hidden", "4"]
-    study = ["study", "jamia-2020", notes, "--label", "diagnosis_group", "--size", "tiny", "--no-baselines"]
+    nli = ["--set", "seeds=1", "--set", "epochs=2", "--set", "hidden=4"]
+    study = ["study", "jamia-2020", notes, "--label", "diagnosis_group", "--size", "tiny", "--set", "baselines=false"]
     sets = ["lm.size=tiny", "lm.vocabulary=words", "lm.width=16", "lm.epochs=1", "lm.lanes=64"]
     write = ["release", SOME, "--as", "synthetic", "--again", *_set("synthetic.count=20", "synthetic.longest=200")]
-    model = ["--size", "tiny", "--vocabulary", "words", "--width", "16", "--epochs", "1", "--lanes", "64"]
-    leaveout = ["--units", "2", "--reseeds", "1", "--workers", "1", "--plant-names", "--from-text"]
-    canaries = ["--each", "1", "--repeats", "4", "--json", "findings-canaries.json"]
+    model = [
+        "--set",
+        "size=tiny",
+        "--set",
+        "vocabulary=words",
+        "--set",
+        "width=16",
+        "--set",
+        "epochs=1",
+        "--set",
+        "lanes=64",
+    ]
+    leaveout = [
+        "--set",
+        "units=2",
+        "--set",
+        "reseeds=1",
+        "--set",
+        "workers=1",
+        "--set",
+        "plant_names=true",
+        "--set",
+        "from_text=true",
+    ]
+    canaries = ["--set", "each=1", "--set", "repeats=4", "--json", "findings-canaries.json"]
     perplexity = ["--from", "synthetic/vault/model", "--json", "findings-perplexity.json"]
-    casing = ["--size", "tiny", "--hidden", "4", "--epochs", "1", "--beam", "2", "--streams", "200"]
-    any_risk = ["--max-names", "1", "--max-linkage", "1"]  # kept layout is refused else, as it should be
+    casing = ["--set", "size=tiny", "--set", "hidden=4", "--set", "epochs=1", "--set", "beam=2", "--set", "streams=200"]
+    any_risk = ["--set", "max_names=1", "--set", "max_linkage=1"]  # kept layout is refused else, as it should be
     return [
         ["inspect", notes],
         ["inspect", notes, "--json", "findings-inspect.json"],
         ["deidentify", notes, "-o", "deid.parquet"],
         ["embed", notes, "-o", "vectors", *fast],
         ["obfuscate", notes, "-o", "obf.parquet", *fast],
-        ["obfuscate", notes, "-o", "obf.csv", "--layout", "keep", "--numbers", "mask", *fast],
-        ["obfuscate", notes, "-o", "noise.csv", "--mechanism", "laplace", "--unchanged", "0.5", *fast],
+        ["obfuscate", notes, "-o", "obf.csv", "--set", "layout=keep", "--set", "numbers=mask", *fast],
+        ["obfuscate", notes, "-o", "noise.csv", "--set", "mechanism=laplace", "--set", "unchanged=0.5", *fast],
         ["release", notes, "-o", "out", "--label", "diagnosis_group", *fast],
         [
             "release",
@@ -91,11 +113,12 @@ def _good() -> list[list[str]]:
             "-o",
             "raw",
             "--again",
-            "--no-phi",
-            "--layout",
-            "keep",
-            "--numbers",
-            "mask",
+            "--set",
+            "phi=false",
+            "--set",
+            "layout=keep",
+            "--set",
+            "numbers=mask",
             *any_risk,
             *fast,
         ],
@@ -103,31 +126,55 @@ def _good() -> list[list[str]]:
         ["report", "out", "-o", "external.html", "--edition", "external"],
         ["evaluate", "similarity", "vectors", "--pairs", "pairs.csv", "--json", "findings-similarity.json"],
         ["evaluate", "nli", "vectors", "--train", "sentences.csv", "--json", "findings-nli.json", *nli],
-        ["evaluate", "classification", notes, "obf.parquet", "--label", "diagnosis_group", "--min-class", "5"],
-        [*study, "-o", "study", "--max-documents", "150", "--workers", "1"],
+        ["evaluate", "classification", notes, "obf.parquet", "--label", "diagnosis_group", "--set", "min_class=5"],
+        [*study, "-o", "study", "--set", "max_documents=150", "--set", "workers=1"],
         ["evaluate", "casing", notes, "--json", "findings-casing.json", *casing],
-        ["prepare", "icd9", notes, "diagnoses.csv", "-o", "labelled.parquet", "--admission", "diagnosis_group"],
-        ["prepare", "medtext", notes, "-o", "medtext", "--train", "60", "--valid", "9", "--test", "40"],
+        [
+            "study",
+            "prepare",
+            "icd9",
+            notes,
+            "diagnoses.csv",
+            "-o",
+            "labelled.parquet",
+            "--set",
+            "admission=diagnosis_group",
+        ],
+        [
+            "study",
+            "prepare",
+            "medtext",
+            notes,
+            "-o",
+            "medtext",
+            "--set",
+            "train=60",
+            "--set",
+            "valid=9",
+            "--set",
+            "test=40",
+        ],
         ["attack", "copies", "obf.parquet", *SIDES],
-        [*write, "-o", "synthetic", "--no-phi", *_set(*sets)],
+        [*write, "-o", "synthetic", "--set", "phi=false", *_set(*sets)],
         [*write, "-o", "counted", *_set("lm.model=unigram")],
-        [*write, "-o", "more", "--no-phi", *_set("synthetic.source=synthetic/vault/model")],
+        [*write, "-o", "more", "--set", "phi=false", *_set("synthetic.source=synthetic/vault/model")],
         ["release", SOME, "-o", "readable", "--as", "deidentified", "--again"],
         ["verify", "synthetic/release"],
-        ["evaluate", "perplexity", "medtext/test.parquet", "--prepared", *perplexity],
+        ["evaluate", "perplexity", "medtext/test.parquet", "--set", "prepared=true", *perplexity],
         [
             "evaluate",
             "perplexity",
             "medtext/test.parquet",
             "--train",
             "synthetic/release",
-            "--prepared",
-            "--model",
-            "unigram",
+            "--set",
+            "prepared=true",
+            "--set",
+            "model=unigram",
         ],
         ["attack", "leaveout", SOME, "-o", "leaveout", *model, *leaveout],
         ["attack", "leaveout", SOME, "--mode", "unigram", "--json", "findings-leaveout.json"],
-        ["attack", "membership", "medtext/train.parquet", "medtext/test.parquet", "--prepared", *MEMBERS],
+        ["attack", "membership", "medtext/train.parquet", "medtext/test.parquet", "--set", "prepared=true", *MEMBERS],
         ["attack", "canaries", SOME, *model, *canaries],
     ]
 
@@ -148,19 +195,19 @@ def _bad() -> list[list[str]]:
     bad += [["evaluate", "similarity", "vectors", "--pairs", "pairs-broken.csv"]]
     bad += [["evaluate", "nli", "vectors", "--train", name] for name in ("sentences-one.csv", "bytes.csv")]
     bad += [["evaluate", "casing", name] for name in ("bytes.csv", "ragged.csv")]
-    bad += [["prepare", "icd9", NOTES, name, "-o", "never"] for name in ("bytes.csv", "diagnoses.csv")]
-    bad += [["prepare", "medtext", name, "-o", "never"] for name in ("bytes.csv", "ragged.csv", "few.csv")]
+    bad += [["study", "prepare", "icd9", NOTES, name, "-o", "never"] for name in ("bytes.csv", "diagnoses.csv")]
+    bad += [["study", "prepare", "medtext", name, "-o", "never"] for name in ("bytes.csv", "ragged.csv", "few.csv")]
     for name in ("bytes.csv", "ragged.csv", "few.csv"):
         synthetic = ["release", name, "-o", "never", "--as", "synthetic", *_set("lm.model=unigram")]
         bad += [synthetic, ["attack", "leaveout", name, "-o", "never-models"]]
         bad += [["attack", "membership", name, NOTES, "--synthetic", NOTES]]
-    never = ["release", NOTES, "-o", "never", "--as", "synthetic", "--no-phi", "--again"]
+    never = ["release", NOTES, "-o", "never", "--as", "synthetic", "--set", "phi=false", "--again"]
     bad += [[*never, *_set("synthetic.source=synthetic/vault/model")]]  # it saw other notes
     bad += [[*never, *_set("synthetic.source=out")]]
     bad += [["evaluate", "perplexity", NOTES, "--train", name] for name in ("bytes.csv", "ragged.csv")]
     bad += [["evaluate", "perplexity", NOTES, "--from", "vectors"], ["attack", "canaries", "ragged.csv"]]
     bad += [["attack", "copies", "obf.parquet", "--training", NOTES, "--held-out", NOTES]]  # one patient on both sides
-    return [*bad, ["release", NOTES, "-o", "never", "--keep-words", "keep.txt", *FAST]]
+    return [*bad, ["release", NOTES, "-o", "never", "--set", "keep_words=keep.txt", *FAST]]
 
 
 def test_every_command_did_what_it_should(desk):

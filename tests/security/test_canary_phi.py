@@ -72,7 +72,7 @@ for line in sys.stdin:
     name, *arguments = json.loads(line)
     print(name, own[name](arguments) if name in own else main([name, *arguments]), flush=True)
 """
-Q = ["-q", "--workers", "1"]
+Q = ["--set", "quiet=true", "--set", "workers=1"]
 MEASURED = ("agreement", "validate", "recall", "gold", "found", "output", "grid", "leaks")
 
 
@@ -137,29 +137,29 @@ FIRST, SECOND = ("out.parquet.vault/review/" + f"{name}.jsonl" for name in ("fir
 
 def _good() -> list[list[str]]:
     """Commands that end well; the first argument of a review is what its reviewer takes for names."""
-    known, measure = ["--patients", "patients.parquet"], ["evaluate", "deidentification"]
-    full = ["--crosswalk", "--audit", "full"]
+    known, measure = ["--set", "patients=patients.parquet"], ["evaluate", "deidentification"]
+    full = ["--crosswalk", "--set", "audit=full"]
     train = ["--invented", "40", "--iterations", "3", "--seed", "1"]
-    sampled = ["--spots", "40", "--sampled-patients", "2", "--first", "names", "--second", "tagger"]
+    sampled = ["--set", "spots=40", "--set", "sampled_patients=2", "--set", "first=names", "--set", "second=tagger"]
     return [
         ["deidentify", N, "-o", "out.parquet", *known, "--spans", *full, *Q],
-        ["review", CANARIES, "out.parquet", "-q"],
-        ["review", [*CANARIES[1:], NUMBER], "out.parquet", "--reviewer", "second", "-q"],
+        ["review", CANARIES, "out.parquet", "--set", "quiet=true"],
+        ["review", [*CANARIES[1:], NUMBER], "out.parquet", "--reviewer", "second", "--set", "quiet=true"],
         ["evaluate", "agreement", "out.parquet", "--json", "findings-agreement.json"],
         ["deidentify", N, "-o", "decided.parquet", *full, "--decisions", FIRST, "--decisions", SECOND, *Q],
         ["reidentify", "decided.parquet", "-o", "back.parquet", "--vault", "decided.parquet.vault", "--reason", "test"],
-        ["deidentify", N, "-o", "most.csv", "--phi-profile", "max-recall", "--audit", "counts", *Q],
+        ["deidentify", N, "-o", "most.csv", "--phi-profile", "max-recall", "--set", "audit=counts", *Q],
         ["verify", "decided.parquet.vault"],
         ["validate", N, "-o", "validated", *known, *sampled, "--json", "findings-validate.json", *Q],
         ["mark", "validated/spots.csv", "marks.csv"],
         ["validate", "--marked", "marks.csv", "validated", "-q", "--json", "findings-recall.json"],
-        ["phi", "train", N, *GOLD, "-o", "own.npz", *train, "-q"],
-        [*measure, N, *GOLD, "--tagger", "own.npz", "--errors", "errors.jsonl", "--json", "findings-gold.json", *Q],
-        [*measure, N, *GOLD, "--found", "gold.jsonl", "--json", "findings-found.json", "-q"],
-        [*measure, N, *GOLD, "--output", "out.parquet", "--json", "findings-output.json", "-q"],
-        [*measure, "--grid", "--size", "60", "--json", "findings-grid.json", *Q],
-        ["attack", "leaks", "out.parquet", *known, "--json", "findings-leaks.json", "-q"],
-        ["prepare", "spans", N, GOLD[1], "-o", "annotated", "--to", "brat"],
+        ["phi", "train", N, *GOLD, "-o", "own.npz", *train, "--set", "quiet=true"],
+        [*measure, N, *GOLD, "--set", "tagger=own.npz", "--errors", "errors.jsonl", "--json", "findings-gold.json", *Q],
+        [*measure, N, *GOLD, "--found", "gold.jsonl", "--json", "findings-found.json", "--set", "quiet=true"],
+        [*measure, N, *GOLD, "--output", "out.parquet", "--json", "findings-output.json", "--set", "quiet=true"],
+        [*measure, "--grid", "--set", "size=60", "--json", "findings-grid.json", *Q],
+        ["attack", "leaks", "out.parquet", *known, "--json", "findings-leaks.json", "--set", "quiet=true"],
+        ["study", "prepare", "spans", N, GOLD[1], "-o", "annotated", "--to", "brat"],
     ]
 
 
@@ -172,19 +172,19 @@ def _bad() -> list[tuple[int, list[str]]]:
         *((3, [*measure, "--gold", name, *Q]) for name in gold),
         *((3, [*measure, *GOLD, "--found", name]) for name in gold),
         *((3, ["phi", "train", N, "--gold", name, "-o", "never"]) for name in gold),
-        *((3, ["prepare", "spans", N, name, "-o", "never", "--to", "jsonl"]) for name in gold),
+        *((3, ["study", "prepare", "spans", N, name, "-o", "never", "--to", "jsonl"]) for name in gold),
         (3, ["deidentify", "bytes.csv", "-o", "never", *Q]),
         (3, ["validate", "bytes.csv", "-o", "never", *Q]),
         (3, ["validate", "--marked", "others.csv", "validated"]),
         (3, [*deidentify, "--decisions", "decided.jsonl"]),
         (3, ["deidentify", "others.csv", "-o", "never", "--decisions", FIRST]),
-        (3, [*deidentify, "--tagger", "site.npz"]),
-        (3, [*deidentify, "--patients", "strangers.csv"]),
-        (2, [*deidentify, "--phi-policy", "policy.toml"]),
+        (3, [*deidentify, "--set", "tagger=site.npz"]),
+        (3, [*deidentify, "--set", "patients=strangers.csv"]),
+        (2, [*deidentify, "--set", "phi_policy=policy.toml"]),
         (3, [*back, "out.parquet.vault"]),
         (3, [*back, "most.csv.vault"]),
         (2, ["evaluate", "agreement", "decided.parquet"]),
-        (3, ["attack", "leaks", "bytes.csv", "--patients", "patients.parquet"]),
+        (3, ["attack", "leaks", "bytes.csv", "--set", "patients=patients.parquet"]),
     ]
 
 

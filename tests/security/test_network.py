@@ -21,9 +21,20 @@ def test_a_whole_release_asks_for_no_address(tmp_path, monkeypatch):
     log = tmp_path / "asked"
     monkeypatch.setenv("CLINVEIL_TEST_NETWORK_LOG", str(log))
     run = [sys.executable, "-m", "clinveil"]
-    made = ["generate", "-o", "demo", "--patients", "80", "--seed", "1", "--quiet"]
+    made = ["demo", "--notes-only", "-o", "demo", "--patients", "80", "--seed", "1", "--quiet"]
     subprocess.run([*run, *made], cwd=tmp_path, check=True, capture_output=True)
-    release = ["release", "demo/notes.parquet", "-o", "out", "--epochs", "1", "--window", "5", "--dim", "20"]
+    release = [
+        "release",
+        "demo/notes.parquet",
+        "-o",
+        "out",
+        "--set",
+        "epochs=1",
+        "--set",
+        "window=5",
+        "--set",
+        "dim=20",
+    ]
     result = subprocess.run([*run, *release], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert result.returncode == 0, result.stderr
     assert not log.exists()

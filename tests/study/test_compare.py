@@ -14,7 +14,8 @@ import clinveil
 from clinveil.cli.main import main
 from clinveil.core.errors import InputError, MissingExtra, UsageError
 from clinveil.core.finding import Finding, read_findings
-from clinveil.core.settings import NotesSettings, load_settings
+from clinveil.core.load_settings import load_settings
+from clinveil.core.settings import NotesSettings
 from clinveil.corpus.corpus import rows
 from clinveil.corpus.demo import write_demo
 from clinveil.corpus.open import open_corpus

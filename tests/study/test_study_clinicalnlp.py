@@ -178,7 +178,7 @@ def test_the_row_of_a_unit_holds_numbers_only(finished):
 def test_another_study_is_not_overwritten(finished, demo):
     (demo / "other").mkdir()
     (demo / "other" / "mine.txt").write_text("mine")
-    with pytest.raises(UsageError, match="not a study's"):
+    with pytest.raises(UsageError, match="not a study folder"):
         run_study(demo / "demo" / "notes.parquet", demo / "other", settings())
     assert (demo / "other" / "mine.txt").read_text() == "mine"
 

@@ -10,7 +10,7 @@ import pytest
 from clinveil.core.finding import Finding
 from clinveil.scale import serial
 from clinveil.scale.tasks import Store, name_of
-from clinveil.study.engine import Bench, Plan, Results, StudySettings, Task, choices, findings_of, found, minutes
+from clinveil.study.engine import Bench, CommonSettings, Plan, Results, Task, choices, findings_of, found, minutes
 from clinveil.study.inputs import File
 from clinveil.study.tables import Column, Spec, markdown, terminal
 from clinveil.vectors.settings import VectorSettings
@@ -25,7 +25,7 @@ class First(Task):
     place: str = field(default="", compare=False)
 
     stage = "first"
-    says = "the number {number}"
+    template = "the number {number}"
 
     def __call__(self, folder, store):
         return {"number": self.number}
@@ -39,7 +39,7 @@ class Second(Task):
     how: VectorSettings
 
     stage = "second"
-    says = "a sum that begins with {of[0].number}"
+    template = "a sum that begins with {of[0].number}"
 
     def __call__(self, folder, store):
         return {"sum": sum(store.result(one)["number"] for one in self.of)}
@@ -89,7 +89,7 @@ def test_a_plan_has_what_its_tasks_need_and_says_how_long_it_takes(tmp_path):
 
 
 def results(*rows):
-    return Results(StudySettings(), tuple(Finding("attack.x", value, 9, detail=detail) for value, detail in rows))
+    return Results(CommonSettings(), tuple(Finding("attack.x", value, 9, detail=detail) for value, detail in rows))
 
 
 def test_findings_are_found_by_measure_and_details():
@@ -113,15 +113,15 @@ def test_a_table_is_its_rows_by_its_columns():
 
 
 def test_the_page_tells_no_path_and_no_column():
-    class Own(StudySettings):
+    class Own(CommonSettings):
         """A study's."""
 
         model: tuple[str, ...] = ("a", "b")
         pairs: tuple[Path, ...] = (Path("secret.csv"),)
         k: int | None = None
 
-    told = Own(text="column").told()
-    assert told == {"size": "small", "seed": "1", "model": "a, b", "k": "the default"}
+    told = Own(text="column").for_page()
+    assert told == {"size": "small", "seed": "1", "model": "a, b", "k": "default"}
 
 
 def test_choices_keep_the_known_order():

@@ -11,7 +11,8 @@ import pytest
 
 from clinveil.cli.main import main
 from clinveil.core.errors import UsageError
-from clinveil.core.settings import NotesSettings, load_settings
+from clinveil.core.load_settings import load_settings
+from clinveil.core.settings import NotesSettings
 from clinveil.core.tokens import words
 from clinveil.corpus.demo import write_demo
 from clinveil.report.numerals import between, decimals
@@ -72,7 +73,7 @@ def test_tables_have_the_papers_numbers_beside_ours(done):
     assert ("Pedersen, paper", "all", "0.61", "0.54 (0.51 to 0.56)") in made["table-3"].rows
     text = (out / "tables.md").read_text()
     assert "N = 3, cbow; lr" in text
-    assert "our defaults" in text
+    assert "N = 3-14, floor of 5" in text
 
 
 def test_the_original_loses_exactly_nothing(done):
@@ -218,7 +219,7 @@ def test_settings_that_make_no_sense(told):
 def test_nothing_to_measure_by(notes, tmp_path):
     with pytest.raises(UsageError, match="--label"):
         run_study(notes, tmp_path / "out", load_settings(StudySettings, {"size": "tiny"}))
-    with pytest.raises(UsageError, match="one label"):
+    with pytest.raises(UsageError, match="exactly one --label"):
         run_study(notes, tmp_path / "out", load_settings(StudySettings, {"label": ("code", "diagnosis_group")}))
 
 
@@ -240,7 +241,7 @@ def test_prepared_without_a_label_is_a_sample(notes, tmp_path):
 
 def test_settings_have_labels_of_their_own():
     assert Setting("neighbours", "3-14", "cbow").label == "N = 3-14, cbow"
-    assert Setting("laplace", "", "cbow", 0.25).label == "laplace, 25% of tokens stay"
+    assert Setting("laplace", "", "cbow", 0.25).label == "laplace, 25% of tokens unchanged"
 
 
 def test_points():
@@ -271,7 +272,16 @@ def test_figures_need_points():
 def test_command(notes, tmp_path, capsys):
     out = tmp_path / "out"
     arguments = ["study", "jamia-2020", str(notes), "--label", "diagnosis_group", "--size", "tiny", "-o", str(out)]
-    more = ["--no-baselines", "--workers", "1", "--max-documents", "150", "--json", str(tmp_path / "f.json")]
+    more = [
+        "--set",
+        "baselines=false",
+        "--workers",
+        "1",
+        "--set",
+        "max_documents=150",
+        "--json",
+        str(tmp_path / "f.json"),
+    ]
     assert main([*arguments, *more]) == 0
     captured = capsys.readouterr()
     assert "Table 4" in captured.out

@@ -80,19 +80,19 @@ def test_a_cell_has_our_number_and_what_stands_beside():
     detail = {"hits": 30, "p_over_models": 0.004}
     made = cell(Finding("attack.names", 0.05, 600, "lower", 0.03, 0.07, 0.01, 0.02, detail=detail), "count")
     assert made.text == "30 (5.0)"
-    assert dict(made.beside) == {"95 %": "3.0 to 7.0", "chance": "1.0", "control": "2.0", "P": "0.004"}
+    assert dict(made.more) == {"95 %": "3.0 to 7.0", "chance": "1.0", "control": "2.0", "P": "0.004"}
     assert str(made) == "**30 (5.0)**; 95 % 3.0 to 7.0; chance 1.0; control 2.0; P 0.004"
 
 
 def test_the_control_is_that_of_permuted_names_where_it_was_measured():
     detail = {"names_permuted": 0.5}
     made = cell(Finding("attack.x", 1.0, 9, None, 0.0, 2.0, 0.1, 0.2, detail=detail), "number")
-    assert dict(made.beside)["control"] == "0.50"
+    assert dict(made.more)["control"] == "0.50"
 
 
 def test_a_number_that_could_not_be_had_is_a_dash():
     for finding in (None, Finding("attack.x", None, 0, detail={"why": "too few"})):
-        assert (cell(finding, "share").text, cell(finding, "share").beside) == (NONE, ())
+        assert (cell(finding, "share").text, cell(finding, "share").more) == (NONE, ())
 
 
 def _results(*findings):
@@ -107,8 +107,8 @@ def _model(label, value, p, models=2):
 def test_the_most_significant_model_is_named_with_its_adjusted_p():
     line, *none = best_of(_results(_model("a", 1.0, 0.2), _model("b", 0.5, 0.03)), SAYS, "attack.x", "number")
     assert not none
-    assert "of 2 (picking it is a selection): b, cosine: 0.50" in line
-    assert "P 0.03 after Holm over 2; 1 of 2 are significant so" in line
+    assert "of 2: b, cosine: 0.50" in line
+    assert "P 0.03 after Holm over 2; 1 of 2 are significant" in line
     assert list(best_of(_results(), SAYS, "attack.x", "number")) == []
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from clinveil.core.errors import UsageError
-from clinveil.core.settings import load_settings
+from clinveil.core.load_settings import load_settings
 from clinveil.study.jmir_2020.settings import FIGURE_3, Model, StudySettings, main_models, models
 
 

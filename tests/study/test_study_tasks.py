@@ -111,7 +111,7 @@ def test_a_folder_of_something_else_is_refused_and_left_alone(tmp_path):
     out = tmp_path / "out"
     out.mkdir()
     (out / "thesis.txt").write_text("mine")
-    with pytest.raises(UsageError, match="not a study's"), study_folder(out, force=True):
+    with pytest.raises(UsageError, match="not a study folder"), study_folder(out, force=True):
         pass
     assert [path.name for path in out.iterdir()] == ["thesis.txt"]
 
@@ -201,7 +201,7 @@ def test_a_secret_folder_of_another_command_is_no_study(tmp_path):
     (tmp_path / "medtext").mkdir(mode=0o700)
     for name in ("SECRET.txt", "train.parquet"):
         (tmp_path / "medtext" / name).write_text("mine")
-    with pytest.raises(UsageError, match="not a study's"), study_folder(tmp_path / "medtext"):
+    with pytest.raises(UsageError, match="not a study folder"), study_folder(tmp_path / "medtext"):
         pass
     assert (tmp_path / "medtext" / "SECRET.txt").read_text() == "mine"
 

@@ -125,7 +125,7 @@ def test_columns_by_hand():
     pieces = [(one.T.tolist(), two.T.tolist()) for one, two in _pieces(columns, 3)]
     assert pieces == [([[0, 1, 2], [5, 6, 7]], [[1, 2, 3], [6, 7, 8]]), ([[3], [8]], [[4], [9]])]
     assert tuple(_columns(np.arange(5), 100).shape) == (2, 2)
-    with pytest.raises(InputError, match="too short"):
+    with pytest.raises(InputError, match="two characters"):
         _columns(np.arange(1), 5)
 
 
@@ -367,14 +367,24 @@ def files(tmp_path):
 
 
 def test_command(files, capsys):
-    arguments = ["evaluate", "casing", str(files / "train.txt"), "--size", "tiny", "--epochs", "1", "--seed", "3"]
-    arguments += ["--hidden", "8"]
-    assert main([*arguments, "--json", "-", "--quiet"]) == 0
+    arguments = [
+        "evaluate",
+        "casing",
+        str(files / "train.txt"),
+        "--set",
+        "size=tiny",
+        "--set",
+        "epochs=1",
+        "--seed",
+        "3",
+    ]
+    arguments += ["--set", "hidden=8"]
+    assert main([*arguments, "--json", "-", "--set", "quiet=true"]) == 0
     said = capsys.readouterr()
     findings = json.loads(said.out)["findings"]
     assert [f["measure"].partition("casing")[2] for f in findings] == ["", "", "_accuracy", "_accuracy", "_gain"]
     assert said.err == ""
-    assert main([*arguments, "--test", str(files / "notes.csv"), "--max-minutes", "0.00001"]) == 0
+    assert main([*arguments, "--test", str(files / "notes.csv"), "--set", "max_minutes=0.00001"]) == 0
     said = capsys.readouterr()
     assert "dev loss" in said.err
     assert "ended early (time limit)" in said.out
@@ -386,8 +396,8 @@ def test_command(files, capsys):
         (["none.txt"], 3),
         (["bytes.txt"], 3),
         (["train.txt", "--test", "lower.txt"], 3),
-        (["train.txt", "--device", "tpu"], 2),
-        (["train.txt", "--size", "huge"], 2),
+        (["train.txt", "--set", "device=tpu"], 2),
+        (["train.txt", "--set", "size=huge"], 2),
     ],
 )
 def test_command_refuses_in_one_line(files, capsys, monkeypatch, arguments, code):

@@ -138,7 +138,7 @@ def site(tmp_path):
 
 
 def _run(site, *more, gold="gold.jsonl"):
-    notes = [str(site / "notes.jsonl"), "--gold", str(site / gold), "--workers", "1", "-q"]
+    notes = [str(site / "notes.jsonl"), "--gold", str(site / gold), "--set", "workers=1", "--set", "quiet=true"]
     return main(["evaluate", "deidentification", *notes, *more])
 
 
@@ -175,7 +175,7 @@ def test_what_is_left_in_written_notes(site, capsys):
 def test_a_sample_of_the_notes(site):
     lines = (site / "gold.jsonl").read_text().splitlines()
     (site / "some.jsonl").write_text(lines[4] + '\n{"note_id": "2"}\n')
-    assert _run(site, "--listed", "--json", str(site / "f.json"), gold="some.jsonl") == 0
+    assert _run(site, "--set", "listed=true", "--json", str(site / "f.json"), gold="some.jsonl") == 0
     found = read_findings(site / "f.json")
     assert _value(found, "phi.recall", metric="every letter and digit").detail["notes"] == 2
 
@@ -184,7 +184,7 @@ def test_a_sample_of_the_notes(site):
     ("line", "said"),
     [
         ({"note_id": "9", "start": 0, "end": 3, "label": "NAME"}, "spans of 1 notes that are not among the notes"),
-        ({"note_id": "1", "start": 0, "end": 999, "label": "NAME"}, "a span ends at 999"),
+        ({"note_id": "1", "start": 0, "end": 999, "label": "NAME"}, "the span ends at 999"),
         ({"note_id": "1", "start": 0, "end": 12, "label": "NAME"}, "two spans overlap"),
         ({"note_id": "1", "start": 0, "end": 3, "label": "WIZARD"}, "unknown label"),
         ({"note_id": "1", "start": 3, "end": 3, "label": "NAME"}, "a span needs 0 <= start < end"),

@@ -135,7 +135,9 @@ def test_a_list_without_gender_says_none():
 def test_the_command_prints_the_groups(capsys):
     from clinveil.cli.main import main
 
-    assert main(["evaluate", "deidentification", "--grid", "--seed", "3", "--size", "700", "--quiet"]) == 0
+    assert (
+        main(["evaluate", "deidentification", "--grid", "--seed", "3", "--set", "size=700", "--set", "quiet=true"]) == 0
+    )
     said = capsys.readouterr().out
     for words in ("all names", "culture: malay", "gender: female", "case: lower, with a cue", "worst cell", "men less"):
         assert words in said
@@ -147,7 +149,19 @@ def test_the_command_lists_what_was_missed(tmp_path, capsys):
     from clinveil.cli.main import main
 
     errors = tmp_path / "errors.jsonl"
-    arguments = ["--grid", "--seed", "3", "--size", "60", "--quiet", "--all-names", "--errors", str(errors)]
+    arguments = [
+        "--grid",
+        "--seed",
+        "3",
+        "--set",
+        "size=60",
+        "--set",
+        "quiet=true",
+        "--set",
+        "all_names=true",
+        "--errors",
+        str(errors),
+    ]
     assert main(["evaluate", "deidentification", *arguments]) == 0
     assert "not for claims" in capsys.readouterr().err
     for line in errors.read_text().splitlines():

@@ -61,7 +61,7 @@ def test_numbers_as_labels():
 @pytest.mark.parametrize("labels", [("a",), ()])
 def test_one_class_is_refused(labels):
     rows = rows_of(labels=labels) if labels else [(i, p, t, None) for i, p, t, _ in rows_of()]
-    with pytest.raises(InputError, match="two are needed"):
+    with pytest.raises(InputError, match="two are required"):
         read(rows)
 
 

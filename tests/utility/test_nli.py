@@ -178,7 +178,7 @@ def test_a_loss_that_is_no_number_is_said():
 
 
 def test_one_training_pair_is_refused():
-    with pytest.raises(InputError, match="too few"):
+    with pytest.raises(InputError, match="at least two"):
         PairTraining(BagOfWords(np.eye(5, 4, dtype=np.float32), 2, SMALL), rows_of(1), rows_of(8), SMALL, CPU)
 
 
@@ -255,8 +255,8 @@ def files(tmp_path):
 
 
 def test_command(files, capsys):
-    arguments = ["evaluate", "nli", str(files / "v"), "--train", str(files / "train.csv"), "--seeds", "1"]
-    arguments += ["--hidden", "8", "--epochs", "2", "--seed", "3"]
+    arguments = ["evaluate", "nli", str(files / "v"), "--train", str(files / "train.csv"), "--set", "seeds=1"]
+    arguments += ["--set", "hidden=8", "--set", "epochs=2", "--seed", "3"]
     assert main([*arguments, "--json", "-"]) == 0
     said = json.loads(capsys.readouterr().out)
     assert [f["measure"] for f in said["findings"]] == ["utility.nli", "utility.nli", "utility.nli_gain"]
@@ -266,7 +266,7 @@ def test_command(files, capsys):
 
 @pytest.mark.parametrize(
     ("more", "code"),
-    [(["--train", "one.csv"], 3), (["--train", "none.csv"], 3), (["--train", "train.csv", "--device", "tpu"], 2)],
+    [(["--train", "one.csv"], 3), (["--train", "none.csv"], 3), (["--train", "train.csv", "--set", "device=tpu"], 2)],
 )
 def test_command_refuses_in_one_line(files, capsys, monkeypatch, more, code):
     monkeypatch.chdir(files)

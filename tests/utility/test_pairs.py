@@ -47,17 +47,17 @@ def test_quoted_terms_and_unicode(tmp_path):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "holds no row"),
+        ("", "has no row"),
         ("term1,term2,cui\na,b,c\n", "no column of scores"),
         ("a,b\nc,d\n", "no columns term1"),
         ("term1,term2,score\n", "no pair below its header"),
         ("term1,term2,score\na, \u00a0,1\n", "row 2 lacks a term"),
-        ("term1,term2,score\na,b,inf\n", "row 2: the score is no number"),
-        ("term1,term2,score\na,b,high\n", "row 2: the score is no number"),
-        ("term1,term2,score\na,b,1\na,b,nan\n", "row 3: the score is no number"),
+        ("term1,term2,score\na,b,inf\n", "row 2: the score is not a number"),
+        ("term1,term2,score\na,b,high\n", "row 2: the score is not a number"),
+        ("term1,term2,score\na,b,1\na,b,nan\n", "row 3: the score is not a number"),
         ("term1,term2,score\na,,1\n", "row 2 lacks a term"),
         ("term1,term2,score\na,b\n", "row 2 has 2 columns"),
-        ("term1,term2,physicians,coders\na,b,1,\n", "row 2: the score is no number"),
+        ("term1,term2,physicians,coders\na,b,1,\n", "row 2: the score is not a number"),
     ],
 )
 def test_bad_tables_are_refused_with_file_and_row(tmp_path, text, message):
@@ -68,11 +68,11 @@ def test_bad_tables_are_refused_with_file_and_row(tmp_path, text, message):
 
 
 def test_no_table_at_all(tmp_path):
-    with pytest.raises(InputError, match="no table"):
+    with pytest.raises(InputError, match="not a table"):
         read_pairs(tmp_path / "missing.csv")
-    with pytest.raises(InputError, match="no table"):
+    with pytest.raises(InputError, match="not a table"):
         read_pairs(written(tmp_path, "term1,term2,score\nñ,b,1\n", encoding="latin-1"))
-    with pytest.raises(InputError, match="no table"):
+    with pytest.raises(InputError, match="not a table"):
         read_pairs(written(tmp_path, 'term1,term2,score\n"a,b,1\n'))
 
 

@@ -62,7 +62,7 @@ def test_words_that_stand_as_unk_are_counted_and_not_charged():
     assert perplexity.detail["standing_unknown"] == 1
     assert bits.value == pytest.approx(4 * np.log2(5) / 8)
     assert bits.detail["symbols"] == 2  # a and the end: the letters of <unk> are nobody's
-    assert "1 words stand as <unk>" in bits.detail["code"]
+    assert "1 words are <unk>" in bits.detail["code"]
 
 
 def test_known_words_cost_what_the_model_says():

@@ -56,7 +56,19 @@ def model(files):
     out = files["train"].parent / "out"
     keys = ("lm.model=unigram", "synthetic.prepared=true", "synthetic.count=5", "synthetic.longest=50")
     sets = [part for key in keys for part in ("--set", key)]
-    how = ["--as", "synthetic", *sets, "--no-phi", "--min-patients", "1", "--quiet", "--seed", "1"]
+    how = [
+        "--as",
+        "synthetic",
+        *sets,
+        "--set",
+        "phi=false",
+        "--min-patients",
+        "1",
+        "--set",
+        "quiet=true",
+        "--seed",
+        "1",
+    ]
     assert main(["release", str(files["train"]), "-o", str(out), *how]) == 4
     return out / "vault" / "model"
 
@@ -66,9 +78,9 @@ def evaluate(tmp_path, capfd):
     """Run it twice: the findings of the one, and what the other prints."""
 
     def run(test, *more):
-        command = ["evaluate", "perplexity", str(test), *map(str, more), "--seed", "1", "--quiet"]
+        command = ["evaluate", "perplexity", str(test), *map(str, more), "--seed", "1", "--set", "quiet=true"]
         if "--train" in command:
-            command += ["--model", "unigram"]
+            command += ["--set", "model=unigram"]
         assert main([*command, "--json", str(tmp_path / "f.json")]) == 0
         capfd.readouterr()
         assert main(command) == 0
@@ -81,32 +93,32 @@ def evaluate(tmp_path, capfd):
 
 
 def test_the_table_says_how_large_the_vocabulary_is_and_what_it_does_not_know(files, evaluate):
-    found, said = evaluate(files["test"], "--train", files["train"], "--prepared", "--min-count", 80)
+    found, said = evaluate(files["test"], "--train", files["train"], "--set", "prepared=true", "--set", "min_count=80")
     known = found[0]["detail"]["size"]
     assert said.count(f"unigram, {known} words, ") == 2
     assert said.count(f"{found[0]['detail']['unknown_share']:.1%} unknown") == 2
     assert found[0]["detail"]["unknown_share"] > 0
-    assert "bits per character code: unknown words cost their spelling too" in said
+    assert "bits per character code: unknown words are charged for their spelling" in said
     assert "jackknife over patients" in said
     assert {one["n"] for one in found} == {8}
 
 
 def test_with_a_unigram_beside_it_there_is_a_control_and_without_there_is_a_reason(files, model, evaluate):
-    found, said = evaluate(files["test"], "--train", files["train"], "--prepared")
+    found, said = evaluate(files["test"], "--train", files["train"], "--set", "prepared=true")
     assert all(one["control"] is not None for one in found)
     assert "control: a unigram of the same notes" in said
-    found, said = evaluate(files["test"], "--from", model, "--prepared")
+    found, said = evaluate(files["test"], "--from", model, "--set", "prepared=true")
     assert all(one["control"] is None for one in found)
-    assert "control: none with --from: a unigram needs the training notes" in said
+    assert "control: none with --from: a unigram model needs the training notes" in said
 
 
 @pytest.mark.parametrize(
     ("name", "beware"),
-    [("test", None), ("train", "36 notes are, word for word"), ("both", "of 33 notes are, word for word")],
+    [("test", None), ("train", "36 notes are verbatim"), ("both", "of 33 notes are verbatim")],
 )
 def test_notes_that_the_model_was_trained_on_are_found_out(files, model, evaluate, name, beware):
     for how in (["--from", model], ["--train", files["train"]]):
-        found, said = evaluate(files[name], *how, "--prepared")
+        found, said = evaluate(files[name], *how, "--set", "prepared=true")
         warnings = {one["detail"].get("warning") for one in found}
         assert len(warnings) == 1
         if beware is None:
@@ -121,9 +133,9 @@ def test_notes_that_the_model_was_trained_on_are_found_out(files, model, evaluat
 def test_the_warning_counts_what_was_trained_on_and_not_what_was_n_held_out(files, model, evaluate):
     kept = 36 - len(json.loads((model / "model.json").read_text())["about"]["notes"]["fingerprints"])
     assert kept == 6  # two patients
-    found, _ = evaluate(files["train"], "--from", model, "--prepared")
+    found, _ = evaluate(files["train"], "--from", model, "--set", "prepared=true")
     assert found[0]["detail"]["warning"].startswith("30 of 36 notes")
-    found, _ = evaluate(files["train"], "--train", files["train"], "--prepared")
+    found, _ = evaluate(files["train"], "--train", files["train"], "--set", "prepared=true")
     assert found[0]["detail"]["warning"].startswith("all 36 notes")
 
 
@@ -142,15 +154,15 @@ def test_a_model_with_one_hash_of_its_notes_knows_all_of_them_or_says_that_it_ca
     files, model, evaluate, tmp_path
 ):
     old = without_fingerprints(model, tmp_path / "old")
-    found, said = evaluate(files["train"], "--from", old, "--prepared")
+    found, said = evaluate(files["train"], "--from", old, "--set", "prepared=true")
     assert found[0]["detail"]["warning"].startswith("30 of 36 notes")
     assert "not checked" not in said
     sides = split_patients(read(files["train"]), 0.1, 1)
     rows = zip(sides.training.note_ids, sides.training.patients, sides.training.texts, strict=True)
-    found, said = evaluate(write(tmp_path / "seen.csv", rows), "--from", old, "--prepared")
+    found, said = evaluate(write(tmp_path / "seen.csv", rows), "--from", old, "--set", "prepared=true")
     assert found[0]["detail"]["warning"].startswith("all 30 notes")
     for name in ("both", "test"):
-        found, said = evaluate(files[name], "--from", old, "--prepared")
+        found, said = evaluate(files[name], "--from", old, "--set", "prepared=true")
         assert "warning" not in found[0]["detail"]
         assert "not checked: whether the model was trained on some of these notes" in said
 
@@ -167,43 +179,43 @@ def test_a_model_of_another_command_says_nothing_of_its_notes(files, evaluate, t
     for number, about in enumerate(({}, {"split": "?"}, {"split": {"seed": 1}}, {"notes": {"fingerprints": "all"}})):
         trained = train_unigram(encode(["fever cough"], vocabulary), vocabulary)
         save_model(trained, tmp_path / f"m{number}", about)
-        _, said = evaluate(files["test"], "--from", tmp_path / f"m{number}", "--prepared")
+        _, said = evaluate(files["test"], "--from", tmp_path / f"m{number}", "--set", "prepared=true")
         assert "not checked: whether" in said
 
 
 def test_prepared_notes_give_the_same_number_with_and_without_the_flag(files, evaluate):
     """`<unk>` read as three words gave another number, and nobody was told."""
     how = ["--train", files["blotted"]]
-    right, said = evaluate(files["blotted-test"], *how, "--prepared")
+    right, said = evaluate(files["blotted-test"], *how, "--set", "prepared=true")
     assert "read: " not in said
     assert "beware" not in said
     other, said = evaluate(files["blotted-test"], *how)
     assert [one["value"] for one in other] == [one["value"] for one in right]
     assert right[0]["detail"]["standing_unknown"] == 48
     for name in ("blotted.csv", "blotted-test.csv"):
-        assert f"{name} holds <unk>, so it is in MedText's form already and was read as with --prepared" in said
+        assert f"{name} contains <unk>, so it was read as MedText, as with --set prepared" in said
 
 
 def test_synthetic_notes_with_unk_train_a_model_for_raw_notes(files, evaluate):
     found, said = evaluate(files["raw-test"], "--train", files["blotted"])
     assert found[0]["detail"]["standing_unknown"] == 0
-    assert "read: blotted.csv holds <unk>" in said
-    assert "rare words are <unk> in the training notes and are not in these" in found[0]["detail"]["warning"]
+    assert "read: blotted.csv contains <unk>" in said
+    assert "rare words are <unk> in the training notes but not in these" in found[0]["detail"]["warning"]
 
 
 def test_notes_whose_rare_words_are_unk_and_a_model_whose_are_not(files, model, evaluate):
     for how in (["--from", model], ["--train", files["train"]]):
-        found, said = evaluate(files["blotted-test"], *how, "--prepared")
-        assert "rare words are <unk> in these notes and are not in the training notes" in found[0]["detail"]["warning"]
+        found, said = evaluate(files["blotted-test"], *how, "--set", "prepared=true")
+        assert "rare words are <unk> in these notes but not in the training notes" in found[0]["detail"]["warning"]
         assert "beware: rare words are <unk> in these notes" in said
 
 
 def test_the_wrong_flag_is_told_by_the_commas(files, evaluate):
     _, said = evaluate(files["test"], "--train", files["raw"])
-    assert "beware: test.csv looks as if it were in MedText's form already" in said
+    assert "beware: test.csv looks like MedText" in said
     assert "raw.csv" not in said
-    _, said = evaluate(files["raw-test"], "--train", files["train"], "--prepared")
-    assert "beware: raw-test.csv does not look like MedText's form" in said
+    _, said = evaluate(files["raw-test"], "--train", files["train"], "--set", "prepared=true")
+    assert "beware: raw-test.csv does not look like MedText" in said
     _, said = evaluate(files["raw-test"], "--train", files["raw"])
     assert "beware" not in said
 
@@ -228,5 +240,5 @@ def test_seen_goes_through_json_and_shows_nothing(files):
         assert Seen.from_dict(other) is None
     odd = notes.rows([0])
     assert Seen.of(type(odd)(("a \ud800",), ("n",), ("p",))).warnings(odd) == [
-        "rare words are <unk> in these notes and are not in the training notes; prepare both alike"
+        "rare words are <unk> in these notes but not in the training notes; prepare both in the same way"
     ]

@@ -20,9 +20,9 @@ from clinveil.utility.classifiers import (
     Side,
     classifier,
     classifiers,
+    grams,
     predict,
 )
-from clinveil.utility.classifiers._linear import grams
 from clinveil.utility.labelled import Labelled, parts_of
 from clinveil.utility.scores import accuracy, micro_f1
 from clinveil.vectors.table import Vectors
@@ -101,15 +101,6 @@ def test_the_same_seed_gives_the_same_guesses(model):
     assert runs[0].valid_score == runs[1].valid_score
 
 
-@pytest.mark.parametrize("model", LINEAR)
-@pytest.mark.parametrize("several", [False, True])
-def test_hashed_features_learn_too(model, several):
-    notes = labelled(several=several)
-    parts = parts_of(notes, np.random.default_rng(1))
-    found = predict(model, notes, parts, 7, settings=ClassifierSettings(features="hashed"))
-    assert micro_f1(notes.targets[parts.test], found.test) > 0.8
-
-
 def test_transfers_use_the_side_that_they_are_told():
     """Trained on plain text, tested on text in which every class has the words of the next one."""
     notes = labelled()
@@ -174,7 +165,15 @@ def test_a_new_classifier_is_one_registration(files, capsys):
     classifiers.register("first")(First("always the first class", 0.0))
     try:
         assert classifiers.names() == (*MODELS[:2], *MODELS[2:4], "first", *MODELS[4:])
-        arguments = ["evaluate", "classification", str(files / "original.csv"), "--label", "organ", "--min-class", "10"]
+        arguments = [
+            "evaluate",
+            "classification",
+            str(files / "original.csv"),
+            "--label",
+            "organ",
+            "--set",
+            "min_class=10",
+        ]
         assert main([*arguments, "--model", "first", "--json", "-"]) == 0
         assert {f["detail"]["model"] for f in json.loads(capsys.readouterr().out)["findings"]} == {"first"}
         assert ReleaseSettings(model=("first",)).model == ("first",)
@@ -215,7 +214,7 @@ def files(tmp_path):
 
 def test_command(files, capsys):
     arguments = ["evaluate", "classification", str(files / "original.csv"), str(files / "released.csv")]
-    arguments += ["--label", "organ", "--min-class", "10", "--seed", "1", "--model", "lr", "--model", "svm"]
+    arguments += ["--label", "organ", "--set", "min_class=10", "--seed", "1", "--model", "lr", "--model", "svm"]
     assert main([*arguments, "--json", "-"]) == 0
     said = json.loads(capsys.readouterr().out)["findings"]
     assert len(said) == 12
@@ -227,7 +226,7 @@ def test_command(files, capsys):
 
 
 def test_command_on_the_original_alone(files, capsys):
-    arguments = ["evaluate", "classification", str(files / "original.csv"), "--label", "organ", "--min-class", "10"]
+    arguments = ["evaluate", "classification", str(files / "original.csv"), "--label", "organ", "--set", "min_class=10"]
     assert main([*arguments, "--json", "-"]) == 0
     said = json.loads(capsys.readouterr().out)["findings"]
     assert {f["detail"]["side"] for f in said} == {"original"}
@@ -239,8 +238,8 @@ def test_command_on_the_original_alone(files, capsys):
         (["--label", "organ", "--model", "bert"], 2, "--model"),
         ([], 2, "--label"),
         (["--label", "kind"], 3, "kind"),
-        (["--label", "organ", "--min-class", "100"], 3, "two are needed"),
-        (["--label", "organ", "--model", "cnn", "--device", "cuda:77"], 2, "--device"),
+        (["--label", "organ", "--set", "min_class=100"], 3, "two are required"),
+        (["--label", "organ", "--model", "cnn", "--set", "device=cuda:77"], 2, "--device"),
         (["--label", "organ", "--vault", "nowhere"], 3, "crosswalk"),
     ],
 )

@@ -137,7 +137,7 @@ def test_given_files_are_kept_and_what_they_share_is_counted():
 
 
 def test_one_label_is_refused():
-    with pytest.raises(InputError, match="one label"):
+    with pytest.raises(InputError, match="the same label"):
         nli_parts(many(30, lambda i: "a"), None, None, np.random.default_rng(0))
 
 

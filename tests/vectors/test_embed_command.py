@@ -25,7 +25,7 @@ def run(*arguments):
 
 
 def test_vectors_are_made_and_marked_secret(notes, tmp_path, capfd):
-    assert run(notes, "-o", tmp_path / "v", "--dim", 8, "--epochs", 2) == 0
+    assert run(notes, "-o", tmp_path / "v", "--dim", 8, "--set", "epochs=2") == 0
     out, err = capfd.readouterr()
     assert out == ""
     assert "SECRET" in err
@@ -66,7 +66,7 @@ def test_quiet_still_says_secret(notes, tmp_path, capfd):
 def test_a_taken_place_is_refused_before_training(notes, tmp_path, capfd):
     (tmp_path / "v").mkdir()
     assert run(notes, "-o", tmp_path / "v") == 2
-    assert "v: is there already" in capfd.readouterr().err
+    assert "v: already exists" in capfd.readouterr().err
 
 
 @pytest.mark.parametrize("content", ["note_id,patient_id,text\n", 'note_id,patient_id,text\n1,p,"7 8"\n'])
@@ -78,7 +78,7 @@ def test_notes_without_words_leave_nothing_behind(content, tmp_path, capfd):
     assert [item.name for item in tmp_path.iterdir()] == ["few.csv"]
 
 
-@pytest.mark.parametrize(("out", "said"), [("txt", "are the same place"), ("txt/v", "OUT lies inside NOTES")])
+@pytest.mark.parametrize(("out", "said"), [("txt", "are the same path"), ("txt/v", "OUT is inside NOTES")])
 def test_notes_are_not_overwritten(out, said, tmp_path, capfd):
     (tmp_path / "txt").mkdir()
     (tmp_path / "txt" / "a.txt").write_text("chest pain")

@@ -87,5 +87,5 @@ def test_a_lone_word_has_no_neighbour():
 
 
 def test_no_candidate_is_refused():
-    with pytest.raises(InputError, match="no word may come out"):
+    with pytest.raises(InputError, match="no word may be an output"):
         Candidates.of(np.ones((3, 2), np.float32), np.zeros(3, dtype=bool))

@@ -42,7 +42,7 @@ def test_imported_vectors_are_counted_on_the_notes_at_hand_by_word():
 
 
 def test_imported_vectors_without_notes_are_refused():
-    with pytest.raises(InputError, match="patients"):
+    with pytest.raises(InputError, match="patient counts"):
         output_floor(vectors(["pain"]), 1, need=1, allow_small=True)
 
 
@@ -62,7 +62,7 @@ def test_too_few_eligible_words_are_refused(need):
     if need == 2:
         assert output_floor(two, 5, need=need, allow_small=False).sum() == 2
         return
-    with pytest.raises(InputError, match=r"2 words .* 3 are needed") as caught:
+    with pytest.raises(InputError, match=r"2 words .* 3 are required") as caught:
         output_floor(two, 5, need=need, allow_small=False)
     assert caught.value.exit_code == 3
     assert "pain" not in str(caught.value)

@@ -122,7 +122,7 @@ def test_threads_change_nothing(exact, monkeypatch):
 
 @pytest.mark.parametrize(
     ("k", "eligible", "match"),
-    [(3, [1, 1, 1, 0, 0], "more than 3"), (0, [1] * 5, "need"), (1, [0] * 5, "there are 0"), (1, [1] * 4, "mask")],
+    [(3, [1, 1, 1, 0, 0], "more than 3"), (0, [1] * 5, "require"), (1, [0] * 5, "there are 0"), (1, [1] * 4, "mask")],
 )
 def test_what_cannot_be_is_refused(k, eligible, match):
     with pytest.raises(InputError, match=match):

@@ -165,13 +165,3 @@ def test_dimensions_must_agree():
     subwords = Subwords(np.array([0]), np.zeros((1, 3), dtype=np.float32), 9)
     with pytest.raises(InputError, match="dimensions"):
         Vectors(["a"], np.zeros((1, 2), dtype=np.float32), subwords=subwords)
-
-
-def test_mitigated_vectors_keep_none(trained):
-    """The n-grams of a word that was taken out would give its vector back."""
-    from clinveil.core.keys import Key
-    from clinveil.vectors.mitigate import add_noise, keep_words
-
-    keep = np.arange(len(trained)) != trained.ids["cardiology"]
-    assert keep_words(trained, keep).subwords is None
-    assert add_noise(trained, 0.1, Key.generate()).subwords is None

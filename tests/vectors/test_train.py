@@ -276,9 +276,9 @@ def test_the_algorithms_are_found_by_name():
 
 def test_the_example_of_the_docstring_is_an_algorithm(tmp_path):
     """A new algorithm is one file: here the text of the docstring."""
-    source = (inspect.getdoc(inspect.getmodule(Algorithm)) or "").split("This is a whole one:")[1]
+    source = (inspect.getdoc(inspect.getmodule(Algorithm)) or "").split("A complete example:")[1]
     try:
-        exec(textwrap.dedent(source.split("Other distributions")[0]), {})
+        exec(textwrap.dedent(source.split("Other packages")[0]), {})
         corpus = corpus_of(synonym_texts(20))
         notes = Notes(corpus, count_words(corpus, tmp_path), 1, 1, tmp_path)
         assert algorithms.get("random")(dim=7).train(notes).dim == 7
@@ -292,6 +292,6 @@ def test_gensim_is_asked_for_before_anything_is_read(monkeypatch, tmp_path, caps
     notes = tmp_path / "notes.csv"
     notes.write_text("note_id,text\n1,no fever\n")
     for command in (["embed"], ["release"]):
-        assert main([*command, str(notes), "-o", str(tmp_path / "out"), "--algorithm", algorithm]) == 6
+        assert main([*command, str(notes), "-o", str(tmp_path / "out"), "--set", f"algorithm={algorithm}"]) == 6
         assert "pip install 'clinveil[gensim]'" in capsys.readouterr().err
         assert not (tmp_path / "out").exists()

@@ -120,20 +120,20 @@ def test_glove_text_has_no_header(tmp_path):
 BROKEN_TEXT = {
     "empty": (b"", "empty"),
     "blank": (b"\n\n", "empty"),
-    "fewer rows": (b"3 2\nab 1 2\ncd 3 4\n", "promises 3 words and holds 2"),
-    "more rows": (b"1 2\nab 1 2\ncd 3 4\n", "promises 1 words and holds 2"),
+    "fewer rows": (b"3 2\nab 1 2\ncd 3 4\n", "has 2 words, but its header says 3"),
+    "more rows": (b"1 2\nab 1 2\ncd 3 4\n", "has 2 words, but its header says 1"),
     "fewer numbers": (b"2 3\nab 1 2 3\ncd 1 2\n", "row 3: 2 numbers where 3"),
     "header lies on dimensions": (b"2 5\nab 1 2\ncd 3 4\n", "row 2: 2 numbers where 5"),
-    "no number": (b"2 2\nab 1 2\ncd 1 secretword\n", "row 3: something that is no number"),
+    "no number": (b"2 2\nab 1 2\ncd 1 secretword\n", "row 3: a value is not a number"),
     "nan": (b"2 2\nab 1 nan\ncd 1 2\n", "row 2: NaN"),
     "infinity": (b"2 2\nab 1 2\ncd inf 2\n", "row 3: NaN, infinity"),
     "too large": (b"2 2\nab 1 2\ncd 1e39 2\n", "row 3: NaN, infinity, or a number too large"),
-    "twice": (b"2 2\nsecretword 1 2\nsecretword 1 2\n", "row 3: its word stood there before"),
+    "twice": (b"2 2\nsecretword 1 2\nsecretword 1 2\n", "row 3: the word is repeated"),
     "a space in a word": (b"2 2\nab 1 2\nsecretword cd 1 2\n", "row 3: 3 numbers where 2"),
-    "no word": (b"2 2\n 1 2\ncd 1 2\n", "row 2: there is no word"),
+    "no word": (b"2 2\n 1 2\ncd 1 2\n", "row 2: the word is empty"),
     "not utf-8": (b"2 2\nab 1 2\n\xff\xfe 1 2\n", "row 3: the word is not UTF-8"),
     "no vectors": (b"secretword\n", "row 1"),
-    "nothing after the header": (b"2 2\n", "promises 2 words and holds 0"),
+    "nothing after the header": (b"2 2\n", "has 0 words, but its header says 2"),
     "no dimensions": (b"2 0\nab\ncd\n", "row 1"),
     "glove of two widths": (b"ab 1 2\ncd 1 2 3\n", "row 2: 3 numbers where 2"),
 }
@@ -151,11 +151,11 @@ BROKEN_BINARY = {
     "no header": (b"secretword " + ROW, "does not begin"),
     "cut in a vector": (b"2 2\nab " + ROW + b"\ncdefghij " + ROW[:5], "row 2: the file ends inside a vector"),
     "cut in a word": (b"2 2\nab " + ROW + b"\nsecretwordsecretword", "row 2: the file ends"),
-    "fewer rows": (b"3 2\nab " + ROW + b"\ncd " + ROW, "too short for the 3 words"),
+    "fewer rows": (b"3 2\nab " + ROW + b"\ncd " + ROW, "too short for 3 words"),
     "a header that lies": (b"99999999999999 300\nab " + ROW, "too short"),
-    "more rows": (b"1 2\nab " + ROW + b"\ncd " + ROW, "goes on after the 1"),
-    "twice": (b"2 2\nsecretword " + ROW + b"\nsecretword " + ROW, "row 2: its word stood"),
-    "no word": (b"2 2\nab " + ROW + b"\n " + ROW + b"\n\n", "row 2: there is no word"),
+    "more rows": (b"1 2\nab " + ROW + b"\ncd " + ROW, "has more than 1"),
+    "twice": (b"2 2\nsecretword " + ROW + b"\nsecretword " + ROW, "row 2: the word is repeated"),
+    "no word": (b"2 2\nab " + ROW + b"\n " + ROW + b"\n\n", "row 2: the word is empty"),
     "nan": (b"1 2\nab " + np.array([1, np.nan], "<f4").tobytes(), "row 1: NaN"),
     "not utf-8": (b"1 2\n\xff\xfe " + ROW, "row 1: the word is not UTF-8"),
 }
@@ -206,12 +206,12 @@ def test_a_matrix_of_objects_is_not_unpickled(tmp_path):
 
 @pytest.mark.parametrize("name", ["none.vec", "none.bin", "none"])
 def test_a_missing_file_is_refused(name, tmp_path):
-    with pytest.raises(InputError, match=f"{name}: there are no vectors"):
+    with pytest.raises(InputError, match=f"{name}: no vectors at this path"):
         load_vectors(tmp_path / name)
 
 
 def test_an_unknown_kind_is_refused(tmp_path):
     with gzip.open(tmp_path / "v.gz", "wb") as file:
         file.write(b"1 2\nab 1 2\n")
-    with pytest.raises(InputError, match=r"v\.gz: is no kind of vectors"):
+    with pytest.raises(InputError, match=r"v\.gz: unknown format of vectors"):
         load_vectors(tmp_path / "v.gz")

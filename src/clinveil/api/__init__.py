@@ -1,1 +1,1 @@
-"""What `clinveil.` offers: verbs, two transformers, attacks and evaluations on files, frames and lists of strings."""
+"""The public Python API: functions, two transformers, attacks and evaluations for files, frames and lists."""

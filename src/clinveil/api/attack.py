@@ -1,8 +1,12 @@
-"""Attacks on what is to be released, with the truth at hand: a function each, and `run` for every registered one."""
+"""Attacks on releases and vectors, evaluated against the ground truth.
+
+`run` runs any registered attack by name; every registered attack is also an attribute, as `attack.linkage(context)`.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +16,7 @@ from clinveil.api.frames import Notes, given, in_python, known_patients, path_of
 from clinveil.attacks.attack import Context, attacks
 from clinveil.core.errors import UsageError
 from clinveil.core.finding import Finding
-from clinveil.core.settings import load_settings
+from clinveil.core.load_settings import load_settings
 
 if TYPE_CHECKING:
     from clinveil.channel.channel import Channel
@@ -25,18 +29,19 @@ __all__ = ["Context", "association", "copies", "identifiers", "inversion", "name
 
 @in_python
 def run(name: str, context: Context, *, seed: int = 1, **settings: Any) -> list[Finding]:
-    """Try the attack of a name, ours or one that somebody registered.
+    """Run a registered attack, built-in or from another distribution.
 
     Args:
-        name: as in `clinveil attack --help`, or as it was registered. context: what there is to look at.
-        seed: of all that is drawn at random. settings: the attack's own.
+        name: as in `clinveil attack --help`, or as registered. context: the data available to the attack.
+        seed: of all random draws. settings: the attack's own settings.
 
-    Raises UsageError for an unknown name or setting, or where the context lacks what the attack needs.
+    Raises UsageError for an unknown name or setting, or if the context lacks data that the attack needs.
     """
     kind = attacks.get(name)
     attack = load_settings(kind, settings)
     if not context.has(kind.needs):
-        raise UsageError(f"the attack {name} needs {', '.join(sorted(kind.needs))}", hint="give all of them")
+        missing = f"the attack {name} needs {', '.join(sorted(kind.needs))}"
+        raise UsageError(missing, hint="pass all of them in the context")
     return attack(context, default_rng(seed))
 
 
@@ -44,13 +49,13 @@ def run(name: str, context: Context, *, seed: int = 1, **settings: Any) -> list[
 def inversion(
     channel: Channel, notes: Notes, *, patients: Patients = None, seed: int = 1, columns: Any = None, **settings: Any
 ) -> list[Finding]:
-    """How often the best guess of a word from its replacement is right, for somebody who holds the channel (exact).
+    """Return how often an attacker with the channel guesses a word correctly from its replacement (exact).
 
     Args:
-        channel: for example `Obfuscator.channel_`. notes: what it was, or is to be, applied to.
-        patients: known patients; with them also for their names. columns: which columns of a frame are what.
+        channel: for example `Obfuscator.channel_`. notes: the notes that it is applied to.
+        patients: known patients, to measure their names too. columns: column roles of a frame.
 
-    Raises InputError for notes that do not fit.
+    Raises InputError for invalid notes.
 
     >>> import clinveil
     >>> notes = clinveil.demo_corpus(patients=60, seed=1)
@@ -77,10 +82,10 @@ def names(
     workers: int = 2,
     **settings: Any,
 ) -> list[Finding]:
-    """Pair the name tokens of word vectors into full names, by nearness (paper B, experiment 1).
+    """Pair the name tokens of word vectors into full names, by similarity (paper B, experiment 1).
 
     Args:
-        vectors: what is to be released, or its path; several are compared.
+        vectors: the vectors to be released, or their path; several are compared.
         people: the true full names: a file, patients by id, or a list of full names as strings or tuples of tokens.
         settings: `metric`, `k`, `draws`, `find_names`.
 
@@ -93,7 +98,7 @@ def names(
 def association(
     vectors: Vectors | str | Path, patients: Patients, codes: Any, *, seed: int = 1, workers: int = 2, **settings: Any
 ) -> list[Finding]:
-    """Compare names' distances to their bearers' diagnoses with those to others' (paper B, experiment 2).
+    """Compare distances between names and diagnoses of the same and of other patients (paper B, experiment 2).
 
     Args:
         patients: a patients file, or id -> `Patient`. codes: a code table (code, description), or code -> words.
@@ -105,7 +110,7 @@ def association(
 def scenario(
     vectors: Vectors | str | Path, patients: Patients, codes: Any, *, seed: int = 1, workers: int = 2, **settings: Any
 ) -> list[Finding]:
-    """Name target diagnoses for each name, farthest and nearest, beside chance (paper B, experiment 3).
+    """Predict diagnoses for each name by distance, and compare with chance (paper B, experiment 3).
 
     Args:
         patients, codes: as in `association`.
@@ -117,10 +122,10 @@ def scenario(
 def copies(
     synthetic: Notes, training: Notes, held_out: Notes, *, seed: int = 1, columns: Any = None, **settings: Any
 ) -> list[Finding]:
-    """Find runs of words that synthetic notes share with training notes, beside those shared with other patients.
+    """Find word sequences that synthetic notes share with training notes, compared with held-out notes.
 
     Args:
-        training, held_out: notes that the model saw, and others like them. columns: which columns of frames are what.
+        training, held_out: the model's training notes, and similar other notes. columns: column roles of frames.
     """
     sides = [given(notes, **(columns or {})).corpus for notes in (synthetic, training, held_out)]
     context = Context(released=sides[0], training=sides[1], held_out=sides[2])
@@ -131,7 +136,7 @@ def copies(
 def overlap(
     released: Notes, original: Notes, *, crosswalk: Mapping[str, str] | None = None, seed: int = 1, columns: Any = None
 ) -> list[Finding]:
-    """How much of released notes stands word for word in their sources, beside other notes.
+    """Measure how much of released notes occurs verbatim in their sources, compared with other notes.
 
     Args:
         crosswalk: released note id -> source id; without it ids must be equal.
@@ -150,7 +155,7 @@ def identifiers(
     seed: int = 1,
     columns: Any = None,
 ) -> list[Finding]:
-    """Search released notes for what is known of their patients; in the source beside it, where that is given.
+    """Search released notes, and the source if given, for the identifiers of known patients.
 
     Args:
         patients: a patients file, or id -> `Patient`. crosswalk: released patient id -> source id.
@@ -164,20 +169,20 @@ def _names(people: Any) -> list[tuple[str, ...]]:
     from clinveil.attacks.vectors.names import read_full_names
 
     if isinstance(people, str | Path):
-        return read_full_names(path_of(people, "the names", "check the path; names go into a list: [name]"))
+        return read_full_names(path_of(people, "the names", "check the path; pass names as a list: [name]"))
     if not isinstance(people, Mapping | list | tuple):
-        hint = "give a file, a dictionary id -> clinveil.Patient, or a list of full names"
+        hint = "pass a file, a dictionary id -> clinveil.Patient, or a list of full names"
         raise UsageError(f"names cannot be of type {type(people).__name__}", hint=hint)
-    listed = [one.name for one in people.values()] if isinstance(people, Mapping) else people
-    return [tuple(one.split()) if isinstance(one, str) else tuple(one) for one in listed]
+    names = [patient.name for patient in people.values()] if isinstance(people, Mapping) else people
+    return [tuple(name.split()) if isinstance(name, str) else tuple(name) for name in names]
 
 
 def _models(vectors: Any) -> list[Vectors]:
     from clinveil.vectors.files import load_vectors
     from clinveil.vectors.table import Vectors
 
-    one = isinstance(vectors, str | Path | Vectors)
-    return [load_vectors(Path(v)) if isinstance(v, str | Path) else v for v in ([vectors] if one else vectors)]
+    single = isinstance(vectors, str | Path | Vectors)
+    return [load_vectors(Path(v)) if isinstance(v, str | Path) else v for v in ([vectors] if single else vectors)]
 
 
 def _with_codes(vectors: Any, patients: Patients, codes: Any, workers: int) -> Context:
@@ -187,5 +192,13 @@ def _with_codes(vectors: Any, patients: Patients, codes: Any, workers: int) -> C
     return Context(vectors=_models(vectors), known=known_patients(patients), codes=read, workers=workers)
 
 
+def __getattr__(name: str) -> Any:
+    """Return any registered attack as a function of a `Context`, with hyphens as underscores."""
+    registered = name.replace("_", "-")
+    if name.startswith("_") or registered not in attacks:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return partial(run, registered)
+
+
 def __dir__() -> list[str]:
-    return __all__
+    return sorted({*__all__, *(name.replace("-", "_") for name in attacks.names())})

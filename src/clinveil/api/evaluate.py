@@ -1,4 +1,4 @@
-"""Utility tests: what protected notes, or vectors trained on them, are still good for."""
+"""Utility measures for protected notes, and for vectors trained on them."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ def similarity(
     protocol: Literal["jamia", "clinicalnlp"] = "jamia",
     **options: Any,
 ) -> list[Finding]:
-    """Correlate cosines of word vectors with people's scores of word pairs (paper A, Table 3; paper C, section 3.3).
+    """Correlate cosines of word vectors with human scores of word pairs (paper A, Table 3; paper C, section 3.3).
 
     Args:
         pairs: a list of (term, term, score), or the path of a table with these columns (UMNSRS, MayoSRS, …).
         protocol: `jamia` (Pearson) or `clinicalnlp` (Spearman; needs `frequencies`).
-        options: `subwords`, `frequencies`, `min_count`, `missing`, `only`, `draws`: of a `SimilarityTask`.
+        options: fields of `SimilarityTask`: `subwords`, `frequencies`, `min_count`, `missing`, `only`, `draws`.
 
     Raises InputError for pairs that cannot be scored.
     """
@@ -45,7 +45,7 @@ def similarity(
 
     known = {field.name for field in fields(SimilarityTask)}
     if unknown := sorted(options.keys() - known):
-        raise UsageError(f"there is no option {unknown[0]}", hint="one of " + ", ".join(sorted(known)))
+        raise UsageError(f"unknown option {unknown[0]}", hint="use one of " + ", ".join(sorted(known)))
     task = SimilarityTask(protocol=protocol, **options)
     return measure(_vectors(vectors), _pairs(pairs), default_rng(seed), task)
 
@@ -60,43 +60,48 @@ def classification(
     crosswalk: Mapping[str, str] | str | Path | None = None,
     seed: int = 1,
     columns: Mapping[str, Any] | None = None,
+    **settings: Any,
 ) -> list[Finding]:
-    """Train the same classifiers on original and on protected notes, by one split, and say what was lost (paper A).
-
-    Cross-validated by patient and near-duplicate text; small classes are merged, as in a release's report.
+    """Train the same classifiers on original and on protected notes, with one split, and return scores and loss.
 
     Args:
         label: a column of the original. model: lr, svm, cnn, lstm, …; one or several.
         crosswalk: released note id -> source id, or the vault of the release; without it ids must be equal.
-        columns: of a frame, which is what.
+        columns: column roles of a frame.
+        settings: fields of `ClassifierSettings`, for example `min_class`.
 
-    Raises InputError for notes that do not fit. Too few notes or classes give a finding without a value that says why.
+    Raises InputError for invalid notes, too few notes, or too few classes. Source: paper A.
     """
-    from clinveil.utility.classification import classification as measure
+    from clinveil.core.load_settings import load_settings
+    from clinveil.utility.classification import compared, evaluate
+    from clinveil.utility.classifiers import ClassifierSettings
 
+    how = load_settings(ClassifierSettings, settings)
     source = given(original, **{**(columns or {}), "label": label}).corpus
     target = given(released, **(columns or {})).corpus
     if isinstance(crosswalk, str | Path):
         from clinveil.releases.crosswalk import source_notes
 
         crosswalk = source_notes(Path(crosswalk))
+    rng = default_rng(seed)
+    task = evaluate(source.batches(), target.batches(), label, rng, how, crosswalk=crosswalk)
     models = (model,) if isinstance(model, str) else tuple(model)
-    return measure(source.batches(), target.batches(), label, default_rng(seed), crosswalk=crosswalk, models=models)
+    return [finding for name in models for finding in compared(task, name, rng, how)]
 
 
 @in_python
 def deidentification(
     notes: Notes, gold: Spans, *, found: Spans = None, columns: Mapping[str, Any] | None = None, **settings: Any
 ) -> list[Finding]:
-    """Hold what the detectors find in notes, or what another tool `found`, against gold spans.
+    """Compare detected spans, or the spans `found` by another tool, with gold spans.
 
     Args:
         gold, found: note id -> spans; a frame of note_id, start, end, label; spans for each text of a list; or a file
             or folder as the command takes them. A span is (start, end, label) in code points, or a `Span`.
-        columns: of a frame, which is what.
+        columns: column roles of a frame.
         settings: fields of `EvaluateDeidentificationSettings`.
 
-    Raises InputError for spans that do not fit the notes.
+        Raises InputError for spans that do not match the notes.
 
     >>> import clinveil
     >>> notes = ["Seen by Dr. Sarah Miller.", "No pain."]
@@ -104,15 +109,15 @@ def deidentification(
     >>> found[0].measure, found[0].value
     ('phi.recall', 1.0)
     """
-    from clinveil.core.settings import load_settings
+    from clinveil.core.load_settings import load_settings
     from clinveil.corpus.gold import Scheme
     from clinveil.utility.deidentification.run import on_gold
     from clinveil.utility.deidentification.settings import EvaluateDeidentificationSettings
 
-    how = load_settings(EvaluateDeidentificationSettings, {"workers": 1, **settings})
-    scheme = Scheme(how.offsets)
-    told = None if found is None else given_spans(found, "found", scheme)
-    return on_gold(how, given(notes, **(columns or {})).corpus, given_spans(gold, "gold", scheme), found=told)
+    options = load_settings(EvaluateDeidentificationSettings, {"workers": 1, **settings})
+    scheme = Scheme(options.offsets)
+    detected = None if found is None else given_spans(found, "found", scheme)
+    return on_gold(options, given(notes, **(columns or {})).corpus, given_spans(gold, "gold", scheme), found=detected)
 
 
 @in_python
@@ -125,15 +130,15 @@ def nli(
     seed: int = 1,
     **settings: Any,
 ) -> list[Finding]:
-    """Train paper C's inference model on frozen vectors; accuracy beside random vectors and the majority.
+    """Train paper C's inference model on frozen vectors; compare with random vectors and the majority class.
 
     Args:
-        train, dev, test: files of sentence pairs; what is not given is split off the training pairs, by premise.
+        train, dev, test: files of sentence pairs; missing ones are split off the training pairs, by premise.
         settings: fields of `NliSettings`.
 
-    Raises MissingExtra without PyTorch; InputError for pairs that do not fit.
+    Raises MissingExtra without PyTorch, InputError for invalid pairs.
     """
-    from clinveil.core.settings import load_settings
+    from clinveil.core.load_settings import load_settings
     from clinveil.utility.nli import NliSettings
     from clinveil.utility.nli import nli as measure
     from clinveil.utility.nli.pairs import nli_parts, read_sentence_pairs
@@ -141,7 +146,7 @@ def nli(
     rng = default_rng(seed)
     first, *others = (read_sentence_pairs(Path(path)) if path else None for path in (train, dev, test))
     if first is None:
-        raise UsageError("no pairs to train on", hint="give train=FILE")
+        raise UsageError("no training pairs", hint="pass train=FILE")
     parts = nli_parts(first, others[0], others[1], rng)
     return measure(_vectors(vectors), parts, rng, load_settings(NliSettings, settings))
 
@@ -162,9 +167,9 @@ def _pairs(pairs: Any) -> PairList:
     if isinstance(pairs, PairList):
         return pairs
     try:
-        rows = [(str(one), str(other), float(score)) for one, other, score in pairs]
+        rows = [(str(left), str(right), float(score)) for left, right, score in pairs]
     except (TypeError, ValueError):
-        hint = "give (term, term, score) for each pair"
+        hint = "pass (term, term, score) for each pair"
         raise InputError("a pair is not two terms and a number", where="the pairs", hint=hint) from None
     return PairList("pairs", tuple((a, b) for a, b, _ in rows), np.array([score for _, _, score in rows]))
 

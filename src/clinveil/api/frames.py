@@ -1,4 +1,4 @@
-"""Tables of the caller's own library in, and the same kind out: pandas, polars, Arrow, or plain lists of strings."""
+"""Convert notes between pandas, polars, Arrow and lists of strings, and return the caller's type."""
 
 from __future__ import annotations
 
@@ -20,9 +20,10 @@ import pyarrow.parquet as pq
 
 from clinveil.core.errors import GateError, InputError, UsageError
 from clinveil.core.finding import Finding
+from clinveil.core.load_settings import load_settings
 from clinveil.core.locations import files_of, is_pattern
 from clinveil.core.remote import place
-from clinveil.core.settings import NotesSettings, load_settings
+from clinveil.core.settings import NotesSettings
 from clinveil.corpus.columns import USUAL, bare
 from clinveil.corpus.corpus import BATCH_ROWS, NOTE_ID, Corpus, rows
 from clinveil.corpus.open import corpus_of, open_corpus
@@ -32,9 +33,9 @@ from clinveil.corpus.write import source_names
 Notes = Any
 """A path, a `Corpus`, a frame (pandas, polars, Arrow), a series of texts, or a list of strings."""
 KINDS = "a path, a corpus, a frame of pandas, polars or Arrow, a series of texts, or a list of strings"
-PATIENTS = "give a patients file, a frame of patient_id and name, or a dictionary id -> clinveil.Patient"
-BROKEN = "decode it again; a lone surrogate is no character"
-ONE_TEXT = "check the path; one text goes into a list: [text]"
+PATIENTS = "pass a patients file, a frame of patient_id and name, or a dictionary id -> clinveil.Patient"
+BROKEN = "decode it again; a lone surrogate is not a character"
+ONE_TEXT = "check the path; pass a single text as a list: [text]"
 _ID, _TEXT = "note_id", "text"
 
 
@@ -47,11 +48,11 @@ class TableSource:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Its columns."""
+        """Column names."""
         return tuple(self.table.column_names)
 
     def read(self, ids: Sequence[str], texts: Sequence[str] = (), kept: Sequence[str] = ()) -> Iterator[pa.RecordBatch]:
-        """All rows of the columns named, in batches."""
+        """Yield all rows of the given columns, in batches."""
         yield from self.table.select([*ids, *texts, *kept]).to_batches(max_chunksize=BATCH_ROWS)
 
 
@@ -60,10 +61,10 @@ Back = Callable[[list[pa.RecordBatch]], Any]
 
 @dataclass(frozen=True)
 class Given:
-    """Notes as a corpus, and the way back to what they were.
+    """Notes as a corpus, with the conversion back to the caller's type.
 
     Attributes:
-        corpus: the notes. back: transformed batches -> the caller's kind; None for a path or a corpus.
+        corpus: the notes. back: transformed batches -> the caller's type; None for a path or a corpus.
     """
 
     corpus: Corpus
@@ -75,14 +76,14 @@ P = ParamSpec("P")
 
 
 def in_python(function: Callable[P, R]) -> Callable[P, R]:
-    """The same function; what it raises speaks of keyword arguments instead of the command line's flags."""
+    """Return the function with error messages that name keyword arguments instead of command-line flags."""
 
     @wraps(function)
     def called(*args: P.args, **kwargs: P.kwargs) -> R:
         try:
             return function(*args, **kwargs)
         except (InputError, UsageError, GateError) as error:
-            what, hint = (_FLAG.sub(_keyword, said) for said in (error.what, error.hint))
+            what, hint = (_FLAG.sub(_keyword, message) for message in (error.what, error.hint))
             raise type(error)(what, where=error.where, hint=hint) from None
 
     return called
@@ -91,7 +92,7 @@ def in_python(function: Callable[P, R]) -> Callable[P, R]:
 _FLAG = re.compile(r"--(no-)?([a-z][a-z0-9-]*)")
 
 
-_RENAMED = {"with": "before"}  # a word of Python's own
+_RENAMED = {"with": "before"}  # a Python keyword
 
 
 def _keyword(flag: re.Match[str]) -> str:
@@ -99,24 +100,24 @@ def _keyword(flag: re.Match[str]) -> str:
 
 
 def path_of(given: str | Path, where: str, hint: str) -> Path:
-    """The path that was given. Raises InputError, in which nothing of it stands, for a text that names no file.
+    """Return a path. Raises InputError, without quoting the text, if no such file exists.
 
-    A text may be a note, or somebody's name.
+    The text may be a note or a person's name.
     """
     try:
-        at = place(given)
-        there = at.exists() or (is_pattern(at) and any(files_of(at)))
+        path = place(given)
+        exists = path.exists() or (is_pattern(path) and any(files_of(path)))
     except (OSError, ValueError):  # too long for a name, or with a null: their messages quote it
-        at, there = Path(given), False
-    if not there and isinstance(given, str):
-        raise InputError("no file of such a name", where=where, hint=hint) from None
-    return at
+        path, exists = Path(given), False
+    if not exists and isinstance(given, str):
+        raise InputError("file not found", where=where, hint=hint) from None
+    return path
 
 
 def known_patients(patients: Any) -> Mapping[str, Patient] | None:
-    """Known patients: a patients file, a frame like it (patient_id, name, …), or id -> `Patient`.
+    """Return known patients from a patients file, a frame like it (patient_id, name, …), or id -> `Patient`.
 
-    Raises UsageError for anything else, InputError for a file or frame that does not fit.
+    Raises UsageError for other types, InputError for an invalid file or frame.
     """
     if patients is None or isinstance(patients, str | Path):
         return None if patients is None else read_patients(path_of(patients, "the patients", PATIENTS))
@@ -124,28 +125,28 @@ def known_patients(patients: Any) -> Mapping[str, Patient] | None:
         with scratch() as folder:
             pq.write_table(arrow(patients), folder / "patients.parquet")
             return read_patients(folder / "patients.parquet")
-    if isinstance(patients, Mapping) and all(isinstance(one, Patient) for one in patients.values()):
+    if isinstance(patients, Mapping) and all(isinstance(patient, Patient) for patient in patients.values()):
         return patients
-    raise UsageError(f"known patients cannot be a {type(patients).__name__} of such values", hint=PATIENTS)
+    raise UsageError(f"known patients cannot be of type {type(patients).__name__}", hint=PATIENTS)
 
 
 @contextmanager
 def scratch() -> Iterator[Path]:
-    """A private folder (0700) where temporary files go (TMPDIR), removed at the end: it holds words of notes."""
+    """Create a private temporary folder (0700, in TMPDIR) for words of notes, removed at the end."""
     with TemporaryDirectory(prefix="clinveil-") as folder:
         yield Path(folder)
 
 
 def given(notes: Notes, **columns: Any) -> Given:
-    """Notes of any kind as a corpus.
+    """Return notes of any supported type as a corpus.
 
     Args:
-        notes: one of `KINDS`. A list or series has notes of a patient each; rows that are not written come back as
-            None. Of a frame the columns named in `keep` come back, all others but id, patient and text are dropped.
+        notes: one of `KINDS`. Each note of a list or series is of a separate patient; rows that are not written become
+            None. Frames keep the columns in `keep`; all others except id, patient and text are dropped.
         columns: `label`, `keep`, and the fields of `NotesSettings`: `text`, `id`, `patient`, ….
 
     Raises:
-        InputError: no such column, or values that do not fit. UsageError: another kind of notes, or unknown options.
+        InputError: a missing column, or invalid values. UsageError: an unsupported type of notes, or unknown options.
     """
     how = Reading.of(columns)
     if isinstance(notes, np.ndarray) and notes.ndim == 1:
@@ -165,12 +166,12 @@ def given(notes: Notes, **columns: Any) -> Given:
         return Given(corpus, lambda done: _frame(notes, corpus, done))
     if isinstance(notes, Sequence) and not isinstance(notes, str):
         return Given(_of_texts(notes, how), lambda done: _in_place(done, len(notes)))
-    raise UsageError(f"notes of type {type(notes).__name__} are none that can be read", hint=f"give {KINDS}")
+    raise UsageError(f"notes of type {type(notes).__name__} are not supported", hint=f"pass {KINDS}")
 
 
 @dataclass(frozen=True)
 class Reading:
-    """Which columns are what: how notes are read, and what goes along."""
+    """Column roles and kept columns."""
 
     notes: NotesSettings
     label: tuple[str, ...] = ()
@@ -178,28 +179,28 @@ class Reading:
 
     @classmethod
     def of(cls, options: Mapping[str, Any]) -> Reading:
-        """From keyword arguments; one name or several of `label` and `keep`. Raises UsageError for unknown ones."""
+        """Create from keyword arguments; `label` and `keep` take one or more names. Raises UsageError for others."""
         several = {k: (v,) if isinstance(v, str) else tuple(v) for k, v in options.items() if k in ("label", "keep")}
         return cls(load_settings(NotesSettings, {k: v for k, v in options.items() if k not in several}), **several)
 
     def of_table(self, table: pa.Table, name: str) -> Corpus:
-        """The corpus of a table. Raises InputError for columns that do not fit."""
+        """Return the corpus of a table. Raises InputError for missing or ambiguous columns."""
         source = TableSource(table)
         return corpus_of(source, self.notes, label=self.label, keep=self.keep, name=name, suffix=".parquet")
 
 
 def arrow(frame: Any) -> pa.Table:
-    """A frame of any library as an Arrow table of its columns; missing texts are null.
+    """Return a frame of any library as an Arrow table; missing texts are null.
 
-    Raises InputError for columns whose names are no strings, or that Arrow cannot hold.
+    Raises InputError for column names that are not strings, and for values that Arrow does not support.
     """
     try:
         eager = nw.from_native(frame, eager_only=True)
     except nw.exceptions.DuplicateError:
-        raise InputError("two columns have one name", where="the frame", hint="rename one") from None
+        raise InputError("duplicate column name", where="the frame", hint="rename one") from None
     names = eager.columns
     if not all(isinstance(name, str) for name in names):
-        raise InputError("a column's name is no string", where="the frame", hint="rename it")
+        raise InputError("a column name is not a string", where="the frame", hint="rename it")
     columns = {name: _column(eager[name], name) for name in names}
     return pa.table(columns)
 
@@ -208,14 +209,14 @@ def _column(series: Any, name: str) -> Any:
     try:
         return series.to_arrow()
     except UnicodeEncodeError:  # its repr holds the whole text
-        raise InputError(f"column {name!r} holds broken Unicode", where="the frame", hint=BROKEN) from None
+        raise InputError(f"column {name!r} contains invalid Unicode", where="the frame", hint=BROKEN) from None
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
-        what = f"column {name!r} holds values of several kinds"
-        raise InputError(what, where="the frame", hint="give it one type, or leave it out") from None
+        what = f"column {name!r} contains values of several types"
+        raise InputError(what, where="the frame", hint="convert it to one type, or omit it") from None
 
 
 def _with_ids(table: pa.Table, how: Reading) -> pa.Table:
-    """A table in which no column has the usual name of an id gets one: the number of the row."""
+    """Add a column of row numbers as ids, if no column has a common name for ids."""
     if how.notes.id is not None or any(bare(name) in USUAL["id"] for name in table.column_names):
         return table
     return table.add_column(0, _ID, pa.array([str(row) for row in range(table.num_rows)]))
@@ -224,21 +225,21 @@ def _with_ids(table: pa.Table, how: Reading) -> pa.Table:
 def _of_texts(texts: Sequence[str | None], how: Reading) -> Corpus:
     for number, text in enumerate(texts):
         if text is not None and not isinstance(text, str):
-            what = f"item {number} is a {type(text).__name__}, no text"
-            raise InputError(what, where="the notes", hint="give strings, and None where there is none")
+            what = f"item {number} is a {type(text).__name__}, not text"
+            raise InputError(what, where="the notes", hint="pass strings, or None for missing texts")
     if not len(texts):
-        raise InputError("it holds no notes", where="the list", hint="give one text at least")
+        raise InputError("contains no notes", where="the list", hint="pass at least one text")
     ids = pa.array([str(number) for number in range(len(texts))])
     try:
         table = pa.table({_ID: ids, _TEXT: pa.array(texts, type=pa.large_string())})
     except UnicodeEncodeError:  # its repr holds the whole text
-        raise InputError("a text is broken Unicode", where="the notes", hint=BROKEN) from None
-    told = how.notes.model_copy(update={"text": _TEXT, "id": _ID, "preset": "none"})
-    return Reading(told, how.label, how.keep).of_table(table, "the list")
+        raise InputError("a text contains invalid Unicode", where="the notes", hint=BROKEN) from None
+    settings = how.notes.model_copy(update={"text": _TEXT, "id": _ID, "preset": "none"})
+    return Reading(settings, how.label, how.keep).of_table(table, "the list")
 
 
 def _in_place(batches: list[pa.RecordBatch], n: int) -> list[str | None]:
-    """Texts at the places that their ids say; None where a note was not written."""
+    """Return texts at the positions given by their ids; None for notes that were not written."""
     texts: list[str | None] = [None] * n
     for batch in batches:
         for note in rows([batch]):
@@ -249,46 +250,46 @@ def _in_place(batches: list[pa.RecordBatch], n: int) -> list[str | None]:
 def _series(like: Any, texts: list[str | None]) -> Any:
     made = nw.new_series(like.name, texts, nw.String, backend=like.implementation)
     native = made.to_native()
-    if like.implementation.is_pandas_like():  # the caller's own labels of the rows
+    if like.implementation.is_pandas_like():  # restore the row labels
         native.index = like.to_native().index
     return native
 
 
 def _frame(like: Any, corpus: Corpus, batches: list[pa.RecordBatch]) -> Any:
-    """Transformed rows under the source's own column names, in the caller's library; pandas keeps its row labels."""
+    """Return transformed rows with the source's column names in the caller's library; pandas keeps its row labels."""
     named = source_names(corpus.columns, corpus.suffix)
     table = pa.Table.from_batches(batches)
-    made = native(table.select(list(named.values())).rename_columns(list(named)), like)
+    frame = native(table.select(list(named.values())).rename_columns(list(named)), like)
     if nw.from_native(like, eager_only=True).implementation.is_pandas_like():
         ids = (note_id for batch in corpus.batches() for note_id in batch.column(NOTE_ID).to_pylist())
-        places = {note_id: place for place, note_id in enumerate(ids)}
-        made.index = like.index[[places[note_id] for note_id in table.column(NOTE_ID).to_pylist()]]
-    return made
+        positions = {note_id: position for position, note_id in enumerate(ids)}
+        frame.index = like.index[[positions[note_id] for note_id in table.column(NOTE_ID).to_pylist()]]
+    return frame
 
 
 def native(table: pa.Table, like: Any) -> Any:
-    """An Arrow table as a frame of the library of another frame, or of a name."""
+    """Return an Arrow table as a frame of the library of another frame, or of a named library."""
     name = like if isinstance(like, str) else str(nw.from_native(like, eager_only=True).implementation)
     return table if name == "pyarrow" else nw.from_arrow(table, backend=cast(Any, name)).to_native()
 
 
 @in_python
 def to_frame(findings: Sequence[Finding], like: Any = None) -> Any:
-    """Findings as a frame, a row each.
+    """Return findings as a frame with one row each.
 
     Args:
-        findings: what an attack, an evaluation or a release found.
-        like: the library: "pandas", "polars", "pyarrow", or a frame of it. Without it pandas, else polars, else
-            Arrow, whichever is imported already.
+        findings: the findings of an attack, an evaluation or a release.
+        like: the library: "pandas", "polars", "pyarrow", or one of its frames. By default pandas or polars, if already
+            imported, otherwise Arrow.
 
     Returns:
-        A frame with the fields of `Finding` as columns, then those of `detail` that any of them has, as `detail_…`.
+        A frame with the fields of `Finding` as columns, then all fields of `detail` as `detail_…`.
 
     Raises:
         UsageError: an unknown library, or one that is not installed.
     """
     if isinstance(findings, str) or not all(isinstance(finding, Finding) for finding in findings):
-        raise UsageError("these are no findings", hint="give outcome.findings, or what an attack returned")
+        raise UsageError("not a list of findings", hint="pass outcome.findings, or the result of an attack")
     rows = [finding.as_dict() for finding in findings]
     more = sorted({key for row in rows for key in row["detail"]})
     table: dict[str, list[Any]] = {name: [row[name] for row in rows] for name in _FIELDS}
@@ -308,7 +309,7 @@ _FIELDS = {
 
 
 def _one_kind(values: list[Any]) -> list[Any]:
-    """A column of one type: numbers, truth values, or else everything as text."""
+    """Return a column of one type: numbers, booleans, or otherwise text."""
     kinds = {type(value) for value in values if value is not None}
     if kinds <= {int, float} or len(kinds) == 1:
         return [float(value) if kinds == {int, float} and value is not None else value for value in values]
@@ -316,16 +317,16 @@ def _one_kind(values: list[Any]) -> list[Any]:
 
 
 def _library() -> str:
-    """The library that the caller works with already, or Arrow."""
+    """Return the library that the caller has imported, or Arrow."""
     return next((name for name in ("pandas", "polars") if name in sys.modules), "pyarrow")
 
 
 def _known(like: Any) -> Any:
-    """The same. Raises UsageError for an unknown library, and for one that is not installed."""
+    """Return the argument. Raises UsageError for an unknown or missing library."""
     if isinstance(like, str) and like not in ("pandas", "polars", "pyarrow"):
-        raise UsageError(f"there is no library {like!r} here", hint="one of pandas, polars, pyarrow")
+        raise UsageError(f"unknown library {like!r}", hint="use one of pandas, polars, pyarrow")
     if not isinstance(like, str) and not nw.dependencies.is_into_dataframe(like):
-        raise UsageError("what it should be like is no frame", hint="one of pandas, polars, pyarrow, or a frame")
+        raise UsageError("`like` is not a frame", hint="use pandas, polars, pyarrow, or a frame")
     if isinstance(like, str) and find_spec(like) is None:
         raise UsageError(f"{like} is not installed", hint=f"pip install {like}")
     return like

@@ -1,4 +1,4 @@
-"""Spans of notes as Python has them: frames, lists of `Span`, mappings; in and out."""
+"""Convert spans between frames, lists of `Span`, mappings and files."""
 
 from __future__ import annotations
 
@@ -35,26 +35,28 @@ _FRAME = pa.schema(
 
 
 def triple(span: Any) -> Any:
-    """(start, end, label) of a span; anything else as it is."""
+    """Return (start, end, label) of a span; other values unchanged."""
     return (span.start, span.end, span.label) if isinstance(span, Span) else span
 
 
 def given_spans(spans: Spans, name: str, scheme: Scheme | None = None) -> GoldSpans:
-    """Spans of any kind, with a name for messages. Raises InputError for what are none."""
+    """Return spans of any supported type, with a name for messages. Raises InputError for other values."""
     if isinstance(spans, str | Path):
         return read_spans(spans, scheme)
     if nw.dependencies.is_into_dataframe(spans):
         return spans_of(_by_note(arrow(spans), name), name)
     if isinstance(spans, Sequence):
-        spans = {str(at): of for at, of in enumerate(spans)}
-    if not isinstance(spans, Mapping) or any(isinstance(of, str) for of in spans.values()):
-        raise InputError("not note id -> (start, end, label)", where=name)
-    return spans_of({note_id: [triple(one) for one in of] for note_id, of in spans.items()}, name)
+        spans = {str(index): note_spans for index, note_spans in enumerate(spans)}
+    if not isinstance(spans, Mapping) or any(isinstance(note_spans, str) for note_spans in spans.values()):
+        hint = "pass {note_id: [(start, end, label), …]}"
+        raise InputError("spans have the wrong shape", where=name, hint=hint)
+    return spans_of({note_id: [triple(span) for span in of_note] for note_id, of_note in spans.items()}, name)
 
 
 def _by_note(table: pa.Table, name: str) -> Mapping[str, list[tuple[int, int, str]]]:
     if missing := [key for key in _KEYS if key not in table.column_names]:
-        raise InputError(f"the frame lacks {missing[0]}", where=name, hint=f"its columns: {', '.join(_KEYS)}")
+        hint = f"pass a frame with the columns {', '.join(_KEYS)}"
+        raise InputError(f"the column {missing[0]} is missing", where=name, hint=hint)
     by_note: dict[str, list[tuple[int, int, str]]] = {}
     for note_id, *span in zip(*(table.column(key).to_pylist() for key in _KEYS), strict=True):
         by_note.setdefault(str(note_id), []).append((span[0], span[1], span[2]))
@@ -62,7 +64,7 @@ def _by_note(table: pa.Table, name: str) -> Mapping[str, list[tuple[int, int, st
 
 
 def spans_like(notes: Any, found: Iterable[Found]) -> Any:
-    """What was found in notes: a frame for a frame, a table for a path, a list a text for a list or series."""
+    """Return detected spans in the caller's type: a frame, a table for a path, one list per text for a list."""
     if isinstance(notes, str | Path) or hasattr(notes, "batches") or nw.dependencies.is_into_dataframe(notes):
         lines = [
             (o.note_id, o.span.start, o.span.end, o.span.label, o.span.detector, o.span.score, o.span.why, o.text)
@@ -71,7 +73,7 @@ def spans_like(notes: Any, found: Iterable[Found]) -> Any:
         columns = zip(*lines, strict=True) if lines else [[] for _ in _FRAME]
         table = pa.table([pa.array(c, f.type) for c, f in zip(columns, _FRAME, strict=True)], schema=_FRAME)
         return native(table, notes) if nw.dependencies.is_into_dataframe(notes) else table
-    by_text: list[list[Span]] = [[] for _ in notes]  # their ids are their numbers
-    for one in found:
-        by_text[int(one.note_id)].append(one.span)
+    by_text: list[list[Span]] = [[] for _ in notes]  # the ids are the positions
+    for identifier in found:
+        by_text[int(identifier.note_id)].append(identifier.span)
     return by_text

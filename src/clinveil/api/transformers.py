@@ -1,4 +1,4 @@
-"""Notes in, protected notes of the same kind out: two transformers with scikit-learn's verbs."""
+"""Two transformers with scikit-learn's interface: `Deidentifier` and `Obfuscator`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from clinveil.channel.policy import Scope
 from clinveil.channel.settings import ChannelSettings
 from clinveil.core.errors import InputWarning, UsageError
 from clinveil.core.keys import Key
-from clinveil.core.settings import load_settings
+from clinveil.core.load_settings import load_settings
 from clinveil.scale import serial
 from clinveil.vectors.settings import VectorSettings
 
@@ -31,14 +31,14 @@ if TYPE_CHECKING:
 
 
 class Deidentifier(TransformerMixin, BaseEstimator):
-    """Finds identifiers in notes and treats them as a policy says; it has nothing to learn.
+    """Detect identifiers in notes and treat them by a policy; nothing is learned in `fit`.
 
     Args:
-        mode: `replace` (surrogates), `remove` or `tag` (`[NAME]`): short for a policy of that one treatment.
-        patients: a patients file, a frame like it, or id -> `Patient`: the surest way to find their names.
-        key: what surrogates come from; a new one is drawn without it. It is a secret.
-        columns: `text`, `id`, `patient`, `keep`, …: which columns of a frame are what.
-        settings: any other field of `PhiSettings` by name, as `clinveil deidentify --help` lists them: `phi_profile`,
+        mode: `replace` (surrogates), `remove` or `tag` (`[NAME]`): a policy with a single treatment.
+        patients: a patients file, a frame like it, or id -> `Patient`: the most reliable way to detect their names.
+        key: the secret key that surrogates are derived from; by default a new one.
+        columns: `text`, `id`, `patient`, `keep`, …: the column roles of a frame.
+        settings: any other field of `PhiSettings` by name, as listed by `clinveil deidentify --help`: `phi_profile`,
             `phi_policy`, `find`, `votes`, `also`, `propagate`, `tagger`, `no_tagger`, `surrogates`, `markov`.
 
     The same key, settings and notes give the same bytes as the command.
@@ -64,10 +64,10 @@ class Deidentifier(TransformerMixin, BaseEstimator):
 
     @in_python
     def fit(self, notes: Notes = None, y: Any = None) -> Self:
-        """Draw the key, and read patients, policy and tagger.
+        """Create the key, and read patients, policy and tagger.
 
-        Raises UsageError for settings that do not fit, InputError for files that do not. Warns with InputWarning where
-        a policy keeps identifiers.
+        Raises UsageError for invalid settings, InputError for invalid files. Warns with InputWarning if the policy
+        keeps identifiers.
         """
         from clinveil.phi.deidentifier import Deidentifier as Engine
         from clinveil.phi.settings import PhiSettings
@@ -81,36 +81,36 @@ class Deidentifier(TransformerMixin, BaseEstimator):
 
     @in_python
     def transform(self, notes: Notes) -> Any:
-        """The notes without the identifiers that were found, of the kind that came in (a path gives an Arrow table).
+        """Return notes of the same type with detected identifiers treated (an Arrow table for a path).
 
-        Raises InputError for notes that do not fit, or of none of the known patients. Warns with InputWarning where
-        some of these have no note, and for notes that cannot be treated: they do not come out.
+        Raises InputError for invalid notes, or if no known patient has a note. Warns with InputWarning if some known
+        patients have no note, and about notes that cannot be treated: they are dropped.
         """
         corpus, back = _opened(notes, self.columns)
-        return back([one.batch for one in self._treated(corpus)])
+        return back([treated.batch for treated in self._treated(corpus)])
 
     @in_python
     def find(self, text: str, patient: str = "") -> list[Span]:
-        """The identifiers of one text: sorted spans in code points, each with `label`, `detector`, `score` and `why`.
+        """Return the identifiers of one text: sorted spans in code points with `label`, `detector`, `score` and `why`.
 
         Args:
-            patient: whose note it is, where patients are known.
+            patient: the patient id of the note, for known patients.
 
         >>> import clinveil
         >>> [span] = clinveil.Deidentifier().find("Seen by Dr. Sarah Miller.")
         >>> span.start, span.end, span.label
         (12, 24, 'NAME')
         """
-        found: list[Span] = self._fitted()._engine.find(text, patient)
-        return found
+        spans: list[Span] = self._fitted()._engine.find(text, patient)
+        return spans
 
     @in_python
     def find_all(self, notes: Notes) -> Any:
-        """The identifiers of many notes, names in all notes of a patient as `transform` looks for them.
+        """Return the identifiers of many notes, including names propagated over a patient's notes as in `transform`.
 
-        Of a frame (or a path) a frame of its kind: note_id, start, end (code points), label, detector, score, why,
-        text; of a list or series of texts a list of spans each. Either is what `clinveil.evaluate.deidentification`
-        takes as `found`. It is as secret as the notes. Raises as `transform` does.
+        For a frame (or a path) the result is a frame of the same library: note_id, start, end (code points), label,
+        detector, score, why, text. For a list or series it is a list of spans per text. Both can be passed as `found`
+        to `clinveil.evaluate.deidentification`. The result is as secret as the notes. Raises like `transform`.
 
         >>> import clinveil
         >>> found = clinveil.Deidentifier().find_all(["Seen by Dr. Sarah Miller.", "No pain."])
@@ -122,7 +122,7 @@ class Deidentifier(TransformerMixin, BaseEstimator):
 
     @in_python
     def treat(self, text: str, spans: Iterable[Span | tuple[int, int, str]], patient: str = "") -> str:
-        """A text in which spans, found by whomever, are treated as the policy says.
+        """Return a text with the given spans, from any source, treated by the policy.
 
         Raises InputError for spans outside the text or of unknown labels.
 
@@ -145,7 +145,7 @@ class Deidentifier(TransformerMixin, BaseEstimator):
         done: list[Deidentified] = list(deidentify_corpus(corpus, engine, serial))
         met = {patient for one in done for patient in one.batch.column(PATIENT_ID).to_pylist()}
         check_known_patients(engine.patients.keys(), met)
-        _say_skipped(one.skipped for one in done)
+        _warn_skipped(one.skipped for one in done)
         return done
 
     def _fitted(self) -> Self:
@@ -155,28 +155,29 @@ class Deidentifier(TransformerMixin, BaseEstimator):
 def _without_patients(settings: Mapping[str, Any] | None) -> dict[str, Any]:
     given_ = dict(settings or {})
     if wrong := sorted(given_.keys() & {"patients", "mode"}):
-        raise UsageError(f"{wrong[0]} is no setting here", hint=f"Deidentifier({wrong[0]}=…)")
+        raise UsageError(f"{wrong[0]} is not a setting", hint=f"pass Deidentifier({wrong[0]}=…)")
     return given_
 
 
 class Obfuscator(TransformerMixin, BaseEstimator):
-    """Replaces every word of notes by a random near neighbour (paper A, Algorithm 1); numbers and marks go.
+    """Replace every word of notes with a random near neighbour (paper A, Algorithm 1); numbers and punctuation are
+    dropped.
 
-    Identifiers are not looked for: use `Deidentifier` first. What comes out is one step of `clinveil.release`, without
-    its checks, gates and report.
+    Identifiers are not detected: use `Deidentifier` first. This is one step of `clinveil.release`, without its checks,
+    gates and report.
 
     Args:
         n: neighbours to draw from: 5, or a range "3-14".
-        memo: scope in which a word keeps its replacement: `occurrence` (none, as in the paper), `note`, `patient`,
+        scope: scope in which a word keeps its replacement: `occurrence` (none, as in the paper), `note`, `patient`,
             `corpus`, or `rare` (the patient's, of rare words only).
-        vectors: trained vectors, or their path; without them they are trained on what `fit` gets.
-        key: what draws come from; a new one is drawn without it. It is a secret, and so are `channel_`, `vectors_`.
-        seed: of the training. workers: threads; with one, training by any algorithm is reproducible bit by bit.
-        columns: `text`, `id`, `patient`, `keep`, …: which columns of a frame are what.
+        vectors: trained vectors, or their path; by default they are trained in `fit`.
+        key: the secret key for random draws; by default a new one. `channel_` and `vectors_` are secret too.
+        seed: of the training. workers: threads; with one, training is reproducible bit by bit for every algorithm.
+        columns: `text`, `id`, `patient`, `keep`, …: the column roles of a frame.
         settings: any other field of `VectorSettings` and `ChannelSettings` by name (epochs, algorithm, layout, …).
 
     Attributes (after `fit`):
-        channel_, vectors_, neighbours_: P(output | input), and what it was made from. key_: the key in use.
+        channel_, vectors_, neighbours_: P(output | input), and the data it was built from. key_: the key in use.
 
     Source: Abdalla et al., JAMIA 2020, Algorithm 1.
     """
@@ -198,10 +199,10 @@ class Obfuscator(TransformerMixin, BaseEstimator):
 
     @in_python
     def fit(self, notes: Notes, y: Any = None) -> Self:
-        """Train vectors on notes, unless some are given, and build the channel.
+        """Train vectors on notes, unless given, and build the channel.
 
-        Raises InputError for notes that do not fit, fewer than 50 patients (`settings={"allow_small": True}`) or too
-        few words that may come out; UsageError for unknown settings.
+        Raises InputError for invalid notes, fewer than 50 patients (unless `settings={"allow_small": True}`) or too few
+        possible output words; UsageError for unknown settings.
         """
         from clinveil.channel.build import build_channel
         from clinveil.vectors.count import count_words
@@ -221,18 +222,18 @@ class Obfuscator(TransformerMixin, BaseEstimator):
 
     @in_python
     def transform(self, notes: Notes) -> Any:
-        """The notes with every word replaced, of the kind that came in (a path gives an Arrow table).
+        """Return notes of the same type with every word replaced (an Arrow table for a path).
 
-        Raises InputError for notes that do not fit. Notes without text do not come out (`InputWarning`).
+        Raises InputError for invalid notes. Notes without text are dropped (`InputWarning`).
         """
         from clinveil.channel.apply import Obfuscator as Engine
 
         if not hasattr(self, "channel_"):
-            raise UsageError("this Obfuscator has no channel yet", hint="call fit(notes) first")
+            raise UsageError("this Obfuscator is not fitted", hint="call fit(notes) first")
         corpus, back = _opened(notes, self.columns)
         engine = Engine(self.channel_, self.key_)
         done = [engine(batch) for batch in corpus.batches()]
-        _say_skipped(one.tally.skipped for one in done)
+        _warn_skipped(one.tally.skipped for one in done)
         return back([one.batch for one in done])
 
     def _channel_settings(self) -> ChannelSettings:
@@ -248,18 +249,18 @@ class Obfuscator(TransformerMixin, BaseEstimator):
         return load_vectors(Path(self.vectors)) if isinstance(self.vectors, str | Path) else self.vectors
 
     def _those(self, model: type[VectorSettings] | type[ChannelSettings]) -> dict[str, Any]:
-        """The settings of one room. Raises UsageError for names that neither has."""
+        """Return the settings of one model. Raises UsageError for unknown names."""
         known = {*VectorSettings.flags(), *ChannelSettings.flags()}
         given_ = dict(self.settings or {})
         if unknown := sorted(given_.keys() - known):
-            raise UsageError(f"there is no setting {unknown[0]}", hint="see clinveil obfuscate --help for the names")
+            raise UsageError(f"unknown setting {unknown[0]}", hint="clinveil obfuscate --help lists the names")
         return {name: value for name, value in given_.items() if name in model.flags()}
 
 
 def _key(key: Any) -> Key:
-    """A key, drawn where there is none. Raises UsageError for anything else."""
+    """Return the key, or a new one for None. Raises UsageError for other types."""
     if key is not None and not isinstance(key, Key):
-        hint = "give clinveil.Key.generate(), or Key.load(path) of a vault's key.bin"
+        hint = "pass clinveil.Key.generate(), or Key.load(path) of a vault's key.bin"
         raise UsageError(f"a key cannot be of type {type(key).__name__}", hint=hint)
     return key or Key.generate()
 
@@ -278,7 +279,7 @@ def _table(corpus: Corpus, batches: list[pa.RecordBatch]) -> Any:
     return arrow(pa.Table.from_batches(batches).select(list(named.values())).rename_columns(list(named)))
 
 
-def _say_skipped(reasons: Iterable[Mapping[str, int]]) -> None:
+def _warn_skipped(reasons: Iterable[Mapping[str, int]]) -> None:
     skipped = sum(sum(one.values()) for one in reasons)
     if skipped:
-        warn(f"{skipped} notes could not be treated and do not come out", InputWarning, stacklevel=3)
+        warn(f"{skipped} notes could not be treated and were dropped", InputWarning, stacklevel=3)

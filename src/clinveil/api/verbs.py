@@ -1,4 +1,4 @@
-"""The main verbs, on notes of any type; `release` writes what the command of its name does."""
+"""The main functions, for notes of any type; `release` writes the same files as the command."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from clinveil.api.frames import ONE_TEXT, Notes, given, in_python, path_of, scra
 from clinveil.api.transformers import Deidentifier, Obfuscator
 from clinveil.core.atomic import workplace
 from clinveil.core.errors import InputWarning, UsageError
-from clinveil.core.settings import NotesSettings, Settings, load_settings
+from clinveil.core.load_settings import load_settings
+from clinveil.core.settings import NotesSettings, Settings
 from clinveil.core.types import Say
 from clinveil.corpus.corpus import NO_PATIENTS
 from clinveil.corpus.write import write_corpus
@@ -21,9 +22,9 @@ from clinveil.vectors.settings import VectorSettings
 if TYPE_CHECKING:
     from clinveil.core.keys import Key
     from clinveil.corpus.people import Patient
+    from clinveil.releases.finish import Outcome
     from clinveil.releases.manifest import Check
     from clinveil.releases.parent import ParentRelease
-    from clinveil.releases.publish import Outcome
     from clinveil.study.compare.run import Comparison
     from clinveil.vectors.table import Vectors
 
@@ -40,22 +41,22 @@ def deidentify(
     key: Key | None = None,
     **options: Any,
 ) -> Any:
-    """Find the identifiers in notes and treat them as a policy says; the same kind of notes comes back.
+    """Detect identifiers in notes and treat them by a policy; return notes of the same type.
 
     Args:
         mode, patients, key: as in `Deidentifier`.
         options: columns of a frame (`text`, `id`, `patient`, `keep`, …) and settings of `Deidentifier` (`phi_profile`,
             `find`, `propagate`, `tagger`, …).
 
-    Raises InputError for notes that do not fit, UsageError for an unknown mode or option.
+    Raises InputError for invalid notes, UsageError for an unknown mode or option.
 
     >>> import clinveil
     >>> clinveil.deidentify(["Phone 617-555-0123."], mode="tag")
     ['Phone [PHONE].']
     """
     columns, settings = _parted(options)
-    made = Deidentifier(mode, patients=patients, key=key, columns=columns, settings=settings)  # type: ignore[arg-type]
-    return made.fit().transform(notes)
+    tool = Deidentifier(mode, patients=patients, key=key, columns=columns, settings=settings)  # type: ignore[arg-type]
+    return tool.fit().transform(notes)
 
 
 @in_python
@@ -70,28 +71,27 @@ def obfuscate(
     workers: int = 1,
     **options: Any,
 ) -> Any:
-    """Replace every word of notes by a random near neighbour (paper A); the same kind of notes comes back.
+    """Replace every word of notes with a random near neighbour (paper A); return notes of the same type.
 
     Args:
-        n, memo, vectors, key, seed, workers: as in `Obfuscator`, whose channel `fit` keeps; this forgets it.
+        n, scope, vectors, key, seed, workers: as in `Obfuscator`, which also returns the channel.
         options: columns of a frame (`text`, `id`, `patient`, `keep`, …) and settings of vectors and channel.
 
-    Raises InputError for notes that do not fit, UsageError for unknown options.
+    Raises InputError for invalid notes, UsageError for unknown options.
     """
     columns, settings = _parted(options)
-    how = {"vectors": vectors, "key": key, "seed": seed, "workers": workers, "columns": columns, "settings": settings}
-    made = Obfuscator(n, scope=scope, **how)  # type: ignore[arg-type]
-    return made.fit(notes).transform(notes)
+    more = {"vectors": vectors, "key": key, "seed": seed, "workers": workers, "columns": columns, "settings": settings}
+    return Obfuscator(n, scope=scope, **more).fit(notes).transform(notes)  # type: ignore[arg-type]
 
 
 @in_python
 def embed(notes: Notes, *, seed: int = 1, workers: int = 1, **options: Any) -> Vectors:
-    """Train word vectors on notes; a seed gives the same bits (of CBOW and fastText with one worker).
+    """Train word vectors on notes; reproducible by seed (CBOW and fastText only with one worker).
 
     Args:
         options: columns of a frame, and fields of `VectorSettings` (algorithm, dim, window, epochs, …).
 
-    Raises InputError for notes that do not fit, UsageError for unknown options.
+    Raises InputError for invalid notes, UsageError for unknown options.
     """
     from clinveil.vectors.train import train
 
@@ -113,54 +113,56 @@ def release(
     say: Say | None = None,
     **options: Any,
 ) -> Outcome:
-    """Make a release of notes, check it, and write it with a vault and a report into the folder `out`.
+    """Create and check a release, and write it with a vault and a report to the folder `out`.
 
     Args:
-        notes: a path, a frame, or a list of strings (each of a patient of its own).
+        notes: a path, a frame, or a list of strings (each of a separate patient).
         out: the folder; `out/release` may leave, `out/vault` never.
         kind: `obfuscated` (the default), `coded`, `deidentified` or `synthetic`; `--as` of the command.
-        vectors: word vectors of elsewhere, to take instead of training some on the notes.
-        vault: of an earlier release (`OUT/vault`), to which these notes are added: its key, channel and settings.
-        before: with `vault`, files of that release's notes, so that both are looked at together.
-        say: takes the lines that the command prints on stderr, for example `print`.
+        vectors: pretrained word vectors to use instead of training on the notes.
+        vault: vault of an earlier release (`OUT/vault`) to extend with these notes, using its key, channel and
+            settings.
+        before: with `vault`, files of that release's notes, so that both are measured together.
+        say: receives the lines that the command prints to stderr, for example `print`.
         options: the flags of `clinveil release --help` that have a value, with underscores: `patients`, `label`, `n`,
             `epochs`, `scope`, …; tables of the TOML file as dictionaries (`lm={"model": "gpt"}`). `workers` is 1 here;
             with more, a script needs `if __name__ == "__main__":`.
 
     Returns:
-        `refused` and `gates`, `findings`, and where things are: `folder.release`, `folder.vault`.
+        `refused`, `gates` and `findings`, and the paths `folder.release` and `folder.vault`.
 
-    Warns with InputWarning where a gate failed, and where no column tells the patients apart.
+    Warns with InputWarning if a gate failed, and if there is no patient column.
 
-    Raises InputError for notes that do not fit, UsageError where OUT is taken or an option is unknown.
+    Raises InputError for invalid notes, UsageError if `out` exists or an option is unknown.
     """
     from clinveil.releases.pipeline import release as run
     from clinveil.releases.settings import ReleaseSettings
 
     options = {"workers": 1, **options} | ({} if kind is None else {"kind": kind})
-    _told(ReleaseSettings, options, {})  # a wrong one is told before anything is written
+    _settings(ReleaseSettings, options, {})  # reject wrong options before anything is written
     base = _added_to(vault, before, vectors)
     columns = {"keep": base.settings.keep, "label": base.settings.label} if base else {}
-    with _on_disk(notes, _place(out), {**columns, **options}) as (path, more):
-        settings, given_ = _told(ReleaseSettings, options, more), Path(vectors) if vectors is not None else None
+    with _on_disk(notes, _folder(out), {**columns, **options}) as (path, more):
+        settings, given_ = _settings(ReleaseSettings, options, more), Path(vectors) if vectors is not None else None
         with_ = {"base": base, "before": tuple(map(Path, before))}
         outcome = run(path, Path(out), settings, vectors=given_, say=_warning(say), **with_)  # type: ignore[arg-type]
     if outcome.refused:
         failed = ", ".join(gate.name for gate in outcome.gates if not gate.passed)
-        warn(f"nothing may leave: a gate failed ({failed}); see gates and folder.vault", InputWarning, stacklevel=3)
+        message = f"no release was written: a gate failed ({failed}); see gates and folder.vault"
+        warn(message, InputWarning, stacklevel=3)
     return outcome
 
 
 def _added_to(
     vault: str | Path | None, before: Sequence[str | Path], vectors: str | Path | None
 ) -> ParentRelease | None:
-    """The release that is added to; raises UsageError where arguments do not belong together."""
+    """Return the release to extend. Raises UsageError for inconsistent arguments."""
     from clinveil.releases.parent import ParentRelease
 
     if isinstance(before, str | Path):
-        raise UsageError("before is a list of files", hint="before=[FILE]")
-    places = (None if at is None else Path(at) for at in (vault, vectors))
-    return ParentRelease.of_flags(*places, before=bool(before))
+        raise UsageError("before must be a list of files", hint="pass before=[FILE]")
+    paths = (None if path is None else Path(path) for path in (vault, vectors))
+    return ParentRelease.of_flags(*paths, before=bool(before))
 
 
 @in_python
@@ -170,33 +172,34 @@ def compare(
     """Compare all kinds of release on the same notes: utility on real notes, and risk by adversary.
 
     Args:
-        notes: a path, a frame, or a list of strings (each of a patient of its own).
-        out: the folder of the comparison; all of it is secret. The same call again skips finished releases.
+        notes: a path, a frame, or a list of strings (each of a separate patient).
+        out: the folder of the comparison, all of it secret. The same call again skips finished releases.
         label: the column to classify by.
-        say: takes the lines that the command prints on stderr, for example `print`.
+        say: receives the lines that the command prints to stderr, for example `print`.
         options: the flags of `clinveil compare --help`, with underscores: `patients`, `pairs`, `kind`, `setting`, …
 
     Returns:
         `releases`, each with `name`, `kind`, `findings`, `gates` and `seconds`, and `folder`.
 
-    Raises InputError for notes that do not fit, UsageError without a label or for an unknown option.
+    Raises InputError for invalid notes, UsageError without a label or for an unknown option.
     """
     from clinveil.study.compare.run import compare_releases
     from clinveil.study.compare.settings import CompareSettings
 
     options = {"workers": 1, **options} | ({} if label is None else {"label": label})
-    _told(CompareSettings, options, {}).refuse()
+    _settings(CompareSettings, options, {}).refuse()
     keep = {"keep": tuple(options[name] for name in ("match",) if name in options)}
-    with _on_disk(notes, _place(out), {**keep, **{k: v for k, v in options.items() if k in _OF_NOTES}}) as (path, more):
-        return compare_releases(path, Path(out), _told(CompareSettings, options, more), _warning(say))
+    keep |= {name: value for name, value in options.items() if name in _OF_NOTES}
+    with _on_disk(notes, _folder(out), keep) as (path, more):
+        return compare_releases(path, Path(out), _settings(CompareSettings, options, more), _warning(say))
 
 
 @in_python
 def verify(folder: str | Path) -> list[Check]:
-    """Check a release's hashes, schema and manifest; needs no secret. Raises InputError where there is none.
+    """Check a release's hashes, schema and manifest, without secrets. Raises InputError if there is no release.
 
     Returns:
-        One `Check` each: what, passed, said.
+        One `Check` per test: what, passed, said.
     """
     from clinveil.releases.manifest import verify as check
 
@@ -204,16 +207,16 @@ def verify(folder: str | Path) -> list[Check]:
 
 
 def _parted(options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Options that say which columns are what, and all others."""
+    """Split options into column roles and all others."""
     columns = {name: value for name, value in options.items() if name in _OF_NOTES}
     return columns, {name: value for name, value in options.items() if name not in columns}
 
 
 @contextmanager
 def _on_disk(notes: Notes, out: Path, options: Mapping[str, Any]) -> Iterator[tuple[Path, dict[str, Any]]]:
-    """Notes as a file, for runs that read them several times; what is not one lies in a private folder beside OUT.
+    """Provide notes as a file that can be read repeatedly; other types are written to a private folder next to OUT.
 
-    Yields its path, and the settings that say which columns of that file are what.
+    Yields the path, and the settings with the column roles of that file.
     """
     if isinstance(notes, str | Path):
         yield path_of(notes, "the notes", ONE_TEXT), {}
@@ -226,8 +229,8 @@ def _on_disk(notes: Notes, out: Path, options: Mapping[str, Any]) -> Iterator[tu
         yield folder / "notes.parquet", {name: column for name, column in roles.items() if column is not None}
 
 
-def _told(kind: type[S], options: Mapping[str, Any], more: Mapping[str, Any]) -> S:
-    """Settings from keyword arguments; what may be given several times may be given once, without a list."""
+def _settings(kind: type[S], options: Mapping[str, Any], more: Mapping[str, Any]) -> S:
+    """Return settings from keyword arguments; a single value is accepted for settings with several values."""
     flags = kind.flags()
     several = {name for name in options if name in flags and get_origin(flags[name].annotation) is tuple}
     given_ = {k: (v,) if k in several and isinstance(v, str) else v for k, v in options.items()}
@@ -235,21 +238,21 @@ def _told(kind: type[S], options: Mapping[str, Any], more: Mapping[str, Any]) ->
 
 
 def _warning(say: Say | None) -> Say:
-    """Says lines, and warns of what a caller who does not listen must know."""
+    """Return a function that passes lines to `say` and also issues important ones as warnings."""
 
-    def said(line: str) -> None:
+    def forward(line: str) -> None:
         if line.startswith(NO_PATIENTS):
             warn(NO_PATIENTS, InputWarning, stacklevel=2)
-        (say or _silent)(line)
+        (say or _discard)(line)
 
-    return said
+    return forward
 
 
-def _place(out: Any) -> Path:
+def _folder(out: Any) -> Path:
     if not isinstance(out, str | Path):
-        raise UsageError(f"out cannot be of type {type(out).__name__}", hint="give the path of a folder")
+        raise UsageError(f"out cannot be of type {type(out).__name__}", hint="pass the path of a folder")
     return Path(out)
 
 
-def _silent(line: str) -> None:
+def _discard(line: str) -> None:
     pass

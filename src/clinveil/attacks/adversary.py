@@ -1,7 +1,7 @@
 """The interface of an adversary: an attacker who recovers the source word of each released word.
 
-Each adversary is one file of `attacks/adversaries`. `knows` lists all that it uses of the view. It never reads the
-truth of the notes that it attacks. `attacks/channel/adversary_suite.py` runs and scores all adversaries.
+Each adversary is one file of `attacks/adversaries`. Its `knowledge` lists everything that it uses of the view. It never
+uses the truth of the notes that it attacks. `attacks/channel/adversary_suite.py` runs and scores all adversaries.
 """
 
 from __future__ import annotations
@@ -33,24 +33,24 @@ KNOWLEDGE: dict[Knowledge, str] = {
     "pairs": "some notes in both forms, plain and released",
     "vectors": "word vectors of their own, trained without the source",
 }
-"""What a reader may know beside the released notes and the tool; printed with every number."""
+"""What an adversary may know in addition to the released notes and the software; recorded with every finding."""
 
 
 @dataclass(frozen=True, eq=False)
 class AlignedNote:
-    """One released note, word by word, and what stood there; places of words without a known source are left out.
+    """One released note with the source word of each released word; words without a known source are left out.
 
     Attributes:
         outputs: (n,) rows of `channel.words`, in released order.
-        truth: (n,) rows of the words behind them; `channel.unknown` for a word that the channel does not know. Secret:
-            readers get it for `AdversaryView.pairs` alone.
-        places: (n,) where each stood in its source note, counted in words. Secret.
+        truth: (n,) rows of the source words; `channel.unknown` for a word outside the vocabulary. Secret: adversaries
+            may use it in `AdversaryView.pairs` only.
+        positions: (n,) word offsets in the source note. Secret.
         patient: number of the patient.
     """
 
     outputs: Ints
     truth: Ints
-    places: Ints
+    positions: Ints
     patient: int
 
     def __len__(self) -> int:
@@ -59,22 +59,22 @@ class AlignedNote:
 
 @dataclass(frozen=True, eq=False)
 class AdversaryView:
-    """What lies before the readers of some notes.
+    """Everything available to an adversary.
 
     Attributes:
-        channel: mechanism, words and policy. Readers without the channel may use its `words` as a list of strings, and
-            its policy, which is no secret, and nothing else.
-        notes: the notes that are attacked.
-        released: outputs of all released notes, the attacked ones among them (for those who learn from the release).
-        others: other patients' notes in plain text, as rows of `channel.words`; `channel.unknown` for other words.
-        pairs: notes of other patients that the attacker holds in both forms.
+        channel: mechanism, words and policy. Adversaries that do not know the channel may use only its `words`, as a
+            list of strings, and its policy, which is public.
+        notes: the notes to attack.
+        released: outputs of all released notes, including those in `notes`.
+        others: plain-text notes of other patients, as rows of `channel.words`; `channel.unknown` for other words.
+        pairs: notes of other patients that the attacker has in plain and released form.
         counts: (n_words,) occurrences of each word in the source.
-        threads: how many; no reading depends on it. scratch: a private folder, for those who train something.
-        shadow: runs our own tool, as everybody can: it takes plain notes with their patients' numbers, makes vectors
-            and a channel of them under the policy and mechanism of the release and a key of its own, and returns that
-            channel and what came out, in its rows.
-        memory: what readers keep for the next reading of the same release (shadow vectors, n-gram tables); a copy made
-            by `dataclasses.replace` shares it, so a scene of another release needs an empty one.
+        threads: number of threads; no result depends on it. scratch: private folder for training.
+        shadow: runs this software, which is public, on plain notes with patient numbers. It trains vectors and builds a
+            channel under the policy and mechanism of the release and a key of its own. It returns the channel and its
+            outputs, as rows of that channel.
+        cache: results shared between attacks on the same release (shadow vectors, n-gram tables). Copies made with
+            `dataclasses.replace` share it; a view of another release needs a new one.
     """
 
     channel: Channel
@@ -88,17 +88,17 @@ class AdversaryView:
     shadow: Callable[[Sequence[Ints], Sequence[int]], tuple[Channel, Sequence[AlignedNote]]] | None = field(
         default=None, repr=False
     )
-    memory: dict[Any, Any] = field(default_factory=dict, repr=False)
+    cache: dict[Any, Any] = field(default_factory=dict, repr=False)
 
-    def kept(self, name: Hashable, made: Callable[[], Any]) -> Any:
-        """Return what `made` returns, which is called once for this name in all scenes that share the memory."""
-        if name not in self.memory:
-            self.memory[name] = made()
-        return self.memory[name]
+    def cached(self, name: Hashable, compute: Callable[[], Any]) -> Any:
+        """Return the cached result of this name, or compute and cache it."""
+        if name not in self.cache:
+            self.cache[name] = compute()
+        return self.cache[name]
 
     @cached_property
     def by_output(self) -> csc_matrix:
-        """P(output | input), (n_words, n_words), by column: of each output its known inputs, in order."""
+        """Return P(output | input), (n_words, n_words), in columns by output with sorted inputs."""
         likeliest = np.argsort(-self.prior, kind="stable")[:LIKELIEST]
         matrix = self.channel.mixed(likeliest)[: len(self.channel.words)].tocsc()
         matrix.sort_indices()
@@ -106,23 +106,23 @@ class AdversaryView:
 
     @cached_property
     def prior(self) -> Doubles:
-        """(n_words,) how often each word stands in `others`, smoothed by a tenth of an occurrence; sums to 1."""
+        """Return the share of each word in `others`, (n_words,), smoothed by 0.1 occurrences; sums to 1."""
         n_words = len(self.channel.words)
-        every = np.concatenate([np.zeros(0, dtype=np.int64), *self.others])
-        counts = np.bincount(every, minlength=n_words + 1)[:n_words] + 0.1
+        joined = np.concatenate([np.zeros(0, dtype=np.int64), *self.others])
+        counts = np.bincount(joined, minlength=n_words + 1)[:n_words] + 0.1
         return np.asarray(counts / counts.sum(), dtype=np.float64)
 
 
 @dataclass(frozen=True, eq=False)
-class Reading:
-    """What a reader says of one note: of each released word, possible source words and how much he believes in each.
+class Recovery:
+    """Candidate source words of each released word of one note, with their probabilities.
 
     Attributes:
-        starts: (n + 1,) places in the other two. rows: candidate rows of `channel.words`; a place may have none.
-        chances: their probabilities, above 0, which sum to at most 1 at each place; a reader without probabilities
-            gives scores that rank, and says so by `Adversary.calibrated`.
-        order: (n,) the place in the note at which the reader believes each released word to have stood (any numbers
-            that sort); None: as released.
+        starts: (n + 1,) offsets of each released word in `rows` and `chances`. rows: candidate rows of `channel.words`;
+            a word may have none.
+        chances: probabilities above 0 that sum to at most 1 for each word; with `calibrated` False, scores
+            that only rank.
+        order: (n,) sort keys of the estimated source order; None: the released order.
     """
 
     starts: Ints
@@ -132,60 +132,62 @@ class Reading:
 
 
 class Adversary(Settings):
-    """One attacker: a frozen value whose fields are his settings; the first line of his docstring says what he does.
+    """One attacker: an immutable object whose fields are its settings.
+
+    The first line of a subclass's docstring describes the attack.
 
     Attributes:
-        knows: all that he takes from a scene beside `channel.words`, `notes[].outputs`, `released` and the policy.
-        calibrated: whether his `chances` are meant as probabilities.
-        in_release: the settings under which every release is attacked by this reader, one entry for each attack.
-        at_most: the number of words attacked in a release or as a control, where the reader is slow.
-        order: the place among the readers.
+        knowledge: what it uses of a view besides `channel.words`, `notes[].outputs`, `released` and the policy.
+        calibrated: whether its `chances` are probabilities.
+        in_release: the settings used on every release, one entry per attack.
+        max_words: maximum number of words to attack in a release or as a control, for slow adversaries.
+        order: position among the adversaries.
     """
 
-    knows: ClassVar[frozenset[Knowledge]] = frozenset()
+    knowledge: ClassVar[frozenset[Knowledge]] = frozenset()
     calibrated: ClassVar[bool] = True
     in_release: ClassVar[tuple[Mapping[str, Any], ...]] = ()
-    at_most: ClassVar[int | None] = None
+    max_words: ClassVar[int | None] = None
     order: ClassVar[int] = 1000
 
     @abstractmethod
-    def read(self, view: AdversaryView, rng: Generator) -> Iterable[Reading]:
-        """A reading of each of `view.notes`, in their order; all that is drawn is drawn before the first is made."""
+    def recover(self, view: AdversaryView, rng: Generator) -> Iterable[Recovery]:
+        """Return the candidates for each of `view.notes`, in order. Make all random draws before the first result."""
 
     @classmethod
     def help(cls) -> str:
-        """What he does, in one line."""
+        """Return the first line of the docstring."""
         return (getdoc(cls) or "").partition("\n")[0]
 
     @property
     def holding(self) -> Holding | None:
-        """The adversary who can run this attack; None for a reader that stands for no adversary of the table."""
-        if "channel" in self.knows:
+        """Return the row of the adversary table that this attack belongs to; None for none."""
+        if "channel" in self.knowledge:
             return "stolen-vectors"
-        return "shadow" if "vectors" in self.knows else "recipient"
+        return "shadow" if "vectors" in self.knowledge else "recipient"
 
     @property
     def variant(self) -> str:
-        """What tells several settings of one reader apart, in words; empty at the defaults."""
+        """Return a label of non-default settings; empty for the defaults."""
         return ""
 
-    def can(self, view: AdversaryView) -> bool:
-        """Whether the scene holds what he needs."""
-        there: dict[str, Any] = {"others": view.others, "pairs": view.pairs}
-        return all(there.get(need, True) for need in self.knows)
+    def is_applicable(self, view: AdversaryView) -> bool:
+        """Return whether the view contains everything this adversary needs."""
+        available: dict[str, Any] = {"others": view.others, "pairs": view.pairs}
+        return all(available.get(need, True) for need in self.knowledge)
 
 
 adversaries: Registry[type[Adversary]] = Registry("adversary", "clinveil.attacks.adversaries")
-"""All readers by name."""
+"""All adversaries by name."""
 
 
-def from_table(outputs: Ints, starts: Ints, rows: Ints, chances: Doubles) -> Reading:
-    """The reading of one who has the same candidates for an output wherever it stands.
+def from_table(outputs: Ints, starts: Ints, rows: Ints, chances: Doubles) -> Recovery:
+    """Return the candidates of a note where they depend on the output only.
 
     Args:
-        outputs: (n,) of the note. starts, rows, chances: (n_words + 1,) and the candidates of each output.
+        outputs: (n,) of the note. starts, rows, chances: (n_words + 1,) offsets and the candidates of each output.
     """
     sizes = starts[outputs + 1] - starts[outputs]
-    begin = np.concatenate([[0], np.cumsum(sizes)])
-    places = np.repeat(starts[outputs] - begin[:-1], sizes) + np.arange(begin[-1])
-    return Reading(begin.astype(np.int64), rows[places].astype(np.int64), chances[places])
+    offsets = np.concatenate([[0], np.cumsum(sizes)])
+    positions = np.repeat(starts[outputs] - offsets[:-1], sizes) + np.arange(offsets[-1])
+    return Recovery(offsets.astype(np.int64), rows[positions].astype(np.int64), chances[positions])

@@ -1,7 +1,7 @@
-"""The shape of an attack: settings that look at what there is, and return findings.
+"""The interface of an attack: a class of settings that takes a `Context` and returns findings.
 
-An attack is one file of `attacks/{channel,vectors,text,models}`, or a class that anybody registers; the words of the
-report lie in a TOML file beside it, or in the class. This is a whole one:
+An attack is one file of `attacks/{channel,vectors,text,models}` or a class that another distribution registers. The
+report texts of its measures are in a TOML file next to it, or in the class. A complete example:
 
     from clinveil.attacks.attack import Attack, Context, attacks
     from clinveil.core.finding import Finding
@@ -11,20 +11,20 @@ report lie in a TOML file beside it, or in the class. This is a whole one:
 
     @attacks.register("first-words")
     class FirstWords(Attack):
-        \"\"\"How many released notes begin as their source does.\"\"\"
+        \"\"\"Share of released notes that begin with the words of their source note.\"\"\"
 
         needs = frozenset({"original", "released", "notes"})
         on_release = True
         words = {
             "attack.first_words": MeasureText(
-                title="Notes that begin as they were",
+                title="Notes with an unchanged beginning",
                 short="First words",
                 kind="share",
                 asked="How many released notes begin with the words of their source?",
-                means="Whoever knows how a note began finds it again.",
+                means="An attacker with the beginning of a note can find it.",
             )
         }
-        length: int = flag(3, "Words that are compared.", ge=1)
+        length: int = flag(3, "Number of words to compare.", ge=1)
 
         def __call__(self, context, rng):
             source = self._beginnings(context.original)
@@ -36,7 +36,7 @@ report lie in a TOML file beside it, or in the class. This is a whole one:
         def _beginnings(self, corpus):
             return {note.note_id: note.text.split()[: self.length] for note in rows(corpus)}
 
-Other distributions name their class in the entry point group `clinveil.attacks`.
+Other distributions list their class in the entry point group `clinveil.attacks`.
 """
 
 from __future__ import annotations
@@ -72,23 +72,22 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Context:
-    """What was released, and what is secret of it, as far as it is at hand; what is not is None.
+    """The release and the secret data that an attack may use; a field is None where the data is not available.
 
     Attributes:
-        channel: the mechanism of the release. counts: word frequencies of the source; prior: of other notes.
-        near: the neighbour table over the channel's words. earlier: the mechanism of an earlier release of the same
-            notes.
-        original, released: the notes of both sides. entered: the notes as they entered the channel.
-        others: notes of other people in plain text, which an attacker has.
-        public: public texts about the same patients, which an attacker has. alignment: gives, of each source note, the
-            places of the words behind its released ones (`channel.apply.ALIGNMENT`).
-        notes, patients: released id -> source id. known: the patients of the feed, by id.
-        vectors: models of word vectors that are to be released. names: full names, first name first.
+        channel: mechanism of the release. counts: word frequencies of the source; prior: of other notes.
+        near: neighbour table over the channel's words. earlier: mechanism of an earlier release of the same notes.
+        original, released: notes before and after protection. entered: notes as they entered the channel.
+        others: plain-text notes of other patients that the attacker has.
+        public: public texts about the same patients that the attacker has. alignment: for each source note, the
+            positions of the words behind its released ones (`channel.apply.ALIGNMENT`).
+        notes, patients: released id -> source id. known: patients of the feed, by id.
+        vectors: word vector models to be released. names: full names, first name first.
         codes: code -> words of its description.
-        model: a language model. training, held_out: notes that it learnt from, and did not; reference: of others.
-        keep: columns of the release that stand as they were. scratch: a private folder for those who write words down
-            to train on them, such as the vault; None: the system's. workers: threads; no finding depends on it.
-        say: takes a line for people.
+        model: a language model. training, held_out: notes it was and was not trained on; reference: of other patients.
+        keep: columns released unchanged. scratch: private folder for temporary text, such as the vault; None: the
+            system's temporary folder. workers: threads; no finding depends on it.
+        say: receives progress lines.
     """
 
     channel: Channel | None = None
@@ -119,51 +118,51 @@ class Context:
 
     @cached_property
     def occurrences(self) -> Mapping[str, int] | None:
-        """How often each word of the source occurs, None without `counts`."""
+        """Return the number of occurrences of each source word; None without `counts`."""
         counts = self.counts
         return None if counts is None else dict(zip(counts.words, counts.counts.tolist(), strict=True))
 
     @property
     def full_names(self) -> list[str]:
-        """Full names of the known patients; none without a feed."""
+        """Return the full names of the known patients; empty without a feed."""
         return [" ".join(patient.name) for patient in (self.known or {}).values()]
 
     def has(self, needs: frozenset[str]) -> bool:
-        """Whether all that an attack needs is at hand. Raises ValueError for a need that no context knows."""
+        """Return whether all fields that an attack needs are available. Raises ValueError for an unknown field."""
         if unknown := needs - {field.name for field in fields(self)}:
-            raise ValueError(f"no context holds {', '.join(sorted(unknown))}")
-        return all(_is_there(getattr(self, need)) for need in needs)
+            raise ValueError(f"Context has no field {', '.join(sorted(unknown))}")
+        return all(_is_available(getattr(self, need)) for need in needs)
 
 
-def _is_there(value: object) -> bool:
-    """Neither None nor an empty table or list."""
+def _is_available(value: object) -> bool:
+    """Return whether a field is neither None nor an empty collection."""
     return value is not None and not (isinstance(value, Mapping | tuple | list) and not value)
 
 
 def source_id(released: str, crosswalk: Mapping[str, str] | None) -> str:
-    """The source id of a released note or patient; the same id without a crosswalk.
+    """Return the source id of a released note or patient; the same id without a crosswalk.
 
-    Raises InputError if the crosswalk does not know it.
+    Raises InputError if the crosswalk does not contain it.
     """
     if crosswalk is None:
         return released
     if released not in crosswalk:
-        raise InputError("a released id is not in the crosswalk", hint="name the vault of this release")
+        raise InputError("a released id is not in the crosswalk", hint="pass the vault of this release")
     return crosswalk[released]
 
 
 class Attack(Settings):
-    """One attack: a frozen value whose fields are its settings, and its flags on the command line.
+    """One attack: an immutable object whose fields are its settings and its command-line flags.
 
-    The first line of a class's docstring is its help on the command line.
+    The first line of a subclass's docstring is its help text.
 
     Attributes:
-        needs: fields of the `Context` without which it cannot be tried.
-        words: what the report says of each of its measures, by dotted name.
-        on_release: whether every release is measured by it, with its settings at their defaults.
-        sees_all: whether it must look at every note of a release, also where others look at drawn patients only.
-        order: its place among those of a release: they run one after the other, with one generator (inversion 100,
-            repetition 400, memo-links 420, identifiers 600, name-outputs 700, overlap 800, uniqueness 900).
+        needs: fields of `Context` that the attack requires.
+        words: report texts of its measures, by dotted name.
+        on_release: whether every release runs it, with default settings.
+        sees_all: whether it must read every note of a release, even where other attacks use a sample of patients.
+        order: its position among the attacks of a release, which run in sequence and share one generator (inversion
+            100, repetition 400, memo-links 420, identifiers 600, name-outputs 700, overlap 800, uniqueness 900).
     """
 
     needs: ClassVar[frozenset[str]] = frozenset()
@@ -174,20 +173,20 @@ class Attack(Settings):
 
     @abstractmethod
     def __call__(self, context: Context, rng: Generator) -> list[Finding]:
-        """Try it. `context.has(needs)` holds, and more of the context may be used where it is there."""
+        """Run the attack. `context.has(needs)` is true; other fields may be used where they are available."""
 
     @classmethod
     def help(cls) -> str:
-        """What it does, in one line."""
+        """Return the first line of the docstring."""
         return (getdoc(cls) or "").partition("\n")[0]
 
 
 attacks: Registry[type[Attack]] = Registry(
-    "attack", *(f"clinveil.attacks.{held}" for held in ("vectors", "channel", "text", "models"))
+    "attack", *(f"clinveil.attacks.{package}" for package in ("vectors", "channel", "text", "models"))
 )
-"""All attacks by the name that the command line and the report know them by."""
+"""All attacks, by the name used on the command line and in the report."""
 
 
 def of_release() -> list[type[Attack]]:
-    """The attacks that every release is measured by, in the order of the report."""
+    """Return the attacks that every release runs, in the order of the report."""
     return sorted((attack for _, attack in attacks if attack.on_release), key=lambda attack: attack.order)

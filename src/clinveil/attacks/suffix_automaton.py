@@ -1,9 +1,9 @@
-"""The longest run of words that two texts share, position by position, by a suffix automaton.
+"""Longest runs of words that two texts share, for each position, by a suffix automaton.
 
-The automaton of a text accepts exactly its substrings, in at most 2n states; streaming other texts through it marks
-how much of each substring class they hold, and one sweep over the suffix links gives, for every position of the text,
-the longest run ending there that any of the streamed texts holds. Exact; linear in both; the streamed texts are never
-kept. Source: Blumer et al. 1985, Theor. Comput. Sci. 40:31; matching statistics: Chang & Lawler 1994.
+The automaton of a text accepts exactly its substrings, in at most 2n states. Other texts are streamed through it, which
+marks how much of each substring class they contain. One sweep over the suffix links then gives, for every position of
+the text, the longest run ending there that occurs in a streamed text. Exact and linear in both; streamed texts are not
+stored. Source: Blumer et al. 1985, Theor. Comput. Sci. 40:31; matching statistics: Chang & Lawler 1994.
 """
 
 from __future__ import annotations
@@ -22,8 +22,11 @@ _NONE = -1
 
 
 class _Graph(NamedTuple):
-    """The automaton: a hash table of edges (from, word, to, next edge of the same state), the last edge of each state,
-    the length and suffix link of each state, and the state of each prefix of the text.
+    """The automaton.
+
+    `table` is a hash table of `edges` (from, word, to, next edge of the same state); `head` is the last edge of each
+    state, `length` and `link` are the length and suffix link of each state, `prefix` the state of each prefix of the
+    text.
     """
 
     table: SmallInts
@@ -43,7 +46,7 @@ def _slot(state: int, word: int, mask: int) -> int:
 
 @helper
 def _edge(state: int, word: int, graph: _Graph) -> int:
-    """The edge from a state by a word, or -1."""
+    """Return the edge from a state by a word, or -1."""
     mask = graph.table.size - 1
     place = _slot(state, word, mask)
     while graph.table[place] >= 0:
@@ -56,7 +59,7 @@ def _edge(state: int, word: int, graph: _Graph) -> int:
 
 @helper
 def _join(state: int, word: int, target: int, count: int, graph: _Graph) -> int:
-    """Add an edge, last of `count`; returns the new count."""
+    """Add an edge and return the new number of edges."""
     mask, edges = graph.table.size - 1, graph.edges
     place = _slot(state, word, mask)
     while graph.table[place] >= 0:
@@ -69,7 +72,7 @@ def _join(state: int, word: int, target: int, count: int, graph: _Graph) -> int:
 
 @kernel
 def _build(ids: SmallInts, graph: _Graph) -> int:
-    """Fill the automaton of `ids`. Returns the number of states."""
+    """Build the automaton of `ids` and return the number of states."""
     edges, length, link = graph.edges, graph.length, graph.link
     states, count, last = 1, 0, 0
     for position in range(ids.size):
@@ -110,7 +113,7 @@ def _build(ids: SmallInts, graph: _Graph) -> int:
 def _stream(ids: SmallInts, graph: _Graph, reach: SmallInts, runs: SmallInts) -> None:
     """Run a text through the automaton.
 
-    `runs` gets the longest run ending at each of its positions, `reach` keeps the longest run of each state.
+    `runs` receives the longest run ending at each of its positions; `reach` keeps the longest run of each state.
     """
     state, run = 0, 0
     for position in range(ids.size):
@@ -133,7 +136,7 @@ def _stream(ids: SmallInts, graph: _Graph, reach: SmallInts, runs: SmallInts) ->
 
 @kernel
 def _spread(graph: _Graph, reach: SmallInts, order: Ints) -> None:
-    """Let each state have what it reached, else what its suffix link reached; `order`: shortest states first."""
+    """Propagate reached lengths along suffix links; `order`: shortest states first."""
     length, link = graph.length, graph.link
     for i in range(order.size - 1, 0, -1):
         state = order[i]
@@ -146,7 +149,7 @@ def _spread(graph: _Graph, reach: SmallInts, order: Ints) -> None:
 
 
 def in_runs(runs: SmallInts, span: int) -> Mask:
-    """(n,) whether each position stands in a run of at least `span`, from the run that ends at each position."""
+    """Return whether each position is in a run of at least `span`, (n,), from the run that ends at each position."""
     ends = np.flatnonzero(runs >= span)
     change = np.zeros(runs.size + 1, dtype=np.int64)
     np.add.at(change, ends - runs[ends] + 1, 1)
@@ -157,7 +160,7 @@ def in_runs(runs: SmallInts, span: int) -> Mask:
 class SuffixAutomaton:
     """All substrings of a text of word ids (BREAK between notes; runs do not cross it).
 
-    Takes about 130 bytes a word.
+    Uses about 130 bytes a word.
     """
 
     def __init__(self, ids: SmallInts) -> None:
@@ -171,30 +174,30 @@ class SuffixAutomaton:
         self._reach = np.zeros(states, dtype=np.int32)
 
     def stream(self, ids: SmallInts) -> SmallInts:
-        """Take in one other text; ids that the automaton's text lacks are ABSENT.
+        """Stream another text; ids that do not occur in the automaton's text are ABSENT.
 
         Returns:
-            (n,) the longest run ending at each position of that text which the automaton's text holds.
+            (n,) the longest run ending at each position of that text that occurs in the automaton's text.
         """
         runs = np.zeros(ids.size, dtype=np.int32)
         _stream(ids, self._graph, self._reach, runs)
         return runs
 
     def fresh(self) -> SuffixAutomaton:
-        """The same automaton (shared, not copied), with nothing streamed yet."""
+        """Return the same automaton (shared, not copied) without streamed texts."""
         other = copy(self)
         other._reach = np.zeros_like(self._reach)
         return other
 
     def runs(self) -> SmallInts:
-        """(n,) the longest run of words ending at each position that some streamed text holds."""
+        """Return the longest run of words ending at each position that occurs in a streamed text, (n,)."""
         reach = self._reach.copy()
         _spread(self._graph, reach, np.argsort(self._graph.length, kind="stable"))
         return reach[self._graph.prefix]
 
 
 class Vocabulary:
-    """Word ids by first sight.
+    """Word ids in order of first appearance.
 
     Attributes:
         unk: the id of words that were never added: ABSENT, which matches nothing, unless set.
@@ -205,23 +208,23 @@ class Vocabulary:
         self.unk = ABSENT
 
     def add(self, words: Sequence[str]) -> SmallInts:
-        """SmallInts of the words, new ones numbered."""
+        """Return the ids of the words; new words get new ids."""
         ids = self._ids
         return np.array([ids.setdefault(w, len(ids)) for w in words], dtype=np.int32)
 
     def ids(self, words: Sequence[str]) -> SmallInts:
-        """SmallInts of the words, `unk` for those never added."""
+        """Return the ids of the words; `unk` for words never added."""
         return np.array([self._ids.get(w, self.unk) for w in words], dtype=np.int32)
 
 
 def separated(notes: Sequence[SmallInts]) -> SmallInts:
-    """Notes one after another, BREAK after each."""
+    """Concatenate notes, with BREAK after each."""
     stop = np.array([BREAK], dtype=np.int32)
     return np.concatenate([piece for note in notes for piece in (note, stop)]).astype(np.int32)
 
 
 def common_runs(text: SmallInts, others: Iterable[SmallInts]) -> SmallInts:
-    """(n,) the longest run of words ending at each position of `text` that some other text holds, exactly."""
+    """Return the exact longest run ending at each position of `text` that occurs in another text, (n,)."""
     automaton = SuffixAutomaton(text)
     for other in others:
         automaton.stream(other)

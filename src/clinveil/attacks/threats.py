@@ -41,7 +41,7 @@ LABELS: Mapping[Holding, str] = {
 }
 HOLDINGS: tuple[Holding, ...] = tuple(LABELS)
 GATED: frozenset[Holding] = frozenset({"recipient", "shadow", "pairs-1", "pairs-20"})
-"""Adversaries that gates judge; 200 known pairs and stolen vectors are reported."""
+"""Adversaries that gates judge; 200 known pairs and stolen vectors are only reported."""
 EVERYTHING = "Not measured: the key replays every draw, so an attacker with the whole vault recovers everything."
 
 _RECIPIENTS: tuple[Holding, ...] = ("recipient", "shadow", "pairs-1", "pairs-20", "pairs-200")
@@ -77,13 +77,13 @@ _NOT_APPLICABLE: Mapping[str, Mapping[Target, str]] = {
 
 
 def tagged(finding: Finding, holding: Holding, target: Target, *, gated: bool | None = None) -> Finding:
-    """Return the finding with its place in the adversary table.
+    """Return the finding with its cell of the adversary table recorded in the detail.
 
     Args:
-        gated: whether a gate judges it; by default whether gates judge this adversary.
+        gated: whether a gate judges it; by default, whether gates judge this adversary.
     """
-    judged = holding in GATED if gated is None else gated
-    return replace(finding, detail={**finding.detail, "adversary": holding, "target": target, "gated": judged})
+    is_gated = holding in GATED if gated is None else gated
+    return replace(finding, detail={**finding.detail, "adversary": holding, "target": target, "gated": is_gated})
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,10 +92,10 @@ class Row:
 
     Attributes:
         adversary, target: the cell; `target` is None for the stolen vault, where nothing is left to measure.
-        value, low, high, chance: of the strongest attack, as in `Finding`; None where nothing was measured.
-        n, unit: the number of cases. gated: whether a gate judges the cell.
-        attack: the reader or matcher of the strongest attack. by: the weakest adversary that can run it.
-        why: the reason, where there is no value.
+        value, low, high, chance: of the strongest attack, as in `Finding`; None without a measurement.
+        n, unit: number of cases. gated: whether a gate judges the cell.
+        attack: the adversary or matcher of the strongest attack. by: the weakest adversary that can run it.
+        why: the reason for a missing value.
     """
 
     adversary: Holding
@@ -113,33 +113,33 @@ class Row:
 
     @property
     def label(self) -> str:
-        """The adversary, in words."""
+        """Return the name of the adversary."""
         return LABELS[self.adversary]
 
 
 def adversary_table(findings: Iterable[Finding]) -> list[Row]:
-    """Return the table of all tagged findings, sorted by adversary and target, with the stolen vault as last row."""
-    held: dict[tuple[Holding, Target], list[Finding]] = {}
+    """Return the table of all tagged findings, sorted by adversary and target; the last row is the stolen vault."""
+    cells: dict[tuple[Holding, Target], list[Finding]] = {}
     for finding in findings:
         place = finding.detail.get("adversary"), finding.detail.get("target")
         if place[0] in LABELS and place[1] in TARGETS:
-            held.setdefault(cast(tuple[Holding, Target], place), []).append(finding)
-    return [*_rows(held), Row("stolen-vault", None, None, why=EVERYTHING)]
+            cells.setdefault(cast(tuple[Holding, Target], place), []).append(finding)
+    return [*_rows(cells), Row("stolen-vault", None, None, why=EVERYTHING)]
 
 
-def _rows(held: Mapping[tuple[Holding, Target], list[Finding]]) -> Iterator[Row]:
-    present = [holding for holding in _INCLUDED if any(one == holding for one, _ in held)]
+def _rows(cells: Mapping[tuple[Holding, Target], list[Finding]]) -> Iterator[Row]:
+    present = [holding for holding in _INCLUDED if any(one == holding for one, _ in cells)]
     for holding in present:
         for target in TARGETS:
-            able = [finding for weaker in _INCLUDED[holding] for finding in held.get((weaker, target), ())]
-            if able:
-                yield _row(holding, target, able)
+            candidates = [finding for weaker in _INCLUDED[holding] for finding in cells.get((weaker, target), ())]
+            if candidates:
+                yield _row(holding, target, candidates)
 
 
-def _row(holding: Holding, target: Target, able: list[Finding]) -> Row:
-    measured = [finding for finding in able if finding.value is not None]
+def _row(holding: Holding, target: Target, candidates: list[Finding]) -> Row:
+    measured = [finding for finding in candidates if finding.value is not None]
     if not measured:
-        last = able[-1]
+        last = candidates[-1]
         return Row(holding, target, None, n=last.n, unit=last.unit, why=str(last.detail["why"]))
     top = max(measured, key=lambda finding: (finding.value or 0.0) - (finding.chance or 0.0))
     gated = holding in GATED and bool(top.detail.get("gated"))
@@ -150,13 +150,13 @@ def _row(holding: Holding, target: Target, able: list[Finding]) -> Row:
 
 
 def not_applicable(kind: str) -> list[Finding]:
-    """Return a finding without a value for each target that attacks cannot have in a release of this kind.
+    """Return a finding without a value for each target that no attack can reach in this kind of release.
 
     Args:
         kind: obfuscated, coded, deidentified or synthetic.
 
     Raises:
-        KeyError: another kind.
+        KeyError: unknown kind.
     """
     pairs: list[tuple[Holding, Target, str]] = [
         ("recipient", target, why) for target, why in _NOT_APPLICABLE[kind].items()

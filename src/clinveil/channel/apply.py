@@ -1,7 +1,7 @@
-"""`Obfuscator`: a channel applied to batches of notes (paper A, Algorithm 1), with keyed draws.
+"""`Obfuscator`: apply a channel to batches of notes with keyed draws (paper A, Algorithm 1).
 
-Every draw is SipHash-2-4 under a key of its note (or patient, or of the corpus) of the word's position (or of the
-word), so the output depends on the key and the notes alone: not on batches, workers or order.
+Every draw is SipHash-2-4 of the word's position (or of the word) under a key of its note, its patient or the corpus.
+So the output depends only on the key and the notes, not on batches, workers or order.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from clinveil.core.types import Ints
 from clinveil.corpus.corpus import NOTE_ID, PATIENT_ID, TEXT
 from clinveil.scale import Map, serial
 
-PURPOSES = (*SCOPES, "order", "length")  # of subkeys, in the order of `Notes.keys`
+PURPOSES = (*SCOPES, "order", "length")  # purposes of subkeys, in the order of `Notes.keys`
 NULL_TEXT, BROKEN_TEXT = "null text", "not valid UTF-8"
 ALIGNMENT = pa.schema([(NOTE_ID, pa.string()), ("start", pa.list_(pa.int32())), ("end", pa.list_(pa.int32()))])
 
@@ -40,18 +40,18 @@ class Obfuscated:
     """One batch of released notes.
 
     Attributes:
-        batch: the rows that were written, with the columns of the input.
-        tally: what became of every token and every note.
-        alignment: for the vault: a row a note, with the code points [start, end) of the source word behind each
-            released word, in the order of `tokens.words` of the released text, shuffled or not; None unless asked for.
+        batch: the written rows, with the columns of the input.
+        tally: counts of tokens and notes by outcome.
+        alignment: for the vault: one row per note with the code points [start, end) of the source word of each
+            released word, in the order of `tokens.words` of the released text; None unless requested.
     """
 
     batch: pa.RecordBatch = field(repr=False)
     tally: Tally
     alignment: pa.RecordBatch | None = field(default=None, repr=False)
 
-    def beside(self) -> Iterator[tuple[str, list[int], list[int]]]:
-        """Each released text with the starts and the ends of the source words; ValueError without the alignment."""
+    def aligned_texts(self) -> Iterator[tuple[str, list[int], list[int]]]:
+        """Yield each released text with starts and ends of its source words. Raises ValueError without alignment."""
         if self.alignment is None:
             raise ValueError("the notes were not aligned")
         columns = self.batch.column(TEXT), self.alignment.column("start"), self.alignment.column("end")
@@ -59,23 +59,23 @@ class Obfuscated:
 
 
 class Obfuscator:
-    """Replaces every word of a batch of notes by a draw from a channel; safe to call from several threads.
+    """Replace every word of a batch of notes by a draw from a channel; thread-safe.
 
     Args:
-        channel: the mechanism, compiled, with its policy.
-        key: the secret key that all draws come from.
+        channel: the compiled mechanism with its policy.
+        key: the secret key of all draws.
         align: also return the alignment.
 
     Raises:
-        InputError: an output of the channel is not a single word in lookup form, or background draws have no pool.
+        InputError: an output is not a single word in lookup form, or background draws have no pool.
     """
 
     def __init__(self, channel: Channel, key: Key, *, align: bool = False) -> None:
         _check_outputs(channel)
         self.channel, policy = channel, channel.policy
-        beside = {ORDER: not policy.keeps_order, LENGTH: policy.length > 0}
-        needed = [*np.unique(channel.row_scopes).tolist(), *(at for at, is_needed in beside.items() if is_needed)]
-        self._secrets = {at: [_secret(key, f"{PURPOSES[at]} {half}") for half in ("left", "right")] for at in needed}
+        optional = {ORDER: not policy.keeps_order, LENGTH: policy.length > 0}
+        needed = [*np.unique(channel.row_scopes).tolist(), *(use for use, is_needed in optional.items() if is_needed)]
+        self._secrets = {use: [_secret(key, f"{PURPOSES[use]} {half}") for half in ("left", "right")] for use in needed}
         self._tables = tables_of(channel, _secret(key, "word"))
         marks = policy.layout == "keep", policy.layout == "sentences", policy.numbers == "mask"
         rates = float(policy.length), float(policy.background)
@@ -97,22 +97,22 @@ class Obfuscator:
         return Obfuscated(released, tally_of(out.counts.tolist(), batch.num_rows, skipped), alignment)
 
     def _keys(self, batch: pa.RecordBatch) -> NDArray[np.uint64]:
-        """`Notes.keys`: keyed hashes of note and patient ids, and of nothing for the corpus."""
+        """Return `Notes.keys`: keyed hashes of note and patient ids, and of an empty string for the corpus."""
         ids = _strings(batch, NOTE_ID)
         if ids.null_count:
-            raise InputError("a note has no id")
+            raise InputError("a note has no id", hint="every row needs a value in the id column")
         of = {PATIENT: pc.coalesce(_strings(batch, PATIENT_ID), ids), CORPUS: pa.array([""], pa.large_string())}
         keys = np.zeros((batch.num_rows, KEYS, 2), dtype=np.uint64)
-        for at, halves in self._secrets.items():
+        for use, halves in self._secrets.items():
             for half, secret in enumerate(halves):
-                keys[:, at, half] = siphash_strings(secret, *string_buffers(of.get(at, ids)))
+                keys[:, use, half] = siphash_strings(secret, *string_buffers(of.get(use, ids)))
         return keys
 
 
 def _obfuscate(notes: Notes, tables: Tables, how: Options) -> Released:
     """Obfuscate a batch of valid UTF-8."""
     n_notes = notes.offsets.size - 1
-    # Two words never touch, so a batch has no more of them than every second byte, and one a note; or twice as many.
+    # Words are separated, so there are at most (bytes + notes) / 2 of them; twice as many with doubling.
     most = int(notes.offsets[-1] - notes.offsets[0] + n_notes) // 2 * (2 if how.length > 0 else 1)
     n_aligned, n_located = most if how.align else 0, most if how.locate else 0
     starts, ends = (np.empty(n_aligned, dtype=np.int32) for _ in range(2))
@@ -125,7 +125,7 @@ def _obfuscate(notes: Notes, tables: Tables, how: Options) -> Released:
 def obfuscate_batches(
     batches: Iterable[pa.RecordBatch], obfuscator: Obfuscator, map: Map = serial
 ) -> Iterator[Obfuscated]:
-    """Obfuscate batches in order; `scale.threads` is the right map, the hot loop holds no lock."""
+    """Obfuscate batches in order; use `scale.threads` as map, as the token loop releases the GIL."""
     return map(obfuscator, batches)
 
 
@@ -145,7 +145,7 @@ def _strings(batch: pa.RecordBatch, name: str) -> pa.LargeStringArray:
 
 
 def readable(batch: pa.RecordBatch) -> tuple[pa.RecordBatch, Counter[str]]:
-    """The rows that can be read, and how many cannot, by reason."""
+    """Return the readable rows, and counts of the others by reason."""
     text = batch.column(TEXT)
     skipped: Counter[str] = Counter()
     if text.null_count:
@@ -180,13 +180,13 @@ def _alignment(ids: pa.Array, out: Released) -> pa.RecordBatch:
     return pa.record_batch([ids.cast(pa.string()), *lists], schema=ALIGNMENT)
 
 
-_CACHED = 64  # characters of a piece of text whose words are remembered
+_CACHED = 64  # characters of the longest piece of text whose words are cached
 
 
 def non_ascii_words(texts: pa.LargeStringArray, ids: Mapping[str, int], form_key: SipKey) -> tuple[Ints, Words64]:
-    """Rows (-1 where unknown) and keyed hashes of the non-ASCII words of some texts, in order: `Notes.rows`, `.forms`.
+    """Return rows (-1 if unknown) and keyed hashes of the non-ASCII words in order: `Notes.rows`, `Notes.forms`.
 
-    Their lookup form needs Unicode's normalisation and case folding, which Python has and the token loop has not.
+    Their lookup form needs Unicode normalisation and case folding, which the compiled loop does not have.
     """
     coded = pa.array(_forms(texts), pa.large_string()).dictionary_encode()
     rows = np.array([ids.get(form, -1) for form in coded.dictionary.to_pylist()], dtype=np.int64)
@@ -196,11 +196,11 @@ def non_ascii_words(texts: pa.LargeStringArray, ids: Mapping[str, int], form_key
 
 
 def _forms(texts: pa.LargeStringArray) -> Iterator[str]:
-    """The lookup forms of the non-ASCII words of some texts, in order; no word holds white space."""
+    """Yield the lookup forms of the non-ASCII words in order."""
     for text in texts.filter(pc.invert(pc.string_is_ascii(texts))).to_pylist():
         for piece in text.split():
             if not piece.isascii():
-                yield from _forms_remembered(piece) if len(piece) <= _CACHED else _forms_of(piece)
+                yield from _cached_forms(piece) if len(piece) <= _CACHED else _forms_of(piece)
 
 
 def _forms_of(piece: str) -> tuple[str, ...]:
@@ -208,4 +208,4 @@ def _forms_of(piece: str) -> tuple[str, ...]:
     return tuple(lookup_form(word) for word in words if not word.isascii())
 
 
-_forms_remembered = lru_cache(maxsize=1 << 15)(_forms_of)
+_cached_forms = lru_cache(maxsize=1 << 15)(_forms_of)

@@ -1,4 +1,4 @@
-"""What the token loop (`kernel.py`) takes and gives, as arrays; texts are UTF-8 with their offsets."""
+"""Arrays passed to and returned by the token loop (`kernel.py`); texts are UTF-8 bytes with offsets."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ class Notes(NamedTuple):
 
     Attributes:
         data, offsets: uint8 and (n + 1,) int64, the texts.
-        keys: (n, KEYS, 2) uint64, the SipHash keys of each note; those that nothing needs may hold anything.
-        rows, forms: (n_occurrences,) int64 and uint64: of the non-ASCII words in order, the row (-1 where unknown) and
-            the keyed hash of the lookup form.
+        keys: (n, KEYS, 2) uint64, SipHash keys per note; unused ones are undefined.
+        rows, forms: (n_occurrences,) int64 and uint64: row (-1 if unknown) and keyed hash of the lookup form of each
+            non-ASCII word, in order.
     """
 
     data: Bytes
@@ -31,19 +31,19 @@ class Notes(NamedTuple):
 
 
 class Tables(NamedTuple):
-    """A channel, ready to be drawn from.
+    """Lookup tables of a channel.
 
     Attributes:
         kinds: (0x110000,) uint8, the `Kind` of each code point.
-        lower: (256,) uint8, an ASCII letter's lower case; 0 for every other byte.
+        lower: (256,) uint8, lower case of ASCII letters; 0 for other bytes.
         data, offsets: uint8 and (n_words + 1,) int64, the words.
-        slots: (2^b,) int32, the open-addressing table of the words: row + 1, 0 where free.
-        forms: (n_words,) uint64, keyed hashes of the words, which memoised draws are made from.
-        kept: (n_words,) bool, words that the user asked to keep.
-        scopes: (n_words + 1,) uint8, with which key each row is drawn from; the last is of unknown words.
+        slots: (2^b,) int32, open-addressing hash table of the words: row + 1, or 0 if free.
+        forms: (n_words,) uint64, keyed hashes of the words, used for draws repeated within a scope.
+        kept: (n_words,) bool, words kept on request.
+        scopes: (n_words + 1,) uint8, index of the key for draws of each row; the last row is for unknown words.
         indptr, indices: the channel's rows and outputs.
-        limits, others: (n_entries,) uint64 and int32, Walker's alias table: of the part of [0, 1) that falls to entry j
-            of a row, the share limits[j] / 2^64 goes to indices[j] and the rest to others[j].
+        limits, others: (n_entries,) uint64 and int32, Walker's alias table: entry j of a row yields indices[j] with
+            probability limits[j] / 2^64, otherwise others[j].
         form_key: the SipHash key of `forms`.
     """
 
@@ -63,12 +63,11 @@ class Tables(NamedTuple):
 
 
 class Options(NamedTuple):
-    """How notes are written.
+    """Options of the token loop.
 
     Attributes:
-        keep_layout, end_sentences: `Policy.layout` is "keep", or "sentences". mask_numbers: write one `#` a digit.
-        align, locate: return where released words come from, and where they are. length, background:
-            `Policy.length` and `Policy.background`.
+        keep_layout, end_sentences: `Policy.layout` is "keep" or "sentences". mask_numbers: write one `#` per digit.
+        align, locate: return source offsets and released offsets of words. length, background: as in `Policy`.
     """
 
     keep_layout: bool
@@ -81,11 +80,11 @@ class Options(NamedTuple):
 
 
 class Places(NamedTuple):
-    """Of each released word, (n,) as far as `Released.aligned` goes; nothing unless asked for.
+    """Offsets of each released word, (n,) up to `Released.aligned[-1]`; empty unless requested.
 
     Attributes:
-        starts, ends: int32 code points of its source word.
-        sentences: int32, the number of its sentence in the source. firsts, lasts: int64, its bytes in the new text.
+        starts, ends: int32, code points of its source word.
+        sentences: int32, number of its source sentence. firsts, lasts: int64, its bytes in the released text.
     """
 
     starts: SmallInts
@@ -96,12 +95,12 @@ class Places(NamedTuple):
 
 
 class Released(NamedTuple):
-    """What was written.
+    """Result of the token loop.
 
     Attributes:
         data, offsets: uint8 and (n + 1,) int64, the released texts.
-        places: of the released words. aligned: (n + 1,) int64, the notes' places in these arrays.
-        counts: (COUNTERS,) int64, what became of the tokens (`tally.py`).
+        places: of the released words. aligned: (n + 1,) int64, offsets of the notes in these arrays.
+        counts: (COUNTERS,) int64, tokens by outcome (`tally.py`).
     """
 
     data: Bytes

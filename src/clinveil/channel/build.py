@@ -1,4 +1,4 @@
-"""From word vectors to a channel: floor, neighbours, mechanism, policy, kept and dropped words."""
+"""Build a channel from word vectors: floor, neighbours, mechanism, policy, kept and dropped words."""
 
 from __future__ import annotations
 
@@ -31,16 +31,16 @@ def build_channel(
     counts: WordCounts | None = None,
     names: frozenset[str] = frozenset(),
 ) -> tuple[Channel, Neighbours]:
-    """The channel that the settings ask for, and the neighbour table below it.
+    """Return the channel of the settings and its neighbour table.
 
     Args:
-        vectors: all their words are inputs; those above the rare-word floor are outputs.
-        key: N per type is a keyed secret, and the seed of an approximate search comes from it.
-        counts: words of the notes at hand; needed for imported vectors, which carry no patients.
-        names: words of the names of known patients, lookup forms.
+        vectors: all words are inputs; those above the rare-word floor are outputs.
+        key: derives N per type and the seed of an approximate search.
+        counts: word counts of the notes; required for imported vectors, which lack patient counts.
+        names: words of known patients' names, in lookup form.
 
     Raises:
-        InputError: too few patients or eligible words for the setting, or a file of words that cannot be read.
+        InputError: too few patients or eligible words, or an unreadable word file.
     """
     mechanism, small = mechanism_of(settings), settings.allow_small
     eligible = output_floor(vectors, settings.min_patients, need=mechanism.need, allow_small=small, counts=counts)
@@ -56,13 +56,13 @@ def build_channel(
 
 
 def _dropped(settings: ChannelSettings) -> frozenset[str]:
-    """The words that are not written; those that are kept too (`--keep-words`) are."""
+    """Return the words to drop; words that are also kept (`keep_words`) are written."""
     stop_words = word_list("function") if settings.drop_stop_words else frozenset()
     return stop_words | (read_words(settings.drop_words) if settings.drop_words else frozenset())
 
 
 def mechanism_of(settings: ChannelSettings) -> Mechanism:
-    """The mechanism that the settings name, with those of them that are its own."""
+    """Return the mechanism of the settings, with its own settings."""
     kind = mechanisms.get(settings.mechanism)
     given = {**dict(settings), **dict(settings.own)}
     return kind(**{name: given[name] for name in kind.model_fields if name in given})
@@ -76,17 +76,17 @@ def _frequencies(vectors: Vectors, counts: WordCounts | None) -> Ints:
 
 
 def read_words(path: Path) -> frozenset[str]:
-    """The words of a file, one a line, as lookup forms. Raises InputError for a line that is not one word."""
+    """Return the words of a file, one per line, as lookup forms. Raises InputError for a line of several words."""
     try:
         lines = path.read_text(encoding="utf-8-sig").splitlines()
     except (OSError, UnicodeDecodeError):
-        raise InputError("is not there or is no UTF-8 text", where=path.name, hint="one word a line") from None
-    found = set()
+        raise InputError("does not exist or is not UTF-8 text", where=path.name, hint="one word per line") from None
+    found: set[str] = set()
     for row, line in enumerate(lines, 1):
         forms = words(line)
         if len(forms) > 1:
-            raise InputError(f"row {row} holds {len(forms)} words", where=path.name, hint="one word a line")
+            raise InputError(f"line {row} contains {len(forms)} words", where=path.name, hint="one word per line")
         found.update(forms)
     if not found:
-        raise UsageError("holds no word", where=path.name, hint="one word a line")
+        raise UsageError("contains no words", where=path.name, hint="one word per line")
     return frozenset(found)

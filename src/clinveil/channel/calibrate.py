@@ -1,9 +1,9 @@
-"""How much noise leaves a wanted share of the tokens unchanged: N_w of Feyisetan et al. 2020, turned around.
+"""Find the noise size that leaves a given share of tokens unchanged (inverts N_w of Feyisetan et al. 2020).
 
-A word's Voronoi cell, the points nearer to it than to any other eligible word, is convex. So along a direction there is
-one length at which noise leaves it (the escape radius), and P(unchanged | direction) is the distribution function of
-the noise's length there: Gamma(dim, 1/epsilon) for `laplace`, sigma chi(dim) for `gaussian`. One set of rays gives the
-whole curve, exactly monotone; the wanted share is then one root of it.
+A word's Voronoi cell (points nearer to it than to any other eligible word) is convex. So in each direction, noise
+leaves the cell at one length, the escape radius, and P(unchanged | direction) is the distribution function of the
+noise length at that radius: Gamma(dim, 1/epsilon) for `laplace`, sigma chi(dim) for `gaussian`. One set of rays gives
+the whole monotone curve; the noise size is its root.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ TOKENS, RAYS = 4000, 4
 
 @dataclass(frozen=True)
 class Rays:
-    """Escape radii of words drawn as often as they occur.
+    """Escape radii of words sampled by frequency.
 
     Attributes:
         dim: of the vectors.
-        radii: (n_tokens, n_rays) float64: how long noise in a direction must be for the word to come out as another;
-            0 for a word that may not come out at all, infinite where nothing lies that way.
+        radii: (n_tokens, n_rays) float64: noise length from which the output is another word; 0 for words that are not
+            eligible, infinite without another word in that direction.
     """
 
     dim: int
     radii: NDArray[np.float64]
 
     def stay(self, mechanism: str, size: float) -> NDArray[np.float64]:
-        """P(unchanged) of each token, (n_tokens,), at an epsilon (`laplace`) or a sigma (`gaussian`)."""
+        """Return P(unchanged) per token, (n_tokens,), at an epsilon (`laplace`) or a sigma (`gaussian`)."""
         from scipy.special import gammainc
 
         if mechanism == "laplace":
@@ -43,7 +43,7 @@ class Rays:
         return np.asarray(gammainc(self.dim / 2, (self.radii / size) ** 2 / 2).mean(axis=1))
 
     def unchanged(self, mechanism: str, size: float) -> tuple[float, float]:
-        """The share of tokens that come out unchanged, and its standard error (over the tokens drawn)."""
+        """Return the share of unchanged tokens and its standard error over the sampled tokens."""
         stay = self.stay(mechanism, size)
         return float(stay.mean()), float(stay.std(ddof=1) / np.sqrt(stay.size))
 
@@ -51,11 +51,11 @@ class Rays:
 def cast_rays(
     vectors: Vectors, eligible: NDArray[np.bool_], rng: Generator, *, tokens: int = TOKENS, rays: int = RAYS
 ) -> Rays:
-    """Rays from words drawn by their counts (by word where there are none), in uniform directions.
+    """Cast rays in uniform directions from words sampled by count (uniformly without counts).
 
     Args:
-        vectors: words, matrix, counts. eligible: (n_words,) bool, what may come out.
-        tokens: words drawn, with replacement. rays: directions of each.
+        vectors: words, matrix, counts. eligible: (n_words,) bool, possible outputs.
+        tokens: words to sample, with replacement. rays: directions per word.
     """
     even = np.ones(len(vectors)) if vectors.counts is None or not vectors.counts.any() else vectors.counts
     drawn, times = np.unique(rng.choice(len(vectors), tokens, p=even / even.sum()), return_counts=True)
@@ -75,7 +75,7 @@ def cast_rays(
 
 @dataclass(frozen=True)
 class _Others:
-    """The words that may come out: rows (m,), vectors (m, dim) float64, squared lengths (m,)."""
+    """Eligible words: rows (m,), vectors (m, dim) float64, squared lengths (m,)."""
 
     rows: NDArray[np.int64]
     matrix: NDArray[np.float64]
@@ -87,9 +87,10 @@ class _Others:
         return cls(rows, some, np.einsum("ij,ij->i", some, some))
 
     def escape(self, row: int, own: NDArray[np.float64], directions: NDArray[np.float64]) -> NDArray[np.float64]:
-        """(n,) lengths t at which own + t u is as near to another word c: min of |c - own|² / (2 u·(c - own)) over 0.
+        """Return the lengths t, (n,), where own + t u is equally near to another word c.
 
-        Of words at the same place (within rounding) the lowest row comes out, wherever the noise goes.
+        t is the minimum of |c - own|² / (2 u·(c - own)) above 0. Of words with equal vectors (within rounding) the
+        lowest row is always the output.
         """
         apart = self.squares + own @ own - 2 * self.matrix @ own
         away = apart > 1e-12 * (self.squares + own @ own)
@@ -102,23 +103,23 @@ class _Others:
 
 
 def calibrate(mechanism: str, rays: Rays, unchanged: float) -> float:
-    """The epsilon (`laplace`) or sigma (`gaussian`) at which this share of tokens comes out unchanged.
+    """Return the epsilon (`laplace`) or sigma (`gaussian`) that leaves this share of tokens unchanged.
 
     Raises:
-        InputError: a share that is not between 0 and 1, or more than the share of tokens that may come out at all.
+        InputError: the share is not between 0 and 1, or exceeds the share of eligible tokens.
     """
     from scipy.optimize import brentq
 
     if not 0 < unchanged < 1:
-        raise InputError(f"a share of unchanged tokens lies between 0 and 1, not at {unchanged}")
+        raise InputError(f"the share of unchanged tokens must be between 0 and 1, not {unchanged}")
     finite = rays.radii[(rays.radii > 0) & np.isfinite(rays.radii)]
     most, least = float((rays.radii > 0).mean()), float(np.isinf(rays.radii).mean())
     if not finite.size or not least < unchanged < most:
         raise InputError(
-            f"no noise leaves {unchanged:.1%} of the tokens unchanged: {most:.1%} are words that may come out",
-            hint="a smaller share, or a lower rare-word floor",
+            f"no noise leaves {unchanged:.1%} of the tokens unchanged: only {most:.1%} are eligible words",
+            hint="use a smaller share, or a lower rare-word floor",
         )
-    # Noise of a typical length between far below the shortest and far above the longest ray.
+    # The search covers noise lengths from far below the shortest to far above the longest ray.
     short, long = 1e-4 * float(finite.min()), 1e4 * float(finite.max())
     sizes = (rays.dim / long, rays.dim / short) if mechanism == "laplace" else (short, long)
 

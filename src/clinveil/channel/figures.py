@@ -1,6 +1,6 @@
-"""How differently two words come out, and over how many outputs one word spreads: exact, row by row.
+"""Compute exact distances between rows, and the number of outputs that carry a row's mass.
 
-That a word is dropped counts as an output of its own here, which only words that are dropped have.
+Being dropped counts as a separate output, shared by all dropped words.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ ROUNDING = 1e-12
 
 
 def deltas(matrix: csr_matrix, one: Ints, other: Ints, epsilons: Doubles) -> Doubles:
-    """The least delta with which each pair of rows is (epsilon, delta)-indistinguishable, (n_pairs, n_epsilons).
+    """Return the least delta for which each pair of rows is (epsilon, delta)-indistinguishable, (n_pairs, n_epsilons).
 
-    It is the larger of sum_y max(0, C(y|x) - e^epsilon C(y|x')) and the same with x and x' exchanged; at epsilon 0 the
-    total variation distance.
+    It is the larger of sum_y max(0, C(y|x) - e^epsilon C(y|x')) and the same with x and x' exchanged; at epsilon 0 it
+    is the total variation distance.
 
     Args:
-        matrix: (n_words + 1, n_words) the channel, its rows sorted. one, other: (n_pairs,) rows. epsilons: 0 or more.
+        matrix: (n_words + 1, n_words), rows sorted. one, other: (n_pairs,) rows. epsilons: 0 or more.
 
     Source: Barthe, Olmedo 2013 (hockey-stick divergence); Dwork, Roth 2014, definition 2.4.
     """
@@ -31,7 +31,7 @@ def deltas(matrix: csr_matrix, one: Ints, other: Ints, epsilons: Doubles) -> Dou
 
 
 def epsilons(matrix: csr_matrix, one: Ints, other: Ints) -> Doubles:
-    """The largest |ln C(y|x) / C(y|x')| of each pair of rows, (n_pairs,): infinity where an output is of one alone."""
+    """Return the largest |ln C(y|x) / C(y|x')| of each pair, (n_pairs,); infinite if only one row has some output."""
     return np.asarray(_epsilons(*_parts(matrix, one, other)), dtype=np.float64)
 
 
@@ -41,12 +41,12 @@ def _parts(matrix: csr_matrix, one: Ints, other: Ints) -> tuple[Ints, Ints, Doub
 
 
 def spread(matrix: csr_matrix, eta: float) -> Ints:
-    """The least number of outputs that carry 1 - eta of each row, (n_words + 1,); 0 where a word is dropped.
+    """Return the fewest outputs that carry 1 - eta of each row's mass, (n_words + 1,); 0 for dropped words.
 
-    Raises ValueError for an eta outside 0 to 1.
+    Raises ValueError unless 0 <= eta < 1.
     """
     if not 0 <= eta < 1:
-        raise ValueError("eta is a share of the mass, 0 or more and below 1")
+        raise ValueError("eta must be at least 0 and below 1")
     return np.asarray(_spread(matrix.indptr, matrix.data, 1.0 - eta), dtype=np.int64)
 
 
@@ -59,7 +59,7 @@ def _deltas(
     for pair in range(one.size):
         i, i_end = indptr[one[pair]], indptr[one[pair] + 1]
         j, j_end = indptr[other[pair]], indptr[other[pair] + 1]
-        if i == i_end or j == j_end:  # one is dropped
+        if i == i_end or j == j_end:  # a word is dropped
             found[pair] = 0.0 if i_end - i == j_end - j else 1.0
             continue
         forth[:], back[:] = 0.0, 0.0
@@ -86,15 +86,15 @@ def _epsilons(indptr: Ints, outputs: Ints, chances: Doubles, one: Ints, other: I
     found = np.zeros(one.size)
     for pair in range(one.size):
         start, size = indptr[one[pair]], indptr[one[pair] + 1] - indptr[one[pair]]
-        beside = indptr[other[pair]]
-        if size != indptr[other[pair] + 1] - beside:
+        start_other = indptr[other[pair]]
+        if size != indptr[other[pair] + 1] - start_other:
             found[pair] = np.inf
             continue
         for k in range(size):
-            if outputs[start + k] != outputs[beside + k]:
+            if outputs[start + k] != outputs[start_other + k]:
                 found[pair] = np.inf
                 break
-            found[pair] = max(found[pair], abs(np.log(chances[start + k] / chances[beside + k])))
+            found[pair] = max(found[pair], abs(np.log(chances[start + k] / chances[start_other + k])))
     return found
 
 

@@ -1,4 +1,4 @@
-"""A channel as a private folder: words.arrow, four or five arrays, meta.json. No pickle."""
+"""Store a channel as a private folder: words.arrow, four or five arrays, meta.json; no pickle."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from clinveil.core.files import private_folder, save_array
 
 SCHEMA = "clinveil.channel/1"
 ARRAYS = ("indptr", "indices", "probabilities", "eligible")
-SCOPES = "scopes"  # an array that not every channel has
+SCOPES = "scopes"  # optional array
 
 
 def save_channel(channel: Channel, path: Path) -> None:
-    """Write a channel, whole or not at all; it is as secret as the vectors. Raises UsageError where something lies."""
+    """Write a channel atomically; it is as secret as the vectors. Raises UsageError if the path exists."""
     with atomic(path) as folder:
         private_folder(folder)
         table = pa.table({"word": pa.array(channel.words, pa.string())})
@@ -34,9 +34,9 @@ def save_channel(channel: Channel, path: Path) -> None:
 
 
 def load_channel(path: Path, policy: Policy | None = None) -> Channel:
-    """Read a channel back, with a policy, which no file holds.
+    """Read a channel; its policy is not stored and is passed separately.
 
-    Raises InputError if the folder does not hold one, and where its rows are no probabilities, with what is wrong.
+    Raises InputError if the folder does not contain a valid channel.
     """
     try:
         meta = json.loads((path / "meta.json").read_text(encoding="utf-8"))
@@ -45,23 +45,23 @@ def load_channel(path: Path, policy: Policy | None = None) -> Channel:
         if (path / f"{SCOPES}.npy").exists():
             arrays[SCOPES] = np.load(path / f"{SCOPES}.npy", allow_pickle=False)
         kept = frozenset(meta["kept"])
-        how = {"mechanism": meta["mechanism"], "parameters": meta["parameters"], "policy": policy or Policy()}
+        fields = {"mechanism": meta["mechanism"], "parameters": meta["parameters"], "policy": policy or Policy()}
     except (OSError, ValueError, KeyError, TypeError, pa.ArrowException):
         raise _no_channel(path) from None
     try:
-        return Channel(words, **arrays, **how, kept=kept)
-    except ValueError as error:  # whose words are ours, or NumPy's on shapes
+        return Channel(words, **arrays, **fields, kept=kept)
+    except ValueError as error:  # a message of `Channel`, or of NumPy about shapes
         raise _no_channel(path, f": {error}") from None
     except (TypeError, IndexError):
         raise _no_channel(path) from None
 
 
 def _no_channel(path: Path, why: str = "") -> InputError:
-    return InputError(f"does not hold a channel{why}", where=path.name, hint="make it again")
+    return InputError(f"not a channel folder{why}", where=path.name, hint="create it again")
 
 
 def channel_digest(channel: Channel) -> str:
-    """SHA-256 in hex of words, matrix, floor, mechanism and scopes of draws: what names a channel in the manifest."""
+    """Return the SHA-256 in hex of words, matrix, floor, mechanism and scopes, as in the manifest."""
     digest = hashlib.sha256(json.dumps([_meta(channel), list(channel.words)], sort_keys=True).encode())
     for name in _arrays(channel):
         digest.update(np.ascontiguousarray(getattr(channel, name)).data)

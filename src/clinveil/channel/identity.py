@@ -1,4 +1,4 @@
-"""The identity: every word stays; the control of attackers who know the channel. It is no choice of any command."""
+"""The identity channel: a control for attackers who know the channel. Not available as a setting."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from clinveil.vectors.table import Vectors
 
 
 class IdentityMechanism(Mechanism):
-    """Every known word comes out as it went in; an attacker who knows the channel must recover all of them."""
+    """Leave every known word unchanged; an attacker who knows the channel must recover all of them."""
 
     name: ClassVar[str] = "identity"
 
     def compile(self, material: Material) -> Channel:
-        """The channel. Every word is eligible, the rare-word floor does not hold."""
+        """Return the channel; every word is eligible, without a rare-word floor."""
         n = len(material.vectors)
         every = replace(material, eligible=np.ones(n, dtype=np.bool_))
         return every.channel(self.name, {}, np.ones(n, dtype=np.int64), np.arange(n), np.ones(n))
 
 
 def identity_channel(words: Sequence[str]) -> Channel:
-    """The identity over some words; unknown words are dropped."""
+    """Return the identity over these words; unknown words are dropped."""
     vectors = Vectors(words, np.zeros((len(words), 1), dtype=np.float32))
     return IdentityMechanism().compile(Material(vectors, np.ones(len(words), dtype=np.bool_)))

@@ -1,8 +1,9 @@
-"""The token loop, compiled: UTF-8 bytes of notes in, UTF-8 bytes of released notes out, in one pass.
+"""The compiled token loop: UTF-8 bytes of notes to UTF-8 bytes of released notes in one pass.
 
-For each token it reads, finds the word's row, draws with a keyed pseudo-random function of (note, patient or corpus;
-position or word), and writes. Words are reordered afterwards (`order.py`). `tests/channel/channel_reference.py` is the
-same, slowly. The borders of tokens are those of `core/tokens.py`; all functions assume valid UTF-8.
+For each token it looks up the word's row, draws with a keyed pseudo-random function of (note, patient or corpus;
+position or word), and writes the output. Words are reordered afterwards (`order.py`). The slow reference
+implementation is `tests/channel/channel_reference.py`. Token boundaries are those of `core/tokens.py`; all functions
+assume valid UTF-8.
 """
 
 from __future__ import annotations
@@ -15,23 +16,23 @@ from clinveil.core.types import Ints, SmallInts
 
 Token = tuple[int, int, bool, np.uint64]  # of a word: its start, its end, whether it is ASCII, its table hash
 
-# Numbers of `core.tokens.Kind` (a test compares them): numba looks for changes in this file alone.
+# Values of `core.tokens.Kind` (a test compares them); numba's cache detects changes in this file only.
 _WORD, _NUMBER, _SPACE, _PUNCT, _IGNORABLE = 1, 2, 3, 4, 5
-# Where the loop counts what: the fields of `Tally` from `words` to `released`, in their order.
+# Indices of counters: the fields of `Tally` from `words` to `released`, in order.
 WORDS, KNOWN, UNKNOWN, NUMBERS, PUNCT, OTHER, REPLACED, DROPPED, SELF, KEPT, MASKED, COPIED = range(12)
 THINNED, DOUBLED, RELEASED, COUNTERS = range(12, 16)
-# The loop's state: the counts of tokens, then bytes written, released words, and non-ASCII words read.
+# State of the loop: token counts, then bytes written, words released, non-ASCII words read.
 WRITTEN, ALIGNED, NON_ASCII, _STATE = range(COUNTERS, COUNTERS + 4)
-# The SipHash keys of a note: those of draws, by the scope of a row (`policy.SCOPES`), then of its order and its length.
+# Indices of a note's SipHash keys: draws by scope of the row (`policy.SCOPES`), then order and length.
 OCCURRENCE, NOTE, PATIENT, CORPUS, ORDER, LENGTH = range(6)
 KEYS = 6
-_AGAIN = np.uint64(1 << 32)  # beside the position of a word: its second draw
-_RATE = np.uint64(0xFFFFFFFFFFFFFFFF)  # in the place of a position: a note's rate of length
-_COIN, _MIXED = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xC2B2AE3D27D4EB4F)  # XORed with what a background draw is of
+_AGAIN = np.uint64(1 << 32)  # combined with a word's position for its second draw
+_RATE = np.uint64(0xFFFFFFFFFFFFFFFF)  # used instead of a position for a note's length rate
+_COIN, _MIXED = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xC2B2AE3D27D4EB4F)  # XORed with the input of background draws
 _MASK_SIGN, _SPACE_SIGN, _LINE_SIGN = np.uint8(0x23), np.uint8(0x20), np.uint8(0x0A)
 _STOP_SIGN, _EXCLAMATION_SIGN, _QUESTION_SIGN = np.uint8(0x2E), np.uint8(0x21), np.uint8(0x3F)
-_NOTHING = 0  # the kind of the token before the first
-_BLANK, _LINE = 1, 2  # the white space since the last token; the greater wins
+_NOTHING = 0  # kind before the first token
+_BLANK, _LINE = 1, 2  # white space since the last token; the maximum counts
 _FNV_START, _FNV_PRIME = np.uint64(0xCBF29CE484222325), np.uint64(0x100000001B3)
 _8, _11, _13, _16, _17, _21, _32, _56, _64 = (np.uint64(bits) for bits in (8, 11, 13, 16, 17, 21, 32, 56, 64))
 _UNIT, _LOW = 2.0**-53, np.uint64(0xFFFFFFFF)
@@ -77,7 +78,7 @@ def _finish(v0: np.uint64, v1: np.uint64, v2: np.uint64, v3: np.uint64, last: np
 
 @helper
 def siphash_word(k0: np.uint64, k1: np.uint64, word: np.uint64) -> np.uint64:
-    """SipHash-2-4 of one 64-bit word (its eight little-endian bytes) under the key (k0, k1); compiled.
+    """Return SipHash-2-4 of one 64-bit word (eight little-endian bytes) under the key (k0, k1); compiled.
 
     Source: Aumasson and Bernstein, SipHash: a fast short-input PRF (INDOCRYPT 2012).
     """
@@ -87,7 +88,7 @@ def siphash_word(k0: np.uint64, k1: np.uint64, word: np.uint64) -> np.uint64:
 
 @helper
 def siphash(k0: np.uint64, k1: np.uint64, data: Bytes, start: int, end: int, letters: Bytes) -> np.uint64:
-    """SipHash-2-4 of letters[data[start:end]]; `letters`, (256,), is the identity or folds case; compiled."""
+    """Return SipHash-2-4 of letters[data[start:end]]; `letters`, (256,), is the identity or folds case; compiled."""
     v0, v1, v2, v3 = k0 ^ _V0, k1 ^ _V1, k0 ^ _V2, k1 ^ _V3
     word, shift = np.uint64(0), np.uint64(0)
     for i in range(start, end):
@@ -101,7 +102,7 @@ def siphash(k0: np.uint64, k1: np.uint64, data: Bytes, start: int, end: int, let
 
 @kernel
 def hash_strings(k0: np.uint64, k1: np.uint64, data: Bytes, offsets: Ints, letters: Bytes) -> Words64:
-    """The SipHash of each string, (n_strings,); compiled."""
+    """Return the SipHash of each string, (n_strings,); compiled."""
     hashes = np.empty(offsets.size - 1, dtype=np.uint64)
     for i in range(hashes.size):
         hashes[i] = siphash(k0, k1, data, offsets[i], offsets[i + 1], letters)
@@ -110,7 +111,7 @@ def hash_strings(k0: np.uint64, k1: np.uint64, data: Bytes, offsets: Ints, lette
 
 @kernel
 def numbered(keys: Words64, places: Ints, start: np.uint64) -> Words64:
-    """SipHash of start, start + 1, … for the things of each note, (places[-1],), by `keys`, (n, 2); compiled."""
+    """Return SipHash of start, start + 1, … for the items of each note, (places[-1],), by `keys`, (n, 2); compiled."""
     hashes = np.empty(places[places.size - 1], dtype=np.uint64)
     for note in range(places.size - 1):
         for i in range(places[note], places[note + 1]):
@@ -120,7 +121,7 @@ def numbered(keys: Words64, places: Ints, start: np.uint64) -> Words64:
 
 @helper
 def _code_point(text: Bytes, i: int) -> tuple[int, int]:
-    """The code point that begins at byte i, and its width in bytes."""
+    """Return the code point at byte i and its width in bytes."""
     first = np.int64(text[i])
     if first < 0x80:
         return int(first), 1
@@ -133,13 +134,13 @@ def _code_point(text: Bytes, i: int) -> tuple[int, int]:
 
 @helper
 def _breaks_line(code: int) -> bool:
-    """Whether a code point ends a line, as `str.splitlines` counts."""
+    """Return whether a code point ends a line, as in `str.splitlines`."""
     return 0x0A <= code <= 0x0D or 0x1C <= code <= 0x1E or code == 0x85 or code == 0x2028 or code == 0x2029
 
 
 @helper
 def _word_end(text: Bytes, i: int, end: int, kinds: Bytes, lower: Bytes) -> tuple[int, int, bool, np.uint64]:
-    """The word that begins at byte i: its end, its code points, whether it is ASCII, and the table hash if so."""
+    """Return the word at byte i: end, number of code points, whether it is ASCII, and its table hash if so."""
     start, beyond, value = i, 0, _FNV_START
     while i < end:
         letter = lower[text[i]]
@@ -159,7 +160,7 @@ def _word_end(text: Bytes, i: int, end: int, kinds: Bytes, lower: Bytes) -> tupl
 
 @helper
 def _run_end(text: Bytes, i: int, end: int, kinds: Bytes, kind: np.int64) -> tuple[int, int, bool]:
-    """The run of one kind that begins at byte i: its end, its code points, whether it breaks a line."""
+    """Return the run of one kind at byte i: end, number of code points, whether it breaks a line."""
     points, breaks = 0, False
     while i < end:
         code, width = _code_point(text, i)
@@ -178,7 +179,7 @@ def _slot(value: np.uint64, slots: SmallInts) -> np.int64:
 
 @helper
 def _find(tables: Tables, text: Bytes, start: int, end: int, value: np.uint64) -> int:
-    """The row of the ASCII word text[start:end], whose table hash is `value`; -1 if it has none."""
+    """Return the row of the ASCII word text[start:end] with table hash `value`; -1 if unknown."""
     slot = _slot(value, tables.slots)
     while tables.slots[slot] != 0:
         row = tables.slots[slot] - 1
@@ -195,7 +196,7 @@ def _find(tables: Tables, text: Bytes, start: int, end: int, value: np.uint64) -
 
 @helper
 def _look_up(notes: Notes, tables: Tables, token: Token, position: int, state: Ints) -> tuple[int, int, np.uint64]:
-    """The row of a word (-1 if unknown), its scope, and what to draw with: its position, or the hash of its form."""
+    """Return a word's row (-1 if unknown), its scope, and the input of the draw: position, or hash of its form."""
     start, end, is_ascii, value = token
     place = state[NON_ASCII]
     if is_ascii:
@@ -203,7 +204,7 @@ def _look_up(notes: Notes, tables: Tables, token: Token, position: int, state: I
     else:
         row = notes.rows[place]
         state[NON_ASCII] += 1
-    scope = tables.scopes[row]  # -1 is the last
+    scope = tables.scopes[row]  # -1 indexes the last
     if scope == OCCURRENCE:
         return row, scope, np.uint64(position)
     if not is_ascii:
@@ -215,11 +216,11 @@ def _look_up(notes: Notes, tables: Tables, token: Token, position: int, state: I
 
 @helper
 def _draw(tables: Tables, row: int, bits: np.uint64) -> int:
-    """The output that 64 random bits draw from a row; -1 if it is empty."""
+    """Draw an output from a row with 64 random bits; -1 if the row is empty."""
     first, size = tables.indptr[row], np.uint64(tables.indptr[row + 1] - tables.indptr[row])
     if size == 0:
         return -1
-    # bits * size in 128 bits: above, the entry; below, where in its part.
+    # bits * size in 128 bits: the high half selects the entry, the low half decides between its two outputs.
     low = (bits & _LOW) * size
     middle = (bits >> _32) * size + (low >> _32)
     entry = first + np.int64(middle >> _32)
@@ -240,7 +241,7 @@ def _draw_mixed(tables: Tables, row: int, share: float, k0: np.uint64, k1: np.ui
 
 @helper
 def _copies(k0: np.uint64, k1: np.uint64, length: float, position: int) -> int:
-    """How often the word at a position is written, 0 to 2, under the length key of its note."""
+    """Return how often to write the word at a position, 0 to 2, under the length key of its note."""
     rate = length * (2.0 * (np.float64(siphash_word(k0, k1, _RATE) >> _11) * _UNIT) - 1.0)
     if np.float64(siphash_word(k0, k1, np.uint64(position)) >> _11) * _UNIT >= abs(rate):
         return 1
@@ -251,7 +252,7 @@ def _copies(k0: np.uint64, k1: np.uint64, length: float, position: int) -> int:
 def _draw_word(
     notes: Notes, note: int, tables: Tables, how: Options, token: Token, position: int, state: Ints
 ) -> tuple[int, int]:
-    """The output of the word at `token`, -1 where it is dropped, and that of its double, -1 without one; counted."""
+    """Return the outputs of a word and of its double, -1 if not written; update the counts."""
     row, scope, what = _look_up(notes, tables, token, position, state)
     state[WORDS] += 1
     state[UNKNOWN if row < 0 else KNOWN] += 1
@@ -273,9 +274,9 @@ def _draw_word(
 
 @helper
 def _read(text: Bytes, i: int, end: int, tables: Tables) -> tuple[np.int64, int, int, bool, np.uint64]:
-    """The token at byte i: its kind, its end, its code points, a flag, and of an ASCII word the table hash.
+    """Return the token at byte i: kind, end, number of code points, a flag, and the table hash of an ASCII word.
 
-    The flag: whether white space breaks a line; of other tokens, whether it is ASCII.
+    The flag: for white space, whether it breaks a line; for other tokens, whether it is ASCII.
     """
     code, width = _code_point(text, i)
     kind = np.int64(tables.kinds[code])
@@ -292,7 +293,7 @@ def _read(text: Bytes, i: int, end: int, tables: Tables) -> tuple[np.int64, int,
 def _place(
     places: Places, how: Options, state: Ints, source: tuple[int, int, int], first: np.int64, last: np.int64
 ) -> None:
-    """Say where a released word comes from, (start, end, sentence), and where it stands; counted."""
+    """Record source (start, end, sentence) and released offsets of a word; update the counts."""
     word = state[ALIGNED]
     if how.align:
         places.starts[word], places.ends[word] = source[0], source[1]
@@ -303,7 +304,7 @@ def _place(
 
 @helper
 def _mark(kind: np.int64, is_ascii: bool, how: Options, state: Ints) -> tuple[bool, bool]:
-    """Of a token that is no word: whether it is written as a mask, and whether it is copied; counted."""
+    """Return whether a token that is not a word is masked, and whether it is copied; update the counts."""
     masked, copied = how.mask_numbers and kind == _NUMBER, how.keep_layout and kind == _PUNCT and is_ascii
     state[NUMBERS if kind == _NUMBER else PUNCT if kind == _PUNCT else OTHER] += 1
     state[MASKED] += masked
@@ -313,7 +314,7 @@ def _mark(kind: np.int64, is_ascii: bool, how: Options, state: Ints) -> tuple[bo
 
 @helper
 def _space(data: Bytes, written: np.int64, gap: int) -> np.int64:
-    """Write the white space before a token, if there is any; where the token begins."""
+    """Write the white space before a token, if any; return the offset of the token."""
     if gap == 0:
         return written
     data[written] = _SPACE_SIGN if gap == _BLANK else _LINE_SIGN
@@ -322,7 +323,7 @@ def _space(data: Bytes, written: np.int64, gap: int) -> np.int64:
 
 @helper
 def _stop(text: Bytes, start: int, end: int, at_stop: bool, data: Bytes, written: np.int64, state: Ints) -> np.int64:
-    """Write `.` if a sentence ends at the space text[start:end]: at a stop, an empty line, or the end of the note."""
+    """Write `.` if a sentence ends at the white space text[start:end]: after a stop, an empty line, or at the end."""
     lines = 0 if start < end else 2
     for i in range(start, end):
         lines += text[i] == _LINE_SIGN
@@ -337,7 +338,7 @@ def _stop(text: Bytes, start: int, end: int, at_stop: bool, data: Bytes, written
 def _obfuscate_note(
     notes: Notes, note: int, tables: Tables, how: Options, data: Bytes, places: Places, state: Ints
 ) -> bool:
-    """Write one note into `data` from `state[WRITTEN]` on; whether there was room for it."""
+    """Write one note into `data` from `state[WRITTEN]` on; return whether it fits."""
     i, end = notes.offsets[note], notes.offsets[note + 1]
     written, last, gap, position, point = state[WRITTEN], np.int64(_NOTHING), 0, 0, 0
     sentence, at_stop, is_open = 0, False, False
@@ -366,10 +367,10 @@ def _obfuscate_note(
                 word = again if copy else drawn
                 source, at = tables.data, tables.offsets[word]
                 length = tables.offsets[word + 1] - at
-            if written + length + 2 > data.size:  # a space before, and the stop of a sentence after
+            if written + length + 2 > data.size:  # one space before, one stop after
                 return False
             if not how.keep_layout or (gap == 0 and last == kind and not copied):
-                gap = _BLANK  # two words or two masks would else become one
+                gap = _BLANK  # otherwise two words or two masks would merge
             written = _space(data, written, gap if last != _NOTHING else 0)
             for j in range(length):
                 data[written + j] = _MASK_SIGN if masked else source[at + j]
@@ -384,7 +385,7 @@ def _obfuscate_note(
 
 @kernel
 def obfuscate_texts(notes: Notes, tables: Tables, how: Options, places: Places) -> tuple[Bytes, Ints, Ints, Ints]:
-    """The texts with their offsets, the notes' places in `places`, and the counts."""
+    """Return the texts, their offsets, the offsets of notes in `places`, and the counts."""
     n_notes = notes.offsets.size - 1
     n_bytes = notes.offsets[n_notes] - notes.offsets[0]
     data = np.empty(n_bytes + n_bytes // 4 + 4096, dtype=np.uint8)

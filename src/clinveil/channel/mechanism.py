@@ -1,6 +1,6 @@
-"""The shape of a token mechanism: settings that compile to a `Channel`.
+"""Base class of token mechanisms: settings that compile to a `Channel`.
 
-A mechanism is one file of `channel/mechanisms`, or a class that anybody registers. This is a whole one:
+A mechanism is one file of `channel/mechanisms`, or any registered class. A complete example:
 
     from typing import ClassVar
 
@@ -11,18 +11,18 @@ A mechanism is one file of `channel/mechanisms`, or a class that anybody registe
 
     @mechanisms.register("common")
     class Common(Mechanism):
-        \"\"\"Every word becomes one of the most frequent words that may come out.\"\"\"
+        \"\"\"Replace every word with one of the most frequent eligible words.\"\"\"
 
         name: ClassVar[str] = "common"
-        words: int = flag(10, "How many frequent words are drawn from.", ge=1)
+        words: int = flag(10, "Number of frequent words to draw from.", ge=1)
 
         def compile(self, material):
-            common = np.flatnonzero(material.eligible)[: self.words]  # the most frequent word comes first
+            common = np.flatnonzero(material.eligible)[: self.words]  # sorted by frequency
             outputs = np.tile(common, len(material.vectors))
             lengths, chances = np.full(len(material.vectors), common.size), np.full(outputs.size, 1 / common.size)
             return material.channel(self.name, self.model_dump(), lengths, outputs, chances)
 
-Other distributions name their class in the entry point group `clinveil.mechanisms`.
+Other distributions register their class in the entry point group `clinveil.mechanisms`.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from clinveil.core.settings import Settings
 from clinveil.core.types import Doubles, Ints, Mask, SmallInts
 from clinveil.vectors.table import Neighbours, Vectors
 
-# Rows and probabilities of the words that stand for a word that the channel does not know.
+# Rows and probabilities of the words that replace unknown words.
 Pool = tuple[SmallInts, Doubles]
 NO_POOL: Pool = (np.zeros(0, dtype=np.int32), np.zeros(0))
 POOL_WORDS, DRAWS = 1000, 200
@@ -50,16 +50,16 @@ POOL_WORDS, DRAWS = 1000, 200
 
 @dataclass(frozen=True)
 class Material:
-    """What a mechanism compiles from.
+    """Input of `Mechanism.compile`.
 
     Attributes:
         vectors: words, matrix, counts; all words are inputs.
-        eligible: (n_words,) bool, the words that may come out: the rare-word floor.
-        pool: the row of unknown words; without one they are dropped.
-        table: the nearest eligible words, `Mechanism.reach` of each.
-        key: of what is a keyed secret in the channel itself. seed: of draws that it is compiled by.
-        draws: of each word on average, where a mechanism is compiled by drawing. threads: they change nothing.
-        names: words of the names of known patients, lookup forms.
+        eligible: (n_words,) bool, words that may be outputs (at or above the rare-word floor).
+        pool: the row of unknown words; they are dropped if it is empty.
+        table: the `Mechanism.reach` nearest eligible words of each word.
+        key: derives secrets of the channel itself. seed: of Monte Carlo draws during compilation.
+        draws: mean number of Monte Carlo draws per word. threads: without effect on the result.
+        names: words of known patients' names, in lookup form.
     """
 
     vectors: Vectors
@@ -75,11 +75,11 @@ class Material:
     def channel(
         self, name: str, parameters: Mapping[str, Any], lengths: Ints, outputs: NDArray[np.integer], chances: Doubles
     ) -> Channel:
-        """The channel of a mechanism's rows and the pool.
+        """Return the channel with these rows and the pool.
 
         Args:
-            name, parameters: what the manifest says of the mechanism; never a secret.
-            lengths: (n_words,) of the rows. outputs, chances: of all rows, end to end.
+            name, parameters: recorded in the manifest; must not contain secrets.
+            lengths: (n_words,) outputs per row. outputs, chances: of all rows, concatenated.
         """
         indptr = np.zeros(len(self.vectors) + 2, dtype=np.int64)
         np.cumsum([*lengths, len(self.pool[0])], out=indptr[1:])
@@ -89,37 +89,37 @@ class Material:
 
 
 class Mechanism(Settings):
-    """One way to replace words: its fields are its settings; what it promises is said in its file."""
+    """One way to replace words; its fields are its settings."""
 
     name: ClassVar[str]
 
     @property
     def reach(self) -> int:
-        """How many neighbours of each word it looks at."""
+        """Number of neighbours needed per word."""
         return 1
 
     @property
     def need(self) -> int:
-        """How many words must be able to come out."""
+        """Number of eligible words needed."""
         return self.reach + 1
 
     @property
-    def said(self) -> str:
-        """It and its settings in a few words, for people."""
+    def description(self) -> str:
+        """The mechanism and its settings in a few words."""
         return self.name
 
     @abstractmethod
     def compile(self, material: Material) -> Channel:
-        """The channel over the vectors' words; only eligible words come out."""
+        """Return a channel over the words of the vectors; only eligible words may be outputs."""
 
 
 def common_pool(counts: Ints, eligible: Mask, size: int = POOL_WORDS) -> Pool:
-    """The most frequent eligible words, each as likely as it is frequent: they stand for unknown words.
+    """Return the most frequent eligible words with probabilities proportional to frequency; they replace unknown words.
 
     Args:
-        counts: (n_words,) occurrences; where all are 0 the first eligible words are taken, all as likely.
-        eligible: (n_words,) bool, what may come out.
-        size: how many words at most.
+        counts: (n_words,) occurrences; if all are 0, the first eligible words with equal probabilities.
+        eligible: (n_words,) bool, words that may be outputs.
+        size: maximum number of words.
     """
     order = np.argsort(-counts, kind="stable")
     ids = order[eligible[order]][:size].astype(np.int32)

@@ -1,15 +1,14 @@
-"""Mechanisms that add noise to a word's vector and round to the nearest word, compiled to a channel by Monte Carlo.
+"""Noise mechanisms: add noise to a word's vector and round to the nearest word, compiled by Monte Carlo.
 
-What is drawn from is the compiled channel: each word's row holds the outputs of a number of draws, each as likely as it
-was drawn. So an output that the mechanism has with a small probability may be missing from a row (`mc_missing_mass`
-says how much), and where an output is missing from one row and not from another, no bound on the ratio of their
-probabilities holds: **a compiled channel has no epsilon**, whatever the mechanism before it has. The nominal epsilon is
-a setting, not a guarantee. Another reason is the rare-word floor: a word below it is rounded to another word always.
+Each row contains the outputs of a number of draws with their relative frequencies. An unlikely output can be missing
+from a row (`mc_missing_mass` estimates their probability). If an output is missing from one row only, the ratio of
+probabilities is unbounded. So **a compiled channel has no epsilon**, whatever the continuous mechanism guarantees; the
+nominal epsilon is only a setting. The rare-word floor also prevents a guarantee: words below it are always replaced.
 
-Vectors are taken as they are trained, not normalised: epsilon and sigma are in units of that space, and mean nothing
-without its distances. `parameters` therefore carry the expected length of the noise and the median distance to the
-nearest eligible word, over words and over tokens (the two differ much: vectors of rare words are short and lie close
-together); `calibrate.py` finds the epsilon or sigma at which a wanted share of tokens comes out unchanged.
+Vectors are not normalised: epsilon and sigma are in units of the trained space and need its distances to be
+interpreted. `parameters` therefore contain the expected noise length and the median distance to the nearest eligible
+word, over words and over tokens (these differ: vectors of rare words are short and close together). `calibrate.py`
+finds the epsilon or sigma that leaves a given share of tokens unchanged.
 """
 
 from __future__ import annotations
@@ -34,17 +33,17 @@ from clinveil.scale.local import threads as in_threads
 from clinveil.vectors.euclidean import Candidates, nearest_distances
 from clinveil.vectors.search import alone, one_thread_each
 
-# Noise of some draws, (m, dim) float32, from a generator, m and dim.
+# Function of generator, m and dim that returns noise of shape (m, dim), float32.
 Noise = Callable[[Generator, int, int], Floats]
-Rows = tuple[Ints, SmallInts, Doubles]  # lengths of the rows; outputs and probabilities of all rows, end to end
-FEWEST = 100  # draws of a word that make its row worth something
-_PIECE, _BATCH = 1024, 2048  # draws of one stream, and of one search
+Rows = tuple[Ints, SmallInts, Doubles]  # row lengths; outputs and probabilities of all rows, concatenated
+FEWEST = 100  # minimum draws per word
+_PIECE, _BATCH = 1024, 2048  # draws per stream, and per search
 
 
 class NoiseMechanism(Mechanism):
-    """Noise of one size everywhere: z = v(w) + noise, output the eligible word nearest to z (Euclidean).
+    """Noise of constant size: z = v(w) + noise; the output is the eligible word nearest to z (Euclidean).
 
-    Its size is a setting, or is found by the share of tokens that it leaves unchanged (`calibrate.py`).
+    The size is a setting, or calibrated to a share of unchanged tokens (`calibrate.py`).
     """
 
     size_name: ClassVar[str]
@@ -53,35 +52,36 @@ class NoiseMechanism(Mechanism):
     @model_validator(mode="after")
     def _one_size(self) -> Self:
         if (self.size is None) == (self.unchanged is None):
-            raise ValueError(f"{self.name} needs {self.size_name} or the share of unchanged tokens, one of them")
+            raise ValueError(f"{self.name} requires exactly one of {self.size_name} and the share of unchanged tokens")
         return self
 
     @property
     def size(self) -> float | None:
-        """Epsilon or sigma, in units of the vectors as they are; None: as `unchanged` wants it."""
+        """Epsilon or sigma in units of the unnormalised vectors; None: calibrated to `unchanged`."""
         size: float | None = getattr(self, self.size_name, None)
         return size
 
     @abstractmethod
     def noise(self, size: float, rng: Generator, draws: int, dim: int) -> Floats:
-        """Noise of a size, shape (draws, dim)."""
+        """Return noise of a size, shape (draws, dim)."""
 
     @abstractmethod
     def expected_length(self, size: float, dim: int) -> float:
-        """The mean length of the noise."""
+        """Return the mean length of the noise."""
 
     def compile(self, material: Material) -> Channel:
-        """The channel, by drawing. Raises ValueError for fewer than 100 draws, InputError where no word may come out.
+        """Return the channel, estimated by Monte Carlo; its parameters contain the error and the scale of the space.
 
-        The parameters carry its Monte Carlo error and the space's scale; epsilon is nominal.
+        Raises ValueError for fewer than 100 draws, InputError without eligible words.
         """
         if material.threads < 1 or material.draws < FEWEST:
-            raise ValueError(f"{material.draws} draws a word in {material.threads} threads are too few for a channel")
+            raise ValueError(f"{material.draws} draws per word in {material.threads} threads are too few for a channel")
         size = self.size or self._calibrated(material)
         rows, measured = compile_noise(partial(self.noise, size), material)
-        said = {self.size_name: size, "draws": material.draws, "maps_to_itself": True, "epsilon_guaranteed": False}
-        said |= {**measured, "expected_radius": self.expected_length(size, material.vectors.dim)}
-        return material.channel(self.name, said, *rows)
+        parameters = {self.size_name: size, "draws": material.draws, "maps_to_itself": True}
+        parameters |= {"epsilon_guaranteed": False, **measured}
+        parameters |= {"expected_radius": self.expected_length(size, material.vectors.dim)}
+        return material.channel(self.name, parameters, *rows)
 
     def _calibrated(self, material: Material) -> float:
         rays = cast_rays(material.vectors, material.eligible, np.random.default_rng(material.seed))
@@ -90,7 +90,7 @@ class NoiseMechanism(Mechanism):
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """Draws of one word from one stream: the seed of stream `number` of row `row` gives the same noise anywhere."""
+    """Draws of one word from one random stream; row and number determine its seed."""
 
     row: int
     number: int
@@ -98,10 +98,10 @@ class Piece:
 
 
 def shared_draws(counts: Ints | None, n_words: int, draws: int) -> Ints:
-    """How many draws each word gets, (n_words,): at least half of `draws` (and 100), and `draws` on average.
+    """Return the number of draws per word, (n_words,): at least half of `draws` (and 100), `draws` on average.
 
-    The rest is shared as counts^(2/3), which makes the token-weighted mean standard error, sum of p_w s / sqrt(n_w),
-    least for a given total. Without counts every word gets `draws`.
+    The remainder is proportional to counts^(2/3), which minimises the token-weighted mean standard error, sum of
+    p_w s / sqrt(n_w), for a given total. Without counts every word gets `draws`.
     """
     if counts is None or not counts.any():
         return np.full(n_words, draws, dtype=np.int64)
@@ -111,11 +111,10 @@ def shared_draws(counts: Ints | None, n_words: int, draws: int) -> Ints:
 
 
 def compile_noise(noise: Noise, material: Material) -> tuple[Rows, dict[str, Any]]:
-    """The rows of a noise mechanism, and what is measured of them.
+    """Return the rows of a noise mechanism and their measures; independent of the number of threads.
 
-    The same for a seed and any number of threads; at any time about `threads` batches of 2,048 draws are in memory,
-    beside the outputs of all draws (4 bytes each, twice while they are joined) and the channel. Each word has
-    streams of its own.
+    Memory: about `threads` batches of 2,048 draws, the outputs of all draws (4 bytes each, twice while they are
+    concatenated), and the channel.
     """
     vectors, eligible, threads = material.vectors, material.eligible, material.threads
     totals = shared_draws(vectors.counts, len(vectors), material.draws)
@@ -133,7 +132,7 @@ def compile_noise(noise: Noise, material: Material) -> tuple[Rows, dict[str, Any
 
 
 def _batches(totals: Ints) -> Iterator[list[Piece]]:
-    """The pieces of all words in order, in lists of about `_BATCH` draws."""
+    """Yield the pieces of all words in order, in lists of about `_BATCH` draws."""
     batch: list[Piece] = []
     held = 0
     for row, total in enumerate(totals.tolist()):
@@ -149,14 +148,14 @@ def _batches(totals: Ints) -> Iterator[list[Piece]]:
 
 
 def _drawn(candidates: Candidates, matrix: Floats, noise: Noise, seed: int, batch: list[Piece]) -> SmallInts:
-    """The outputs of a batch's draws."""
+    """Return the outputs of the draws of a batch."""
     dim = matrix.shape[1]
     points = [matrix[p.row] + noise(np.random.default_rng([seed, p.row, p.number]), p.draws, dim) for p in batch]
     return candidates.nearest(np.concatenate(points).astype(np.float32, copy=False))[0]
 
 
 def _rows(outputs: SmallInts, totals: Ints) -> Rows:
-    """Lengths, outputs and probabilities of all rows from the outputs of all draws."""
+    """Return lengths, outputs and probabilities of all rows from the outputs of all draws."""
     starts = np.concatenate([[0], np.cumsum(totals)])
     found = [
         np.unique(outputs[a:b], return_counts=True)
@@ -172,11 +171,11 @@ def monte_carlo_error(
     totals: Ints,
     counts: Ints | None,
 ) -> dict[str, Any]:
-    """How far the compiled channel may be from the mechanism; means are weighted by tokens (words without counts).
+    """Return the Monte Carlo error of the compiled channel; means are weighted by tokens (words without counts).
 
     With k of n draws of a word unchanged and p = (k + 1) / (n + 2), the standard error of P(unchanged) is
     sqrt(p (1 - p) / n): `mc_se_unchanged_mean` and `mc_se_unchanged_greatest`. `mc_missing_mass` is the probability of
-    outputs that a row lacks, estimated as the share of its draws that came once (Good 1953, Biometrika).
+    outputs missing from a row, estimated as the share of its draws that occurred once (Good 1953, Biometrika).
     `unchanged` is the mean of P(unchanged).
     """
     lengths, outputs, chances = rows
@@ -196,7 +195,7 @@ def monte_carlo_error(
 
 
 def weighted_median(values: Doubles, weights: Ints | None) -> float:
-    """The least value that half of the weight does not exceed; equal weights where there are none; 0 for no values."""
+    """Return the weighted median (equal weights without weights); 0 for no values."""
     if not values.size:
         return 0.0
     even = np.ones(values.size) if weights is None or not weights.any() else weights.astype(np.float64)

@@ -1,7 +1,7 @@
-"""Released words in another order: windows, sentences or whole notes in keyed random orders, compiled.
+"""Reorder released words: keyed random orders of windows, sentences or whole notes; compiled.
 
-What stands between the words (white space, punctuation, masks) stays where it is; each word goes to the place of
-another one, so a note keeps its length.
+White space, punctuation and masks between the words keep their position; words exchange positions, so a note keeps its
+length.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ from clinveil.channel.policy import Policy
 from clinveil.core.compiled import helper, kernel
 from clinveil.core.types import Ints, SmallInts
 
-SENTENCES = np.uint64(1 << 32)  # from here on the keyed numbers of a note are of its sentences, not of its words
-_BY_SENTENCE, _WHOLE = 0, 1 << 62  # in the place of the size of a window
+SENTENCES = np.uint64(1 << 32)  # offset of the keyed numbers for sentences (below it: words)
+_BY_SENTENCE, _WHOLE = 0, 1 << 62  # special window sizes
 _32, _LOW = np.uint64(32), np.uint64(0xFFFFFFFF)
 
 
 def in_order(out: Released, keys: Words64, policy: Policy) -> Released:
-    """The released notes with their words, and where these come from, in the order of the policy.
+    """Return the released notes with words and source offsets in the order of the policy.
 
     Args:
-        out: of `obfuscate` with `Options.locate`. keys: (n, 2) the SipHash key of each note's order.
+        out: result of the token loop with `Options.locate`. keys: (n, 2), SipHash key of each note's order.
     """
     window = {"none": 1, "window": policy.window, "sentence": _BY_SENTENCE, "note": _WHOLE}[policy.shuffle]
     bits, sentence_bits = numbered(keys, out.aligned, np.uint64(0)), np.zeros(0, dtype=np.uint64)
@@ -36,21 +36,21 @@ def in_order(out: Released, keys: Words64, policy: Policy) -> Released:
 
 
 @helper
-def _shuffle(things: Ints, first: int, size: int, bits: Words64, at: int) -> None:
-    """Put things[first : first + size] in a random order drawn from bits[at : at + size], all as likely.
+def _shuffle(items: Ints, first: int, size: int, bits: Words64, offset: int) -> None:
+    """Shuffle items[first : first + size] uniformly with bits[offset : offset + size].
 
     Source: Fisher and Yates; Durstenfeld, Algorithm 235 (CACM 7, 1964).
     """
     for i in range(size - 1, 0, -1):
         bound = np.uint64(i + 1)
-        # The upper half of a product of 128 bits: a number below the bound.
-        other = np.int64(((bits[at + i] >> _32) * bound + ((bits[at + i] & _LOW) * bound >> _32)) >> _32)
-        things[first + i], things[first + other] = things[first + other], things[first + i]
+        # The high half of a 128-bit product: a number below the bound.
+        other = np.int64(((bits[offset + i] >> _32) * bound + ((bits[offset + i] & _LOW) * bound >> _32)) >> _32)
+        items[first + i], items[first + other] = items[first + other], items[first + i]
 
 
 @kernel
 def _order(aligned: Ints, sentences: SmallInts, bits: Words64, sentence_bits: Words64, window: int) -> Ints:
-    """(n_words,) the word that comes to stand at each place."""
+    """Return the word for each position, (n_words,)."""
     order, runs = np.arange(aligned[-1]), np.empty(aligned[-1] + 1, dtype=np.int64)
     for note in range(aligned.size - 1):
         first, end = aligned[note], aligned[note + 1]
@@ -69,7 +69,7 @@ def _order(aligned: Ints, sentences: SmallInts, bits: Words64, sentence_bits: Wo
 
 @kernel
 def _by_sentences(sentences: SmallInts, runs: Ints, bits: Words64, first: int) -> Ints:
-    """The words of one note, (n,) counted from `first` on, with its sentences in a random order."""
+    """Return the words of one note, (n,) numbered from `first`, with its sentences in random order."""
     starts, order, n_runs = np.empty(sentences.size + 1, dtype=np.int64), np.empty(sentences.size, dtype=np.int64), 0
     for i in range(sentences.size):
         if i == 0 or sentences[i] != sentences[i - 1]:
@@ -87,7 +87,7 @@ def _by_sentences(sentences: SmallInts, runs: Ints, bits: Words64, first: int) -
 
 @kernel
 def _refilled(data: Bytes, places: Places, order: Ints) -> Bytes:
-    """The released text with each word in the place that `order` gives it."""
+    """Return the released text with words in the given order."""
     text, written, read = np.empty_like(data), 0, 0
     for slot in range(order.size):
         word = order[slot]

@@ -1,4 +1,4 @@
-"""What every task that puts a part of the notes through a channel has in common, and how its result gets its place."""
+"""Base of the tasks that obfuscate one part file, and linking of their results."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from clinveil.corpus.open import NotesCorpus
 
 @dataclass(frozen=True)
 class PartDraw:
-    """One part through the channel; a kind of `scale.tasks.Work`, but for the work itself.
+    """Obfuscation of one part file; subclasses of it are `scale.tasks.Work`.
 
     Attributes:
-        part: as it enters the channel. entered: hash of all that it depends on.
-        vault: where a worker finds key and channel. channel: its digest. commitment: of the key.
+        part: the part as it enters the channel. entered: hash of everything that it depends on.
+        vault: folder of key and channel. channel: digest of the channel. commitment: of the key.
     """
 
     part: NotesCorpus = field(repr=False)
@@ -36,28 +36,28 @@ class PartDraw:
 
     @property
     def title(self) -> str:
-        """What it does, for people."""
+        """Description for progress messages."""
         return f"{self.part.name} written"
 
     def identity(self) -> Mapping[str, Any]:
-        """The part, the channel, and the key."""
-        told = {"part": self.entered, "columns": asdict(self.part.columns), "channel": self.channel}
-        return told | {"policy": asdict(self.policy), "key": self.commitment}
+        """Return hashes of part, channel and key."""
+        identity = {"part": self.entered, "columns": asdict(self.part.columns), "channel": self.channel}
+        return identity | {"policy": asdict(self.policy), "key": self.commitment}
 
     def at_hand(self, *, align: bool = False) -> tuple[Obfuscator, Key]:
-        """What draws the words, and the key, from the vault."""
+        """Return obfuscator and key, loaded from the vault."""
         return _at_hand(self.vault, self.policy, self.channel, self.commitment, align)
 
 
 @lru_cache(maxsize=1)
 def _at_hand(vault: Path, policy: Policy, channel: str, commitment: str, align: bool) -> tuple[Obfuscator, Key]:
-    """Made once a process; the digests tell whether it is still the one of these places."""
+    """Load once per process; the digests are part of the cache key."""
     key = Key.load(vault / KEY)
     return Obfuscator(load_channel(vault / "channel", policy), key, align=align), key
 
 
 def link(source: Path, target: Path) -> None:
-    """A file under a second name, or copied where the disk has no such names."""
+    """Create a hard link, or a copy if the file system does not support hard links."""
     try:
         os.link(source, target)
     except OSError:

@@ -1,4 +1,4 @@
-"""What an attacker who holds a channel infers from one output: exact, without context, computed once a prior."""
+"""Exact inference of an attacker with the channel from one output, without context, for one prior."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from clinveil.core.types import Doubles, Ints, Mask
 
 @dataclass(frozen=True, eq=False)
 class Posterior:
-    """The joint distribution of input rows and outputs, read from the output's side.
+    """Joint distribution of inputs and outputs.
 
     Attributes:
-        matrix: (n_words + 1, n_words) the channel. prior: (n_words + 1,) what a right guess of each row wins: its
-            tokens, or its share.
+        matrix: (n_words + 1, n_words), the channel. prior: (n_words + 1,), gain of a correct guess of each row: its
+            tokens or its share.
     """
 
     matrix: csr_matrix = field(repr=False)
@@ -27,7 +27,7 @@ class Posterior:
 
     @cached_property
     def joint(self) -> csc_matrix:
-        """prior(x) C(y|x), (n_words + 1, n_words): no zeros, the rows of each column in order."""
+        """prior(x) C(y|x), (n_words + 1, n_words), without stored zeros, sorted rows in each column."""
         matrix: csc_matrix = csc_matrix(diags_array(self.prior) @ self.matrix)
         matrix.eliminate_zeros()
         matrix.sort_indices()
@@ -35,15 +35,15 @@ class Posterior:
 
     @cached_property
     def candidates(self) -> Ints:
-        """(n_words,) rows with a prior above 0 that each output can come from."""
+        """Number of rows with a positive prior that can produce each output, (n_words,)."""
         return np.asarray(np.diff(self.joint.indptr), dtype=np.int64)
 
     @cached_property
     def best(self) -> tuple[Ints, Doubles]:
-        """The row that is named at each output, and what it wins: argmax and max over x of prior(x) C(y|x).
+        """Best guess at each output and its gain: argmax and max over x of prior(x) C(y|x).
 
-        Both (n_words,); -1 and 0 where nothing comes out. Ties go to the first row, which is the more frequent word
-        where the vocabulary is sorted so.
+        Both (n_words,); -1 and 0 for impossible outputs. Ties go to the first row (the more frequent word in a
+        vocabulary sorted by frequency).
         """
         joint = self.joint
         columns = np.repeat(np.arange(joint.shape[1]), self.candidates)
@@ -57,12 +57,12 @@ class Posterior:
 
     @property
     def vulnerability(self) -> float:
-        """What the best guesser wins in all, sum over y of max over x of prior(x) C(y|x) (Smith 2009, FoSSaCS)."""
+        """Expected gain of the best guess, sum over y of max over x of prior(x) C(y|x) (Smith 2009, FoSSaCS)."""
         return float(self.best[1].sum())
 
     @property
     def prior_vulnerability(self) -> float:
-        """What is won by always naming the likeliest row, without looking; in the units of the prior."""
+        """Gain of always guessing the likeliest row, in the units of the prior."""
         return float(self.prior.max())
 
     @property
@@ -72,9 +72,9 @@ class Posterior:
 
     @cached_property
     def read(self) -> Doubles:
-        """(n_words + 1,) P(a token of this row is read right): what its outputs at which it is named carry.
+        """P(a token of this row is guessed correctly), (n_words + 1,): mass of outputs where this row is the guess.
 
-        By it a guesser with a prior of his own is scored: the true tokens of each row, times this, summed.
+        Scores a guesser with another prior: the sum of the true tokens per row times this.
         """
         rows, won = self.best
         named = rows[rows >= 0]
@@ -82,7 +82,7 @@ class Posterior:
         return np.asarray(np.bincount(named, chance, self.prior.size), dtype=np.float64)
 
     def single(self, types: int = 1) -> Mask:
-        """(n_words,) outputs that one word alone can have; the last row stands for `types` different words."""
+        """Return a mask of outputs with a single candidate, (n_words,); the last row counts as `types` words."""
         candidates = self.candidates
         if types > 1:
             candidates = candidates.copy()
@@ -91,6 +91,6 @@ class Posterior:
 
 
 def entropy(weights: NDArray[Any]) -> float:
-    """Shannon entropy in bits of weights that need not sum to 1 (Shannon 1948)."""
+    """Return the Shannon entropy in bits of weights, normalised first (Shannon 1948)."""
     share = weights[weights > 0] / weights.sum()
     return float(-(share * np.log2(share)).sum())

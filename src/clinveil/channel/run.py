@@ -1,4 +1,4 @@
-"""Notes obfuscated, as one run: vectors, channel and key go to a vault, and the notes beside it."""
+"""The run of `clinveil obfuscate`: writes notes, and vectors, channel and key to a vault."""
 
 from __future__ import annotations
 
@@ -38,20 +38,22 @@ def obfuscate_notes(
     vectors: Path | None = None,
     vault: Path | None = None,
 ) -> Tally:
-    """Replace every token of notes by a random near neighbour (paper A, Algorithm 1); tells what became of them.
+    """Replace every token of the notes by a random near neighbour (paper A, Algorithm 1); return the token counts.
 
     Args:
-        vectors: word vectors; trained on the notes if None.
-        vault: the folder of key, vectors, channel and manifest; OUT.vault if None.
+        vectors: word vectors; None: train on the notes.
+        vault: folder of key, vectors, channel and manifest; None: OUT.vault.
 
     Raises:
-        UsageError: places or settings that do not fit. InputError: notes or vectors that do not fit.
-        GateError: more than 1 % of the notes cannot be written; nothing is.
+        UsageError: invalid locations or settings. InputError: invalid notes or vectors.
+        GateError: more than 1 % of the notes cannot be written; then nothing is written.
     """
     settings.vectors.refuse_beside(vectors)
     safe, force = vault or default_vault(out), settings.force
     places = {"NOTES": notes, "--vectors": vectors, **settings.vectors.places()}
-    maker = None if part_files(notes) and not suffix_of(out) else VAULT_MAKER  # of part files the vault is a run folder
+    maker = (
+        None if part_files(notes) and not suffix_of(out) else VAULT_MAKER
+    )  # for part files, the vault is a run folder
     refuse_places(out, MAKER, force=force, vault=safe, vault_maker=maker, read=places)
     corpus = open_corpus(notes, settings.notes, label=settings.label, keep=settings.keep)
     if as_parts(corpus, out):
@@ -59,9 +61,9 @@ def obfuscate_notes(
     if corpus.columns.patient_id is None:
         say(NO_PATIENTS)
     key = Key.generate() if settings.seed is None else Key.from_seed(settings.seed)
-    # Of two runs at once, the vault of one could end beside the notes of the other.
-    alone = locked(safe.with_name(f".{safe.name}.lock"), of=safe)
-    with alone, atomic_pair(safe, out, force=force, vault_maker=VAULT_MAKER, maker=MAKER) as (secret_part, part):
+    # Without a lock, two parallel runs could combine the vault of one with the notes of the other.
+    lock = locked(safe.with_name(f".{safe.name}.lock"), of=safe)
+    with lock, atomic_pair(safe, out, force=force, vault_maker=VAULT_MAKER, maker=MAKER) as (secret_part, part):
         run = Run(settings, corpus, key, private_folder(secret_part), vectors, say)
         tally = _write(run, learn(run), *place_in(part, out, corpus.suffix))
         refuse_failures(tally)
@@ -86,7 +88,7 @@ def _tallied(results: Iterator[Obfuscated], tallies: list[Tally]) -> Iterator[pa
 
 
 def lines_of(tally: Tally) -> Iterator[str]:
-    """The tally for people."""
+    """Yield the token counts as lines of text."""
     yield f"notes    {tally.notes} written of {tally.read} read"
     for reason, n in sorted(tally.skipped.items()):
         yield f"         {n} not written: {reason}"
@@ -96,4 +98,4 @@ def lines_of(tally: Tally) -> Iterator[str]:
     yield f"words    {tally.words}: {fates}"
     yield f"numbers  {tally.numbers}: {tally.masked} masked, {tally.numbers - tally.masked} dropped"
     yield f"marks    {tally.punct}: {tally.copied} copied, {tally.punct - tally.copied} dropped; others {tally.other}"
-    yield f"released {tally.released} tokens, {tally.self_replaced} of them the word that stood there"
+    yield f"released {tally.released} tokens, {tally.self_replaced} of them equal to their source word"

@@ -1,7 +1,7 @@
-"""Part files obfuscated, as one run: the channel is learnt from all, then each part is a task of its own.
+"""The run of `clinveil obfuscate` on part files: learn one channel from all parts, then write each part as a task.
 
-Every draw is a keyed function of note and position, so neither the parts nor who does the work change a byte. The vault
-is a run folder: key, vectors and channel, and the parts that are done, are taken up by the same command after a kill.
+Every draw is a keyed function of note and position, so partitioning and executor do not change the output. The vault is
+a run folder: the same command resumes an interrupted run with its key, vectors, channel and finished parts.
 """
 
 from __future__ import annotations
@@ -47,17 +47,17 @@ KIND = Kind(
 
 @dataclass(frozen=True)
 class Draw(PartDraw):
-    """One part through the channel, and written in the columns of its source; `test`: under a test seed."""
+    """Obfuscation of one part, written in the columns of its source; `test`: under a test seed."""
 
     test: bool
 
     @property
     def file(self) -> str:
-        """The name of what it writes."""
+        """Name of the output file."""
         return f"notes{self.part.suffix}"
 
     def __call__(self, folder: Path, store: Store) -> dict[str, Any]:
-        """Write the part; returns its tally, and how many rows its source leaves out."""
+        """Write the part; return its token counts and the skipped rows by reason."""
         tally, (obfuscator, _) = Tally(), self.at_hand()
 
         def batches() -> Iterator[pa.RecordBatch]:
@@ -81,11 +81,11 @@ def obfuscate_parts(
     vectors: Path | None,
     vault: Path,
 ) -> Tally:
-    """Obfuscate every part into a file of the folder OUT; tells what became of all notes.
+    """Obfuscate every part into a file of the folder OUT; return the token counts.
 
     Raises:
-        UsageError: places that do not fit. Incomplete: some parts are broken. InputError: an id stands in two parts.
-        GateError: more than 1 % of the notes cannot be written; nothing is.
+        UsageError: invalid locations. Incomplete: some parts are unreadable. InputError: an id occurs in two parts.
+        GateError: more than 1 % of the notes cannot be written; then nothing is written.
     """
     if corpus.columns.patient_id is None:
         say(NO_PATIENTS)
@@ -94,9 +94,9 @@ def obfuscate_parts(
         with atomic(out, force=settings.force, maker=maker) as place, opened_for(settings) as over:
             _, facts = facts_of(corpus, over, say)
             run = Run(settings, corpus, folder.key(settings.seed), folder.vault, vectors, say, over)
-            how = run.vault, _learn(run, facts), settings.channel.policy, run.key.commitment
+            shared = run.vault, _learn(run, facts), settings.channel.policy, run.key.commitment
             test = run.key.test_seed is not None
-            works = [Draw(part, one.digest, *how, test) for part, one in zip(corpus.parts, facts, strict=True)]
+            works = [Draw(part, one.digest, *shared, test) for part, one in zip(corpus.parts, facts, strict=True)]
             tally = _draw(run, works, over)
             refuse_failures(tally)
             place.mkdir(mode=0o700)
@@ -109,12 +109,12 @@ def obfuscate_parts(
 
 
 def _learn(run: Run, facts: Sequence[PartFacts]) -> str:
-    """Learn the channel, or take that of an earlier run over the same parts; its digest."""
+    """Learn the channel, or reuse that of an earlier run over the same parts; return its digest."""
     of = digest_of(facts)
-    said = read_json(run.vault / LEARNT)
-    if isinstance(said, dict) and said.get("of") == of:
-        run.notes |= said["notes"]
-        return str(said["notes"]["channel_sha256"])
+    stored = read_json(run.vault / LEARNT)
+    if isinstance(stored, dict) and stored.get("of") == of:
+        run.notes |= stored["notes"]
+        return str(stored["notes"]["channel_sha256"])
     for name in (*LEARNS, LEARNT):
         remove(run.vault / name)
     digest = channel_digest(learn(run))
@@ -128,7 +128,7 @@ def _store(run: Run) -> Store:
 
 def _draw(run: Run, works: Sequence[Draw], over: Map) -> Tally:
     tally = Tally()
-    run.corpus.skipped.clear()  # of the pass that learnt the channel
+    run.corpus.skipped.clear()  # counted while learning the channel
     results = each(over, partial(performed, _store(run)), works)
     for result in track(results, "notes", run.say, size=lambda one: one["tally"]["notes"]):
         tally += tally_from(result["tally"])

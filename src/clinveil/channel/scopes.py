@@ -1,4 +1,4 @@
-"""Within what the draw of each row is repeated: `Channel.scopes`, from word counts and from what is a name."""
+"""Substitution scope of each row (`Channel.scopes`), from word counts and names."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from clinveil.lexicons.ambiguity import is_name
 
 
 def scoped(channel: Channel, counts: Ints, *, names: Iterable[str] | None = None) -> Channel:
-    """The channel with the scope of each row by its policy: rare words by patient, names in the whole corpus.
+    """Return the channel with the scope of each row: rare words per patient, names in the whole corpus.
 
     Args:
-        counts: (n_words,) occurrences of the words; looked at for memo "rare" alone.
-        names: names beside those of the lexicon, whole or in parts; None: names are words like others.
+        counts: (n_words,) occurrences of the words; used for scope "rare" only.
+        names: names in addition to the lexicon, full or parts; None: names are treated as other words.
     """
     policy = channel.policy
     if policy.scope != "rare" and names is None:
@@ -35,6 +35,6 @@ def scoped(channel: Channel, counts: Ints, *, names: Iterable[str] | None = None
 
 
 def name_rows(channel: Channel, names: Iterable[str] = ()) -> Ints:
-    """The rows of words that are names and no other word, by the lexicon or in `names`: (n_names,), in order."""
+    """Return the rows of words that are only names, by the lexicon or in `names`, sorted: (n_names,)."""
     given = word_set(names)
     return np.flatnonzero([is_name(word, given) for word in channel.words])

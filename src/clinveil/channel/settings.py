@@ -1,4 +1,4 @@
-"""How tokens are replaced."""
+"""Settings of word replacement."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from clinveil.vectors.settings import VectorSettings
 
 
 class NeighbourRange(BaseModel):
-    """How many neighbours a word is drawn from: a fixed N (low = high) or N drawn from low..high (paper A: 3-14)."""
+    """Number of neighbours to draw from: a fixed N (low = high) or N drawn from low..high (paper A: 3-14)."""
 
     model_config = ConfigDict(frozen=True, hide_input_in_errors=True)
     low: int = Field(ge=1, le=1000)
@@ -37,7 +37,7 @@ class NeighbourRange(BaseModel):
 
     @classmethod
     def parse(cls, value: Any) -> Any:
-        """`5` or `3-14`; in Python also (3, 14)."""
+        """Parse `5`, `3-14` or, in Python, (3, 14)."""
         if isinstance(value, tuple | list) and len(value) == 2:
             return {"low": value[0], "high": value[1]}
         if isinstance(value, str | int):
@@ -50,7 +50,7 @@ class NeighbourRange(BaseModel):
     @model_validator(mode="after")
     def _upwards(self) -> Self:
         if self.high < self.low:
-            raise ValueError("the range's end lies before its start")
+            raise ValueError("the range must not end before its start")
         return self
 
     def __str__(self) -> str:
@@ -58,24 +58,24 @@ class NeighbourRange(BaseModel):
 
 
 N = Annotated[NeighbourRange, BeforeValidator(NeighbourRange.parse)]
-# Of the settings that a mechanism shares with the commands.
-N_HELP = "Neighbours to draw from: 5, or a range 3-14 drawn anew each time."
+# Help texts of settings that mechanisms share with the commands.
+N_HELP = "Neighbours to draw from: 5, or a range 3-14 from which N is drawn."
 N_PER_HELP = "Draw N from its range per occurrence or per word type."
 EPSILON_HELP = "laplace: nominal epsilon; the mean length of the noise is dim/epsilon."
 SIGMA_HELP = "gaussian: standard deviation of the noise on each coordinate."
-UNCHANGED_HELP = "Noise that leaves about this share of the words as they are, instead of its size."
+UNCHANGED_HELP = "Share of words left unchanged by the noise, instead of its size."
 
 
 class ChannelSettings(Settings):
-    """How tokens are replaced (paper A, Algorithm 1, and what was added to it)."""
+    """Settings of word replacement (paper A, Algorithm 1, and extensions)."""
 
     mechanism: str = choice(
         mechanisms,
         "neighbours",
-        "How a word is replaced: a near neighbour (paper A), a word of its cluster, noise on its vector, …",
+        "Replacement: a near neighbour (paper A), a cluster code, or noise on the vector.",
     )
     own: Settings = own_settings("mechanism", here=NOISE)
-    # Beyond these the noise is nothing, or all, on vectors of any scale in use; far beyond them float32 overflows.
+    # Beyond these limits the noise vanishes or dominates for vectors of any usual scale; float32 may overflow.
     epsilon: float | None = flag(None, EPSILON_HELP, ge=1e-6, le=1e6)
     sigma: float | None = flag(None, SIGMA_HELP, ge=1e-6, le=1e6)
     unchanged: float | None = flag(None, UNCHANGED_HELP, ge=0.001, le=0.999)
@@ -83,35 +83,35 @@ class ChannelSettings(Settings):
     n_per: Literal["occurrence", "type"] = flag("occurrence", N_PER_HELP)
     scope: Scope = flag(
         "occurrence",
-        "Repeat the secret draw of a word within this scope (occurrence: never, as in the paper; rare: within the "
-        "patient, of rare words only).",
+        "Scope in which a word keeps its replacement (rare: patient, rare words only).",
+        formerly="memo",
     )
-    rare_below: int = flag(20, "--scope rare: words with fewer occurrences are rare.", ge=1)
-    scope_names: bool = flag(False, "Names keep one replacement in all notes, whatever --scope says.")
-    layout: Layout = flag("plain", "Words alone, words and sentence ends, or keep ASCII punctuation and lines.")
-    numbers: Numbers = flag("drop", "Drop numbers, or write one # a digit; they are never kept.")
-    shuffle: Shuffle = flag("none", "Released words in a secret order within windows, sentences or whole notes.")
-    shuffle_window: int = flag(10, "--shuffle window: so many words stand in one window.", ge=2, le=1_000_000)
-    shuffle_sentences: bool = flag(False, "The sentences of each note stand in a secret order too.")
+    rare_below: int = flag(20, "Words with fewer occurrences are rare (scope=rare).", ge=1)
+    scope_names: bool = flag(False, "Keep one replacement per name in all notes, for any scope.", formerly="memo_names")
+    layout: Layout = flag("plain", "Words only, words and sentence ends, or keep ASCII punctuation and lines.")
+    numbers: Numbers = flag("drop", "Drop numbers, or write one # per digit; they are never kept.")
+    shuffle: Shuffle = flag("none", "Shuffle released words within windows, sentences or whole notes.")
+    shuffle_window: int = flag(10, "Words per window (shuffle=window).", ge=2, le=1_000_000)
+    shuffle_sentences: bool = flag(False, "Also shuffle the sentences of each note.")
     vary_length: float = flag(
         0.0,
-        "Hide the length of notes: each drops, or doubles, up to this share of its words, by a secret rate.",
+        "Drop or double up to this share of each note's words, to hide its length.",
         ge=0,
         le=0.9,
     )
-    drop_words: Path | None = flag(None, "File of words that are not written at all, one a line.")
-    drop_stop_words: bool = flag(False, "English function words are not written (negations are).")
+    drop_words: Path | None = flag(None, "File of words to drop, one per line.")
+    drop_stop_words: bool = flag(False, "Drop English function words, except negations.")
     background: float = flag(
-        0.0, "Share of words drawn from the pool of common words instead of their neighbours.", ge=0, le=0.95
+        0.0, "Share of words replaced by a random common word instead of a neighbour.", ge=0, le=0.95
     )
-    unknown: Literal["pool", "drop"] = flag("pool", "A word without a vector: a draw from common words, or dropped.")
-    min_patients: int = flag(5, "A word seen in fewer patients is never an output.", ge=1)
-    keep_words: Path | None = flag(None, "File of words to leave as they are, one a line; the report shows the cost.")
-    allow_small: bool = flag(False, "Go on with fewer than 50 patients (paper A: not for small data sets).")
+    unknown: Literal["pool", "drop"] = flag("pool", "Replace a word without a vector by a common word, or drop it.")
+    min_patients: int = flag(5, "Never release a word used by fewer patients.", ge=1)
+    keep_words: Path | None = flag(None, "File of words to leave unchanged, one per line; the report shows the cost.")
+    allow_small: bool = flag(False, "Allow fewer than 50 patients (paper A: not for small data sets).")
 
     @property
     def policy(self) -> Policy:
-        """How notes are written with the channel."""
+        """How to write notes with the channel."""
         order = self.shuffle, self.shuffle_window, self.shuffle_sentences
         return Policy(self.scope, self.layout, self.numbers, *order, self.vary_length, self.rare_below, self.background)
 
@@ -130,25 +130,25 @@ class ChannelSettings(Settings):
     @model_validator(mode="after")
     def _background_needs_a_pool(self) -> Self:
         if self.background and self.unknown == "drop":
-            raise ValueError("--background draws from the pool of common words; it needs --unknown pool")
+            raise ValueError("--background requires --unknown pool")
         return self
 
     @model_validator(mode="after")
-    def _neighbours_are_of_those_who_draw_them(self) -> Self:
+    def _n_needs_neighbours(self) -> Self:
         if self.mechanism != "neighbours" and (str(self.n), self.n_per) != ("3-14", "occurrence"):
-            raise ValueError(f"-n and --n-per require --mechanism neighbours, not {self.mechanism}")
+            raise ValueError(f"--n and --n-per require --mechanism neighbours, not {self.mechanism}")
         return self
 
     @field_validator("n")
     @classmethod
     def _at_least_two(cls, value: NeighbourRange) -> NeighbourRange:
         if value.low < 2:
-            raise ValueError("one neighbour would make the replacement a fixed code; use 2 or more")
+            raise ValueError("N must be at least 2: with one neighbour the replacement is a fixed code")
         return value
 
 
 class ObfuscateSettings(Settings):
-    """Everything that `clinveil obfuscate` can be told."""
+    """All settings of `clinveil obfuscate`."""
 
     channel: ChannelSettings = group(ChannelSettings)
     vectors: VectorSettings = group(VectorSettings)

@@ -1,4 +1,4 @@
-"""What the token loop looks things up in: the words of a channel as a hash table, its rows as alias tables."""
+"""Lookup tables of the token loop: words of a channel as a hash table, rows as alias tables."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _FULL, _SCALE = np.uint64((1 << 64) - 1), 2.0**64
 
 
 def tables_of(channel: Channel, form_key: SipKey) -> Tables:
-    """The tables of a channel."""
+    """Return the tables of a channel."""
     n_words = len(channel.words)
     data, offsets = string_buffers(pa.array(channel.words, type=pa.large_string()))
     slots = np.zeros(1 << max(2 * n_words, 1).bit_length(), dtype=np.int32)
@@ -39,7 +39,7 @@ def tables_of(channel: Channel, form_key: SipKey) -> Tables:
 
 @kernel
 def fill_slots(data: Bytes, offsets: Ints, slots: SmallInts) -> None:
-    """Enter words into an empty open-addressing table, by FNV-1a of their bytes (RFC 9923); compiled."""
+    """Insert words into an empty open-addressing table by FNV-1a of their bytes (RFC 9923); compiled."""
     for row in range(offsets.size - 1):
         value = _START
         for i in range(offsets[row], offsets[row + 1]):
@@ -52,19 +52,19 @@ def fill_slots(data: Bytes, offsets: Ints, slots: SmallInts) -> None:
 
 @cache
 def ascii_lower() -> Bytes:
-    """(256,) an ASCII letter's lower case; 0 for every other byte."""
+    """Return the lower case of ASCII letters, (256,); 0 for other bytes."""
     return np.array([ord(chr(b).lower()) if b < 128 and chr(b).isalpha() else 0 for b in range(256)], dtype=np.uint8)
 
 
 def readonly(array: NDArray[Scalar]) -> NDArray[Scalar]:
-    """A contiguous read-only view, as Arrow's buffers are: one type of argument means one compilation."""
+    """Return a contiguous read-only view, like Arrow buffers: one argument type means one compilation."""
     view = np.ascontiguousarray(array).view()
     view.setflags(write=False)
     return view
 
 
 def string_buffers(strings: pa.LargeStringArray) -> tuple[Bytes, Ints]:
-    """The bytes and the offsets, (n_strings + 1,), of an Arrow array of large strings; views, read-only."""
+    """Return bytes and offsets, (n_strings + 1,), of an Arrow array of large strings as read-only views."""
     _, offsets, data = strings.buffers()
     if offsets is None or offsets.size == 0:
         places = np.zeros(1, dtype=np.int64)
@@ -75,17 +75,17 @@ def string_buffers(strings: pa.LargeStringArray) -> tuple[Bytes, Ints]:
 
 
 def key_words(secret: bytes) -> SipKey:
-    """The two 64-bit halves of a 16-byte SipHash key."""
+    """Return the two 64-bit halves of a 16-byte SipHash key."""
     return np.uint64(int.from_bytes(secret[:8], "little")), np.uint64(int.from_bytes(secret[8:16], "little"))
 
 
 def siphash_strings(key: SipKey, data: Bytes, offsets: Ints) -> Words64:
-    """SipHash-2-4 of each string of an Arrow string array's buffers, shape (n_strings,)."""
+    """Return SipHash-2-4 of each string of an Arrow string array's buffers, (n_strings,)."""
     return hash_strings(*key, data, offsets, np.arange(256, dtype=np.uint8))
 
 
 def alias_tables(channel: Channel) -> tuple[Words64, SmallInts]:
-    """`Tables.limits` and `Tables.others` of a channel, off by less than 2^-48.
+    """Return `Tables.limits` and `Tables.others` of a channel, with an error below 2^-48.
 
     Source: Walker's alias method; Vose, A linear algorithm for generating random numbers with a given distribution
     (IEEE TSE 17, 1991).
@@ -97,11 +97,11 @@ def alias_tables(channel: Channel) -> tuple[Words64, SmallInts]:
 
 @kernel
 def _alias(indptr: Ints, indices: SmallInts, shares: Doubles, limits: Words64, others: SmallInts) -> None:
-    """Vose's table of each row; `shares` holds the probabilities, and is used up."""
+    """Compute Vose's table of each row; `shares` contains the probabilities and is overwritten."""
     order = np.empty(shares.size, dtype=np.int64)
     for row in range(indptr.size - 1):
         start, size = indptr[row], indptr[row + 1] - indptr[row]
-        small, large = start, start + size  # of `order`: entries of less than an even share up from below, others down
+        small, large = start, start + size  # `order`: entries below the mean from the start, others from the end
         for j in range(start, start + size):
             shares[j] *= size
             if shares[j] < 1.0:

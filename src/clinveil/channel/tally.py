@@ -1,4 +1,4 @@
-"""`Tally`, what became of every token: the accounting that the report and the gate are made from."""
+"""`Tally`: counts of tokens by outcome, for the report and the accounting gate."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from typing import Any
 
 @dataclass
 class Tally:
-    """Counts of tokens by what became of them; tallies add up, and balance.
+    """Counts of tokens by outcome; additive, and balanced.
 
     Attributes:
         notes: notes written; skipped: notes not written, by reason.
         words: WORD tokens read = known + unknown = replaced + kept_words + dropped.
-        known, unknown: words that the channel has a row for, and the others.
+        known, unknown: words with a row in the channel, and the others.
         numbers, punct, other: NUMBER, PUNCT and OTHER tokens read.
-        replaced: words drawn from the channel, self-replacements among them.
-        dropped: words that nothing was written for: their row is empty, or they hide the note's length (`subsampled`).
-        self_replaced: words that came out in their own lookup form though they are not kept words.
-        kept_words: words left as they are on the user's wish.
+        replaced: words drawn from the channel, including self-replacements.
+        dropped: words not written: their row is empty, or they were dropped to hide the length (`subsampled`).
+        self_replaced: words that were replaced by themselves, kept words excluded.
+        kept_words: words left unchanged on request.
         masked: numbers written as `#` shapes; the others are dropped.
-        copied: PUNCT tokens written: all ASCII ones (`--layout keep`), or those that end a sentence as `.`
-            (`sentences`); the others are dropped.
-        thinned: words dropped to hide the note's length. doubled: words written twice for that (`Policy.length`).
+        copied: PUNCT tokens written: all ASCII ones (layout "keep"), or sentence ends as `.` (layout "sentences");
+            the others are dropped.
+        subsampled: words dropped to hide the note's length. doubled: words written twice for that (`Policy.length`).
         released: tokens written = replaced + kept_words + doubled + masked.
     """
 
@@ -53,7 +53,7 @@ class Tally:
 
     @property
     def balanced(self) -> bool:
-        """Whether every token is accounted for, once."""
+        """Whether every token is accounted for exactly once."""
         read = self.words == self.known + self.unknown
         written = self.words == self.replaced + self.kept_words + self.dropped
         released = self.released == self.replaced + self.kept_words + self.doubled + self.masked
@@ -65,18 +65,18 @@ class Tally:
         return Tally(**{f.name: getattr(self, f.name) + getattr(other, f.name) for f in fields(self)})
 
     def as_dict(self) -> dict[str, Any]:
-        """A JSON-ready dictionary."""
+        """Return a JSON-ready dictionary."""
         return {f.name: getattr(self, f.name) for f in fields(self) if f.name != "skipped"} | {
             "skipped": dict(self.skipped)
         }
 
 
 def tally_of(counts: list[int], notes: int, skipped: Counter[str]) -> Tally:
-    """The tally of one batch from the token loop's counts, which are in the order of the fields."""
+    """Return the tally of one batch from the counts of the token loop, in the order of the fields."""
     names = [f.name for f in fields(Tally)][1:-1]
     return Tally(notes=notes, **dict(zip(names, counts, strict=True)), skipped=skipped)
 
 
-def tally_from(told: Mapping[str, Any]) -> Tally:
-    """The tally of which `as_dict` told."""
-    return Tally(**{**told, "skipped": Counter(told["skipped"])})
+def tally_from(counts: Mapping[str, Any]) -> Tally:
+    """Return the tally of a dictionary from `as_dict`."""
+    return Tally(**{**counts, "skipped": Counter(counts["skipped"])})

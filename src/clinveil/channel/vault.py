@@ -1,4 +1,4 @@
-"""What a run of `clinveil obfuscate` works with, learns and keeps: key, vectors, channel and manifest, in its vault."""
+"""The vault of `clinveil obfuscate`: key, vectors, channel and manifest."""
 
 from __future__ import annotations
 
@@ -31,19 +31,19 @@ from clinveil.vectors.train import train
 
 MANIFEST = "manifest.json"
 MOST_FAILED = 0.01  # share of the notes
-README = """The secrets of a run of `clinveil obfuscate`. SECRET: none of this may leave.
+README = """Secrets of a run of `clinveil obfuscate`. SECRET: nothing in this folder may leave.
 
-key.bin        every draw comes from it
-vectors/       the word vectors, if they were trained on these notes
+key.bin        the key of all draws
+vectors/       word vectors, if they were trained on these notes
 neighbours/    the nearest words of each word
-channel/       P(output | input): whoever has it can undo much of the obfuscation
-manifest.json  what was run, and counts of tokens; no note text
+channel/       P(output | input): allows an attacker to undo much of the obfuscation
+manifest.json  settings and token counts; no note text
 """
 
 
 @dataclass
 class Run:
-    """What one run works with."""
+    """State of one run."""
 
     settings: ObfuscateSettings
     corpus: OpenedCorpus
@@ -51,22 +51,22 @@ class Run:
     vault: Path
     imported: Path | None
     say: Say
-    over: Map | None = None  # who works on the parts, where it is of part files
+    over: Map | None = None  # executor, for part files
     notes: dict[str, Any] = field(default_factory=dict)  # for the manifest
 
 
 def learn(run: Run) -> Channel:
-    """The channel, trained or from the vectors given; it and what it was made from go to the vault."""
-    scratch, how = run.vault / "scratch", run.settings
+    """Build the channel from trained or given vectors; store it and its inputs in the vault."""
+    scratch, settings = run.vault / "scratch", run.settings
     try:
         vectors = _given(run, run.imported, scratch) if run.imported else _train(run, scratch)
     finally:
         remove(scratch)
-    channel, table = build_channel(vectors, how.channel, key=run.key, threads=how.workers)
+    channel, table = build_channel(vectors, settings.channel, key=run.key, threads=settings.workers)
     save_neighbours(table, run.vault / "neighbours")
     save_channel(channel, run.vault / "channel")
-    of = mechanism_of(how.channel).said
-    run.say(f"{len(vectors)} words, {int(channel.eligible.sum())} of them may come out; {of}")
+    description = mechanism_of(settings.channel).description
+    run.say(f"{len(vectors)} words, {int(channel.eligible.sum())} of them eligible as outputs; {description}")
     for line in (*_noise_lines(channel), *channel.shortfalls):
         run.say(line)
     determinism = vectors.meta.get("determinism")
@@ -76,25 +76,25 @@ def learn(run: Run) -> Channel:
 
 
 def _noise_lines(channel: Channel) -> Iterator[str]:
-    """What a user needs to choose the size of the noise, and what the compiled channel does not promise."""
-    told = channel.parameters
-    if "unchanged" not in told:
+    """Yield the scale of the noise, and what the compiled channel does not guarantee."""
+    measured = channel.parameters
+    if "unchanged" not in measured:
         return
-    error, missing = told["mc_se_unchanged_mean"], told["mc_missing_mass"]
+    error, missing = measured["mc_se_unchanged_mean"], measured["mc_missing_mass"]
     name = "epsilon" if channel.mechanism == "laplace" else "sigma"
-    length = f"{name} {told[name]:.4g}: noise of mean length {told['expected_radius']:.3g}"
-    yield f"{length}, where the nearest word is {_distance(channel)} away"
-    yield f"{told['unchanged']:.1%} of the words come out as they are (Monte Carlo error {error:.2%} a word)"
-    yield f"no epsilon is claimed for this channel: outputs of {missing:.0%} in all are missing from its rows"
+    length = f"{name} {measured[name]:.4g}: noise of mean length {measured['expected_radius']:.3g}"
+    yield f"{length}; distance to the nearest word {_distance(channel)}"
+    yield f"{measured['unchanged']:.1%} of the words stay unchanged (Monte Carlo error {error:.2%} per word)"
+    yield f"this channel guarantees no epsilon: outputs with {missing:.0%} of the probability are missing from its rows"
 
 
 def _distance(channel: Channel) -> str:
     tokens, types = (channel.parameters[f"nearest_distance_{of}"] for of in ("tokens", "words"))
-    return f"{tokens:.3g} (median of words as often as they occur; {types:.3g} over different words)"
+    return f"{tokens:.3g} (median over tokens; {types:.3g} over different words)"
 
 
 def _given(run: Run, place: Path, scratch: Path) -> Vectors:
-    """The vectors given, with the figures of the notes where they have none of their own."""
+    """Return the given vectors, with counts of the notes if they have none."""
     counts = _counted(run, scratch)
     vectors = at_hand(load_vectors(place), counts)
     lacking, tokens = without_vector(vectors, counts)
@@ -109,18 +109,18 @@ def _counted(run: Run, scratch: Path) -> WordCounts:
 
 
 def _train(run: Run, scratch: Path) -> Vectors:
-    how = run.settings
-    seed = secrets.randbelow(2**31) if how.seed is None else how.seed
-    run.say(f"training {how.vectors.algorithm} vectors, seed {seed}")
-    more: Any = {"workers": how.workers, "scratch": scratch, "counts": _counted(run, scratch)}
-    vectors = train(run.corpus, how.vectors, seed=seed, **more)
+    settings = run.settings
+    seed = secrets.randbelow(2**31) if settings.seed is None else settings.seed
+    run.say(f"training {settings.vectors.algorithm} vectors, seed {seed}")
+    options: Any = {"workers": settings.workers, "scratch": scratch, "counts": _counted(run, scratch)}
+    vectors = train(run.corpus, settings.vectors, seed=seed, **options)
     save_vectors(vectors, run.vault / "vectors")
     run.notes |= {"training_seed": seed, "passes": vectors.meta.get("epochs")}
     return vectors
 
 
 def refuse_failures(tally: Tally) -> None:
-    """Raise GateError where more than 1 % of the notes cannot be written."""
+    """Raise GateError if more than 1 % of the notes cannot be written."""
     failed = sum(tally.skipped.values())
     if failed > MOST_FAILED * tally.read:
         reasons = ", ".join(f"{n} {reason}" for reason, n in sorted(tally.skipped.items()))
@@ -128,7 +128,7 @@ def refuse_failures(tally: Tally) -> None:
 
 
 def keep(run: Run, tally: Tally) -> None:
-    """The key, and what was run, into the vault."""
+    """Store key and manifest in the vault."""
     if not (run.vault / KEY).exists():
         run.key.save(run.vault / KEY)
     private_text(run.vault / "README.txt", README)

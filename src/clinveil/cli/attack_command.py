@@ -1,4 +1,4 @@
-"""The command of an attack, made from what it needs: each need is given by a path, each of its settings by a flag."""
+"""Commands of attacks, made from their inputs: each input is a path on the command line."""
 
 from __future__ import annotations
 
@@ -20,11 +20,13 @@ from clinveil.core.settings import QUIET, SEED, WORKERS, NotesSettings, Settings
 
 
 class Input(NamedTuple):
-    """How one need of an attack is given.
+    """An input of an attack on the command line.
 
     Attributes:
-        name: the parameter's. kind: its annotation. read: from what was given to what stands in the context.
-        notes: whether it is of notes, so that the command has the flags that say how notes are read.
+        name: of the parameter.
+        kind: annotation of the parameter.
+        read: returns the value for the attack's context from the path.
+        notes: whether the path is of notes, so that the command has the settings that say how notes are read.
     """
 
     name: str
@@ -98,40 +100,44 @@ def _path(flag: str, help: str) -> Any:
     return Annotated[Path, typer.Option(flag, help=help)]
 
 
-_VECTORS = "Word vectors to be released: folders of clinveil embed, .vec, .txt or .bin; several are compared."
-_HELD_OUT = "Notes of other patients, kept from training: the control."
-_RELEASED = "Notes that are to be released: a file or a folder."
+_VECTORS = "Word vectors: folders of clinveil embed, .vec, .txt or .bin files."
+_HELD_OUT = "Control: notes of other patients, not used for training."
+_RELEASED = "Protected notes: a file or a folder."
 INPUTS: Mapping[str, Input] = {
     "vectors": Input("vectors", Annotated[list[Path], typer.Argument(help=_VECTORS)], _vectors),
     "released": Input("released", Annotated[Path, typer.Argument(help=_RELEASED)], _corpus, True),
-    "original": Input("original", _path("--original", "The original notes."), _corpus, True),
+    "original": Input("original", _path("--original", "Original notes."), _corpus, True),
     "entered": Input("entered", _path("--entered", "The notes as they entered the channel."), _corpus, True),
-    "training": Input("training", _path("--training", "The notes that the model was trained on."), _corpus, True),
+    "training": Input("training", _path("--training", "Notes that the model was trained on."), _corpus, True),
     "held_out": Input("held_out", _path("--held-out", _HELD_OUT), _corpus, True),
     "reference": Input("reference", _path("--reference", "Notes of third patients."), _corpus, True),
-    "counts": Input("notes", _path("--notes", "The source notes, whose words are counted."), _counts, True),
-    "prior": Input("prior", _path("--prior", "Other notes: an attacker's word counts."), _counts, True),
-    "names": Input("names", _path("--names", "True names: a patients file, or one full name a line."), _names),
-    "known": Input("patients", _path("--patients", "Whose names are in what is attacked: missed.parquet."), _known),
-    "codes": Input("codes", _path("--codes", "codes.csv: code, description."), _codes),
-    "model": Input("source", _path("--from", "The model: OUT/vault/model of a synthetic release."), _model),
-    "earlier": Input("earlier", _path("--earlier", "vault/channel of an earlier release of the same notes."), _channel),
-    "channel": Input("channel", _path("--channel", "The channel: vault/channel of a release."), _channel),
-    "near": Input("neighbours", _path("--neighbours", "The neighbour table: vault/neighbours."), _near),
-    "notes": Input("vault", _path("--vault", "Vault of the release, which knows the source of each note."), _sources),
+    "counts": Input("notes", _path("--notes", "Source notes, to count words."), _counts, True),
+    "prior": Input("prior", _path("--prior", "Other notes, for the word counts of the attacker."), _counts, True),
+    "names": Input("names", _path("--names", "True names: a patients file, or one full name per line."), _names),
+    "known": Input(
+        "patients", _path("--patients", "Patients whose names the vectors contain (missed.parquet)."), _known
+    ),
+    "codes": Input("codes", _path("--codes", "Table of codes and descriptions (codes.csv)."), _codes),
+    "model": Input("source", _path("--from", "Language model (vault/model of a synthetic release)."), _model),
+    "earlier": Input("earlier", _path("--earlier", "Channel of an earlier release of the same notes."), _channel),
+    "channel": Input("channel", _path("--channel", "Channel of a release (vault/channel)."), _channel),
+    "near": Input("neighbours", _path("--neighbours", "Neighbour table (vault/neighbours)."), _near),
+    "notes": Input("vault", _path("--vault", "Vault of the release, for the source of each note."), _sources),
 }
-"""How each field of a context is given on the command line."""
+"""Field of an attack's context -> input of the command line."""
 
 
 def attack_command(
     name: str, attack: type[Attack], title: str, optional: Iterable[str] = (), first: str = ""
 ) -> Command[Settings]:
-    """The command of an attack.
+    """Return the command of an attack.
 
     Args:
-        title: the line above its findings, with {seed} and the parameters' names.
-        optional: fields of the context that may be given beside its needs.
-        first: the need that is given by an argument, without a flag.
+        name: of the attack.
+        attack: its class.
+        title: the line above the findings, with {seed} and names of parameters.
+        optional: fields of the context that may be given in addition to the required ones.
+        first: the field that is given by an argument instead of an option.
     """
     given = {need: INPUTS[need] for need in INPUTS if need in {*attack.needs, *optional}}
     given |= {first: _as_argument(given[first])} if first else {}
@@ -145,14 +151,14 @@ def attack_command(
         how = run.settings
         reading = getattr(how, "notes", NotesSettings())
         held = {need: one.read(paths[one.name], reading) for need, one in given.items() if paths[one.name]}
-        _say_uncounted(held, optional)
+        _warn_without_counts(held, optional)
         found = how.attack(Context(**held, workers=how.workers, say=run.say), run.rng())
         shown = {one: ", ".join(p.name for p in _listed(path)) for one, path in paths.items()}
         run.show(found, title.format(seed=run.seed, **shown))
 
     run_it.__doc__ = attack.help()
     run_it.__signature__ = _signature(given, optional)  # type: ignore[attr-defined]
-    return Command(f"attack {name}", run_it, settings, findings=True)
+    return Command(f"attack {name}", run_it, settings, flags="seed", findings=True)
 
 
 def _as_argument(given: Input) -> Input:
@@ -173,25 +179,25 @@ def _listed(path: Any) -> list[Path]:
     return path if isinstance(path, list) else [path] if path else []
 
 
-def _say_uncounted(held: Mapping[str, Any], optional: Iterable[str]) -> None:
+def _warn_without_counts(held: Mapping[str, Any], optional: Iterable[str]) -> None:
     if "counts" in optional and "counts" not in held and any(one.counts is None for one in held["vectors"]):
-        say("clinveil: vectors without word counts: name frequency is not kept (give --notes)")
+        say("clinveil: vectors without word counts: name frequencies are unknown (pass --notes)")
 
 
-# Ours that a release measures, or that another command tries: they have no command of their own name.
+# Attacks that a release runs, or that are part of another command.
 OF_RELEASES = frozenset({"inversion", "repetition", "name-outputs", "unchanged", "identifiers", "overlap"})
 OF_RELEASES |= {"uniqueness", "chain", "channel-figures", "adversary-suite"}
 
 
 class AttackCommands(Registry[Parsed]):
-    """The commands of the group, and one more for each attack that has none."""
+    """The commands of the group, and a generated command for each other attack."""
 
     def names(self) -> tuple[str, ...]:
-        """All names."""
+        """Return all names."""
         return tuple(dict.fromkeys((*super().names(), *sorted({*attacks.names()} - OF_RELEASES))))
 
     def get(self, name: str) -> Parsed:
-        """The command of a name. Raises UsageError, with all names, where there is none."""
+        """Return a command. Raises UsageError with all names for an unknown one."""
         if name not in super().names() and name in attacks.names():
             return attack_command(name, attacks.get(name), f"{name} (seed {{seed}})")
         return super().get(name)

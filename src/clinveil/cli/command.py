@@ -1,8 +1,12 @@
-"""The shape of a command: a function of a `Run`, which has its settings, its seed, and its way to speak."""
+"""Commands: a function of a `Run`, with its settings, its seed and its messages, becomes a command of the line.
+
+A command lists which of its settings are flags. All settings are read from `--config` and `--set`.
+"""
 
 from __future__ import annotations
 
 import inspect
+import re
 import secrets
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
@@ -14,23 +18,33 @@ import typer
 
 from clinveil.cli import groups, progress
 from clinveil.cli.from_sql import FromSql, Uri, with_notes
-from clinveil.cli.options import Config, JsonOut, NotesOrQuery, SetKeys, option
-from clinveil.core.settings import Settings, load_settings
+from clinveil.cli.options import Config, JsonOut, NotesOrQuery, SetKeys, in_panel, option
+from clinveil.cli.refusals import parser_class
+from clinveil.core.errors import ClinveilError
+from clinveil.core.load_settings import load_settings
+from clinveil.core.settings import Settings, flag_name
 
 if TYPE_CHECKING:
     from numpy.random import Generator
+    from pydantic.fields import FieldInfo
 
     from clinveil.core.finding import Finding
 
 S = TypeVar("S", bound=Settings)
+Flags = str | Mapping[str, str] | None
+"""Names of settings that are flags, or panel of the help page -> names; None for all settings."""
+WITHOUT_CONFIG = ("attack ", "evaluate ", "study prepare ")
+"""Commands with few settings, which `--set` gives; they have no `--config`."""
 
 
 class Run(Generic[S]):
     """One call of a command.
 
     Attributes:
-        command: its name, with that of its group. settings: those of its file and its flags.
-        json: where findings go as JSON, or None. say: takes lines for people; nothing with `--quiet`.
+        command: the name, including its group.
+        settings: read from the file, `--set` and the flags.
+        json: where to write findings as JSON, or None.
+        say: writes messages for people; silent with `--quiet`.
     """
 
     def __init__(self, command: str, settings: S, json: str | None = None) -> None:
@@ -39,51 +53,77 @@ class Run(Generic[S]):
 
     @cached_property
     def seed(self) -> int:
-        """The public seed: the one given, or one drawn; it is said at the end."""
+        """The public seed: the given one, or a random one, which is printed at the end."""
         given: int | None = getattr(self.settings, "seed", None)
         return secrets.randbelow(2**31) if given is None else given
 
     def rng(self) -> Generator:
-        """A generator of the seed, each time from its start."""
+        """Return a new generator that starts from the seed."""
         from numpy.random import default_rng
 
         return default_rng(self.seed)
 
     def show(self, findings: Sequence[Finding], title: str, *, seed: int | None = None) -> None:
-        """Findings as a table, or as JSON where that was asked for; `seed` if it is not the run's."""
-        from clinveil.cli.findings import say_findings
+        """Print findings as a table, or write them as JSON if requested.
+
+        Args:
+            seed: the seed of the findings, if it is not the run's.
+        """
+        from clinveil.cli.findings import print_findings
 
         seed = self.seed if seed is None else seed
-        say_findings(self.command, findings, seed=seed, json_out=self.json, title=title)
+        print_findings(self.command, findings, seed=seed, json_out=self.json, title=title)
 
 
 class Command(Generic[S]):
-    """A function that the command line calls; its parameters after the run are arguments and options."""
+    """A function with its place on the command line; its parameters after the run are arguments and options."""
 
     def __init__(
-        self, name: str, function: Callable[..., None], settings: type[S] | None, *, findings: bool, sets: bool = False
+        self,
+        name: str,
+        function: Callable[..., None],
+        settings: type[S] | None,
+        *,
+        flags: Flags = None,
+        findings: bool = False,
     ) -> None:
-        self.name, self.function, self.settings, self.findings, self.sets = name, function, settings, findings, sets
+        self.name, self.function, self.settings, self.findings = name, function, settings, findings
+        self.panels = {"": flags} if isinstance(flags, str) else flags
         self.help = (function.__doc__ or "").partition("\n")[0]
+        self.takes_config = settings is not None and not name.startswith(WITHOUT_CONFIG)
+
+    def flags(self) -> dict[str, FieldInfo]:
+        """Return the settings that are flags, in the order of the help page."""
+        fields = self.settings.flags() if self.settings else {}
+        if self.panels is None:
+            return fields
+        names = [name for panel in self.panels.values() for name in panel.replace("-", "_").split()]
+        return {name: fields[name] for name in names if name in fields}
 
     def __call__(self, arguments: Mapping[str, Any]) -> None:
-        """Run it with what was typed."""
+        """Run the function with the parsed arguments."""
         rest, typed = dict(arguments), {}
-        for name in self.settings.flags() if self.settings else ():
+        flags = self.flags()
+        for name in flags:
             value = rest.pop(name)
             typed[name] = tuple(value) if isinstance(value, list) else value
         typed = {name: value for name, value in typed.items() if value not in (None, ())}
-        more = rest.pop("set_keys", None) or ()
-        settings = load_settings(self.settings or Settings, typed, rest.pop("config", None), more)
-        json = {"json": rest.pop("json")} if self.findings else {}
-        run = Run(self.name, settings, **json)
-        with with_notes(rest, settings) if "from_sql" in rest else nullcontext(rest) as given:
-            self.function(run, **given)
+        sets = rest.pop("set_keys", None) or ()
+        try:
+            settings = load_settings(self.settings or Settings, typed, rest.pop("config", None), sets)
+            json = {"json": rest.pop("json")} if self.findings else {}
+            run = Run(self.name, settings, **json)
+            with with_notes(rest, settings) if "from_sql" in rest else nullcontext(rest) as given:
+                self.function(run, **given)
+        except ClinveilError as error:
+            self._name_settings(error)
+            raise
         if "seed" in vars(run):
-            run.say(f"seed {run.seed} (public: --seed {run.seed} draws the same again)")
+            again = f"--seed {run.seed}" if "seed" in flags else f"--set seed={run.seed}"
+            run.say(f"seed {run.seed} (public: {again} repeats this run)")
 
     def parser(self) -> Any:
-        """The parser of its command line."""
+        """Return the parser of the command."""
 
         def call(**arguments: Any) -> None:
             self(arguments)
@@ -91,46 +131,72 @@ class Command(Generic[S]):
         call.__doc__ = self.function.__doc__
         call.__signature__ = inspect.Signature(self._parameters())  # type: ignore[attr-defined]
         app = typer.Typer(add_completion=False)
-        app.command(self.name.rpartition(" ")[2])(call)
+        app.command(self.name.rpartition(" ")[2], cls=parser_class(self.name, self.settings))(call)
         return typer.main.get_command(app)
 
     def _parameters(self) -> list[Parameter]:
         own = list(inspect.signature(self.function, eval_str=True).parameters.values())[1:]
         made = [("from_sql", FromSql), ("uri", Uri)] if any(p.annotation == NotesOrQuery for p in own) else []
         made += [("json", JsonOut)] if self.findings else []
-        if self.settings:
-            made += [("config", Config)] + ([("set_keys", SetKeys)] if self.sets else [])
-            made += [*((name, option(name, f)) for name, f in self.settings.flags().items())]
-        keyword = Parameter.KEYWORD_ONLY
-        more = [Parameter(name, keyword, default=None, annotation=kind) for name, kind in made]
-        return [*(_parameter(parameter) for parameter in own), *more]
+        made += [(name, option(name, field)) for name, field in self.flags().items()]
+        if self.settings and (self.panels is None or self.settings.flags().keys() - self.flags().keys()):
+            made += [*([("config", Config)] if self.takes_config else []), ("set_keys", SetKeys)]
+        more = [Parameter(name, Parameter.KEYWORD_ONLY, default=None, annotation=kind) for name, kind in made]
+        return self._arranged([*(_parameter(parameter) for parameter in own), *more])
+
+    def _arranged(self, parameters: list[Parameter]) -> list[Parameter]:
+        """Return the parameters in the panels of the help page, and in their order."""
+        if self.panels is None or "" in self.panels:
+            return parameters
+        order = [(name, panel) for panel, names in self.panels.items() for name in names.replace("-", "_").split()]
+        known = {parameter.name.removesuffix("_keys"): parameter for parameter in parameters}
+        placed = [in_panel(known.pop(name), panel) for name, panel in order if name in known]
+        return [*known.values(), *placed]
+
+    def _name_settings(self, error: ClinveilError) -> None:
+        """Write `--set name` in an error in place of each flag that this command does not have."""
+        if self.settings is None:
+            return
+        flags = self.flags()
+        fields = {flag_name(name, field): name for name, field in self.settings.flags().items()}
+        only_set = {flag: name for flag, name in fields.items() if name not in flags}
+
+        def written(match: re.Match[str]) -> str:
+            flag, value = match.groups()
+            if flag not in only_set:
+                return match[0]
+            return f"--set {only_set[flag]}" + (f"={value.strip()}" if value else "")
+
+        option = r"(?<![\w-])(--[a-z][\w-]*)( (?:[\d.]+|[A-Z]{2,})(?![\w-]))?"
+        error.args = tuple(re.sub(option, written, str(text)) for text in error.args)
 
 
 def _parameter(own: Parameter) -> Parameter:
-    """A parameter of the function as the parser has it; notes may be left out where a query can stand for them."""
+    """Return a parameter as the parser needs it; notes are optional if a query can replace them."""
     default = None if own.annotation == NotesOrQuery else own.default
     return own.replace(kind=Parameter.KEYWORD_ONLY, default=default)
 
 
 def command(
-    name: str, settings: type[S] | None = None, *, findings: bool = False, sets: bool = False
+    name: str, settings: type[S] | None = None, *, flags: Flags = None, findings: bool = False
 ) -> Callable[[Callable[..., None]], Command[S]]:
     """Make a function a command.
 
     Args:
-        name: as it is typed, `attack copies`; the file of a command of ours has the last word of it as its name.
-        settings: the fields become flags, and keys of the file that `--config` names.
-        findings: whether it has findings to show, and so `--json`. sets: whether it takes `--set group.key=value`.
+        name: as typed, such as `attack copies`; our own commands are in a file of the last word.
+        settings: keys of `--set` and of the file that `--config` names.
+        flags: names of the settings that are flags too (default: all), or panel of the help page -> names.
+        findings: whether the command has findings to show, and so `--json`.
     """
 
     def make(function: Callable[..., None]) -> Command[S]:
-        return register(Command(name, function, settings, findings=findings, sets=sets))
+        return register(Command(name, function, settings, flags=flags, findings=findings))
 
     return make
 
 
 def register(made: Command[S]) -> Command[S]:
-    """Make a command known by its name; the folder of its group holds the file that calls this."""
+    """Register a command under its name, in its group if it has one."""
     group, _, own = made.name.rpartition(" ")
     (groups.GROUPS[group] if group else groups.COMMANDS).register(own)(made)
     return made

@@ -1,4 +1,4 @@
-"""Findings for people: a table on stdout, or the findings document where `--json` asks for it."""
+"""Print findings as a table, or write them as JSON."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from clinveil.core.finding import Finding, write_findings
 from clinveil.report.cells import remarks, row
 from clinveil.report.numerals import NONE, terse
 
-_WIDE = 160  # columns where nobody's terminal limits the table
+_WIDE = 160  # columns, if the output is not a terminal
 
 
-def say_findings(command: str, findings: Sequence[Finding], *, seed: int, json_out: str | None, title: str) -> None:
-    """Write the document to `json_out` (a file, or - for stdout), or print a table with a head line."""
+def print_findings(command: str, findings: Sequence[Finding], *, seed: int, json_out: str | None, title: str) -> None:
+    """Write findings to `json_out` (a file, or - for stdout), or print a table under a title."""
     if json_out:
         write_findings(json_out, command, findings, seed=seed)
         return
     table = Table(box=None, pad_edge=False, header_style="bold")
     rows = [list(_cells(finding)) for finding in findings]
-    for place, column in enumerate(("measure", "of", "value", "95 %", "chance", "control", "p", "n")):
-        # Numbers are never cut; what they are of may take several lines.
-        width = max(map(len, (column, *(cells[place] for cells in rows)))) if place > 1 else None
-        table.add_column(column, justify="right" if place > 1 else "left", min_width=width)
+    for index, column in enumerate(("measure", "of", "value", "95 %", "chance", "control", "p", "n")):
+        # Numbers are never cut; names may take several lines.
+        width = max(map(len, (column, *(cells[index] for cells in rows)))) if index > 1 else None
+        table.add_column(column, justify="right" if index > 1 else "left", min_width=width)
     for cells in rows:
         table.add_row(*map(Text, cells))
     console = Console(highlight=False)
@@ -38,7 +38,7 @@ def say_findings(command: str, findings: Sequence[Finding], *, seed: int, json_o
 
 
 def _cells(finding: Finding) -> Iterator[str]:
-    """A line of the table: what `report.cells` makes of a finding, with the terminal's numbers."""
+    """Yield the cells of a finding's row."""
     shown = row(finding, kind="number", write=terse)
     ends = [end.text for end in shown.ends or ()]
     numbers = (shown.value, shown.chance, shown.control)
@@ -58,32 +58,32 @@ def _name(finding: Finding) -> str:
 
 
 def _remarks(findings: Sequence[Finding]) -> Iterable[str]:
-    """What was not measured, and what stands behind the columns, each said once, for all measures that it is of."""
+    """Yield each remark once, with the measures that it is about."""
     seen: dict[tuple[str, str], dict[str, None]] = {}
     for finding in findings:
-        what = ", ".join(part for part in (_name(finding), str(finding.detail.get("series", ""))) if part)
-        for says, words, named in _behind(finding):
-            if words:
-                seen.setdefault((says, words), {}).update({what: None} if named else {})
-    return [f"{'; '.join(names)} {says}: {told}".lstrip() for (says, told), names in seen.items()] + _methods(findings)
+        name = ", ".join(part for part in (_name(finding), str(finding.detail.get("series", ""))) if part)
+        for kind, text, named in _texts(finding):
+            if text:
+                seen.setdefault((kind, text), {}).update({name: None} if named else {})
+    return [f"{'; '.join(names)} {kind}: {text}".lstrip() for (kind, text), names in seen.items()] + _methods(findings)
 
 
-def _behind(finding: Finding) -> Iterator[tuple[str, str, bool]]:
-    """What is said of a finding: how the line begins, the words, and whether the measure is named."""
-    said = remarks(finding)
+def _texts(finding: Finding) -> Iterator[tuple[str, str, bool]]:
+    """Yield the kind of each remark on a finding, its text, and whether the measure is named."""
+    notes = remarks(finding)
     yield "asks", finding.question, True
-    yield "beware", said.get("warning", ""), True
-    yield "code", said.get("code", ""), True
-    yield ("not measured" if finding.value is None else "note"), said.get("why", ""), False
-    yield "not checked", said.get("not_checked", ""), False
-    yield "read", said.get("read", ""), False
+    yield "beware", notes.get("warning", ""), True
+    yield "code", notes.get("code", ""), True
+    yield ("not measured" if finding.value is None else "note"), notes.get("why", ""), False
+    yield "not checked", notes.get("not_checked", ""), False
+    yield "read", notes.get("read", ""), False
     yield "chance", finding.chance_is, False
     yield "positive control" if finding.control_kind == "positive" else "control", finding.control_is, False
     yield "p", finding.p_is, False
 
 
 def _methods(findings: Sequence[Finding]) -> list[str]:
-    """How intervals were made; where in several ways, of which measures each."""
+    """Return the methods of the intervals; if there are several, with the measures of each."""
     seen: dict[str, dict[str, None]] = {}
     for finding in findings:
         if finding.method:

@@ -1,8 +1,8 @@
 """`--from-sql QUERY --uri URI` in place of NOTES, for every command that reads notes.
 
-A command that makes something reads several times: it gets a copy of the rows, made in one reading, in a private folder
-beside what it makes; the folder is gone at the end, or, after a kill, with the next run. So the database is asked once,
-and all passes see the same rows. A command that makes nothing runs the query at each pass.
+A command with an output reads notes several times. It gets a copy of the rows in a private folder next to the output,
+so the query runs once and all passes read the same rows. The folder is removed at the end, or by the next run after a
+kill. A command without an output runs the query in each pass.
 """
 
 from __future__ import annotations
@@ -18,24 +18,24 @@ from clinveil.core.errors import UsageError
 from clinveil.core.remote import RemotePath
 from clinveil.core.settings import NotesSettings
 
-FromSql = Annotated[str | None, typer.Option("--from-sql", help="In place of NOTES: the rows of this query.")]
+FromSql = Annotated[str | None, typer.Option("--from-sql", help="Read notes with an SQL query instead of NOTES.")]
 Uri = Annotated[
-    str | None, typer.Option("--uri", help="The database: postgresql://host/db, duckdb:///FILE, sqlite:///FILE.")
+    str | None, typer.Option("--uri", help="Database: postgresql://host/db, duckdb:///FILE or sqlite:///FILE.")
 ]
 COPY = "query"
 
 
 @contextmanager
 def with_notes(arguments: dict[str, Any], settings: object) -> Iterator[dict[str, Any]]:
-    """The arguments of a command, with its notes: a path, or the rows of the query. Raises UsageError without one."""
+    """Yield arguments with the path of the notes, or of the rows of the query. Raises UsageError without either."""
     query, uri = arguments.pop("from_sql", None), arguments.pop("uri", None)
     if query is None and uri is None:
         if arguments.get("notes") is None:
-            raise UsageError("Missing argument 'NOTES'", hint="a path, or --from-sql QUERY --uri URI")
+            raise UsageError("Missing argument 'NOTES'", hint="pass a path, or --from-sql QUERY --uri URI")
         yield arguments
         return
     if not query or not uri or arguments.get("notes") is not None:
-        raise UsageError("--from-sql QUERY and --uri URI go together, in place of NOTES")
+        raise UsageError("--from-sql and --uri require each other and replace NOTES")
     with _rows(query, uri, getattr(settings, "notes", NotesSettings()), arguments) as notes:
         yield {**arguments, "notes": notes}
 
@@ -50,8 +50,8 @@ def _rows(query: str, uri: str, how: NotesSettings, arguments: Mapping[str, Any]
     places = [arguments[name] for name in ("out", "vault") if isinstance(arguments.get(name), Path)]
     here = next((place for place in places if not isinstance(place, RemotePath)), None)
     if here is None and places:
-        hint = "--vault FOLDER, on this machine"
-        raise UsageError("where OUT is in a store, the vault must be named", where="--from-sql", hint=hint)
+        hint = "pass --vault FOLDER on this machine"
+        raise UsageError("a remote OUT requires a local vault", where="--from-sql", hint=hint)
     if here is None:
         yield QueryPath(source)
         return

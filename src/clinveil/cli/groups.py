@@ -1,8 +1,9 @@
-"""The tree of commands: who is in a group is read from its folder; a command's file is imported when it is called."""
+"""The tree of commands: a folder is a group, and a command's file is imported when the command is called."""
 
 from __future__ import annotations
 
 import ast
+from difflib import get_close_matches
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Protocol
@@ -10,40 +11,49 @@ from typing import Any, Protocol
 import typer
 from typer.core import TyperCommand, TyperGroup
 
+from clinveil.core.errors import UsageError
 from clinveil.core.registry import Registry
 
 PACKAGE = "clinveil.cli.commands"
-TOP = "demo generate inspect prepare deidentify review validate reidentify phi embed mitigate obfuscate"
-TOP += " attack evaluate study"
-TOP += " release compare verify report"
+TOP = "demo inspect init-config deidentify validate review reidentify release compare verify publish report"
+TOP += " embed obfuscate attack evaluate study"
 
 
 class Parsed(Protocol):
-    """A command or a group; `help` says in one line what it does."""
+    """A command or a group.
+
+    Attributes:
+        help: what it does, in one line.
+    """
 
     help: str
 
     def parser(self) -> Any:
-        """The parser of its command line."""
+        """Return its parser."""
         ...
 
 
 COMMANDS: Registry[Parsed] = Registry("command", PACKAGE, first=tuple(TOP.split()))
-"""Commands and groups; other distributions add theirs by the entry point group `clinveil.commands`."""
+"""Commands and groups of the top level; other distributions add theirs as entry points of `clinveil.commands`."""
 GROUPS: dict[str, Registry[Parsed]] = {}
-"""The commands of each group that was imported; their entry points are `clinveil.attack_commands` and so on."""
+"""The commands of each imported group; other distributions use entry points of `clinveil.attack_commands` etc."""
 
 
 class Group:
-    """A group of commands; a folder's `__init__.py` makes one of its own name."""
+    """A group of commands, defined in the `__init__.py` of its folder.
+
+    Args:
+        name: as typed: `attack`, or `study prepare` for a group within a group.
+    """
 
     def __init__(self, name: str, help: str, members: Registry[Parsed]) -> None:
         self.help, self.members = help, members
         GROUPS[name] = members
-        COMMANDS.register(name)(self)
+        outer, _, own = name.rpartition(" ")
+        (GROUPS[outer] if outer else COMMANDS).register(own)(self)
 
     def parser(self) -> TyperGroup:
-        """The group's parser."""
+        """Return the parser of the group."""
         app = typer.Typer(
             cls=group_class(self.members),
             no_args_is_help=True,
@@ -56,29 +66,33 @@ class Group:
 
 
 def members_of(group: str, *first: str) -> Registry[Parsed]:
-    """The commands in a group's folder, those of `first` before the others."""
-    return Registry(f"{group} command", f"{PACKAGE}.{group}", first=first)
+    """Return the commands in a group's folder, those of `first` before the others."""
+    return Registry(f"{group} command", f"{PACKAGE}.{group.replace(' ', '.')}", first=first)
 
 
 def group_class(members: Registry[Parsed]) -> type[TyperGroup]:
-    """The class of a group of these commands."""
+    """Return the parser class of a group of these commands."""
 
     class LazyGroup(TyperGroup):
         """Lists commands without importing them."""
 
         def list_commands(self, ctx: Any) -> list[str]:
-            """All names."""
+            """Return all names."""
             return list(members.names())
 
         def get_command(self, ctx: Any, cmd_name: str) -> Any:
-            """The command's line on the help page."""
+            """Return a placeholder with the command's line on the help page."""
             if cmd_name not in members:
                 return None
-            said = _summary(members, cmd_name)
-            return TyperCommand(cmd_name, help=said, short_help=said)
+            summary = _summary(members, cmd_name)
+            return TyperCommand(cmd_name, help=summary, short_help=summary)
 
         def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
-            """The command itself, imported now."""
+            """Import a command and return its parser. Raises UsageError for an unknown command."""
+            if args and args[0] not in members and not args[0].startswith("-"):
+                near = get_close_matches(args[0], members.names(), n=1)
+                hint = f"did you mean `{near[0]}`?" if near else "one of " + ", ".join(members.names())
+                raise UsageError(f"there is no command `{args[0]}`", hint=hint)
             name, command, rest = super().resolve_command(ctx, args)
             if name is not None and name in members:
                 command = members.get(name).parser()
@@ -88,10 +102,10 @@ def group_class(members: Registry[Parsed]) -> type[TyperGroup]:
 
 
 def _summary(members: Registry[Parsed], name: str) -> str:
-    """What a command does: of our files the first line of the docstring, after the name; of others what they say."""
+    """Return a command's summary: the first docstring line of our files, without an import; `help` of others."""
     module = members.module(name)
     spec = find_spec(module) if module else None
     if spec is None or spec.origin is None:
         return members.get(name).help
-    said = ast.get_docstring(ast.parse(Path(spec.origin).read_text(encoding="utf-8"))) or ""
-    return said.partition("\n")[0].rpartition("`: ")[2]
+    docstring = ast.get_docstring(ast.parse(Path(spec.origin).read_text(encoding="utf-8"))) or ""
+    return docstring.partition("\n")[0].rpartition("`: ")[2]

@@ -1,8 +1,10 @@
-"""Command-line flags built from a settings model, so that file, flags and manifest are one thing."""
+"""Options of the command line: those of several commands, and those made from fields of settings."""
 
 from __future__ import annotations
 
 import types
+from copy import copy
+from inspect import Parameter
 from pathlib import Path
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
@@ -12,22 +14,22 @@ from pydantic.fields import FieldInfo
 from clinveil.core.errors import InputError, UsageError
 from clinveil.core.finding import read_findings
 from clinveil.core.remote import place, refuse_remote
-from clinveil.core.settings import flag_name, registry_of
+from clinveil.core.settings import extra_of, flag_name, registry_of
 
 
 def _findings_file(target: str | None) -> str | None:
-    """Before any work: a place for findings, and nothing of somebody else's there. Raises UsageError."""
+    """Check, before any work, that findings can be written to a file. Raises UsageError."""
     if target in (None, "", "-"):
         return target or None
     path = Path(target)
     if not path.absolute().parent.is_dir():
-        raise UsageError("its folder is not there", where=f"--json {path.name}", hint="make it first")
+        raise UsageError("the folder does not exist", where=f"--json {path.name}", hint="create it first")
     if path.exists():
         try:
             read_findings(path)
         except (InputError, OSError):
-            hint = "name another place"
-            raise UsageError("is there already and holds no findings", where=path.name, hint=hint) from None
+            hint = "choose another file"
+            raise UsageError("the file exists and does not contain findings", where=path.name, hint=hint) from None
     return target
 
 
@@ -35,44 +37,61 @@ def _here(path: Path | None) -> Path | None:
     return path and refuse_remote(path)
 
 
-_JSON = typer.Option("--json", help="Write findings as JSON to a file, or - for stdout.", callback=_findings_file)
+WIDTH = 80  # of a help text
+_JSON = typer.Option("--json", help="Write findings as JSON to a file (- for stdout).", callback=_findings_file)
 JsonOut = Annotated[str | None, _JSON]
-_NOTES = "Notes: a file, a folder, a pattern of part files in quotes, or the URL of one (s3://…)."
+_NOTES = "Notes: a file, a folder, a quoted pattern of part files, or a URL (s3://…)."
 Notes = Annotated[Path, typer.Argument(help=_NOTES, parser=place, metavar="NOTES", show_default=False)]
 NotesOrQuery = Annotated[Path, typer.Argument(help=_NOTES, parser=place, metavar="NOTES", show_default=False)]
-"""The notes of a command that also takes `--from-sql`; it gets a path in any case (`from_sql.py`)."""
-VectorFile = Annotated[Path, typer.Argument(help="Vectors: a folder of clinveil embed, .vec, .txt or .bin.")]
-Out = Annotated[Path, typer.Option("-o", "--out", help="Where the result goes.", callback=_here, show_default=False)]
-_OUT = typer.Option("-o", "--out", help="Where the result goes; a URL too.", parser=place, metavar="PLACE")
+"""The notes of a command that also takes `--from-sql`; the function always gets a path (`from_sql.py`)."""
+VectorFile = Annotated[
+    Path, typer.Argument(help="Word vectors: a folder of clinveil embed, or a .vec, .txt or .bin file.")
+]
+Out = Annotated[
+    Path, typer.Option("-o", "--out", help="Where to write the result.", callback=_here, show_default=False)
+]
+OutOrPlan = Annotated[
+    Path | None, typer.Option("-o", "--out", help="Folder of the release (default: print the plan).", callback=_here)
+]
+_OUT = typer.Option("-o", "--out", help="Where to write the result: a path or a URL.", parser=place, metavar="PLACE")
 OutOrStore = Annotated[Path, _OUT]
-_VECTORS = "Word vectors to take: a folder of clinveil embed, .vec, .txt or .bin (default: train on NOTES)."
+_VECTORS = "Use these word vectors (default: train them on NOTES)."
 VectorsGiven = Annotated[Path | None, typer.Option("--vectors", help=_VECTORS)]
-Vault = Annotated[Path | None, typer.Option("--vault", help="Folder of secrets (default: OUT.vault).", callback=_here)]
-Config = Annotated[Path | None, typer.Option("--config", help="TOML file of the same names; flags win.")]
+Vault = Annotated[
+    Path | None, typer.Option("--vault", help="Folder for secret files (default: OUT.vault).", callback=_here)
+]
+Config = Annotated[
+    Path | None, typer.Option("--config", help="Read settings from a TOML file; --set and flags override it.")
+]
+_SET = "Set any other setting (clinveil init-config lists them); repeatable."
+SetKeys = Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help=_SET)]
 
 
-_SET = "Set any other setting, such as --set lm.epochs=5; repeatable. The same keys are read from --config."
-SetKeys = Annotated[list[str] | None, typer.Option("--set", metavar="GROUP.KEY=VALUE", help=_SET)]
+def in_panel(parameter: Parameter, panel: str) -> Parameter:
+    """Return an option that is shown in a panel of the help page."""
+    kind, *details = get_args(parameter.annotation)
+    shown = copy(details[-1])
+    shown.rich_help_panel = panel
+    return parameter.replace(annotation=Annotated[kind, shown])
 
 
 def option(name: str, field: FieldInfo) -> Any:
-    """The flag of a field."""
+    """Return the option of a field."""
     kind, dashed, registry = _kind(field), flag_name(name, field).removeprefix("--"), registry_of(field)
-    extra = field.json_schema_extra if isinstance(field.json_schema_extra, dict) else {}
-    flags = [
-        f"--{dashed}/--no-{dashed}" if kind is bool and not dashed.startswith("no-") else f"--{dashed}",
-        *filter(None, [str(extra.get("short", ""))]),
-    ]
+    extra = extra_of(field)
+    on_by_default = kind is bool and field.default is True
+    flags = [f"--{dashed}/--no-{dashed}" if on_by_default else f"--{dashed}", str(extra.get("short", ""))]
     default = field.default
     shown: str | bool = "on" if default is True else False if default in (None, (), False) else str(default)
     help = field.description or ""
     if registry is not None and get_origin(field.annotation) is tuple:
-        help += f" One or several of {', '.join(registry.names())}."
-    return Annotated[kind | None, typer.Option(*flags, help=help, show_default=shown)]
+        names = f" One or more of {', '.join(registry.names())}."
+        help += names if len(help + names) <= WIDTH else ""
+    return Annotated[kind | None, typer.Option(*filter(None, flags), help=help, show_default=shown)]
 
 
 def _kind(field: FieldInfo) -> Any:
-    """The type that the command line takes for a field; of a choice the names that there are."""
+    """Return the type of an option: for a choice, one of the names of its registry."""
     registry = registry_of(field)
     if registry is None or get_origin(field.annotation) is tuple:
         return _flag_type(field.annotation)

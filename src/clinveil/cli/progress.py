@@ -1,4 +1,4 @@
-"""Progress on stderr: lines, and on a terminal the running stage, its count, elapsed and remaining time."""
+"""Progress on stderr: messages, and on a terminal the running stage, its count, elapsed and remaining time."""
 
 from __future__ import annotations
 
@@ -32,10 +32,12 @@ def duration(seconds: float) -> str:
 
 @dataclass
 class Work:
-    """What the progress line shows: a stage, or a count, or a count within a stage.
+    """State of the progress line: a stage, a count, or a count within a stage.
 
     Attributes:
-        time: of the stage, or of the count where there is no stage. label: of the stage. what: what is counted.
+        time: of the stage, or of the count if there is no stage.
+        label: of the stage.
+        what: the unit of the count.
         count: progress of the count.
     """
 
@@ -57,7 +59,7 @@ class Work:
 
 @dataclass
 class Speaker:
-    """Writes the messages of a command; quiet, it writes nothing. On a terminal it shows the progress too.
+    """Writes the messages of a command, and on a terminal its progress.
 
     Attributes:
         quiet: write nothing. clock: returns seconds.
@@ -79,14 +81,14 @@ class Speaker:
 
     @contextmanager
     def stage(self, name: str, number: int, n_stages: int, seconds: float | None = None) -> Iterator[None]:
-        """Show the stage that runs: its number of all, elapsed and remaining time."""
+        """Show the running stage: its number, elapsed and remaining time."""
         work = Work(Countdown(None, seconds, self.clock), f"stage {number}/{n_stages}, {name}")
         with self._showing(work):
             yield
 
     @contextmanager
     def count(self, what: str, total: int | None = None) -> Iterator[Callable[[int], None]]:
-        """Show how many of the items are done, their rate, and how long the rest will take."""
+        """Show the number of finished items, their rate and the remaining time."""
         stage = self._work
         if stage is not None and stage.count is not None:  # a count within a count is not shown
             yield lambda done: None

@@ -1,1 +1,1 @@
-"""What everything else stands on: nouns of one file each, files, settings, failures."""
+"""The lowest layer: basic types, files, keys, settings and errors."""

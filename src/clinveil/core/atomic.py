@@ -1,4 +1,4 @@
-"""Whole-or-nothing outputs with private modes: write to a temporary name, rename at the end."""
+"""Atomic outputs with private modes: write to a temporary name, rename at the end."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ OLD, PARTNER = ".old", ".partner"
 
 @contextmanager
 def workplace(out: Path) -> Iterator[Path]:
-    """Yield a new private folder beside OUT for what is half done; it is removed at the end, come what may.
+    """Yield a new private folder next to OUT for unfinished output; it is always removed at the end.
 
-    It is named `.OUT.<8 hex digits>.part` and holds a locked file while the run lives. The next run with the same OUT
-    removes what a killed one left, and puts back an earlier OUT that stood in there. Left is only what has such a name,
-    belongs to this user, is 0700, and holds a lock file that no process holds; all else is left alone.
+    It is named `.OUT.<8 hex digits>.part` and contains a locked file while the run is alive. The next run with the same
+    OUT removes the folder of a killed run, and restores an earlier OUT from it. Only a folder with such a name that
+    belongs to this user, has mode 0700 and contains an unlocked lock file is treated this way.
     """
     out.parent.mkdir(parents=True, exist_ok=True)
-    _clear_left(out)
-    # Locked before it gets its name, so that no other run takes it for one that was left.
+    _clear_leftovers(out)
+    # Lock it before renaming it, so that no other run mistakes it for the folder of a killed run.
     fresh = Path(tempfile.mkdtemp(prefix=".clinveil-", dir=out.parent))
     try:
         with (fresh / f"{out.name}.lock").open("xb") as lock:
-            with suppress(OSError):  # where the disk cannot lock, no run can take the lock of another either
+            with suppress(OSError):  # without support for locks, no run can take another's lock either
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             folder = fresh.rename(out.with_name(f".{out.name}.{token_hex(4)}{PART}"))
             try:
@@ -44,14 +44,14 @@ def workplace(out: Path) -> Iterator[Path]:
         remove(fresh)
 
 
-def _clear_left(out: Path) -> None:
+def _clear_leftovers(out: Path) -> None:
     pattern = re.compile(rf"\.{re.escape(out.name)}\.[0-9a-f]{{8}}{re.escape(PART)}")
     for folder in [p for p in out.parent.iterdir() if pattern.fullmatch(p.name)]:
-        # One that is locked is in use; one that has just gone is another run's work, done.
+        # A locked folder is in use; one that has disappeared belonged to another run, which has ended.
         with suppress(UsageError, FileNotFoundError):
-            found, lock = folder.lstat(), folder / f"{out.name}.lock"
-            private = stat.S_ISDIR(found.st_mode) and stat.S_IMODE(found.st_mode) == 0o700
-            if private and found.st_uid == os.geteuid() and lock.is_file():
+            status, lock = folder.lstat(), folder / f"{out.name}.lock"
+            private = stat.S_ISDIR(status.st_mode) and stat.S_IMODE(status.st_mode) == 0o700
+            if private and status.st_uid == os.geteuid() and lock.is_file():
                 with locked(lock):
                     _clear(folder, out)
 
@@ -67,21 +67,21 @@ def _clear(folder: Path, out: Path) -> None:
 
 
 def _partner_is_in(note: Path) -> bool:
-    """Whether the vault that a new OUT belongs to has taken its own place; see `whole_pair`."""
-    said = read_json(note)
+    """Return whether the vault that belongs to a new OUT is already in place; see `atomic_pair`."""
+    pair = read_json(note)
     try:
-        return str(said["run"]) in Path(said["marker"]).read_text(encoding="utf-8")
+        return str(pair["run"]) in Path(pair["marker"]).read_text(encoding="utf-8")
     except (OSError, ValueError, KeyError, TypeError):
         return False
 
 
 @contextmanager
 def atomic(out: Path, *, force: bool = False, maker: Maker | None = None) -> Iterator[Path]:
-    """Yield a temporary path, in a `workplace` beside OUT, that becomes OUT on success and is removed on failure.
+    """Yield a temporary path next to OUT that becomes OUT on success and is removed on failure.
 
-    The caller makes a file or a folder there; a folder gets the marker of `maker`. An existing OUT is refused, or with
-    `force` kept aside until success. Everything made there is readable by its owner only. Raises UsageError as
-    `refuse_existing` does, at the start or at the end.
+    The caller creates a file or a folder there; a folder gets the marker of `maker`. An existing OUT is refused, or
+    with `force` kept until success. The output is readable by its owner only. Raises UsageError like `refuse_existing`,
+    at the start or at the end.
     """
     with _parts([(out, maker)], force=force) as (part,):
         yield part
@@ -93,10 +93,10 @@ def atomic(out: Path, *, force: bool = False, maker: Maker | None = None) -> Ite
 def atomic_pair(
     vault: Path, out: Path, *, force: bool = False, vault_maker: Maker, maker: Maker
 ) -> Iterator[tuple[Path, Path]]:
-    """As `whole`, for a vault (a folder) and the OUT that was made with it: both are the old ones, or both the new.
+    """Replace a vault (a folder) and its OUT together, like `atomic`: both are old, or both are new.
 
-    The vault's rename decides. Whatever stops the run before it, the old ones come back; after it, the new OUT goes
-    in: at once, or after a kill with the next run at the same places.
+    The vault's rename decides. If the run stops earlier, the old pair is restored. If it stops later, the new OUT is
+    moved into place: at once, or after a kill by the next run with the same paths.
     """
     with _parts([(vault, vault_maker), (out, maker)], force=force) as (secret, part):
         yield secret, part
@@ -110,18 +110,18 @@ def atomic_pair(
 
 @contextmanager
 def _parts(places: Sequence[tuple[Path, Maker | None]], *, force: bool) -> Iterator[list[Path]]:
-    """A temporary path for each place, in a `workplace` beside it; refused as `refuse_existing` does."""
+    """Yield a temporary path for each output, in a `workplace` next to it. Raises UsageError like `refuse_existing`."""
     for place, maker in places:
         refuse_existing(place, force=force, maker=maker)
     with ExitStack() as stack:
         parts = [stack.enter_context(workplace(place)) / place.name for place, _ in places]
-        for place, maker in places:  # one that a killed run had set aside may be back
+        for place, maker in places:  # an output that a killed run had moved may be restored
             refuse_existing(place, force=force, maker=maker)
         yield parts
 
 
 def _ready(part: Path, out: Path, *, force: bool, maker: Maker | None, run: str = "") -> None:
-    """Mark and shut what was made; a last look at the place where it goes."""
+    """Write the marker, set private modes, and check the destination once more."""
     if maker and part.is_dir():
         maker.mark(part, run)
     for item in [part, *(part.rglob("*") if part.is_dir() else ())]:
@@ -133,7 +133,7 @@ def _ready(part: Path, out: Path, *, force: bool, maker: Maker | None, run: str 
 
 
 def _move_in(*moves: tuple[Path, Path]) -> None:
-    """Put what stands in the places aside, the last first; then the new parts in."""
+    """Move existing outputs out of the way, the last first; then move the new ones in."""
     for part, place in reversed(moves):
         if place.exists():
             place.replace(part.with_name(place.name + OLD))

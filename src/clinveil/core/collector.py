@@ -1,4 +1,4 @@
-"""Python's collector of cycles, kept from work that makes few."""
+"""Pause Python's garbage collector during work that creates few cycles."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ R = TypeVar("R")
 
 
 def uncollected(function: Callable[P, R]) -> Callable[P, R]:
-    """A decorator: nothing is collected while the function runs.
+    """Return the function with garbage collection paused while it runs.
 
-    For short work that makes many small objects and few cycles: the collector would go through all loaded word lists
-    again and again, and find next to nothing. Young cycles are collected at the end, or they would add up over the
-    batches, and what the collector was set to holds again, also after an error.
+    For short work that creates many small objects and few cycles: the collector would scan all loaded word lists
+    repeatedly and free almost nothing. Young cycles are collected at the end, so that they do not accumulate over
+    batches. The collector's previous state is restored, also after an error.
     """
 
     @wraps(function)
     def run(*args: P.args, **named: P.kwargs) -> R:
-        was = gc.isenabled()
+        enabled = gc.isenabled()
         gc.disable()
         try:
             return function(*args, **named)
         finally:
-            if was:
+            if enabled:
                 gc.enable()
                 gc.collect(1)
 

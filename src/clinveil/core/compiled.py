@@ -1,8 +1,8 @@
-"""The one way to compile a loop: numba, without the interpreter's lock, kept for the next run.
+"""Decorators that compile a loop with numba: without the interpreter's lock, cached on disk.
 
-numba keeps machine code (never data, so no text and no key) beside the source like Python's own `__pycache__`, or in
-the user's cache folder where the package cannot be written. It looks for changes in the file of the function alone:
-so **a kernel uses only helpers and constants of its own file** (a test holds this), or old ones stay compiled in.
+numba caches machine code (never data, so no text and no key) next to the source, as Python does in `__pycache__`, or in
+the user's cache folder if the package folder is read-only. It checks for changes only in the file of the function.
+Therefore **a kernel uses only helpers and constants of its own file** (tested); others would stay compiled in.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def compiled(**options: Any) -> Callable[[F], F]:
-    """A decorator like `kernel`, with options of `numba.njit`."""
+    """Return a decorator like `kernel`, with options of `numba.njit`."""
 
-    def kept(function: F) -> F:
+    def compile(function: F) -> F:
         try:
             return njit(nogil=True, cache=True, **options)(function)
-        except RuntimeError:  # neither folder can be written
+        except RuntimeError:  # neither cache folder is writable
             return njit(nogil=True, **options)(function)
 
-    return kept
+    return compile
 
 
 def kernel(function: F) -> F:
@@ -33,8 +33,9 @@ def kernel(function: F) -> F:
 
 
 def helper(function: F) -> F:
-    """A function that only kernels call: compiled into them, and kept with them.
+    """Compile a function that only kernels call into those kernels, and cache it with them.
 
-    It may not allocate arrays: so numba need not count references to its arguments, which costs more than the work.
+    It must not allocate arrays. numba can then skip counting references to its arguments, which would dominate the
+    cost.
     """
     return njit(nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True, _nrt=False, forceinline=True)(function)

@@ -1,7 +1,7 @@
-"""The ways a run ends early.
+"""Errors with exit codes, and interruption by signals.
 
-A failure has one line for people, one exit code for machines, and never note text. Being told to stop is noted as well
-as raised, for an interruption within a foreign library's callback is swallowed.
+Every error has a one-line message for people and an exit code for programs; it never contains note text. An interrupt
+is recorded as well as raised, because libraries swallow an exception raised inside their callbacks.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from threading import Event
 from types import FrameType
 from typing import Any, NoReturn
 
-_ASKED = Event()
+_INTERRUPTED = Event()
 
 
 class ClinveilError(Exception):
-    """A failure that the user can act on: what, where, and how to mend it, in one line.
+    """An error that the user can act on: one line with what is wrong, where, and how to fix it.
 
-    Messages carry ids of files, row numbers, offsets and counts; never note text, never a word of a note.
+    Messages may contain file names, row numbers, offsets and counts; never note text, not even one word.
     """
 
     exit_code = 1
@@ -26,68 +26,68 @@ class ClinveilError(Exception):
     def __init__(self, what: str, *, where: str = "", hint: str = "") -> None:
         self.what, self.where, self.hint = what, where, hint
         place = f"{where}: " if where else ""
-        mend = f" ({hint})" if hint else ""
-        super().__init__(" ".join(f"{place}{what}{mend}".split()))
+        suggestion = f" ({hint})" if hint else ""
+        super().__init__(" ".join(f"{place}{what}{suggestion}".split()))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _as_it_was, (type(self), self.args, vars(self))  # a subclass may take other arguments
+        return _restored, (type(self), self.args, vars(self))  # the constructor of a subclass may take other arguments
 
 
-def _as_it_was(kind: type[ClinveilError], said: tuple[str, ...], state: dict[str, Any]) -> ClinveilError:
-    """An error that comes from another process."""
-    error = kind.__new__(kind, *said)
+def _restored(kind: type[ClinveilError], args: tuple[str, ...], state: dict[str, Any]) -> ClinveilError:
+    """Rebuild an error that another process sent."""
+    error = kind.__new__(kind, *args)
     vars(error).update(state)
     return error
 
 
 class InputWarning(UserWarning):
-    """What cannot be checked of an input, in one line; the command line says it on stderr."""
+    """A property of the input that cannot be checked; the command line prints it to stderr."""
 
 
 class UsageError(ClinveilError):
-    """The command or the configuration does not make sense (exit 2)."""
+    """The command or the configuration is invalid (exit 2)."""
 
     exit_code = 2
 
 
 class InputError(ClinveilError):
-    """The input does not fit: missing column, broken file, too few patients (exit 3)."""
+    """The input is unusable: missing column, damaged file, too few patients (exit 3)."""
 
     exit_code = 3
 
 
 class GateError(ClinveilError):
-    """A gate failed, so no release was made (exit 4)."""
+    """A gate failed, so no release was written (exit 4)."""
 
     exit_code = 4
 
 
 class DiskError(ClinveilError):
-    """What is made cannot be written, for want of space or of leave; the run can be gone on with (exit 5)."""
+    """The output cannot be written (disk full or no permission); the run can be resumed (exit 5)."""
 
     exit_code = 5
 
 
 class Incomplete(ClinveilError):
-    """Some parts of the input are broken; the others are done, and the same command goes on from there (exit 5)."""
+    """Some parts of the input are damaged. The others are done, and the same command resumes the run (exit 5)."""
 
     exit_code = 5
 
 
 class LostWorkers(ClinveilError):
-    """Whoever did the work was killed, and again when it was tried again; the run can be gone on with (exit 5)."""
+    """Worker processes were killed repeatedly; the run can be resumed (exit 5)."""
 
     exit_code = 5
 
     def __init__(self) -> None:
-        hint = "look at their memory, or take fewer --workers, and run the same command again"
-        super().__init__("workers were killed again and again", hint=hint)
+        hint = "give them more memory or use fewer --workers, then run the same command again"
+        super().__init__("worker processes were killed repeatedly", hint=hint)
 
 
 class MissingExtra(ClinveilError):
-    """An optional library, or what it needs, is not installed (exit 6); the message holds the pip line.
+    """An optional library, or one of its requirements, is not installed (exit 6); the message contains the pip line.
 
-    `more`: what else has to be installed, in words.
+    `more`: other software to install, in words.
     """
 
     exit_code = 6
@@ -98,24 +98,24 @@ class MissingExtra(ClinveilError):
 
 
 def install_signal_handlers() -> None:
-    """Take a polite signal to end (the keyboard's, a scheduler's) for an interruption, so that scratch is removed."""
+    """Treat SIGINT, SIGTERM and SIGHUP as an interrupt, so that scratch files are removed."""
     for name in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(name, _interrupted)
-    usual = sys.unraisablehook
+    default_hook = sys.unraisablehook
 
-    def hook(seen: Any) -> None:
-        if not issubclass(seen.exc_type, KeyboardInterrupt):
-            usual(seen)
+    def hook(unraisable: Any) -> None:
+        if not issubclass(unraisable.exc_type, KeyboardInterrupt):
+            default_hook(unraisable)
 
     sys.unraisablehook = hook
 
 
 def check_interrupt() -> None:
-    """Raise KeyboardInterrupt if somebody asked to stop; to be called before anything becomes final."""
-    if _ASKED.is_set():
+    """Raise KeyboardInterrupt if a signal arrived earlier; call it before an output becomes final."""
+    if _INTERRUPTED.is_set():
         raise KeyboardInterrupt
 
 
 def _interrupted(number: int, frame: FrameType | None) -> NoReturn:
-    _ASKED.set()
+    _INTERRUPTED.set()
     raise KeyboardInterrupt

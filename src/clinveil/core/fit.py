@@ -1,6 +1,6 @@
-"""The training loop of every network here; import it after `need_torch()`, and call it inside `seeded`.
+"""The training loop of all neural networks; import it after `need_torch()`, and call it inside `seeded`.
 
-A subclass of `Trainer` says what a batch is, its loss and the loss on validation data; the loop is the same for all.
+A subclass of `Trainer` defines the batches, their loss and the loss on validation data.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ Weights = dict[str, Tensor]
 
 @dataclass
 class Progress:
-    """Where a training stands.
+    """The state of a training.
 
     Attributes:
-        step: steps made. best: lowest validation loss so far, inf without one. best_look: the look that won, from 1.
-        looks: the validation loss at each look.
+        step: steps done. best: lowest validation loss so far, inf without one. best_look: number of the best
+            validation, from 1. looks: the loss of each validation.
     """
 
     step: int = 0
@@ -39,18 +39,18 @@ class Progress:
 
 
 class Trainer(ABC, Generic[N, B]):
-    """One training of a network.
+    """Train one network.
 
     Attributes:
         clip_norm, clip_value: largest norm of the gradient, or largest value in it; None for no limit.
-        look_every: steps between looks at the validation loss; there is one after each pass anyway.
-        patience: looks without improvement before training ends.
-        check_every: steps between looks at the training loss: a look makes a GPU wait.
-        max_seconds: of training, or None.
-        seed: each step draws its dropout from (seed, step) alone; None: from PyTorch's generator as it stands.
+        look_every: steps between validations; each epoch ends with one in any case.
+        patience: validations without improvement before training ends.
+        check_every: steps between checks of the training loss; a check makes a GPU wait.
+        max_seconds: time limit of training, or None.
+        seed: each step draws its dropout from (seed, step) alone; None uses the current state of PyTorch's generator.
         precision: `float32` or `bfloat16`, inside `autocast`.
-        judged_by, remedy: what the validation loss is called, and what helps a training that diverges.
-        best: the weights of the best look. stopped: why training ended before all steps, or "".
+        judged_by: name of the validation loss in messages. hint: how to fix a training that diverges.
+        best: the weights of the best validation. stopped: why training ended early, or "".
     """
 
     clip_norm: float | None = None
@@ -78,49 +78,49 @@ class Trainer(ABC, Generic[N, B]):
 
     @abstractmethod
     def batches(self, step: int) -> Iterator[B]:
-        """The batches from a step on, to the last one; made when they are asked for."""
+        """Yield the batches from a step to the last one, created lazily."""
 
     @abstractmethod
     def loss(self, batch: B) -> Tensor:
-        """The loss of a batch, to be made smaller."""
+        """Return the loss of a batch, to be minimised."""
 
     def validate(self) -> float | None:
-        """The loss on validation data, None where there are none."""
+        """Return the loss on validation data, or None if there are none."""
         return None
 
     def rate_at(self, step: int) -> float | None:
-        """The learning rate of a step; None: as it is."""
+        """Return the learning rate of a step, or None to leave it unchanged."""
         return None
 
     def wins(self, lower: bool) -> bool:
-        """Whether the weights at this look are the best; `lower`: its loss is the lowest so far."""
+        """Return whether the weights of this validation are the best; `lower`: its loss is the lowest so far."""
         return lower
 
     def checked(self, value: float, batch: B) -> None:
-        """Look at the loss of a step. Raises InputError where it is no number."""
+        """Check the loss of a step. Raises InputError if it is not finite."""
         if not math.isfinite(value):
-            raise self.diverged("the loss is no number", self.progress.step)
+            raise self.diverged("the loss is not finite", self.progress.step)
 
     def after_step(self) -> None:
-        """What the weights have to keep to."""
+        """Apply constraints to the weights."""
 
     def after_epoch(self) -> None:
-        """What follows a pass, before the look at the validation loss."""
+        """Run after an epoch, before its validation."""
 
     def keep(self) -> None:
-        """Keep the weights as the best ones."""
+        """Store the current weights as the best ones."""
         self.best = {name: value.detach().clone() for name, value in self.network.state_dict().items()}
 
     @property
     def done(self) -> bool:
-        """Whether all steps are made, or training ended before."""
+        """Whether all steps are done, or training ended early."""
         return bool(self.stopped) or self.progress.step >= self.steps
 
     def fit(self, until: int | None = None) -> Self:
-        """Make steps, up to `until` of them in all (default: to the end).
+        """Train up to step `until` (default: to the end).
 
         Raises:
-            InputError: a loss or a weight is no number; weights and state are then useless.
+            InputError: a loss or a weight is not finite; weights and state are then unusable.
         """
         last = self.steps if until is None else min(until, self.steps)
         while self.progress.step < last and not self.done:
@@ -129,57 +129,57 @@ class Trainer(ABC, Generic[N, B]):
         return self
 
     def finish(self) -> N:
-        """The network, with the best weights where such were kept."""
+        """Return the network, with the best weights if any were stored."""
         if self.best is not None:
             self.network.load_state_dict(self.best)
         return self.network.eval()
 
     def autocast(self) -> AbstractContextManager[object]:
-        """A block in which the network runs in the precision that was asked for."""
+        """Return a context in which the network runs in the chosen precision."""
         return torch.autocast(self.device.type, torch.bfloat16, enabled=self.precision == "bfloat16")
 
     def look(self) -> None:
-        """Measure the validation loss, keep the weights if they win, end if patience is over."""
+        """Measure the validation loss, store the weights if they are the best, and stop when patience is exhausted."""
         value = self.validate()
         if value is None:
             return
-        now = self.progress
+        progress = self.progress
         if not math.isfinite(value):
-            raise self.diverged(f"the {self.judged_by} is no number", now.step - 1)
-        now.looks.append(value)
-        lower = value < now.best
+            raise self.diverged(f"the {self.judged_by} is not finite", progress.step - 1)
+        progress.looks.append(value)
+        lower = value < progress.best
         wins = self.wins(lower)
         if lower:
-            now.best = value
+            progress.best = value
         if wins:
-            now.best_look = len(now.looks)
+            progress.best_look = len(progress.looks)
             self.keep()
         self._waited = 0 if lower or wins else self._waited + 1
         if self._waited >= self.patience:
             self.stopped = "patience"
 
     def diverged(self, what: str, step: int) -> InputError:
-        """An error that says where training broke."""
+        """Return an error that names the step at which training diverged."""
         rate = self.optimizer.param_groups[0]["lr"]
-        at = f"step {step + 1:,} of {self.steps:,}, learning rate {rate:g}"
-        return InputError(f"{what} at {at}", hint=self.hint)
+        place = f"step {step + 1:,} of {self.steps:,}, learning rate {rate:g}"
+        return InputError(f"{what} at {place}", hint=self.hint)
 
     def _step(self) -> None:
-        now = self.progress
+        progress = self.progress
         if self._batches is None:
-            self._batches = self.batches(now.step)
+            self._batches = self.batches(progress.step)
         batch = next(self._batches)
         if self.seed is not None:
-            torch.manual_seed(mixed(self.seed, now.step))
+            torch.manual_seed(mixed(self.seed, progress.step))
         self.network.train()
         loss = self.loss(batch)
         self._update(loss)
         self.after_step()
-        if now.step % self.check_every == 0:
+        if progress.step % self.check_every == 0:
             self.checked(float(loss.detach()), batch)
-        now.step += 1
+        progress.step += 1
         if not self.stopped:
-            self._after(now.step)
+            self._after(progress.step)
 
     def _update(self, loss: Tensor) -> None:
         rate = self.rate_at(self.progress.step)
@@ -195,7 +195,7 @@ class Trainer(ABC, Generic[N, B]):
         self.optimizer.step()
 
     def _after(self, step: int) -> None:
-        """The end of a pass, of the time, or a look between."""
+        """End an epoch or stop at the time limit; validate if due."""
         epoch = step % self.steps_per_epoch == 0 or step == self.steps
         if self.max_seconds is not None and time.monotonic() - self._began > self.max_seconds:
             self.stopped = "time limit"
@@ -206,7 +206,7 @@ class Trainer(ABC, Generic[N, B]):
 
 
 def mixed(seed: int, step: int) -> int:
-    """A seed for (seed, step); 63 bits, spread by SplitMix64's constants."""
+    """Return a 63-bit seed for (seed, step), mixed with SplitMix64's constants."""
     spread = (seed * 0x9E3779B97F4A7C15 + (step + 2) * 0xBF58476D1CE4E5B9) & (2**64 - 1)
     spread ^= spread >> 31
     return (spread * 0x94D049BB133111EB & (2**64 - 1)) >> 1

@@ -1,4 +1,4 @@
-"""Places that are more than one file: patterns such as `notes/*.parquet`, folders, and stores of objects."""
+"""Inputs of several files: patterns such as `notes/*.parquet`, folders, and object stores."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from clinveil.core.remote import RemotePath
 
 
 def is_pattern(path: Path) -> bool:
-    """Whether a path is a pattern (`*`, `?`, `[…]`, `**`) and not the name of something that is there."""
+    """Return whether a path is a glob pattern (`*`, `?`, `[…]`, `**`) and not the name of an existing file."""
     if isinstance(path, RemotePath):
         return path.pattern
     return has_magic(str(path)) and not path.exists()
 
 
 def root_of(pattern: Path) -> Path:
-    """The folder that a pattern looks in: the parts of it before the first that is one."""
+    """Return the folder that a pattern searches: its leading parts without wildcards."""
     if isinstance(pattern, RemotePath):
         return remote.root_of(pattern)
     plain = []
@@ -30,28 +30,29 @@ def root_of(pattern: Path) -> Path:
 
 
 def below(file: Path, root: Path) -> str:
-    """The path of a file below a folder, with slashes."""
+    """Return the path of a file relative to a folder, with slashes."""
     if isinstance(file, RemotePath) and isinstance(root, RemotePath):
         return file.below(root)
     return file.relative_to(root).as_posix()
 
 
 def files_of(place: Path) -> list[Path]:
-    """All files of a folder, or those that fit a pattern (of a folder that fits, all of it), in order of their paths.
+    """Return all files of a folder or pattern, sorted by path; a folder that matches contributes all of its files.
 
-    Below the folder, or where the pattern looks, names that begin with `.` or `_` are passed over: they are no data.
+    Names that begin with `.` or `_` below the folder are skipped: they are not data.
     """
     root = root_of(place) if is_pattern(place) else place
     if isinstance(place, RemotePath):
-        found: set[Path] = {file for file, *_ in remote.files_of(place)}
+        paths: set[Path] = {file for file, *_ in remote.files_of(place)}
     else:
         matched = root.glob(str(place.relative_to(root))) if is_pattern(place) else [place]
-        found = {file for one in matched for file in ([one] if one.is_file() else _in_folder(one))}
-    return sorted((file for file in found if _is_data(below(file, root))), key=lambda file: below(file, root))
+        paths = {file for path in matched for file in ([path] if path.is_file() else _in_folder(path))}
+    return sorted((file for file in paths if _is_data(below(file, root))), key=lambda file: below(file, root))
 
 
 def _in_folder(folder: Path) -> list[Path]:
-    return [Path(at, name) for at, _, names in os.walk(folder) for name in names if Path(at, name).is_file()]
+    paths = (Path(parent, name) for parent, _, names in os.walk(folder) for name in names)
+    return [path for path in paths if path.is_file()]
 
 
 def _is_data(name: str) -> bool:

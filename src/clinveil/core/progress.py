@@ -1,4 +1,4 @@
-"""Progress of long work: what is done, how long it has taken, and how long it will take.
+"""Progress of long work: items done, elapsed time and remaining time.
 
 The library counts items and names its stages; a command line that can show them (`Counting`, `Staging`) does.
 """
@@ -38,8 +38,8 @@ class Staging(Protocol):
 class Countdown:
     """Estimate the remaining time of a piece of work from its progress.
 
-    Until something is done, the expected time counts down. Then the time per item takes over, by the share that is
-    done. Work that overruns its estimate has no remaining time until more of it is done.
+    The expected time counts down at first. As items are done, the measured time per item gets a growing weight: the
+    share of items done. Work that overruns its estimate has no remaining time until more items are done.
 
     Args:
         total: number of items, if known. seconds: expected time, if known. clock: returns seconds.
@@ -63,7 +63,7 @@ class Countdown:
             self.done, self._changed = done, self._clock()
 
     def forget(self) -> None:
-        """Drop the expected time, as when the counted part of the work is done."""
+        """Drop the expected time, for example when the counted part of the work is done."""
         self._seconds = None
 
     @property
@@ -74,7 +74,7 @@ class Countdown:
 
     @property
     def left(self) -> float | None:
-        """Seconds that remain; None if unknown or if the estimate has run out."""
+        """Remaining seconds; None if unknown or if the estimate is exceeded."""
         expected = self._seconds
         if self.total and self.rate:
             by_rate, share = self.total / self.rate, min(1.0, self.done / self.total)
@@ -129,7 +129,7 @@ def shown(
 
 @contextmanager
 def steps(what: str, say: Say) -> Iterator[Callable[[int, int], None]]:
-    """Yield a function that takes (done, all) of some work, and shows it where `say` can show it."""
+    """Yield a function that takes (done, total) of some work and shows it if `say` can."""
     if not isinstance(say, Counting):
         yield lambda done, all_: None
         return

@@ -1,4 +1,4 @@
-"""Registries: a detector, a format, a mechanism, … is one file, and everything else finds it by its name."""
+"""Registries: each detector, format, mechanism, … is one file that other code looks up by name."""
 
 from __future__ import annotations
 
@@ -15,63 +15,63 @@ T = TypeVar("T")
 
 
 class Registry(Generic[T]):
-    """Implementations of one protocol, by name; a file is imported when its name is asked for, and not before.
+    """Implementations of one protocol, by name; a file is imported when its name is first looked up.
 
-    Three ways in: a file of the registry's packages (its name, with hyphens for underscores; files that begin with an
-    underscore are none), `register` at run time, and for other distributions an entry point in the group
-    `clinveil.KINDs`. Ours win over entry points of the same name.
+    An entry is a file of the registry's packages (hyphens for underscores; files that begin with an underscore are
+    ignored), a `register` call at run time, or an entry point of another distribution in the group `clinveil.KINDs`.
+    Built-in entries take precedence over entry points of the same name.
 
     Args:
-        kind: what one of them is called, in the singular, in messages and in the entry points' group.
-        packages: the packages whose files are ours; each file calls `register` with its own name.
-        first: names that stand first in the listing, in this order; the rest follow by the alphabet.
+        kind: the singular noun for an entry, used in messages and in the entry points' group.
+        packages: the packages with the built-in entries; each file calls `register` with its own name.
+        first: names listed first, in this order; the others follow alphabetically.
     """
 
     def __init__(self, kind: str, *packages: str, first: tuple[str, ...] = ()) -> None:
         self.kind, self._packages, self._first = kind, packages, first
-        self._made: dict[str, T] = {}
+        self._registered: dict[str, T] = {}
 
     def register(self, name: str) -> Callable[[T], T]:
-        """A decorator, or a function of a value: from now on `name` stands for it, whatever it stood for."""
+        """Return a decorator that registers its argument as `name`, replacing an earlier entry."""
 
-        def keep(made: T) -> T:
-            self._made[name] = made
-            return made
+        def keep(entry: T) -> T:
+            self._registered[name] = entry
+            return entry
 
         return keep
 
     def forget(self, name: str) -> None:
-        """Undo a `register`, as tests do."""
-        self._made.pop(name, None)
+        """Undo a `register`; for tests."""
+        self._registered.pop(name, None)
 
     def names(self) -> tuple[str, ...]:
-        """All names; nothing is imported for it but the packages themselves."""
-        known = {*self._files(), *self._made, *self._entry_points()}
+        """Return all names; only the packages themselves are imported."""
+        known = {*self._files(), *self._registered, *self._entry_points()}
         return (*(name for name in self._first if name in known), *sorted(known - {*self._first}))
 
     def ours(self) -> frozenset[str]:
-        """Names of our own files."""
+        """Return the names of the built-in entries."""
         return frozenset(self._files())
 
     def module(self, name: str) -> str | None:
-        """The module of one of our own files, or None; it is not imported."""
+        """Return the module of a built-in entry, not imported, or None."""
         return self._files().get(name)
 
     def get(self, name: str) -> T:
-        """What stands for a name. Raises UsageError, with all names, where there is none."""
-        if name not in self._made and name in self._files():
+        """Return the entry of a name. Raises UsageError, with all names, if it is unknown."""
+        if name not in self._registered and name in self._files():
             import_module(self._files()[name])
-        if name not in self._made and name in self._entry_points():
-            self._made[name] = self._entry_points()[name].load()
-        if name not in self._made:
-            raise UsageError(f"there is no {self.kind} {name!r}", hint="one of " + ", ".join(self.names()))
-        return self._made[name]
+        if name not in self._registered and name in self._entry_points():
+            self._registered[name] = self._entry_points()[name].load()
+        if name not in self._registered:
+            raise UsageError(f"unknown {self.kind} {name!r}", hint="use one of " + ", ".join(self.names()))
+        return self._registered[name]
 
     def __contains__(self, name: object) -> bool:
         return name in self.names()
 
     def __iter__(self) -> Iterator[tuple[str, T]]:
-        """Every name and what stands for it, imported now."""
+        """Yield every name with its entry, imported now."""
         return ((name, self.get(name)) for name in self.names())
 
     def _files(self) -> dict[str, str]:
@@ -84,9 +84,9 @@ class Registry(Generic[T]):
 
 @cache
 def _modules(package: str) -> dict[str, str]:
-    """Name -> module of the files and folders of a package."""
-    found = (module.name for module in iter_modules(import_module(package).__path__))
-    return {name.replace("_", "-"): f"{package}.{name}" for name in found if not name.startswith("_")}
+    """Return the modules of a package by registry name."""
+    modules = (module.name for module in iter_modules(import_module(package).__path__))
+    return {name.replace("_", "-"): f"{package}.{name}" for name in modules if not name.startswith("_")}
 
 
 @cache

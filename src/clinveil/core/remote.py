@@ -1,8 +1,8 @@
-"""Places on another machine, or in a store of objects: `s3://bucket/notes/*.parquet`.
+"""Paths in object stores and on other machines, such as `s3://bucket/notes/*.parquet`.
 
-Nothing here is imported or asked unless somebody names such a place. The store is reached by Arrow's own file systems
-(s3, gs, abfs, hdfs, file), for other schemes by those of fsspec; what it wants to know of the user, it finds where its
-tools do (environment, profile, role): an address with a password in it is refused.
+A store is contacted only if the user passes its URL: through Arrow's own file systems (s3, gs, abfs, hdfs, file), and
+through fsspec for other schemes. Credentials come from the store's usual sources (environment, profile, role); a URL
+with a password is rejected.
 """
 
 from __future__ import annotations
@@ -20,43 +20,45 @@ from typing import Any
 from clinveil.core.errors import ClinveilError, DiskError, InputError, MissingExtra, UsageError
 
 _URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)://([^/?]*)(/?[^?]*)(?:\?(.*))?", re.DOTALL)
-_COLLAPSED = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")  # what `Path` leaves of an address; a drive has one letter
-# What an address may say besides the place; all else may be a secret.
-_TOLD = frozenset({"endpoint_override", "scheme", "region", "anonymous", "tls_verify", "replication"})
-_TOLD |= {f"{service}_storage_{what}" for service in ("blob", "dfs") for what in ("authority", "scheme")}
-_OURS = frozenset({"s3", "gs", "gcs", "abfs", "abfss", "hdfs", "viewfs", "file"})
+_COLLAPSED = re.compile(
+    r"[A-Za-z][A-Za-z0-9+.-]+:/"
+)  # a URL after `Path` collapsed its slashes; a drive has one letter
+# Options that a URL may have; any other one may be a secret.
+_OPTIONS = frozenset({"endpoint_override", "scheme", "region", "anonymous", "tls_verify", "replication"})
+_OPTIONS |= {f"{service}_storage_{what}" for service in ("blob", "dfs") for what in ("authority", "scheme")}
+_ARROW = frozenset({"s3", "gs", "gcs", "abfs", "abfss", "hdfs", "viewfs", "file"})
 _ENVIRONMENT = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_REGION", "AWS_DEFAULT_REGION", "AWS_ACCESS_KEY_ID")
 _TIMEOUT, _ATTEMPTS = 10.0, 3
-# What a store says of a failure (Arrow has no types for it), and what is said of it here.
-_SAID = (
-    (r"NO_SUCH_BUCKET|bucket does not exist|ContainerNotFound", "there is no such bucket", "check its name"),
+# Patterns of store errors (Arrow has no types for them) with our message and hint.
+_ERRORS = (
+    (r"NO_SUCH_BUCKET|bucket does not exist|ContainerNotFound", "the bucket does not exist", "check its name"),
     (
         r"ACCESS_DENIED|Forbidden|status 403|HTTP status 40[13]|INVALID_ACCESS_KEY|SIGNATURE|PermissionError|EXPIRED",
-        "the store does not let you",
-        "ask for the right, or look at the credentials of this account",
+        "the store denied access",
+        "check the credentials and permissions of this account",
     ),
     (
         r"NETWORK_CONNECTION|curlCode|[Cc]onnect|[Tt]imed? ?out|resolve host|Broken pipe|SLOW_DOWN",
         "the store cannot be reached",
-        "try again later, or look at address and network",
+        "check the URL and the network, or try again later",
     ),
 )
 
 
 class RemotePath(type(Path())):  # type: ignore[misc]
-    """A place that is named by its URL, where the code has a `Path`.
+    """A remote location, identified by its URL, that can be used like a `Path`.
 
-    It can be listed, opened for reading, and sent to another process. Whatever else would take it for a file of this
-    machine gets a UsageError.
+    It can be listed, opened for reading, and sent to another process. Code that treats it as a local file gets a
+    UsageError.
 
     Attributes:
-        url: as it was given; its query stands in no message and no record.
+        url: as given; its query never appears in messages or records.
     """
 
     url: str
 
     def __new__(cls, url: str) -> RemotePath:
-        """Of a URL. Raises UsageError, in which nothing of it stands, for one with a password or unknown options."""
+        """Create from a URL. Raises UsageError, without quoting the URL, for a password or unknown options."""
         self = super().__new__(cls, url)
         self.url = _checked(url)
         return self
@@ -67,12 +69,12 @@ class RemotePath(type(Path())):  # type: ignore[misc]
 
     @property
     def name(self) -> str:
-        """Its last part."""
+        """The last component."""
         return self._key.rstrip("/").rpartition("/")[2] or self._parts_of_url[1]
 
     @property
     def suffix(self) -> str:
-        """The end of its name, from the last dot."""
+        """The end of the name, from the last dot."""
         return Path(self.name).suffix
 
     @property
@@ -82,69 +84,71 @@ class RemotePath(type(Path())):  # type: ignore[misc]
 
     @property
     def pattern(self) -> bool:
-        """Whether its path has `*` or `[`; a `?` begins the query."""
+        """Whether the path contains `*` or `[`; a `?` begins the query."""
         return has_magic(self._key)
 
     @property
     def parents(self) -> Sequence[Path]:
-        """None: no folder of this machine holds it."""
+        """Empty: no local folder contains it."""
         return ()
 
     def exists(self, **_: Any) -> bool:
-        """Whether there is an object of this name, or one below it. Raises InputError where the store does not say."""
+        """Return whether an object of this name, or one below it, exists. Raises InputError if the store fails."""
         return self._kind() != "NotFound"
 
     def is_dir(self, **_: Any) -> bool:
-        """Whether objects lie below it."""
+        """Return whether it contains objects."""
         return self._kind() == "Directory"
 
     def is_file(self, **_: Any) -> bool:
-        """Whether it is an object."""
+        """Return whether it is an object."""
         return self._kind() == "File"
 
     def is_symlink(self) -> bool:
-        """Never."""
+        """Return False: stores have no links."""
         return False
 
     def absolute(self) -> RemotePath:
-        """Itself."""
+        """Return itself."""
         return self
 
     def resolve(self, strict: bool = False) -> RemotePath:
-        """Itself."""
+        """Return itself."""
         return self
 
     def opened(self) -> Any:
-        """An Arrow file that can be read anywhere. Raises OSError; see `failure`."""
+        """Open an Arrow file with random access for reading. Raises OSError; see `failure`."""
         system, path = self.system()
         return system.open_input_file(path)
 
     def system(self) -> tuple[Any, str]:
-        """Its file system, and its path there. Raises MissingExtra, InputError."""
+        """Return its Arrow file system and its path there. Raises MissingExtra, InputError."""
         scheme, host, _, query = self._parts_of_url
         with failing(self.name):
-            # One a process, for connections do not outlive a fork; another where the environment says so.
+            # One per process, because connections do not survive a fork, and per environment.
             return _system(scheme, host, query, os.getpid(), tuple(map(os.environ.get, _ENVIRONMENT))), _path(self)
 
-    def child(self, below: str) -> RemotePath:
-        """What lies below it."""
+    def child(self, relative: str) -> RemotePath:
+        """Return the location of a relative path below it."""
         query = self.url.partition("?")[2]
         folder = self.shown if self.shown.endswith("/") else f"{self.shown}/"
-        return RemotePath(f"{folder}{below}" + f"?{query}" * bool(query))
+        return RemotePath(f"{folder}{relative}" + f"?{query}" * bool(query))
 
     def above(self) -> list[RemotePath]:
-        """The folders that it lies in, the nearest first, down to the bucket."""
+        """Return its parent folders, from the nearest to the bucket."""
         scheme, host, key, query = self._parts_of_url
         folders = key.strip("/").split("/")[:-1]
         ends = ["/".join(folders[:n]) for n in range(len(folders), -1, -1)]
         return [RemotePath(f"{scheme}://{host}/{end}" + f"?{query}" * bool(query)) for end in ends]
 
     def below(self, root: RemotePath) -> str:
-        """Its path below another."""
+        """Return its path relative to another location."""
         return self.shown[len(root.shown) :].lstrip("/")
 
     def __fspath__(self) -> str:
-        raise UsageError("a place of another machine cannot be used here", where=self.name, hint="copy it here first")
+        raise UsageError(
+            "a remote path is not supported here", where=self.name, hint="copy the file to this machine first"
+        )
 
     def __str__(self) -> str:
         return self.shown
@@ -160,9 +164,9 @@ class RemotePath(type(Path())):  # type: ignore[misc]
 
     @property
     def _parts_of_url(self) -> tuple[str, str, str, str]:
-        found = _URL.fullmatch(self.url)
-        assert found is not None
-        return found[1].lower(), found[2], found[3], found[4] or ""
+        match = _URL.fullmatch(self.url)
+        assert match is not None
+        return match[1].lower(), match[2], match[3], match[4] or ""
 
     @property
     def _key(self) -> str:
@@ -175,22 +179,22 @@ class RemotePath(type(Path())):  # type: ignore[misc]
 
 
 def place(given: str | Path) -> Path:
-    """The place that a user named: a path of this machine, or one of another. Raises UsageError as `RemotePath`."""
+    """Return the local or remote path that a user passed. Raises UsageError like `RemotePath`."""
     if isinstance(given, str) and _URL.fullmatch(given):
         return RemotePath(given)
     return given if isinstance(given, RemotePath) else Path(given)
 
 
 def refuse_remote(path: Path) -> Path:
-    """The path; raises UsageError for an address of a store, which a plain `Path` would make a folder of here."""
+    """Return a local path. Raises UsageError for a URL, from which `Path` would create a local folder."""
     if isinstance(path, RemotePath) or _COLLAPSED.match(str(path)):
-        hint = "name a place of this machine (clinveil publish sends a finished release to a store)"
-        raise UsageError("is an address of a store, and this must lie here", where=path.name, hint=hint)
+        hint = "use a local path (clinveil publish uploads a finished release to an object store)"
+        raise UsageError("a local path is required, but this is a URL", where=path.name, hint=hint)
     return path
 
 
 def root_of(pattern: RemotePath) -> RemotePath:
-    """The folder that a pattern looks in."""
+    """Return the folder that a pattern searches."""
     scheme, host, key, query = pattern._parts_of_url
     plain = []
     for part in key.split("/")[:-1]:
@@ -201,7 +205,7 @@ def root_of(pattern: RemotePath) -> RemotePath:
 
 
 def files_of(place: RemotePath) -> list[tuple[RemotePath, int, int]]:
-    """The files of a folder, or those that fit a pattern, with size in bytes and time of change in ns; in order."""
+    """Return the files of a folder or pattern, with size in bytes and modification time in ns, sorted by path."""
     from pyarrow.fs import FileSelector, FileType
 
     root = root_of(place) if place.pattern else place
@@ -209,21 +213,21 @@ def files_of(place: RemotePath) -> list[tuple[RemotePath, int, int]]:
     with failing(place.name):
         infos = system.get_file_info(FileSelector(path, recursive=True, allow_not_found=True))
         if not infos and system.get_file_info(path.partition("/")[0] or "/").type == FileType.NotFound:
-            raise InputError("there is no such bucket", where=place.name, hint="check its name")
+            raise InputError("the bucket does not exist", where=place.name, hint="check its name")
     fits = re.compile(_regex(place.below(root)) if place.pattern else ".*", re.DOTALL).fullmatch
     path = path.strip("/")
-    found = [(one.path.strip("/")[len(path) :].lstrip("/"), one) for one in infos if one.type == FileType.File]
-    kept = sorted((below, one) for below, one in found if fits(below))
-    return [(root.child(below), one.size or 0, one.mtime_ns or 0) for below, one in kept]
+    files = [(info.path.strip("/")[len(path) :].lstrip("/"), info) for info in infos if info.type == FileType.File]
+    matching = sorted((below, info) for below, info in files if fits(below))
+    return [(root.child(below), info.size or 0, info.mtime_ns or 0) for below, info in matching]
 
 
 def listing(place: RemotePath) -> Iterator[str]:
-    """A line for each file of a place: its name, size and time of change; what tells whether it is as it was."""
+    """Yield one line per file with its name, size and modification time, to detect changes."""
     if place.is_file() and not place.pattern:
         system, path = place.system()
         with failing(place.name):
-            one = system.get_file_info(path)
-        yield f"{one.size}\0{one.mtime_ns}"
+            info = system.get_file_info(path)
+        yield f"{info.size}\0{info.mtime_ns}"
     else:
         root = root_of(place) if place.pattern else place
         yield from (f"{file.below(root)}\0{size}\0{time}" for file, size, time in files_of(place))
@@ -231,49 +235,49 @@ def listing(place: RemotePath) -> Iterator[str]:
 
 @contextmanager
 def failing(where: str, *, writing: bool = False) -> Iterator[None]:
-    """Errors of a store in the block become one line: InputError, or with `writing` DiskError."""
+    """Turn errors of a store in the block into InputError, or with `writing` into DiskError."""
     try:
         yield
     except OSError as error:
         raise failure(error, where, writing=writing) from None
     except ValueError:  # also Arrow's own
-        raise UsageError("no address of a store", where=where, hint="such as s3://bucket/notes/*.parquet") from None
+        raise UsageError("not a valid URL", where=where, hint="use for example s3://bucket/notes/*.parquet") from None
 
 
 def failure(error: BaseException, where: str, *, writing: bool = False) -> ClinveilError:
-    """What is said of a store's error, whose own words may quote names of the store."""
+    """Return our error for an error of a store; the original message may quote names in the store."""
     kind: type[ClinveilError] = DiskError if writing else InputError
     text = f"{type(error).__name__} {error}"
-    for pattern, what, hint in _SAID:
+    for pattern, what, hint in _ERRORS:
         if re.search(pattern, text):
             return kind(what, where=where, hint=hint)
-    return kind(f"the store refused to {'write' if writing else 'read'} it", where=where, hint="check the address")
+    return kind(f"the store could not {'write' if writing else 'read'} it", where=where, hint="check the URL")
 
 
 def is_failure_of_store(error: BaseException) -> bool:
-    """Whether an error tells of the store, and not of a damaged file."""
-    return any(re.search(pattern, f"{type(error).__name__} {error}") for pattern, *_ in _SAID)
+    """Return whether an error concerns the store, and not a damaged file."""
+    return any(re.search(pattern, f"{type(error).__name__} {error}") for pattern, *_ in _ERRORS)
 
 
 def _checked(url: str) -> str:
-    found = _URL.fullmatch(url)
-    if not found:
-        raise UsageError("no address of a store", hint="such as s3://bucket/notes/*.parquet")
-    if ":" in found[2].partition("@")[0] and "@" in found[2]:
-        hint = "leave it out: set the store's own environment variables, profile or role"
-        raise UsageError("a password stands in the address", where=f"{found[1]}://…", hint=hint)
-    if strange := _options(found[4] or "").keys() - _TOLD:
-        what = f"{len(strange)} unknown {'options' if len(strange) > 1 else 'option'} in the address"
-        raise UsageError(what, where=f"{found[1]}://…", hint=f"one of {', '.join(sorted(_TOLD))}; no secret")
+    match = _URL.fullmatch(url)
+    if not match:
+        raise UsageError("not a valid URL", hint="use for example s3://bucket/notes/*.parquet")
+    if ":" in match[2].partition("@")[0] and "@" in match[2]:
+        hint = "remove it; set the store's own environment variables, profile or role instead"
+        raise UsageError("the URL contains a password", where=f"{match[1]}://…", hint=hint)
+    if unknown := _options(match[4] or "").keys() - _OPTIONS:
+        what = f"{len(unknown)} unknown {'options' if len(unknown) > 1 else 'option'} in the URL"
+        raise UsageError(what, where=f"{match[1]}://…", hint=f"supported: {', '.join(sorted(_OPTIONS))}; no secrets")
     return url
 
 
 def _options(query: str) -> dict[str, str]:
-    return {key: value for key, _, value in (one.partition("=") for one in query.split("&") if one)}
+    return {key: value for key, _, value in (option.partition("=") for option in query.split("&") if option)}
 
 
 def _path(place: RemotePath) -> str:
-    """The path within the file system."""
+    """Return the path within the file system."""
     scheme, host, key, _ = place._parts_of_url
     if scheme in ("hdfs", "viewfs", "file"):
         return key or "/"
@@ -286,22 +290,27 @@ def _path(place: RemotePath) -> str:
 def _system(scheme: str, host: str, query: str, *_: Any) -> Any:
     from pyarrow import fs
 
-    told = _options(query)
+    options = _options(query)
     if scheme == "s3":
-        return _s3(fs, host, told)
-    if scheme in _OURS:
+        return _s3(fs, host, options)
+    if scheme in _ARROW:
         scheme = "gs" if scheme == "gcs" else scheme
         return _of_arrow(fs, f"{scheme}://{host}/" + f"?{query}" * bool(query), scheme)
     return _of_fsspec(fs, scheme)
 
 
-def _s3(fs: Any, bucket: str, told: Mapping[str, str]) -> Any:
-    address = told.get("endpoint_override") or os.environ.get("AWS_ENDPOINT_URL_S3", os.environ.get("AWS_ENDPOINT_URL"))
-    way, _, host = (address or "").rpartition("://")
-    more: dict[str, Any] = {"anonymous": True} if told.get("anonymous") == "true" else {}
-    region = told.get("region") or os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION")
+def _s3(fs: Any, bucket: str, options: Mapping[str, str]) -> Any:
+    address = options.get("endpoint_override") or os.environ.get(
+        "AWS_ENDPOINT_URL_S3", os.environ.get("AWS_ENDPOINT_URL")
+    )
+    scheme_of_endpoint, _, host = (address or "").rpartition("://")
+    more: dict[str, Any] = {"anonymous": True} if options.get("anonymous") == "true" else {}
+    region = options.get("region") or os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION")
     if address:
-        more |= {"endpoint_override": host.rstrip("/"), "scheme": told.get("scheme") or way or "https"}
+        more |= {
+            "endpoint_override": host.rstrip("/"),
+            "scheme": options.get("scheme") or scheme_of_endpoint or "https",
+        }
     elif not region:
         region = fs.resolve_s3_region(bucket)
     retry = fs.AwsStandardS3RetryStrategy(max_attempts=_ATTEMPTS)
@@ -313,8 +322,8 @@ def _of_arrow(fs: Any, url: str, scheme: str) -> Any:
         return fs.FileSystem.from_uri(url)[0]
     except (OSError, NotImplementedError) as error:
         if "libjvm" in str(error) or "libhdfs" in str(error):
-            hint = "set JAVA_HOME, HADOOP_HOME and CLASSPATH as Hadoop's tools want them"
-            raise UsageError("hdfs needs Java and Hadoop's library here", hint=hint) from None
+            hint = "set JAVA_HOME, HADOOP_HOME and CLASSPATH as for Hadoop's tools"
+            raise UsageError("hdfs:// needs Java and Hadoop's library", hint=hint) from None
         raise
 
 
@@ -325,19 +334,19 @@ def _of_fsspec(fs: Any, scheme: str) -> Any:
         raise MissingExtra("fsspec", "storage") from None
     try:
         return fs.PyFileSystem(fs.FSSpecHandler(fsspec.filesystem(scheme)))
-    except ImportError as error:  # its message names the package that fsspec wants for it
+    except ImportError as error:  # its message names the package to install
         raise MissingExtra(f"the driver of {scheme}://", "storage", pip=_package(str(error), scheme)) from None
     except ValueError:
-        raise UsageError(f"{scheme}:// is no kind of place that is known", hint="such as s3, gs, abfs, hdfs") from None
+        raise UsageError(f"unsupported URL scheme {scheme}://", hint="use for example s3, gs, abfs or hdfs") from None
 
 
-def _package(said: str, scheme: str) -> str:
-    named = re.search(r"[Ii]nstall ([\w.-]+)", said)
+def _package(message: str, scheme: str) -> str:
+    named = re.search(r"[Ii]nstall ([\w.-]+)", message)
     return f"pip install {named[1]}" if named else f"pip install the fsspec driver of {scheme}"
 
 
 def _regex(pattern: str) -> str:
-    """A pattern as a regular expression over the path below its root; a folder that fits means all of it."""
+    """Return a glob pattern as a regular expression; a folder that matches includes everything below it."""
     translated, at = "", 0
     while at < len(pattern):
         if pattern.startswith("**/", at):

@@ -1,8 +1,9 @@
-"""The private folder of a run: one run at a time, gone on with for the same question only, replaced only when told to.
+"""The private folder of a run: one run at a time, resumed only for the same task, replaced only on request.
 
-Two sorts of folder. One that answers a question (`asked`, see `run_hash`) belongs to one run: the same question goes on
-where a stop left it, another one is refused, and `--force` sets what is there aside until the new run has succeeded.
-One without a question grows: every run of its kind may add to it.
+There are two kinds of folders. A folder for one task (`asked`, see `run_hash`) belongs to one run: the same task
+resumes an interrupted run, another task is rejected, and `--force` keeps the old run until the new one has succeeded. A
+folder
+without a task is cumulative: every run of its kind may add to it.
 """
 
 from __future__ import annotations
@@ -38,14 +39,14 @@ from clinveil.core.settings import Settings
 Status = Literal["running", "finished", "refused"]
 SCHEMA = "clinveil.run/1"
 KEY, LOCK, ASIDE = "key.bin", "lock", ".replaced"
-FREE = frozenset({"workers", "on", "address", "quiet", "force"})  # how a run goes, not what comes out
-_HALF = re.compile(r"\.(.+\.)?[0-9a-f]{8}\.part(/.*)?")  # of a killed run, see `files.workplace`
+FREE = frozenset({"workers", "on", "address", "quiet", "force"})  # they change how a run executes, not its output
+_HALF = re.compile(r"\.(.+\.)?[0-9a-f]{8}\.part(/.*)?")  # left by a killed run, see `atomic.workplace`
 
 
 def fingerprint(path: Path) -> str:
-    """SHA-256 of a file, or of the names and hashes of a folder's or pattern's files; "" where nothing is there.
+    """Return the SHA-256 of a file, or of the names and hashes of a folder's or pattern's files; "" if it is missing.
 
-    Of a place in a store of objects: of the names, sizes and times of change of its files, which are not read for it.
+    In an object store it covers the files' names, sizes and modification times; their content is not read.
     """
     if isinstance(path, RemotePath):
         return hashlib.sha256("\n".join(listing(path)).encode()).hexdigest()
@@ -63,35 +64,35 @@ def _hashed(root: Path, paths: Iterable[Path]) -> str:
 
 @cache
 def code_version() -> str:
-    """SHA-256 of our source files and word lists: what is half done goes on under the same code only."""
+    """Return the SHA-256 of our source files and word lists: a run is resumed only with the same code."""
     package = Path(str(files("clinveil")))
     return _hashed(package, (path for path in package.rglob("*") if path.parent.name != "__pycache__"))
 
 
 def run_hash(settings: Settings, *inputs: Path | str | None, free: Collection[str] = FREE) -> str:
-    """What a run is a function of, in 64 hex digits: the code, the settings that change what comes out, the inputs.
+    """Hash everything that determines a run's output: the code, the relevant settings and the inputs (64 hex digits).
 
     Args:
-        inputs: files and folders, of which the bytes count, or hashes that were made before.
-        free: settings that change nothing, or that stand among the inputs.
+        inputs: files and folders, hashed by content, or existing hashes.
+        free: settings to leave out, because they do not change the output or are among the inputs.
     """
-    told = settings.flat(free)
+    values = settings.flat(free)
     hashed = [fingerprint(given) if isinstance(given, Path) else given for given in inputs]
-    return hashlib.sha256(json.dumps([code_version(), told, hashed], sort_keys=True).encode()).hexdigest()
+    return hashlib.sha256(json.dumps([code_version(), values, hashed], sort_keys=True).encode()).hexdigest()
 
 
 @dataclass(frozen=True)
 class Kind:
-    """The run folders of one command.
+    """Describe the run folders of one command.
 
     Attributes:
-        what: what they are called in messages: "is there already, and is not a WHAT".
-        vault: the private folder in them that holds key, lock and state; "" for the whole folder.
-        state: the JSON file that says what was asked, and how it ended.
-        own: relative names that our runs may leave, all below them included; whatever else is there is somebody's.
-        notes: file name -> text, written into the vault at the start: what is secret here.
-        scratch: folders that are new for each run and removed at exit. stale: what a resumed run makes anew.
-        known: of a folder that grows, whether it is one of this kind; None for one that answers a question.
+        what: their name in messages: "already exists and is not a WHAT".
+        vault: their private folder with key, lock and state; "" for the whole folder.
+        state: the JSON file with the run's hash and its status.
+        own: relative names that a run may leave, including everything below them; other files are foreign.
+        notes: file name -> text, written into the vault at the start: explains what is secret.
+        scratch: folders created for each run and removed at exit. stale: names that a resumed run creates again.
+        known: whether a cumulative folder is of this kind; None for a folder of one task.
     """
 
     what: str
@@ -104,19 +105,19 @@ class Kind:
     known: Callable[[Path], bool] | None = None
 
     def at(self, name: str) -> str:
-        """The name of a file of the vault, relative to the run's folder."""
+        """Return the name of a file of the vault, relative to the run's folder."""
         return f"{self.vault}/{name}" if self.vault else name
 
     @property
     def first(self) -> frozenset[str]:
-        """What a run writes before it makes anything."""
+        """The names that a run writes before any output."""
         folder = {f"{self.vault}/"} if self.vault else set()
         return frozenset({*folder, *(self.at(name) for name in (KEY, LOCK, self.state, *self.notes))})
 
 
 @dataclass(frozen=True)
 class RunFolder:
-    """The open folder of one run; `resumed` tells that it holds what an earlier one made for the same question."""
+    """The open folder of one run; `resumed`: it contains output of an earlier run of the same task."""
 
     root: Path
     kind: Kind
@@ -124,16 +125,16 @@ class RunFolder:
 
     @property
     def vault(self) -> Path:
-        """What never leaves: key, state, and all that the run makes for itself."""
+        """The folder that never leaves: key, state and internal files."""
         return self.root / self.kind.vault
 
     @property
     def aside(self) -> Path:
-        """Where the run that this one replaces waits: a name that nobody else gives."""
+        """The name under which the replaced run is kept until success."""
         return self.root.with_name(f".{self.root.name}{ASIDE}")
 
     def key(self, seed: int | None = None) -> Key:
-        """The key of the folder: of a public seed, or kept from before, or new; kept for the next run."""
+        """Return the folder's key: from a public seed, the stored one, or a new one; it is stored for the next run."""
         path = self.vault / KEY
         if seed is None and path.exists():
             return Key.load(path)
@@ -143,9 +144,9 @@ class RunFolder:
         return key
 
     def finish(self, status: Status = "finished") -> None:
-        """Record how the run ended and which files are its own; what it replaced goes, if it succeeded."""
-        said = {**(_state(self.root, self.kind) or {}), "status": status, "files": sorted(files_in(self.root))}
-        private_text(self.vault / self.kind.state, json.dumps(said))
+        """Record the run's status and files; remove the run that it replaced, if it succeeded."""
+        state = {**(_state(self.root, self.kind) or {}), "status": status, "files": sorted(files_in(self.root))}
+        private_text(self.vault / self.kind.state, json.dumps(state))
         if status == "finished" and _state(self.aside, self.kind):
             remove(self.aside)
 
@@ -154,23 +155,23 @@ class RunFolder:
 def run_folder(
     root: Path, kind: Kind, asked: str = "", *, force: bool = False, made: Path | None = None
 ) -> Iterator[RunFolder]:
-    """Open a folder for one run, new or gone on with, locked against a second one.
+    """Open a new or resumed folder for one run, locked against other runs.
 
-    A run that fails before it has made anything leaves the place as it found it; so does one that is new and whose
-    input does not fit (`InputError`, `UsageError`), for then there is nothing to go on with.
+    A run that fails before its first output restores the previous content. So does a new run that fails with
+    `InputError` or `UsageError`, because it leaves nothing to resume.
 
     Args:
-        asked: the hash of the question; "" for a folder that grows.
-        force: replace a run of another question, or a finished one; the old one waits aside until success.
-        made: what a finished run has put elsewhere; if it is gone, the run goes on and makes it again.
+        asked: the hash of the task; "" for a cumulative folder.
+        force: replace a run of another task, or a finished one; the old one is kept until success.
+        made: output that a finished run has written elsewhere; if it is missing, the run is resumed.
 
     Raises:
-        UsageError: the place is taken: by something that is no such run, by a run of another question or a finished
-            one (without `force`), by another process, or (with `force`) by files that are somebody else's.
+        UsageError: the folder is not such a run, belongs to another task or a finished run (without `force`), is in use
+            by another process, or (with `force`) contains foreign files.
     """
     refuse_nameless(root)
     folder = RunFolder(root, kind, _enter(RunFolder(root, kind), asked, force=force, made=made))
-    there = root.is_dir()
+    existed = root.is_dir()
     with locked(private_folder(folder.vault) / LOCK, of=root):
         before = files_in(root) - {kind.at(LOCK)} if folder.resumed else set()
         _begin(folder, asked)
@@ -181,17 +182,17 @@ def run_folder(
                 for name in kind.scratch:
                     remove(root / name)
         except BaseException as error:
-            if (_state(root, kind) or {}).get("status", "running") == "running":  # it did not finish
-                _undo(folder, before, wholly=bool(asked) and isinstance(error, InputError | UsageError), there=there)
+            if (_state(root, kind) or {}).get("status", "running") == "running":  # the run did not finish
+                _undo(folder, before, new=bool(asked) and isinstance(error, InputError | UsageError), existed=existed)
             raise
 
 
 def _enter(folder: RunFolder, asked: str, *, force: bool, made: Path | None) -> bool:
-    """Make way for the run; says whether it goes on with what is there. Raises UsageError where it may not."""
+    """Prepare the folder; return whether the run is resumed. Raises UsageError if the folder may not be used."""
     root, kind = folder.root, folder.kind
     if not root.is_file() and not (root.is_dir() and files_in(root) - {kind.at(LOCK), f"{kind.vault}/"}):
         return False
-    foreign = UsageError(f"is there already, and is not a {kind.what}", where=root.name, hint="name another place")
+    foreign = UsageError(f"already exists and is not a {kind.what}", where=root.name, hint="use another path")
     if kind.known is not None:
         if not kind.known(root):
             raise foreign
@@ -204,11 +205,11 @@ def _enter(folder: RunFolder, asked: str, *, force: bool, made: Path | None) -> 
         return True
     if not force:
         others = " of other notes or settings, or of another version" if status == "running" else ""
-        what = f"holds {_STATUS.get(status, 'a finished run')}{others}"
-        raise UsageError(what, where=root.name, hint="name another place, or use --force to replace it")
-    _refuse_strange(root, kind, state)
+        what = f"contains {_STATUS.get(status, 'a finished run')}{others}"
+        raise UsageError(what, where=root.name, hint="use another path, or --force to replace it")
+    _refuse_foreign(root, kind, state)
     with locked(folder.vault / LOCK, of=root):
-        """Nobody is at work in what is set aside."""
+        """No other run is using the folder that is moved."""
     _set_aside(folder)
     return False
 
@@ -217,22 +218,22 @@ _STATUS = {"running": "an unfinished run", "refused": "a refused run"}
 
 
 def _set_aside(folder: RunFolder) -> None:
-    """Keep the run until its successor has succeeded; if one waits already, that one is kept and not this."""
+    """Keep the old run until the new one has succeeded; if an older one is already kept, keep that one instead."""
     if not folder.aside.exists():
         folder.root.replace(folder.aside)
     elif _state(folder.aside, folder.kind):
         remove(folder.root)
     else:
-        raise UsageError("stands where the old run would wait", where=folder.aside.name, hint="move it away")
+        raise UsageError("this name is needed to keep the old run", where=folder.aside.name, hint="move it elsewhere")
 
 
 def _begin(folder: RunFolder, asked: str) -> None:
-    # What an interrupted run had published is made again: it must not outlive a gate that now fails.
+    # Output that an interrupted run published is created again: it must not remain if a gate now fails.
     for name in (*folder.kind.stale, *folder.kind.scratch):
         remove(folder.root / name)
     for name in folder.kind.scratch:
         private_folder(folder.root / name)
-    if asked:  # first what says whose folder it is: a stop before the key then leaves something to go on with
+    if asked:  # write the state first: a run interrupted before the key exists can then be resumed
         state = {"schema": SCHEMA, "status": "running", "run": asked}
         private_text(folder.vault / folder.kind.state, json.dumps(state))
     for name, text in folder.kind.notes.items():
@@ -240,32 +241,33 @@ def _begin(folder: RunFolder, asked: str) -> None:
             private_text(folder.vault / name, text)
 
 
-def _undo(folder: RunFolder, before: set[str], *, wholly: bool, there: bool) -> None:
-    """Leave the place as it was found, unless something was made that a next run can go on with."""
-    new = files_in(folder.root) - before
-    if wholly and not folder.resumed:
+def _undo(folder: RunFolder, before: set[str], *, new: bool, existed: bool) -> None:
+    """Restore the folder's previous content, unless there is output that the next run can resume from."""
+    created = files_in(folder.root) - before
+    if new and not folder.resumed:
         remove(folder.root)
-    elif new <= folder.kind.first:
-        for name in new:
+    elif created <= folder.kind.first:
+        for name in created:
             remove(folder.root / name)
         for place in (folder.vault, folder.root):
-            if place.is_dir() and not any(place.iterdir()) and not (there and place == folder.root):
+            if place.is_dir() and not any(place.iterdir()) and not (existed and place == folder.root):
                 place.rmdir()
     if not folder.root.exists() and _state(folder.aside, folder.kind):
         folder.aside.replace(folder.root)
 
 
-def _refuse_strange(root: Path, kind: Kind, state: Mapping[str, Any]) -> None:
-    """Raise UsageError where the folder holds files that its run did not write: they would be lost with it."""
-    found = {name for name in files_in(root) if not _HALF.fullmatch(name.removeprefix(f"{kind.vault}/"))}
+def _refuse_foreign(root: Path, kind: Kind, state: Mapping[str, Any]) -> None:
+    """Raise UsageError if the folder contains files that its run did not write, since they would be deleted."""
+    names = {name for name in files_in(root) if not _HALF.fullmatch(name.removeprefix(f"{kind.vault}/"))}
     own = {*kind.own, *kind.scratch, *kind.stale}
-    below = {name for name in found if any(str(above) in own for above in (Path(name), *Path(name).parents))}
-    refuse_more(root, found, {*kind.first, *({*own, *state["files"]} if "files" in state else below)})
+    below = {name for name in names if any(str(above) in own for above in (Path(name), *Path(name).parents))}
+    refuse_more(root, names, {*kind.first, *({*own, *state["files"]} if "files" in state else below)})
 
 
 def _state(root: Path, kind: Kind) -> dict[str, Any] | None:
-    """What the run in a folder says of itself; None where it is no run of this kind."""
-    said = read_json(root / kind.at(kind.state))
-    fits = isinstance(said, dict) and all(isinstance(said.get(name), str) for name in ("status", "run"))
-    fits = fits and isinstance(said.get("files", []), list) and all(isinstance(n, str) for n in said.get("files", []))
-    return said if fits else None
+    """Return the recorded state of a folder's run; None if it is not a run of this kind."""
+    state = read_json(root / kind.at(kind.state))
+    if not isinstance(state, dict) or not all(isinstance(state.get(name), str) for name in ("status", "run")):
+        return None
+    names = state.get("files", [])
+    return state if isinstance(names, list) and all(isinstance(name, str) for name in names) else None

@@ -1,4 +1,4 @@
-"""`Span`, a place in one note, and the list of PHI labels."""
+"""`Span`, a labelled range of one note, and the list of PHI labels."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import NamedTuple, Self
 
 from clinveil.core.errors import InputError
 
-# The identifiers of 45 CFR 164.514(b)(2) that occur in running text, by the name under which a span carries them.
+# Span labels for the identifiers of 45 CFR 164.514(b)(2) that occur in running text.
 LABELS: dict[str, str] = {
     "NAME": "names of patients, relatives, clinicians (A)",
     "ADDRESS": "street addresses (B)",
@@ -43,14 +43,14 @@ class _Fields(NamedTuple):
     why: str = ""
 
 
-class Span(_Fields):  # a tuple: a note has dozens, which are sorted, sent and kept
-    """A half-open place [start, end) in one note, in Unicode code points.
+class Span(_Fields):  # a tuple for speed: a note has dozens, which are sorted and sent between processes
+    """A half-open range [start, end) of one note, in Unicode code points.
 
     Attributes:
         label: one of `LABELS`.
-        detector: the name of what found it ("gold" for truth).
-        score: in (0, 1]; what the detector claims, not a measured precision.
-        why: what made it fire, in a word or two of the detector's own (never text of the note); may be empty.
+        detector: the name of the detector ("gold" for annotations).
+        score: in (0, 1]; the detector's own confidence, not a measured precision.
+        why: the rule that matched, in one or two words (never text of the note); may be empty.
 
     Raises:
         InputError: an empty or negative span, or an unknown label.
@@ -61,24 +61,24 @@ class Span(_Fields):  # a tuple: a note has dozens, which are sorted, sent and k
     def __new__(
         cls, start: int, end: int, label: str, detector: str = "gold", score: float = 1.0, why: str = ""
     ) -> Self:
-        """Raises InputError as said above."""
+        """Check and create a span. Raises InputError as above."""
         if not 0 <= start < end:
             raise InputError(f"a span needs 0 <= start < end, got [{start}, {end})")
         if label not in LABELS:
-            raise InputError(f"unknown PHI label {label!r}", hint="one of " + ", ".join(LABELS))
+            raise InputError(f"unknown PHI label {label!r}", hint="use one of " + ", ".join(LABELS))
         return tuple.__new__(cls, (start, end, label, detector, score, why))
 
     def over(self, start: int, end: int) -> Span:
-        """The same over another place."""
+        """Return a copy with another start and end."""
         return Span(start, end, self.label, self.detector, self.score, self.why)
 
     def overlaps(self, other: Span) -> bool:
-        """Whether the two share a code point."""
+        """Return whether the two spans share a code point."""
         return self.start < other.end and other.start < self.end
 
 
 def splice(text: str, spans: Sequence[Span], replacements: Iterable[str]) -> str:
-    """The text with each span replaced; spans are sorted and do not overlap.
+    """Return the text with each span replaced; spans must be sorted and must not overlap.
 
     Raises:
         InputError: spans that overlap, are out of order, or reach beyond the text.
@@ -87,7 +87,7 @@ def splice(text: str, spans: Sequence[Span], replacements: Iterable[str]) -> str
     position = 0
     for span, replacement in zip(spans, replacements, strict=True):
         if span.start < position or span.end > len(text):
-            raise InputError(f"the span [{span.start}, {span.end}) overlaps its predecessor or leaves the text")
+            raise InputError(f"the span [{span.start}, {span.end}) overlaps the previous one or exceeds the text")
         pieces += (text[position : span.start], replacement)
         position = span.end
     return "".join([*pieces, text[position:]])

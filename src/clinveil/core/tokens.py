@@ -1,13 +1,13 @@
 """The total, lossless tokenizer: every character of a note belongs to exactly one token of one class.
 
-WORD     letters and marks, with default-ignorable characters (zero-width, soft hyphen) inside belonging to it
+WORD     letters and marks, including default-ignorable characters inside (zero-width, soft hyphen)
 NUMBER   digits and other numerals of any script
 SPACE    white space
 PUNCT    punctuation and symbols
 OTHER    the rest: controls, private use, unassigned; never written out
 
-A border between letter and digit splits (`q4h` is q, 4, h), and so does an apostrophe (`patient's` is patient, s).
-Words, numbers and runs of white space are tokens; each PUNCT and OTHER character is a token of its own.
+Text is split between a letter and a digit (`q4h`: q, 4, h) and at an apostrophe (`patient's`: patient, ', s).
+Words, numbers and runs of white space are one token each; every PUNCT and OTHER character is a separate token.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Kind(IntEnum):
     IGNORABLE = 5
 
 
-# Default_Ignorable_Code_Point of Unicode's DerivedCoreProperties, which unicodedata does not carry.
+# Default_Ignorable_Code_Point of Unicode's DerivedCoreProperties, which unicodedata does not contain.
 _IGNORABLE = (
     (0x00AD, 0x00AD), (0x034F, 0x034F), (0x061C, 0x061C), (0x115F, 0x1160), (0x17B4, 0x17B5), (0x180B, 0x180F),
     (0x200B, 0x200F), (0x202A, 0x202E), (0x2060, 0x206F), (0x3164, 0x3164), (0xFE00, 0xFE0F), (0xFEFF, 0xFEFF),
@@ -47,7 +47,7 @@ _MAJOR = {"L": Kind.WORD, "M": Kind.WORD, "N": Kind.NUMBER, "Z": Kind.SPACE, "P"
 
 @cache
 def character_classes() -> NDArray[np.uint8]:
-    """The `Kind` of every code point, shape (0x110000,)."""
+    """Return the `Kind` of every code point, shape (0x110000,)."""
     table = np.zeros(sys.maxunicode + 1, dtype=np.uint8)
     for code in range(sys.maxunicode + 1):
         character = chr(code)
@@ -63,16 +63,16 @@ def character_classes() -> NDArray[np.uint8]:
 
 
 class Token(NamedTuple):
-    """A half-open place in a text and its class; it does not hold the text."""
+    """A half-open range of a text and its class; the text itself is not stored."""
 
     start: int
     end: int
     kind: Kind
 
 
-# ASCII letters in lower case, all else a space: the whole tokenizer for a text of ASCII.
+# Map ASCII letters to lower case and everything else to a space: a complete word tokenizer for ASCII text.
 _LETTERS = bytes(ord(chr(c).lower()) if chr(c).isalpha() and c < 128 else 32 for c in range(256))
-# A word never crosses an ASCII character that is no letter, so each run between those stands for itself.
+# A word never crosses an ASCII character that is not a letter, so each run between them is processed separately.
 _ASCII_WORD = re.compile("[A-Za-z]+")
 _RUN = re.compile("[A-Za-z\x80-\U0010ffff]+")
 _CACHED_RUN = 64
@@ -80,7 +80,7 @@ _JOINED = (Kind.WORD, Kind.NUMBER, Kind.SPACE)
 
 
 def tokenize(text: str) -> Iterator[Token]:
-    """The tokens of a text, in order and without gaps; offsets in code points."""
+    """Yield the tokens of a text, in order and without gaps; offsets in code points."""
     codes = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), dtype=np.uint32)
     kinds = character_classes()[codes].tolist()
     start, current = 0, None
@@ -96,34 +96,34 @@ def tokenize(text: str) -> Iterator[Token]:
 
 
 def tokens(text: str) -> list[str]:
-    """The tokens as strings; joined they are the text."""
+    """Return the tokens as strings; joined, they equal the text."""
     return [text[t.start : t.end] for t in tokenize(text)]
 
 
 @lru_cache(maxsize=1 << 16)
 def lookup_form(word: str) -> str:
-    """The form under which a word is looked up: NFKC, ignorables stripped, case folded, word characters only.
+    """Return the lookup form of a word: NFKC, ignorables stripped, case folded, word characters only.
 
-    It may be empty (a word of nothing but ignorables or stray marks); then the word is unknown.
+    The result is empty for a word of ignorables or combining marks only; such a word is unknown.
     """
     if word.isascii():
         return word.lower()
     classes = character_classes()
-    # Ignorables go first: between a letter and its accent they would keep the two from composing.
+    # Strip ignorables first: between a letter and its accent they would prevent composition.
     bare = "".join(c for c in word if classes[ord(c)] != Kind.IGNORABLE)
     folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", bare).casefold())
     return unicodedata.normalize("NFKC", "".join(c for c in folded if classes[ord(c)] == Kind.WORD))
 
 
 def word_spans(text: str) -> Iterator[tuple[int, int]]:
-    """Start and end, in code points, of each WORD token of a text, in order; one whose lookup form is empty, too."""
+    """Yield start and end, in code points, of each WORD token in order, including those with an empty lookup form."""
     if text.isascii():
         return (match.span() for match in _ASCII_WORD.finditer(text))
     return ((token.start, token.end) for token in tokenize(text) if token.kind == Kind.WORD)
 
 
 def words(text: str) -> list[str]:
-    """The lookup forms of the WORD tokens of a text, in order; what vectors are trained on."""
+    """Return the lookup forms of the WORD tokens of a text, in order. Vectors are trained on these."""
     if text.isascii():
         return text.encode().translate(_LETTERS).decode().split()
     forms: list[str] = []
@@ -136,7 +136,7 @@ def words(text: str) -> list[str]:
 
 
 def word_set(texts: Iterable[str]) -> frozenset[str]:
-    """The different words of some texts, in lookup form: of full names, the words that are parts of one."""
+    """Return the distinct words of some texts, in lookup form; for full names, the words that occur in any name."""
     return frozenset(form for text in texts for form in words(text))
 
 
@@ -152,22 +152,22 @@ def _run_words(run: str) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class WordIds:
-    """Distinct words -> their numbers, from `first` on; lower numbers are special ones, such as padding."""
+    """Map distinct words to numbers from `first` on; lower numbers are reserved, for example for padding."""
 
     ids: Mapping[str, int] = field(repr=False)
     first: int
 
     @classmethod
     def of(cls, words: Iterable[str], *, first: int) -> Self:
-        """Number words in the order of their first sight."""
+        """Number words in the order of their first occurrence."""
         return cls({word: number for number, word in enumerate(dict.fromkeys(words), first)}, first)
 
     def __len__(self) -> int:
-        """How many numbers there are, special ones too."""
+        """Return how many numbers exist, including the reserved ones."""
         return len(self.ids) + self.first
 
     def encode(self, words: Iterable[str], *, unknown: int | None = None) -> list[int]:
-        """The numbers of words; a word that is not there is `unknown`, or left out."""
+        """Return the numbers of words; a missing word becomes `unknown`, or is skipped if `unknown` is None."""
         if unknown is None:
             return [self.ids[word] for word in words if word in self.ids]
         get = self.ids.get

@@ -1,4 +1,4 @@
-"""Names for the array types and callbacks that most rooms use, and arrays that cannot be changed by their holder."""
+"""Array and callback types that most packages use, and read-only views of arrays."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ Ints = NDArray[np.int64]
 SmallInts = NDArray[np.int32]
 Mask = NDArray[np.bool_]
 Say = Callable[[str], None]
-"""Takes one line for people, for stderr."""
+"""Takes one line of progress for people, printed to stderr."""
 
 Scalar = TypeVar("Scalar", bound=np.generic)
 
 
 def read_only_view(array: NDArray[Scalar]) -> NDArray[Scalar]:
-    """A read-only view of the same memory; the array itself stays as writable as it was."""
+    """Return a read-only view of the same memory; the array itself is unchanged."""
     view = array.view()
     view.setflags(write=False)
     return view
 
 
 def hold_read_only(owner: Any, *names: str) -> None:
-    """Replace these array fields of a frozen dataclass by read-only views; a field that is None stays None."""
+    """Replace array fields of a frozen dataclass with read-only views; a field that is None stays None."""
     for name in names:
         array = getattr(owner, name)
         if array is not None:

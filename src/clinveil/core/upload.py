@@ -1,7 +1,7 @@
-"""What was made here goes to a store of objects: whole, and in an order that shows what is not finished.
+"""Upload local output to an object store, in an order that marks an unfinished upload.
 
-A store renames nothing. So a folder begins there with the marker `.clinveil.json`, which lists its files, and ends with
-`_SUCCESS`: where that is missing, an upload was cut short, and the next one to the same place overwrites it.
+Object stores cannot rename. Therefore the marker `.clinveil.json`, which lists the files, is written first and
+`_SUCCESS` last. If `_SUCCESS` is missing, the upload was interrupted and the next one to the same place overwrites it.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from clinveil.core.errors import DiskError, UsageError, check_interrupt
-from clinveil.core.files import MARKER, REMEDY, SCHEMA, files_in, private_folder, private_text, remove
+from clinveil.core.files import HINT, MARKER, SCHEMA, files_in, private_folder, private_text, remove
 from clinveil.core.remote import RemotePath, failing
 from clinveil.core.types import Say
 
 T = TypeVar("T")
 SUCCESS = "_SUCCESS"
 ASKED = "asked"
-_OF_OBJECTS = frozenset({"s3", "gcs", "abfs"})  # they have no folders to make
+_WITHOUT_FOLDERS = frozenset({"s3", "gcs", "abfs"})
 
 
 def through(
@@ -32,81 +32,81 @@ def through(
     force: bool,
     say: Say,
 ) -> T | None:
-    """Make OUT: here, or where it is in a store, in a private folder beside the vault, and then send it there.
+    """Create OUT locally, or for an object store in a private folder next to the vault, and then upload it.
 
-    If sending fails, what was made stays in that folder, and the same run again only sends it: then None comes back.
+    If the upload fails, the output stays in that folder. The same run then only uploads it and returns None.
 
     Args:
-        make: makes the place that it is given, whole or not at all.
-        asked: gives the hash of the question, see `run_hash`.
+        make: creates the given path atomically.
+        asked: returns the hash of the run, see `run_hash`.
 
     Raises:
-        UsageError: no vault of this machine is named, or OUT is taken. DiskError: the store cannot be written to.
+        UsageError: no local vault is given, or OUT exists. DiskError: writing to the store failed.
     """
     if not isinstance(out, RemotePath):
         return make(out)
     if vault is None or isinstance(vault, RemotePath):
-        hint = "--vault FOLDER, on this machine: secrets are sent nowhere"
-        raise UsageError("where OUT is in a store, the vault must be named", where=out.name, hint=hint)
+        hint = "pass --vault FOLDER with a local folder; secrets are never uploaded"
+        raise UsageError("OUT is in an object store, so a vault is required", where=out.name, hint=hint)
     ready(out, command=command, force=force)
     question = asked()
     scratch = private_folder(vault.with_name(f"{vault.name}.upload"))
     try:
-        done = _made_before(scratch, out.name, question, force=force)
-        made = None if done else make(scratch / out.name)
+        exists = _exists_locally(scratch, out.name, question, force=force)
+        result = None if exists else make(scratch / out.name)
         private_text(scratch / ASKED, question)
-        say(f"sending {out.name}{', which an earlier run made' if done else ''}")
+        say(f"uploading {out.name}{', which an earlier run created' if exists else ''}")
         send(scratch / out.name, out, command=command, force=force)
         remove(scratch)
     except DiskError as error:
-        said = f"what was made lies whole in {scratch.name}; the same command again sends it"
-        kept = (scratch / ASKED).exists()
-        raise DiskError(error.what, where=error.where, hint=said if kept else error.hint) from None
+        complete = f"the complete output is in {scratch.name}; run the same command again to upload it"
+        hint = complete if (scratch / ASKED).exists() else error.hint
+        raise DiskError(error.what, where=error.where, hint=hint) from None
     finally:
         if scratch.exists() and not any(scratch.iterdir()):
             scratch.rmdir()
-    return made
+    return result
 
 
-def _made_before(scratch: Path, name: str, asked: str, *, force: bool) -> bool:
+def _exists_locally(scratch: Path, name: str, asked: str, *, force: bool) -> bool:
     if not (scratch / name).exists():
         return False
     if (scratch / ASKED).is_file() and (scratch / ASKED).read_text(encoding="utf-8") == asked:
         return True
     if not force:
-        what = "holds what another run made and could not send"
-        raise UsageError(what, where=scratch.name, hint="move it away, or use --force to replace it")
+        what = "contains the output of another run that was not uploaded"
+        raise UsageError(what, where=scratch.name, hint="move it elsewhere or replace it with --force")
     remove(scratch / name)
     return False
 
 
 def ready(out: RemotePath, *, command: str, force: bool) -> None:
-    """Before hours of work: whether a place of a store can be written, and holds nothing of somebody else.
+    """Check, before long work, that a store location is writable and contains no foreign files.
 
-    Raises UsageError for one that is taken (`force` replaces what the same command wrote), DiskError for a store that
-    cannot be written to, InputError for one that cannot be read.
+    Raises UsageError for an existing location (`force` replaces output of the same command), DiskError for a store that
+    is not writable, InputError for one that is not readable.
     """
     system, path = out.system()
     if out.pattern:
-        raise UsageError("OUT is a pattern", where=out.name, hint="name one place")
-    taken = out.exists()
+        raise UsageError("OUT is a pattern", where=out.name, hint="use a single path")
+    exists = out.exists()
     if out.is_file() and not force:
-        raise UsageError("is there already", where=out.name, hint="name another place, or use --force")
-    if taken and not out.is_file():
+        raise UsageError("already exists", where=out.name, hint="use another path or --force")
+    if exists and not out.is_file():
         _refuse_foreign(system, path, out.name, command, force=force)
-    elif not taken and not out.suffix:
+    elif not exists and not out.suffix:
         with failing(out.name, writing=True):
             _folder(system, path)
             _write(system, f"{path}/{MARKER}", _mark(command, []))
 
 
 def send(local: Path, out: RemotePath, *, command: str, force: bool) -> None:
-    """Copy a file or a folder to a store; of a folder `_SUCCESS` goes last. Raises as `ready`."""
+    """Upload a file or a folder to a store; `_SUCCESS` of a folder is written last. Raises like `ready`."""
     system, path = out.system()
     with failing(out.name, writing=True):
         if local.is_file():
             if not force and system.get_file_info(path).type.name != "NotFound":
-                raise UsageError("is there already", where=out.name, hint="name another place, or use --force")
+                raise UsageError("already exists", where=out.name, hint="use another path or --force")
             _put(system, local, path)
             return
         _refuse_foreign(system, path, out.name, command, force=force)
@@ -123,26 +123,26 @@ def send(local: Path, out: RemotePath, *, command: str, force: bool) -> None:
 
 
 def _refuse_foreign(system: Any, path: str, where: str, command: str, *, force: bool) -> None:
-    """Raise UsageError for a folder of a store that somebody else wrote, or, without `force`, a finished one."""
+    """Raise UsageError for a store folder that this command did not write, or, without `force`, a finished one."""
     with failing(where):
-        found = _below(system, path)
-        said = _read(system, f"{path}/{MARKER}") if MARKER in found else {}
-    if not found:
+        names = _below(system, path)
+        marker = _read(system, f"{path}/{MARKER}") if MARKER in names else {}
+    if not names:
         return
-    if said.get("schema") != SCHEMA or said.get("command") != command:
-        raise UsageError(f"is no folder of clinveil {command}", where=where, hint=REMEDY)
-    if more := len(found - {MARKER, SUCCESS, *said.get("files", [])}):
-        what = f"holds {more} files that clinveil did not write"
-        raise UsageError(what, where=where, hint="move them away, or name another place")
-    if SUCCESS in found and not force:
-        raise UsageError("is there already", where=where, hint="name another place, or use --force")
+    if marker.get("schema") != SCHEMA or marker.get("command") != command:
+        raise UsageError(f"not an output folder of clinveil {command}", where=where, hint=HINT)
+    if more := len(names - {MARKER, SUCCESS, *marker.get("files", [])}):
+        what = f"contains {more} files that clinveil did not write"
+        raise UsageError(what, where=where, hint="move them elsewhere or use another path")
+    if SUCCESS in names and not force:
+        raise UsageError("already exists", where=where, hint="use another path or --force")
 
 
 def _below(system: Any, path: str) -> set[str]:
     from pyarrow.fs import FileSelector, FileType
 
     infos = system.get_file_info(FileSelector(path, recursive=True, allow_not_found=True))
-    return {one.path[len(path) :].lstrip("/") for one in infos if one.type == FileType.File}
+    return {info.path[len(path) :].lstrip("/") for info in infos if info.type == FileType.File}
 
 
 def _mark(command: str, files: list[str]) -> bytes:
@@ -152,10 +152,10 @@ def _mark(command: str, files: list[str]) -> bytes:
 def _read(system: Any, path: str) -> dict[str, Any]:
     with system.open_input_stream(path, compression=None) as file:
         try:
-            said = json.loads(file.read(16 << 20))
+            marker = json.loads(file.read(16 << 20))
         except ValueError:
             return {}
-    return said if isinstance(said, dict) else {}
+    return marker if isinstance(marker, dict) else {}
 
 
 def _write(system: Any, path: str, data: bytes) -> None:
@@ -164,15 +164,15 @@ def _write(system: Any, path: str, data: bytes) -> None:
 
 
 def _put(system: Any, local: Path, path: str) -> None:
-    """Copy one file, and look whether all of it came."""
+    """Copy one file and check its size in the store."""
     from pyarrow.fs import LocalFileSystem, copy_files
 
     _folder(system, path.rpartition("/")[0])
     copy_files(str(local.absolute()), path, LocalFileSystem(), system)
     if system.get_file_info(path).size != local.stat().st_size:
-        raise OSError("not all of it came")
+        raise OSError("the uploaded file is incomplete")
 
 
 def _folder(system: Any, path: str) -> None:
-    if system.type_name not in _OF_OBJECTS:
+    if system.type_name not in _WITHOUT_FOLDERS:
         system.create_dir(path, recursive=True)

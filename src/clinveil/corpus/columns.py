@@ -1,11 +1,11 @@
-"""Which column plays which role: told, known from a preset, or guessed where one usual name stands in the header.
+"""Assign column roles: given by the user, by a preset, or guessed if exactly one common name is in the header.
 
-Presets are the sources that most notes come from, known by their headers: MIMIC-III NOTEEVENTS (Johnson et al. 2016),
-MIMIC-IV-Note (Johnson et al. 2023), the OMOP common data model's NOTE table (v5.4). OMOP's NOTE_NLP holds terms cut
-from notes, not notes, and is refused.
+Presets are common sources, recognised by their headers: MIMIC-III NOTEEVENTS (Johnson et al. 2016), MIMIC-IV-Note
+(Johnson et al. 2023) and the NOTE table of the OMOP common data model (v5.4). OMOP's NOTE_NLP is rejected, because it
+contains terms extracted from notes.
 
-A file without a header has a note's words where names should be, and the keys of JSON lines can be values. So an error
-shows only usual names, and those that the user named.
+Column names may be data: the first line of a file without header, or keys of JSON lines. Therefore an error message
+lists only common names and those that the user gave.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ USUAL = {
     "id": ("noteid", "docid", "id", "rowid", "documentid", "reportid", "textid"),
     "patient": ("patientid", "subjectid", "personid", "patid", "ptid", "patient", "subject"),
 }  # fmt: skip
-# Columns that stand beside a note in MIMIC, OMOP and ordinary exports.
-_BESIDE = (
+# Other common columns of MIMIC, OMOP and ordinary exports.
+_COMMON = (
     "hadmid", "stayid", "chartdate", "charttime", "storetime", "category", "description", "cgid", "iserror",
     "notetype", "noteseq", "notedate", "notedatetime", "notetypeconceptid", "noteclassconceptid", "notetitle",
     "encodingconceptid", "languageconceptid", "providerid", "visitoccurrenceid", "visitdetailid", "notesourcevalue",
@@ -49,7 +49,7 @@ _SHOWN = 12
 
 @dataclass(frozen=True)
 class Preset:
-    """Which columns of a known source play which role; names are compared without case.
+    """The column roles of a known source; names are compared without case.
 
     Attributes:
         note_id, patient_id, text: column names in lower case.
@@ -64,7 +64,7 @@ class Preset:
 
     @property
     def needed(self) -> set[str]:
-        """The columns without which it is not this source."""
+        """The columns that identify this source."""
         return {self.note_id, self.patient_id, self.text, self.error_flag or self.text}
 
 
@@ -76,7 +76,7 @@ PRESETS = (
 
 
 def find_preset(names: Sequence[str], wanted: str, where: str) -> Preset | None:
-    """The preset that was asked for, or whose columns stand in the header; None if there is none.
+    """Return the requested preset, or the one whose columns are in the header; None if there is none.
 
     Args:
         names: the columns of the file.
@@ -84,42 +84,43 @@ def find_preset(names: Sequence[str], wanted: str, where: str) -> Preset | None:
         where: base name of the file.
 
     Raises:
-        InputError: OMOP's NOTE_NLP, or a preset asked for whose columns are not there.
+        InputError: OMOP's NOTE_NLP, or missing columns of the requested preset.
     """
     lower = Counter(name.lower() for name in names)
     if "note_nlp_id" in lower:
-        raise InputError("this is OMOP's NOTE_NLP, which holds terms, not notes", where=where, hint="give NOTE")
+        what = "this is OMOP's NOTE_NLP table, which contains terms, not notes"
+        raise InputError(what, where=where, hint="use the NOTE table")
     if wanted == "none":
         return None
     if wanted != "auto":
         preset = next(p for p in PRESETS if p.name == wanted)
         if missing := preset.needed - lower.keys():
             what = f"no column {', '.join(sorted(missing))} for --preset {wanted}"
-            raise InputError(what, where=where, hint="--preset none, and --text, --id, --patient")
+            raise InputError(what, where=where, hint="use --preset none with --text, --id and --patient")
         return preset
-    # A name that stands in two cases (text, TEXT) is for the user to choose.
+    # If a name occurs in two spellings (text, TEXT), the user must choose.
     return next((p for p in PRESETS if all(lower[name] == 1 for name in p.needed)), None)
 
 
 def drop_errors(batch: pa.RecordBatch, flags: pa.Array) -> tuple[pa.RecordBatch, int]:
-    """The rows whose error flag is not 1, and how many were left out. A null flag is no error."""
+    """Return the rows whose error flag is not 1, and the number of other rows. A null flag is not an error."""
     values = pc.cast(flags.dictionary_decode() if pa.types.is_dictionary(flags.type) else flags, pa.string())
     wrong = pc.fill_null(pc.is_in(pc.utf8_trim_whitespace(values), pa.array(["1", "1.0", "true"])), False)
     return batch.filter(pc.invert(wrong)), int(pc.sum(wrong).as_py() or 0)
 
 
 def bare(name: str) -> str:
-    """A column name without case, spaces, dots, hyphens and underscores."""
+    """Return a column name in lower case, without spaces, dots, hyphens and underscores."""
     return re.sub(r"[\s._-]", "", name).lower()
 
 
 _OF_PRESETS = {bare(name) for preset in PRESETS for name in preset.needed | {preset.note_id}}
-_KNOWN = frozenset((*_BESIDE, *_OF_PRESETS, *(name for names in USUAL.values() for name in names)))
+_KNOWN = frozenset((*_COMMON, *_OF_PRESETS, *(name for names in USUAL.values() for name in names)))
 
 
-def candidates(names: Sequence[str], told: Collection[str] = ()) -> str:
-    """The columns of a file as an error may show them: usual names and those in `told`, and how many others."""
-    shown = [name for name in names if name in told or bare(name) in _KNOWN]
+def candidates(names: Sequence[str], given: Collection[str] = ()) -> str:
+    """Return the columns that an error may list: common names and those in `given`, with the number of others."""
+    shown = [name for name in names if name in given or bare(name) in _KNOWN]
     others = len(names) - len(shown)
     more = [f"{len(shown) - _SHOWN} more"] * (len(shown) > _SHOWN)
     if others:
@@ -131,10 +132,10 @@ def candidates(names: Sequence[str], told: Collection[str] = ()) -> str:
 
 @dataclass(frozen=True)
 class Resolved:
-    """The columns of a file and how they were found.
+    """The columns of a file and how their roles were assigned.
 
     Attributes:
-        guessed: the roles ("text", "id", "patient") that were guessed from usual names.
+        guessed: the roles ("text", "id", "patient") that were guessed from common names.
         preset: the known source, or None.
         error_flag: the source's column of notes entered in error, or None.
     """
@@ -154,23 +155,24 @@ def resolve(
     keep: tuple[str, ...] = (),
     optional_keys: Collection[str] = (),
 ) -> Resolved:
-    """Give each column of a file its role.
+    """Assign the column roles of a file.
 
     Args:
         names: the columns of the file, distinct.
-        settings: what the user said.
+        settings: the roles that the user gave.
         where: base name of the file.
-        label, keep: columns that go along, the labels among them.
-        optional_keys: names that not every row has, which may be data; dropped ones are counted, not listed.
+        label, keep: columns to keep, including the labels.
+        optional_keys: columns that some rows lack; their names may be data, so dropped ones are counted, not listed.
 
     Raises:
-        InputError: a column that is not there, a role that no column or more than one could play, one column in two
-            roles, or a kept column with the name of a role that another column plays.
+        InputError: a missing column, a role without column or with several candidates, one column in two roles, or a
+        kept
+            column that has the name of another column's role.
     """
     preset = find_preset(names, settings.preset, where)
-    told = {"text": settings.text, "id": settings.id, "patient": settings.patient}
+    given = {"text": settings.text, "id": settings.id, "patient": settings.patient}
     named = {name for name in (settings.text, settings.id, settings.patient) if name} | {*keep, *label}
-    roles = {role: _told(names, name, role, where, named) if name else None for role, name in told.items()}
+    roles = {role: _required(names, name, role, where, named) if name else None for role, name in given.items()}
     known = _of_preset(names, preset)
     guessed = []
     for role in roles:
@@ -180,7 +182,7 @@ def resolve(
             if roles[role] and role not in known:
                 guessed.append(role)
     text, note_id = roles["text"], roles["id"]
-    assert text is not None and note_id is not None  # only a patient may be missing
+    assert text is not None and note_id is not None  # only the patient column is optional
     _refuse_two_roles(roles, where)
     flags = {name: "keep" for name in keep} | {name: "label" for name in label}
     kept = _kept(names, flags, roles, where, named)
@@ -193,9 +195,10 @@ def resolve(
     return Resolved(columns, tuple(guessed), preset, flag)
 
 
-def _told(names: Sequence[str], name: str, role: str, where: str, shown: Collection[str]) -> str:
+def _required(names: Sequence[str], name: str, role: str, where: str, shown: Collection[str]) -> str:
     if name not in names:
-        raise InputError(f"no column {name!r}", where=where, hint=f"--{role} one of its {candidates(names, shown)}")
+        hint = f"pass --{role} NAME; {candidates(names, shown)}"
+        raise InputError(f"no column {name!r}", where=where, hint=hint)
     return name
 
 
@@ -203,40 +206,41 @@ def _of_preset(names: Sequence[str], preset: Preset | None) -> dict[str, str]:
     if preset is None:
         return {}
     usual = {"text": preset.text, "id": preset.note_id, "patient": preset.patient_id}
-    return {role: found for role, name in usual.items() if (found := _match(names, name))}
+    return {role: column for role, name in usual.items() if (column := _match(names, name))}
 
 
 def _match(names: Sequence[str], lower: str) -> str | None:
-    found = [name for name in names if name.lower() == lower]
-    return found[0] if len(found) == 1 else None
+    matches = [name for name in names if name.lower() == lower]
+    return matches[0] if len(matches) == 1 else None
 
 
 def _guess(names: Sequence[str], role: str, taken: set[str], where: str, shown: Collection[str]) -> str | None:
-    found = [name for name in names if bare(name) in USUAL[role] and name not in taken]
-    if len(found) == 1 or (role == "patient" and not found):
-        return found[0] if found else None
-    if found:
-        what = f"{len(found)} columns could be the {role}: {', '.join(found)}"
+    matches = [name for name in names if bare(name) in USUAL[role] and name not in taken]
+    if len(matches) == 1 or (role == "patient" and not matches):
+        return matches[0] if matches else None
+    if matches:
+        what = f"{len(matches)} columns could be the {role}: {', '.join(matches)}"
         raise InputError(what, where=where, hint=f"choose one with --{role}")
-    hint = f"--{role} NAME; {candidates(names, shown)}"
-    raise InputError(f"no column is known to be the {role}", where=where, hint=hint)
+    hint = f"pass --{role} NAME; {candidates(names, shown)}"
+    raise InputError(f"cannot tell which column is the {role}", where=where, hint=hint)
 
 
 def _refuse_two_roles(roles: dict[str, str | None], where: str) -> None:
-    played = [name for name in roles.values() if name]
-    if len(set(played)) < len(played):
-        raise InputError("one column cannot play two roles", where=where, hint="differ --text, --id and --patient")
+    assigned = [name for name in roles.values() if name]
+    if len(set(assigned)) < len(assigned):
+        hint = "pass different columns for --text, --id and --patient"
+        raise InputError("the same column is used for two roles", where=where, hint=hint)
 
 
 def _kept(
     names: Sequence[str], flags: dict[str, str], roles: dict[str, str | None], where: str, shown: Collection[str]
 ) -> tuple[str, ...]:
     for name, flag in flags.items():
-        _told(names, name, flag, where, shown)
+        _required(names, name, flag, where, shown)
         if name in roles.values():
-            what = f"--{flag} {name}: this column is the text, the id or the patient already"
-            raise InputError(what, where=where, hint="leave the flag out")
+            what = f"--{flag} {name}: this column is already the text, id or patient column"
+            raise InputError(what, where=where, hint="omit the flag")
         if name in (NOTE_ID, PATIENT_ID, TEXT):
-            what = f"--{flag} {name}: another column plays the role of this name"
+            what = f"--{flag} {name}: this name is reserved for a column role"
             raise InputError(what, where=where, hint="rename the column, or do not keep it")
     return tuple(name for name in names if name in flags)

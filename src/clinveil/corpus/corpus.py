@@ -13,33 +13,33 @@ import pyarrow.compute as pc
 
 from clinveil.core.types import Ints
 
-# The columns that every batch of every corpus begins with; what the user keeps comes after, under its own name.
+# The first columns of every batch; kept columns follow under their own names.
 NOTE_ID, PATIENT_ID, TEXT = "note_id", "patient_id", "text"
 ROLE_FIELDS = (
     pa.field(NOTE_ID, pa.string()),
     pa.field(PATIENT_ID, pa.string()),
     pa.field(TEXT, pa.large_string()),
 )
-# A kept column whose values are not all of one plain type travels as JSON text, under this mark.
+# A kept column with values of several types is stored as JSON text and has this metadata.
 JSON_MARK = {b"clinveil": b"json"}
 BATCH_ROWS = 2000
-NO_PATIENTS = "no patient column: each note counts as a patient of its own"
+NO_PATIENTS = "no patient column: each note counts as a separate patient"
 BATCH_BYTES = 32 << 20
 
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """Which source column plays which role, and what becomes of the others.
+    """The roles of the source's columns, and the treatment of the others.
 
     Attributes:
         text, note_id: source column names.
-        patient_id: source column name, or None where each note is its own patient.
+        patient_id: source column name, or None if each note counts as a separate patient.
         keep: columns passed through, in source order (labels are among them).
         labels: columns that utility is measured on.
-        dropped: the source columns that are left out.
+        dropped: names of the source columns that are left out.
         order: all written columns in source order, for the writer.
-        other_dropped: how many columns are left out besides, which have no place in a list: keys of JSON lines that
-            not every record has may be data, such as a name.
+        other_dropped: number of additional dropped columns that are not listed, because optional keys of JSON lines may
+            be data, such as a name.
     """
 
     text: str
@@ -53,7 +53,7 @@ class Columns:
 
     @property
     def has_patients(self) -> bool:
-        """Whether a column tells the patients apart; if not, each note is its own patient, which callers warn of."""
+        """Whether there is a patient column; if not, each note is a separate patient and callers warn."""
         return self.patient_id is not None
 
 
@@ -65,12 +65,12 @@ class Corpus(Protocol):
 
     @property
     def columns(self) -> Columns:
-        """The roles of the source's columns."""
+        """Roles of the source's columns."""
         ...
 
     @property
     def suffix(self) -> str:
-        """The format of the source: ".parquet", ".csv.gz", … or "" for a folder of .txt."""
+        """Format of the source: ".parquet", ".csv.gz", … or "" for a folder of .txt."""
         ...
 
     @property
@@ -79,13 +79,13 @@ class Corpus(Protocol):
         ...
 
     def batches(self) -> Iterator[pa.RecordBatch]:
-        """All rows, from the start, in source order."""
+        """Yield all rows, from the start, in source order."""
         ...
 
 
 @dataclass(frozen=True)
 class MemoryCorpus:
-    """A corpus of batches that are held in memory, or made by a function at each pass."""
+    """A corpus of batches in memory, or created by a function in each pass."""
 
     source: Callable[[], Iterator[pa.RecordBatch]] | Sequence[pa.RecordBatch] = field(repr=False)
     columns: Columns = Columns(text=TEXT, note_id=NOTE_ID, patient_id=PATIENT_ID)
@@ -93,12 +93,12 @@ class MemoryCorpus:
     skipped: Counter[str] = field(default_factory=Counter)
 
     def batches(self) -> Iterator[pa.RecordBatch]:
-        """All rows, from the start."""
+        """Yield all rows, from the start."""
         return self.source() if callable(self.source) else iter(self.source)
 
 
 class Note(NamedTuple):
-    """One note of a corpus. Its repr shows nothing of it."""
+    """One note of a corpus. Its repr shows no content."""
 
     note_id: str
     patient_id: str
@@ -109,15 +109,15 @@ class Note(NamedTuple):
 
 
 def rows(source: Corpus | Iterable[pa.RecordBatch]) -> Iterator[Note]:
-    """The notes of a corpus or of some batches, in order: the one way to read them row by row.
+    """Yield the notes of a corpus or of batches row by row, in order.
 
-    A note whose text is null is left out; one without a patient is its own patient.
+    A note with a null text is skipped; one without a patient counts as a separate patient.
     """
     return (note for note, _ in rows_with(source))
 
 
 def rows_with(source: Corpus | Iterable[pa.RecordBatch], *columns: str) -> Iterator[tuple[Note, tuple[Any, ...]]]:
-    """As `rows`, each note with its values in some more columns. Raises KeyError for a column that is not there."""
+    """Yield notes like `rows`, each with its values in additional columns. Raises KeyError for a missing column."""
     for batch in source if isinstance(source, Iterable) else source.batches():
         ids, texts = batch.column(NOTE_ID).to_pylist(), batch.column(TEXT).to_pylist()
         patients = batch.column(PATIENT_ID).to_pylist() if PATIENT_ID in batch.schema.names else ids
@@ -128,9 +128,9 @@ def rows_with(source: Corpus | Iterable[pa.RecordBatch], *columns: str) -> Itera
 
 
 class Rebatcher:
-    """Takes batches of any size, gives batches of `rows` rows, or fewer where their text reaches `max_bytes`.
+    """Regroup batches into batches of `rows` rows, or fewer if their text reaches `max_bytes`.
 
-    A single note longer than `max_bytes` makes a batch of its own.
+    A note longer than `max_bytes` becomes a batch by itself.
     """
 
     def __init__(self, rows: int = BATCH_ROWS, max_bytes: int = BATCH_BYTES) -> None:
@@ -139,7 +139,7 @@ class Rebatcher:
         self._rows = self._bytes = 0
 
     def push(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-        """Add a batch; yield those that are full now."""
+        """Add a batch; yield the batches that are complete."""
         ends = np.cumsum(text_bytes(batch))
         start = 0
         while start < batch.num_rows:
@@ -158,7 +158,7 @@ class Rebatcher:
                 yield from self.flush()
 
     def flush(self) -> Iterator[pa.RecordBatch]:
-        """Yield what is left, if anything."""
+        """Yield the remaining rows, if any."""
         pieces, self._pieces, self._rows, self._bytes = self._pieces, [], 0, 0
         if len(pieces) == 1:
             yield pieces[0]
@@ -167,7 +167,7 @@ class Rebatcher:
 
 
 def rebatch(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The same rows in batches of about `BATCH_ROWS` rows and at most about `BATCH_BYTES` of text."""
+    """Yield the same rows in batches of about `BATCH_ROWS` rows and at most about `BATCH_BYTES` of text."""
     rebatcher = Rebatcher()
     for batch in batches:
         yield from rebatcher.push(batch)
@@ -175,16 +175,16 @@ def rebatch(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def text_bytes(batch: pa.RecordBatch) -> Ints:
-    """Bytes of each row's text, shape (n_rows,); 0 where it is null."""
+    """Return the bytes of each row's text, shape (n_rows,); 0 for null."""
     lengths = pc.fill_null(pc.binary_length(batch.column(TEXT)), 0)
     return lengths.to_numpy(zero_copy_only=False).astype(np.int64)
 
 
 def with_texts(batch: pa.RecordBatch, texts: Sequence[str | None]) -> pa.RecordBatch:
-    """The batch with other texts, one for each row; rows without one are left out."""
-    at = batch.schema.get_field_index(TEXT)
-    column = pa.array(texts, type=batch.schema.field(at).type)
-    return batch.set_column(at, batch.schema.field(at), column).filter(column.is_valid())
+    """Return the batch with new texts, one per row; rows with None are left out."""
+    index = batch.schema.get_field_index(TEXT)
+    column = pa.array(texts, type=batch.schema.field(index).type)
+    return batch.set_column(index, batch.schema.field(index), column).filter(column.is_valid())
 
 
 @dataclass
@@ -205,12 +205,12 @@ class Accounting:
 
 
 def corpus_of_texts(texts: Iterable[str]) -> MemoryCorpus:
-    """A corpus of texts, each of a patient of its own; ids are numbers."""
+    """Return a corpus of texts, each of a separate patient; ids are numbers."""
     return memory_corpus([(str(i), str(i), text) for i, text in enumerate(texts)])
 
 
 def memory_corpus(notes: Sequence[tuple[str, str, str | None]]) -> MemoryCorpus:
-    """A corpus of (note_id, patient_id, text) triples, for tests and small things."""
+    """Return a corpus of (note_id, patient_id, text) triples, for tests and small inputs."""
     columns = list(zip(*notes, strict=True)) or [(), (), ()]
     arrays = [pa.array(c, type=f.type) for c, f in zip(columns, ROLE_FIELDS, strict=True)]
     return MemoryCorpus((pa.record_batch(arrays, schema=pa.schema(ROLE_FIELDS)),))

@@ -1,4 +1,4 @@
-"""Delta tables: the files of a table's current version are its parts; the others of its folder are of earlier ones."""
+"""Delta tables: the files of the current version are the parts; other files belong to earlier versions."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from clinveil.corpus.part_files import PartFile, decoded
 
 
 def delta_files(table: Path) -> tuple[PartFile, ...]:
-    """The part files of a table's current version, with its partition columns, in the order of their paths.
+    """Return the part files of a table's current version, with its partition columns, sorted by path.
 
     Raises:
-        MissingExtra: without the library the folder is not read at all, for its files may be of earlier versions.
-        InputError: a log that cannot be read, an empty table, or a table whose files alone do not say what is in it.
+        MissingExtra: the library that determines the current files is not installed.
+        InputError: an unreadable log, an empty table, deleted rows still in the files, or renamed columns.
     """
     opened = _opened(table)
     _refuse_more_than_files(opened, table.name)
     adds = pa.table(opened.get_add_actions(flatten=True)).to_pylist()
     if not adds:
-        raise InputError("the table holds no notes", where=table.name, hint="its current version has no file")
+        raise InputError("the table is empty", where=table.name, hint="its current version has no files")
     keys = list(opened.metadata().partition_columns)
     schema = pa.schema(opened.schema().to_arrow())
     own = {field.name: field.type for field in schema if field.name not in keys}
@@ -39,7 +39,7 @@ def _parts(
         below = decoded(add["path"])
         if "://" in below or below.startswith("/") or ".." in below.split("/"):
             hint = "copy the table, with all its files, to one folder"
-            raise InputError("its log names files of another folder", where=table.name, hint=hint)
+            raise InputError("the log refers to files in another folder", where=table.name, hint=hint)
         path = table.child(below) if isinstance(table, RemotePath) else table / below
         values = {key: _text(add.get(f"partition.{key}")) for key in keys}
         yield PartFile(path, ".parquet", f"{table.name} (part {number} of {len(adds)})", values, own)
@@ -50,28 +50,30 @@ def _opened(table: Path) -> Any:
         from deltalake import DeltaTable
         from deltalake.exceptions import DeltaError
     except ImportError:
-        raise MissingExtra("deltalake, which knows which files of a Delta table are current,", "delta") from None
+        raise MissingExtra("deltalake, which reads Delta tables,", "delta") from None
     try:
         where = table.shown if isinstance(table, RemotePath) else str(table)
         return DeltaTable(where, storage_options=_options())
     except (DeltaError, OSError, ValueError):  # their messages quote paths and the log
-        raise InputError("its Delta log cannot be read", where=table.name, hint="look at it with Delta's own") from None
+        hint = "check the table with Delta's own tools"
+        raise InputError("the Delta log cannot be read", where=table.name, hint=hint) from None
 
 
 def _options() -> dict[str, str]:
-    """An address that is not secure, such as one of this machine, must be allowed by name."""
+    """Return storage options; HTTP without TLS, for example to localhost, must be enabled explicitly."""
     address = os.environ.get("AWS_ENDPOINT_URL_S3", os.environ.get("AWS_ENDPOINT_URL", ""))
     return {"AWS_ALLOW_HTTP": "true"} if address.startswith("http://") else {}
 
 
 def _refuse_more_than_files(opened: Any, where: str) -> None:
-    """Rows that are marked as deleted still stand in the files, and renamed columns have their old names there."""
+    """Raise InputError if the files contain deleted rows or have the old names of renamed columns."""
     features = opened.protocol().reader_features or []
     if "deletionVectors" in features and pa.table(opened.deletion_vectors()).num_rows:
-        hint = "rewrite it first: REORG TABLE … APPLY (PURGE)"
-        raise InputError("rows that were deleted still stand in its files", where=where, hint=hint)
+        hint = "purge them first: REORG TABLE … APPLY (PURGE)"
+        raise InputError("the table's files still contain deleted rows", where=where, hint=hint)
     if opened.metadata().configuration.get("delta.columnMapping.mode", "none") != "none":
-        raise InputError("its columns have other names in its files", where=where, hint="write it without mapping")
+        hint = "write the table without column mapping"
+        raise InputError("the table uses column mapping, which is not supported", where=where, hint=hint)
 
 
 def _text(value: object) -> str | None:

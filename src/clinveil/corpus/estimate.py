@@ -15,7 +15,7 @@ from clinveil.corpus.machine_speed import Speed, machine_speed
 # Relative seconds per million words on one core: one pass with up to 100 dimensions, and what each word
 # of the window adds to it (benchmarks/vectors.md). The row "vectors" of RATES is in units of these.
 PASS = {"cbow": (0.9, 0.022), "skipgram": (1.2, 0.15), "fasttext": (2.0, 0.5), "glove": (0.3, 0.1)}
-# Of more words than these, training and measuring take a sample (`--train-words`, `--measure-words`).
+# Above this many words, training and measuring use a sample (settings `train-words`, `measure-words`).
 TRAIN_WORDS, MEASURE_WORDS = 4_000_000, 2_000_000
 # Small corpora need more passes: this many words of training, in this many passes.
 TRAINING_WORDS, FEWEST_PASSES, MOST_PASSES = 10_000_000, 5, 20
@@ -95,7 +95,7 @@ class Estimate:
 
     @property
     def seconds(self) -> float:
-        """All stages together."""
+        """Total of all stages."""
         return sum(self.stages.values())
 
     @property
@@ -123,22 +123,22 @@ def estimate(
     """Estimate a release of notes with this many words and word types; the defaults are those of a release.
 
     Args:
-        epochs: training passes; `passes` decides if None. train: False where vectors are given.
-        more_words: words of other text that vectors are trained on too. train_words: words of the notes to train on, at
-            most; 0: all. measure_words: words of the notes that attacks read, at most; 0: all.
-        speed: of the machine; measured if None, once per process (0.9 s).
+        epochs: training passes; `passes` decides if None. train: False if vectors are given.
+        more_words: words of additional training text. train_words: maximum number of words of the notes to train on;
+            0: all. measure_words: maximum number of words of the notes that attacks read; 0: all.
+        speed: of the machine; measured once per process (0.9 s) if None.
     """
     speed = speed or machine_speed(workers)
-    learnt = min(n_words, train_words or n_words) + more_words
+    trained_words = min(n_words, train_words or n_words) + more_words
     one_pass = pass_seconds(algorithm, window, dim)
     units = {
         "million words": n_words / 1e6,
         "million words measured": min(n_words, measure_words or n_words) / 1e6,
-        "pass": learnt / 1e6 * (epochs or passes(learnt)) * one_pass,
+        "pass": trained_words / 1e6 * (epochs or passes(trained_words)) * one_pass,
         "10^12 products": float(n_types) ** 2 * dim / 1e12,
         "release": 1.0,
     }
-    left_out = {name for name, there in (("identifiers", phi), ("vectors", train)) if not there}
+    left_out = {name for name, enabled in (("identifiers", phi), ("vectors", train)) if not enabled}
     steps = {
         name: 0.0 if name in left_out else step_seconds(rate, units[rate.unit], workers, speed)
         for name, rate in RATES.items()

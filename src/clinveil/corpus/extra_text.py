@@ -1,4 +1,4 @@
-"""Text that stands beside the notes for training only: notes of any format, or plain lines."""
+"""Additional text for training only: notes in any format, or plain lines."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ LINES = (".txt", ".txt.gz", ".txt.zst")
 
 
 def open_text(path: Path) -> Corpus:
-    """Notes of any format that notes have, or a file of lines (.txt, also packed), each taken for a text.
+    """Open notes in any supported format, or a file of lines (.txt, also compressed), one text per line.
 
-    Raises InputError for what is no such file, is empty, damaged or no UTF-8; of lines when they are read.
+    Raises InputError for a missing, empty or damaged file, or invalid UTF-8; for lines when they are read.
     """
     if path.is_dir() or not path.name.lower().endswith(LINES):
         return open_corpus(path, NotesSettings())
@@ -29,7 +29,7 @@ def open_text(path: Path) -> Corpus:
 
 
 def joined(notes: Corpus, more: Corpus) -> Corpus:
-    """The texts of one corpus, then those of another; what is kept beside them differs."""
+    """Return the texts of one corpus followed by those of another; kept columns may differ."""
 
     def both() -> Iterator[pa.RecordBatch]:
         yield from notes.batches()
@@ -48,7 +48,7 @@ def _batches(path: Path) -> Iterator[pa.RecordBatch]:
             yield _batch(texts, n_lines)
             texts = []
     if not n_lines:
-        raise InputError("is empty", where=path.name)
+        raise InputError("the file is empty", where=path.name, hint="use a file with one text per line")
     yield _batch(texts, n_lines)
 
 
@@ -62,10 +62,10 @@ def _lines(path: Path) -> Iterator[str]:
     rest = b""
     with ByteReader(path) as stream:
         while data := stream.read():
-            *whole, rest = (rest + data).split(b"\n")
+            *lines, rest = (rest + data).split(b"\n")
             if len(rest) > ROW_BYTES:
                 raise too_long("a line", ROW_BYTES, path.name)
-            yield from (_text(line, path.name) for line in whole)
+            yield from (_text(line, path.name) for line in lines)
     if rest:
         yield _text(rest, path.name)
 

@@ -1,12 +1,12 @@
 """Label tables over ICD-9-CM diagnosis codes: ranges of the first level, and single codes (leaves).
 
-The task of paper A's MIMIC experiment, after the code that it cites (reference 28). Its table of ranges has two holes,
-which `published` keeps: 280-289 (blood) is counted with 290-319, and 740-759 (congenital anomalies) with 760-779;
-codes with V or E have no label. `corrected` has a class for each of these.
+This is the task of paper A's MIMIC experiment, as in the code that it cites (reference 28). Its table of ranges has two
+gaps, which `published` keeps: 280-289 (blood) counts as 290-319, and 740-759 (congenital anomalies) as 760-779; V and E
+codes have no label. `corrected` has a class for each of these.
 
-The diagnoses come from MIMIC's DIAGNOSES_ICD table. Its columns are found without regard to case: `HADM_ID`,
-`SUBJECT_ID` and `ICD9_CODE` (MIMIC-III), or `icd_code` with `icd_version` (MIMIC-IV), of which rows of another version
-than 9 are left out.
+The diagnoses come from MIMIC's DIAGNOSES_ICD table, with the columns `HADM_ID`, `SUBJECT_ID` and `ICD9_CODE`
+(MIMIC-III), or `icd_code` and `icd_version` (MIMIC-IV), in any letter case. Rows with an ICD version other than 9 are
+skipped.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from clinveil.corpus.corpus import Corpus
 from clinveil.corpus.file_format import Source, open_source
 from clinveil.corpus.selection import UNWANTED, as_text, selected
 
-# First-level ranges, as published; the last code of each bounds it.
+# First-level ranges, as published; a range ends at its last code.
 PUBLISHED = (
     "001-139", "140-239", "240-279", "290-319", "320-389", "390-459", "460-519", "520-579", "580-629", "630-679",
     "680-709", "710-739", "760-779", "780-789", "790-796", "797", "798", "799", "800-999",
 )  # fmt: skip
 HOLES = ("280-289", "740-759")
 EXTERNAL, FACTORS = "E000-E999", "V01-V91"
-# The 20 leaves, most frequent first: by patients of MIMIC-III, codes with V left out.
+# The 20 most frequent leaves by number of MIMIC-III patients, without V codes.
 LEAVES = (
     "4019", "41401", "42731", "4280", "5849", "2724", "25000", "51881", "5990", "2720",
     "53081", "2859", "486", "2851", "2762", "2449", "496", "99592", "0389", "5070",
@@ -44,7 +44,7 @@ _CODE = re.compile(r"(?:[0-9]{3}|V[0-9]{2})(?:\.?[0-9]{1,2})?|E[0-9]{3}(?:\.?[0-
 
 @dataclass(frozen=True)
 class LabelTable:
-    """What label a diagnosis code has.
+    """The labels of diagnosis codes.
 
     Attributes:
         classes: the labels, in the order of the table.
@@ -55,21 +55,21 @@ class LabelTable:
     class_of: Callable[[str], int | None] = field(repr=False)
 
     def label(self, code: str) -> str | None:
-        """The label of a plain code, or None."""
+        """Return the label of a plain code, or None."""
         row = self.class_of(code)
         return None if row is None else self.classes[row]
 
 
 def plain_code(written: str) -> str | None:
-    """An ICD-9-CM diagnosis code without its dot, in upper case: `038.9` is `0389`; None for anything else."""
+    """Return an ICD-9-CM code without its dot, in upper case (`038.9` -> `0389`); None for anything else."""
     code = written.strip().upper()
     return code.replace(".", "") if _CODE.fullmatch(code) else None
 
 
 def first_level(table: Literal["corrected", "published"] = "corrected") -> LabelTable:
-    """Ranges by the first three characters: the first range whose end is not before them (facts of reference 28).
+    """Return the table of ranges: a code's label is the first range that does not end before its three-digit category.
 
-    Both tables keep 790-796, 797, 798 and 799 apart, as the published one does.
+    Both tables keep 790-796, 797, 798 and 799 separate, as published. Source: the code of reference 28.
     """
     ranges = PUBLISHED if table == "published" else tuple(sorted(PUBLISHED + HOLES))
     ends = [name[-3:] for name in ranges]
@@ -85,14 +85,14 @@ def first_level(table: Literal["corrected", "published"] = "corrected") -> Label
 
 
 def leaves(codes: Sequence[str] = LEAVES) -> LabelTable:
-    """Single codes, each its own label; all others have none."""
+    """Return a table in which each of these codes is a label; other codes have none."""
     rows = {code: row for row, code in enumerate(codes)}
     return LabelTable(tuple(codes), rows.get)
 
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """One row: ids and the plain code."""
+    """One row of the table: ids and the plain code."""
 
     admission: str = field(repr=False)
     patient: str = field(repr=False)
@@ -101,13 +101,13 @@ class Diagnosis:
 
 @dataclass
 class Diagnoses:
-    """The table at a path, read in passes.
+    """The diagnosis table of a file.
 
     Attributes:
         skipped: rows that the last pass left out, by reason.
 
     Raises:
-        InputError: no such file, a missing column, or codes stored as numbers.
+        InputError: a missing file or column, or codes stored as numbers.
     """
 
     path: Path
@@ -117,11 +117,11 @@ class Diagnoses:
     def __post_init__(self) -> None:
         self._source, _ = open_source(self.path, self.encoding)
         if len(self._columns()) < 3:
-            what = "it lacks one of the columns HADM_ID, SUBJECT_ID, ICD9_CODE"
-            raise InputError(what, where=self.path.name, hint="give MIMIC's DIAGNOSES_ICD table")
+            what = "one of the columns HADM_ID, SUBJECT_ID, ICD9_CODE is missing"
+            raise InputError(what, where=self.path.name, hint="use MIMIC's DIAGNOSES_ICD table")
 
     def _columns(self) -> list[str]:
-        """Admission, patient, code and, where codes are of several versions, version."""
+        """Return the names of the columns for admission, patient, code and, if present, version."""
         admission, patient = (column(self._source, name) for name in ("hadm_id", "subject_id"))
         code, version = column(self._source, "icd9_code"), None
         if code is None:
@@ -130,14 +130,14 @@ class Diagnoses:
         return [name for name in (admission, patient, code, version) if name]
 
     def rows(self) -> Iterator[Diagnosis]:
-        """All diagnoses with an ICD-9 code, in the order of the file."""
+        """Yield all diagnoses with an ICD-9 code, in the order of the file."""
         self.skipped.clear()
         names = self._columns()
-        # Numbers in JSON lines become text only as ids; a code that is a number there has lost its zeros.
+        # In JSON lines only ids may be numbers; a code stored as a number has lost its leading zeros.
         ids, codes = [name for name in names if name != names[2]], names[2]
         for raw in self._source.read(ids, (codes,)):
             if not _textual(raw.column(codes).type):
-                hint = "read them as text and write the table again: 0389 is not 389"
+                hint = "store them as text, because 0389 is not 389"
                 raise InputError("the diagnosis codes are numbers", where=self.path.name, hint=hint)
             yield from self._usable(*(as_text(raw.column(name)) for name in names))
 
@@ -154,34 +154,36 @@ class Diagnoses:
                 yield Diagnosis(admission, patient, code)
 
     def most_common(self, top: int) -> tuple[str, ...]:
-        """The codes of the most patients, ties by code; supplementary codes (V, E) are left out."""
+        """Return the codes with the most patients, ties by code; supplementary codes (V, E) are excluded."""
         patients: dict[str, set[str]] = {}
         for row in self.rows():
             if row.code[0] not in "VE":
                 patients.setdefault(row.code, set()).add(row.patient)
         if len(patients) < 2:
-            raise InputError(f"{len(patients)} codes but V and E; two are needed", where=self.path.name)
+            what = f"{len(patients)} codes other than V and E; at least 2 are needed"
+            raise InputError(what, where=self.path.name, hint="use a larger table")
         return tuple(sorted(patients, key=lambda code: (-len(patients[code]), code))[:top])
 
     def by_admission(self, table: LabelTable) -> dict[str, int]:
-        """Bit i of an admission is class i of the table; 0 where none of its codes has a label."""
-        found: dict[str, int] = {}
+        """Return a bit mask of classes per admission; bit i is class i of the table."""
+        masks: dict[str, int] = {}
         for row in self.rows():
-            at = table.class_of(row.code)
-            found[row.admission] = found.get(row.admission, 0) | (0 if at is None else 1 << at)
-        if not found:
-            raise InputError("no row has an admission and an ICD-9 code", where=self.path.name)
-        return found
+            index = table.class_of(row.code)
+            masks[row.admission] = masks.get(row.admission, 0) | (0 if index is None else 1 << index)
+        if not masks:
+            hint = "use MIMIC's DIAGNOSES_ICD table"
+            raise InputError("no row has an admission and an ICD-9 code", where=self.path.name, hint=hint)
+        return masks
 
 
 @dataclass
 class LabelledNotes:
-    """Notes of admissions with labels, as a stream: `column` is added, labels in the table's order, `;` between.
+    """Notes of admissions with labels, as a stream with an added `column`: labels in the table's order, joined by `;`.
 
     Attributes:
         admission: the column of the notes' admission, which the corpus must keep.
         labels: what `Diagnoses.by_admission` gave.
-        only: column -> value: notes with another value are left out (blanks around values do not count).
+        only: column -> value: other notes are left out (surrounding blanks are ignored).
         skipped: notes that the last pass left out, by reason. counts: notes of each label in the last pass.
     """
 
@@ -195,7 +197,7 @@ class LabelledNotes:
     counts: Counter[str] = field(default_factory=Counter)
 
     def batches(self) -> Iterator[pa.RecordBatch]:
-        """The notes with at least one label.
+        """Yield the notes with at least one label.
 
         Raises:
             InputError: no note has a label.
@@ -212,17 +214,20 @@ class LabelledNotes:
                 yield labelled
         if not written:
             reasons = ", ".join(f"{reason}: {count}" for reason, count in self.skipped.most_common())
-            raise InputError(f"no note gets a label ({reasons})", hint="are notes and diagnoses of one source?")
+            hint = "check that notes and diagnoses come from the same source"
+            raise InputError(f"no note gets a label ({reasons})", hint=hint)
 
     def _cells(self, batch: pa.RecordBatch) -> list[str | None]:
-        """The labels of each note, None for one that is left out, which is counted."""
+        """Return the labels of each note; None for notes that are left out, which are counted."""
         wanted = selected(batch, self.only)
         admissions = as_text(batch.column(self.admission))
-        reasons = [self._why_not(of, w) for of, w in zip(admissions, wanted, strict=True)]
+        pairs = zip(admissions, wanted, strict=True)
+        reasons = [self._reason_to_skip(admission, is_wanted) for admission, is_wanted in pairs]
         self.skipped.update(reason for reason in reasons if reason)
-        return [None if reason else self._names(of) for of, reason in zip(admissions, reasons, strict=True)]
+        labels = zip(admissions, reasons, strict=True)
+        return [None if reason else self._names(admission) for admission, reason in labels]
 
-    def _why_not(self, admission: str | None, wanted: bool) -> str | None:
+    def _reason_to_skip(self, admission: str | None, wanted: bool) -> str | None:
         if not wanted:
             return UNWANTED
         if admission is None:
@@ -239,9 +244,9 @@ class LabelledNotes:
 
 
 def column(source: Source, name: str) -> str | None:
-    """The source's own name of a column, found without regard to case; None where none or several are called so."""
-    found = [own for own in source.names if own.lower() == name]
-    return found[0] if len(found) == 1 else None
+    """Return the source's name of a column, ignoring case; None if there is no match or more than one."""
+    matches = [original for original in source.names if original.lower() == name]
+    return matches[0] if len(matches) == 1 else None
 
 
 def _textual(kind: pa.DataType) -> bool:

@@ -1,4 +1,4 @@
-"""What a set of notes holds: one pass, nothing written, no word of a note in the result."""
+"""Describe a set of notes in one pass: counts only, no words of notes, nothing written."""
 
 from __future__ import annotations
 
@@ -18,25 +18,26 @@ from clinveil.corpus.estimate import Estimate, estimate
 from clinveil.corpus.open import OpenedCorpus
 from clinveil.corpus.uniqueness import HashLog, count_conflicts, count_repeats, hashes
 
-RARE_BELOW = 5  # as a release has it
+RARE_BELOW = 5  # the default of a release
 N_KINDS = 5  # IGNORABLE is a class of characters, never of a token
 _BLOCK = 1 << 22
 
 
 @dataclass(frozen=True)
 class Inspection:
-    """What was found in a set of notes; counts and column names only.
+    """Counts and column names of a set of notes.
 
     Attributes:
         rows: notes read. skipped: rows that the source's preset leaves out, by reason.
-        patients: distinct patients; where no column tells them apart, as many as notes.
-        null, empty, wordless: notes without a text, with an empty one, and with one that holds no word.
+        patients: distinct patients; without a patient column, the number of notes.
+        null, empty, wordless: notes with a null text, an empty text, and a text without words.
         tokens: by class ("WORD", "NUMBER", …), over all texts.
         types: distinct words (lookup forms). rare_types: those in the notes of fewer than 5 patients.
-        exact_duplicates: notes whose text stands in an earlier note (empty ones aside).
-        same_words: notes whose sequence of words stands in an earlier note (wordless ones aside); exact ones included.
-        conflicts: by label column, texts (the same words) that stand under two labels or more.
-        columns: the roles. guessed: roles whose column was guessed. preset: the known source, or None.
+        exact_duplicates: notes with the same text as an earlier note (empty ones excluded).
+        same_words: notes with the same sequence of words as an earlier note (wordless ones excluded, exact ones
+            included).
+        conflicts: per label column, texts with the same words but two or more labels.
+        columns: the roles. guessed: roles with a guessed column. preset: the known source, or None.
         estimate: time and memory of a release.
     """
 
@@ -58,7 +59,7 @@ class Inspection:
     estimate: Estimate
 
     def findings(self) -> list[Finding]:
-        """The counts as findings of the room `corpus`; column names and stages stand in their details."""
+        """Return the counts as findings of the group `corpus`, with column names and stages in their details."""
         columns = self.columns
         roles = {"text": columns.text, "id": columns.note_id, "patient": columns.patient_id, "preset": self.preset}
         lists = {"guessed": self.guessed, "kept": columns.keep, "dropped": columns.dropped}
@@ -84,7 +85,7 @@ class Inspection:
 
 
 class _Types:
-    """Words and the first few patients who use them; memory grows with the vocabulary, not with the notes."""
+    """Words and the first few patients who use them; memory depends on the vocabulary, not on the number of notes."""
 
     def __init__(self, enough: int) -> None:
         self._enough = enough
@@ -99,13 +100,13 @@ class _Types:
                 users[word] = self._full if len(known) + 1 == self._enough else (*known, patient)
 
     def counts(self) -> tuple[int, int]:
-        """All types, and the rare ones."""
+        """Return the numbers of all types and of the rare ones."""
         return len(self._users), sum(len(known) < self._enough for known in self._users.values())
 
 
 @dataclass
 class _Tally:
-    """Everything that one pass counts."""
+    """The counters of one pass."""
 
     labels: tuple[str, ...]
     types: _Types
@@ -134,10 +135,10 @@ class _Tally:
         keys: list[int] = []
         labels: list[tuple[object, ...]] = []
         for note, values in notes:
-            found = words(note.text)
-            if found:
-                self.types.add(set(found), hash(note.patient_id))
-                keys.append(hash(tuple(found)))
+            sequence = words(note.text)
+            if sequence:
+                self.types.add(set(sequence), hash(note.patient_id))
+                keys.append(hash(tuple(sequence)))
                 labels.append(values)
             else:
                 self.wordless += 1
@@ -150,14 +151,7 @@ class _Tally:
 
 
 def inspect(corpus: Corpus) -> Inspection:
-    """Read all notes once and count.
-
-    Args:
-        corpus: the notes.
-
-    Raises:
-        InputError: what the corpus raises while it is read.
-    """
+    """Read all notes once and count. Raises InputError like the corpus."""
     columns = corpus.columns
     with ExitStack() as stack:
         patients, texts, same = (stack.enter_context(closing(HashLog())) for _ in range(3))
@@ -192,7 +186,7 @@ def _result(corpus: Corpus, tally: _Tally) -> Inspection:
 
 
 def count_kinds(texts: Sequence[str]) -> Ints:
-    """Tokens by class, shape (5,), indexed by `Kind`: what `tokenize` gives, summed over the texts."""
+    """Return the number of tokens per class of all texts, shape (5,), indexed by `Kind`; equals counting `tokenize`."""
     total = np.zeros(N_KINDS, dtype=np.int64)
     block: list[str] = []
     size = 0
@@ -215,16 +209,16 @@ def _count(texts: list[str]) -> Ints:
     kinds = _without_ignorables(character_classes()[codes], first)
     starts = first
     starts[1:] |= kinds[1:] != kinds[:-1]
-    starts |= (kinds == Kind.PUNCT) | (kinds == Kind.OTHER)  # each such character is a token of its own
+    starts |= (kinds == Kind.PUNCT) | (kinds == Kind.OTHER)  # each such character is a separate token
     return np.bincount(kinds[starts], minlength=N_KINDS)
 
 
 def _without_ignorables(kinds: NDArray[np.uint8], first: NDArray[np.bool_]) -> NDArray[np.uint8]:
-    """Ignorable characters belong to the word before them; elsewhere they are OTHER."""
+    """Assign ignorable characters to the preceding word; elsewhere they are OTHER."""
     ignorable = kinds == Kind.IGNORABLE
     if not ignorable.any():
         return kinds
-    # The place of the last character that decides: one that is not ignorable, or the first of a text.
-    places = np.maximum.accumulate(np.where(~ignorable | first, np.arange(len(kinds)), 0))
-    after_word = kinds[places] == Kind.WORD
+    # Index of the last character that decides: one that is not ignorable, or the first of a text.
+    decisive = np.maximum.accumulate(np.where(~ignorable | first, np.arange(len(kinds)), 0))
+    after_word = kinds[decisive] == Kind.WORD
     return np.where(ignorable, np.where(after_word, Kind.WORD, Kind.OTHER), kinds).astype(np.uint8)

@@ -94,7 +94,7 @@ def turn_seconds(probe: Callable[[], object], budget: float, timer: Timer) -> fl
 
 
 def _has_compiled_kernels() -> bool:
-    """Whether the package's folder, or numba's own cache, holds the machine code that a release compiles."""
+    """Return whether the package folder or numba's cache contains the machine code that a release needs."""
     from numba import config
 
     spec = find_spec("clinveil")

@@ -1,4 +1,4 @@
-"""`NotesCorpus`: the notes of one source, with the roles of its columns, as a restartable stream."""
+"""`NotesCorpus`: the notes of one source as a restartable stream with column roles."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ AS_GUESSED = NotesSettings()
 
 @dataclass(frozen=True)
 class NotesCorpus:
-    """Notes in a file or folder. Memory does not grow with their number.
+    """Notes in a file or folder; memory does not depend on their number.
 
     Attributes:
-        columns: the roles of the source's columns; without a patient column each note is its own patient.
+        columns: the roles of the source's columns; without a patient column each note is a separate patient.
         suffix: ".parquet", ".csv.gz", … or "" for a folder of .txt.
         name: base name of the file or folder, for messages.
-        guessed: the roles whose column was guessed.
+        guessed: the roles with a guessed column.
         preset: name of the known source, or None.
-        skipped: rows that the last pass left out, by reason; filled while it runs, emptied when the next one starts.
+        skipped: rows that the last pass left out, by reason; filled during a pass, cleared when the next one starts.
     """
 
     columns: Columns
@@ -44,14 +44,14 @@ class NotesCorpus:
     skipped: Counter[str] = field(default_factory=Counter)
     _source: Source = field(repr=False, kw_only=True)
     _error_flag: str | None = field(default=None, repr=False, kw_only=True)
-    _most: int = field(default=ROW_BYTES, repr=False, kw_only=True)
+    _max_bytes: int = field(default=ROW_BYTES, repr=False, kw_only=True)
     _may_be_empty: bool = field(default=False, repr=False, kw_only=True)
 
     def batches(self) -> Iterator[pa.RecordBatch]:
-        """All rows, from the start, in source order.
+        """Yield all rows, from the start, in source order.
 
         Raises:
-            InputError: whatever does not fit, with the row; an id that stands twice shows at the end of a pass.
+            InputError: invalid rows, with the row number; a duplicate id is detected at the end of a pass.
         """
         return rebatch(self._checked())
 
@@ -68,14 +68,14 @@ class NotesCorpus:
                 log.add(hashes(batch.column(NOTE_ID).to_pylist()))
                 yield self._without_errors(batch, raw)
             if not rows and not self._may_be_empty:
-                raise InputError("it holds no notes", where=self.name, hint="only a header stands in it")
+                raise InputError("contains no notes", where=self.name, hint="check the file; it has only a header")
             refuse_repeats(log, self.ids, self.name)
 
     def _refuse_long(self, batch: pa.RecordBatch, rows: int) -> None:
-        found = np.flatnonzero(text_bytes(batch) > self._most)
-        if found.size:
-            where, hint = f"{self.name}, row {rows + found[0] + 1}", "split it, or a larger --max-note-bytes"
-            raise InputError(f"a note of more than {self._most:,} bytes", where=where, hint=hint)
+        longer = np.flatnonzero(text_bytes(batch) > self._max_bytes)
+        if longer.size:
+            where, hint = f"{self.name}, row {rows + longer[0] + 1}", "split the note or raise max-note-bytes"
+            raise InputError(f"the note has more than {self._max_bytes:,} bytes", where=where, hint=hint)
 
     def _without_errors(self, batch: pa.RecordBatch, raw: pa.RecordBatch) -> pa.RecordBatch:
         if self._error_flag:
@@ -84,11 +84,11 @@ class NotesCorpus:
         return batch
 
     def of_part(self, name: str, source: Source) -> NotesCorpus:
-        """The same columns of another source, a part of several, which may have no rows."""
+        """Return a corpus with the same columns over another part file, which may have no rows."""
         return replace(self, name=name, skipped=Counter(), _source=source, _may_be_empty=True)
 
     def ids(self) -> Iterator[list[str]]:
-        """The ids of all rows, also of those that are left out, a list a batch."""
+        """Yield the ids of all rows, including those that are left out, as one list per batch."""
         name = self.columns.note_id
         for raw in self._source.read((name,)):
             yield id_column(raw, name, self.name).to_pylist()
@@ -103,23 +103,23 @@ def corpus_of(
     name: str,
     suffix: str,
 ) -> NotesCorpus:
-    """The corpus of a source of rows, a file's or a table's: its columns get their roles.
+    """Return a corpus over a source's rows, after assigning column roles.
 
     Args:
         settings, label, keep: as in `open_corpus`.
-        name: what messages call it. suffix: the format that it is written in.
+        name: its name in messages. suffix: the format for writing it.
 
     Raises:
-        InputError: columns that do not fit.
+        InputError: missing or ambiguous columns.
     """
-    found = resolve(source.names, settings, name, label=label, keep=keep, optional_keys=source.optional_keys)
+    resolved = resolve(source.names, settings, name, label=label, keep=keep, optional_keys=source.optional_keys)
     return NotesCorpus(
-        found.columns,
+        resolved.columns,
         suffix,
         name,
-        found.guessed,
-        found.preset.name if found.preset else None,
+        resolved.guessed,
+        resolved.preset.name if resolved.preset else None,
         _source=source,
-        _error_flag=found.error_flag,
-        _most=settings.max_note_bytes,
+        _error_flag=resolved.error_flag,
+        _max_bytes=settings.max_note_bytes,
     )

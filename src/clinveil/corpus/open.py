@@ -1,4 +1,4 @@
-"""`open_corpus`: notes at a path, with the roles of their columns, as a restartable stream."""
+"""`open_corpus`: open notes as a restartable stream with known column roles."""
 
 from __future__ import annotations
 
@@ -29,21 +29,21 @@ def open_corpus(
     """Open notes: Parquet, CSV, TSV, JSONL (gzip or zstd by name), part files of one of these, or a folder of .txt.
 
     Args:
-        path: a file, a folder, or a pattern such as `notes/*.parquet`; or the URL of one, `s3://bucket/notes/`.
-        settings: which columns play which role, and the encoding.
-        label, keep: columns that go along; utility is measured on labels.
+        path: a file, a folder, or a pattern such as `notes/*.parquet`; or its URL, `s3://bucket/notes/`.
+        settings: column roles and encoding.
+        label, keep: columns to keep; utility is measured on labels.
 
     Raises:
-        InputError: nothing there, an unknown kind of file, a damaged or empty one, columns that do not fit, or parts
-            that differ.
+        InputError: missing, damaged or empty files, an unknown file type, missing or ambiguous columns, or parts with
+            different columns.
         UsageError: an unknown encoding.
 
-    Warns with InputWarning where a compressed file has no checksum, and of files among the parts that are none.
+    Warns with InputWarning about compressed files without checksum, and about skipped files.
     """
     if isinstance(path, QueryPath):
         return corpus_of(path.source, settings, label=label, keep=keep, name="the query", suffix=".parquet")
     path = place(path)
-    codec_name(settings.encoding)  # a wrong one is told even where the file has no use for it
+    codec_name(settings.encoding)  # reject an unknown encoding even if the format does not use it
     if parts := delta_files(path) if is_delta(path) else part_files(path):
         return open_parts(parts, settings, label=label, keep=keep, name=path.name)
     warn_unchecked(path)

@@ -1,4 +1,4 @@
-"""What is to be known of part files before they are worked on: that each can be read, and that their ids differ."""
+"""Check part files before processing: each must be readable, and note ids must be unique across parts."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ from clinveil.scale.pieces import Broken, each
 
 @dataclass(frozen=True)
 class PartFacts:
-    """One part, read to its end.
+    """Facts about one part that was read completely.
 
     Attributes:
-        name: for messages. rows: that it has.
-        digest: of what is read of it, 64 hex digits: another one after any change of file, columns or settings.
+        name: for messages. rows: number of rows.
+        digest: hash of its content, 64 hex digits; changes with the file, the columns or the settings.
         ids: (n_rows,) hashes of its note ids, the same in every process.
     """
 
@@ -44,57 +44,57 @@ class PartFacts:
 
 
 def part_facts(part: NotesCorpus, also: Callable[[pa.RecordBatch], None] = lambda _: None) -> PartFacts:
-    """Read a part to its end; `also` is given each batch. Raises InputError where it is broken."""
-    read = _Digest(part)
+    """Read a part completely; `also` is called with each batch. Raises InputError if the part is damaged."""
+    digest = _Digest(part)
     ids = [np.zeros(0, dtype=np.uint64)]
     for batch in part.batches():
-        read.take(batch)
+        digest.add(batch)
         ids.append(id_hashes(batch.column(NOTE_ID).to_pylist()))
         also(batch)
-    found = np.concatenate(ids)
-    return PartFacts(part.name, len(found), read.hexdigest(), found)
+    all_ids = np.concatenate(ids)
+    return PartFacts(part.name, len(all_ids), digest.hexdigest(), all_ids)
 
 
 def facts_of(
     corpus: PartedCorpus, over: Map, say: Say, broken: Broken | None = None
 ) -> tuple[PartedCorpus, tuple[PartFacts, ...]]:
-    """The parts that can be read, and what is known of each.
+    """Return the readable parts and their facts; damaged ones are recorded in `broken`.
 
     Raises:
-        Incomplete: some are broken, and nobody else is told of them; all are tried. InputError: an id stands in two.
+        Incomplete: some parts are damaged and `broken` is None; all are tried. InputError: an id is in two parts.
     """
-    found = each(over, part_facts, corpus.parts, broken)
-    facts = tuple(track(found, "notes read", say, size=lambda one: one.rows))
-    sound = corpus if broken is None else replace(corpus, parts=broken.left(corpus.parts))
-    refuse_repeats_over(sound, facts)
-    return sound, facts
+    results = each(over, part_facts, corpus.parts, broken)
+    facts = tuple(track(results, "notes read", say, size=lambda part: part.rows))
+    intact = corpus if broken is None else replace(corpus, parts=broken.left(corpus.parts))
+    refuse_repeats_over(intact, facts)
+    return intact, facts
 
 
 def digest_of(facts: Sequence[PartFacts]) -> str:
-    """What all parts hold together, in their order."""
-    return sha256("".join(one.digest for one in facts).encode()).hexdigest()
+    """Return the hash of all parts, in order."""
+    return sha256("".join(part.digest for part in facts).encode()).hexdigest()
 
 
 def id_hashes(values: Iterable[str]) -> Hashes:
-    """64-bit hashes of ids, shape (n,), the same in every process."""
+    """Return 64-bit hashes of ids, shape (n,), the same in every process."""
     raw = b"".join(blake2b(value.encode(), digest_size=8).digest() for value in values)
     return np.frombuffer(raw, dtype="<u8").astype(np.uint64)
 
 
 class _Digest:
-    """The hash of a part: of its file where it is one of this machine, else of its rows."""
+    """The hash of a part: of its file if it is local, else of its rows."""
 
     def __init__(self, part: NotesCorpus) -> None:
         source: Any = part._source
         keys = getattr(source, "keys", {})  # of folders named key=value
         path = getattr(getattr(source, "source", source), "path", None)
         self._file = path if isinstance(path, Path) and not isinstance(path, RemotePath) and path.is_file() else None
-        told = [asdict(part.columns), part.suffix, part._error_flag, dict(keys) if keys else {}]
-        self._hash = sha256(json.dumps(told, sort_keys=True).encode())
+        layout = [asdict(part.columns), part.suffix, part._error_flag, dict(keys) if keys else {}]
+        self._hash = sha256(json.dumps(layout, sort_keys=True).encode())
 
-    def take(self, batch: pa.RecordBatch) -> None:
+    def add(self, batch: pa.RecordBatch) -> None:
         if self._file is None:
-            with pa.ipc.new_stream(pa.PythonFile(_Into(self._hash), mode="w"), batch.schema) as stream:
+            with pa.ipc.new_stream(pa.PythonFile(_HashingFile(self._hash), mode="w"), batch.schema) as stream:
                 stream.write_batch(batch)
 
     def hexdigest(self) -> str:
@@ -103,8 +103,8 @@ class _Digest:
         return self._hash.hexdigest()
 
 
-class _Into:
-    """A file that only hashes what is written."""
+class _HashingFile:
+    """A writable file that only hashes the written bytes."""
 
     closed = False
 
@@ -116,56 +116,57 @@ class _Into:
         return len(data)
 
     def flush(self) -> None:
-        """Nothing waits."""
+        """Do nothing: nothing is buffered."""
 
     def close(self) -> None:
-        """Nothing is open."""
+        """Do nothing: nothing is open."""
 
 
 def refuse_repeats_over(corpus: PartedCorpus, facts: Sequence[PartFacts]) -> None:
-    """Raise InputError, with both parts, for a note id that stands in two of them. Memory as for `HashLog`."""
+    """Raise InputError, naming both parts, for a note id in two parts. Memory as for `HashLog`."""
     with closing(HashLog()) as log:
-        for number, one in enumerate(facts):
-            log.add(one.ids, np.full(len(one.ids), number, dtype=np.uint64))
+        for number, part in enumerate(facts):
+            log.add(part.ids, np.full(len(part.ids), number, dtype=np.uint64))
         for first, second, suspects in _shared(log):
             _refuse(corpus.parts[first], corpus.parts[second], suspects)
 
 
 def _shared(log: HashLog) -> Iterator[tuple[int, int, set[int]]]:
-    """Pairs of parts with the hashes that stand in both."""
+    """Yield pairs of parts with the hashes that occur in both."""
     for keys, tags in log.groups():
-        twice = np.flatnonzero((keys[1:] == keys[:-1]) & (tags[1:] != tags[:-1]))
-        for at in twice.tolist():
-            yield int(tags[at]), int(tags[at + 1]), {int(keys[at])}
+        shared = np.flatnonzero((keys[1:] == keys[:-1]) & (tags[1:] != tags[:-1]))
+        for index in shared.tolist():
+            yield int(tags[index]), int(tags[index + 1]), {int(keys[index])}
 
 
 def _refuse(first: NotesCorpus, second: NotesCorpus, suspects: set[int]) -> None:
     rows = [dict(_rows_of(part, suspects)) for part in (first, second)]
     for note_id, row in rows[1].items():
         if note_id in rows[0]:
-            what = f"its id stands in {first.name}, row {rows[0][note_id]} already"
+            what = f"duplicate id, already used in {first.name}, row {rows[0][note_id]}"
             where = f"{second.name}, row {row}"
-            raise InputError(what, where=where, hint="ids must be unique over all parts; name another --id")
+            hint = "ids must be unique across all parts; choose another column with --id"
+            raise InputError(what, where=where, hint=hint)
 
 
 def _rows_of(part: NotesCorpus, suspects: set[int]) -> Iterator[tuple[str, int]]:
     row = 0
     for batch in part.batches():
         ids = batch.column(NOTE_ID).to_pylist()
-        found = np.isin(id_hashes(ids), list(suspects))
-        yield from ((ids[at], row + at + 1) for at in np.flatnonzero(found).tolist())
+        matches = np.isin(id_hashes(ids), list(suspects))
+        yield from ((ids[index], row + index + 1) for index in np.flatnonzero(matches).tolist())
         row += len(ids)
 
 
 def names_of(corpus: PartedCorpus) -> list[str]:
-    """A file name for each part: its own where all differ and end as their format does, else numbers."""
+    """Return an output file name for each part: its own if all are distinct and have the right suffix, else numbers."""
     names = [part.name for part in corpus.parts]
-    fine = all(Path(name).name == name and suffix_of(Path(name)) == corpus.suffix for name in names)
-    if fine and len(set(names)) == len(names):
+    usable = all(Path(name).name == name and suffix_of(Path(name)) == corpus.suffix for name in names)
+    if usable and len(set(names)) == len(names):
         return names
     return [f"part-{number:05d}{corpus.suffix}" for number in range(1, len(names) + 1)]
 
 
 def as_parts(corpus: Corpus, out: Path) -> TypeGuard[PartedCorpus]:
-    """Whether notes are written part by part: those of part files, unless OUT is named as one file."""
+    """Return whether notes are written part by part: the input has part files and OUT is not a single file."""
     return isinstance(corpus, PartedCorpus) and not suffix_of(out)

@@ -1,4 +1,4 @@
-"""Notes in several files of one layout, each of which can be worked on alone: a folder of part files, or a pattern."""
+"""Notes in several part files with the same columns, given as a folder or a pattern."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from clinveil.corpus.uniqueness import HashLog, hashes, repeated
 
 @dataclass(frozen=True)
 class PartedCorpus:
-    """A corpus of part files, in the order of their paths.
+    """A corpus of part files, sorted by path.
 
     Attributes:
-        parts: each a corpus that can be sent to another process and read there; all have the same columns. One that is
-            damaged says so when it is read, so that the others can be worked on.
-        columns, suffix, guessed, preset: those of every part. name: of the folder or pattern, for messages.
+        parts: corpora with the same columns that can be sent to other processes. Reading a damaged part raises its
+            error, so that the other parts can be processed.
+        columns, suffix, guessed, preset: the same for every part. name: of the folder or pattern, for messages.
         skipped: rows that the last pass left out, by reason.
     """
 
@@ -40,7 +40,7 @@ class PartedCorpus:
     skipped: Counter[str] = field(default_factory=Counter)
 
     def batches(self) -> Iterator[pa.RecordBatch]:
-        """All rows of all parts, in order. Raises InputError for an id that stands twice, in one part or in two."""
+        """Yield all rows of all parts, in order. Raises InputError for a duplicate id, within or across parts."""
         self.skipped.clear()
         rows = 0
         with closing(HashLog()) as log:
@@ -51,11 +51,11 @@ class PartedCorpus:
                     yield batch
                 self.skipped.update(part.skipped)
             if not rows and not self.skipped:
-                raise InputError("it holds no notes", where=self.name, hint="none of its parts has a row")
+                raise InputError("contains no notes", where=self.name, hint="check the path; no part has a row")
             self._refuse_repeats(log)
 
     def refuse_repeats(self) -> None:
-        """Raise InputError, which names both parts, for an id that stands twice; reads the ids and nothing else."""
+        """Raise InputError, which names both parts, for a duplicate id; only the ids are read."""
         with closing(HashLog()) as log:
             for part in self.parts:
                 for ids in part.ids():
@@ -63,14 +63,14 @@ class PartedCorpus:
             self._refuse_repeats(log)
 
     def _refuse_repeats(self, log: HashLog) -> None:
-        found = repeated(log, lambda: (ids for part in self.parts for ids in part.ids()))
-        if found:
-            (first, row), (second, again) = (self._at(number) for number in found)
-            what = f"its id stands in {first}, row {row} already"
-            raise InputError(what, where=f"{second}, row {again}", hint="ids must be unique over all parts")
+        rows = repeated(log, lambda: (ids for part in self.parts for ids in part.ids()))
+        if rows:
+            (first, row), (second, again) = (self._position(number) for number in rows)
+            what = f"duplicate id, already used in {first}, row {row}"
+            raise InputError(what, where=f"{second}, row {again}", hint="ids must be unique across all parts")
 
-    def _at(self, number: int) -> tuple[str, int]:
-        """The part in which a row of all stands, and which row of it that is; both count from 1."""
+    def _position(self, number: int) -> tuple[str, int]:
+        """Return the part that contains a row of the corpus, and its row number there; both count from 1."""
         for part in self.parts:
             rows = sum(map(len, part.ids()))
             if number <= rows:
@@ -87,26 +87,26 @@ def open_parts(
     keep: tuple[str, ...] = (),
     name: str,
 ) -> PartedCorpus:
-    """The corpus of some part files; the columns get their roles once.
+    """Open part files as one corpus; column roles are assigned once for all.
 
     Args:
-        settings, label, keep: as in `open_corpus`. name: of all parts together.
+        settings, label, keep: as in `open_corpus`. name: of the folder or pattern.
 
-    Raises:
-        InputError: columns that do not fit, a part whose columns differ from those of the first, no part that is whole.
+        Raises:
+            InputError: missing or ambiguous columns, a part with other columns than the first, or no intact part.
     """
     warn_unchecked(*(file.path for file in files))
     opened = {file.name: _opened(file, settings) for file in files}
-    whole = {name: source for name, source in opened.items() if not isinstance(source, Damaged)}
-    if not whole:
-        next(iter(opened.values())).read(())  # says why
+    intact = {name: source for name, source in opened.items() if not isinstance(source, Damaged)}
+    if not intact:
+        next(iter(opened.values())).read(())  # raises the error of the first part
     suffix = files[0].suffix
     if has_header(suffix):
-        refuse_other_names(whole)
-    names = AllNames(tuple(whole.values()))
+        refuse_other_names(intact)
+    names = AllNames(tuple(intact.values()))
     model = corpus_of(names, settings, label=label, keep=keep, name=name, suffix=suffix)
-    refuse_missing(whole, model.columns)
-    sources = opened | typed(whole, suffix, model.columns.keep)
+    refuse_missing(intact, model.columns)
+    sources = opened | typed(intact, suffix, model.columns.keep)
     parts = (model.of_part(name, source) for name, source in sources.items())
     return PartedCorpus(tuple(parts), name, model.columns, suffix, model.guessed, model.preset)
 
@@ -115,12 +115,12 @@ def _opened(file: PartFile, settings: NotesSettings) -> Source:
     try:
         source: Source
         source, _ = open_source(file.path, settings.encoding, row_limit(settings.max_note_bytes))
-        if lacks := {name: kind for name, kind in file.fills.items() if name not in source.names}:
-            source = Filled(source, lacks)
-        twice = source.optional_keys.intersection(file.keys) or set(source.names).intersection(file.keys)
+        if missing := {name: kind for name, kind in file.fills.items() if name not in source.names}:
+            source = Filled(source, missing)
+        duplicates = source.optional_keys.intersection(file.keys) or set(source.names).intersection(file.keys)
     except InputError as error:
         return Damaged.by(error)
-    if twice:
-        what = "a column has the name of a key of its folder"
+    if duplicates:
+        what = "a column has the same name as a key of the folder (key=value)"
         raise InputError(what, where=file.name, hint="rename one of the two")
     return KeyedSource(source, file.keys) if file.keys else source

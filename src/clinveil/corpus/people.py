@@ -1,4 +1,4 @@
-"""Known patients and diagnosis codes: the feed for PHI removal, and the ground truth for attacks.
+"""Known patients and diagnosis codes: input for PHI removal, and ground truth for attacks.
 
 `patients.parquet` has the columns `patient_id`, `name` (full name, space-separated tokens) and `codes` (list of
 strings), and optionally the lists `record_number`, `phone`, `email`, `address`, and `birth_date`.
@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 from clinveil.core.errors import InputError
 
 _STRINGS = pa.list_(pa.string())
-# Column -> attribute; the last five may be missing.
+# Column -> attribute; all are optional.
 LISTS = {"codes": "codes", "record_number": "record_numbers", "phone": "phones", "email": "emails",
          "address": "addresses"}  # fmt: skip
 PATIENTS_SCHEMA = pa.schema(
@@ -35,11 +35,11 @@ ROWS = 4096
 
 @dataclass(frozen=True, slots=True)
 class Patient:
-    """What a hospital knows of one patient. Its repr shows counts only.
+    """A hospital's record of one patient. Its repr shows counts only.
 
     Attributes:
         name: the tokens of the full name, in order.
-        codes: diagnosis codes; record_numbers, phones, emails, addresses: as they are on file, each may be empty.
+        codes: diagnosis codes. record_numbers, phones, emails, addresses: as on file; each may be empty.
         birth_date: or None.
     """
 
@@ -58,7 +58,7 @@ class Patient:
 
 
 def patients_batch(patients: Sequence[Patient]) -> pa.RecordBatch:
-    """The patients as a record batch of `PATIENTS_SCHEMA`."""
+    """Return the patients as a record batch of `PATIENTS_SCHEMA`."""
     columns: list[list[Any]] = [[p.patient_id for p in patients], [" ".join(p.name) for p in patients]]
     columns += [[list(getattr(p, attribute)) for p in patients] for attribute in LISTS.values()]
     columns.append([p.birth_date for p in patients])
@@ -67,7 +67,7 @@ def patients_batch(patients: Sequence[Patient]) -> pa.RecordBatch:
 
 
 def write_patients(patients: Iterable[Patient], path: Path) -> int:
-    """Write patients.parquet in a stream and return how many; the caller sees to a private, whole file."""
+    """Write patients.parquet as a stream; return the number of patients. The caller ensures an atomic, private file."""
     rest, written = iter(patients), 0
     with pq.ParquetWriter(path, PATIENTS_SCHEMA, compression="zstd") as writer:
         while some := list(islice(rest, ROWS)):
@@ -77,7 +77,7 @@ def write_patients(patients: Iterable[Patient], path: Path) -> int:
 
 
 def read_patients(path: Path) -> dict[str, Patient]:
-    """The known patients of a file, by patient id, in the order of the file.
+    """Read the known patients of a file by patient id, in the order of the file.
 
     Raises:
         InputError: not a Parquet file, a missing or mistyped column, a null or repeated patient id, an empty name.
@@ -85,14 +85,14 @@ def read_patients(path: Path) -> dict[str, Patient]:
     patients: dict[str, Patient] = {}
     for row, patient in enumerate(_rows(path), 1):
         if not patient.patient_id:
-            raise InputError(f"row {row} has no patient_id", where=path.name, hint="every patient needs one")
+            raise InputError(f"row {row} has no patient_id", where=path.name, hint="every patient needs an id")
         if not patient.name:
-            raise InputError(f"row {row} has no name", where=path.name, hint="leave out patients without a name")
+            raise InputError(f"row {row} has no name", where=path.name, hint="remove patients without a name")
         if patient.patient_id in patients:
-            raise InputError(f"row {row} repeats a patient_id", where=path.name, hint="one row a patient")
+            raise InputError(f"row {row} repeats a patient_id", where=path.name, hint="write one row per patient")
         patients[patient.patient_id] = patient
     if not patients:
-        raise InputError("it holds no patients", where=path.name)
+        raise InputError("contains no patients", where=path.name, hint="write one row per patient")
     return patients
 
 
@@ -104,14 +104,14 @@ def _rows(path: Path) -> Iterator[Patient]:
                 raise InputError(
                     f"the column {missing[0]} is missing",
                     where=path.name,
-                    hint="it needs patient_id and name; docs/i-have-notes.md lists the optional columns",
+                    hint="patient_id and name are required; the other columns are optional",
                 )
             columns = [column for column in PATIENTS_SCHEMA.names if column in present]
             for batch in file.iter_batches(columns=columns):
                 yield from _patients(batch, path)
     except (OSError, pa.ArrowInvalid):
         raise InputError(
-            "it is not there or is no Parquet file", where=path.name, hint="known patients come as patients.parquet"
+            "missing, or not a Parquet file", where=path.name, hint="write known patients as patients.parquet"
         ) from None
 
 
@@ -126,7 +126,7 @@ def _patients(batch: pa.RecordBatch, path: Path) -> Iterator[Patient]:
 
 
 def _texts(array: pa.Array, name: str, path: Path) -> list[str | None]:
-    """Strings, or whole numbers as strings; anything else is refused."""
+    """Return strings, or whole numbers as strings. Raises InputError for other types."""
     if pa.types.is_dictionary(array.type):
         array = array.dictionary_decode()
     if pa.types.is_integer(array.type) and name != "name":
@@ -141,14 +141,15 @@ def _is_text(kind: pa.DataType) -> bool:
 
 
 def _lists(batch: pa.RecordBatch, name: str, path: Path) -> list[Any]:
-    """Lists of strings; a plain column of text counts as lists of one."""
+    """Return lists of strings; a plain text column becomes lists of one."""
     if name not in batch.schema.names:
         return [None] * batch.num_rows
     array = batch.column(name)
     if pa.types.is_list(array.type) or pa.types.is_large_list(array.type):
         inner = array.type.value_type
         if not (_is_text(inner) or pa.types.is_integer(inner) or pa.types.is_null(inner)):
-            raise InputError(f"the column {name} is a list of {inner}, not of text", where=path.name)
+            what = f"the column {name} is a list of {inner}, not of text"
+            raise InputError(what, where=path.name, hint="cast it to a list of strings")
         return [items and [None if i is None else str(i) for i in items] for items in array.to_pylist()]
     return [text and [text] for text in _texts(array, name, path)]
 
@@ -162,14 +163,14 @@ def _births(batch: pa.RecordBatch, path: Path) -> list[date | None]:
             raise pa.ArrowInvalid
         return list(pc.cast(array, pa.date32(), safe=False).to_pylist())
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
-        hint = "dates, or text as YYYY-MM-DD"
-        raise InputError("the column birth_date does not hold dates", where=path.name, hint=hint) from None
+        hint = "use dates, or text as YYYY-MM-DD"
+        raise InputError("the column birth_date does not contain dates", where=path.name, hint=hint) from None
 
 
 def read_names(path: Path) -> list[tuple[str, ...]]:
-    """Full names as tokens, of a patients file (.parquet) or of a text file with one full name a line.
+    """Read full names as tokens from a patients file (.parquet) or a text file with one full name per line.
 
-    Repeated names are given once. Raises InputError for an empty file or one that is not UTF-8.
+    Repeated names are returned once. Raises InputError for an empty file or one that is not UTF-8.
     """
     if path.suffix == ".parquet":
         names = [patient.name for patient in read_patients(path).values()]
@@ -177,39 +178,41 @@ def read_names(path: Path) -> list[tuple[str, ...]]:
         try:
             lines = path.read_text(encoding="utf-8-sig").splitlines()
         except (OSError, UnicodeDecodeError):
-            raise InputError("it cannot be read as UTF-8 text", where=path.name, hint="one full name a line") from None
+            hint = "write one full name per line"
+            raise InputError("cannot be read as UTF-8 text", where=path.name, hint=hint) from None
         names = [tokens for line in lines if (tokens := tuple(line.split()))]
     if not names:
-        raise InputError("it holds no names", where=path.name, hint="one full name a line")
+        raise InputError("contains no names", where=path.name, hint="write one full name per line")
     return list(dict.fromkeys(names))
 
 
 def read_codes(path: Path) -> dict[str, str]:
-    """Code -> description (1 to 3 words) of a `codes.csv` with the columns `code` and `description`.
+    """Read code -> description (1 to 3 words) from a `codes.csv` with the columns `code` and `description`.
 
     Raises:
-        InputError: a missing column, a row without code or description, a repeated code, broken encoding.
+        InputError: a missing column, a row without code or description, a repeated code, invalid UTF-8.
     """
     codes: dict[str, str] = {}
+    hint = "write a CSV file in UTF-8 with a header: code,description"
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
             rows = csv.DictReader(file, strict=True)
             if not {"code", "description"} <= set(rows.fieldnames or ()):
-                raise InputError("it lacks the columns code, description", where=path.name)
+                raise InputError("the columns code and description are missing", where=path.name, hint=hint)
             for row in rows:
                 code, description = ((row[key] or "").strip() for key in ("code", "description"))
                 if not code or not description:
-                    raise InputError(f"line {rows.line_num} has no code or no description", where=path.name)
+                    raise InputError(f"line {rows.line_num} has no code or no description", where=path.name, hint=hint)
                 if code in codes:
-                    raise InputError(f"line {rows.line_num} repeats a code", where=path.name)
+                    raise InputError(f"line {rows.line_num} repeats a code", where=path.name, hint="remove it")
                 codes[code] = description
     except (OSError, UnicodeDecodeError, csv.Error):
-        raise InputError("it cannot be read as CSV in UTF-8", where=path.name) from None
+        raise InputError("cannot be read as CSV in UTF-8", where=path.name, hint=hint) from None
     return codes
 
 
 def write_codes(codes: dict[str, str], path: Path) -> None:
-    """Write codes.csv; the caller sees to a private, whole file."""
+    """Write codes.csv. The caller ensures an atomic, private file."""
     with path.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerows([("code", "description"), *codes.items()])

@@ -1,4 +1,4 @@
-"""From a source's own columns to the columns of a corpus: types, nulls, broken text, and nothing but the values."""
+"""Convert a source's columns to those of a corpus: check types, nulls and encoding, and remove all metadata."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from clinveil.corpus.streams import wrong_encoding
 
 
 def to_roles(raw: pa.RecordBatch, columns: Columns, where: str, rows: int) -> pa.RecordBatch:
-    """A batch with the fields of `ROLE_FIELDS`, then the kept columns: their values, and nothing else of them.
+    """Return a batch with the fields of `ROLE_FIELDS`, then the kept columns, reduced to plain values.
 
     Args:
         raw: the source's columns.
         where: base name of the file.
-        rows: how many rows came before, for messages.
+        rows: number of preceding rows, for messages.
 
     Raises:
-        InputError: a text column that is no text, an id that is null, empty or neither text nor whole number, a kept
-            column of a type that cannot be freed of its dictionaries, broken UTF-8.
+        InputError: a text column that is not text; an id that is null, empty or neither text nor whole number; a kept
+            column that cannot be converted to plain values; invalid UTF-8.
     """
     note_ids = id_column(raw, columns.note_id, where, rows)
     patients = id_column(raw, columns.patient_id, where, rows) if columns.patient_id else note_ids
@@ -32,7 +32,7 @@ def to_roles(raw: pa.RecordBatch, columns: Columns, where: str, rows: int) -> pa
 
 
 def id_column(raw: pa.RecordBatch, name: str, where: str, rows: int = 0) -> pa.Array:
-    """The ids of one column as strings. Raises InputError as `to_roles` does."""
+    """Return the ids of one column as strings. Raises InputError like `to_roles`."""
     return _Place(where, rows).ids(raw.column(name), name)
 
 
@@ -46,34 +46,36 @@ class _Place:
     def text(self, column: pa.Array, name: str) -> pa.Array:
         column = _plain(column)
         if not _is_text(column.type):
-            what = f"column {name!r} holds {_kind(column.type)}, not text"
-            raise InputError(what, where=self._where, hint="name another --text, or store it as a string")
+            what = f"column {name!r} contains {_kind(column.type)}, not text"
+            raise InputError(what, where=self._where, hint="choose another column with --text, or store it as a string")
         return self._valid(pc.cast(column, pa.large_string()))
 
     def ids(self, column: pa.Array, name: str) -> pa.Array:
         column = _whole_numbers(_plain(column))
         if not (_is_text(column.type) or pa.types.is_integer(column.type)):
-            what = f"column {name!r} holds {_kind(column.type)}, not ids"
-            raise InputError(what, where=self._where, hint="ids are text or whole numbers; name another --id")
+            what = f"column {name!r} contains {_kind(column.type)}, not ids"
+            hint = "ids must be text or whole numbers; choose another column with --id"
+            raise InputError(what, where=self._where, hint=hint)
         ids = self._valid(pc.cast(column, pa.string()))
         empty = pc.index(pc.fill_null(pc.equal(ids, ""), True), True).as_py()
         if empty >= 0:
             what = f"column {name!r} is null or empty"
-            raise InputError(what, where=self.at(empty), hint="every note needs an id, and a patient where any has")
+            hint = "every note needs an id, and a patient if there is a patient column"
+            raise InputError(what, where=self.at(empty), hint=hint)
         return ids
 
     def kept(self, column: pa.Array, name: str) -> pa.Array:
         try:
-            column = plain_array(column)  # a dictionary would carry values of rows that are not there
+            column = plain_array(column)  # a dictionary may contain values of rows that are not included
         except TypeError:
-            what = f"kept column {name!r} is of a type that cannot be rebuilt from its values alone"
+            what = f"kept column {name!r} has an unsupported type"
             raise InputError(what, where=self._where, hint="store it as plain values, or do not keep it") from None
         if pa.types.is_large_string(column.type):
             column = pc.cast(column, pa.string())
         return self._valid(column)
 
     def _valid(self, column: pa.Array) -> pa.Array:
-        """Parquet readers do not look whether text is UTF-8."""
+        """Return a column after checking its UTF-8, which Parquet readers do not check."""
         try:
             column.validate(full=True)
         except pa.ArrowInvalid:
@@ -82,22 +84,22 @@ class _Place:
         return column
 
 
-def _is_valid(one: pa.Array) -> bool:
+def _is_valid(column: pa.Array) -> bool:
     try:
-        one.validate(full=True)
+        column.validate(full=True)
     except pa.ArrowInvalid:
         return False
     return True
 
 
 def _kept_field(source: pa.Field, kind: pa.DataType) -> pa.Field:
-    """The field without the metadata of its source, which may say anything."""
+    """Return the field without the source's metadata, which may contain data."""
     marked = (source.metadata or {}).get(b"clinveil") == JSON_MARK[b"clinveil"]
     return pa.field(source.name, kind, metadata=JSON_MARK if marked else None)
 
 
 def _kind(kind: pa.DataType) -> str:
-    """What a column is made of; the keys of a nested one may be data."""
+    """Return the type for messages; the keys of a nested type may be data and are not shown."""
     return "nested values" if pa.types.is_nested(kind) or pa.types.is_dictionary(kind) else str(kind)
 
 
@@ -110,7 +112,7 @@ def _plain(column: pa.Array) -> pa.Array:
 
 
 def _whole_numbers(column: pa.Array) -> pa.Array:
-    """Integers that a table library turned into floats; fractions stay what they are, and are refused."""
+    """Return floats with whole values as integers; other floats stay unchanged and are rejected later."""
     if pa.types.is_null(column.type):
         return pc.cast(column, pa.string())
     if not pa.types.is_floating(column.type):
@@ -122,9 +124,9 @@ def _whole_numbers(column: pa.Array) -> pa.Array:
 
 
 def plain_type(kind: pa.DataType) -> pa.DataType:
-    """The type of the same values without dictionaries, runs, extension types and metadata of fields, at any depth.
+    """Return a type without dictionaries, run-end encoding, extension types and field metadata, at any depth.
 
-    List views become lists. Raises TypeError for unions, which no format writes.
+    List views become lists. Raises TypeError for unions, which no output format supports.
     """
     if isinstance(kind, pa.BaseExtensionType):
         return plain_type(kind.storage_type)
@@ -140,9 +142,9 @@ def plain_type(kind: pa.DataType) -> pa.DataType:
 
 
 def plain_array(column: pa.Array) -> pa.Array:
-    """The same values in the type that `plain_type` gives; rows outside a slice, and hidden by a null, stay so.
+    """Return the same values with the type of `plain_type`; values outside a slice or under a null stay hidden.
 
-    Raises TypeError where the values cannot be brought into that type.
+    Raises TypeError if the values cannot be converted.
     """
     wanted = plain_type(column.type)
     try:
@@ -157,7 +159,7 @@ def plain_array(column: pa.Array) -> pa.Array:
 
 
 def _outermost(column: pa.Array) -> pa.Array:
-    """Without the wrappings that a cast does not take off."""
+    """Remove the encodings that a cast does not remove."""
     while True:
         if isinstance(column, pa.ExtensionArray):
             column = column.storage

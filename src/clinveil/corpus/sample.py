@@ -1,4 +1,4 @@
-"""Samples of the keys of a stream (notes or patients), in one pass, whatever the order of the stream."""
+"""One-pass samples of the keys of a stream (notes or patients), independent of the stream's order."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ V = TypeVar("V")
 
 @dataclass(frozen=True)
 class KeyedShare:
-    """So large a share of all keys, drawn by a salt: `key in share` is the same whatever other keys there are."""
+    """A salted random share of all keys: `key in share` does not depend on the other keys."""
 
     share: float
     salt: bytes = field(repr=False)
 
     def draw(self, key: str) -> float:
-        """Between 0 and 1, uniform to who does not know the salt."""
+        """Return a number from 0 to 1, uniform without knowledge of the salt."""
         digest = hashlib.blake2b(key.encode("utf-8", "surrogatepass"), digest_size=8, key=self.salt).digest()
         return int.from_bytes(digest, "little") / 2.0**64
 
@@ -30,14 +30,15 @@ class KeyedShare:
 
 
 class KeySample(Generic[V]):
-    """At most `limit` keys (notes or patients), those with the smallest salted hashes, each with what it gathered.
+    """At most `limit` keys (notes or patients), those with the smallest salted hashes, each with collected data.
 
-    A key that is left out once never comes back, so what a kept key gathered is complete.
+    A key that is dropped never returns, so the data of a sampled key are complete.
 
     Attributes:
-        values: what each kept key gathered.
+        values: the data of each sampled key.
         left_out: whether any key was left out.
-    Source: bottom-k sampling, Cohen & Kaplan 2007, PODC.
+
+        Source: bottom-k sampling, Cohen & Kaplan 2007, PODC.
     """
 
     def __init__(self, limit: int, rng: Generator) -> None:
@@ -47,7 +48,7 @@ class KeySample(Generic[V]):
         self.left_out = False
 
     def offer(self, key: str, make: Callable[[], V]) -> V | None:
-        """What the key has gathered so far, made when it is new; None if the sample has no room for it."""
+        """Return the key's data, created by `make` for a new key; None if the key is not in the sample."""
         if key in self.values:
             return self.values[key]
         digest = hashlib.blake2b(key.encode("utf-8", "surrogatepass"), digest_size=8, key=self._salt).digest()
@@ -60,5 +61,5 @@ class KeySample(Generic[V]):
                 return None
             _, evicted = heapq.heapreplace(self._heap, (rank, key))
             del self.values[evicted]
-        self.values[key] = made = make()
-        return made
+        self.values[key] = value = make()
+        return value

@@ -1,4 +1,4 @@
-"""Which notes of a source are wanted: those with a value in a column, as `--only COLUMN=VALUE` says."""
+"""Select notes by the value of a column, for `--only COLUMN=VALUE`."""
 
 from __future__ import annotations
 
@@ -15,30 +15,32 @@ _WHOLE = re.compile(r"([0-9]+)\.0+")  # a whole number that a table library wrot
 
 
 def selection(only: Sequence[str]) -> dict[str, str]:
-    """Column -> value of `COLUMN=VALUE`; blanks around a value do not count. Raises UsageError for anything else."""
-    wanted = {name: value.strip() for name, _, value in (one.partition("=") for one in only)}
+    """Parse `COLUMN=VALUE` items; blanks around a value are ignored. Raises UsageError for any other form."""
+    wanted = {name: value.strip() for name, _, value in (item.partition("=") for item in only)}
     if len(wanted) < len(only) or not all(wanted) or not all(wanted.values()):
-        raise UsageError("--only is COLUMN=VALUE, once a column", hint="such as --only CATEGORY=Report")
+        hint = "use for example --only CATEGORY=Report"
+        raise UsageError("--only must be COLUMN=VALUE, once per column", hint=hint)
     return wanted
 
 
 def selected(batch: pa.RecordBatch, wanted: Mapping[str, str]) -> list[bool]:
-    """Whether each row has the wanted value in every column. Raises InputError as `as_text` does."""
+    """Return for each row whether all columns have the wanted values. Raises InputError like `as_text`."""
     rows = [True] * batch.num_rows
     for name, value in wanted.items():
-        rows = [row and own == value for row, own in zip(rows, as_text(batch.column(name)), strict=True)]
+        cells = as_text(batch.column(name))
+        rows = [row and cell == value for row, cell in zip(rows, cells, strict=True)]
     return rows
 
 
 def as_text(values: pa.Array) -> list[str | None]:
-    """Ids as text: whole numbers also where a table library made floats of them; blanks are None.
+    """Return ids as text; floats with whole values become whole numbers, blanks become None.
 
     Raises InputError for lists and records.
     """
     if pa.types.is_dictionary(values.type):
         values = values.dictionary_decode()
     if pa.types.is_nested(values.type):
-        raise InputError("a column of ids holds lists or records", hint="ids are text or whole numbers")
+        raise InputError("the id column contains lists or records", hint="ids must be text or whole numbers")
     return [_bare(text) for text in pc.cast(values, pa.string()).to_pylist()]
 
 

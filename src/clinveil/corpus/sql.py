@@ -1,7 +1,7 @@
-"""Notes from a database: the rows of one query, read as they come, in the order of their ids.
+"""Notes from a database: the rows of one query as a stream, sorted by id.
 
-Postgres by ADBC, DuckDB by its own library, SQLite by Python's. A database is only read: its file is opened so, or the
-transaction says so. What it says of an error may quote data, so one of a few sentences stands in its place.
+Postgres is read through ADBC, DuckDB and SQLite through their Python libraries. Databases are opened read-only, by file
+mode or transaction. A database's error message may quote data, so it is replaced with one of our own messages.
 """
 
 from __future__ import annotations
@@ -23,23 +23,23 @@ from clinveil.corpus.corpus import BATCH_ROWS
 
 WHERE = "--from-sql"
 PART_BYTES = 128 << 20
-_URI = re.compile(r"(?P<kind>[a-z]+)://(?P<who>[^/?]*)(?P<path>/?[^?]*)(?:\?(?P<query>.*))?", re.DOTALL)
-_DAMAGED = "the file is no database of this kind, or a damaged one"
-_SHELL = "try it in the database's own shell"
-_CAME = "set PGPASSWORD or ~/.pgpass; see docs/storage.md"
+_URI = re.compile(r"(?P<kind>[a-z]+)://(?P<host>[^/?]*)(?P<path>/?[^?]*)(?:\?(?P<query>.*))?", re.DOTALL)
+_DAMAGED = "the file is not a database of this type, or is damaged"
+_SHELL = "test the query in the database's own shell"
+_CAME = "set PGPASSWORD or ~/.pgpass; see docs/large-data.md"
 _REACH = "the database cannot be reached, or the connection was lost"
-# SQLSTATE where a database gives one, else its own words.
-_SAID = (
-    (r"^28|password|authentication", "the database did not let this user in", _CAME),
-    (r"^3D000|database .* does not exist", "there is no such database", "check --uri"),
-    (r"^42501|^25006|permission denied|read-?only", "it asks for what may not be done: notes are only read", _SHELL),
-    (r"^42P01|no such table|table with name|relation .* does not exist", "it names a table that is not there", _SHELL),
+# Patterns for SQLSTATE or, without one, for the message; then our message and hint.
+_ERRORS = (
+    (r"^28|password|authentication", "the database denied access to this user", _CAME),
+    (r"^3D000|database .* does not exist", "the database does not exist", "check --uri"),
+    (r"^42501|^25006|permission denied|read-?only", "the query needs write access or other permissions", _SHELL),
+    (r"^42P01|no such table|table with name|relation .* does not exist", "unknown table in the query", _SHELL),
     (
         r"^42703|no such column|referenced column|column .* does not exist",
-        "it names a column that is not there",
+        "unknown column in the query",
         _SHELL,
     ),
-    (r"^42|syntax error|parser error|incomplete input", "it is no query that the database understands", _SHELL),
+    (r"^42|syntax error|parser error|incomplete input", "invalid SQL query", _SHELL),
     (r"^08|^57P|connect|terminat|server closed|translate host|timeout", _REACH, "try again; nothing was written"),
     (r"not a database|not a valid|malformed|corrupt", _DAMAGED, "check --uri"),
 )
@@ -47,14 +47,14 @@ _SAID = (
 
 @dataclass(frozen=True)
 class SqlSource:
-    """The rows of a query; it is run again at each pass.
+    """The rows of a query, which runs again in each pass.
 
     Attributes:
-        names: its columns. order: the column that it is sorted by.
+        names: its columns. order: the column to sort by.
 
     Raises:
-        UsageError: an address of no known kind, or with a password in it. MissingExtra: no driver for it.
-        InputError: what the database says of the query, in our words.
+        UsageError: an unsupported URI, or one with a password. MissingExtra: its driver is not installed.
+        InputError: the database rejects the query; the message is ours.
     """
 
     query: str = field(repr=False)
@@ -67,20 +67,20 @@ class SqlSource:
         _refuse_password(self.uri)
         with self._run(f"{self._inner} LIMIT 0") as (names, _):
             if len(set(names)) < len(names):
-                raise InputError("a column name stands twice", where=WHERE, hint="give one an AS")
+                raise InputError("duplicate column name in the query", where=WHERE, hint="rename one with AS")
             object.__setattr__(self, "names", tuple(names))
 
     def sorted_by(self, column: str) -> SqlSource:
-        """The same rows in the order of a column, which is the same at each pass."""
+        """Return the same rows sorted by a column, so that all passes have the same order."""
         return SqlSource(self.query, self.uri, column)
 
     def read(self, ids: Sequence[str], texts: Sequence[str] = (), kept: Sequence[str] = ()) -> Iterator[pa.RecordBatch]:
-        """All rows of the columns named."""
+        """Yield all rows of the given columns."""
         wanted = list(dict.fromkeys((*ids, *texts, *kept)))
         columns = ", ".join(map(_quoted, wanted)) or "*"
         order = f" ORDER BY {_quoted(self.order)}" if self.order else ""
         with self._run(f"SELECT {columns} FROM (\n{_bare(self.query)}\n) AS clinveil_notes{order}") as (_, batches):
-            while (batch := _said(lambda: next(batches, None))) is not None:
+            while (batch := _translated(lambda: next(batches, None))) is not None:
                 yield batch
 
     @property
@@ -91,10 +91,10 @@ class SqlSource:
     def _run(self, query: str) -> Iterator[tuple[list[str], Iterator[pa.RecordBatch]]]:
         kind = _parts(self.uri)["kind"]
         if kind not in _DRIVERS:
-            hint = f"one of {', '.join(f'{name}://' for name in _DRIVERS)}"
-            raise UsageError("no kind of database that is known", where="--uri", hint=hint)
+            hint = f"use one of {', '.join(f'{name}://' for name in _DRIVERS)}"
+            raise UsageError("unsupported database URI", where="--uri", hint=hint)
         manager = _DRIVERS[kind](self.uri, query)
-        opened = _said(manager.__enter__)
+        opened = _translated(manager.__enter__)
         try:
             yield opened
         finally:
@@ -102,12 +102,12 @@ class SqlSource:
 
 
 class QueryPath(type(Path())):  # type: ignore[misc]
-    """A query where the code has a path, for commands that do nothing but read: it is run at each pass."""
+    """A query used in place of a path, for read-only commands; it runs in each pass."""
 
     source: SqlSource
 
     def __new__(cls, source: SqlSource) -> QueryPath:
-        """Of a source."""
+        """Create from a source."""
         self: QueryPath = super().__new__(cls, WHERE)
         self.source = source
         return self
@@ -118,15 +118,15 @@ class QueryPath(type(Path())):  # type: ignore[misc]
 
 
 def sql_source(query: str, uri: str, settings: NotesSettings) -> SqlSource:
-    """The rows of a query in the order of their ids. Raises as `SqlSource`, and InputError without a column of ids."""
+    """Return the rows of a query sorted by id. Raises like `SqlSource`, and InputError without an id column."""
     source = SqlSource(query, uri)
     return source.sorted_by(resolve(source.names, settings, WHERE).columns.note_id)
 
 
 def copy_notes(source: SqlSource, folder: Path) -> None:
-    """Write all rows as part files, from one reading of the database; the same rows give the same files.
+    """Write all rows as part files in one pass over the database; the same rows give the same files.
 
-    Raises InputError where there are none, or as `SqlSource`.
+    Raises InputError for an empty result, and like `SqlSource`.
     """
     import pyarrow.parquet as pq
 
@@ -147,23 +147,23 @@ def copy_notes(source: SqlSource, folder: Path) -> None:
         if writer is not None:
             writer.close()
     if not rows:
-        raise InputError("the query gives no rows", where=WHERE, hint=_SHELL)
+        raise InputError("the query returns no rows", where=WHERE, hint=_SHELL)
 
 
 def _refuse_password(uri: str) -> None:
-    found = _parts(uri)
-    user, sign, _ = found["who"].rpartition("@")
-    if (sign and ":" in user) or "password" in (found["query"] or "").lower():
-        what = "a password stands in the address, where all users of the machine can see it"
-        raise UsageError(what, where="--uri", hint=f"leave it out, and {_CAME}")
+    parts = _parts(uri)
+    user, sign, _ = parts["host"].rpartition("@")
+    if (sign and ":" in user) or "password" in (parts["query"] or "").lower():
+        what = "the URI contains a password, which other users of this machine can see"
+        raise UsageError(what, where="--uri", hint=f"remove it and {_CAME}")
 
 
 def _parts(uri: str) -> dict[str, str]:
-    found = _URI.fullmatch(uri)
-    if not found:
-        hint = "such as postgresql://host/db, duckdb:///notes.duckdb or sqlite:///notes.db"
-        raise UsageError("no address of a database", where="--uri", hint=hint)
-    return found.groupdict()
+    match = _URI.fullmatch(uri)
+    if not match:
+        hint = "use for example postgresql://host/db, duckdb:///notes.duckdb or sqlite:///notes.db"
+        raise UsageError("not a database URI", where="--uri", hint=hint)
+    return match.groupdict()
 
 
 def _bare(query: str) -> str:
@@ -174,20 +174,21 @@ def _quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
-def _said(action: Callable[[], Any]) -> Any:
-    """What an action gives; errors of a database in our words. Raises InputError."""
+def _translated(action: Callable[[], Any]) -> Any:
+    """Return the result of an action; turn a database's errors into InputError with our messages."""
     try:
         return action()
     except ClinveilError:
         raise
-    except Exception as error:  # noqa: BLE001  each library has errors of its own, and their words may be data
+    except Exception as error:  # noqa: BLE001  each library has its own errors, and their messages may contain data
         state = str(getattr(error, "sqlstate", None) or "")
         words = " ".join(str(error).lower().split())
-        for pattern, what, hint in _SAID:
+        for pattern, what, hint in _ERRORS:
             of_state, _, _ = pattern.partition("|")
             if (state and re.match(of_state, state)) or (not state and re.search(pattern, words)):
                 raise InputError(what, where=WHERE, hint=hint) from None
-        raise InputError(f"the database refused it{f' ({state})' * bool(state)}", where=WHERE, hint=_SHELL) from None
+        code = f" (SQLSTATE {state})" if state else ""
+        raise InputError(f"the database rejected the query{code}", where=WHERE, hint=_SHELL) from None
 
 
 Rows = tuple[list[str], Iterator[pa.RecordBatch]]
@@ -212,18 +213,18 @@ def _duckdb(uri: str, query: str) -> Iterator[Rows]:
         import duckdb
     except ImportError:
         raise MissingExtra("duckdb", "sql") from None
-    # Else it would fetch extensions from its makers when a query names what it does not know.
+    # Otherwise DuckDB downloads extensions for unknown functions in a query.
     offline = {"autoinstall_known_extensions": "false", "autoload_known_extensions": "false"}
     with closing(duckdb.connect(str(_file(uri)), read_only=True, config=offline)) as connection:
-        done = connection.sql(query)  # a relation streams; what `execute` gives is held whole
-        read = done.to_arrow_reader if hasattr(done, "to_arrow_reader") else done.fetch_arrow_reader
+        relation = connection.sql(query)  # a relation is streamed; the result of `execute` is held in memory
+        read = relation.to_arrow_reader if hasattr(relation, "to_arrow_reader") else relation.fetch_arrow_reader
         reader = read(BATCH_ROWS)
         yield reader.schema.names, iter(reader)
 
 
 @contextmanager
 def _sqlite(uri: str, query: str) -> Iterator[Rows]:
-    """A column of SQLite may hold a number here and a text there, so all values come as text."""
+    """Run a query in SQLite; all values become text, because a column may mix numbers and text."""
     import sqlite3
 
     with closing(sqlite3.connect(f"{_file(uri).absolute().as_uri()}?mode=ro", uri=True)) as connection:
@@ -235,17 +236,17 @@ def _sqlite(uri: str, query: str) -> Iterator[Rows]:
 def _as_text(names: list[str], cursor: Any) -> Iterator[pa.RecordBatch]:
     while rows := cursor.fetchmany(BATCH_ROWS):
         if any(isinstance(value, bytes) for row in rows for value in row):
-            raise InputError("a column holds bytes", where=WHERE, hint="leave it out, or CAST it AS TEXT")
+            raise InputError("a column contains bytes", where=WHERE, hint="omit it, or CAST it AS TEXT")
         texts = ([None if value is None else str(value) for value in column] for column in zip(*rows, strict=True))
         yield pa.record_batch([pa.array(column, pa.large_string()) for column in texts], names=names)
 
 
 def _file(uri: str) -> Path:
-    """The file of a database: `sqlite:///notes.db` beside us, `sqlite:////data/notes.db` from the root."""
-    found = _parts(uri)
-    path = Path(found["who"] + found["path"][1:] if not found["who"] else found["who"] + found["path"])
+    """Return the file of a database: `sqlite:///notes.db` is relative, `sqlite:////data/notes.db` absolute."""
+    parts = _parts(uri)
+    path = Path(parts["host"] + parts["path"] if parts["host"] else parts["path"][1:])
     if not path.is_file():
-        raise InputError("no such database file", where=path.name, hint="check --uri: three slashes, then the path")
+        raise InputError("database file not found", where=path.name, hint="check --uri: three slashes, then the path")
     return path
 
 

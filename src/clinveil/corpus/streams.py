@@ -1,6 +1,6 @@
-"""Bytes in and out: gzip and zstd by file name, other encodings turned into UTF-8 as they stream.
+"""Byte streams: gzip and zstd by file name, other encodings converted to UTF-8 on the fly.
 
-Of Zstandard's frames (RFC 8878) as much is read as tells whether damage to them can be found out.
+Headers of Zstandard frames (RFC 8878) are parsed to detect missing checksums.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from clinveil.core.errors import InputError, UsageError
 from clinveil.core.remote import RemotePath, failure, is_failure_of_store
 
 CHUNK_BYTES = 8 << 20
-# A row longer than this is taken for a quote or a line that never ends; it bounds the memory of a pass.
+# A longer row indicates an unclosed quote or a missing line break; the limit bounds memory.
 ROW_BYTES = 256 << 20
-LONGER = "a quote or line that never ends? else a larger --max-note-bytes"
+LONGER = "check for an unclosed quote or a missing line break, or raise max-note-bytes"
 _COMPRESSION = {".gz": "gzip", ".zst": "zstd"}
-# Frames of zstd (RFC 8878), and a block of one byte over and over.
+# Magic numbers of zstd frames, and the type of a run-length block (RFC 8878).
 _FRAME, _SKIPPABLE = 0xFD2FB528, 0x184D2A50
 _RLE = 1
 _BOM = "\ufeff".encode()
@@ -30,39 +30,39 @@ _UTF16_BOMS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 
 def codec_name(encoding: str) -> str:
-    """Python's own name of an encoding. Raises UsageError if there is no such text encoding."""
+    """Return Python's name of an encoding. Raises UsageError for an unknown text encoding."""
     try:
-        "".encode(encoding)  # refuses unknown names and codecs that are not for text, such as base64
+        "".encode(encoding)  # rejects unknown names and codecs that are not for text, such as base64
         if not encoding.isprintable() or encoding != encoding.strip():
-            raise ValueError  # Python forgives a line break, a log does not
+            raise ValueError  # Python accepts a line break in the name, which would corrupt a log
         return codecs.lookup(encoding).name
     except (LookupError, ValueError):
-        raise UsageError("--encoding: no such text encoding", hint="for example cp1252 or utf-16") from None
+        raise UsageError("--encoding: unknown text encoding", hint="use for example cp1252 or utf-16") from None
 
 
 def row_limit(note_bytes: int) -> int:
-    """The longest row that a note of so many bytes may stand in: quotes and escapes take room, and other columns."""
+    """Return the longest row for a note of this many bytes, with space for quotes, escapes and other columns."""
     return min(ROW_BYTES, 3 * note_bytes + (1 << 20))
 
 
 def too_long(what: str, limit: int, where: str) -> InputError:
-    """The error for a row, line or file of more than `limit` bytes."""
-    return InputError(f"{what} of over {limit / 1e6:.0f} MB", where=where, hint=LONGER)
+    """Return the error for a row, line or file of more than `limit` bytes."""
+    return InputError(f"{what} exceeds {limit / 1e6:.0f} MB", where=where, hint=LONGER)
 
 
 def wrong_encoding(where: str, encoding: str) -> InputError:
-    """The error for bytes that are not in the encoding they were said to be in."""
-    hint = "--encoding cp1252, or whatever it was written in" if encoding == "utf-8" else "another --encoding"
-    return InputError(f"its bytes are not {encoding}", where=where, hint=hint)
+    """Return the error for bytes that are invalid in the given encoding."""
+    hint = "pass the encoding, for example --encoding cp1252" if encoding == "utf-8" else "try another --encoding"
+    return InputError(f"not valid {encoding}", where=where, hint=hint)
 
 
 class ByteReader:
-    """A file as a stream of UTF-8 bytes: decompressed, without byte order mark, transcoded where asked.
+    """Read a file as a stream of UTF-8 bytes: decompressed, without byte order mark, transcoded if requested.
 
-    Bytes that are UTF-8 already are passed on unchecked: the parser knows the row of a bad one, this class does not.
+    UTF-8 input is passed on unchecked, because the parser knows the row number of an error and this class does not.
 
     Raises:
-        InputError: unreadable, truncated or damaged, or bytes that another encoding does not have.
+        InputError: unreadable, truncated or damaged, or invalid bytes in another encoding.
         UsageError: an unknown encoding.
     """
 
@@ -74,14 +74,14 @@ class ByteReader:
         self._file = self._guard(lambda: _open(path))
 
     def read(self, size: int = CHUNK_BYTES) -> bytes:
-        """The next bytes, about `size` of them; none at the end."""
+        """Return the next bytes, about `size` of them; b"" at the end."""
         while True:
             raw = self._guard(lambda: self._file.read(size))
             data = self._decode(raw) if self._decoder else raw
             if self._start and data:
                 self._start = False
                 if data.startswith(_UTF16_BOMS):
-                    raise InputError("it is UTF-16", where=self._name, hint="--encoding utf-16")
+                    raise InputError("the file is UTF-16", where=self._name, hint="pass --encoding utf-16")
                 data = data.removeprefix(_BOM)
             if data or not raw:
                 return data
@@ -104,7 +104,7 @@ class ByteReader:
         except (OSError, pa.ArrowException) as error:
             if isinstance(self._path, RemotePath) and is_failure_of_store(error):
                 raise failure(error, self._name) from None
-            what = "the compressed file is truncated or damaged" if self._compressed else "it cannot be read"
+            what = "the compressed file is truncated or damaged" if self._compressed else "the file cannot be read"
             raise InputError(what, where=self._name, hint="copy it again from its source") from None
 
     def __enter__(self) -> Self:
@@ -121,21 +121,21 @@ def _open(path: Path) -> pa.NativeFile:
 
 
 def open_input(path: Path) -> pa.NativeFile:
-    """A file of this machine or of a store, for reading. Raises OSError."""
+    """Open a local or remote file for reading. Raises OSError."""
     return path.opened() if isinstance(path, RemotePath) else pa.OSFile(str(path))
 
 
 def create_bytes(path: Path, suffix: str) -> pa.NativeFile:
-    """A new file to write bytes to, compressed as the suffix says. It carries no file name and no time of day."""
+    """Create a file for bytes, compressed according to the suffix, without file name or time in its header."""
     kind = next((kind for end, kind in _COMPRESSION.items() if suffix.endswith(end)), None)
     file = pa.OSFile(str(path), "wb")
     return pa.CompressedOutputStream(file, kind) if kind else file
 
 
 def has_unchecked_frame(path: Path) -> bool:
-    """Whether a frame of the file carries no checksum of its content: then a flipped bit in it may pass unseen.
+    """Return whether a zstd frame of the file has no content checksum, so that damage may go undetected.
 
-    Reads headers only. A file that is cut off or malformed is left to the reader, which refuses it.
+    Only headers are read. The reader itself detects truncated or malformed files.
     """
     with path.open("rb") as file:
         while start := file.read(4):
@@ -150,13 +150,13 @@ def has_unchecked_frame(path: Path) -> bool:
 
 
 def _skip_frame(file: BinaryIO) -> bool:
-    """Go to the end of a frame; whether it has a checksum (section 3.1.1)."""
+    """Skip a frame; return whether it has a checksum (section 3.1.1)."""
     descriptor = _number(file, 1)
     single, checked = descriptor >> 5 & 1, bool(descriptor >> 2 & 1)
     content_size = (single, 2, 4, 8)[descriptor >> 6]
     file.seek((1 - single) + (0, 1, 2, 4)[descriptor & 3] + content_size, 1)
     last = 0
-    while checked and not last:  # of one without, the rest does not matter
+    while checked and not last:
         header = file.read(3)
         if len(header) < 3:
             return True
@@ -172,7 +172,8 @@ def _number(file: BinaryIO, size: int) -> int:
 
 
 def refuse_nul(column: pa.Array, suffix: str, rows: int) -> None:
-    """Raise InputError if a text holds U+0000, which text files cannot carry."""
-    found = pc.index(pc.match_substring(column, "\0"), True).as_py()
-    if found >= 0:
-        raise InputError("a NUL character", where=f"row {rows + found + 1} of the {suffix} to write", hint="drop it")
+    """Raise InputError if a text contains U+0000, which text files cannot store."""
+    row = pc.index(pc.match_substring(column, "\0"), True).as_py()
+    if row >= 0:
+        where = f"row {rows + row + 1} of the {suffix} output"
+        raise InputError("the text contains a NUL character", where=where, hint="remove it from the note")

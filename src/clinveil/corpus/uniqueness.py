@@ -1,7 +1,7 @@
-"""Finding what stands twice in a stream of any length: hashes, in buckets that go to disk beyond some size.
+"""Find duplicates in a stream of any length, by hashes in buckets that are moved to disk above some size.
 
-Only hashes are held, made with this process's random hash seed, and those that reach the disk lie in unnamed temporary
-files. At the end one bucket at a time is in memory, a 32nd of all: 50 MB for 10^8 notes.
+Only hashes are stored, salted by this process's random hash seed; on disk they are in unnamed temporary files. At the
+end one bucket at a time is in memory, a 32nd of all: 50 MB for 10^8 notes.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ _SHIFT = np.uint64(64 - BUCKETS.bit_length() + 1)
 
 
 def hashes(values: Iterable[object]) -> Hashes:
-    """64-bit hashes, shape (n,); the same within one process only."""
+    """Return 64-bit hashes, shape (n,); they differ between processes."""
     return np.fromiter((hash(value) for value in values), dtype=np.int64).view(np.uint64)
 
 
 class HashLog:
-    """Pairs (key, tag) of 64-bit numbers, given back sorted and grouped by key.
+    """Pairs (key, tag) of 64-bit numbers, returned sorted and grouped by key.
 
     Args:
-        in_memory: about so many bytes are held before buckets go to disk.
+        in_memory: approximate bytes in memory before buckets are moved to disk.
     """
 
     def __init__(self, in_memory: int = IN_MEMORY) -> None:
@@ -46,7 +46,7 @@ class HashLog:
             file.write(part.tobytes())
 
     def groups(self) -> Iterator[tuple[Hashes, Hashes]]:
-        """Sorted (keys, tags), both (n,); all pairs of one key are in the same group."""
+        """Yield sorted (keys, tags), both (n,); all pairs of one key are in the same group."""
         for file in self._buckets:
             file.seek(0)
             pairs = np.frombuffer(file.read(), dtype=np.uint64).reshape(-1, 2)
@@ -55,18 +55,18 @@ class HashLog:
                 yield pairs[:, 0], pairs[:, 1]
 
     def close(self) -> None:
-        """Give back memory and disk."""
+        """Release memory and disk space."""
         for file in self._buckets:
             file.close()
 
 
 def count_repeats(log: HashLog) -> int:
-    """How many pairs have a key that an earlier pair has: rows minus distinct keys."""
+    """Return the number of pairs minus the number of distinct keys."""
     return sum(int((keys[1:] == keys[:-1]).sum()) for keys, _ in log.groups())
 
 
 def count_conflicts(log: HashLog) -> int:
-    """How many keys stand with two tags or more."""
+    """Return the number of keys that have two or more tags."""
     total = 0
     for keys, tags in log.groups():
         differ = (keys[1:] == keys[:-1]) & (tags[1:] != tags[:-1])
@@ -75,20 +75,20 @@ def count_conflicts(log: HashLog) -> int:
 
 
 def refuse_repeats(log: HashLog, again: Callable[[], Iterator[list[str]]], where: str) -> None:
-    """Raise InputError with the row of the second if an id stands twice.
+    """Raise InputError, with both rows, if an id occurs twice.
 
     Args:
         log: the hashes of all ids.
-        again: the ids once more, a list a batch, in order; read only where two hashes are equal.
+        again: returns the ids again, one list per batch, in order; called only if two hashes are equal.
         where: base name of the file.
     """
-    if found := repeated(log, again):
-        what = f"its id stands at row {found[0]} already"
-        raise InputError(what, where=f"{where}, row {found[1]}", hint="ids must be unique; name another --id")
+    if rows := repeated(log, again):
+        hint = "ids must be unique; choose another column with --id"
+        raise InputError(f"duplicate id, already used in row {rows[0]}", where=f"{where}, row {rows[1]}", hint=hint)
 
 
 def repeated(log: HashLog, again: Callable[[], Iterator[list[str]]]) -> tuple[int, int] | None:
-    """Two rows with the same id, from 1: the first of the id, and the first of all that repeats one; None if none does.
+    """Return the first two rows with the same id, counted from 1; None if all ids are unique.
 
     `log`, `again`: as in `refuse_repeats`.
     """

@@ -1,4 +1,4 @@
-"""Writing notes under their source's own column names, batch by batch."""
+"""Write notes with the source's column names, batch by batch."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from clinveil.corpus.file_format import Sink, makes_folder, open_sink, suffix_of
 
 @dataclass
 class Writer:
-    """Writes the batches of a corpus as a file or folder of the source's layout; use it in a `with`.
+    """Write the batches of a corpus as a file or folder with the source's layout; use it in a `with` statement.
 
-    It writes to the path that it is given, so that a caller can rename it at the end (`core.whole`).
+    It writes directly to its path; use `core.atomic` for atomic output.
 
     Attributes:
         columns: the roles of the source's columns; names and order are restored from it.
         suffix: the format, ".parquet", ".csv.gz", … or "" for a folder of .txt.
-        rows: rows taken so far.
-        metadata: key-value pairs for the file itself, where the format has a place for them (Parquet).
+        rows: number of rows so far.
+        metadata: key-value pairs for the file's metadata, if the format supports it (Parquet).
 
-    Raises:
-        InputError: what the format cannot carry (lists in CSV, kept columns in a folder of .txt).
+        Raises:
+            InputError: content that the format does not support (lists in CSV, kept columns in a folder of .txt).
     """
 
     path: Path
@@ -39,10 +39,10 @@ class Writer:
     _rebatcher: Rebatcher = field(default_factory=Rebatcher, repr=False)
 
     def write(self, batch: pa.RecordBatch) -> None:
-        """Add rows, with the fields of `ROLE_FIELDS` and the kept columns."""
+        """Add rows with the fields of `ROLE_FIELDS` and the kept columns."""
         self.rows += batch.num_rows
-        for whole in self._rebatcher.push(batch):
-            self._put(whole)
+        for full in self._rebatcher.push(batch):
+            self._put(full)
 
     def _put(self, batch: pa.RecordBatch) -> None:
         layout = self._layout(batch)
@@ -57,9 +57,9 @@ class Writer:
         return pa.record_batch(arrays, schema=pa.schema(fields, metadata=self.metadata))
 
     def close(self) -> None:
-        """Write what is left and finish the file; a file without rows has its header all the same."""
-        for whole in self._rebatcher.flush():
-            self._put(whole)
+        """Write the remaining rows and finish the file; a file without rows still gets its header."""
+        for full in self._rebatcher.flush():
+            self._put(full)
         if self._sink is None:
             self._put(_no_rows(self.columns))
         assert self._sink is not None
@@ -76,7 +76,7 @@ class Writer:
 
 
 def source_names(columns: Columns, suffix: str) -> dict[str, str]:
-    """The written columns in their order: source name -> the name that a batch has for it."""
+    """Return the written columns in order: source name -> name in a batch."""
     roles = {columns.note_id: NOTE_ID, columns.text: TEXT}
     if columns.patient_id is not None:
         roles[columns.patient_id] = PATIENT_ID
@@ -92,9 +92,9 @@ def _no_rows(columns: Columns) -> pa.RecordBatch:
 
 
 def place_in(part: Path, out: Path, own: str) -> tuple[Path, str]:
-    """Where notes go in what is to become OUT, and their format: one file, where OUT has a known suffix.
+    """Return the path and format of notes inside the temporary OUT: a single file if OUT has a known suffix.
 
-    Else OUT is a folder: of a file a note where the notes' `own` format is such a folder, or with one file of it.
+    Otherwise OUT is a folder: with one file per note if the source format `own` is such a folder, else with one file.
     """
     if suffix_of(out) or makes_folder(own):
         return part, suffix_of(out) or own
@@ -110,7 +110,7 @@ def write_corpus(
     *,
     metadata: Mapping[str, str] | None = None,
 ) -> int:
-    """Write all batches to a path; return the number of rows. Raises as `Writer` does."""
+    """Write all batches to a path; return the number of rows. Raises like `Writer`."""
     with Writer(path, columns, suffix, metadata=metadata) as writer:
         for batch in batches:
             writer.write(batch)

@@ -53,8 +53,8 @@ def given_names(gender: Literal["female", "male"]) -> Mapping[str, float]:
 def all_given_names() -> Mapping[str, float]:
     """Return first name (lower case) -> mean of its female and male percentages."""
     female, male = given_names("female"), given_names("male")
-    both = {name: (female.get(name, 0.0) + male.get(name, 0.0)) / 2 for name in (*female, *male)}
-    return MappingProxyType(both)
+    shares = {name: (female.get(name, 0.0) + male.get(name, 0.0)) / 2 for name in (*female, *male)}
+    return MappingProxyType(shares)
 
 
 def gender_of(form: str) -> Gender:

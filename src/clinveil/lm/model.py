@@ -1,10 +1,10 @@
-"""What every language model can do, how well it predicts, and how it is kept in a folder: JSON and safetensors.
+"""Protocols of language models, their fit to notes, and their folder of JSON and safetensors files.
 
-model.json         kind, recipe, seed, how training went
+model.json         kind, recipe, seed, history of the training
 vocabulary.json    words, or byte pairs
-model.safetensors  weights; for a unigram the counts
+model.safetensors  weights (a unigram has counts.npy)
 
-All of it is secret: weights remember notes, and the vocabulary is of the notes.
+The folder is secret: weights memorize notes, and the vocabulary comes from the notes.
 """
 
 from __future__ import annotations
@@ -29,54 +29,54 @@ from clinveil.lm.vocabulary import Ids, Vocabulary, digest, vocabulary_of
 
 SCHEMA = "clinveil.model/1"
 README = "SECRET: a language model remembers the notes that it was trained on. None of this may leave.\n"
-Logs = Doubles  # natural log of the probability of each token, given those before it in the note
+Logs = Doubles  # natural log of the probability of each token, given the tokens before it in the note
 
 
 class LanguageModel(Protocol):
-    """Gives every token of a note a probability, from the tokens before it in the same note."""
+    """Predicts every token of a note from the tokens before it."""
 
     @property
     def vocabulary(self) -> Vocabulary:
-        """What it encodes with."""
+        """The vocabulary that encodes its notes."""
 
     @property
     def kind(self) -> str:
-        """Its name in the registry."""
+        """Name in the registry."""
 
     def score(self, notes: Sequence[Ids]) -> list[Logs]:
-        """Log-probability of each token of each note, its first and its end too."""
+        """Return the log-probability of each token of each note, including the first one and the end."""
 
     def stream(self, lanes: int) -> Stream:
-        """Notes being written, `lanes` of them at once."""
+        """Return a stream that writes `lanes` notes at once."""
 
     def ready(self, *, double: bool = False, threads: int = 1) -> AbstractContextManager[None]:
-        """A block in which it writes or scores many notes; `double`: a network in double precision, and so it stays."""
+        """Return a context for writing or scoring many notes; `double` converts a network to double precision."""
 
 
 @runtime_checkable
-class Kept(Protocol):
-    """A language model that can be kept in a folder."""
+class Saveable(Protocol):
+    """A language model that can be saved in a folder."""
 
     def save(self, folder: Path, vocabulary_sha256: str) -> dict[str, Any]:
-        """Write what it is, beside its vocabulary; what `model.json` says of it."""
+        """Write the parameters; return the entries for `model.json`."""
 
 
 class Stream(Protocol):
-    """Notes being written side by side; a lane's probabilities depend on what was pushed to it since its last reset."""
+    """Several notes being written; the probabilities of a lane depend on its tokens since the last reset."""
 
     def probabilities(self) -> Doubles:
-        """(lanes, size) of the next token; rows add up to 1 but for rounding."""
+        """Return the probabilities of the next token, (lanes, size); rows sum to 1 up to rounding."""
 
     def push(self, ids: Ints) -> None:
-        """Add one token to every lane."""
+        """Append one token to every lane."""
 
     def reset(self, lanes: Ints) -> None:
-        """Begin new notes in these lanes."""
+        """Start new notes in these lanes."""
 
 
 @dataclass(frozen=True)
 class Fit:
-    """How well a model predicts notes: (n_notes,) log-probability in nats, tokens and characters of each."""
+    """Fit of a model to notes: (n_notes,) log-probability in nats, tokens and characters of each note."""
 
     totals: Logs = field(repr=False)
     tokens: Ints = field(repr=False)
@@ -84,79 +84,79 @@ class Fit:
 
     @property
     def perplexity(self) -> float:
-        """exp of the mean -ln P a token; ends of lines and notes, and `<unk>`, count (paper C, Table 2); or infinity.
+        """exp of the mean -ln P per token, with ends of lines and notes and `<unk>` (paper C, Table 2), or infinity.
 
-        Compares at one vocabulary only: one that knows fewer words has fewer to tell apart.
+        Comparable only between models with the same vocabulary: a smaller vocabulary is easier to predict.
         """
         with np.errstate(over="ignore"):
             return float(np.exp(-self.totals.sum() / self.tokens.sum()))
 
 
 def fit_of(model: LanguageModel, notes: EncodedNotes) -> Fit:
-    """Score notes under a model."""
+    """Score notes with a model."""
     logs = model.score([notes.note(row) for row in range(len(notes))])
-    return Fit(np.array([one.sum() for one in logs]), notes.lengths, notes.characters)
+    return Fit(np.array([note.sum() for note in logs]), notes.lengths, notes.characters)
 
 
 def save_model(model: LanguageModel, folder: Path, about: Mapping[str, Any]) -> None:
-    """Write a model into a new or private folder. Raises InputError for a model that has no file form (n-gram)."""
-    if not isinstance(model, Kept):
-        raise InputError(f"a model of the kind {model.kind} is not kept", hint="it is counted anew in seconds")
+    """Write a model to a new or private folder. Raises InputError for a model that cannot be saved (n-gram)."""
+    if not isinstance(model, Saveable):
+        raise InputError(f"a model of kind {model.kind} cannot be saved", hint="train it again, which takes seconds")
     private_folder(folder)
     private_text(folder / "SECRET.txt", README)
     private_text(folder / "vocabulary.json", json.dumps(model.vocabulary.as_dict(), ensure_ascii=False) + "\n")
-    said: dict[str, Any] = {"schema": SCHEMA, "version": version("clinveil"), "kind": model.kind, "about": dict(about)}
-    said["vocabulary_sha256"] = digest(model.vocabulary)
-    said |= model.save(folder, said["vocabulary_sha256"])
-    private_text(folder / "model.json", json.dumps(said, indent=1) + "\n")
+    meta: dict[str, Any] = {"schema": SCHEMA, "version": version("clinveil"), "kind": model.kind, "about": dict(about)}
+    meta["vocabulary_sha256"] = digest(model.vocabulary)
+    meta |= model.save(folder, meta["vocabulary_sha256"])
+    private_text(folder / "model.json", json.dumps(meta, indent=1) + "\n")
 
 
 def load_model(folder: Path, *, device: str = "cpu") -> tuple[LanguageModel, dict[str, Any]]:
-    """A model that `save_model` wrote, and what was said about it.
+    """Return a model that `save_model` wrote, and its `about`.
 
     Raises InputError: no such folder, damaged files, or weights of another vocabulary. MissingExtra: no PyTorch.
     """
-    said = _json(folder, "model.json")
-    hint = "make one: clinveil release --as synthetic"
-    if said.get("schema") != SCHEMA or not isinstance(said.get("about"), dict):
-        raise InputError("holds no language model of ours", where=folder.name, hint=hint)
+    meta = _json(folder, "model.json")
+    hint = "create one with clinveil release --as synthetic"
+    if meta.get("schema") != SCHEMA or not isinstance(meta.get("about"), dict):
+        raise InputError("contains no language model of clinveil", where=folder.name, hint=hint)
     vocabulary = vocabulary_of(_json(folder, "vocabulary.json"))
-    if digest(vocabulary) != said.get("vocabulary_sha256"):
+    if digest(vocabulary) != meta.get("vocabulary_sha256"):
         raise InputError("its vocabulary is not the one that the model was trained with", where=folder.name)
     try:
-        kind = kind_of(str(said.get("kind")))
+        kind = kind_of(str(meta.get("kind")))
     except UsageError:
-        raise InputError("holds a language model of an unknown kind", where=folder.name, hint=hint) from None
+        raise InputError("contains a language model of an unknown kind", where=folder.name, hint=hint) from None
     if isinstance(kind, NeuralKind):
-        return _neural(kind, folder, vocabulary, said, device), said["about"]
+        return _neural(kind, folder, vocabulary, meta, device), meta["about"]
     if kind.load is None:
-        raise InputError("a model of this kind is not kept", where=folder.name)
-    return kind.load(folder, vocabulary, said), said["about"]
+        raise InputError("a model of this kind cannot be saved", where=folder.name)
+    return kind.load(folder, vocabulary, meta), meta["about"]
 
 
 def _neural(
-    kind: NeuralKind, folder: Path, vocabulary: Vocabulary, said: Mapping[str, Any], device: str
+    kind: NeuralKind, folder: Path, vocabulary: Vocabulary, meta: Mapping[str, Any], device: str
 ) -> LanguageModel:
-    place = device_named(device)
+    target = device_named(device)
     from clinveil.lm.network import NeuralModel, read_tensors, set_weights
 
     weights, about = read_tensors(folder / "model.safetensors")
-    if about.get("vocabulary_sha256") != said.get("vocabulary_sha256"):
-        raise InputError("its weights are of another vocabulary", where=folder.name)
+    if about.get("vocabulary_sha256") != meta.get("vocabulary_sha256"):
+        raise InputError("its weights belong to another vocabulary", where=folder.name)
     try:
-        recipe = Recipe.from_dict(said["recipe"])
-        if said["kind"] != recipe.kind:
+        recipe = Recipe.from_dict(meta["recipe"])
+        if meta["kind"] != recipe.kind:
             raise ValueError("two kinds")
         with seeded(0):
             network = kind.network(vocabulary.size, recipe)
     except (KeyError, TypeError, ValueError, ArithmeticError, RuntimeError, InputError):
         raise InputError("has no readable recipe", where=folder.name) from None
     set_weights(network, weights)
-    return NeuralModel(vocabulary, network.to(place))
+    return NeuralModel(vocabulary, network.to(target))
 
 
 def _json(folder: Path, name: str) -> dict[str, Any]:
     try:
         return dict(json.loads((folder / name).read_text(encoding="utf-8")))
     except (OSError, ValueError, TypeError, RecursionError):
-        raise InputError(f"has no readable {name}", where=folder.name, hint="name a folder of a model") from None
+        raise InputError(f"has no readable {name}", where=folder.name, hint="pass the folder of a model") from None

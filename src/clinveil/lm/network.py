@@ -1,4 +1,4 @@
-"""What the networks share: layers, scoring of whole notes, the trained model and its file; after `need_torch()`."""
+"""Base classes of neural language models, and their weights in files; import it after `need_torch()`."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ from clinveil.lm.model import Stream
 from clinveil.lm.recipe import Recipe, neural_kind
 from clinveil.lm.vocabulary import END, Ids, Vocabulary
 
-State = tuple[Tensor, ...]  # each (layers, lanes, …); empty where nothing is carried on
+State = tuple[Tensor, ...]  # each (layers, lanes, …); empty for models without state
 LANES = 16  # notes scored at once; fixed, so that equal weights give equal bits
-PIECE = 64  # tokens of each at once: what bounds the memory of the scores
+PIECE = 64  # tokens scored at once, which limits the memory of the scores
 
 
 class Network(nn.Module):
-    """A network that gives scores of the next token.
+    """A network that scores the next token.
 
-    input, output: (size, width) vectors of tokens; one and the same where tied. bias: (size,) of the output.
+    input, output: (size, width) vectors of tokens; the same parameter if tied. bias: (size,) of the output.
     """
 
     def __init__(self, size: int, recipe: Recipe, init_range: float) -> None:
@@ -45,23 +45,23 @@ class Network(nn.Module):
         self.bias = nn.Parameter(torch.zeros(size))
 
     def start(self, lanes: int) -> State:
-        """The state before a note."""
+        """Return the state before a note."""
         raise NotImplementedError
 
     def forward(self, inputs: Tensor, state: State) -> tuple[Tensor, State]:
-        """(window, lanes) tokens -> (window, lanes, width) below the output, and the state after them."""
+        """Return the hidden values (window, lanes, width) of tokens (window, lanes), and the state after them."""
         raise NotImplementedError
 
     def scores(self, hidden: Tensor) -> Tensor:
-        """(…, size) of the next token, before the softmax."""
+        """Return scores of the next token before the softmax, (…, size)."""
         return nn.functional.linear(hidden, self.output, self.bias)
 
     def decoder(self, lanes: int) -> Decoder:
-        """Notes being written, side by side."""
+        """Return a decoder for `lanes` notes."""
         raise NotImplementedError
 
     def log_probabilities(self, inputs: Tensor, targets: Tensor) -> Tensor:
-        """(longest, lanes) natural logs of the targets; here piece by piece, and the state goes on."""
+        """Return the natural log-probabilities of the targets, (longest, lanes), computed in pieces."""
         state, pieces = self.start(inputs.shape[1]), []
         for start in range(0, len(inputs), PIECE):
             hidden, state = self(inputs[start : start + PIECE], state)
@@ -69,35 +69,35 @@ class Network(nn.Module):
         return torch.cat(pieces)
 
     def gathered(self, hidden: Tensor, targets: Tensor) -> Tensor:
-        """Natural logs of the targets; the softmax in single precision or better."""
+        """Return the natural log-probabilities of the targets, with the softmax in single precision or better."""
         scores = self.scores(hidden).float() if hidden.dtype == torch.bfloat16 else self.scores(hidden)
         return torch.log_softmax(scores, dim=-1).gather(-1, targets.unsqueeze(-1)).squeeze(-1)
 
 
 class Decoder(Stream):
-    """Notes being written by a network, token by token; made in inference mode."""
+    """Notes being written by a network token by token, in inference mode."""
 
     def probabilities(self) -> Doubles:
-        """(lanes, size); the softmax in double precision."""
+        """Return the probabilities of the next token, (lanes, size), with the softmax in double precision."""
         with torch.inference_mode():
             found: Doubles = torch.softmax(self._scores().double(), dim=-1).cpu().numpy()
         return found
 
     @abstractmethod
     def _scores(self) -> Tensor:
-        """(lanes, size) of the next token."""
+        """Return scores of the next token, (lanes, size)."""
 
 
 class NeuralModel:
-    """A network that was trained, as a `LanguageModel`; `kind` is `lstm` or `gpt`."""
+    """A trained network as a `LanguageModel`."""
 
     def __init__(self, vocabulary: Vocabulary, network: Network) -> None:
         self.vocabulary, self.network, self.kind = vocabulary, network.eval(), network.recipe.kind
 
     def score(self, notes: Sequence[Ids]) -> list[Doubles]:
-        """Log-probability of each token, without dropout.
+        """Return the log-probability of each token, without dropout.
 
-        Notes are grouped by length; a note's bits depend on which others are in the call, through rounding only.
+        Notes are batched by length, so rounding of a note depends on the other notes of the call.
         """
         self.network.eval()
         order = sorted(range(len(notes)), key=lambda row: notes[row].size)
@@ -109,83 +109,83 @@ class NeuralModel:
         return [found[row] for row in range(len(notes))]
 
     def _together(self, notes: Sequence[Ids]) -> Iterator[Doubles]:
-        """Side by side, filled up with ends."""
+        """Score notes in one batch, padded with ends."""
         targets = np.full((max(note.size for note in notes), len(notes)), END, dtype=np.int64)
         for lane, note in enumerate(notes):
             targets[: note.size, lane] = note
         inputs = np.concatenate([np.full((1, len(notes)), END, dtype=np.int64), targets[:-1]])
-        asked = (torch.from_numpy(part).to(self.network.input.device) for part in (inputs, targets))
-        logs = self.network.log_probabilities(*asked).double().cpu().numpy()
+        tensors = (torch.from_numpy(part).to(self.network.input.device) for part in (inputs, targets))
+        logs = self.network.log_probabilities(*tensors).double().cpu().numpy()
         return (logs[: note.size, lane].copy() for lane, note in enumerate(notes))
 
     def stream(self, lanes: int) -> Decoder:
-        """Notes being written."""
+        """Return a decoder for `lanes` notes."""
         return self.network.decoder(lanes)
 
     def ready(self, *, double: bool = False, threads: int = 1) -> AbstractContextManager[None]:
-        """A block on so many threads: its steps are small, and more threads only wait.
+        """Return a context with this number of threads; its steps are too small to profit from more.
 
-        `double`: in double precision, and so it stays; then notes are the same for any number of lanes.
+        `double` converts the network to double precision; then notes are the same for any number of lanes.
         """
         if double:
             self.network.double()
         return seeded(0, threads=threads)
 
     def save(self, folder: Path, vocabulary_sha256: str) -> dict[str, Any]:
-        """Write the weights; what `model.json` says of them."""
+        """Write the weights; return the entries for `model.json`."""
         about = {"vocabulary_sha256": vocabulary_sha256}
         write_tensors(folder / "model.safetensors", weights_of(self.network), about)
         return {"recipe": self.network.recipe.as_dict()}
 
 
 def reset_state(state: State, lanes: Tensor) -> State:
-    """The state with zeros in some lanes, (lanes,) bool."""
+    """Return the state with zeros in the lanes of a mask, (lanes,) bool."""
     return tuple(part.masked_fill(lanes.reshape(1, -1, *[1] * (part.dim() - 2)), 0.0) for part in state)
 
 
 def build(size: int, recipe: Recipe) -> Network:
-    """A network with its first weights, drawn from PyTorch's generator: call it inside `seeded`."""
+    """Return a network with initial weights from PyTorch's generator; call it inside `seeded`."""
     return neural_kind(recipe.kind).network(size, recipe)
 
 
 def weights_of(network: Network) -> Weights:
-    """All weights; vectors that input and output share once."""
+    """Return all weights; tied vectors once."""
     tied = {"output"} if network.recipe.tied else set()
     return {k: v.detach().cpu().contiguous().clone() for k, v in network.state_dict().items() if k not in tied}
 
 
 def set_weights(network: Network, weights: Mapping[str, Tensor]) -> None:
-    """Put them back. Raises InputError where they are of another shape or vocabulary."""
+    """Load weights into a network. Raises InputError for weights of another shape or vocabulary."""
     own = network.state_dict()
     expected = {k: (v.shape, v.dtype) for k, v in own.items() if not (network.recipe.tied and k == "output")}
     if {k: (v.shape, v.dtype) for k, v in weights.items()} != expected:
-        raise InputError("the weights are of another model or vocabulary")
+        raise InputError("the weights belong to another model or vocabulary")
     network.load_state_dict(dict(weights), strict=False)
 
 
 def write_tensors(path: Path, tensors: Mapping[str, Tensor], about: Mapping[str, Any]) -> None:
-    """Write tensors and JSON as one safetensors file, whole or not at all, readable by its owner only."""
-    said = json.dumps({**about, "sha256": _digest(tensors)})
-    data = save({name: value.contiguous() for name, value in tensors.items()}, {"about": said})
+    """Write tensors and JSON atomically as one safetensors file, readable by its owner only."""
+    header = json.dumps({**about, "sha256": _digest(tensors)})
+    data = save({name: value.contiguous() for name, value in tensors.items()}, {"about": header})
     with atomic(path, force=True) as part:
         part.write_bytes(data)
 
 
 def read_tensors(path: Path) -> tuple[Weights, dict[str, Any]]:
-    """What `write_tensors` wrote. Raises InputError for anything else."""
+    """Return the content of a file of `write_tensors`. Raises InputError for any other file."""
     try:
         data = path.read_bytes()
         header = json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")])
         tensors, about = load(data), dict(json.loads(header["__metadata__"]["about"]))
     except (OSError, SafetensorError, ValueError, KeyError, TypeError, RecursionError, OverflowError):
-        raise InputError("is no file of weights, or a damaged one", where=path.name) from None
+        raise InputError("is not a file of weights, or damaged", where=path.name) from None
     if about.pop("sha256", None) != _digest(tensors):
-        raise InputError("its weights are not those that were written: it is damaged", where=path.name)
+        raise InputError("the weights are damaged: their hash differs", where=path.name)
     return tensors, about
 
 
 def _digest(tensors: Mapping[str, Tensor]) -> str:
-    """Of names, types, shapes and bytes."""
+    """Return the hash of names, types, shapes and bytes."""
     hashed = hashlib.sha256()
     for name, value in sorted(tensors.items()):
         hashed.update(f"{name} {value.dtype} {tuple(value.shape)}\n".encode())

@@ -1,4 +1,4 @@
-"""Notes as a language model reads them; what was seen in training, to hold test notes against; MedText's form."""
+"""Notes in MedText's form, their encoding, and fingerprints of training notes for the check of test notes."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from clinveil.corpus.corpus import Corpus, MemoryCorpus, memory_corpus, rows
 from clinveil.corpus.medtext import UNK, medtext
 from clinveil.lm.vocabulary import Ids, Vocabulary, bare
 
-ALL = "all {n:,} notes are, word for word, notes that the model was trained on: this is how well it remembers them"
-SOME = "{some:,} of {n:,} notes are, word for word, notes that the model was trained on"
-UNK_IN_TEST = "rare words are <unk> in these notes and are not in the training notes; prepare both alike"
-UNK_IN_TRAINING = "rare words are <unk> in the training notes and are not in these; prepare both alike"
+ALL = "all {n:,} notes are verbatim training notes of the model: the result measures memorization"
+SOME = "{some:,} of {n:,} notes are verbatim training notes of the model"
+UNK_IN_TEST = "rare words are <unk> in these notes but not in the training notes; prepare both in the same way"
+UNK_IN_TRAINING = "rare words are <unk> in the training notes but not in these notes; prepare both in the same way"
 
 
 @dataclass(frozen=True)
 class PlainNotes:
-    """Notes in MedText's form, with their ids and patients, in source order. `repr` shows none of it."""
+    """Notes in MedText's form, with their ids and patients, in source order; `repr` shows none of these."""
 
     texts: tuple[str, ...] = field(repr=False)
     note_ids: tuple[str, ...] = field(repr=False)
@@ -33,35 +33,35 @@ class PlainNotes:
         return len(self.texts)
 
     def rows(self, rows: Sequence[int]) -> PlainNotes:
-        """Some of them, in the order given."""
+        """Return some of the notes, in the order given."""
         return PlainNotes(*(tuple(part[row] for row in rows) for part in (self.texts, self.note_ids, self.patients)))
 
     def as_corpus(self) -> MemoryCorpus:
-        """The same as a corpus."""
+        """Return the notes as a corpus."""
         return memory_corpus(list(zip(self.note_ids, self.patients, self.texts, strict=True)))
 
     @property
     def words(self) -> int:
-        """Tokens, ends of lines not counted (paper C, Table 1)."""
+        """Tokens without ends of lines (paper C, Table 1)."""
         return sum(len(text.split()) for text in self.texts)
 
 
 def read_notes(corpus: Corpus, *, prepared: bool = False) -> PlainNotes:
-    """All notes of a corpus in MedText's form; those without a word are left out. Raises InputError where all are.
+    """Return the notes of a corpus in MedText's form, without empty notes. Raises InputError if all are empty.
 
-    `prepared`: the texts are in that form already (`clinveil prepare medtext`).
+    `prepared`: the texts already have this form.
     """
     formed = ((bare(text) if prepared else medtext(text), note, patient) for note, patient, text in rows(corpus))
     if not (kept := [row for row in formed if row[0]]):
-        raise InputError("no note holds a word")
+        raise InputError("no note contains a word")
     return PlainNotes(*(tuple(row[i] for row in kept) for i in range(3)))
 
 
 @dataclass(frozen=True)
 class EncodedNotes:
-    """Notes as numbers, one after another: tokens, ends included, (n_tokens,); where each begins, (n_notes + 1,).
+    """Encoded notes: tokens of all notes with their ends, (n_tokens,), and the start of each note, (n_notes + 1,).
 
-    `characters`: (n_notes,) of each note's text and the end of each line, for bits per character.
+    `characters`: (n_notes,) characters of each note with ends of lines, for bits per character.
     """
 
     ids: Ids = field(repr=False)
@@ -72,45 +72,45 @@ class EncodedNotes:
         return len(self.offsets) - 1
 
     def note(self, row: int) -> Ids:
-        """The tokens of one note."""
+        """Return the tokens of one note."""
         return self.ids[self.offsets[row] : self.offsets[row + 1]]
 
     @property
     def lengths(self) -> Ints:
-        """(n_notes,) tokens."""
+        """Tokens of each note, (n_notes,)."""
         return np.diff(self.offsets)
 
 
 def encode(texts: Iterable[str], vocabulary: Vocabulary) -> EncodedNotes:
-    """Encode notes in MedText's form. Raises InputError for none."""
+    """Encode notes in MedText's form. Raises InputError if there are none."""
     texts = list(texts)
     notes = [vocabulary.encode(text) for text in texts]
     if not notes:
-        raise InputError("there is no note to encode")
+        raise InputError("no note to encode")
     return joined(notes, np.array([len(text) + 1 for text in texts], dtype=np.int64))
 
 
 def joined(notes: Sequence[Ids], characters: Ints) -> EncodedNotes:
-    """Notes from the tokens of each, ends included, and its number of characters."""
+    """Join the tokens of notes, with their ends, and their numbers of characters."""
     offsets = np.concatenate([[0], np.cumsum([note.size for note in notes])]).astype(np.int64)
     return EncodedNotes(np.concatenate(notes), offsets, characters)
 
 
 @dataclass(frozen=True)
 class Seen:
-    """Hashes of training notes, and whether a word stands as `<unk>` in them; secret: a guess can be looked up."""
+    """Hashes of training notes, and whether they contain `<unk>`; secret, because guesses can be looked up."""
 
     fingerprints: frozenset[str] = field(repr=False)
     has_unk: bool
 
     @classmethod
     def of(cls, notes: PlainNotes) -> Seen:
-        """Those of notes at hand."""
+        """Return the hashes of some notes."""
         return cls(frozenset(map(fingerprint, notes.texts)), _has_unk(notes))
 
     @classmethod
     def from_dict(cls, data: Any) -> Seen | None:
-        """What `as_dict` made; None for anything else: a model of an earlier version says nothing."""
+        """Return the result of `as_dict`; None for other data, such as models of earlier versions."""
         if not isinstance(data, Mapping) or not isinstance(data.get("fingerprints"), list):
             return None
         return cls(frozenset(map(str, data["fingerprints"])), bool(data.get("blotted")))
@@ -120,15 +120,15 @@ class Seen:
         return {"blotted": self.has_unk, "fingerprints": sorted(self.fingerprints)}
 
     def warnings(self, test: PlainNotes) -> list[str]:
-        """What a figure of these test notes has to be read with."""
+        """Return warnings about a result on these test notes."""
         n, some = len(test), sum(fingerprint(text) in self.fingerprints for text in test.texts)
-        said = [(ALL if some == n else SOME).format(n=n, some=some)] if some else []
+        overlap = [(ALL if some == n else SOME).format(n=n, some=some)] if some else []
         has_unk = _has_unk(test)
-        return said + ([UNK_IN_TEST if has_unk else UNK_IN_TRAINING] if has_unk != self.has_unk else [])
+        return overlap + ([UNK_IN_TEST if has_unk else UNK_IN_TRAINING] if has_unk != self.has_unk else [])
 
 
 def fingerprint(text: str) -> str:
-    """64 bits of a note in MedText's form, in hex."""
+    """Return a 64-bit hash of a note in MedText's form, in hex."""
     return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
 
 
@@ -138,7 +138,7 @@ def _has_unk(notes: PlainNotes) -> bool:
 
 @dataclass(frozen=True)
 class Form:
-    """Signs of MedText's form in notes: words `<unk>`, a sure sign; commas by themselves, and at the end of a word."""
+    """Signs of MedText's form in notes: words `<unk>`, and commas that are separate or attached to a word."""
 
     n_unk: int
     alone: int
@@ -146,7 +146,7 @@ class Form:
 
     @classmethod
     def of(cls, texts: Iterable[str | None]) -> Form:
-        """Count; a note may lack its text."""
+        """Count the signs; texts may be null."""
         n_unk = alone = attached = 0
         for text in texts:
             for word in (text or "").split():
@@ -157,7 +157,7 @@ class Form:
 
     @property
     def prepared(self) -> bool | None:
-        """Whether notes are in MedText's form; None where nothing tells."""
+        """Whether the notes have MedText's form; None if there is no sign."""
         if self.n_unk or self.alone > self.attached:
             return True
         return False if self.attached > self.alone else None

@@ -1,7 +1,7 @@
-"""Which tokens stand in which row of which batch: fixed by the notes' lengths and the seed, whatever the weights.
+"""Layout of training tokens in batches, determined by the lengths of the notes and the seed only.
 
-`Rows`: each note goes through one lane, window by window, from a state of zeros; so a note touches the rest of the
-training through its own loss only, and leaving it out means a weight of 0. `Columns`: paper C's seamless text.
+`Rows`: each note is processed in one lane, window by window, from a state of zeros. A note affects training only
+through its own loss, so leaving it out is a weight of 0. `Columns`: one continuous text, as in paper C.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ NO_NOTE = -1
 
 @dataclass(frozen=True)
 class Batch:
-    """One step of training: (window, lanes) tokens and weights, 1 where the loss counts, else 0.
+    """One training step: (window, lanes) tokens, and weights of the loss, 1 or 0.
 
     Attributes:
-        reset: (lanes,) whether the lane's state starts from zeros. normaliser: what the summed loss is divided by: the
-            tokens of the batch, masked ones too, so that masking changes nothing else.
+        reset: (lanes,) whether the state of the lane starts from zeros. normaliser: divisor of the summed loss, the
+            tokens of the batch including masked ones, so that masking changes nothing else.
     """
 
     inputs: Ids = field(repr=False)
@@ -37,11 +37,11 @@ class Batch:
 
 @dataclass(frozen=True)
 class Rows:
-    """Notes in lanes, each by itself; epochs follow one another without a gap, each in a new random order.
+    """Independent notes in lanes; epochs follow without a gap, each in a new random order.
 
     Attributes:
-        notes: (steps, lanes) which note, -1 for an idle lane. starts: (steps, lanes) where in it.
-        masked: (n_notes,) notes whose loss weighs 0: those left out.
+        notes: (steps, lanes) note, -1 for an idle lane. starts: (steps, lanes) offset in the note.
+        masked: (n_notes,) left-out notes, with loss weight 0.
     """
 
     encoded: EncodedNotes
@@ -53,11 +53,11 @@ class Rows:
 
     @property
     def steps(self) -> int:
-        """Over all epochs."""
+        """Steps of all epochs."""
         return len(self.notes)
 
     def batch(self, step: int) -> Batch:
-        """One batch; idle places hold ends of notes, and weigh 0."""
+        """Return one batch; idle positions contain ends of notes with weight 0."""
         shape = (self.window, self.notes.shape[1])
         inputs, targets = np.full(shape, END, dtype=np.int32), np.full(shape, END, dtype=np.int32)
         weights, tokens = np.zeros(shape, dtype=np.float32), 0
@@ -73,20 +73,20 @@ class Rows:
         return Batch(inputs, targets, weights, self.starts[step] == 0, float(max(tokens, 1)))
 
     def without(self, rows: Ints) -> Rows:
-        """The same plan with these notes left out."""
+        """Return the plan with some notes left out."""
         masked = self.masked.copy()
         masked[rows] = True
         return Rows(self.encoded, self.window, self.steps_per_epoch, self.notes, self.starts, masked)
 
     def first_step_of(self, rows: Ints) -> int:
-        """The first step in which one of these notes stands: up to it, leaving them out changes nothing."""
+        """Return the first step with one of these notes; leaving them out changes nothing before it."""
         return int(np.isin(self.notes, rows).any(axis=1).argmax())
 
 
 def rows_plan(encoded: EncodedNotes, *, lanes: int, window: int, epochs: int, seed: int) -> Rows:
-    """Lay out notes: the next note goes to the lane that is free first. Raises InputError for no note."""
+    """Lay out notes; each note goes to the first free lane. Raises InputError if there are none."""
     if not len(encoded):
-        raise InputError("there is no note to train on")
+        raise InputError("no note to train on")
     order = np.concatenate(
         [np.random.default_rng([seed, epoch, 0xC11F]).permutation(len(encoded)) for epoch in range(epochs)]
     )
@@ -108,7 +108,7 @@ def rows_plan(encoded: EncodedNotes, *, lanes: int, window: int, epochs: int, se
 
 @dataclass(frozen=True)
 class Columns:
-    """One seamless text in columns of equal length, (rows, lanes); what does not fit is dropped (paper C's code)."""
+    """One continuous text in columns of equal length, (rows, lanes); the rest is dropped (paper C's code)."""
 
     text: Ids = field(repr=False)
     window: int
@@ -116,16 +116,16 @@ class Columns:
 
     @property
     def steps_per_epoch(self) -> int:
-        """Windows of the columns."""
+        """Steps of one epoch."""
         return -(-(len(self.text) - 1) // self.window)
 
     @property
     def steps(self) -> int:
-        """Over all epochs."""
+        """Steps of all epochs."""
         return self.steps_per_epoch * self.epochs
 
     def batch(self, step: int) -> Batch:
-        """One window of all columns; the state starts from zeros with each epoch."""
+        """Return one window of all columns; the state starts from zeros in each epoch."""
         start = step % self.steps_per_epoch * self.window
         piece = self.text[start : start + self.window + 1]
         weights = np.ones(piece[1:].shape, dtype=np.float32)
@@ -134,10 +134,10 @@ class Columns:
 
 
 def columns_plan(ids: Ids, *, lanes: int, window: int, epochs: int) -> Columns:
-    """Cut a text, the notes one after another. Raises InputError where it is shorter than two rows of the columns."""
+    """Cut the joined notes into columns. Raises InputError if they have fewer than two rows."""
     length = ids.size // lanes
     if length < 2:
-        raise InputError(f"{ids.size} tokens do not fill {lanes} lanes", hint="fewer --lanes")
+        raise InputError(f"{ids.size} tokens are too few for {lanes} lanes", hint="pass a smaller --lanes")
     return Columns(np.ascontiguousarray(ids[: length * lanes].reshape(lanes, length).T), window, epochs)
 
 

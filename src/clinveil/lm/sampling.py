@@ -1,8 +1,8 @@
-"""Writing synthetic notes: many at once, each from its own keyed stream of random numbers.
+"""Write synthetic notes, many at once, each with its own keyed stream of random numbers.
 
-Note k takes its numbers from (key, k) and no other place, so it is the same for any number of lanes. A word is the
-first whose cumulated probability exceeds the number: with probabilities in double precision, rounding of another batch
-shape moves that border by about 1e-16, and no word with it.
+The random numbers of note k depend on (key, k) only, so the note is the same for any number of lanes. A word is the
+first one whose cumulative probability exceeds the random number. With probabilities in double precision, another batch
+shape moves this limit by about 1e-16, which practically never changes a word.
 """
 
 from __future__ import annotations
@@ -21,11 +21,12 @@ from clinveil.lm.vocabulary import END, Ids
 
 @dataclass(frozen=True)
 class SamplingConfig:
-    """How notes are drawn.
+    """Settings of sampling.
 
     Attributes:
-        batch_size: notes written at once. max_new_tokens: tokens of a note at most; a longer one is cut there.
-        temperature: 1 draws from the model as it is. top_p: only the likeliest words that make up this share; 1: all.
+        batch_size: notes written at once. max_new_tokens: maximum tokens of a note; longer notes are truncated.
+        temperature: 1 samples from the unchanged model. top_p: sample from the likeliest words with this total
+            probability; 1: from all words.
     """
 
     batch_size: int = 64
@@ -35,12 +36,12 @@ class SamplingConfig:
 
     def __post_init__(self) -> None:
         if self.batch_size < 1 or self.max_new_tokens < 1 or not self.temperature > 0 or not 0 < self.top_p <= 1:
-            raise ValueError("drawing needs lanes, a length, a positive temperature, and a share between 0 and 1")
+            raise ValueError("batch_size, max_new_tokens and temperature must be positive, and top_p in (0, 1]")
 
 
 @dataclass(frozen=True)
 class GeneratedNote:
-    """One note: its number, its tokens (the end is not among them), and whether it was cut at the longest length."""
+    """One note: its number, its tokens without the end, and whether it was truncated."""
 
     number: int
     ids: Ids = field(repr=False)
@@ -48,12 +49,12 @@ class GeneratedNote:
 
 
 def batch_size_for(notes: int, most: int = 64) -> int:
-    """How many lanes suit about so many notes: what is under way when the last one is done is thrown away."""
+    """Return the batch size for about this many notes; unfinished notes are discarded at the end."""
     return max(1, min(most, notes // 4))
 
 
 class _Lane:
-    """A note that is being written, and its random numbers."""
+    """A note that is being written, with its random numbers."""
 
     def __init__(self, key: Key, number: int) -> None:
         seed = key.stream("synthetic note", str(number))
@@ -62,7 +63,7 @@ class _Lane:
 
 
 def generate(model: LanguageModel, key: Key, config: SamplingConfig, *, first: int = 0) -> Iterator[GeneratedNote]:
-    """Endless notes, in the order of their numbers from `first` on."""
+    """Yield notes without end, in the order of their numbers from `first` on."""
     stream, numbers, number = model.stream(config.batch_size), count(first), first
     lanes = [_Lane(key, next(numbers)) for _ in range(config.batch_size)]
     waiting: dict[int, GeneratedNote] = {}
@@ -86,18 +87,18 @@ def generate(model: LanguageModel, key: Key, config: SamplingConfig, *, first: i
 
 
 def drawn(probabilities: Doubles, uniform: Doubles) -> Ints:
-    """(lanes,) one number a row, by inverting the cumulated probabilities (not normalised) at uniform numbers."""
+    """Return one word per row, (lanes,), by inverting the cumulative probabilities at uniform numbers."""
     sums = np.cumsum(probabilities, axis=1)
     above = sums > (uniform * sums[:, -1])[:, None]
-    places = above.argmax(axis=1)
-    # Rounding can put the number on the very end: the last word that has any probability is meant.
-    for row in np.flatnonzero(~above[np.arange(places.size), places]):
-        places[row] = np.flatnonzero(probabilities[row])[-1]
-    return places.astype(np.int64)
+    words = above.argmax(axis=1)
+    # If rounding puts the number at the upper end, take the last word with a positive probability.
+    for row in np.flatnonzero(~above[np.arange(words.size), words]):
+        words[row] = np.flatnonzero(probabilities[row])[-1]
+    return words.astype(np.int64)
 
 
 def _shaped(probabilities: Doubles, config: SamplingConfig) -> Doubles:
-    """After temperature, and with 0 for all but the likeliest words that make up the share `top_p`."""
+    """Apply the temperature, and set all but the likeliest words with total probability `top_p` to 0."""
     if config.temperature != 1.0:
         logs = np.log(np.maximum(probabilities, 1e-300)) / config.temperature
         probabilities = np.exp(logs - logs.max(axis=1, keepdims=True))

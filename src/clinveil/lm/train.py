@@ -1,4 +1,4 @@
-"""From notes to a language model: vocabulary, training with a place to go on from, and what it will take."""
+"""Train language models: vocabulary, resumable training of networks, and estimates of time and memory."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ if TYPE_CHECKING:
     from clinveil.lm.training import Training
 
 FIRST_STEPS, TIMED_STEPS = 2, 8
-SAVE_EVERY = 500  # steps between looks whether to write the state of the training
+SAVE_EVERY = 500  # steps between two writes of the training state
 
 
 def quiet(line: str) -> None:
-    """Say nothing."""
+    """Discard a message."""
 
 
 def make_vocabulary(notes: PlainNotes, settings: ModelSettings, *, always: Sequence[str] = ()) -> Vocabulary:
-    """The vocabulary of training notes; `always`: words that are in it however rare.
+    """Return the vocabulary of training notes; `always`: words to include even if they are rare.
 
     Raises MissingExtra for byte pairs without the library `tokenizers`.
     """
@@ -45,7 +45,7 @@ def make_vocabulary(notes: PlainNotes, settings: ModelSettings, *, always: Seque
 
 
 def plan_of(encoded: EncodedNotes, recipe: Recipe, seed: int) -> Plan:
-    """All batches of a training."""
+    """Return the batches of a training."""
     lanes, window, epochs = recipe.lanes, recipe.window, recipe.epochs
     if recipe.plan == "stream":
         return columns_plan(encoded.ids, lanes=lanes, window=window, epochs=epochs)
@@ -53,7 +53,7 @@ def plan_of(encoded: EncodedNotes, recipe: Recipe, seed: int) -> Plan:
 
 
 def identity_of(encoded: EncodedNotes, vocabulary: Vocabulary, recipe: Recipe, seed: int) -> str:
-    """A hash of notes, vocabulary, recipe and seed, which first weights and validation notes may be added to."""
+    """Return a hash of notes, vocabulary, recipe and seed."""
     hashed = hashlib.sha256(encoded.ids.tobytes())
     hashed.update(encoded.offsets.tobytes())
     hashed.update(json.dumps([digest(vocabulary), recipe.as_dict(), seed], sort_keys=True).encode())
@@ -62,10 +62,11 @@ def identity_of(encoded: EncodedNotes, vocabulary: Vocabulary, recipe: Recipe, s
 
 @dataclass(frozen=True)
 class NeuralTask:
-    """One training of a network, from first weights where there are such.
+    """One training of a network.
 
     Attributes:
-        validation: notes whose perplexity is looked at after each epoch. state: a file to write to and to go on from.
+        validation: notes to measure perplexity on after each epoch. state: file of the training state, for resuming.
+        initial: initial weights; None for random ones.
     """
 
     encoded: EncodedNotes
@@ -80,7 +81,7 @@ class NeuralTask:
 
     @property
     def identity(self) -> str:
-        """A hash of all that the training depends on, validation notes and first weights too."""
+        """Hash of everything that the training depends on, including validation notes and initial weights."""
         hashed = hashlib.sha256(identity_of(self.encoded, self.vocabulary, self.recipe, self.seed).encode())
         if self.validation is not None:
             hashed.update(b"validation" + self.validation.ids.tobytes() + self.validation.offsets.tobytes())
@@ -89,10 +90,10 @@ class NeuralTask:
         return hashed.hexdigest()
 
     def run(self, say: Say = quiet) -> tuple[NeuralModel, dict[str, Any]]:
-        """Train; also says how it went: losses and perplexities by epoch.
+        """Train, and return the model and its history: losses and perplexities by epoch.
 
-        Raises InputError for a loss that is no number (the last state written stays), too little memory, or a state of
-        another training.
+        Raises InputError if the loss is not finite (the last state is kept), memory is too small, or the state belongs
+        to another training.
         """
         from clinveil.core.neural import seeded
         from clinveil.lm.network import NeuralModel
@@ -104,7 +105,7 @@ class NeuralTask:
             training = self.training()
             if self.state is not None and self.state.exists():
                 load_training(training, self.state, identity)
-                say(f"going on after step {training.progress.step:,} of {training.plan.steps:,}")
+                say(f"resuming after step {training.progress.step:,} of {training.plan.steps:,}")
             say(_forecast(training))
             while not training.done:
                 now, per_epoch = training.progress, training.steps_per_epoch
@@ -118,7 +119,7 @@ class NeuralTask:
         return NeuralModel(self.vocabulary, network), training.history
 
     def training(self, plan: Plan | None = None) -> Training:
-        """The training at its first step; call it inside `seeded`. `plan`: instead of that of all notes."""
+        """Return the training at its first step; call it inside `seeded`. `plan`: replaces the plan of all notes."""
         from clinveil.core.neural import device_named
         from clinveil.lm.network import NeuralModel
         from clinveil.lm.training import Training
@@ -138,23 +139,23 @@ class NeuralTask:
 
 
 def _forecast(training: Training) -> str:
-    """How long the rest will take, from the first steps; they are made in order, so nothing changes."""
+    """Return a message with the estimated remaining time, measured on the next steps of the training."""
     start, tokens = training.progress.step, 0.0
     training.fit(start + FIRST_STEPS)
     before, began = training.progress.step, time.monotonic()
     for step in range(before, min(before + TIMED_STEPS, training.plan.steps)):
         tokens += training.plan.batch(step).normaliser
     training.fit(before + TIMED_STEPS)
-    made, spent = training.progress.step - before, time.monotonic() - began
-    if not made:
+    steps, seconds = training.progress.step - before, time.monotonic() - began
+    if not steps:
         return "training is nearly done"
-    minutes = spent / made * (training.plan.steps - training.progress.step) / 60
-    return f"{tokens / spent:,.0f} tokens a second; training will take about {minutes:,.1f} minutes"
+    minutes = seconds / steps * (training.plan.steps - training.progress.step) / 60
+    return f"{tokens / seconds:,.0f} tokens per second; training takes about {minutes:,.1f} minutes"
 
 
 def _line(losses: list[float], perplexities: list[float], epochs: int) -> str:
-    seen = f", validation perplexity {perplexities[-1]:.1f}" if perplexities else ""
-    return f"pass {len(losses)} of {epochs}: {losses[-1]:.3f} nats a token{seen}"
+    validation = f", validation perplexity {perplexities[-1]:.1f}" if perplexities else ""
+    return f"epoch {len(losses)} of {epochs}: {losses[-1]:.3f} nats per token{validation}"
 
 
 def train_model(
@@ -168,7 +169,7 @@ def train_model(
     state: Path | None = None,
     say: Say = quiet,
 ) -> tuple[LanguageModel, dict[str, Any]]:
-    """Train any of the models, and say how it went. Raises as `NeuralTask.run` does."""
+    """Train a model of any kind, and return it with its history. Raises as `NeuralTask.run` does."""
     kind = kind_of(settings.model)
     if isinstance(kind, CountedKind):
         return kind.count(encoded, vocabulary), {}
@@ -178,28 +179,28 @@ def train_model(
 
 
 def parameters(size: int, recipe: Recipe) -> int:
-    """How many weights a network has, about."""
+    """Return the approximate number of weights of a network."""
     vectors = size * recipe.width * (1 if recipe.tied else 2) + size
     return int(vectors + recipe.layers * neural_kind(recipe.kind).layer_weights * recipe.width**2)
 
 
 def memory_needed(size: int, recipe: Recipe) -> int:
-    """Bytes that training needs, about: weights, gradients, moments, and the scores of a batch with their gradient."""
+    """Return the approximate memory of training in bytes: weights, gradients, moments, and scores of a batch."""
     copies = 2 if recipe.optimizer == "sgd" else 4
     return 4 * copies * parameters(size, recipe) + 4 * 4 * size * recipe.window * recipe.lanes
 
 
 def refuse_too_large(size: int, recipe: Recipe, device: str) -> None:
-    """Raise InputError where training would not fit into the memory that is free (CPU only)."""
+    """Raise InputError if training needs more than the free memory (CPU only)."""
     free = _free_memory()
     needed = memory_needed(size, recipe)
     if device == "cpu" and free is not None and needed > free:
-        what = f"a vocabulary of {size:,} needs about {needed / 2**30:.1f} GiB to train, {free / 2**30:.1f} are free"
-        raise InputError(what, hint="--vocabulary bytes, a larger --min-count, or fewer --lanes")
+        message = f"training a vocabulary of {size:,} needs about {needed / 2**30:.1f} GiB; {free / 2**30:.1f} are free"
+        raise InputError(message, hint="pass --vocabulary bytes, a larger --min-count, or a smaller --lanes")
 
 
 def _free_memory() -> int | None:
-    """Bytes that are free, where the system says so."""
+    """Return the free memory in bytes; None if unknown."""
     try:
         lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
         return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:"))

@@ -1,7 +1,7 @@
-"""Training a network on tokens, so that it can stop anywhere and go on to the same bits; after `need_torch()`.
+"""Train a network on tokens, resumable with bitwise equal results; import it after `need_torch()`.
 
-Dropout masks belong to (seed, step) alone: two trainings with one seed have the same masks at the same step, whatever
-was left out, and a training that was taken up again needs no generator's state.
+Dropout masks depend on (seed, step) only. Two trainings with one seed have the same masks at the same step, whichever
+notes are left out, and a resumed training needs no state of a random generator.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ from clinveil.lm.recipe import Recipe
 WARM_UP, LAST_SHARE = 0.02, 0.1  # fixed schedule: share of the steps, and of the rate at the end
 DECAY, BETAS = 0.01, (0.9, 0.95)
 CHECK_EVERY = 20  # on a GPU
-DIVERGED = 700.0  # nats a token: the perplexity of more is no number
+DIVERGED = 700.0  # nats per token; the perplexity of a larger loss is infinite
 # Names in the file of a state -> attributes of `TokenProgress`.
 _PROGRESS = {"step": "step", "rate": "rate", "best": "best", "best_epoch": "best_look", "losses": "losses"}
 _PROGRESS |= {"perplexities": "looks", "loss_sum": "loss_sum", "loss_tokens": "loss_tokens"}
-Validate = Callable[[Network], float]  # the perplexity of validation notes
+Validate = Callable[[Network], float]  # returns the perplexity of validation notes
 
 
 @dataclass
 class TokenProgress(Progress):
-    """Where a training stands: annealed rate, mean loss (nats a token) of each pass, sums of the one under way."""
+    """Progress with the annealed rate, the mean loss (nats per token) of each epoch, and sums of the current epoch."""
 
     rate: float = 0.0
     losses: list[float] = field(default_factory=list)
@@ -42,14 +42,14 @@ class TokenProgress(Progress):
 
 
 class Training(Trainer[Network, Batch]):
-    """One training; call everything inside `seeded`.
+    """One training; call all methods inside `seeded`.
 
-    size: of the vocabulary. initial: first weights, instead of random ones.
+    size: size of the vocabulary. initial: initial weights instead of random ones.
     """
 
     progress: TokenProgress
     judged_by = "validation perplexity"
-    hint = "a smaller --rate"
+    hint = "pass a smaller --rate"
 
     def __init__(
         self,
@@ -63,7 +63,7 @@ class Training(Trainer[Network, Batch]):
         validate: Validate | None = None,
     ) -> None:
         if recipe.schedule == "annealed" and validate is None:
-            raise InputError("an annealed schedule needs validation notes", hint="--schedule fixed")
+            raise InputError("an annealed schedule requires validation notes", hint="pass --schedule fixed")
         torch.manual_seed(mixed(seed, -1))
         network = build(size, recipe)
         if initial is not None:
@@ -81,15 +81,15 @@ class Training(Trainer[Network, Batch]):
 
     @property
     def history(self) -> dict[str, Any]:
-        """How training went: mean losses and validation perplexities of each pass."""
+        """Mean losses and validation perplexities by epoch."""
         return {"losses": self.progress.losses, "perplexities": self.progress.looks}
 
     def batches(self, step: int) -> Iterator[Batch]:
-        """Those of the plan."""
+        """Return the batches of the plan from a step on."""
         return (self.plan.batch(number) for number in range(step, self.plan.steps))
 
     def rate_at(self, step: int) -> float:
-        """The learning rate of a step."""
+        """Return the learning rate of a step."""
         if self.recipe.schedule == "annealed":
             return self.progress.rate
         warm = max(1, round(WARM_UP * self.plan.steps))
@@ -97,7 +97,7 @@ class Training(Trainer[Network, Batch]):
         return self.recipe.rate * min((step + 1) / warm, LAST_SHARE + (1 - LAST_SHARE) * min(1.0, left))
 
     def loss(self, batch: Batch) -> Tensor:
-        """The mean -ln P a token; the state of the lanes goes on to the next batch."""
+        """Return the mean -ln P per token; the next batch continues with the state of the lanes."""
         inputs, targets, weights = (
             torch.from_numpy(part).to(self.device) for part in (batch.inputs, batch.targets, batch.weights)
         )
@@ -111,28 +111,28 @@ class Training(Trainer[Network, Batch]):
         return (losses * weights.flatten()).sum() / batch.normaliser
 
     def checked(self, value: float, batch: Batch) -> None:
-        """Note the loss of a step. Raises InputError where it is no number or absurd."""
+        """Record the loss of a step. Raises InputError if it is not finite or too large."""
         super().checked(value, batch)
         if value > DIVERGED:
-            raise self.diverged(f"the loss is {value:.3g} nats a token", self.progress.step)
+            raise self.diverged(f"the loss is {value:.3g} nats per token", self.progress.step)
         self.progress.loss_sum += value * batch.normaliser
         self.progress.loss_tokens += float(batch.weights.sum())
 
     def after_epoch(self) -> None:
-        """Note the mean loss. Raises InputError where a weight is no number."""
+        """Record the mean loss. Raises InputError if a weight is not finite."""
         now = self.progress
-        # The loss of a step is that of the weights before it: the last ones were not looked at.
+        # A loss is computed before the update of its step, so the last update has not been checked yet.
         if not all(bool(torch.isfinite(weights).all()) for weights in self.network.parameters()):
-            raise self.diverged("a weight is no number", now.step - 1)
+            raise self.diverged("a weight is not finite", now.step - 1)
         now.losses.append(now.loss_sum / max(now.loss_tokens, 1.0))
         now.loss_sum = now.loss_tokens = 0.0
 
     def validate(self) -> float | None:
-        """The perplexity of the validation notes."""
+        """Return the perplexity of the validation notes."""
         return None if self._perplexity is None else self._perplexity(self.network)
 
     def wins(self, lower: bool) -> bool:
-        """The lowest perplexity wins. Annealed (paper C's code): the rate falls unless it is `gain` below the best."""
+        """Select the lowest perplexity; annealed (paper C's code): lower the rate unless the gain is large enough."""
         recipe, now = self.recipe, self.progress
         gained = now.best - now.looks[-1] >= recipe.gain
         if recipe.schedule == "annealed" and not gained and now.rate > recipe.rate_floor:
@@ -140,23 +140,23 @@ class Training(Trainer[Network, Batch]):
         return lower
 
     def keep(self) -> None:
-        """An annealed schedule hands on the best weights, a fixed one the last."""
+        """Keep the best weights of an annealed schedule; a fixed one returns the last weights."""
         if self.recipe.schedule == "annealed":
             super().keep()
 
 
 def _begin_with(network: Network, initial: Mapping[str, Tensor]) -> None:
-    """All weights of a trained model, or its word vectors alone; what is not named stays random."""
+    """Load initial weights; weights that are not given stay random."""
     shapes = {k: v.shape for k, v in network.state_dict().items()}
     if any(shapes.get(name) != value.shape for name, value in initial.items()):
-        raise InputError("the first weights are of another model or vocabulary")
+        raise InputError("the initial weights belong to another model or vocabulary")
     network.load_state_dict(dict(initial), strict=False)
 
 
 def _optimizer(network: Network, recipe: Recipe) -> torch.optim.Optimizer:
     if recipe.optimizer == "sgd":
         return torch.optim.SGD(network.parameters(), lr=recipe.rate, foreach=False)
-    # Decay pulls matrices of the layers only: token vectors of rare words would fade between their few updates.
+    # Weight decay applies to matrices of the layers only: it would shrink the rarely updated vectors of rare words.
     token = {id(network.input), id(network.output)}
     matrices = [p for p in network.parameters() if p.dim() > 1 and id(p) not in token]
     others = [p for p in network.parameters() if p.dim() <= 1 or id(p) in token]
@@ -165,7 +165,7 @@ def _optimizer(network: Network, recipe: Recipe) -> torch.optim.Optimizer:
 
 
 def save_training(training: Training, path: Path, identity: str) -> None:
-    """Write all that a training needs to go on: weights, optimizer, state of the lanes, progress."""
+    """Write the state of a training: weights, optimizer, state of the lanes and progress."""
     tensors = {f"weights.{k}": v for k, v in weights_of(training.network).items()}
     shared = {"output"} if training.recipe.tied else set()
     tensors |= {f"best.{k}": v.cpu() for k, v in (training.best or {}).items() if k not in shared}
@@ -178,13 +178,13 @@ def save_training(training: Training, path: Path, identity: str) -> None:
 
 
 def load_training(training: Training, path: Path, identity: str) -> None:
-    """Bring a training to where one like it stood.
+    """Restore the state of a training.
 
-    Raises InputError: the file is damaged, or of another training: other notes, vocabulary, recipe or seed.
+    Raises InputError: the file is damaged, or belongs to another training (notes, vocabulary, recipe or seed differ).
     """
     tensors, about = read_tensors(path)
     if about.get("identity") != identity:
-        raise InputError("is of another training", where=path.name, hint="remove it, or give the same settings")
+        raise InputError("belongs to another training", where=path.name, hint="remove it or pass the same settings")
     device = training.device
     set_weights(training.network, {k: v.to(device) for k, v in _below(tensors, "weights").items()})
     state = _below(tensors, "state")

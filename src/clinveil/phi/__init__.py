@@ -1,4 +1,4 @@
-"""Identifiers in notes: detectors (one kind of identifier a file), known patients, overlap, policy, surrogates.
+"""Detection and treatment of identifiers: detectors, known patients, overlap resolution, policies, surrogates.
 
-What the detectors miss is measured, not promised: see `benchmarks/phi.py`.
+`benchmarks/phi.py` measures the identifiers that the detectors miss.
 """

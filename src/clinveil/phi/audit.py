@@ -1,13 +1,13 @@
-"""The audit log of a vault: what was done to which place of which note, without a word of any note.
+"""Audit log of a vault: the treatment of every span of every note, without any text of the notes.
 
-A file a run, `audit-0001.jsonl`, in the order of the runs. Each line ends with the SHA-256 of itself and of the line
-before, across files, so that a line that was changed, taken out or put in breaks the chain from there on. The last line
-of a run is sealed with the run's key: without the key nobody can write the chain anew. What is cut off at the end of
-the log leaves no gap: keep the last seal, which `deidentify.json` and `clinveil verify` say, somewhere else too.
+There is one file per run, `audit-0001.jsonl` and so on. Each line ends with the SHA-256 of itself and the previous
+line, across files, so a changed, deleted or inserted line breaks the chain from there on. The last line of a run is
+sealed with the run's key: the chain cannot be rewritten without the key. Truncation at the end of the log cannot be
+detected from the log itself; keep a copy of the last seal (`deidentify.json`, `clinveil verify`) elsewhere.
 
-A note stands there under a keyed reference, never its id; a span with its offsets, label, detector, reason, score, what
-was done and how long the replacement is. A reason that holds the text of its span is left out: a foreign detector may
-have put it there.
+A note is identified by a keyed reference, never by its id. A span is recorded with its offsets, label, detector,
+reason, score, treatment and the length of its replacement. A reason that contains the text of its span is left out, as
+an external detector may have put it there.
 """
 
 from __future__ import annotations
@@ -31,18 +31,18 @@ _LINE = re.compile(r'(?P<body>\{.*),"chain":"(?P<chain>[0-9a-f]{64})"\}\n', re.S
 
 
 def reference(key: Key, note_id: str) -> str:
-    """What stands for a note in the log: only who has the key can tell which note it is."""
+    """Return the reference of a note in the log; it can be linked to the note only with the key."""
     stream = key.stream("audit note", note_id)
     return f"{stream.uint64():016x}{stream.uint64():016x}"
 
 
 def note_line(key: Key, note_id: str, text: str, spans: Sequence[Span], treated: Sequence[Treated]) -> str:
-    """The line of one note as `Chain.add` takes it; `spans` in code points of the source."""
-    done = [
-        [s.start, s.end, s.label, s.detector, _reason(s, text), round(s.score, 4), made.action.value, len(made.text)]
-        for s, made in zip(spans, treated, strict=True)
+    """Return the line of one note for `Chain.add`; `spans` in code points of the source text."""
+    treatments = [
+        [s.start, s.end, s.label, s.detector, _reason(s, text), round(s.score, 4), item.action.value, len(item.text)]
+        for s, item in zip(spans, treated, strict=True)
     ]
-    return _body({"note": reference(key, note_id), "spans": done})
+    return _body({"note": reference(key, note_id), "spans": treatments})
 
 
 def _reason(span: Span, text: str) -> str:
@@ -54,27 +54,27 @@ class Chain:
     """Writes the lines of one run.
 
     Args:
-        file: where they go. before: the chain of the runs before, "" for none.
+        file: the log. before: the last chain value of the previous run, "" for the first run.
     """
 
     def __init__(self, file: TextIO, before: str = "") -> None:
         self._file, self.head = file, before or _START
 
-    def begin(self, event: str, said: Mapping[str, Any]) -> None:
-        """The first line of a run: when it was, and what it was told."""
+    def begin(self, event: str, fields: Mapping[str, Any]) -> None:
+        """Write the first line of a run: its time and settings."""
         now = datetime.now(UTC).isoformat(timespec="seconds")
-        self.write({"event": event, "time": now, "schema": "clinveil.audit/1", **said})
+        self.write({"event": event, "time": now, "schema": "clinveil.audit/1", **fields})
 
-    def end(self, key: Key, said: Mapping[str, Any]) -> None:
-        """The last line, sealed with the key."""
-        self.write({"event": "end", **said, "seal": _seal(key, self.head)})
+    def end(self, key: Key, fields: Mapping[str, Any]) -> None:
+        """Write the last line of a run, sealed with the key."""
+        self.write({"event": "end", **fields, "seal": _seal(key, self.head)})
 
     def write(self, line: Mapping[str, Any]) -> None:
-        """One line."""
+        """Write one line."""
         self.add(_body(line))
 
     def add(self, body: str) -> None:
-        """One line that is JSON already, but for the bracket behind it."""
+        """Write a line that is already JSON, without its closing brace."""
         self.head = _link(self.head, body)
         self._file.write(f'{body},"chain":"{self.head}"}}\n')
 
@@ -92,16 +92,16 @@ def _seal(key: Key, head: str) -> str:
 
 
 def logs(vault: Path) -> list[Path]:
-    """The audit files of a vault, in the order of their runs."""
-    found = {int(match[1]): path for path in vault.iterdir() if (match := NAME.fullmatch(path.name))}
-    return [found[number] for number in sorted(found)]
+    """Return the audit files of a vault, in the order of their runs."""
+    numbered = {int(match[1]): path for path in vault.iterdir() if (match := NAME.fullmatch(path.name))}
+    return [numbered[number] for number in sorted(numbered)]
 
 
 def next_log(vault: Path) -> tuple[Path, str]:
-    """Where the next run writes, and the chain that it goes on with."""
-    there = logs(vault)
-    number = int(NAME.fullmatch(there[-1].name)[1]) + 1 if there else 1  # type: ignore[index]
-    return vault / f"audit-{number:04d}.jsonl", _head(there[-1]) if there else ""
+    """Return the log file of the next run, and the chain value that it continues."""
+    paths = logs(vault)
+    number = int(NAME.fullmatch(paths[-1].name)[1]) + 1 if paths else 1  # type: ignore[index]
+    return vault / f"audit-{number:04d}.jsonl", _head(paths[-1]) if paths else ""
 
 
 def _head(path: Path) -> str:
@@ -109,54 +109,56 @@ def _head(path: Path) -> str:
         file.seek(max(0, path.stat().st_size - (1 << 16)))
         match = re.search(rb'"chain":"([0-9a-f]{64})"\}\n$', file.read())
     if match is None:
-        raise InputError("the audit log is broken at its end", where=path.name, hint="clinveil verify says where")
+        raise InputError(
+            "the audit log is broken at its end", where=path.name, hint="run clinveil verify to find the line"
+        )
     return match[1].decode()
 
 
 class AuditCheck(NamedTuple):
-    """One thing that was looked at: what, whether it holds, and what else is to be said."""
+    """Result of one check of the log."""
 
-    what: str
+    name: str
     passed: bool
-    said: str = ""
+    detail: str = ""
 
 
 def audit_checks(vault: Path) -> list[AuditCheck]:
-    """Follow the chain through all runs of a vault; seals are checked where the vault holds its key.
+    """Verify the chain through all runs of a vault, and the seals if the vault contains its key.
 
-    Raises InputError where there is no audit log.
+    Raises InputError if there is no audit log.
     """
-    there = logs(vault) if vault.is_dir() else []
-    if not there:
-        raise InputError("holds no audit log", where=vault.name, hint="name the vault of clinveil deidentify")
-    numbers = [int(NAME.fullmatch(path.name)[1]) for path in there]  # type: ignore[index]
+    paths = logs(vault) if vault.is_dir() else []
+    if not paths:
+        raise InputError("contains no audit log", where=vault.name, hint="pass the vault of clinveil deidentify")
+    numbers = [int(NAME.fullmatch(path.name)[1]) for path in paths]  # type: ignore[index]
     missing = sorted({*range(1, numbers[-1] + 1)} - {*numbers})
-    said = f"run {missing[0]} is missing" if missing else f"{len(there)} in all"
-    checks, head = [AuditCheck("every run has its audit file", not missing, said)], _START
+    detail = f"run {missing[0]} is missing" if missing else f"{len(paths)} in all"
+    checks, head = [AuditCheck("every run has its audit file", not missing, detail)], _START
     key = Key.load(vault / "key.bin") if (vault / "key.bin").exists() else None
-    for path in there:
-        check, head = _followed(path, head, key)
+    for path in paths:
+        check, head = _verified(path, head, key)
         checks.append(check)
         if not check.passed:
             break
     return checks
 
 
-def _followed(path: Path, head: str, key: Key | None) -> tuple[AuditCheck, str]:
-    what, number, last = f"the chain of {path.name}", 0, ""
+def _verified(path: Path, head: str, key: Key | None) -> tuple[AuditCheck, str]:
+    name, number, last = f"the chain of {path.name}", 0, ""
     try:
         with path.open(encoding="utf-8", newline="\n") as file:
             for number, line in enumerate(file, 1):
                 match = _LINE.fullmatch(line)
                 if match is None or _link(head, match["body"]) != match["chain"]:
-                    return AuditCheck(what, False, f"broken at line {number}"), head
+                    return AuditCheck(name, False, f"broken at line {number}"), head
                 last, before, head = line, head, match["chain"]
     except UnicodeDecodeError:
-        return AuditCheck(what, False, f"broken after line {number}"), head
-    said = json.loads(last) if last else {}
-    if said.get("event") != "end":
-        return AuditCheck(what, False, f"the run has no end (line {number} is the last)"), head
-    seed = "" if key else ", seal not checked: the vault has no key"
-    if key and said.get("seal") != _seal(key, before):
-        return AuditCheck(what, False, f"line {number}: the seal is not of this vault's key"), head
-    return AuditCheck(what, True, f"{number:,} lines{seed}, seal {said.get('seal')}"), head
+        return AuditCheck(name, False, f"broken after line {number}"), head
+    fields = json.loads(last) if last else {}
+    if fields.get("event") != "end":
+        return AuditCheck(name, False, f"the run has no end (line {number} is the last)"), head
+    unsealed = "" if key else ", seal not checked: the vault has no key"
+    if key and fields.get("seal") != _seal(key, before):
+        return AuditCheck(name, False, f"line {number}: the seal does not belong to this vault's key"), head
+    return AuditCheck(name, True, f"{number:,} lines{unsealed}, seal {fields.get('seal')}"), head

@@ -1,15 +1,14 @@
-"""How a match of a pattern can begin and go on, as an automaton that never says no to a match.
+"""Automaton that accepts every match of a pattern, and some other text.
 
-Each piece of the pattern that takes one character is a position (V. Glushkov, "The abstract theory of automata", 1961),
-with the characters that it may take and the positions that may follow. Assertions are left out, but for what they say
-of the character before a match; pieces that repeat often may repeat for ever. So more is let through than the pattern
-takes, and never less. `starts.py` runs it where a pattern may match.
+Each piece of the pattern that consumes one character is a position (V. Glushkov, "The abstract theory of automata",
+1961), with the characters that it accepts and the positions that may follow. Assertions are ignored, except for what
+they require of the character before a match, and long repetitions become unbounded. The automaton therefore accepts a
+superset of the pattern's matches. `match_starts.py` runs it at candidate offsets.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -18,7 +17,7 @@ from clinveil.phi.required import CATEGORIES, both_cases, parsed
 from clinveil.phi.required import opcodes as _op
 
 _WORD = LETTERS | DIGITS | mask("_")
-_FOLDING = mask("iIsSkK")  # what a letter that is not ASCII may stand for where case is ignored
+_FOLDING = mask("iIsSkK")  # ASCII letters that a non-ASCII letter can match if case is ignored
 _COPIES_OF_ONE, _COPIES, _OPTIONAL = 16, 3, 4
 _MOST_POSITIONS = 1 << 13
 _REPEATS = (_op.MAX_REPEAT, _op.MIN_REPEAT, _op.POSSESSIVE_REPEAT)
@@ -28,9 +27,9 @@ class Automaton(NamedTuple):
     """Positions, numbered from 0.
 
     Attributes:
-        chars: what each takes. follow: what may stand after each. first: those that may begin.
-        ends: whether a match may end with each.
-        before: what may stand before a match that begins with an ASCII character; the text's start always may.
+        chars: characters that each accepts. follow: positions that may follow each. first: possible first positions.
+        ends: positions with which a match may end.
+        before: characters allowed before a match that begins with an ASCII character; the start of the text always is.
     """
 
     chars: list[int]
@@ -41,7 +40,7 @@ class Automaton(NamedTuple):
 
 
 class _Part(NamedTuple):
-    """A part of a pattern: whether it may be empty, and where it begins and ends."""
+    """Part of a pattern: whether it may be empty, and its possible first and last positions."""
 
     empty: bool = True
     first: frozenset[int] = frozenset()
@@ -49,11 +48,11 @@ class _Part(NamedTuple):
 
 
 class _TooLargeError(Exception):
-    """More positions than it is worth."""
+    """The automaton has too many positions to be useful."""
 
 
 def members(value: Any, any_case: bool) -> tuple[int, bool]:
-    """The characters of a class, and whether these are exactly the ASCII ones among them."""
+    """Return the characters of a class, and whether its ASCII characters are exact."""
     chars, exact, negated = 0, True, False
     for op, of in value:
         low, high = (of, of) if op is _op.LITERAL else of if op is _op.RANGE else (0, -1)
@@ -74,7 +73,7 @@ def members(value: Any, any_case: bool) -> tuple[int, bool]:
 
 @dataclass
 class _Builder:
-    """Reads a parsed pattern."""
+    """Builds the automaton of a parsed pattern."""
 
     any_case: bool
     chars: list[int] = field(default_factory=list)
@@ -87,7 +86,7 @@ class _Builder:
         return part
 
     def of_items(self, run: Run) -> _Part:
-        """A run of characters."""
+        """Add a run of characters."""
         part = _Part()
         for item in run.items:
             part = self._then(part, self._copies(lambda chars=item.chars: self._one(chars), item.low, item.high, True))
@@ -105,11 +104,11 @@ class _Builder:
         if op is _op.BRANCH:
             return self._either([self.sequence(branch) for branch in value[1]])
         if op in _REPEATS:
-            one = len(value[2]) == 1 and value[2][0][0] in (_op.LITERAL, _op.IN, _op.ANY, _op.NOT_LITERAL)
-            return self._copies(lambda: self.sequence(value[2]), int(value[0]), int(value[1]), one)
+            single = len(value[2]) == 1 and value[2][0][0] in (_op.LITERAL, _op.IN, _op.ANY, _op.NOT_LITERAL)
+            return self._copies(lambda: self.sequence(value[2]), int(value[0]), int(value[1]), single)
         if op in (_op.AT, _op.ASSERT, _op.ASSERT_NOT):
             return _Part()
-        return self._for_ever(self._one(ALL))
+        return self._star(self._one(ALL))
 
     def _group(self, group: Any, add: int, drop: int, inside: Any) -> _Part:
         outer = self.any_case
@@ -123,34 +122,33 @@ class _Builder:
             raise _TooLargeError
         self.chars.append(chars)
         self.follow.append(set())
-        at = frozenset({len(self.chars) - 1})
-        return _Part(False, at, at)
+        position = frozenset({len(self.chars) - 1})
+        return _Part(False, position, position)
 
-    def _then(self, one: _Part, other: _Part) -> _Part:
-        for at in one.last:
-            self.follow[at] |= other.first
-        first = one.first | other.first if one.empty else one.first
-        last = one.last | other.last if other.empty else other.last
-        return _Part(one.empty and other.empty, first, last)
+    def _then(self, first: _Part, second: _Part) -> _Part:
+        for position in first.last:
+            self.follow[position] |= second.first
+        firsts = first.first | second.first if first.empty else first.first
+        lasts = first.last | second.last if second.empty else second.last
+        return _Part(first.empty and second.empty, firsts, lasts)
 
-    def _either(self, parts: Iterable[_Part]) -> _Part:
-        parts = list(parts)
+    def _either(self, parts: list[_Part]) -> _Part:
         first = frozenset[int]().union(*(part.first for part in parts))
         last = frozenset[int]().union(*(part.last for part in parts))
         return _Part(any(part.empty for part in parts), first, last)
 
-    def _for_ever(self, part: _Part) -> _Part:
-        """Once or often, or not at all."""
+    def _star(self, part: _Part) -> _Part:
+        """Repeat a part any number of times, including zero."""
         self._then(part, part)
         return part._replace(empty=True)
 
-    def _copies(self, make: Any, low: int, high: int, one: bool) -> _Part:
-        """As often as it must stand there, and then as often as it may; often is for ever."""
-        part, must = _Part(), min(low, _COPIES_OF_ONE if one else _COPIES)
-        for _ in range(must):
+    def _copies(self, make: Any, low: int, high: int, single: bool) -> _Part:
+        """Repeat a part at least `low` times and at most `high` times; large numbers become unbounded."""
+        part, required = _Part(), min(low, _COPIES_OF_ONE if single else _COPIES)
+        for _ in range(required):
             part = self._then(part, make())
-        if must < low or high - low > (_OPTIONAL if one else 1):
-            return self._then(part, self._for_ever(make()))
+        if required < low or high - low > (_OPTIONAL if single else 1):
+            return self._then(part, self._star(make()))
         rest = _Part()
         for _ in range(high - low):
             rest = self._then(make(), rest)._replace(empty=True)
@@ -158,24 +156,24 @@ class _Builder:
 
 
 def automaton(pattern: re.Pattern[str] | Run) -> Automaton | None:
-    """The automaton of a pattern or a run; None where it would be too large, or where a match may be empty."""
-    build = _Builder(isinstance(pattern, re.Pattern) and bool(pattern.flags & re.IGNORECASE))
+    """Return the automaton of a pattern or a run; None if it would be too large or a match may be empty."""
+    builder = _Builder(isinstance(pattern, re.Pattern) and bool(pattern.flags & re.IGNORECASE))
     nodes = None if isinstance(pattern, Run) else parsed(pattern)
     try:
-        part = build.of_items(pattern) if isinstance(pattern, Run) else build.sequence(nodes)
+        part = builder.of_items(pattern) if isinstance(pattern, Run) else builder.sequence(nodes)
     except _TooLargeError:
         return None
     if part.empty:
         return None
     first = 0
-    for at in part.first:
-        first |= build.chars[at]
-    before = ALL if nodes is None else _before(nodes, first, build.any_case)
-    return Automaton(build.chars, list(map(frozenset, build.follow)), part.first, part.last, before)
+    for position in part.first:
+        first |= builder.chars[position]
+    before = ALL if nodes is None else _before(nodes, first, builder.any_case)
+    return Automaton(builder.chars, list(map(frozenset, builder.follow)), part.first, part.last, before)
 
 
 def _before(nodes: Any, first: int, any_case: bool) -> int:
-    """What may stand before a match, from the assertions that it begins with."""
+    """Return the characters allowed before a match, from the assertions at its start."""
     allowed = ALL
     for op, value in nodes:
         if op is _op.AT and value is _op.AT_BOUNDARY:
@@ -189,7 +187,7 @@ def _before(nodes: Any, first: int, any_case: bool) -> int:
 
 
 def _refused(nodes: Any, any_case: bool) -> int:
-    """The ASCII characters that a look behind is sure to refuse."""
+    """Return the ASCII characters that a negative lookbehind certainly rejects."""
     if len(nodes) != 1 or nodes[0][0] not in (_op.LITERAL, _op.IN):
         return 0
     op, value = nodes[0]

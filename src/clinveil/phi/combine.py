@@ -1,4 +1,4 @@
-"""How what several detectors found is put together: all of it, what enough agree on, or more than they found."""
+"""Combination of several detectors: union, vote, or recall-first (the union and all words outside an include-list)."""
 
 from __future__ import annotations
 
@@ -24,26 +24,26 @@ _USUAL = LexicalClass.USUAL_GIVEN | LexicalClass.USUAL_FAMILY
 
 
 def agreed(spans: Iterable[Span], votes: int) -> list[Span]:
-    """Those that are sure by themselves, or on whose place so many detectors agree; a detector has one vote."""
-    every = sorted(spans)
-    return [span for span in every if span.score >= SURE or _votes(span, every) >= votes]
+    """Return the spans with a score of `SURE` or more, and those that overlap spans of `votes` different detectors."""
+    candidates = sorted(spans)
+    return [span for span in candidates if span.score >= SURE or _votes(span, candidates) >= votes]
 
 
-def _votes(span: Span, every: list[Span]) -> int:
-    return len({other.detector for other in every if other.overlaps(span)})
+def _votes(span: Span, candidates: list[Span]) -> int:
+    return len({other.detector for other in candidates if other.overlaps(span)})
 
 
 def off_list(note: NoteView, vocabulary: AbstractSet[str]) -> Iterator[Span]:
-    """Every word that is no common or clinical one, however it is written, as a name that may be.
+    """Yield every word that is not a common or clinical word as a possible name, in any case.
 
-    A word that is also a usual name (White, May) goes too where it has a capital within a sentence of small letters.
+    A word that is also a usual name (White, May) is included if it is capitalised inside a sentence in lower case.
 
     Args:
-        vocabulary: lower-case words that are let through beside those of the lists.
+        vocabulary: further lower-case words that are accepted in addition to the word lists.
     """
-    for at, lower in enumerate(note.words.lowers):
-        if len(lower) > 1 and _is_off(note, at, lower, vocabulary):
-            word = note.words[at]
+    for index, lower in enumerate(note.words.lowers):
+        if len(lower) > 1 and _is_off(note, index, lower, vocabulary):
+            word = note.words[index]
             yield note.span(word.start, word.end, "NAME", LISTED, _SCORE, "no clinical word")
 
 
@@ -60,26 +60,25 @@ _PREFIXES = re.compile(
 
 @cache
 def demo_vocabulary() -> frozenset[str]:
-    """The words of the invented notes' diseases, drugs and terms, which hold no names."""
+    """Return the words of the synthetic notes' diseases, drugs and terms, without usual names."""
     root = files("clinveil.corpus.demo").joinpath("language")
     texts = [root.joinpath(f"{name}.toml").read_text(encoding="utf-8") for name in ("drugs", "terms", "misspellings")]
-    texts += [one.read_text(encoding="utf-8") for one in root.joinpath("diagnoses").iterdir()]
-    usual = LexicalClass.USUAL_GIVEN | LexicalClass.USUAL_FAMILY
-    found = {word.lower() for text in texts for word in re.findall(r"[^\W\d_]{3,}", text)}
-    return frozenset(word for word in found if not lexical_classes(word) & usual)
+    texts += [file.read_text(encoding="utf-8") for file in root.joinpath("diagnoses").iterdir()]
+    vocabulary = {word.lower() for text in texts for word in re.findall(r"[^\W\d_]{3,}", text)}
+    return frozenset(word for word in vocabulary if not lexical_classes(word) & _USUAL)
 
 
-def _is_off(note: NoteView, at: int, lower: str, vocabulary: AbstractSet[str]) -> bool:
+def _is_off(note: NoteView, index: int, lower: str, vocabulary: AbstractSet[str]) -> bool:
     if not _known(lower, vocabulary):
-        return not _names_a_thing(note, at, lower)
-    word = note.words[at]
+        return not _is_eponym(note, index, lower)
+    word = note.words[index]
     if lower in word_list("function"):
         return False
-    return bool(word.classes & _USUAL) and word.capital and not word.shouted and _within(note, at, word)
+    return bool(word.classes & _USUAL) and word.capital and not word.shouted and _within(note, index, word)
 
 
 def _known(lower: str, vocabulary: AbstractSet[str]) -> bool:
-    """Whether a word is known whole, or all its hyphened parts are."""
+    """Whether a word is accepted, or all its hyphenated parts are."""
     return lower in vocabulary or all(
         len(part) == 1 or part in vocabulary or _is_listed(part) for part in lower.replace("'", "").split("-") if part
     )
@@ -87,22 +86,22 @@ def _known(lower: str, vocabulary: AbstractSet[str]) -> bool:
 
 @lru_cache(maxsize=1 << 16)
 def _is_listed(part: str) -> bool:
-    """Common, clinical and demo words, units, and these behind a prefix; a usual name is none by its prefix."""
+    """Whether a word is a common, clinical or demo word or a unit, also after a prefix (except for usual names)."""
     if is_word(part) or part in _UNITS or part in demo_vocabulary():
         return True
     rest = _PREFIXES.sub("", part, count=1)
     return rest != part and not lexical_classes(part) & _USUAL and (is_word(rest) or rest in demo_vocabulary())
 
 
-def _names_a_thing(note: NoteView, at: int, lower: str) -> bool:
-    """Whether an eponym has its noun behind it: Foley catheter, Kerrison rongeur."""
-    following = note.words.lowers[at + 1] if at + 1 < len(note.words) else ""
+def _is_eponym(note: NoteView, index: int, lower: str) -> bool:
+    """Whether the word is an eponym followed by its noun: Foley catheter, Kerrison rongeur."""
+    following = note.words.lowers[index + 1] if index + 1 < len(note.words) else ""
     return lower in word_list("eponyms") and following in word_list("eponym_nouns")
 
 
-def _within(note: NoteView, at: int, word: Word) -> bool:
-    """Whether a word stands in a sentence of small letters: a capital at its start, or in a heading, says nothing."""
+def _within(note: NoteView, index: int, word: Word) -> bool:
+    """Whether a word is inside a lower-case sentence; at its start or in a heading, a capital is not informative."""
     before = note.plain[: word.start].rstrip(" \t")[-1:]
-    if not at or not before or before in _STOPS or note.words[at - 1].capital:
+    if not index or not before or before in _STOPS or note.words[index - 1].capital:
         return False
-    return at + 1 == len(note.words) or not note.words[at + 1].capital
+    return index + 1 == len(note.words) or not note.words[index + 1].capital

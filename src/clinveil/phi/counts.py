@@ -1,4 +1,4 @@
-"""What became of the notes of a run of `clinveil deidentify`, counted."""
+"""Counts of notes and identifiers of a run of `clinveil deidentify`."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ MOST_RAISED = 0.01  # share of the notes
 
 @dataclass
 class Counts:
-    """What became of the notes of a run.
+    """Counts of notes and identifiers of a run.
 
     Attributes:
-        read, written: notes; `skipped` says why the others were not written.
-        labels, detectors: identifiers, by what they are and by who found them.
-        tagged: identifiers that got a tag, as nothing better could be made.
-        met: those of the known patients who have notes here.
-        policy: what became of each label. known: patients that are known beforehand.
+        policy: the treatment of each label. known: ids of the known patients.
+        read, written: number of notes; `skipped` counts the others by reason.
+        labels, detectors: number of identifiers by label and by detector.
+        tagged: number of identifiers by label that became a tag because the policy's treatment failed.
+        known_found: ids of the known patients with at least one note.
     """
 
     policy: Policy
@@ -37,43 +37,43 @@ class Counts:
     detectors: Counter[str] = field(default_factory=Counter)
     skipped: Counter[str] = field(default_factory=Counter)
     tagged: Counter[str] = field(default_factory=Counter)
-    met: set[str] = field(default_factory=set, repr=False)
+    known_found: set[str] = field(default_factory=set, repr=False)
 
-    def add(self, done: Deidentified) -> None:
+    def add(self, result: Deidentified) -> None:
         """Add a batch."""
-        self.written += done.batch.num_rows
-        self.read += done.batch.num_rows + sum(done.skipped.values())
-        self.labels += done.counts
-        self.detectors += done.by_detector
-        self.skipped += done.skipped
-        self.tagged += done.tagged
+        self.written += result.batch.num_rows
+        self.read += result.batch.num_rows + sum(result.skipped.values())
+        self.labels += result.counts
+        self.detectors += result.by_detector
+        self.skipped += result.skipped
+        self.tagged += result.tagged
         if self.known:
-            self.met.update(self.known & set(done.batch.column(PATIENT_ID).to_pylist()))
+            self.known_found.update(self.known & set(result.batch.column(PATIENT_ID).to_pylist()))
 
     def add_counts(self, other: Counts) -> None:
-        """Add what others counted."""
+        """Add the counts of another run or part."""
         self.read += other.read
         self.written += other.written
         for name in ("labels", "detectors", "skipped", "tagged"):
             getattr(self, name).update(getattr(other, name))
-        self.met |= other.met
+        self.known_found |= other.known_found
 
     @property
     def kept(self) -> dict[str, int]:
-        """Identifiers that the policy left as they are."""
+        """Number of identifiers by label that the policy keeps unchanged."""
         return {label: self.labels[label] for label in self.policy.treatments if label in self.policy.kept}
 
     def lines(self) -> Iterator[str]:
-        """The counts for people."""
+        """Yield the counts as text."""
         yield f"{self.written} of {self.read} notes written"
         for reason, count in self.skipped.items():
             yield f"  not written, {reason}: {count}"
         for label, count in self.labels.most_common():
-            tagged = f" ({self.tagged[label]} as a tag: nothing better could be made)" if self.tagged[label] else ""
+            tagged = f" ({self.tagged[label]} as a tag: no replacement could be made)" if self.tagged[label] else ""
             yield f"  {label:12} {count}{' KEPT as they are' if label in self.policy.kept else ''}{tagged}"
 
     def as_dict(self) -> dict[str, Any]:
-        """The counts for a record, ready for JSON."""
+        """Return the counts for a record, ready for JSON."""
         return {
             "notes_read": self.read,
             "notes_written": self.written,
@@ -85,8 +85,8 @@ class Counts:
         }
 
     def check_failures(self) -> None:
-        """Raise GateError where the detectors failed on more than 1 % of the notes."""
+        """Raise GateError if the detectors failed on more than 1 % of the notes."""
         raised = self.skipped[RAISED]
         if raised > MOST_RAISED * self.read:
-            hint = "nothing was written; report it, without any note text"
+            hint = "nothing was written; report this error, without any note text"
             raise GateError(f"the detectors failed on {raised} of {self.read} notes", hint=hint)

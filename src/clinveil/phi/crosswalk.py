@@ -1,9 +1,9 @@
-"""The crosswalk: what stood in each place of the notes before, encrypted under the key of the run.
+"""Crosswalk: the original text of every replaced identifier, encrypted with the key of the run.
 
-It is one file with every identifier of every patient, so it is written on request only, and what can read it (the
-vault's `key.bin`) should be kept somewhere else. AES-256-GCM, one chunk a batch, under a key that HKDF-SHA256 derives
-from the run's key and the run's name; a chunk knows its place and the last one that it is the last, so that a file that
-was cut, reordered or put together from two fails as a whole.
+The file contains every identifier of every patient. It is therefore written only on request, and the key that decrypts
+it (the vault's `key.bin`) should be stored elsewhere. Encryption: AES-256-GCM, one chunk per batch, with a key derived
+by HKDF-SHA256 from the run's key and name. The associated data of a chunk contain its number and whether it is the
+last one, so a truncated or reordered file, or one assembled from two, cannot be decrypted.
 """
 
 from __future__ import annotations
@@ -32,56 +32,57 @@ _NONCE, _SIZE = 12, 4
 _LARGEST = 1 << 30
 
 
-class Place(NamedTuple):
-    """One identifier: where its replacement begins in the treated note, its label, what stood there, what stands."""
+class Replacement(NamedTuple):
+    """One replaced identifier; `start` is the offset of the replacement in the treated note."""
 
     start: int
     label: str
     original: str
-    made: str
+    replacement: str
 
 
 class Row(NamedTuple):
-    """The places of one note.
+    """The replacements in one note.
 
     Attributes:
-        digest: of the treated text; a note that was changed since cannot be put back.
-        shift: days by which the patient's dates moved, or None where none did.
+        digest: of the treated text; a note modified later cannot be restored.
+        shift: days by which the patient's dates were shifted, or None if the note has no shifted date.
     """
 
     note_id: str
     patient_id: str
     digest: str
     shift: int | None
-    places: tuple[Place, ...]
+    replacements: tuple[Replacement, ...]
 
     def restored(self, text: str) -> str:
-        """The note as it was. Raises InputError for another text."""
+        """Return the original text of the note. Raises InputError if its treated text has changed."""
         if digest(text) != self.digest:
-            raise InputError("a note was changed after it was written")
+            raise InputError("the note was changed after it was written")
         pieces, position = [], 0
-        for place in self.places:
-            pieces += [text[position : place.start], place.original]
-            position = place.start + len(place.made)
+        for item in self.replacements:
+            pieces += [text[position : item.start], item.original]
+            position = item.start + len(item.replacement)
         return "".join([*pieces, text[position:]])
 
 
 def digest(text: str) -> str:
-    """What a treated text is known by."""
+    """Return the digest of a treated text."""
     return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=12).hexdigest()
 
 
 def row(note: Note, out: str, spans: Sequence[Span], treated: Sequence[Treated], shift: int | None) -> Row:
-    """The row of a note that became `out`; `spans` are those of the source."""
-    places, moved = [], 0
-    for span, made in zip(spans, treated, strict=True):
-        places.append(Place(span.start + moved, span.label, note.text[span.start : span.end], made.text))
-        moved += len(made.text) - (span.end - span.start)
-    return Row(note.note_id, note.patient_id, digest(out), shift, tuple(places))
+    """Return the row of a note with treated text `out`; `spans` in code points of the source text."""
+    replacements, moved = [], 0
+    for span, item in zip(spans, treated, strict=True):
+        original = note.text[span.start : span.end]
+        replacements.append(Replacement(span.start + moved, span.label, original, item.text))
+        moved += len(item.text) - (span.end - span.start)
+    return Row(note.note_id, note.patient_id, digest(out), shift, tuple(replacements))
 
 
 class Writer:
-    """Writes a crosswalk, chunk by chunk; use `close` at the end, or it cannot be read."""
+    """Writes a crosswalk, chunk by chunk; the file can be read only after `close`."""
 
     def __init__(self, file: BinaryIO, key: Key, run: str) -> None:
         head = {"schema": SCHEMA, "run": run, "key_commitment": key.commitment}
@@ -90,15 +91,15 @@ class Writer:
         file.write(self._head)
 
     def write(self, rows: Sequence[Row], *, last: bool = False) -> None:
-        """One chunk."""
+        """Write one chunk."""
         plain = zlib.compress(json.dumps(rows, ensure_ascii=False).encode("utf-8", "surrogatepass"), 1)
         nonce = os.urandom(_NONCE)
-        sealed = self._cipher.encrypt(nonce, plain, _place(self._head, self._chunks, last=last))
+        sealed = self._cipher.encrypt(nonce, plain, _associated_data(self._head, self._chunks, last=last))
         self._file.write(len(sealed).to_bytes(_SIZE, "big") + nonce + sealed)
         self._chunks += 1
 
     def close(self) -> None:
-        """The chunk that says that nothing is missing."""
+        """Write the final chunk, which marks the file as complete."""
         self.write([], last=True)
 
 
@@ -111,34 +112,36 @@ def _cipher(key: Key, run: str) -> AESGCM:
     return AESGCM(derived)
 
 
-def _place(head: bytes, chunk: int, *, last: bool) -> bytes:
+def _associated_data(head: bytes, chunk: int, *, last: bool) -> bytes:
     return head + chunk.to_bytes(8, "big") + bytes([last])
 
 
 def read_crosswalk(path: Path, key: Key) -> Iterator[Row]:
-    """The rows of a crosswalk.
+    """Yield the rows of a crosswalk.
 
-    Raises InputError: no crosswalk, one of another key, or one that is damaged or cut short.
+    Raises InputError: not a crosswalk, written under another key, damaged or truncated.
     """
     with path.open("rb") as file:
         head = file.readline(4096)
-        said = _head(head, path)
-        if said["key_commitment"] != key.commitment:
-            raise InputError("was written under another key", where=path.name, hint="--key: the key of that run")
-        cipher, chunk, last = _cipher(key, said["run"]), 0, False
+        fields = _head(head, path)
+        if fields["key_commitment"] != key.commitment:
+            raise InputError(
+                "was written under another key", where=path.name, hint="pass the key of that run with --key"
+            )
+        cipher, chunk, last = _cipher(key, fields["run"]), 0, False
         while not last:
             plain, last = _chunk(file, cipher, head, chunk, path)
-            for note_id, patient_id, text, shift, places in json.loads(plain.decode("utf-8", "surrogatepass")):
-                yield Row(note_id, patient_id, text, shift, tuple(Place(*place) for place in places))
+            for note_id, patient_id, text, shift, items in json.loads(plain.decode("utf-8", "surrogatepass")):
+                yield Row(note_id, patient_id, text, shift, tuple(Replacement(*item) for item in items))
             chunk += 1
 
 
 def _head(line: bytes, path: Path) -> dict[str, Any]:
     with suppress(ValueError):
-        said = json.loads(line)
-        if isinstance(said, dict) and said.get("schema") == SCHEMA and {"run", "key_commitment"} <= said.keys():
-            return said
-    raise InputError("is no crosswalk of clinveil", where=path.name, hint="name the vault of clinveil deidentify")
+        fields = json.loads(line)
+        if isinstance(fields, dict) and fields.get("schema") == SCHEMA and {"run", "key_commitment"} <= fields.keys():
+            return fields
+    raise InputError("is not a clinveil crosswalk", where=path.name, hint="pass the vault of clinveil deidentify")
 
 
 def _chunk(file: BinaryIO, cipher: AESGCM, head: bytes, chunk: int, path: Path) -> tuple[bytes, bool]:
@@ -148,5 +151,5 @@ def _chunk(file: BinaryIO, cipher: AESGCM, head: bytes, chunk: int, path: Path) 
     nonce, sealed = file.read(_NONCE), file.read(min(size, _LARGEST))
     for last in (False, True):
         with suppress(InvalidTag, ValueError):
-            return zlib.decompress(cipher.decrypt(nonce, sealed, _place(head, chunk, last=last))), last
-    raise InputError("is damaged, or cut short", where=path.name, hint="take it from a backup of the vault") from None
+            return zlib.decompress(cipher.decrypt(nonce, sealed, _associated_data(head, chunk, last=last))), last
+    raise InputError("is damaged or truncated", where=path.name, hint="restore it from a backup of the vault") from None

@@ -1,8 +1,8 @@
-"""Date spans that no detector returns: dates in MIMIC's brackets, the weekday next to a date, and bare years.
+"""Date spans that no detector returns: dates in MIMIC brackets, weekdays next to a date, and bare years.
 
-Detectors skip the marks of an earlier de-identification, but a date in one must be treated as the other dates of its
-patient are, or the order of events is lost. A weekday that stays while its date moves discloses the offset modulo 7. A
-bare year may stay under the law; where dates move it discloses the true year, and contradicts them.
+Detectors skip the masks of an earlier de-identification, but a date in one must be shifted with the other dates of its
+patient, or the order of events is lost. A weekday that is kept while its date is shifted discloses the offset modulo 7.
+The law allows a bare year; if dates are shifted, it discloses the true year and contradicts them.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _REACH = 14  # characters: the longest weekday with its signs
 _BEFORE = re.compile(rf"(?<![^\W_]){WEEKDAY},?\s+(?:the\s+)?$", re.I)
 _AFTER = re.compile(rf",?\s+(?:\({WEEKDAY}\)|{WEEKDAY}(?![^\W_]))", re.I)
 _YEAR = re.compile(
-    r"(?:19|20)(?<=[\s-]\d\d)\d{2}"  # the digits first: so it is looked for quickly
+    r"(?:19|20)(?<=[\s-]\d\d)\d{2}"  # digits first, so that a run of digits is the anchor
     r"(?![\w/.-]*\d|\s*(?:mg|ml|mcg|cc|g|kg|units?|iu|cal|kcal|hours?|hrs?|h|%|ft|steps|m[lg])\b)",
     re.I,
 )
@@ -36,8 +36,8 @@ def dated(text: str, spans: Sequence[Span], *, years: bool) -> list[Span]:
     """
     if "[**" in text:
         spans = sorted([*spans, *_bracketed(text, spans)])
-    grown = list(_grown(text, spans))
-    return sorted([*grown, *_bare(text, grown)]) if years else grown
+    extended = list(_with_weekdays(text, spans))
+    return sorted([*extended, *_bare_years(text, extended)]) if years else extended
 
 
 def _bracketed(text: str, spans: Sequence[Span]) -> Iterator[Span]:
@@ -47,7 +47,7 @@ def _bracketed(text: str, spans: Sequence[Span]) -> Iterator[Span]:
             yield Span(start, end, "DATE", BRACKETS, 1.0, "date in a bracket of an earlier de-identification")
 
 
-def _grown(text: str, spans: Sequence[Span]) -> Iterator[Span]:
+def _with_weekdays(text: str, spans: Sequence[Span]) -> Iterator[Span]:
     reach = 0
     for index, span in enumerate(spans):
         ahead = spans[index + 1].start if index + 1 < len(spans) else len(text)
@@ -60,9 +60,9 @@ def _grown(text: str, spans: Sequence[Span]) -> Iterator[Span]:
         yield span
 
 
-def _bare(text: str, spans: Sequence[Span]) -> Iterator[Span]:
+def _bare_years(text: str, spans: Sequence[Span]) -> Iterator[Span]:
     for match in _YEAR.finditer(text):
         start, end = match.span()
-        told = _TO_YEAR.search(text, max(0, start - _LONGEST_TO_YEAR), start)
-        if told and not any(span.start < end and start < span.end for span in spans):
+        cue = _TO_YEAR.search(text, max(0, start - _LONGEST_TO_YEAR), start)
+        if cue and not any(span.start < end and start < span.end for span in spans):
             yield Span(start, end, "DATE", DETECTOR, 0.7, "year after a word of time")

@@ -1,7 +1,7 @@
-"""A reviewer's decisions on the spans of notes: read from a file of `clinveil review`, and given to `Finder.revise`.
+"""Reviewers' decisions on the spans of notes, from the files of `clinveil review`, applied through `Finder.revise`.
 
-The file grows by one JSON line for each decision. Its first line names the reviewer and the key of the hashes; every
-other one the note, a keyed hash of its text, and what became of places in it. The last word on a place counts.
+A file contains one JSON line per decision. The first line contains the reviewer and the key of the text hashes; every
+other line contains the note id, a keyed hash of its text and verdicts on spans. The last verdict on a span applies.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import hashlib
 import json
 import warnings
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -23,15 +23,16 @@ from clinveil.phi.policy import united
 
 SCHEMA = "clinveil.decisions/1"
 REVIEW = "review"
-"""The detector of a span that a reviewer made."""
-AGAIN = "name the notes that were reviewed, or review these: clinveil review"
+"""Detector name of a span added by a reviewer."""
+AGAIN = "pass the reviewed notes, or review these notes with clinveil review"
+_HINT = "pass a file written by clinveil review"
 _MOST = 1 << 40
 
-Place = tuple[int, int]
+Offsets = tuple[int, int]
 
 
 class Kept(NamedTuple):
-    """What a reviewer takes for an identifier: its place, which may be another than was found, and its label."""
+    """Identifier confirmed by a reviewer; offsets and label may differ from the detected span."""
 
     start: int
     end: int
@@ -39,66 +40,66 @@ class Kept(NamedTuple):
 
 
 Verdict = Kept | None
-"""Of a place: an identifier, or (None) nothing of the kind. A place without one is open, and stays as it was found."""
+"""Verdict on a span: the confirmed identifier, or None for a false positive. A span without a verdict is unchanged."""
 
 
 @dataclass
 class NoteDecisions:
-    """What was decided on one note.
+    """Decisions on one note.
 
     Attributes:
-        text: the keyed hash of the text that the reviewer saw.
-        verdicts: by the place that was found, or that the reviewer marked first.
-        done: whether the reviewer is through with the note.
+        text: keyed hash of the reviewed text.
+        verdicts: by the offsets of the detected span, or of a span as first marked by the reviewer.
+        done: whether the review of the note is complete.
     """
 
     text: str
-    verdicts: dict[Place, Verdict] = field(default_factory=dict, repr=False)
+    verdicts: dict[Offsets, Verdict] = field(default_factory=dict, repr=False)
     done: bool = False
 
-    def take(self, change: Change) -> Change:
-        """Let a change count; what it returns takes it back."""
-        back: dict[Place, Verdict | str] = {place: self.verdicts.get(place, OPEN) for place in change.verdicts}
-        undone = Change(back, None if change.done is None else self.done)
-        for place, verdict in change.verdicts.items():
+    def apply(self, change: Change) -> Change:
+        """Apply a change; return the change that reverts it."""
+        previous: dict[Offsets, Verdict | str] = {at: self.verdicts.get(at, OPEN) for at in change.verdicts}
+        inverse = Change(previous, None if change.done is None else self.done)
+        for offsets, verdict in change.verdicts.items():
             if isinstance(verdict, str):
-                self.verdicts.pop(place, None)
+                self.verdicts.pop(offsets, None)
             else:
-                self.verdicts[place] = verdict
+                self.verdicts[offsets] = verdict
         self.done = self.done if change.done is None else change.done
-        return undone
+        return inverse
 
 
 OPEN = "open"
 
 
 class Change(NamedTuple):
-    """One step of a reviewer: verdicts on places (`OPEN` takes one back), and whether the note is done now."""
+    """One step of a review: verdicts on spans (`OPEN` removes one), and whether the note is now complete."""
 
-    verdicts: Mapping[Place, Verdict | str]
+    verdicts: Mapping[Offsets, Verdict | str]
     done: bool | None = None
 
     def as_line(self) -> dict[str, Any]:
-        """The fields that stand for it in the file."""
-        line: dict[str, Any] = {"set": [_written(place, verdict) for place, verdict in self.verdicts.items()]}
+        """Return its fields in the file."""
+        line: dict[str, Any] = {"set": [_written(offsets, verdict) for offsets, verdict in self.verdicts.items()]}
         return line if self.done is None else line | {"done": self.done}
 
     @classmethod
     def of_line(cls, line: Mapping[str, Any]) -> Change:
-        """The change of a line. Raises ValueError, TypeError or KeyError for what is none."""
+        """Return the change of a line. Raises ValueError, TypeError or KeyError for an invalid one."""
         done = line.get("done")
         if done is not None and not isinstance(done, bool):
             raise ValueError
         return cls(dict(_read_verdict(item) for item in line["set"]), done)
 
 
-def _written(place: Place, verdict: Verdict | str) -> dict[str, Any]:
+def _written(offsets: Offsets, verdict: Verdict | str) -> dict[str, Any]:
     if isinstance(verdict, Kept):
-        return {"place": list(place), "verdict": "keep", "span": list(verdict)}
-    return {"place": list(place), "verdict": "drop" if verdict is None else OPEN}
+        return {"place": list(offsets), "verdict": "keep", "span": list(verdict)}
+    return {"place": list(offsets), "verdict": "drop" if verdict is None else OPEN}
 
 
-def _read_verdict(item: Mapping[str, Any]) -> tuple[Place, Verdict | str]:
+def _read_verdict(item: Mapping[str, Any]) -> tuple[Offsets, Verdict | str]:
     start, end = item["place"]
     verdict: Verdict | str = {"drop": None, OPEN: OPEN, "keep": OPEN}[item["verdict"]]
     if item["verdict"] == "keep":
@@ -116,18 +117,18 @@ def _check(start: Any, end: Any) -> None:
 
 
 def hash_key(key: Key) -> str:
-    """The key of the hashes of decisions, in hex: all reviewers of one run have the same."""
+    """Return the key of the text hashes in hex; it is the same for all reviewers of a run."""
     return key.subkey("decisions").hex()
 
 
 def text_hash(key: str, text: str) -> str:
-    """The keyed hash of a note's text, in hex."""
+    """Return the keyed hash of a note's text in hex."""
     data = text.encode("utf-8", "surrogatepass")
     return hashlib.blake2b(data, digest_size=16, key=bytes.fromhex(key)).hexdigest()
 
 
 class DecisionFile(NamedTuple):
-    """What a file of decisions holds: its head, its steps in order, and how many bytes of it are whole lines."""
+    """Contents of a file of decisions: head, steps in order, and the number of bytes in complete lines."""
 
     key: str
     reviewer: str
@@ -135,137 +136,133 @@ class DecisionFile(NamedTuple):
     size: int
 
     def notes(self) -> dict[str, NoteDecisions]:
-        """What holds after all steps, by note."""
+        """Return the decisions after all steps, by note id."""
         notes: dict[str, NoteDecisions] = {}
         for note_id, text, change, _ in self.steps:
-            notes.setdefault(note_id, NoteDecisions(text)).take(change)
+            notes.setdefault(note_id, NoteDecisions(text)).apply(change)
             notes[note_id].text = text
         return notes
 
 
 def read_file(path: Path) -> DecisionFile:
-    """Read a file of decisions; a last line that was cut off while it was written counts for nothing.
+    """Read a file of decisions; an incomplete last line is ignored.
 
-    Raises InputError for what is no such file, with the line.
+    Raises InputError, with the line number, if the file is invalid.
     """
     try:
         data = path.read_bytes()
     except OSError:
-        raise InputError("cannot be read", where=path.name, hint="name a file of OUT.vault/review") from None
+        raise InputError("cannot be read", where=path.name, hint="pass a file of OUT.vault/review") from None
     *lines, rest = data.split(b"\n")
     steps: list[tuple[str, str, Change, bool]] = []
     for number, line in enumerate(lines, 1):
         try:
-            said = json.loads(line)
+            fields = json.loads(line)
             if number == 1:
-                key, reviewer = _head(said)
+                key, reviewer = _head(fields)
             else:
-                steps.append((_word(said["note"]), _word(said["text"]), Change.of_line(said), bool(said.get("undo"))))
+                change, undo = Change.of_line(fields), bool(fields.get("undo"))
+                steps.append((_string(fields["note"]), _string(fields["text"]), change, undo))
         except (ValueError, TypeError, KeyError, RecursionError):
-            what = "is no file of decisions" if number == 1 else f"line {number} is no decision"
-            raise InputError(what, where=path.name, hint="clinveil review makes them") from None
+            message = "is not a file of decisions" if number == 1 else f"line {number} is not a decision"
+            raise InputError(message, where=path.name, hint=_HINT) from None
     if not lines:
-        raise InputError("is no file of decisions", where=path.name, hint="clinveil review makes them")
+        raise InputError("is not a file of decisions", where=path.name, hint=_HINT)
     return DecisionFile(key, reviewer, steps, len(data) - len(rest))
 
 
-def _head(said: Mapping[str, Any]) -> tuple[str, str]:
-    if said["schema"] != SCHEMA or len(bytes.fromhex(said["key"])) != 32:
+def _head(fields: Mapping[str, Any]) -> tuple[str, str]:
+    if fields["schema"] != SCHEMA or len(bytes.fromhex(fields["key"])) != 32:
         raise ValueError
-    return said["key"], _word(said["reviewer"])
+    return fields["key"], _string(fields["reviewer"])
 
 
-def _word(value: Any) -> str:
+def _string(value: Any) -> str:
     if not isinstance(value, str):
         raise TypeError
     return value
 
 
 class Decisions:
-    """The decisions of one or several reviewers: `Finder.revise` of a run over the notes that they saw.
+    """Decisions of one or several reviewers; a callable for `Finder.revise`.
 
-    What one keeps is kept, whatever another says: in doubt an identifier is hidden.
+    A span that any reviewer confirms is treated as an identifier, whatever the others decided.
     """
 
     def __init__(self, files: Iterable[DecisionFile]) -> None:
-        self._told: dict[str, list[tuple[str, NoteDecisions]]] = {}
+        self._by_note: dict[str, list[tuple[str, NoteDecisions]]] = {}
         for file in files:
-            for note_id, decided in file.notes().items():
-                self._told.setdefault(note_id, []).append((file.key, decided))
+            for note_id, note in file.notes().items():
+                self._by_note.setdefault(note_id, []).append((file.key, note))
 
     @classmethod
     def read(cls, *paths: Path) -> Decisions:
-        """The decisions of files. Raises InputError for what is no such file."""
+        """Read decisions from files. Raises InputError for an invalid file."""
         return cls(read_file(path) for path in paths)
 
     def __len__(self) -> int:
-        return len(self._told)
+        return len(self._by_note)
 
     def __call__(self, note_id: str, text: str, spans: list[Span]) -> list[Span]:
-        """The spans of a note after the decisions on it. Raises InputError where its text has changed since."""
-        told = self._told.get(note_id)
-        if told is None:
+        """Return the spans of a note after the decisions. Raises InputError if its text has changed since."""
+        decided = self._by_note.get(note_id)
+        if decided is None:
             return spans
-        if not self._fits(told, text):
-            raise InputError("a note has changed since it was reviewed", hint=AGAIN)
-        return revised(spans, *(decided.verdicts for _, decided in told))
+        if not self._matches(decided, text):
+            raise InputError("the note has changed since the review", hint=AGAIN)
+        return revised(spans, *(note.verdicts for _, note in decided))
 
     def check_corpus(self, corpus: Corpus) -> None:
-        """Look through notes for those that were reviewed.
+        """Check that a corpus contains the reviewed notes.
 
-        Raises InputError, with the numbers, where some have changed or none is there. Warns with InputWarning where
-        only a part of them is there.
+        Raises InputError, with counts, if some have changed or none is present. Warns with InputWarning if only some
+        of them are present.
         """
-        seen = [self._fits(self._told[note.note_id], note.text) for note in rows(corpus) if note.note_id in self._told]
-        missing, changed = len(self) - len(seen), seen.count(False)
+        unchanged = [
+            self._matches(self._by_note[note.note_id], note.text)
+            for note in rows(corpus)
+            if note.note_id in self._by_note
+        ]
+        missing, changed = len(self) - len(unchanged), unchanged.count(False)
         if changed:
-            what = f"{changed} of {len(self)} notes with decisions have another text than the reviewer saw"
-            raise InputError(what, where="--decisions", hint=AGAIN)
-        if missing and not seen:
+            message = f"{changed} of {len(self)} notes with decisions have another text than the reviewed one"
+            raise InputError(message, where="--decisions", hint=AGAIN)
+        if missing and not unchanged:
             raise InputError(f"none of the {len(self)} notes with decisions is here", where="--decisions", hint=AGAIN)
         if missing:
-            what = f"--decisions: {missing} of {len(self)} notes with decisions are not here"
-            warnings.warn(what, InputWarning, stacklevel=2)
+            message = f"--decisions: {missing} of {len(self)} notes with decisions are not here"
+            warnings.warn(message, InputWarning, stacklevel=2)
 
     @staticmethod
-    def _fits(told: Iterable[tuple[str, NoteDecisions]], text: str) -> bool:
-        kept = [v.end for _, decided in told for v in decided.verdicts.values() if v is not None]
-        return max(kept, default=0) <= len(text) and all(text_hash(key, text) == d.text for key, d in told)
+    def _matches(decided: Iterable[tuple[str, NoteDecisions]], text: str) -> bool:
+        ends = [verdict.end for _, note in decided for verdict in note.verdicts.values() if verdict is not None]
+        return max(ends, default=0) <= len(text) and all(text_hash(key, text) == note.text for key, note in decided)
 
 
-def revised(spans: Iterable[Span], *decided: Mapping[Place, Verdict]) -> list[Span]:
-    """Spans after the verdicts of one or several reviewers, sorted, without overlaps.
+def revised(spans: Iterable[Span], *decided: Mapping[Offsets, Verdict]) -> list[Span]:
+    """Return the spans after the verdicts of one or several reviewers, sorted, without overlaps.
 
-    A found span goes only if every character of it was looked at: rejected, or part of what is kept or was corrected.
+    A detected span is dropped only if verdicts cover every character of it: rejected, or part of a confirmed or
+    corrected identifier.
     """
     kept = {verdict for verdicts in decided for verdict in verdicts.values() if verdict is not None}
-    looked_at = _Covered([*(place for verdicts in decided for place in verdicts), *((k.start, k.end) for k in kept)])
-    found = {Kept(span.start, span.end, span.label): span for span in spans}
-    left = [span for span in found.values() if not looked_at.holds(span.start, span.end)]
-    return united([*(found.get(keep) or Span(*keep, REVIEW) for keep in kept), *left])
+    reviewed = _merged([*(at for verdicts in decided for at in verdicts), *((k.start, k.end) for k in kept)])
+    detected = {Kept(span.start, span.end, span.label): span for span in spans}
+    unreviewed = [span for span in detected.values() if not _covers(reviewed, span.start, span.end)]
+    return united([*(detected.get(keep) or Span(*keep, REVIEW) for keep in kept), *unreviewed])
 
 
-class _Covered:
-    """Places run together."""
-
-    def __init__(self, places: Iterable[Place]) -> None:
-        runs = list(_run_together(sorted(places)))
-        self._starts, self._ends = [start for start, _ in runs], [end for _, end in runs]
-
-    def holds(self, start: int, end: int) -> bool:
-        """Whether all of a place is covered."""
-        at = bisect_right(self._starts, start) - 1
-        return at >= 0 and end <= self._ends[at]
+def _merged(intervals: Iterable[Offsets]) -> list[Offsets]:
+    """Return the union of half-open intervals as sorted, disjoint intervals."""
+    merged: list[Offsets] = []
+    for start, end in sorted(intervals):
+        if merged and start <= merged[-1][1]:
+            start, end = merged[-1][0], max(merged.pop()[1], end)
+        merged.append((start, end))
+    return merged
 
 
-def _run_together(places: Iterable[Place]) -> Iterator[Place]:
-    reach: Place | None = None
-    for start, end in places:
-        if reach is not None and start <= reach[1]:
-            reach = (reach[0], max(reach[1], end))
-            continue
-        if reach is not None:
-            yield reach
-        reach = (start, end)
-    if reach is not None:
-        yield reach
+def _covers(intervals: list[Offsets], start: int, end: int) -> bool:
+    """Whether one of some sorted, disjoint intervals contains another one."""
+    index = bisect_right(intervals, start, key=lambda interval: interval[0]) - 1
+    return index >= 0 and end <= intervals[index][1]

@@ -1,7 +1,7 @@
 """`Deidentifier`: treat the detected identifiers of notes, fail closed.
 
-A note is written only after all detectors have run and every span has been treated. A note that raises an exception, or
-whose text is null, is not written and is counted.
+A note is written only after all detectors have run and every span has been treated. Notes with null text or
+an exception are not written and are counted.
 """
 
 from __future__ import annotations
@@ -160,32 +160,32 @@ class Deidentifier:
     @uncollected
     def __call__(self, batch: pa.RecordBatch) -> Deidentified:
         """Treat a batch whose first columns are note_id, patient_id and text; other columns are unchanged."""
-        done = Deidentified(batch, spans=[] if self.keep_spans else None)
+        result = Deidentified(batch, spans=[] if self.keep_spans else None)
         if nulls := batch.column(TEXT).null_count:
-            done.skipped[NULL_TEXT] = nulls
+            result.skipped[NULL_TEXT] = nulls
             batch = batch.filter(batch.column(TEXT).is_valid())
-        texts = [self._note(note, done) for note in rows([batch])]
-        done.batch = with_texts(batch, texts)
-        return done
+        texts = [self._note(note, result) for note in rows([batch])]
+        result.batch = with_texts(batch, texts)
+        return result
 
-    def _note(self, note: Note, done: Deidentified) -> str | None:
+    def _note(self, note: Note, result: Deidentified) -> str | None:
         """Return the treated text; None if the note must not be written."""
         try:
             spans = self.find(note.text, note.patient_id, note.note_id)
             treated = self.treated(note.text, spans, note.patient_id)
             text = splice(note.text, spans, [item.text for item in treated])
         except Exception:  # noqa: BLE001  fail closed: the note is not written; the message may contain its text
-            done.skipped[RAISED] += 1
+            result.skipped[RAISED] += 1
             return None
-        done.counts.update(span.label for span in spans)
-        done.by_detector.update(span.detector for span in spans)
-        done.tagged += failed(self.policy, spans, treated)
+        result.counts.update(span.label for span in spans)
+        result.by_detector.update(span.detector for span in spans)
+        result.tagged += failed(self.policy, spans, treated)
         if self.audit:
-            done.audit.append(note_line(self.key, note.note_id, note.text, spans, treated))
+            result.audit.append(note_line(self.key, note.note_id, note.text, spans, treated))
         if self.crosswalk:
             shifted = any(item.action is Treatment.SHIFT for item in treated)
             shift = offset(self.key, note.patient_id).days if shifted else None
-            done.crosswalk.append(row(note, text, spans, treated, shift))
-        if done.spans is not None:
-            done.spans += [Found(note.note_id, span, note.text[span.start : span.end]) for span in spans]
+            result.crosswalk.append(row(note, text, spans, treated, shift))
+        if result.spans is not None:
+            result.spans += [Found(note.note_id, span, note.text[span.start : span.end]) for span in spans]
         return text

@@ -1,6 +1,7 @@
-"""Yes-or-no questions of a word, asked once a word for all of them together, and kept with the table of words.
+"""Predicates on words, evaluated together once per distinct word and cached with the word table.
 
-A file that looks for some words in every note asks so: `CUE = mark(lambda word: …)`, then `note.words.marked(CUE)`.
+A module that searches every note for certain words defines `CUE = mark(lambda word: …)` and then calls
+`note.words.marked(CUE)`.
 """
 
 from __future__ import annotations
@@ -16,26 +17,26 @@ _MOST: Final = 31
 
 
 class Marks:
-    """Questions, each a bit of a column.
+    """Predicates, one bit of a column each.
 
     Attributes:
-        column: the answers; another one after each new question.
+        column: the values; replaced whenever a predicate is added.
     """
 
     def __init__(self) -> None:
-        self._asked: list[Callable[[str], bool]] = []
+        self._predicates: list[Callable[[str], bool]] = []
         self.column = Column(self._of, np.int32)
 
-    def add(self, holds: Callable[[str], bool]) -> int:
-        """Ask this of each word too, as it is written; gives its bit."""
-        if len(self._asked) == _MOST:
-            raise ValueError("there is no bit left")
-        self._asked.append(holds)
+    def add(self, predicate: Callable[[str], bool]) -> int:
+        """Add a predicate on a word in its original case; return its bit."""
+        if len(self._predicates) == _MOST:
+            raise ValueError(f"at most {_MOST} marks are possible")
+        self._predicates.append(predicate)
         self.column = Column(self._of, np.int32)
-        return 1 << (len(self._asked) - 1)
+        return 1 << (len(self._predicates) - 1)
 
     def _of(self, word: str) -> int:
-        return sum(1 << bit for bit, holds in enumerate(self._asked) if holds(word))
+        return sum(1 << bit for bit, predicate in enumerate(self._predicates) if predicate(word))
 
 
 marks = Marks()

@@ -1,7 +1,7 @@
-"""Where matches of many patterns can begin, for all of them in one compiled pass over a note.
+"""Offsets at which matches of many patterns can begin, computed in one compiled pass over a note.
 
-What a match must hold (`required.py`) says where to look, and its automaton (`automaton.py`) which of these places are
-worth a try: nearly all fall away here, and what is left is tried by `re` itself, which alone decides.
+The anchors of a pattern (`required.py`) give candidate offsets, and its automaton (`automaton.py`) rejects most of
+them. The remaining offsets are tried with `re`, which decides on the match.
 """
 
 from __future__ import annotations
@@ -18,22 +18,22 @@ Bools = NDArray[np.bool_]
 Bytes = NDArray[np.uint8]
 
 CLASSES = 129
-"""ASCII characters, and all others as one more."""
+"""Number of character classes: one per ASCII character, and one for all others."""
 OTHER = CLASSES - 1
-_FAR = 32  # so many characters of a match are looked at
+_FAR = 32  # number of characters of a match that the automaton reads
 _ZERO, _NINE = 48, 57
 
 
 class Automata(NamedTuple):
-    """Many automata, one after the other.
+    """Concatenated automata.
 
     Attributes:
-        first_of: of each automaton where its first positions begin in `first`; one more, where the last ones end.
-        begins: the number of the first position of each automaton. before, heads: the rows of `chars` for what stands
-            before it, and for what it begins with.
-        takes: the row of `chars` of each position. ends: whether a match may end there.
-        follow_of, follow: as `first_of` and `first`, of each position.
-        chars: rows of classes of characters.
+        first_of: start of each automaton's first positions in `first`, and the end of the last ones.
+        begins: number of the first position of each automaton. before, heads: rows of `chars` for the characters
+            before a match and for its first character.
+        takes: row of `chars` of each position. ends: whether a match can end at each position.
+        follow_of, follow: like `first_of` and `first`, for each position.
+        chars: one row of character classes per set.
     """
 
     first_of: Ints
@@ -48,12 +48,13 @@ class Automata(NamedTuple):
     chars: Bools
 
 
-class Ways(NamedTuple):
-    """How each pattern is tried, by its number.
+class Windows(NamedTuple):
+    """Search window of each pattern around its anchor, by pattern number.
 
     Attributes:
-        lead: how many characters before a spot it may begin; -1 where it is tried all over a stretch.
-        behind, ahead: rows of `chars` over which a stretch goes. most_behind, most_ahead: how far. reads_on: past it.
+        lead: largest distance from the start of a match to the anchor; -1 if the whole window is searched.
+        behind, ahead: rows of `chars` that the window can contain before and after the anchor. most_behind, most_ahead:
+            its largest widths. reads_on: number of characters that assertions read past it.
     """
 
     lead: Ints
@@ -65,12 +66,12 @@ class Ways(NamedTuple):
 
 
 class Triggers(NamedTuple):
-    """What makes a spot of which pattern.
+    """Characters and runs that are anchors of patterns.
 
     Attributes:
-        sign_of, sign: by class of character, the patterns of which it is a spot.
-        digits, least: patterns, and how many digits in a row are a spot of each.
-        run_of, run: by class of character, runs that may begin with it. run_automaton, run_pattern: of each run.
+        sign_of, sign: by character class, the patterns that have the character as anchor.
+        digits, least: patterns that have a run of digits as anchor, and its smallest length.
+        run_of, run: by character class, the runs that can begin with it. run_automaton, run_pattern: of each run.
     """
 
     sign_of: Ints
@@ -83,8 +84,8 @@ class Triggers(NamedTuple):
     run_pattern: Ints
 
 
-class Held(NamedTuple):
-    """What words hold: by row, the patterns, and the first and last place in the word where a match's string stands."""
+class WordAnchors(NamedTuple):
+    """Anchors in words: by row, the patterns, and the first and last offset of their strings in the word."""
 
     row_of: Ints
     pattern: Ints
@@ -93,15 +94,15 @@ class Held(NamedTuple):
 
 
 class State(NamedTuple):
-    """Where the pass stands: of each pattern, scratch of the automata, and what was found.
+    """State of the pass: per pattern, scratch memory of the automata, and the results.
 
     Attributes:
-        tried: up to where a pattern was tried. begun, read, on: how far back and on was read for its stretches.
-        left, right: its stretch that is not tried yet; none where `right` is negative. last: where what a match of it
-            must hold stands last, so that none begins behind.
-        now, then, seen: positions of an automaton here and one on; `mark` says when one was seen.
-        found: pattern, start and end by place.
-        total: how many were found, also without room; characters read for stretches; places tried.
+        tried: end of the offsets already tried. begun, read, on: start and end of the text read for its windows.
+        left, right: its pending window; none if `right` is negative. last: offset of the last anchor in the window;
+            no match begins after it.
+        now, then: current and next positions of an automaton. seen, mark: step in which a position was last added.
+        found: pattern, start and end of each candidate.
+        total: number of candidates, including those over capacity; characters read for windows; offsets tried.
     """
 
     tried: Ints
@@ -119,21 +120,21 @@ class State(NamedTuple):
     total: NDArray[np.int64]
 
 
-def state(patterns: int, widest: int, room: int) -> State:
-    """A pass that begins; `widest` are the positions of the largest automaton, `room` the places it can report."""
+def state(patterns: int, widest: int, capacity: int) -> State:
+    """Return an initial state; `widest`: positions of the largest automaton, `capacity`: candidates that fit."""
     tried, begun, read, left = np.zeros((4, patterns), np.int32)
     on, right, last = np.full((3, patterns), -1, np.int32)
     now, then, seen = np.zeros((3, widest + 1), np.int32)
-    mark, found, total = np.zeros(1, np.int32), np.empty((3, room), np.int32), np.zeros(3, np.int64)
+    mark, found, total = np.zeros(1, np.int32), np.empty((3, capacity), np.int32), np.zeros(3, np.int64)
     return State(tried, begun, read, on, left, right, last, now, then, seen, mark, found, total)
 
 
 @helper
-def _first(text: Bytes, start: int, which: int, automata: Automata, state: State) -> int:
-    """How many positions may take the first character; -1 where one of them may end a match."""
+def _first(text: Bytes, start: int, number: int, automata: Automata, state: State) -> int:
+    """Return the number of positions that accept the first character; -1 if one of them can end a match."""
     count = 0
-    for at in range(automata.first_of[which], automata.first_of[which + 1]):
-        position = automata.first[at]
+    for index in range(automata.first_of[number], automata.first_of[number + 1]):
+        position = automata.first[index]
         if automata.chars[automata.takes[position], text[start]]:
             if automata.ends[position]:
                 return -1
@@ -144,69 +145,69 @@ def _first(text: Bytes, start: int, which: int, automata: Automata, state: State
 
 @helper
 def _next(sign: int, count: int, base: int, automata: Automata, state: State) -> int:
-    """The same of the next character, from the positions of the last one."""
+    """Return the same for the next character, from the current positions."""
     state.mark[0] += 1
-    met = 0
-    for one in range(count):
-        for at in range(automata.follow_of[state.now[one]], automata.follow_of[state.now[one] + 1]):
-            position = automata.follow[at]
+    accepted = 0
+    for current in range(count):
+        for index in range(automata.follow_of[state.now[current]], automata.follow_of[state.now[current] + 1]):
+            position = automata.follow[index]
             if automata.chars[automata.takes[position], sign] and state.seen[position - base] != state.mark[0]:
                 if automata.ends[position]:
                     return -1
                 state.seen[position - base] = state.mark[0]
-                state.then[met] = position
-                met += 1
-    for one in range(met):
-        state.now[one] = state.then[one]
-    return met
+                state.then[accepted] = position
+                accepted += 1
+    for index in range(accepted):
+        state.now[index] = state.then[index]
+    return accepted
 
 
 @helper
-def _goes_on(text: Bytes, start: int, end: int, which: int, automata: Automata, state: State) -> int:
-    """Where the shortest match at a place would end, or as far as it was looked; -1 where none can begin."""
-    if automata.first_of[which] == automata.first_of[which + 1]:  # an automaton that was too large
+def _accepts(text: Bytes, start: int, end: int, number: int, automata: Automata, state: State) -> int:
+    """Return the end of the shortest match at an offset, or of the text read; -1 if no match can begin there."""
+    if automata.first_of[number] == automata.first_of[number + 1]:  # the automaton was too large
         return start + 1
-    free = start == 0 or text[start] == OTHER
-    if not (free or automata.chars[automata.before[which], text[start - 1]]):
+    unrestricted = start == 0 or text[start] == OTHER
+    if not (unrestricted or automata.chars[automata.before[number], text[start - 1]]):
         return -1
-    count, here = _first(text, start, which, automata, state), start + 1
-    while count > 0 and here < end and here < start + _FAR:
-        count = _next(text[here], count, automata.begins[which], automata, state)
-        here += 1
-    return here if count < 0 or (count > 0 and here == start + _FAR) else -1
+    count, position = _first(text, start, number, automata, state), start + 1
+    while count > 0 and position < end and position < start + _FAR:
+        count = _next(text[position], count, automata.begins[number], automata, state)
+        position += 1
+    return position if count < 0 or (count > 0 and position == start + _FAR) else -1
 
 
 @helper
 def _try(
     text: Bytes, pattern: int, start: int, stop: int, end: int, automata: Automata, state: State
 ) -> None:  # fmt: skip
-    """Report the places from `start` to `stop` where a pattern may begin that ends before `end`."""
+    """Record the offsets from `start` to `stop` at which a match that ends before `end` can begin."""
     state.total[2] += max(0, stop - start)
     head = automata.heads[pattern]
-    for place in range(start, stop):
-        if automata.chars[head, text[place]] and _goes_on(text, place, end, pattern, automata, state) >= 0:
-            at = state.total[0]
-            if at < state.found.shape[1]:
-                state.found[0, at], state.found[1, at], state.found[2, at] = pattern, place, end
+    for offset in range(start, stop):
+        if automata.chars[head, text[offset]] and _accepts(text, offset, end, pattern, automata, state) >= 0:
+            index = state.total[0]
+            if index < state.found.shape[1]:
+                state.found[0, index], state.found[1, index], state.found[2, index] = pattern, offset, end
             state.total[0] += 1
 
 
 @helper
-def _try_stretch(text: Bytes, pattern: int, automata: Automata, state: State) -> None:
+def _try_window(text: Bytes, pattern: int, automata: Automata, state: State) -> None:
     right = state.right[pattern]
     _try(text, pattern, state.left[pattern], min(right, state.last[pattern] + 1), right, automata, state)
 
 
 @helper
-def _stretch(
-    text: Bytes, pattern: int, start: int, end: int, last: int, ways: Ways, automata: Automata, state: State
+def _extend_window(
+    text: Bytes, pattern: int, start: int, end: int, last: int, windows: Windows, automata: Automata, state: State
 ) -> None:  # fmt: skip
-    """Join what a match about a spot can reach to the pattern's stretch, or try that and begin a new one.
+    """Add the text that a match around an anchor can reach to the pattern's window, or try it and begin a new one.
 
-    The spots of a pattern rise. What was read for one of them is not read again for the next, or a text full of them
-    would take the square of its length.
+    The anchors of a pattern come in increasing order. Text read for one anchor is not read again for the next one, so
+    the time is linear in the length of a text with many anchors.
     """
-    back, behind, ahead = start, ways.behind[pattern], ways.ahead[pattern]
+    back, behind, ahead = start, windows.behind[pattern], windows.ahead[pattern]
     while back > state.read[pattern] and automata.chars[behind, text[back - 1]]:
         back -= 1
     state.total[1] += start - back
@@ -220,71 +221,73 @@ def _stretch(
             on += 1
         state.total[1] += on - end
         state.on[pattern] = on
-    low = max(state.begun[pattern], start - ways.most_behind[pattern])
-    high = min(text.size, end + min(ways.most_ahead[pattern], on - end) + ways.reads_on[pattern])
+    low = max(state.begun[pattern], start - windows.most_behind[pattern])
+    high = min(text.size, end + min(windows.most_ahead[pattern], on - end) + windows.reads_on[pattern])
     if low > state.right[pattern]:
-        _try_stretch(text, pattern, automata, state)
+        _try_window(text, pattern, automata, state)
         state.left[pattern] = low
     state.right[pattern], state.last[pattern] = max(state.right[pattern], high), last
 
 
 @helper
-def _spot(
-    text: Bytes, pattern: int, first: int, last: int, start: int, end: int, ways: Ways, automata: Automata, state: State
+def _add_anchor(
+    text: Bytes, pattern: int, first: int, last: int, start: int, end: int, windows: Windows, automata: Automata,
+    state: State,
 ) -> None:  # fmt: skip
-    """Take in what a match must hold: it begins in [first, last], or about [start, end)."""
-    lead = ways.lead[pattern]
+    """Process an anchor: its first character is in [first, last], its text in [start, end)."""
+    lead = windows.lead[pattern]
     if lead < 0:
-        _stretch(text, pattern, start, end, last, ways, automata, state)
+        _extend_window(text, pattern, start, end, last, windows, automata, state)
     else:
         _try(text, pattern, max(first - lead, state.tried[pattern]), last + 1, text.size, automata, state)
         state.tried[pattern] = max(state.tried[pattern], last + 1)
 
 
 @helper
-def _sign(text: Bytes, at: int, triggers: Triggers, ways: Ways, automata: Automata, state: State) -> None:
-    """The spots of one character, and of the runs that begin with it."""
-    sign = text[at]
+def _sign(text: Bytes, offset: int, triggers: Triggers, windows: Windows, automata: Automata, state: State) -> None:
+    """Process the anchors at one character: the character itself, and runs that begin with it."""
+    sign = text[offset]
     for number in range(triggers.sign_of[sign], triggers.sign_of[sign + 1]):
-        _spot(text, triggers.sign[number], at, at, at, at + 1, ways, automata, state)
+        _add_anchor(text, triggers.sign[number], offset, offset, offset, offset + 1, windows, automata, state)
     for number in range(triggers.run_of[sign], triggers.run_of[sign + 1]):
         run = triggers.run[number]
-        end = _goes_on(text, at, text.size, triggers.run_automaton[run], automata, state)
+        end = _accepts(text, offset, text.size, triggers.run_automaton[run], automata, state)
         if end >= 0:
-            _spot(text, triggers.run_pattern[run], at, at, at, end, ways, automata, state)
+            _add_anchor(text, triggers.run_pattern[run], offset, offset, offset, end, windows, automata, state)
 
 
 @helper
-def _digits(text: Bytes, at: int, triggers: Triggers, ways: Ways, automata: Automata, state: State) -> int:
-    """The spots of a run of digits, and where it ends; characters that are not ASCII count as digits."""
-    end = at
+def _digits(text: Bytes, offset: int, triggers: Triggers, windows: Windows, automata: Automata, state: State) -> int:
+    """Process the anchors at a run of digits; return its end. Non-ASCII characters count as digits."""
+    end = offset
     while end < text.size and (_ZERO <= text[end] <= _NINE or text[end] == OTHER):
         end += 1
-    for number in range(triggers.digits.size if end > at else 0):
-        if end - at >= triggers.least[number]:
-            _spot(text, triggers.digits[number], at, end - 1, at, end, ways, automata, state)
-    return max(end, at + 1)
+    for number in range(triggers.digits.size if end > offset else 0):
+        if end - offset >= triggers.least[number]:
+            _add_anchor(text, triggers.digits[number], offset, end - 1, offset, end, windows, automata, state)
+    return max(end, offset + 1)
 
 
 @kernel
 def find_match_starts(
-    text: Bytes, word_starts: Ints, word_ends: Ints, rows: Ints, held: Held, triggers: Triggers, ways: Ways,
-    automata: Automata, state: State,
+    text: Bytes, word_starts: Ints, word_ends: Ints, rows: Ints, word_anchors: WordAnchors, triggers: Triggers,
+    windows: Windows, automata: Automata, state: State,
 ) -> None:  # fmt: skip
-    """Leave in `state.found` the places where a match may begin, and how far it may read; they rise for each pattern.
+    """Fill `state.found` with the offsets where a match can begin and the ends of its text, sorted per pattern.
 
     Args:
-        text: the class of each character. rows: of `held`, of each word.
+        text: character classes. rows: row of `word_anchors` of each word.
     """
     for word in range(rows.size):
         begin = word_starts[word]
-        for at in range(held.row_of[rows[word]], held.row_of[rows[word] + 1]):
-            first, last = begin + held.first[at], begin + held.last[at]
-            _spot(text, held.pattern[at], first, last, begin, word_ends[word], ways, automata, state)
+        for index in range(word_anchors.row_of[rows[word]], word_anchors.row_of[rows[word] + 1]):
+            first, last = begin + word_anchors.first[index], begin + word_anchors.last[index]
+            pattern = word_anchors.pattern[index]
+            _add_anchor(text, pattern, first, last, begin, word_ends[word], windows, automata, state)
     digits = 0
-    for at in range(text.size):
-        _sign(text, at, triggers, ways, automata, state)
-        if at >= digits:
-            digits = _digits(text, at, triggers, ways, automata, state)
-    for pattern in range(ways.lead.size):
-        _try_stretch(text, pattern, automata, state)
+    for offset in range(text.size):
+        _sign(text, offset, triggers, windows, automata, state)
+        if offset >= digits:
+            digits = _digits(text, offset, triggers, windows, automata, state)
+    for pattern in range(windows.lead.size):
+        _try_window(text, pattern, automata, state)

@@ -1,8 +1,8 @@
-"""`NameVariants`: how a note may write the names of some people, looked up word by word.
+"""`NameVariants`: the possible spellings of the names of some people, for look-up by word.
 
-A word is one of them by itself, as a hyphened part, as a nickname, as a user name, or by a misspelling. Particles (van,
-de) and single letters are no forms: they count only beside one. Misspellings are found through beginnings and endings:
-one edit leaves the first two letters of a word as they are, or the last two.
+A word can be a name itself, its hyphenated part, a nickname, a user name or a misspelling. Particles (van, de) and
+single letters are not variants on their own; they count only next to one. Misspellings are looked up by the beginning
+and the end of a word: one edit leaves the first two or the last two letters unchanged.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from clinveil.phi.detector import words
 Name = tuple[str, ...]
 """The tokens of one full name, in order."""
 
-# Also titles and the like, which are no part of a name where they stand in a field of it.
+# Also titles, which are not part of a name even in a name field.
 PARTICLES = LEXICAL_PARTICLES | words("dr mr mrs ms jr sr md rn")
 SHORTEST_MISSPELLED = 4
 SHORTEST_TWO_EDITS = 9
@@ -31,7 +31,7 @@ _MEETING = re.compile(
     r"|spoke[ \t]+to|(?:mr|mrs|ms|miss|dr|pt|named)\.?)[ \t]+\Z",
     re.IGNORECASE,
 )
-_MOST_PEOPLE = 1 << 9  # as many as a batch has, or about; their forms are quickly made
+_CACHED_PEOPLE = 1 << 9  # about the number of patients of a batch
 _DOT = re.compile(r"(?<![\w.])\S\.")
 _TIGHT = re.compile(
     r"(?:(?<=\b(?:[Ww]ith|WITH) )|(?<=\b(?:[Bb]y|BY) )|(?<=\b(?:[Pp]er|PER) )|(?<=\b(?:[Ff]or) ))[^\W\d_]+\b"
@@ -42,12 +42,12 @@ OWN, NICKNAME, USER_NAME, MISSPELT = "own name", "nickname", "user name", "missp
 
 
 class NameVariants:
-    """The forms of some names.
+    """Variants of some names.
 
     Attributes:
-        exact: name forms of the tokens and of their hyphened parts.
-        initials: of each name of several tokens its initials in order, at least two letters. firsts: the first ones.
-        particles: those that stand in the names.
+        exact: name forms of the tokens and of their hyphenated parts.
+        initials: initials of each name of several tokens, at least two letters. firsts: their first letters.
+        particles: particles that occur in the names.
     """
 
     def __init__(self, names: Iterable[Name]) -> None:
@@ -65,11 +65,11 @@ class NameVariants:
 
     @classmethod
     def of(cls, *names: Name) -> NameVariants:
-        """The forms of these names, made once."""
-        return _forms(names)
+        """Return the variants of these names, computed once."""
+        return _variants(names)
 
     def why(self, word: str) -> str:
-        """How a word (lower case, no possessive ending) is one of the names; empty where it is none."""
+        """Return the kind of variant that a word (lower case, no possessive ending) is; empty if it is none."""
         form = name_form(word)
         if form in self.exact or ("-" in word and any(name_form(part) in self.exact for part in word.split("-"))):
             return OWN
@@ -80,57 +80,58 @@ class NameVariants:
         return MISSPELT if self.misspelt(form) else ""
 
     def among(self, words: AbstractSet[str], odd: AbstractSet[str] | None = None) -> dict[str, str]:
-        """Those of some words that are one of the names, each with how: `why` of many at once.
+        """Return word -> kind of variant for those of some words that are variants.
 
-        `odd`: those of the words that are not `plainly_no_name`, if that is known.
+        Args:
+            odd: the words that are not `exact_match_only`, if known.
         """
-        odd = set(filterfalse(plainly_no_name, words)) if odd is None else odd
+        odd = set(filterfalse(exact_match_only, words)) if odd is None else odd
         return {word: why for word in (words & self._others) | odd if (why := self.why(word))}
 
     def misspelt(self, form: str) -> str | None:
-        """The first form by the alphabet that a form misspells; None for what is a word or a usual name itself."""
+        """Return the alphabetically first name that a form misspells; None if the form is a word or a usual name."""
         if len(form) < SHORTEST_MISSPELLED or lexical_classes(form) & _OTHER:
             return None
-        near = {own for end in _ends(form) for own in self._near.get(end, ())}
-        return min((own for own in near if is_near(form, own)), default=None)
+        near = {name for end in _ends(form) for name in self._near.get(end, ())}
+        return min((name for name in near if is_near(form, name)), default=None)
 
     def initialled(self, text: str, *, bare: bool) -> list[tuple[int, int]]:
-        """Where `J.S.` and `J. S.` of the names stand; with `bare`, `JS` too, after with, by, per and the like."""
+        """Return the ranges of `J.S.` and `J. S.` in a text; with `bare`, also of `JS` after with, by, per or for."""
         if not self.initials:
             return []
-        letters, done, found = [one.upper() for one in sorted(self.initials)], 0, list[tuple[int, int]]()
+        letters, position, found = [item.upper() for item in sorted(self.initials)], 0, list[tuple[int, int]]()
         for match in _DOT.finditer(text):
             start = match.start()
-            end = next((end for one in letters if (end := _dotted_end(text, start, one))), 0)
-            if end and start >= done:
+            end = next((end for initials in letters if (end := _dotted_end(text, start, initials))), 0)
+            if end and start >= position:
                 found.append((start, end))
-                done = end
+                position = end
         if bare:
             found += [match.span() for match in _TIGHT.finditer(text) if match[0] in letters]
         return sorted(found)
 
 
-@lru_cache(maxsize=_MOST_PEOPLE)
-def _forms(names: tuple[Name, ...]) -> NameVariants:
+@lru_cache(maxsize=_CACHED_PEOPLE)
+def _variants(names: tuple[Name, ...]) -> NameVariants:
     return NameVariants(names)
 
 
-def _dotted_end(text: str, at: int, letters: str) -> int:
-    """Where letters with dots between them, and perhaps one behind, end that begin at a place; 0 where none do.
+def _dotted_end(text: str, offset: int, letters: str) -> int:
+    """Return the end of letters separated by dots that begin at an offset; 0 if they do not match.
 
-    Not a pattern of each patient's own: to compile one takes longer than to look.
+    This is not a regular expression because compiling one per patient takes longer than the comparison.
     """
     for number, letter in enumerate(letters, 1):
-        if text[at : at + 1] != letter:
+        if text[offset : offset + 1] != letter:
             return 0
-        at += 1
-        dot = text[at : at + 1] == "."
+        offset += 1
+        dot = text[offset : offset + 1] == "."
         if number == len(letters):
-            end = at + dot
+            end = offset + dot
             return 0 if _in_word(text[end : end + 1]) else end
         if not dot:
             return 0
-        at += 2 if text[at + 1 : at + 2] in (" ", "\t") else 1
+        offset += 2 if text[offset + 1 : offset + 2] in (" ", "\t") else 1
     return 0
 
 
@@ -139,20 +140,20 @@ def _in_word(character: str) -> bool:
 
 
 @lru_cache(maxsize=1 << 13)
-def plainly_no_name(word: str) -> bool:
-    """Whether only those whose name it is itself are named by a word, as it is written: so with most words."""
+def exact_match_only(word: str) -> bool:
+    """Whether a word can only be an exact variant, not a misspelling or part of one; true for most words."""
     if "-" in word or name_form(word) != word:
         return False
     return len(word) < SHORTEST_MISSPELLED or bool(lexical_classes(word) & _OTHER)
 
 
 def is_met(text: str, start: int) -> bool:
-    """Whether people meet or are called what begins there: `spoke with`, `Mr.`; then even small letters are a name."""
+    """Whether the text before an offset introduces a person (`spoke with`, `Mr.`), so that lower case can be a name."""
     return _MEETING.search(text, max(0, start - 40), start) is not None
 
 
 def _initials(name: list[str]) -> Iterator[str]:
-    """`jms` and `js` of John Michael Smith."""
+    """Yield `jms` and `js` for John Michael Smith."""
     letters = "".join(form[0] for form in name if form not in PARTICLES)
     if len(letters) > 1:
         yield letters
@@ -160,18 +161,18 @@ def _initials(name: list[str]) -> Iterator[str]:
 
 
 def _user_names(name: list[str]) -> Iterator[str]:
-    """`jsmith`, `smithj`, `johnsmith`, `smithjohn`."""
+    """Yield `jsmith`, `smithj`, `johnsmith` and `smithjohn` for John Smith."""
     given, family = name[0], name[-1]
     if len(name) > 1 and len(family) > 2:
-        made = (given[0] + family, family + given[0], given + family, family + given)
-        yield from (user for user in made if len(user) > 4)
+        users = (given[0] + family, family + given[0], given + family, family + given)
+        yield from (user for user in users if len(user) > 4)
 
 
 def _by_ends(forms: Iterable[str]) -> dict[str, tuple[str, ...]]:
-    """What one of them has in common with whatever misspells it -> those that have it.
+    """Return an index of the names by the beginnings and ends that their misspellings preserve.
 
-    Two edits are looked for in long forms alone, and only where the first letter is the same. A swap in the middle of
-    four letters leaves one letter at each end.
+    Two edits are allowed only in long names with an unchanged first letter. A transposition in the middle of four
+    letters preserves one letter at each end.
     """
     found: dict[str, tuple[str, ...]] = {}
     for form in forms:
@@ -184,38 +185,40 @@ def _by_ends(forms: Iterable[str]) -> dict[str, tuple[str, ...]]:
 
 
 def _ends(form: str) -> tuple[str, str, str, str]:
-    """The first letter, the last one, the first two, the last two, told apart by a sign."""
+    """Return the first letter, the last one, the first two and the last two, with a sign for the side."""
     return f"{form[:1]}<", f">{form[-1:]}", f"{form[:2]}<", f">{form[-2:]}"
 
 
-def is_near(form: str, own: str) -> bool:
-    """Whether a form misspells a name: by one edit, or two of a name of nine letters that begins alike."""
-    if within_one_edit(form, own):
+def is_near(form: str, name: str) -> bool:
+    """Whether a form misspells a name: one edit, or two in a name of nine letters with the same first letter."""
+    if within_one_edit(form, name):
         return True
-    return len(own) >= SHORTEST_TWO_EDITS and form[0] == own[0] and _edits(form, own) == 2
+    return len(name) >= SHORTEST_TWO_EDITS and form[0] == name[0] and _edits(form, name) == 2
 
 
-def within_one_edit(one: str, other: str) -> bool:
-    """Whether one insertion, deletion, change or swap of neighbours at most separates two words."""
-    if abs(len(one) - len(other)) > 1:
+def within_one_edit(first: str, second: str) -> bool:
+    """Whether two words differ by at most one insertion, deletion, substitution or transposition."""
+    if abs(len(first) - len(second)) > 1:
         return False
-    short, long = sorted((one, other), key=len)
-    at = next((i for i, (a, b) in enumerate(zip(short, long, strict=False)) if a != b), len(short))
-    if len(short) < len(long):
-        return short[at:] == long[at + 1 :]
-    swapped = short[at : at + 2] == long[at : at + 2][::-1] and short[at + 2 :] == long[at + 2 :]
-    return swapped or short[at + 1 :] == long[at + 1 :]
+    shorter, longer = sorted((first, second), key=len)
+    index = next((i for i, (a, b) in enumerate(zip(shorter, longer, strict=False)) if a != b), len(shorter))
+    if len(shorter) < len(longer):
+        return shorter[index:] == longer[index + 1 :]
+    swapped = (
+        shorter[index : index + 2] == longer[index : index + 2][::-1] and shorter[index + 2 :] == longer[index + 2 :]
+    )
+    return swapped or shorter[index + 1 :] == longer[index + 1 :]
 
 
-def _edits(one: str, other: str) -> int:
-    """Insertions, deletions, changes and swaps of neighbours that separate two words (optimal string alignment)."""
+def _edits(first: str, second: str) -> int:
+    """Return the optimal string alignment distance of two words."""
     before: list[int] = []
-    row = list(range(len(other) + 1))
-    for i, a in enumerate(one, 1):
+    row = list(range(len(second) + 1))
+    for i, a in enumerate(first, 1):
         last, row, earlier = row, [i], before
-        for j, b in enumerate(other, 1):
+        for j, b in enumerate(second, 1):
             best = min(last[j] + 1, row[j - 1] + 1, last[j - 1] + (a != b))
-            if i > 1 and j > 1 and a == other[j - 2] and one[i - 2] == b:
+            if i > 1 and j > 1 and a == second[j - 2] and first[i - 2] == b:
                 best = min(best, earlier[j - 2] + 1)
             row.append(best)
         before = last

@@ -1,7 +1,7 @@
-"""`NoteView`, what a detector sees of one note: a plain copy of it, and a map back to the code points of the note.
+"""`NoteView`: input of the detectors, a normalised ("plain") copy of a note with a map to offsets in the note.
 
-Zero-width characters, full-width digits, curly quotes, composed and decomposed accents and look-alike letters do not
-hide an identifier: the copy has none of them, and every span goes back to the note through the map.
+The copy has no zero-width characters, full-width digits, curly quotes, combining accents or look-alike letters, so none
+of them can hide an identifier. Spans are mapped back to code points of the note.
 """
 
 from __future__ import annotations
@@ -27,22 +27,24 @@ if TYPE_CHECKING:
     from clinveil.phi.matcher import Tables
 
 
-_STRETCH = re.compile(r"[^\x00-\x7f]+|[\x00-\x7f]+")
+_RUN = re.compile(r"[^\x00-\x7f]+|[\x00-\x7f]+")
 _SIGNS = {ord(c): "'" for c in "‘’‚‛′ʼ＇`´"} | {ord(c): "-" for c in "‐‑‒–—―−﹣－"} | {ord(c): '"' for c in "“”„‟″"}
 _SIGNS |= {ord(c): "/" for c in "∕⁄⧸"} | {ord(c): "." for c in "·‧∙"} | {ord(c): ":" for c in "∶ː"}
-# Letters of Cyrillic and Greek that look like Latin ones; put right inside words that hold Latin letters too.
-_LOOKS = str.maketrans("АВЕЅІЈКМНОРСТУХаеіјорсухѕԁԛԝΑΒΕΖΗΙΚΜΝΟΡΤΥΧοα", "ABESIJKMHOPCTYXaeijopcyxsdqwABEZHIKMNOPTYXoa")
-_OF_OTHERS = re.compile(r"[\u0370-\u052f]")
+# Cyrillic and Greek letters that look like Latin ones; replaced in words that also contain Latin letters.
+_LOOKALIKES = str.maketrans(
+    "АВЕЅІЈКМНОРСТУХаеіјорсухѕԁԛԝΑΒΕΖΗΙΚΜΝΟΡΤΥΧοα", "ABESIJKMHOPCTYXaeijopcyxsdqwABEZHIKMNOPTYXoa"
+)
+_NON_LATIN = re.compile(r"[\u0370-\u052f]")
 _MIXED = re.compile(r"[A-Za-z\u0370-\u052f]*(?:[A-Za-z][\u0370-\u052f]|[\u0370-\u052f][A-Za-z])[A-Za-z\u0370-\u052f]*")
-# Marks of an earlier de-identification: MIMIC's, and the tags that this room writes.
+# Masks of an earlier de-identification: those of MIMIC, and our tags.
 _MASK = re.compile(r"\[\*\*[^\]\n]{0,80}\*\*\]|\[(?:" + "|".join(LABELS) + r")\]|_{3,}")
 _CONTRACTED = ("n't", "'re", "'ve", "'ll", "'m", "'d")
 
 
 class Plain(NamedTuple):
-    """The copy, and for each of its characters the half-open place in the note that it stands for.
+    """Plain copy, with the half-open range of offsets in the note for each of its characters.
 
-    `starts` and `ends` are None where each character of the copy stands where it stood in the note.
+    `starts` and `ends` are None if all offsets in the copy and the note are equal.
     """
 
     text: str
@@ -50,20 +52,20 @@ class Plain(NamedTuple):
     ends: list[int] | None = None
 
     def source_offsets(self, start: int, end: int) -> tuple[int, int]:
-        """The place in the note of a non-empty place in the copy."""
+        """Return the range in the note of a non-empty range in the copy."""
         if self.starts is None or self.ends is None:
             return start, end
         return self.starts[start], self.ends[end - 1]
 
 
 def plain(text: str) -> Plain:
-    """The plain copy: NFKC, ignorables gone, digits, dashes and quotes of any script as ASCII ones."""
+    """Return the plain copy: NFKC, without ignorable characters, with ASCII digits, dashes and quotes."""
     if text.isascii():
         return Plain(text)
     clusters = list(_clusters(text))
     copy = "".join(piece for _, _, piece in clusters)
-    if _OF_OTHERS.search(copy):
-        copy = _MIXED.sub(lambda match: match[0].translate(_LOOKS), copy)
+    if _NON_LATIN.search(copy):
+        copy = _MIXED.sub(lambda match: match[0].translate(_LOOKALIKES), copy)
     if all(len(piece) == end - start for start, end, piece in clusters):
         return Plain(copy)
     starts: list[int] = []
@@ -79,13 +81,13 @@ def plain(text: str) -> Plain:
 
 
 def _clusters(text: str) -> Iterator[tuple[int, int, str]]:
-    """Stretches of ASCII as they are; other characters one by one, each with the marks that follow it."""
+    """Yield (start, end, plain form): runs of ASCII unchanged, other characters with their combining marks."""
     start = 0
-    for match in _STRETCH.finditer(text):
+    for match in _RUN.finditer(text):
         if match[0].isascii():
             if match.start() > start:
                 yield start, match.start(), _folded(text[start : match.start()])
-            # The last character may carry the marks of the next stretch.
+            # The last character may have combining marks in the next run.
             start = match.end() - 1
             if start > match.start():
                 yield match.start(), start, text[match.start() : start]
@@ -105,10 +107,10 @@ def _joins(character: str) -> bool:
 
 @lru_cache(maxsize=1 << 12)
 def _folded(cluster: str) -> str:
-    """A cluster in its plain form; empty where nothing of it can be seen."""
-    shown = "".join(c for c in cluster if not _ignorable(c))
-    folded = unicodedata.normalize("NFKC", shown.translate(_SIGNS)).translate(_SIGNS)
-    # Marks that make no letter of their own (strokes laid over a name) go.
+    """Return the plain form of a cluster; empty if it is invisible."""
+    visible = "".join(c for c in cluster if not _ignorable(c))
+    folded = unicodedata.normalize("NFKC", visible.translate(_SIGNS)).translate(_SIGNS)
+    # Combining marks without a composed letter (such as overlaid strokes) are dropped.
     return "".join(str(unicodedata.decimal(c, c)) for c in folded if c.isascii() or not unicodedata.combining(c))
 
 
@@ -117,12 +119,12 @@ def _ignorable(character: str) -> bool:
 
 
 def begins_small(word: str) -> bool:
-    """Whether a word begins with a small letter and has no part with a capital behind a hyphen or an apostrophe."""
+    """Whether a word begins in lower case and has no capital after a hyphen or an apostrophe."""
     return word[0].islower() and not (("-" in word or "'" in word) and any(c.isupper() for c in word))
 
 
 class Word(NamedTuple):
-    """A word of the plain copy: its place, itself without a possessive ending, in lower case, and what it may be."""
+    """Word of the plain copy: offsets, text without possessive ending, lower case, and lexical classes."""
 
     start: int
     end: int
@@ -132,33 +134,32 @@ class Word(NamedTuple):
 
     @property
     def capital(self) -> bool:
-        """Whether it begins with a capital letter, or its second part does (`al-Rashid`)."""
+        """Whether the word or its second part (`al-Rashid`) begins with a capital letter."""
         return not begins_small(self.text)
 
     @property
     def shouted(self) -> bool:
-        """Whether it is written in capitals (two letters or more)."""
+        """Whether the word has two or more letters, all in capitals."""
         return len(self.text) > 1 and self.text.isupper()
 
     @property
     def ordinary(self) -> bool:
-        """Whether it can be a common or clinical word."""
+        """Whether the word can be a common or clinical word."""
         return bool(self.classes & LexicalClass.WORD)
 
     @property
     def listed(self) -> bool:
-        """Whether it stands in some list of names."""
+        """Whether the word is in a list of names."""
         return bool(self.classes & LexicalClass.NAME)
 
 
 @dataclass(frozen=True)
 class NoteView:
-    """One note as the detectors see it; its repr shows no text.
+    """One note as input of the detectors; its repr contains no text.
 
     Attributes:
-        text: the note as it is.
-        note_id: its id.
-        patient: what is known of its patient beforehand, or None.
+        text: the original text.
+        patient: known data of its patient, or None.
     """
 
     text: str = field(repr=False)
@@ -167,12 +168,12 @@ class NoteView:
 
     @cached_property
     def aligned(self) -> Plain:
-        """The plain copy with its map back."""
+        """The plain copy with its map to the note."""
         return plain(self.text)
 
     @cached_property
     def plain(self) -> str:
-        """The plain copy, with the marks of an earlier de-identification blanked out (same length)."""
+        """The plain copy, with masks of an earlier de-identification replaced by NUL (same length)."""
         copy = self.aligned.text
         if "[" not in copy and "___" not in copy:
             return copy
@@ -180,43 +181,43 @@ class NoteView:
 
     @cached_property
     def tokens(self) -> Tokens:
-        """The words, numbers, signs and lines of the plain copy."""
+        """Tokens of the plain copy."""
         return Tokens(self.plain)
 
     @cached_property
     def words(self) -> Words:
-        """The words of the plain copy in order."""
+        """Words of the plain copy, in order."""
         return Words(self.tokens)
 
     @cached_property
     def lower_case(self) -> frozenset[str]:
-        """The words that the note writes in lower case."""
+        """Words that occur in lower case in the note."""
         return frozenset(self.words.texts).intersection(self.words.lowers)
 
     @cached_property
     def candidates(self) -> dict[Tables, dict[int, list[tuple[int, int]]]]:
-        """Where patterns may begin and how far they may read, by the tables of those that were known then."""
+        """Cache of `matcher.candidates`, by the tables in use when it was computed."""
         return {}
 
     def span(self, start: int, end: int, label: str, detector: str, score: float = 1.0, why: str = "") -> Span:
-        """The span in the note of a place in the plain copy."""
+        """Return the span in the note of a range in the plain copy."""
         return Span(*self.aligned.source_offsets(start, end), label, detector, score, why)
 
 
 class Words(Sequence[Word]):
-    """The words of a text: columns for quick passes over all of them, and each one as a `Word` when asked for."""
+    """Words of a text: columns for fast access to all of them, and a `Word` for each index."""
 
     def __init__(self, tokens: Tokens) -> None:
         self.tokens, self.ids = tokens, tokens.ids[tokens.words]
         self.starts: list[int] = tokens.starts[tokens.words].tolist()
-        self._made: dict[int, Word] = {}
+        self._cache: dict[int, Word] = {}
 
     def column(self, of: Column) -> NDArray[Any]:
-        """What a column says of each word."""
+        """Return the value of a column for each word."""
         return of(self.tokens.table, self.ids)
 
     def marked(self, mark: int) -> list[int]:
-        """The indices of the words that have a mark (`phi/marks.py`)."""
+        """Return the indices of the words that have a mark (`phi/marks.py`)."""
         return np.flatnonzero(self._marks & mark).tolist()
 
     @cached_property
@@ -225,7 +226,7 @@ class Words(Sequence[Word]):
 
     @cached_property
     def written(self) -> list[str]:
-        """Each word as it is written."""
+        """Each word as written."""
         return self.column(_WRITTEN).tolist()
 
     @cached_property
@@ -240,7 +241,7 @@ class Words(Sequence[Word]):
 
     @cached_property
     def classes(self) -> list[int]:
-        """What each word may be (`LexicalClass`)."""
+        """The lexical classes of each word (`LexicalClass`)."""
         return self.column(_CLASSES).tolist()
 
     def __len__(self) -> int:
@@ -253,16 +254,16 @@ class Words(Sequence[Word]):
     def __getitem__(self, index: int | slice) -> Word | list[Word]:
         if isinstance(index, slice):
             return [self[i] for i in range(*index.indices(len(self)))]
-        word = self._made.get(index)
+        word = self._cache.get(index)
         if word is None:
             start, text = self.starts[index], self.texts[index]
-            word = self._made[index] = Word(start, start + len(text), text, self.lowers[index], self.classes[index])
+            word = self._cache[index] = Word(start, start + len(text), text, self.lowers[index], self.classes[index])
         return word
 
 
 @lru_cache(maxsize=1 << 12)
 def look_up(word: str) -> tuple[str, str, int]:
-    """A word without its possessive ending, the same in lower case, and its lexical classes."""
+    """Return a word without its possessive ending, the same in lower case, and its lexical classes."""
     if "'" in word:
         if word[-2:] in ("'s", "'S"):
             word = word[:-2]

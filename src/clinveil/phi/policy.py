@@ -1,11 +1,11 @@
-"""From what several detectors found to spans that do not overlap, and what becomes of each kind of identifier.
+"""Resolution of overlapping spans, and policies for the treatment of each label.
 
-Spans that share a character become one that covers them all, so that no tail of an identifier is left; its label is
-that of the longest, then of the surest. A name that ends inside a word or before a hyphened part takes the rest too.
+Spans that share a character become one span that covers them all, so that no part of an identifier remains. Its label
+is that of the longest span, then of the one with the highest score. A name that ends inside a word or before a
+hyphenated part is extended to the end of the word.
 
-A `Policy` says of every label of `spans.LABELS` what becomes of it. Ours are files of `profiles/`; a site's own file
-changes some of them. Nothing is kept because it was forgotten: a label that a file does not name is treated as the
-profile that it builds on says.
+A `Policy` maps every label of `spans.LABELS` to a treatment. The built-in ones are files in `profiles/`; a site's own
+file overrides one of them. A label that such a file does not mention has the treatment of its base profile.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from __future__ import annotations
 import hashlib
 import json
 import tomllib
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from functools import cache
@@ -28,30 +28,29 @@ Mode = Literal["remove", "replace", "tag"]
 
 
 def resolve(text: str, spans: Iterable[Span], kept: Collection[str] = ()) -> list[Span]:
-    """Sorted spans without overlaps that cover every character of the given ones.
+    """Return sorted spans without overlaps that cover every character of the given ones, in any input order.
 
-    The order in which spans are given changes nothing. `kept` are labels that a policy leaves as they are: a span of
-    another label that touches one of these wins, so that no name stays because it may be a town.
+    Args:
+        kept: labels that the policy keeps unchanged. A span of any other label that overlaps one of them wins, so that
+            no name is kept because it may also be a town.
     """
     return united((_to_word_edges(text, span) if span.label == "NAME" else span for span in spans), kept)
 
 
 def united(spans: Iterable[Span], kept: Collection[str] = ()) -> list[Span]:
-    """Sorted spans in which those that overlap have become one; the order in which they are given changes nothing."""
+    """Return sorted spans with overlapping ones merged; the input order has no effect."""
     return [_union(cluster, kept) for cluster in _clusters(sorted(spans))]
 
 
-def _clusters(spans: list[Span]) -> Iterator[list[Span]]:
-    """Runs of sorted spans in which each overlaps one before it."""
-    run, reach = list[Span](), 0
+def _clusters(spans: list[Span]) -> list[list[Span]]:
+    """Return the runs of sorted spans in which each span overlaps an earlier one."""
+    clusters, reach = list[list[Span]](), 0
     for span in spans:
-        if span.start >= reach and run:
-            yield run
-            run = []
-        run.append(span)
+        if span.start >= reach or not clusters:
+            clusters.append([])
+        clusters[-1].append(span)
         reach = max(reach, span.end)
-    if run:
-        yield run
+    return clusters
 
 
 def _union(spans: list[Span], kept: Collection[str]) -> Span:
@@ -62,16 +61,16 @@ def _union(spans: list[Span], kept: Collection[str]) -> Span:
 
 
 def _to_word_edges(text: str, span: Span) -> Span:
-    """Grow a name to the edges of its words, hyphened parts included; a possessive ending stays outside."""
+    """Extend a name to the boundaries of its words, including hyphenated parts but not a possessive ending."""
     start, end = span.start, span.end
     while start > 0 and text[start - 1].isalpha() and text[start].isalpha():
         start -= 1
-    while end < len(text) and _goes_on(text, end):
+    while end < len(text) and _continues_word(text, end):
         end += 1
     return span if (start, end) == (span.start, span.end) else span.over(start, end)
 
 
-def _goes_on(text: str, end: int) -> bool:
+def _continues_word(text: str, end: int) -> bool:
     """Whether the character at `end` belongs to the word before it."""
     if text[end].isalpha():
         return text[end - 1].isalpha() or text[end - 1] == "-"
@@ -79,10 +78,11 @@ def _goes_on(text: str, end: int) -> bool:
 
 
 class Treatment(Enum):
-    """What stands in the place of an identifier.
+    """Replacement of an identifier.
 
-    Nothing, its typed tag, three asterisks whatever its length, an invented one, a date moved by the patient's secret
-    offset, something coarser (the year, 90+, three digits of a postal code, the state), or itself.
+    REMOVE: nothing. TAG: its label in brackets. MASK: three asterisks for any length. SURROGATE: an invented
+    identifier. SHIFT: the date, moved by the patient's secret offset. GENERALISE: a coarser value (the year, 90+, three
+    digits of a postal code, the state). KEEP: the identifier itself.
     """
 
     KEEP = "keep"
@@ -96,8 +96,8 @@ class Treatment(Enum):
 
 MASK = "***"
 _ALWAYS = (Treatment.KEEP, Treatment.REMOVE, Treatment.TAG, Treatment.MASK)
-# There is no surrogate for what only hints at a picture or a finger.
-_MORE: dict[str, tuple[Treatment, ...]] = {
+# There are no surrogates for references to photographs or fingerprints.
+_OTHER_TREATMENTS: dict[str, tuple[Treatment, ...]] = {
     "DATE": (Treatment.SHIFT, Treatment.GENERALISE),
     "AGE": (Treatment.GENERALISE,),
     "ZIP": (Treatment.SURROGATE, Treatment.GENERALISE),
@@ -105,36 +105,36 @@ _MORE: dict[str, tuple[Treatment, ...]] = {
     "BIOMETRIC": (),
     "PHOTO": (),
 }
-_MEANS = {
-    Treatment.KEEP: "KEPT as they are, as the policy says",
+_DESCRIPTIONS = {
+    Treatment.KEEP: "KEPT unchanged by the policy",
     Treatment.REMOVE: "removed",
     Treatment.TAG: "tagged",
     Treatment.MASK: "masked",
-    Treatment.SURROGATE: "replaced by a surrogate, or a tag where none can be made",
-    Treatment.SHIFT: "moved by a secret offset a patient, or a tag where that cannot be done",
-    Treatment.GENERALISE: "replaced by something coarser, or a tag where that cannot be done",
+    Treatment.SURROGATE: "replaced by a surrogate, or by a tag if none can be generated",
+    Treatment.SHIFT: "shifted by a secret offset per patient, or replaced by a tag if that fails",
+    Treatment.GENERALISE: "generalised, or replaced by a tag if that fails",
 }
 
 
 def allowed(label: str) -> tuple[Treatment, ...]:
-    """The treatments that a label may have."""
-    return _ALWAYS + _MORE.get(label, (Treatment.SURROGATE,))
+    """Return the treatments that a label can have."""
+    return _ALWAYS + _OTHER_TREATMENTS.get(label, (Treatment.SURROGATE,))
 
 
 def tag(label: str) -> str:
-    """The typed tag of a label: `[NAME]`."""
+    """Return the tag of a label: `[NAME]`."""
     return f"[{label}]"
 
 
 @dataclass(frozen=True)
 class Policy:
-    """What becomes of each kind of identifier.
+    """Treatment of each label.
 
     Attributes:
         name: of the profile, the mode or the file.
         treatments: of every label of `spans.LABELS`.
-        bare_years: whether a year without day and month, which no rule of 45 CFR 164.514 forbids, moves with the dates.
-        recall_first: whether it asks for a search that would rather take too much.
+        bare_years: whether a year without day and month is shifted with the dates (45 CFR 164.514 allows to keep it).
+        recall_first: whether detection prefers recall to precision (`combine.off_list`).
     """
 
     name: str
@@ -144,58 +144,58 @@ class Policy:
 
     @classmethod
     def of_mode(cls, mode: str) -> Policy:
-        """The short forms: all is removed, all is tagged, or (`replace`) the profile research."""
+        """Return the policy of a mode: remove all, tag all, or (`replace`) the profile research."""
         if mode == "replace":
             return cls.of_profile("research")
         if mode not in ("remove", "tag"):
-            raise UsageError(f"unknown mode {mode!r}", hint="remove, replace or tag")
+            raise UsageError(f"unknown mode {mode!r}", hint="use remove, replace or tag")
         return cls(mode, dict.fromkeys(LABELS, Treatment(mode)))
 
     @classmethod
     def of_profile(cls, name: str) -> Policy:
-        """One of `profiles()`. Raises UsageError for another name."""
+        """Return one of `profiles()`. Raises UsageError for an unknown name."""
         if name not in profiles():
-            raise UsageError(f"there is no PHI profile {name!r}", hint="one of " + ", ".join(profiles()))
+            raise UsageError(f"unknown PHI profile {name!r}", hint="one of " + ", ".join(profiles()))
         return _profile(name)
 
     @classmethod
     def read(cls, path: Path) -> Policy:
-        """A site's own file (docs/policies.md). Raises UsageError, which names file, key and what is allowed."""
+        """Read a site's policy file (docs/deidentification.md). Raises UsageError with file, key and allowed values."""
         try:
-            said = tomllib.loads(path.read_text(encoding="utf-8"))
+            fields = tomllib.loads(path.read_text(encoding="utf-8"))
         except (OSError, ValueError, RecursionError):
-            raise UsageError("is not there or is no TOML file", where=path.name) from None
-        return _policy("a policy file", path.name, said)  # its name may tell whose it is
+            raise UsageError("file not found or not valid TOML", where=path.name) from None
+        return _policy("a policy file", path.name, fields)  # the file name may identify the site
 
     def __getitem__(self, label: str) -> Treatment:
-        """The treatment of a label. Raises UsageError for one that is not known: nothing is kept by mistake."""
+        """Return the treatment of a label. Raises UsageError for an unknown one, so that nothing is kept by mistake."""
         if label not in self.treatments:
             raise UsageError(f"unknown PHI label {label!r}")
         return self.treatments[label]
 
     @property
     def kept(self) -> frozenset[str]:
-        """The labels that stay as they are."""
-        return frozenset(label for label, what in self.treatments.items() if what is Treatment.KEEP)
+        """Labels that are kept unchanged."""
+        return frozenset(label for label, treatment in self.treatments.items() if treatment is Treatment.KEEP)
 
     @property
     def warning(self) -> str:
-        """What is said wherever the policy runs and something stays; empty where nothing does."""
-        return f"KEPT: the policy ({self.name}) leaves {', '.join(sorted(self.kept))} as they are" if self.kept else ""
+        """Warning about kept labels; empty if there are none."""
+        return f"KEPT: the policy ({self.name}) keeps {', '.join(sorted(self.kept))} unchanged" if self.kept else ""
 
     @property
     def digest(self) -> str:
-        """SHA-256 in hex of what it says; its name does not count."""
+        """SHA-256 of the policy in hex, without its name."""
         return hashlib.sha256(json.dumps(self.record(), sort_keys=True).encode()).hexdigest()
 
     def record(self) -> dict[str, Any]:
-        """What it says, ready for JSON."""
-        said = {label: what.value for label, what in self.treatments.items()}
-        return {"labels": said, "bare_years": self.bare_years, "recall_first": self.recall_first}
+        """Return the policy without its name, ready for JSON."""
+        labels = {label: treatment.value for label, treatment in self.treatments.items()}
+        return {"labels": labels, "bare_years": self.bare_years, "recall_first": self.recall_first}
 
     def describe(self, label: str) -> str:
-        """What becomes of a label, in words for people."""
-        return _MEANS[self[label]]
+        """Return a description of the treatment of a label."""
+        return _DESCRIPTIONS[self[label]]
 
 
 _KEYS = ("base", "labels", "bare_years", "recall_first")
@@ -203,43 +203,45 @@ _KEYS = ("base", "labels", "bare_years", "recall_first")
 
 @cache
 def profiles() -> tuple[str, ...]:
-    """The names of our profiles."""
-    found = files("clinveil.phi").joinpath("profiles").iterdir()
-    return tuple(sorted(file.name.removesuffix(".toml") for file in found if file.name.endswith(".toml")))
+    """Return the names of the built-in profiles."""
+    entries = files("clinveil.phi").joinpath("profiles").iterdir()
+    return tuple(sorted(file.name.removesuffix(".toml") for file in entries if file.name.endswith(".toml")))
 
 
 @cache
 def _profile(name: str) -> Policy:
     file = files("clinveil.phi").joinpath("profiles", f"{name}.toml")
-    return _policy(name, file.name, tomllib.loads(file.read_text(encoding="utf-8")), ours=True)
+    return _policy(name, file.name, tomllib.loads(file.read_text(encoding="utf-8")), builtin=True)
 
 
-def _policy(name: str, where: str, said: Mapping[str, Any], *, ours: bool = False) -> Policy:
-    _refuse(where, "this file has no key", said, _KEYS)
-    base = said.get("base", "safe-harbor")
-    if not ours and base not in profiles():
-        raise UsageError("base: no such profile", where=where, hint="one of " + ", ".join(profiles()))
-    labels = said.get("labels", {})
+def _policy(name: str, where: str, fields: Mapping[str, Any], *, builtin: bool = False) -> Policy:
+    _check_names(where, "unknown key", fields, _KEYS)
+    base = fields.get("base", "safe-harbor")
+    if not builtin and base not in profiles():
+        raise UsageError("base: unknown profile", where=where, hint="one of " + ", ".join(profiles()))
+    labels = fields.get("labels", {})
     if not isinstance(labels, dict):
-        raise UsageError("labels: a table is wanted", where=where, hint='[labels], then lines as NAME = "tag"')
-    _refuse(where, "labels: there is no class", labels, LABELS)
-    under = Policy(name, {}) if ours else _profile(base)
-    own = {label: _treatment(where, label, what) for label, what in labels.items()}
-    switches = {key: said.get(key, getattr(under, key)) for key in ("bare_years", "recall_first")}
+        raise UsageError("labels: not a table", where=where, hint='write [labels], then lines such as NAME = "tag"')
+    _check_names(where, "labels: unknown label", labels, LABELS)
+    parent = Policy(name, {}) if builtin else _profile(base)
+    overrides = {label: _treatment(where, label, value) for label, value in labels.items()}
+    switches = {key: fields.get(key, getattr(parent, key)) for key in ("bare_years", "recall_first")}
     for key, value in switches.items():
         if not isinstance(value, bool):
-            raise UsageError(f"{key}: true or false is wanted", where=where)
-    return Policy(name, {**under.treatments, **own}, **switches)
+            raise UsageError(f"{key}: not true or false", where=where)
+    return Policy(name, {**parent.treatments, **overrides}, **switches)
 
 
-def _refuse(where: str, what: str, given: Iterable[str], known: Collection[str]) -> None:
-    for key in given:
-        if key not in known:
-            raise UsageError(f"{what} {key!r}", where=where, hint="one of " + ", ".join(known))
+def _check_names(where: str, message: str, names: Iterable[str], known: Collection[str]) -> None:
+    for name in names:
+        if name not in known:
+            raise UsageError(f"{message} {name!r}", where=where, hint="one of " + ", ".join(known))
 
 
-def _treatment(where: str, label: str, what: Any) -> Treatment:
-    names = [one.value for one in allowed(label)]
-    if what not in names:
-        raise UsageError(f"labels.{label}: no treatment of this class", where=where, hint=", ".join(names))
-    return Treatment(what)
+def _treatment(where: str, label: str, value: Any) -> Treatment:
+    names = [treatment.value for treatment in allowed(label)]
+    if value not in names:
+        raise UsageError(
+            f"labels.{label}: not a treatment of this label", where=where, hint="one of " + ", ".join(names)
+        )
+    return Treatment(value)

@@ -1,4 +1,4 @@
-"""What a run of `clinveil deidentify` keeps in its vault while it goes: audit log, crosswalk, spans."""
+"""Files that a run of `clinveil deidentify` writes to its vault: audit log, crosswalk, spans."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ from clinveil.phi.crosswalk import Writer
 from clinveil.phi.deidentifier import Deidentified
 
 SPANS, CROSSWALK = "spans.jsonl", re.compile(r"crosswalk-[0-9a-f]{16}\.bin")
-_HALF = re.compile(r"\.(?:spans|audit-\d+|crosswalk-[0-9a-f]+)\.(?:jsonl|bin)\.[0-9a-f]{8}\.part")
+_PARTIAL = re.compile(r"\.(?:spans|audit-\d+|crosswalk-[0-9a-f]+)\.(?:jsonl|bin)\.[0-9a-f]{8}\.part")
 
 
-def left(name: str) -> bool:
-    """Whether a file of a vault may have been left by a run that was killed."""
-    return bool(name == SPANS or NAME.fullmatch(name) or CROSSWALK.fullmatch(name) or _HALF.match(name))
+def is_leftover(name: str) -> bool:
+    """Whether a file of a vault can be the leftover of a killed run."""
+    return bool(name == SPANS or NAME.fullmatch(name) or CROSSWALK.fullmatch(name) or _PARTIAL.match(name))
 
 
 @dataclass
 class Records:
-    """The open files of a run; what was not asked for is None.
+    """Open files of a run; files that were not requested are None.
 
     Attributes:
-        vault: where they lie. run: the name of the run, 16 random hex digits. audit: its log.
+        vault: their folder. run: name of the run, 16 random hex digits. audit: its log.
     """
 
     vault: Path
@@ -40,28 +40,28 @@ class Records:
     crosswalk: Writer | None = None
     spans: TextIO | None = None
 
-    def add(self, done: Deidentified) -> None:
-        """What is to be kept of a batch."""
-        for body in done.audit:
+    def add(self, result: Deidentified) -> None:
+        """Add the records of a batch."""
+        for body in result.audit:
             self.audit.add(body)
-        if self.crosswalk is not None and done.crosswalk:
-            self.crosswalk.write(done.crosswalk)
-        for found in done.spans or () if self.spans else ():
+        if self.crosswalk is not None and result.crosswalk:
+            self.crosswalk.write(result.crosswalk)
+        for found in result.spans or () if self.spans else ():
             span = found.span
             line = {"note_id": found.note_id, "start": span.start, "end": span.end, "label": span.label}
             line |= {"text": found.text, "detector": span.detector, "score": span.score, "why": span.why}
             self.spans.write(json.dumps(line, ensure_ascii=False) + "\n")  # type: ignore[union-attr]
 
-    def end(self, key: Key, said: Mapping[str, Any]) -> None:
+    def end(self, key: Key, fields: Mapping[str, Any]) -> None:
         """Close the log and the crosswalk."""
-        self.audit.end(key, {"run": self.run, **said})
+        self.audit.end(key, {"run": self.run, **fields})
         if self.crosswalk is not None:
             self.crosswalk.close()
 
 
 @contextmanager
 def records(vault: Path, key: Key, *, crosswalk: bool, spans: bool) -> Iterator[Records]:
-    """The files of a run, each whole at the end or not there at all."""
+    """Open the files of a run; each appears complete at the end, or not at all."""
     run = token_hex(8)
     path, before = next_log(vault)
     with ExitStack() as stack:
@@ -69,9 +69,9 @@ def records(vault: Path, key: Key, *, crosswalk: bool, spans: bool) -> Iterator[
         def part(name: str, *, force: bool = False) -> Path:
             return stack.enter_context(atomic(vault / name, force=force))
 
-        def text(place: Path) -> TextIO:
-            return stack.enter_context(place.open("w", encoding="utf-8"))
+        def text(path: Path) -> TextIO:
+            return stack.enter_context(path.open("w", encoding="utf-8"))
 
         chain = Chain(text(part(path.name)), before)
-        secret = Writer(stack.enter_context(part(f"crosswalk-{run}.bin").open("wb")), key, run) if crosswalk else None
-        yield Records(vault, run, chain, secret, text(part(SPANS, force=True)) if spans else None)
+        rows = Writer(stack.enter_context(part(f"crosswalk-{run}.bin").open("wb")), key, run) if crosswalk else None
+        yield Records(vault, run, chain, rows, text(part(SPANS, force=True)) if spans else None)

@@ -1,4 +1,4 @@
-"""What removes the identifiers of a run, as its settings ask; workers make it from a recipe."""
+"""Construction of the de-identifier of a run from its settings, in the main process and in workers."""
 
 from __future__ import annotations
 
@@ -20,35 +20,35 @@ from clinveil.phi.settings import DeidentifySettings
 
 
 def remover_of(settings: DeidentifySettings, key: Key, decisions: Decisions | None) -> Deidentifier | EmulatedRemover:
-    """What the settings ask for. Raises UsageError for an emulated one without known patients."""
-    how = settings.identifiers
-    patients = read_patients(how.patients) if how.patients else None
+    """Return the remover for some settings. Raises UsageError for `miss_rate` without known patients."""
+    phi = settings.identifiers
+    patients = read_patients(phi.patients) if phi.patients else None
     if settings.miss_rate is None:
-        return Deidentifier.of(how, key, patients=patients, keep_spans=settings.spans, revise=decisions)
+        return Deidentifier.of(phi, key, patients=patients, keep_spans=settings.spans, revise=decisions)
     if patients is None:
-        raise UsageError("--miss-rate needs the names that it is about", hint="--patients patients.parquet")
-    return EmulatedRemover(key, patients, settings.miss_rate, how.mode, keep_spans=settings.spans)
+        raise UsageError("--miss-rate needs known patients", hint="pass --patients patients.parquet")
+    return EmulatedRemover(key, patients, settings.miss_rate, phi.mode, keep_spans=settings.spans)
 
 
 def deidentifier_of(settings: DeidentifySettings, remover: Deidentifier | EmulatedRemover) -> Deidentifier:
-    """What treats the notes, with what it is to record of them."""
-    made = remover if isinstance(remover, Deidentifier) else remover.deidentifier
-    return made.recording(audit=settings.audit == "full", crosswalk=settings.crosswalk)
+    """Return the de-identifier of a remover, with the records that the settings request."""
+    deidentifier = remover if isinstance(remover, Deidentifier) else remover.deidentifier
+    return deidentifier.recording(audit=settings.audit == "full", crosswalk=settings.crosswalk)
 
 
 def of_settings(settings: DeidentifySettings, key: Key) -> Deidentifier:
-    """As a worker makes it."""
+    """Return the de-identifier for some settings, as a worker builds it."""
     decisions = Decisions.read(*settings.decisions) if settings.decisions else None
     return deidentifier_of(settings, remover_of(settings, key, decisions))
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """How a worker makes the de-identifier of a run, once a process: little is sent, and nothing secret.
+    """Recipe from which each worker process builds the de-identifier once; it is small and contains no secret.
 
     Attributes:
-        make: a function of a module. settings: what it is given, with the key of the file `key`.
-        said: all that what the detectors find depends on: settings, and the bytes of the files that they name.
+        make: module-level function, called with `settings` and the key in the file `key`.
+        dependencies: everything that detection depends on as JSON: the settings, and hashes of the files they name.
         commitment: of the key.
     """
 
@@ -60,40 +60,39 @@ class Recipe:
 
     @classmethod
     def of(cls, make: Callable[..., Deidentifier], settings: Settings, key: Path) -> Recipe:
-        """The recipe of some settings."""
-        told = settings.flat(FREE)
-        files = {name: fingerprint(place) for name, place in _files(settings)}
-        said = json.dumps([told, files], sort_keys=True)
-        return cls(make, settings, key, said, Key.load(key).commitment)
+        """Return the recipe for some settings."""
+        files = {name: fingerprint(path) for name, path in _files(settings)}
+        dependencies = json.dumps([settings.flat(FREE), files], sort_keys=True)
+        return cls(make, settings, key, dependencies, Key.load(key).commitment)
 
     def __call__(self) -> Deidentifier:
-        """The de-identifier."""
-        return _made(_Known(self))
+        """Return the de-identifier."""
+        return _built(_CacheKey(self))
 
 
 def _files(settings: Settings) -> Iterator[tuple[str, Path]]:
-    """The files and folders that settings name, by the names of the settings."""
-    kinds, told = settings.flags(), settings.flat()
-    for name in sorted(kinds):
-        value = told.get(name)
+    """Yield the files and folders that settings refer to, with the names of the settings."""
+    fields, flat = settings.flags(), settings.flat()
+    for name in sorted(fields):
+        value = flat.get(name)
         values = value if isinstance(value, list) else [value] if isinstance(value, str) else []
-        if "Path" in str(kinds[name].annotation) or name == "also":
-            yield from ((f"{name} {at}", Path(one.partition(":")[2] or one)) for at, one in enumerate(values))
+        if "Path" in str(fields[name].annotation) or name == "also":
+            yield from ((f"{name} {n}", Path(item.partition(":")[2] or item)) for n, item in enumerate(values))
 
 
-class _Known:
-    """A recipe, known by what it says."""
+class _CacheKey:
+    """Recipe that compares equal to another one with the same dependencies."""
 
     def __init__(self, recipe: Recipe) -> None:
-        self.recipe, self._said = recipe, (recipe.make, recipe.dependencies, recipe.commitment)
+        self.recipe, self._values = recipe, (recipe.make, recipe.dependencies, recipe.commitment)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Known) and self._said == other._said
+        return isinstance(other, _CacheKey) and self._values == other._values
 
     def __hash__(self) -> int:
-        return hash(self._said)
+        return hash(self._values)
 
 
 @lru_cache(maxsize=1)
-def _made(known: _Known) -> Deidentifier:
-    return known.recipe.make(known.recipe.settings, Key.load(known.recipe.key))
+def _built(key: _CacheKey) -> Deidentifier:
+    return key.recipe.make(key.recipe.settings, Key.load(key.recipe.key))

@@ -1,12 +1,12 @@
-"""What every match of a pattern must hold, read off the parsed pattern: a rule is tried only where it can match.
+"""Anchors of a pattern: strings or runs of characters that every match contains, derived from the parsed pattern.
 
-Everything is a superset of what the pattern allows: a place that is not named here holds no match. A pattern is walked
-as a sequence; strings that must stand there in full ("chart", or one of "phone", "fax") are gathered with the edges of
-words about them, and so are runs of characters (four digits; a digit, a slash, a digit). The rarest wins. This is the
-idea of the prefilters of RE2 (R. Cox, "Regular expression matching with a trigram index", 2012), with places added.
+All sets are supersets of what the pattern allows, so no match is lost. The pattern is visited as a sequence. Literal
+strings ("chart", or one of "phone", "fax") are collected with the word boundaries around them, and so are runs of
+characters (four digits; a digit, a slash, a digit). The rarest one is chosen. The method follows the prefilters of RE2
+(R. Cox, "Regular expression matching with a trigram index", 2012), with offsets added.
 
-Python's parser is private (`re._parser`); what is used of it is the same in 3.11 to 3.14, and a node that is not known
-is taken to match anything.
+Python's parser is private (`re._parser`). The parts used here are the same in 3.11 to 3.14, and an unknown node is
+assumed to match anything.
 """
 
 from __future__ import annotations
@@ -57,12 +57,12 @@ CATEGORIES |= {
 
 
 def both_cases(chars: int) -> int:
-    """The same in upper and lower case; other letters match ASCII ones then (a long s an s)."""
+    """Return the characters in both cases; some non-ASCII letters then match ASCII ones (a long s matches s)."""
     return chars | mask(c.swapcase() for c in ASCII if chars >> ord(c) & 1) | (OTHERS if chars & LETTERS else 0)
 
 
 def _of_set(members: Any, any_case: bool) -> int:
-    """The ASCII characters of a class; all of them where it holds something that is not known."""
+    """Return the ASCII characters of a class; all of them if it contains an unknown item."""
     chars, negated = 0, False
     for op, value in members:
         if op is opcodes.NEGATE:
@@ -81,17 +81,17 @@ def _negated(members: Any) -> bool:
 
 
 @dataclass
-class _Walk:
-    """One sequence of a pattern, from left to right.
+class _Visitor:
+    """Visits one sequence of a pattern from left to right.
 
     Attributes:
-        any_case: whether case is ignored here.
-        current: the strings that may stand between `before` and here.
-        items: what is consumed, piece by piece.
-        found: anchors so far.
-        exact: whether `current` says all there is to say.
-        seen: characters that assertions read.
-        groups: what each group consumes.
+        any_case: whether case is ignored at the current node.
+        current: possible strings between `before` and the current node.
+        items: pieces consumed so far.
+        found: anchors found so far.
+        exact: whether `current` describes the sequence completely.
+        seen: characters read by assertions.
+        groups: characters consumed by each group.
     """
 
     any_case: bool
@@ -105,21 +105,21 @@ class _Walk:
 
     @property
     def total(self) -> Reach:
-        """All that is consumed."""
+        """Everything consumed so far."""
         return reduce(Reach.then, self.items, NOTHING)
 
-    def walk(self, nodes: Any) -> _Walk:
-        """Take in a sequence."""
+    def visit(self, nodes: Any) -> _Visitor:
+        """Visit the nodes of a sequence."""
         for op, value in nodes:
             getattr(self, f"_{str(op).lower()}", self._unknown)(value)
         return self
 
     def finish(self) -> Strings | None:
-        """The cheapest anchor of the sequence."""
+        """Return the cheapest anchor of the sequence."""
         self._flush()
         return min(self.found, key=lambda strings: strings.cost, default=None)
 
-    # Pieces of a sequence.
+    # Nodes, named by their opcodes.
 
     def _unknown(self, value: Any) -> None:
         self._break(ANYTHING)
@@ -155,21 +155,21 @@ class _Walk:
     def _any(self, value: None) -> None:
         self._break(Reach(ALL, 1, 1))
 
-    def _at(self, where: Any) -> None:
-        if where is opcodes.AT_BOUNDARY:
+    def _at(self, position: Any) -> None:
+        if position is opcodes.AT_BOUNDARY:
             self.current = frozenset(Literal(_edged(text), folded) for text, folded in self.current)
 
     def _subpattern(self, value: Any) -> None:
         group, add, drop, inside = value
         outer, first = self.any_case, len(self.items)
         self.any_case = (outer or bool(add & re.IGNORECASE)) and not drop & re.IGNORECASE
-        self.walk(inside)
+        self.visit(inside)
         self.any_case = outer
         if group is not None:
             self.groups[group] = reduce(Reach.then, self.items[first:], NOTHING)
 
     def _atomic_group(self, inside: Any) -> None:
-        self.walk(inside)
+        self.visit(inside)
 
     def _groupref(self, group: int) -> None:
         reach = self.groups.get(group, ANYTHING)
@@ -203,7 +203,7 @@ class _Walk:
             self._break(*first, once.times(low - 1, high - 1) if low else reach)
 
     def _signs(self, low: int, reach: Reach) -> None:
-        """Characters that are no letters, or perhaps none of them."""
+        """Visit characters that are not letters, possibly repeated zero times."""
         if low:
             self._cut(reach)
         elif all(text == EDGE for text, _ in self.current):
@@ -221,44 +221,44 @@ class _Walk:
         """`(?<!\\w)` before a string and `(?!\\w)` after it are edges of a word."""
         direction, inside = value
         self._read(inside)
-        if not self._refuses_letters(inside):
+        if not self._rejects_letters(inside):
             return
         if direction < 0 and all(text in ("", EDGE) for text, _ in self.current):
             self.current = frozenset({Literal(EDGE, False)})
         elif direction > 0:
             self.current = frozenset(Literal(_edged(text) if text else text, folded) for text, folded in self.current)
 
-    # What they are made of.
+    # Helpers.
 
-    def _fork(self, inside: Any) -> _Walk:
-        """This walk, gone on through a part."""
-        fork = _Walk(self.any_case, self.current, list(self.items), groups=self.groups, seen=self.seen)
+    def _fork(self, inside: Any) -> _Visitor:
+        """Return a copy of the visitor that has visited a part."""
+        fork = _Visitor(self.any_case, self.current, list(self.items), groups=self.groups, seen=self.seen)
         fork.before = self.before
-        return fork.walk(inside)
+        return fork.visit(inside)
 
-    def _since(self, fork: _Walk) -> Reach:
-        """What a fork consumed."""
+    def _since(self, fork: _Visitor) -> Reach:
+        """Return what a fork consumed."""
         return reduce(Reach.then, fork.items[len(self.items) :], NOTHING)
 
     def _read(self, inside: Any) -> None:
-        self.seen.append(_Walk(self.any_case, groups=self.groups, seen=self.seen).walk(inside).total)
+        self.seen.append(_Visitor(self.any_case, groups=self.groups, seen=self.seen).visit(inside).total)
 
-    def _refuses_letters(self, inside: Any) -> bool:
+    def _rejects_letters(self, inside: Any) -> bool:
         nodes = list(inside)
         if len(nodes) == 1 and nodes[0][0] is opcodes.BRANCH:
-            return any(self._refuses_letters(branch) for branch in nodes[0][1][1])
+            return any(self._rejects_letters(branch) for branch in nodes[0][1][1])
         if len(nodes) != 1 or nodes[0][0] is not opcodes.IN or _negated(nodes[0][1]):
             return False
-        # Without either, the letters that fold to ASCII ones (a long s) would not be refused.
+        # Otherwise letters that fold to ASCII ones (a long s) would not be rejected.
         all_letters = self.any_case or (opcodes.CATEGORY, opcodes.CATEGORY_WORD) in list(nodes[0][1])
         return all_letters and not LETTERS & ~_of_set(nodes[0][1], self.any_case)
 
     def _strings(self, literals: frozenset[Literal], reach: Reach) -> None:
-        """One of these strings goes on what stood here."""
+        """Append one of these strings to the current strings."""
         joined = (
-            Literal((one + other).replace(EDGE + EDGE, EDGE), folded or any_case)
-            for one, folded in self.current
-            for other, any_case in literals
+            Literal((text + suffix).replace(EDGE + EDGE, EDGE), folded or any_case)
+            for text, folded in self.current
+            for suffix, any_case in literals
         )
         self._become(frozenset(joined), reach)
 
@@ -270,13 +270,13 @@ class _Walk:
         self.items.append(reach)
 
     def _cut(self, reach: Reach) -> None:
-        """Something that holds no letter: an edge on both its sides."""
+        """Visit a piece without letters, which is an edge on both sides."""
         self.current = frozenset(Literal(_edged(text) if text else text, folded) for text, folded in self.current)
         self._break(reach)
         self.current = frozenset({Literal(EDGE, False)})
 
     def _break(self, *pieces: Reach) -> None:
-        """Something of which no strings are known."""
+        """Visit a piece without known strings."""
         self._flush()
         self.exact = False
         self.items += pieces
@@ -293,7 +293,7 @@ def _edged(text: str) -> str:
 
 
 def _sign(inside: Any) -> bool:
-    """Whether a repeated part is one class or sign without a negation."""
+    """Whether a repeated part is a single class without negation, or a single character."""
     nodes = list(inside)
     return len(nodes) == 1 and (
         (nodes[0][0] is opcodes.IN and not _negated(nodes[0][1]))
@@ -302,12 +302,12 @@ def _sign(inside: Any) -> bool:
 
 
 class Required(NamedTuple):
-    """What is known of all matches of a pattern.
+    """Properties of all matches of a pattern.
 
     Attributes:
-        anchor: what each of them holds; None where nothing is worth looking for.
-        whole: what a match consumes, and what its assertions of any width read after it.
-        ahead: how far its other assertions read on.
+        anchor: contained in every match; None if there is no useful anchor.
+        whole: characters of a match and of its wide assertions.
+        ahead: number of characters that its other assertions read past the match.
     """
 
     anchor: Anchor | None
@@ -316,25 +316,25 @@ class Required(NamedTuple):
 
 
 def parsed(pattern: re.Pattern[str]) -> Any:
-    """The nodes of a pattern."""
+    """Return the nodes of a pattern."""
     return _parser.parse(pattern.pattern, pattern.flags)
 
 
 @cache
 def required(pattern: re.Pattern[str]) -> Required:
-    """What every match of a pattern holds."""
-    walk = _Walk(bool(pattern.flags & re.IGNORECASE)).walk(parsed(pattern))
-    strings, total = walk.finish(), walk.total
-    whole = reduce(Reach.then, (seen for seen in walk.seen if seen.high >= _FAR), total)
-    ahead = sum(seen.high for seen in walk.seen if seen.high < _FAR)
-    anchors: list[Anchor] = [*_runs(walk.items), *([strings] if strings else [])]
+    """Return the anchor and the width of the matches of a pattern."""
+    visitor = _Visitor(bool(pattern.flags & re.IGNORECASE)).visit(parsed(pattern))
+    strings, total = visitor.finish(), visitor.total
+    whole = reduce(Reach.then, (seen for seen in visitor.seen if seen.high >= _FAR), total)
+    ahead = sum(seen.high for seen in visitor.seen if seen.high < _FAR)
+    anchors: list[Anchor] = [*_runs(visitor.items), *([strings] if strings else [])]
     best = min(anchors, key=lambda anchor: anchor.cost, default=None)
     return Required(best if best is not None and total.low and best.cost < 1.0 else None, whole, ahead)
 
 
 def _runs(items: list[Reach]) -> Iterator[Run]:
-    """The runs of a sequence that begin and end with something that must be there."""
-    merged = list(_digits_together(items))
+    """Yield the runs of a sequence that begin and end with a required piece."""
+    merged = list(_merge_digits(items))
     for first, head in enumerate(merged):
         before = reduce(Reach.then, merged[:first], NOTHING)
         for last in range(first, min(len(merged), first + _MOST_ITEMS)):
@@ -342,16 +342,16 @@ def _runs(items: list[Reach]) -> Iterator[Run]:
                 yield Run(tuple(merged[first : last + 1]), before)
 
 
-def _digits_together(items: list[Reach]) -> Iterator[Reach]:
-    """Pieces that follow each other and are of digits, as one; pieces of no width left out."""
-    held = Reach()
+def _merge_digits(items: list[Reach]) -> Iterator[Reach]:
+    """Merge consecutive pieces of digits; drop pieces of width 0."""
+    digits = Reach()
     for item in (item for item in items if item.high):
         if not item.chars & ~NUMERIC:
-            held = held.then(Reach(NUMERIC, item.low, item.high))
+            digits = digits.then(Reach(NUMERIC, item.low, item.high))
             continue
-        if held.high:
-            yield held
-        held = Reach()
+        if digits.high:
+            yield digits
+        digits = Reach()
         yield item
-    if held.high:
-        yield held
+    if digits.high:
+        yield digits

@@ -1,4 +1,4 @@
-"""Notes freed of identifiers, as one run: what was found is counted, and its secrets go to a vault."""
+"""`clinveil deidentify`: treat the identifiers of notes, count them, and write the secrets to a vault."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from clinveil.phi.deidentifier import Deidentified, Deidentifier
 from clinveil.phi.partial_removal import EmulatedRemover
 from clinveil.phi.passes import check_known_patients, deidentify_corpus
 from clinveil.phi.policy import Treatment
-from clinveil.phi.records import Records, left, records
+from clinveil.phi.records import Records, is_leftover, records
 from clinveil.phi.remover import deidentifier_of, remover_of
 from clinveil.phi.run_parts import SCRATCH, TASKS, holds_tasks, write_parts
 from clinveil.phi.settings import DeidentifySettings, PhiSettings
@@ -36,52 +36,51 @@ from clinveil.scale.executor import opened_for
 
 MAKER = Maker("deidentify")
 RECORD = "deidentify.json"
-README = """The key, and what was found, of a run of `clinveil deidentify`. SECRET: none of this may leave.
+README = """Key and findings of a run of `clinveil deidentify`. SECRET: do not share any file of this folder.
 
-key.bin          all surrogates and date offsets come from it; keep it to treat later notes of the same patients alike
-deidentify.json  what was run on which notes, and counts; no note text
-audit-0001.jsonl  of each run, what was done to which place, chained and sealed; no note text (clinveil verify)
-crosswalk-*.bin  with --crosswalk: what stood in each place, encrypted with key.bin (clinveil reidentify): keep key.bin
-                 somewhere else, or whoever takes this folder has both
-spans.jsonl      with --spans: every identifier that was found, with its text
-review/          of clinveil review: what each reviewer decided; for clinveil deidentify --decisions
-missed.parquet   with --miss-rate: the patients whose names were left in place, the truth of the attacks
-surrogates.parquet  with --miss-rate and --mode replace: the others under their surrogate names
+key.bin             source of all surrogates and date offsets; keep it to treat later notes of the same patients alike
+deidentify.json     settings, input and counts of the run; no note text
+audit-0001.jsonl    per run, the treatment of every span, chained and sealed (clinveil verify); no note text
+crosswalk-*.bin     the original identifiers, encrypted with key.bin, for clinveil reidentify. Store key.bin elsewhere:
+                    with both files, anyone can restore the notes
+spans.jsonl         every detected identifier with its text
+review/             decisions of each reviewer (clinveil review), for clinveil deidentify
+missed.parquet      emulated remover: the patients whose names were left in the notes, the ground truth of attacks
+surrogates.parquet  emulated remover: the other patients under their surrogate names
 
-The notes that were written are secret too: what the detectors miss still stands in them.
+The treated notes are secret too: they still contain the identifiers that the detectors missed.
 """
 
 
-def warnings(how: PhiSettings) -> Iterator[str]:
-    """What whoever runs this policy must know, for people."""
-    policy = how.policy()
+def warnings(settings: PhiSettings) -> Iterator[str]:
+    """Yield the warnings that users of a policy should read."""
+    policy = settings.policy()
     if policy.warning:
         yield policy.warning
     if Treatment.SURROGATE in policy.treatments.values():
-        yield f"surrogates {how.surrogates}: {_TRADE[how.surrogates]}"
+        yield f"surrogates {settings.surrogates}: {_SURROGATE_RISKS[settings.surrogates]}"
 
 
-# Osborne 2025, doi 10.3390/electronics14193945: documents with a leak among those whose names were replaced.
-_TRADE = {
-    "consistent": "names agree over a patient's notes, so a missed one stands out (Osborne 2025: at .1 % missed 27.1 %"
-    " of documents leak, .1 % under a Markov replacement; at 5 % missed 94.2 and 57.7 %)",
-    "random": "a missed name hides among others, and nobody can be followed from one mention to the next",
-    "markov": "names change now and then: a missed one hides better than among names that agree (Osborne 2025: at .1 %"
-    " missed .1 % of documents leak, 27.1 % under a consistent replacement; at 5 % missed 57.7 and 94.2 %), and people"
-    " are harder to follow",
+# Osborne 2025, doi 10.3390/electronics14193945: share of documents with replaced names in which a name is leaked.
+_SURROGATE_RISKS = {
+    "consistent": "a patient's names agree across notes, so a missed name is conspicuous (Osborne 2025: 27.1 % of"
+    " documents leak if .1 % of names are missed, 94.2 % at 5 %; with markov .1 and 57.7 %)",
+    "random": "missed names are hidden among others, but mentions of a person cannot be linked to each other",
+    "markov": "names change at random, so missed names are less conspicuous (Osborne 2025: .1 % of documents leak if"
+    " .1 % of names are missed, 57.7 % at 5 %; with consistent 27.1 and 94.2 %), but mentions are harder to link",
 }
 
 
 def deidentify_notes(
     notes: Path, out: Path, settings: DeidentifySettings, *, say: Say, vault: Path | None = None
 ) -> Counts:
-    """Remove, replace or tag the identifiers of notes; what is missed stays, so the notes that are written are secret.
+    """Remove, replace or tag identifiers. Missed identifiers remain, so the written notes are secret.
 
     Args:
-        vault: the folder of key, record and truth; OUT.vault if None. Its key is used again if it has one.
+        vault: folder of key, record and ground truth; OUT.vault if None. An existing key in it is used again.
 
     Raises:
-        UsageError: places or settings that do not fit. InputError: notes that do not fit.
+        UsageError: invalid paths or settings. InputError: invalid notes.
         GateError: the detectors failed on more than 1 % of the notes; nothing is written.
     """
     secrets, patients = vault or default_vault(out), settings.identifiers.patients
@@ -93,58 +92,58 @@ def deidentify_notes(
         say(line)
     decisions = _decisions(settings, corpus)
     with run_folder(secrets, VAULT) as folder, atomic(out, force=settings.force, maker=MAKER) as part:
-        # The vault's own key where it has one, so that later notes of a patient are treated as the earlier ones.
+        # An existing key is used again, so that later notes of a patient are treated like the earlier ones.
         key = folder.key() if settings.seed is None else Key.from_seed(settings.seed)
         remover = remover_of(settings, key, decisions)
         place, suffix = (part, "") if parted else place_in(part, out, corpus.suffix)
         with records(secrets, key, crosswalk=settings.crosswalk, spans=settings.spans) as kept:
-            kept.audit.begin("deidentify", _told(notes, settings, key, kept.run))
+            kept.audit.begin("deidentify", _audit_fields(notes, settings, key, kept.run))
             counts = _write(settings, corpus, remover, (place, suffix), kept, say)
             counts.check_failures()
             if isinstance(remover, Deidentifier):
-                check_known_patients(remover.patients.keys(), counts.met)
+                check_known_patients(remover.patients.keys(), counts.known_found)
             kept.end(key, {**counts.as_dict(), "output_sha256": fingerprint(place)})
-        _keep(secrets, key, notes, settings, counts, kept)
-        _keep_truth(secrets, remover, say)
+        _write_record(secrets, key, notes, settings, counts, kept)
+        _write_ground_truth(secrets, remover, say)
         remove(secrets / TASKS)
     return counts
 
 
-def _told(notes: Path, settings: DeidentifySettings, key: Key, run: str) -> dict[str, Any]:
-    """What a run was told, for the audit log: hashes and no place of this machine."""
-    how = settings.identifiers
+def _audit_fields(notes: Path, settings: DeidentifySettings, key: Key, run: str) -> dict[str, Any]:
+    """Return the inputs of a run for the audit log: hashes, but no paths."""
+    phi = settings.identifiers
     return {
         "run": run,
         "version": version("clinveil"),
-        "code_sha256": code_version(),  # of our rules, word lists and models too
-        "policy": how.policy().name,
-        "policy_sha256": how.policy().digest,
-        "surrogates": how.surrogates,
+        "code_sha256": code_version(),  # includes rules, word lists and models
+        "policy": phi.policy().name,
+        "policy_sha256": phi.policy().digest,
+        "surrogates": phi.surrogates,
         "key_commitment": key.commitment,
         "test_seed": key.test_seed,
         "miss_rate": settings.miss_rate,
-        "patients_sha256": fingerprint(how.patients) if how.patients else None,
+        "patients_sha256": fingerprint(phi.patients) if phi.patients else None,
         "input_sha256": fingerprint(notes),
         "audit": settings.audit,
     }
 
 
-def _ours(vault: Path) -> bool:
-    """Whether a folder is a vault of this command: a README.txt of somebody's own may lie in it."""
+def _is_vault(vault: Path) -> bool:
+    """Whether a folder is a vault of this command; it may contain a README.txt of the user."""
     names = {item.name for item in vault.iterdir()} if vault.is_dir() else {vault.name}
-    of_killed = {LOCK, SCRATCH, *filter(left, names), *({TASKS} if holds_tasks(vault) else ())}
-    return RECORD in names or not names - {KEY, *(of_killed if {KEY, TASKS} & names else {LOCK})}
+    leftovers = {LOCK, SCRATCH, *filter(is_leftover, names), *({TASKS} if holds_tasks(vault) else ())}
+    return RECORD in names or not names - {KEY, *(leftovers if {KEY, TASKS} & names else {LOCK})}
 
 
-VAULT = Kind("vault of clinveil deidentify", known=_ours, scratch=(SCRATCH,))
+VAULT = Kind("vault of clinveil deidentify", known=_is_vault, scratch=(SCRATCH,))
 
 
 def _decisions(settings: DeidentifySettings, corpus: OpenedCorpus) -> Decisions | None:
-    """What reviewers decided, if it is about these notes. Raises InputError if it is not."""
+    """Return the reviewers' decisions. Raises InputError if they belong to other notes."""
     if not settings.decisions:
         return None
     if settings.miss_rate is not None:
-        raise UsageError("--decisions has no say in what --miss-rate emulates", hint="give one of the two")
+        raise UsageError("--decisions and --miss-rate exclude each other", hint="pass one of the two")
     decisions = Decisions.read(*settings.decisions)
     decisions.check_corpus(corpus)
     return decisions
@@ -166,10 +165,10 @@ def _write(
     counts = Counts(deidentifier.policy, deidentifier.patients.keys())
     try:
         with opened_for(settings) as over:
-            done = deidentify_corpus(corpus, deidentifier, over, say=say, whole=False)
-            shown = track(done, "notes", say, size=lambda each: each.batch.num_rows)
+            results = deidentify_corpus(corpus, deidentifier, over, say=say, whole=False)
+            shown = track(results, "notes", say, size=lambda result: result.batch.num_rows)
             write_corpus(_counted(shown, counts, kept), path, corpus.columns, suffix)
-    except InputError:  # such as that nothing is left to write
+    except InputError:  # for example, no note is left to write
         counts.check_failures()
         raise
     counts.read += sum(corpus.skipped.values())
@@ -177,16 +176,18 @@ def _write(
     return counts
 
 
-def _counted(done: Iterable[Deidentified], counts: Counts, kept: Records) -> Iterator[pa.RecordBatch]:
-    for each in done:
-        counts.add(each)
-        kept.add(each)
-        yield each.batch
+def _counted(results: Iterable[Deidentified], counts: Counts, kept: Records) -> Iterator[pa.RecordBatch]:
+    for result in results:
+        counts.add(result)
+        kept.add(result)
+        yield result.batch
 
 
-def _keep(secrets: Path, key: Key, notes: Path, settings: DeidentifySettings, counts: Counts, kept: Records) -> None:
-    """The record of the run, in the vault."""
-    how = settings.identifiers
+def _write_record(
+    secrets: Path, key: Key, notes: Path, settings: DeidentifySettings, counts: Counts, kept: Records
+) -> None:
+    """Write the record of the run to the vault."""
+    phi = settings.identifiers
     record = {
         "secret": True,
         "version": version("clinveil"),
@@ -196,11 +197,11 @@ def _keep(secrets: Path, key: Key, notes: Path, settings: DeidentifySettings, co
         "notes": str(notes.absolute()),
         "folder": str(Path.cwd()),
         "settings": settings.flat(),
-        "mode": how.mode,
+        "mode": phi.mode,
         "policy": {"name": counts.policy.name, "sha256": counts.policy.digest, **counts.policy.record()},
-        "surrogates": how.surrogates if how.surrogates != "markov" else f"markov {how.markov:g}",
+        "surrogates": phi.surrogates if phi.surrogates != "markov" else f"markov {phi.markov:g}",
         "surrogate_names": sizes() if Treatment.SURROGATE in counts.policy.treatments.values() else None,
-        "known_patients": how.patients is not None,
+        "known_patients": phi.patients is not None,
         "miss_rate": settings.miss_rate,
         **counts.as_dict(),
         "audit_chain": kept.audit.head,
@@ -209,15 +210,15 @@ def _keep(secrets: Path, key: Key, notes: Path, settings: DeidentifySettings, co
     private_text(secrets / "README.txt", README)
 
 
-def _keep_truth(secrets: Path, remover: Deidentifier | EmulatedRemover, say: Say) -> None:
-    """Whose names an emulated remover left, and the surrogates of the others: what the attacks are scored against."""
+def _write_ground_truth(secrets: Path, remover: Deidentifier | EmulatedRemover, say: Say) -> None:
+    """Write the ground truth for attacks on an emulated remover: missed patients, and surrogates of the others."""
     if not isinstance(remover, EmulatedRemover):
         return
     truth = {"missed": remover.missed, "surrogates": remover.surrogate_patients()}
     say(f"emulated remover: the names of {len(remover.missed)} patients were left in place")
-    say("nothing but the known patients' own names was treated: these notes are for attacks and studies only")
+    say("only names of known patients were treated: use these notes for attacks and studies only")
     for name, patients in truth.items():
-        remove(secrets / f"{name}.parquet")  # an earlier run's truth would be a wrong one
+        remove(secrets / f"{name}.parquet")  # the ground truth of an earlier run would be wrong
         if patients:
             with atomic(secrets / f"{name}.parquet") as part:
                 write_patients(patients, part)

@@ -1,4 +1,4 @@
-"""Part files freed of identifiers, as one run: a file a part, under the names of the source's."""
+"""De-identify part files in one run; each output file has the name of its source file."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from clinveil.corpus.part_facts import facts_of, names_of
 from clinveil.corpus.parts import PartedCorpus
 from clinveil.corpus.write import write_corpus
 from clinveil.phi.counts import Counts
-from clinveil.phi.crosswalk import Place, Row
+from clinveil.phi.crosswalk import Replacement, Row
 from clinveil.phi.deidentifier import Deidentified, Deidentifier, Found
 from clinveil.phi.part_passes import TreatPart, detect_parts
 from clinveil.phi.records import Records
@@ -28,18 +28,18 @@ from clinveil.scale import Map
 from clinveil.scale.pieces import Broken, each
 from clinveil.scale.tasks import Store
 
-TASKS, SCRATCH = "tasks", "work"  # in the vault: spans, kept until the run has ended well; text, never kept
+TASKS, SCRATCH = "tasks", "work"  # in the vault: stored spans until the run succeeds; text, removed after each run
 
 
 def holds_tasks(vault: Path) -> bool:
-    """Whether a vault holds what a run over part files left, and nothing else under that name."""
+    """Whether the task folder of a vault exists and contains task results only."""
     folder = vault / TASKS
     return folder.is_dir() and all(re.fullmatch("[0-9a-f]{32}", path.name) for path in folder.iterdir())
 
 
 @dataclass(frozen=True)
 class _Written:
-    """What became of one part; `records` is its file of what the vault is to keep."""
+    """Result of one part; `records` is the file with its records for the vault."""
 
     counts: Counts
     records: Path = field(repr=False)
@@ -54,44 +54,44 @@ def write_parts(
     over: Map,
     say: Say,
 ) -> Counts:
-    """Treat every part; what is to be kept of each goes to the vault in the order of the parts.
+    """Treat every part; add its records to the vault in the order of the parts.
 
     Args:
-        place: the new folder of the treated parts.
+        place: new folder of the treated parts.
 
     Raises:
-        Incomplete: some parts are broken; what was found in the others is kept for the next run.
-        InputError: an id stands in two parts.
+        Incomplete: some parts failed; the stored spans of the others are reused by the next run.
+        InputError: a note id occurs in two parts.
     """
     scratch, broken = kept.vault / SCRATCH, Broken()
     corpus, facts = facts_of(corpus, over, say, broken)
     deidentifier.key.save(scratch / "key.bin")
     recipe = Recipe.of(of_settings, settings, scratch / "key.bin")
-    parts = [(part, one.digest) for part, one in zip(corpus.parts, facts, strict=True)]
+    parts = [(part, part_facts.digest) for part, part_facts in zip(corpus.parts, facts, strict=True)]
     store = Store(kept.vault / TASKS)
-    works = detect_parts(parts, recipe, store, scratch, over, say, lambda: deidentifier.finder.uses_other_notes)
-    broken.refuse()  # not before: the longest work on the others is done
+    tasks = detect_parts(parts, recipe, store, scratch, over, say, lambda: deidentifier.finder.uses_other_notes)
+    broken.refuse()  # only now, so that the results of the other parts are stored
     place.mkdir(mode=0o700)
-    targets = [(work, place / name, scratch) for work, name in zip(works, names_of(corpus), strict=True)]
+    targets = [(task, place / name, scratch) for task, name in zip(tasks, names_of(corpus), strict=True)]
     counts = Counts(deidentifier.policy, deidentifier.patients.keys())
-    for written in track(each(over, _write, targets), "notes", say, size=lambda one: one.counts.written):
+    for written in track(each(over, _write, targets), "notes", say, size=lambda result: result.counts.written):
         counts.add_counts(written.counts)
         _keep(written.records, kept)
     return counts
 
 
 def _write(item: tuple[TreatPart, Path, Path]) -> _Written:
-    work, place, scratch = item
-    part, deidentifier = work.detection.part, work.detection.recipe()
+    task, place, scratch = item
+    part, deidentifier = task.detection.part, task.detection.recipe()
     counts = Counts(deidentifier.policy, deidentifier.patients.keys())
     records = scratch / f"{place.name}.records"
     with records.open("w", encoding="utf-8") as file:
 
         def batches() -> Iterator[pa.RecordBatch]:
-            for done in work.treated():
-                counts.add(done)
-                file.write(json.dumps(_noted(done)) + "\n")
-                yield done.batch
+            for result in task.treated():
+                counts.add(result)
+                file.write(json.dumps(_as_json(result)) + "\n")
+                yield result.batch
 
         write_corpus(batches(), place, part.columns, part.suffix)
     counts.read += sum(part.skipped.values())
@@ -99,15 +99,14 @@ def _write(item: tuple[TreatPart, Path, Path]) -> _Written:
     return _Written(replace(counts, known=frozenset()), records)
 
 
-def _noted(done: Deidentified) -> list[Any]:
-    """What the vault is to keep of a batch, ready for JSON."""
-    spans = done.spans
-    found = None if spans is None else [[each.note_id, list(each.span), each.text] for each in spans]
-    return [done.audit, done.crosswalk, found]
+def _as_json(result: Deidentified) -> list[Any]:
+    """Return the records of a batch for the vault, ready for JSON."""
+    spans = None if result.spans is None else [[found.note_id, list(found.span), found.text] for found in result.spans]
+    return [result.audit, result.crosswalk, spans]
 
 
 def _keep(records: Path, kept: Records) -> None:
-    """Hand what a worker noted to the files of the vault, batch by batch."""
+    """Copy the records of a worker to the files of the vault, batch by batch."""
     with records.open(encoding="utf-8") as file:
         for line in file:
             audit, rows, spans = json.loads(line)
@@ -116,8 +115,8 @@ def _keep(records: Path, kept: Records) -> None:
     records.unlink()
 
 
-def _row(note_id: str, patient_id: str, digest: str, shift: int | None, places: list[list[Any]]) -> Row:
-    return Row(note_id, patient_id, digest, shift, tuple(Place(*place) for place in places))
+def _row(note_id: str, patient_id: str, digest: str, shift: int | None, items: list[list[Any]]) -> Row:
+    return Row(note_id, patient_id, digest, shift, tuple(Replacement(*item) for item in items))
 
 
 _NO_BATCH = pa.RecordBatch.from_pylist([], schema=pa.schema([]))

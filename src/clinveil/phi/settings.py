@@ -1,4 +1,4 @@
-"""What the de-identifier can be told."""
+"""Settings of de-identification."""
 
 from __future__ import annotations
 
@@ -13,37 +13,32 @@ from clinveil.scale.executor import ADDRESS, ON
 
 
 class PhiSettings(Settings):
-    """What is done with the identifiers that the detectors find."""
+    """Detection of identifiers and their treatment."""
 
-    patients: Path | None = flag(None, "Known patients (patients.parquet): names, record numbers, phones, …")
+    patients: Path | None = flag(None, "Read known patients from this file (names, record numbers, phones).")
+    # vote: spans with a high score, or on which `votes` detectors agree; recall-first: see `combine.off_list`.
     find: Literal["union", "vote", "recall-first"] = flag(
-        "union",
-        "Which finds count: all; those that one detector is sure of or --votes of them agree on; or all, and every word"
-        " beside that is no common or clinical one.",
+        "union", "Combine the results of all detectors by union, by vote, or for highest recall."
     )
-    votes: int = flag(2, "--find vote: detectors that must agree where none is sure.", ge=1)
+    votes: int = flag(2, "Require this many agreeing detectors with find=vote.", ge=1)
     also: tuple[str, ...] = flag(
         (),
-        "Ask another library too: presidio, spacy:FOLDER of a pipeline, hf:FOLDER of a token classifier; repeatable."
-        " Nothing is downloaded.",
+        "Add an external detector: presidio, spacy:FOLDER or hf:FOLDER; repeatable.",
     )
     propagate: Literal["patient", "note", "none"] = flag(
-        "patient", "Where a name that was found is looked for again: all notes of its patient, its note, nowhere."
+        "patient", "Search for names found elsewhere in all notes of the patient, one note, or none."
     )
-    tagger: Path | None = flag(None, "A tagger of clinveil phi train, in place of the one in the package.")
-    no_tagger: bool = flag(False, "Detect by rules, lists and --patients alone.")
+    tagger: Path | None = flag(None, "Use this trained tagger instead of the one in the package.")
+    no_tagger: bool = flag(False, "Detect with rules, word lists and known patients only.")
     mode: Literal["remove", "replace", "tag"] = flag(
-        "replace", "Remove PHI, replace it by surrogates, or tag it: short for a policy of that one treatment."
+        "replace", "Remove identifiers, replace them with surrogates, or tag them."
     )
-    phi_profile: str | None = flag(
-        None, "What becomes of each class of PHI: safe-harbor, limited-dataset, research or max-recall."
-    )
-    phi_policy: Path | None = flag(None, "The same by a file of your own (TOML, see docs/policies.md).")
+    phi_profile: str | None = flag(None, "Use this policy: safe-harbor, limited-dataset, research or max-recall.")
+    phi_policy: Path | None = flag(None, "Use the policy in this TOML file.")
     surrogates: Literal["consistent", "random", "markov"] = flag(
-        "consistent",
-        "An identifier has one surrogate in all notes of its patient, a new one at each mention, or now and then.",
+        "consistent", "Keep one surrogate per patient, draw one per mention, or switch at random."
     )
-    markov: float = flag(0.5, "--surrogates markov: how likely a mention gets a new surrogate.", gt=0, le=1)
+    markov: float = flag(0.5, "Set the probability of a new surrogate with surrogates=markov.", gt=0, le=1)
 
     @field_validator("phi_profile")
     @classmethod
@@ -55,25 +50,25 @@ class PhiSettings(Settings):
     @model_validator(mode="after")
     def _one_policy(self) -> Self:
         if self.phi_profile and self.phi_policy:
-            raise ValueError("--phi-profile and --phi-policy: name one of them")
+            raise ValueError("phi_profile and phi_policy exclude each other: set one of them")
         if self.mode != "replace" and (self.phi_profile or self.phi_policy):
-            raise ValueError("--mode is a policy of its own: leave it out, or --phi-profile and --phi-policy")
+            raise ValueError("mode cannot be combined with phi_profile or phi_policy: set one of them")
         return self
 
     def policy(self) -> Policy:
-        """What they say becomes of each class. Raises UsageError for a policy file that does not fit."""
+        """Return the policy for each class of identifier. Raises UsageError for an invalid policy file."""
         if self.phi_policy:
             return Policy.read(self.phi_policy)
         return Policy.of_profile(self.phi_profile) if self.phi_profile else Policy.of_mode(self.mode)
 
     @property
     def fresh(self) -> float:
-        """The chance that a mention gets a surrogate of its own."""
+        """The probability that a mention gets a new surrogate."""
         return {"consistent": 0.0, "random": 1.0, "markov": self.markov}[self.surrogates]
 
 
 class DeidentifySettings(Settings):
-    """Everything that `clinveil deidentify` can be told."""
+    """Settings of `clinveil deidentify`."""
 
     identifiers: PhiSettings = group(PhiSettings)
     notes: NotesSettings = group(NotesSettings)
@@ -85,15 +80,13 @@ class DeidentifySettings(Settings):
     seed: int | None = SEED
     quiet: bool = QUIET
     force: bool = FORCE
-    spans: bool = flag(
-        False, "Also write spans.jsonl (what was found, with its text) to the vault: for clinveil review."
-    )
-    decisions: tuple[Path, ...] = flag((), "What a reviewer decided on these notes (clinveil review); repeatable.")
-    crosswalk: bool = flag(False, "Also keep, encrypted, what stood in each place: clinveil reidentify reads it.")
-    audit: Literal["full", "counts"] = flag("full", "The vault's audit log: of each note its spans, or counts alone.")
+    spans: bool = flag(False, "Write spans.jsonl (findings with their text) to the vault, for review.")
+    decisions: tuple[Path, ...] = flag((), "Apply the decisions of clinveil review in this file; repeatable.")
+    crosswalk: bool = flag(False, "Store the original identifiers, encrypted, for clinveil reidentify.")
+    audit: Literal["full", "counts"] = flag("full", "Log the spans of each note in the audit log, or counts only.")
     miss_rate: float | None = flag(
         None,
-        "Emulate a remover (paper B): only --patients' own names go, those of this share of them stay.",
+        "Emulate a remover that misses this share of patients (names only).",
         ge=0,
         le=1,
     )

@@ -1,4 +1,4 @@
-"""`Treating`: what stands in the place of each span of a note, by a policy and under a key."""
+"""`Treating`: compute the replacement of each span of a note from a policy and a key."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from clinveil.phi.surrogates.names import NoteNames
 if TYPE_CHECKING:
     from clinveil.corpus.people import Patient
 
-_AFTER = 24  # characters after a place that may name its state
+_AFTER = 24  # characters after a place name that may contain its state
 
 
 class Treated(NamedTuple):
-    """What stands in the place of a span, and what was done: the policy's treatment, or a tag where that failed."""
+    """Replacement of a span, and the treatment applied: that of the policy, or a tag if it failed."""
 
     text: str
     action: Treatment
@@ -32,11 +32,11 @@ class Treated(NamedTuple):
 
 @dataclass(frozen=True)
 class Treating:
-    """What becomes of identifiers.
+    """Treatment of identifiers.
 
     Attributes:
-        key: all surrogates and date offsets come from it. policy: the treatment of each label.
-        fresh: the chance that a mention gets a surrogate of its own.
+        key: all surrogates and date offsets are derived from it. policy: the treatment of each label.
+        fresh: probability that a mention gets a new surrogate.
     """
 
     key: Key
@@ -44,11 +44,11 @@ class Treating:
     fresh: float = 0.0
 
     def spans(self, text: str, spans: Sequence[Span]) -> list[Span]:
-        """The spans with what belongs to their dates; doing it twice changes nothing."""
+        """Return the spans with those of `dated.py`; idempotent."""
         return dated(text, spans, years=self.policy.bare_years)
 
     def treated(self, text: str, spans: Sequence[Span], patient_id: str, patient: Patient | None) -> list[Treated]:
-        """What stands in the place of each span."""
+        """Return the replacement of each span."""
         surrogates = self._surrogates(text, spans)
         return [self._one(text, span, patient_id, patient, surrogates) for span in spans]
 
@@ -58,18 +58,20 @@ class Treating:
         return Surrogates(self.key, self.fresh, salt, NoteNames(text, names))
 
     def _one(self, text: str, span: Span, patient_id: str, patient: Patient | None, surrogates: Surrogates) -> Treated:
-        what, original = self.policy[span.label], text[span.start : span.end]
-        made: str | None
-        if what in (Treatment.SURROGATE, Treatment.SHIFT):
-            made = surrogates.make(span.label, plain(original).text, patient_id, patient)
-        elif what is Treatment.GENERALISE:
-            made = GENERALISED[span.label](plain(original).text, text[span.end : span.end + _AFTER])
+        treatment, original = self.policy[span.label], text[span.start : span.end]
+        replacement: str | None
+        if treatment in (Treatment.SURROGATE, Treatment.SHIFT):
+            replacement = surrogates.make(span.label, plain(original).text, patient_id, patient)
+        elif treatment is Treatment.GENERALISE:
+            replacement = GENERALISED[span.label](plain(original).text, text[span.end : span.end + _AFTER])
         else:
-            made = {Treatment.KEEP: original, Treatment.REMOVE: "", Treatment.MASK: MASK}.get(what)
-        return Treated(tag(span.label), Treatment.TAG) if made is None else Treated(made, what)
+            replacement = {Treatment.KEEP: original, Treatment.REMOVE: "", Treatment.MASK: MASK}.get(treatment)
+        if replacement is None:
+            return Treated(tag(span.label), Treatment.TAG)
+        return Treated(replacement, treatment)
 
 
 def failed(policy: Policy, spans: Sequence[Span], treated: Sequence[Treated]) -> Counter[str]:
-    """How many spans were tagged for want of what the policy says, by label."""
+    """Count by label the spans that became a tag because the policy's treatment failed."""
     pairs = zip(spans, treated, strict=True)
-    return Counter(span.label for span, made in pairs if made.action is not policy[span.label])
+    return Counter(span.label for span, item in pairs if item.action is not policy[span.label])

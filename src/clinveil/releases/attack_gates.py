@@ -35,7 +35,7 @@ OTHER_NOTES: Target = "note by the patient's other notes"
 PUBLIC: Target = "note by public knowledge"
 RECIPIENTS = ("recipient", "shadow")
 ONE_SIDED = 1.645  # normal quantile of 95 %
-# What begins files of arrays, tables and models; none of these is ever a note.
+# First bytes of files of arrays, tables and models; notes never begin with them.
 MAGIC = (b"\x93NUMPY", b"ARROW1", b"\x80\x04\x95", b"\x80\x05\x95", b"PK\x03\x04", b"\x89HDF")
 
 PART = re.compile(r"part-[0-9a-f]+\.(?!npy$|npz$|arrow$|bin$|vec$)[a-z0-9.]+")  # of a release of part files
@@ -64,7 +64,7 @@ def reading_gates(findings: Sequence[Finding], most: float) -> list[Gate]:
     """
     gated = [f for f in findings if f.value is not None and f.detail.get("gated")]
     return [
-        _decisive("read", attacks, most, stratum=target, readers=len(attacks))
+        _decisive("read", attacks, most, stratum=target, attacks=len(attacks))
         for target in NAMES
         if (attacks := [f for f in gated if f.detail.get("target") == target])
     ]
@@ -74,12 +74,12 @@ def linkage_gates(findings: Sequence[Finding], most: float, other_notes: float =
     """Return a gate for each kind of knowledge by which recipients were tried to link notes.
 
     Judged are ten words in a row of a note, public texts about the patients, and the patient's other notes. Two have
-    limits of their own. Other notes state the same diagnoses, which a useful release keeps, so that their share stays
-    high under every protection that keeps utility: the gate refuses a release in which they identify the note almost
-    as well as in plain text. Shadow vectors are trained here on hundreds of other notes of the same source, which few
-    recipients have: text that models can learn from leaves such an attacker about one in four notes by ten words, and
-    the gate refuses what leaves clearly more (without background draws: one in two). Linkage by the whole text of a
-    note is a warning (`linkage_warnings`): an attacker who holds the text has nothing to learn from it.
+    limits of their own. Other notes state the same diagnoses, which a useful release keeps, so their share is
+    high under every protection that retains utility. That gate refuses a release only if they identify the note almost
+    as well as in plain text. Shadow vectors are trained on hundreds of other notes of the same source, which few
+    recipients have. With text that models can learn from, such an attacker links about one in four notes by ten words;
+    without background draws one in two, which the gate refuses. Linkage by the whole text of a
+    note is a warning (`linkage_warnings`): an attacker with the text learns nothing else from the release.
 
     Args:
         most: share linked at most, above chance; with 1 the gates are listed as switched off. other_notes: the same by
@@ -100,7 +100,7 @@ def linkage_gates(findings: Sequence[Finding], most: float, other_notes: float =
 def stolen_gates(findings: Sequence[Finding], most: float | None) -> list[Gate]:
     """Return gates on an attacker with the vault's vectors; none unless a limit is set (`--max-stolen`).
 
-    They judge names, planted names, linkage by ten words, and names whose output no other word shares: the attacker
+    They judge names, planted names, linkage by ten words, and names with an output of their own: the attacker
     needs the channel to know such an output, so a recipient gains nothing by it.
 
     Args:
@@ -114,11 +114,11 @@ def stolen_gates(findings: Sequence[Finding], most: float | None) -> list[Gate]:
     return [*made, *single_gates(findings, most)]
 
 
-def _decisive(of: str, attacks: Sequence[Finding], most: float, **fill: object) -> Gate:
-    """The gate of the attack that fails, or of the strongest with enough cases, or of the strongest."""
+def _decisive(of: str, tried: Sequence[Finding], most: float, **fill: object) -> Gate:
+    """Return the gate of a failing attack, else of the strongest with enough cases, else of the strongest."""
     gates = [
-        _estimated(of, finding, most, **fill, reader=_attack(finding))
-        for finding in sorted(attacks, key=_above, reverse=True)
+        _estimated(of, finding, most, **fill, attack=_attack(finding))
+        for finding in sorted(tried, key=_above, reverse=True)
     ]
     return min(gates, key=lambda gate: (gate.passed, gate.blind))
 
@@ -128,15 +128,15 @@ def _attack(finding: Finding) -> str:
 
 
 def switched_off(names: float, linkage: float) -> Iterator[str]:
-    """The gates that the settings disable, one sentence each."""
+    """Yield one sentence per group of gates that the settings disable."""
     if names >= 1:
-        yield "The gates on names are switched off (--max-names 1): recipients may recover names; see the adversaries."
+        yield "The gates on names are switched off (--set max_names=1). See the adversaries for the names recovered."
     if linkage >= 1:
-        yield "The gates on linkage are switched off (--max-linkage 1): recipients may link notes to patients."
+        yield "The gates on linkage are switched off (--set max_linkage=1). See the adversaries for the notes linked."
 
 
 def linkage_warnings(findings: Sequence[Finding], most: float) -> Iterator[str]:
-    """What recipients link by the whole text of a note or the patient's other notes; one sentence each."""
+    """Yield one warning for each kind of knowledge beyond ten words that links notes."""
     views: dict[str, Finding] = {}
     for finding in _recipients(findings):
         known, limit = str(finding.detail["against"]), (finding.chance or 0.0) + most
@@ -145,7 +145,7 @@ def linkage_warnings(findings: Sequence[Finding], most: float) -> Iterator[str]:
     for known, finding in views.items():
         much = "some" if too_small(finding, "external") else f"{finding.value:.0%}"
         text = "the whole text of a note" if known == "whole texts" else known
-        yield f"A recipient who holds {text} links {much} of the notes to the right patient."
+        yield f"A recipient with {text} links {much} of the notes to the right patient."
 
 
 def _recipients(findings: Sequence[Finding]) -> list[Finding]:
@@ -158,7 +158,7 @@ def _above(finding: Finding) -> float:
 
 
 def _estimated(of: str, finding: Finding, most: float, **fill: object) -> Gate:
-    """The gate of one estimate; `most` is above chance, and 1 switches it off."""
+    """Return the gate of one estimate; `most` is a share above chance, and 1 switches the gate off."""
     value, cases, limit = finding.value or 0.0, effective(finding), min(1.0, (finding.chance or 0.0) + most)
     if most >= 1:
         power = "Switched off: the settings allow any share."
@@ -168,12 +168,12 @@ def _estimated(of: str, finding: Finding, most: float, **fill: object) -> Gate:
     passed = value <= limit if sees else not certain
     power = f"Refuses with 95{SPACE}% probability a release with a true share of {share(refused_from(limit, cases))}."
     if not sees:
-        power = "Too few cases for a share near the limit: refuses only if the whole interval is above it."
+        power = "Too few cases: refuses only if the whole interval is above the limit."
     return gate(of, passed=passed, value=value, threshold=limit, fill=fill, power=power, blind=not sees)
 
 
 def effective(finding: Finding) -> float:
-    """So many independent cases have an interval of this width; `n` where there is none, and never more than it."""
+    """Return the number of independent cases that gives an interval of this width; at most `n`."""
     value, low, high = finding.value or 0.0, finding.low, finding.high
     if low is None or high is None or high <= low:
         return float(finding.n)
@@ -193,7 +193,7 @@ def enough(limit: float, chance: float = 0.0) -> float:
 
 
 def refused_from(most: float, cases: float) -> float:
-    """The smallest share that is refused with 95 %, of so many independent cases (normal approximation)."""
+    """Return the smallest share refused with 95 % probability from this many cases (normal approximation)."""
     low, high = most, 1.0
     for _ in range(40):
         middle = (low + high) / 2
@@ -203,7 +203,7 @@ def refused_from(most: float, cases: float) -> float:
 
 
 def single_gates(findings: Sequence[Finding], most: float) -> list[Gate]:
-    """Return the gate on names whose output no other word shares; exact, so always with power.
+    """Return the gate on names with an output of their own; exact, so always with power.
 
     Only an attacker with the channel knows such an output, so callers pass the limit of stolen vectors.
 
@@ -217,17 +217,17 @@ def single_gates(findings: Sequence[Finding], most: float) -> list[Gate]:
 
 
 def contents_gate(folder: Path, notes: str, columns: Columns) -> Gate:
-    """Whether nothing but notes, in the columns that were asked for, is about to leave: no vectors, tables or models.
+    """Return the gate that only notes in the requested columns leave: no vectors, tables or models.
 
     Args:
-        folder: what is about to leave, before its companions are written. notes: the name of the notes in it.
+        folder: the staged release, before card, manifest and report are written. notes: name of the notes in it.
     """
     faults = sum(1 for _ in _foreign(folder, notes)) + len({*_columns(folder / notes)} - _asked(columns))
     return gate("contents", passed=faults == 0, value=faults, threshold=0, hint=FAULT, by_construction=True)
 
 
 def _foreign(folder: Path, notes: str) -> Iterator[Path]:
-    """Files that are no notes: by their name, or by how they begin."""
+    """Return files that are not notes, by name or by their first bytes."""
     for path in sorted(p for p in folder.rglob("*") if p.is_symlink() or not p.is_dir()):
         inside = path.relative_to(folder)
         below = inside.parts[0] == notes and len(inside.parts) == 2
@@ -242,7 +242,7 @@ def _begins(path: Path) -> bool:
 
 
 def _columns(notes: Path) -> Sequence[str]:
-    """The columns of a Parquet file, or of several; other formats were read back by the check."""
+    """Return the columns of one or several Parquet files; the output check reads other formats."""
     if notes.is_dir():
         return [name for path in sorted(notes.glob("*.parquet")) for name in _columns(path)]
     if notes.suffix != ".parquet" or not notes.is_file():

@@ -1,6 +1,7 @@
-"""A release and its vault as attacks want them: both sides of its notes, its channel, and what leads from one to other.
+"""Build the input of attacks from a release, its vault and its source notes.
 
-What entered the channel is made anew from the key, in memory; who trains vectors writes words to the vault only.
+The notes that entered the channel are recomputed in memory from the key. Attackers that train vectors write words to
+the vault only.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from clinveil.corpus.open import open_corpus
 from clinveil.corpus.people import Patient, read_patients
 from clinveil.phi.deidentifier import Deidentifier
 from clinveil.phi.passes import deidentify_corpus
-from clinveil.releases.crosswalk import CROSSWALK, id_maps, ledger_batches
+from clinveil.releases.crosswalk import CROSSWALK, id_maps, vault_batches
 from clinveil.releases.manifest import NAME, OLDER, SCHEMA, older
 from clinveil.releases.new_notes import NewNotes
 from clinveil.releases.parent import ParentRelease, settings_of
@@ -34,7 +35,7 @@ from clinveil.releases.settings import ReleaseSettings
 from clinveil.scale import processes
 from clinveil.vectors.count import count_words
 
-_REMEDY = "name the vault folder of a release, OUT/vault"
+_HINT = "pass the vault folder of a release, OUT/vault"
 _LEDGERS = {"crosswalk": CROSSWALK, "alignment": ALIGNMENT}
 
 
@@ -48,14 +49,14 @@ def attacked_release(
     workers: int = 2,
     say: Say = lambda line: None,
 ) -> Context:
-    """What attackers of words look at.
+    """Return the input of attacks on words.
 
     Args:
-        released: the folder of a release, or its notes. vault: of the same run. original: the notes it was made of.
-        others: notes of another place. patients: the known patients, where the release was made with them.
+        released: folder of a release, or its notes. vault: of the same run. original: the source notes.
+        others: notes of another source. patients: known patients, if the release was made with them.
 
     Raises:
-        InputError: what was given does not belong together. UsageError: the release was made with known patients.
+        InputError: the arguments do not belong together. UsageError: the known patients are missing.
     """
     manifest = read_json(vault / NAME)
     settings = _settings(manifest, vault)
@@ -89,45 +90,45 @@ def attacked_release(
 
 def _settings(manifest: Any, vault: Path) -> ReleaseSettings:
     if isinstance(manifest, dict) and manifest.get("schema") == SCHEMA and not (vault / "channel").exists():
-        hint = "name the vault of an obfuscated or coded release"
+        hint = "pass the vault of an obfuscated or coded release"
         raise InputError(
-            f"is the vault of a {manifest.get('kind')} release, without a channel", where=vault.name, hint=hint
+            f"is the vault of a {manifest.get('kind')} release, which has no channel", where=vault.name, hint=hint
         )
     if isinstance(manifest, dict) and manifest.get("schema") in OLDER:
         raise older(vault)
     if not isinstance(manifest, dict) or manifest.get("schema") != SCHEMA:
-        raise InputError("is no vault of a release", where=vault.name, hint=_REMEDY)
+        raise InputError("is not the vault of a release", where=vault.name, hint=_HINT)
     return settings_of(manifest, vault)
 
 
 def _notes(manifest: dict[str, Any], vault: Path) -> tuple[str, NotesSettings]:
-    """The file of the released notes, and their columns."""
+    """Return file and columns of the released notes."""
     try:
-        told = manifest["notes"]
-        roles = NotesSettings(text=told["text"], id=told["id"], patient=told["patient"], preset="none")
-        return str(told["file"]), roles
+        notes = manifest["notes"]
+        roles = NotesSettings(text=notes["text"], id=notes["id"], patient=notes["patient"], preset="none")
+        return str(notes["file"]), roles
     except (KeyError, TypeError, ValidationError):
-        raise InputError("holds a damaged manifest", where=vault.name, hint=_REMEDY) from None
+        raise InputError("contains a damaged manifest", where=vault.name, hint=_HINT) from None
 
 
 def _refuse_another(released: Path, manifest: dict[str, Any]) -> None:
-    """Raise InputError where the release names another key than the vault."""
-    beside = read_json((released if released.is_dir() else released.parent) / NAME)
-    told = beside.get("key_commitment") if isinstance(beside, dict) else None
-    if told not in (None, manifest.get("key_commitment")):
-        raise InputError("is the vault of another release", where="--vault", hint="name OUT/vault of this release")
+    """Raise InputError if release and vault have different keys."""
+    public = read_json((released if released.is_dir() else released.parent) / NAME)
+    commitment = public.get("key_commitment") if isinstance(public, dict) else None
+    if commitment not in (None, manifest.get("key_commitment")):
+        raise InputError("is the vault of another release", where="--vault", hint="pass OUT/vault of this release")
 
 
 def _known(patients: Path | None, settings: ReleaseSettings) -> dict[str, Patient]:
     if patients is None and settings.phi and settings.identifiers.patients is not None:
-        raise UsageError("the release was made with known patients", hint="give them again: --patients FEED")
+        raise UsageError("the release was made with known patients", hint="pass --patients FEED again")
     return read_patients(patients) if patients else {}
 
 
 def _entered(
     corpus: Corpus, key: Key, settings: ReleaseSettings, known: dict[str, Patient], workers: int
 ) -> MemoryCorpus:
-    """The notes with their identifiers treated as the run treated them."""
+    """Return the notes with identifiers treated as in the run."""
     deidentifier = Deidentifier.of(settings.identifiers, key, patients=known)
     return MemoryCorpus(tuple(made.batch for made in deidentify_corpus(corpus, deidentifier, processes(workers))))
 
@@ -136,9 +137,9 @@ def _ledger(vault: Path, name: str) -> Iterator[pa.RecordBatch]:
     try:
         if not (vault / f"{name}.parquet").exists():
             raise pa.ArrowInvalid
-        for batch in ledger_batches(vault, name):
+        for batch in vault_batches(vault, name):
             if batch.schema.names != _LEDGERS[name].names:
                 raise pa.ArrowInvalid
             yield batch
     except (OSError, pa.ArrowException):
-        raise InputError(f"holds no {name}", where=vault.name, hint=_REMEDY) from None
+        raise InputError(f"contains no valid {name}", where=vault.name, hint=_HINT) from None

@@ -1,4 +1,4 @@
-"""Read the release back and hold it against what went in: an independent look, not the hot loop's own word."""
+"""Read the release back and compare it with its input, independently of the code that wrote it."""
 
 from __future__ import annotations
 
@@ -22,23 +22,23 @@ from clinveil.core.types import Ints
 from clinveil.corpus.corpus import NOTE_ID, TEXT
 from clinveil.scale import Map, serial
 
-PIECE = 2000  # notes that are checked at once
+PIECE = 2000  # notes per task
 SIDES = ["source", "output", "start", "end"]
 
 
 @dataclass(frozen=True, slots=True)
 class OutputCheck:
-    """What the released notes hold, counted by reading them again.
+    """Counts from reading the released notes back.
 
     Attributes:
         notes: released notes. words: released words.
-        compared: released words whose source word is known. self_replaced: those equal to it, kept words aside.
-        kept: words left as they are on request.
-        out_of_vocabulary: released words that are no word of the channel. below_floor: words of too few patients.
-        stray: released characters that no policy allows (digits, other scripts' punctuation, controls).
-        unmatched: released notes that no source note leads to, and source notes that lead to none.
-        unaligned: notes whose words could not be aligned with their source's.
-        outputs: how often each released word occurs.
+        compared: released words with a known source word. self_replaced: those equal to it, without kept words.
+        kept: words left unchanged on request.
+        out_of_vocabulary: released words not in the channel. below_floor: words of too few patients.
+        stray: released characters that the policy does not allow (digits, foreign punctuation, controls).
+        unmatched: released notes without a source note, and written source notes without a released one.
+        unaligned: notes whose words could not be aligned with the source.
+        outputs: frequency of each released word.
     """
 
     notes: int
@@ -57,12 +57,12 @@ class OutputCheck:
         return OutputCheck(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(self)))
 
     def as_dict(self) -> dict[str, Any]:
-        """A JSON-ready dictionary, which `of` reads."""
+        """Return a JSON-ready dictionary for `of`."""
         return {f.name: getattr(self, f.name) for f in fields(self)[:-1]} | {"outputs": dict(self.outputs)}
 
     @classmethod
     def of(cls, counts: Mapping[str, int], outputs: Mapping[str, int] = MappingProxyType({})) -> OutputCheck:
-        """The counts by name; those that are not there are 0."""
+        """Return the check with these counts by name; missing ones are 0."""
         return cls(**{f.name: counts.get(f.name, 0) for f in fields(cls)[:-1]}, outputs=Counter(outputs))
 
 
@@ -71,10 +71,10 @@ NOTHING = OutputCheck.of({})
 
 @dataclass(frozen=True)
 class Allowed:
-    """What a released word may be, without the channel's table: it is sent to whoever reads.
+    """The allowed released words, sent to the checking processes instead of the channel.
 
     Attributes:
-        known: words of the channel. written: those that may come out. kept: those left as they are.
+        known: words of the channel. written: possible outputs. kept: words left unchanged.
         policy: how notes are written.
     """
 
@@ -85,7 +85,7 @@ class Allowed:
 
     @classmethod
     def by(cls, channel: Channel) -> Allowed:
-        """What a channel allows."""
+        """Return the words that a channel allows."""
         written = {w for w, ok in zip(channel.words, channel.eligible.tolist(), strict=True) if ok} | channel.kept
         return cls(frozenset(channel.words), frozenset(written), channel.kept, channel.policy)
 
@@ -98,16 +98,16 @@ def check_output(
     alignment: Iterable[pa.RecordBatch] = (),
     over: Map = serial,
 ) -> OutputCheck:
-    """Compare released notes with the notes that entered the channel, row by row; all three are in source order.
+    """Compare released notes with the notes that entered the channel, row by row; all streams are in source order.
 
     Args:
-        entered: the notes as they entered, under source ids; some of them may not have been written.
-        crosswalk: one row for each written note: source ids and released ids.
-        released: the notes of the release, under released ids.
-        channel: what they went through.
-        alignment: a row a written note, the places of the source words; needed where words were dropped, doubled or
-            put in another order.
-        over: who reads; the counts are the same for any.
+        entered: notes under source ids; some may not have been written.
+        crosswalk: one row per written note: source ids and released ids.
+        released: notes of the release, under released ids.
+        channel: the channel that they were drawn from.
+        alignment: one row per written note with the offsets of its source words; needed if words were dropped,
+            doubled or reordered.
+        over: executor; does not change the counts.
     """
     outputs = _ById(released, TEXT)
     pieces = _side_by_side(_ById(entered, TEXT), crosswalk, outputs, _ById(alignment, "start", "end"))
@@ -120,7 +120,7 @@ def check_copies(
 ) -> OutputCheck:
     """Compare released notes with the notes that they should be copies of; arguments as `check_output`.
 
-    A note whose text differs, white space aside, is `unaligned`.
+    A note with another text (ignoring white space) counts as `unaligned`.
     """
     outputs, count, seen = _ById(released, TEXT), Counter[str](), Counter[str]()
     for sides in _side_by_side(_ById(entered, TEXT), crosswalk, outputs, _ById((), "start", "end")):
@@ -138,19 +138,19 @@ def check_copies(
 def _side_by_side(
     sources: _ById, crosswalk: Iterable[pa.RecordBatch], outputs: _ById, places: _ById
 ) -> Iterator[pa.RecordBatch]:
-    """The notes that the crosswalk names, a piece at a time: columns of `SIDES`, null where something is not there."""
+    """Yield the notes of the crosswalk in pieces with the columns `SIDES`; missing values are null."""
     for batch in crosswalk:
-        for at in range(0, batch.num_rows, PIECE):
-            piece = batch.slice(at, PIECE)
+        for start in range(0, batch.num_rows, PIECE):
+            piece = batch.slice(start, PIECE)
             ids, new = (piece.column(name).to_pylist() for name in ("source_note_id", "note_id"))
             yield pa.record_batch([*sources.find(ids), *outputs.find(new), *places.find(ids)], names=SIDES)
 
 
 class _ById:
-    """Rows of a stream, found by note id in the order in which they come.
+    """Rows of a stream, looked up by note id in stream order.
 
     Attributes:
-        passed: rows with a text that were not asked for.
+        passed: skipped rows with a text.
     """
 
     def __init__(self, batches: Iterable[pa.RecordBatch], *columns: str) -> None:
@@ -160,17 +160,17 @@ class _ById:
         self._at = 0
 
     def find(self, ids: Sequence[str]) -> list[pa.Array]:
-        """The columns for these ids, null from the first on that does not come any more."""
+        """Return the columns for these ids, null from the first id that does not follow."""
         pieces: list[list[pa.Array]] = [[] for _ in self._names]
         wanted, done = iter(ids), 0
-        one = next(wanted, None)
-        while one is not None and self._fill():
+        note_id = next(wanted, None)
+        while note_id is not None and self._fill():
             assert self._batch is not None
             taken = []
-            while one is not None and self._at < len(self._ids):
-                if self._ids[self._at] == one:
+            while note_id is not None and self._at < len(self._ids):
+                if self._ids[self._at] == note_id:
                     taken.append(self._at)
-                    one = next(wanted, None)
+                    note_id = next(wanted, None)
                 else:
                     self.passed += self._batch.column(self._names[0])[self._at].is_valid
                 self._at += 1
@@ -180,7 +180,7 @@ class _ById:
         return [_filled(piece, len(ids) - done) for piece in pieces]
 
     def _fill(self) -> bool:
-        """Go on to a batch with rows left; False at the end."""
+        """Advance to a batch with rows left; return False at the end."""
         while self._batch is None or self._at >= len(self._ids):
             self._batch = next(self._batches, None)
             if self._batch is None:
@@ -190,7 +190,7 @@ class _ById:
         return True
 
     def rest(self) -> int:
-        """How many rows with a text are left."""
+        """Return the number of remaining rows with a text."""
         left = 0
         while self._fill():
             assert self._batch is not None
@@ -205,7 +205,7 @@ def _filled(pieces: list[pa.Array], missing: int) -> pa.Array:
 
 
 def checked(allowed: Allowed, sides: pa.RecordBatch) -> OutputCheck:
-    """Check some notes, in the columns of `SIDES`; what is missing on a side is unmatched."""
+    """Check notes with the columns `SIDES`; notes missing on one side are unmatched."""
     count, outputs = Counter[str](), Counter[str]()
     texts = (sides.column(name).to_pylist() for name in SIDES[:2])
     places = zip(*(_lists(sides.column(name)) for name in SIDES[2:]), strict=True)
@@ -219,7 +219,7 @@ def checked(allowed: Allowed, sides: pa.RecordBatch) -> OutputCheck:
 
 
 def _lists(column: pa.Array) -> Iterator[Ints | None]:
-    """The numbers of each row of a column of lists."""
+    """Yield the numbers of each row of a list column."""
     if pa.types.is_null(column.type):
         return iter([None] * len(column))
     flat, ends = column.flatten().to_numpy(), np.cumsum(pc.fill_null(pc.list_value_length(column), 0).to_numpy())
@@ -248,9 +248,9 @@ def _note(count: Counter[str], seen: Counter[str], note: tuple[str, str, Ints | 
 
 
 def _inputs(source: str, n_outputs: int, place: Ints | None, policy: Policy) -> list[str] | None:
-    """The source word of each released one, or None where that cannot be told.
+    """Return the source word of each released word, or None if it cannot be determined.
 
-    The alignment is believed only as far as it names words of the source, each once (twice, where words are doubled).
+    An alignment is accepted only if it refers to source words, each at most once (twice if words are doubled).
     """
     inputs = source_words(source)
     if policy.keeps_order and not policy.length and (len(inputs) <= n_outputs or place is None):
@@ -267,7 +267,7 @@ def _inputs(source: str, n_outputs: int, place: Ints | None, policy: Policy) -> 
 
 
 def source_words(text: str) -> list[str]:
-    """The lookup form of every WORD token, empty ones too: one for each place where a word is released."""
+    """Return the lookup form of every WORD token, including empty ones."""
     if text.isascii():
         return words(text)
     return [lookup_form(text[start:end]) for start, end in word_spans(text)]
@@ -279,11 +279,11 @@ _MARKS = {"plain": "", "sentences": ".", "keep": "\n\r!\"$%&'()*+,-./:;<=>?@[\\]
 
 @cache
 def _allowed_marks(layout: Layout, numbers: Numbers) -> dict[int, None]:
-    """The characters that need no closer look, for `str.translate`."""
+    """Return the characters that are always allowed, for `str.translate`."""
     return {ord(c): None for c in _LETTERS + _MARKS[layout] + ("#" if numbers == "mask" else "")}
 
 
 def _stray(text: str, policy: Policy) -> int:
-    """Characters that are neither of a word nor written by the layout."""
+    """Count characters that belong neither to a word nor to the layout."""
     rest = text.translate(_allowed_marks(policy.layout, policy.numbers))
     return sum(t.end - t.start for t in tokenize(rest) if t.kind != Kind.WORD) if rest else 0

@@ -1,8 +1,8 @@
-"""New ids for released notes and patients, the crosswalk that leads back, and rows in the order of the new ids.
+"""New ids for released notes and patients, the crosswalk back to source ids, and sorting by new id.
 
-The crosswalk stays in the vault. A release stands in the order of its new ids: they are a keyed function of the old
-ones, so the order tells nothing of the source's, keeps no patient's notes together, and is the same for any batch,
-worker count or source order.
+The crosswalk stays in the vault. A release is sorted by its new ids. These are a keyed function of the source ids, so
+the order discloses nothing about the source order, does not group a patient's notes, and does not depend on batches,
+workers or source order.
 """
 
 from __future__ import annotations
@@ -34,19 +34,19 @@ CROSSWALK = pa.schema(
 
 
 class Renamer:
-    """Gives each note and each patient an id that is random to everyone without the key.
+    """Assign pseudo-random ids to notes and patients.
 
-    An id is 80 bits of a keyed pseudo-random function, so it does not depend on row order, and two ids collide with
-    probability n²/2^81. The key is new for each release, so two releases of the same notes share no id.
+    An id is 80 bits of a keyed pseudo-random function: it does not depend on row order, and ids collide with
+    probability n²/2^81. Each release has a new key, so two releases of the same notes share no id.
     """
 
     def __init__(self, key: Key, *, patients: bool) -> None:
-        """`patients`: whether the source has patient ids of its own; otherwise a note's id serves for both."""
+        """`patients`: whether the source has patient ids; otherwise the note id is used for both."""
         self._note = _namer(key, "note id")
         self._patient = _namer(key, "patient id") if patients else self._note
 
     def __call__(self, batch: pa.RecordBatch) -> tuple[pa.RecordBatch, pa.RecordBatch]:
-        """The batch under its new ids, and its rows of the crosswalk."""
+        """Return the batch with new ids, and its crosswalk rows."""
         old = [batch.column(NOTE_ID), batch.column(PATIENT_ID)]
         new = [
             pa.array([name(i) for i in ids.to_pylist()], pa.string())
@@ -65,10 +65,10 @@ def _namer(key: Key, purpose: str) -> Callable[[str], str]:
     return name
 
 
-def ledger_batches(vault: Path, name: str) -> Iterator[pa.RecordBatch]:
-    """The rows of `crosswalk` or `alignment` of a vault, in source order; none where no note was written.
+def vault_batches(vault: Path, name: str) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of `crosswalk` or `alignment` of a vault, in source order.
 
-    Of a release of part files it is a folder of a file each, in the order of the source's.
+    For part files the table is a folder with one file per part, in source order.
     """
     path = vault / f"{name}.parquet"
     for part in sorted(path.iterdir()) if path.is_dir() else [path] if path.exists() else []:
@@ -77,19 +77,19 @@ def ledger_batches(vault: Path, name: str) -> Iterator[pa.RecordBatch]:
 
 
 def source_notes(vault: Path) -> dict[str, str]:
-    """Released note id -> source note id. Raises InputError where the vault holds no crosswalk."""
+    """Return the source note id by released note id. Raises InputError if the vault has no crosswalk."""
     try:
-        notes, _ = id_maps(ledger_batches(vault, "crosswalk"))
+        notes, _ = id_maps(vault_batches(vault, "crosswalk"))
     except (OSError, ValueError, pa.ArrowException):
         notes = {}
     if not notes:
-        hint = "name the vault folder of this release, OUT/vault"
-        raise InputError("holds no crosswalk", where=vault.name, hint=hint)
+        hint = "pass the vault folder of this release, OUT/vault"
+        raise InputError("contains no crosswalk", where=vault.name, hint=hint)
     return notes
 
 
 def id_maps(crosswalk: Iterator[pa.RecordBatch]) -> tuple[dict[str, str], dict[str, str]]:
-    """Released note id -> source note id, and the same for patients."""
+    """Return source ids by released ids, for notes and for patients."""
     notes: dict[str, str] = {}
     patients: dict[str, str] = {}
     for batch in crosswalk:
@@ -100,49 +100,49 @@ def id_maps(crosswalk: Iterator[pa.RecordBatch]) -> tuple[dict[str, str], dict[s
 
 
 Ranks = NDArray[np.uint64]
-_BITS, _TOP = 6, 64  # of a rank, that tell 64 files apart
+_BITS, _TOP = 6, 64  # bits of a rank used per level (64 files), and bits of a rank
 _ROWS = 1024
-_RANK = pa.field(" rank", pa.uint64())  # a name that no column has: source names are told before
-MOST = 16 << 20  # bytes of a file, compressed, that is read as a whole
+_RANK = pa.field(" rank", pa.uint64())  # cannot clash with a column name
+MOST = 16 << 20  # compressed bytes of a file that is sorted in memory
 
 
-class Places(Protocol):
-    """The place of each note, by its new id."""
+class Positions(Protocol):
+    """The position of each note, by new id."""
 
     def __len__(self) -> int: ...
 
     def get(self, note_id: str, default: int, /) -> int:
-        """The place, or the default."""
+        """Return the position, or the default."""
         ...
 
 
 def by_new_id(batch: pa.RecordBatch) -> Ranks:
-    """The first 64 bits of each new note id."""
+    """Return the first 64 bits of each new note id."""
     return np.array([int(note_id[:16], 16) for note_id in batch.column(NOTE_ID).to_pylist()], dtype=np.uint64)
 
 
-def by_place(places: Places) -> Callable[[pa.RecordBatch], Ranks]:
-    """Ranks that put notes at the places of their ids; ids without a place come last."""
-    step = 2**64 // (len(places) + 1)
+def by_position(positions: Positions) -> Callable[[pa.RecordBatch], Ranks]:
+    """Return a rank function that sorts notes by position; ids without one come last."""
+    step = 2**64 // (len(positions) + 1)
 
     def ranks(batch: pa.RecordBatch) -> Ranks:
         ids = batch.column(NOTE_ID).to_pylist()
-        return np.array([places.get(note_id, len(places)) * step for note_id in ids], dtype=np.uint64)
+        return np.array([positions.get(note_id, len(positions)) * step for note_id in ids], dtype=np.uint64)
 
     return ranks
 
 
 class CrosswalkOrder:
-    """The places of a crosswalk's notes, for who asks in the order of their new ids: it holds a few at a time.
+    """Positions of the notes of a crosswalk, looked up in the order of new ids with little memory.
 
     Args:
-        crosswalk: in source order. scratch: a new folder; it is gone after `close`.
+        crosswalk: in source order. scratch: new folder, removed by `close`.
     """
 
     def __init__(self, crosswalk: Iterable[pa.RecordBatch], scratch: Path) -> None:
         self._count, self._held, self._last = 0, dict[str, int](), ""
         self._sorted = reordered(self._numbered(crosswalk), by_new_id, scratch)
-        first = next(self._sorted, None)  # now all are counted
+        first = next(self._sorted, None)  # completes the count
         self._rows = self._pairs(first)
 
     def _numbered(self, crosswalk: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -159,29 +159,29 @@ class CrosswalkOrder:
         return self._count
 
     def get(self, note_id: str, default: int, /) -> int:
-        """The place of a note; the default for one that is not there, or asked for out of order."""
+        """Return the position of a note; the default if it is missing or requested out of order."""
         while self._last[:16] <= note_id[:16] and (row := next(self._rows, None)):
             self._last = row[0]
             self._held[row[0]] = row[1]
-        found = self._held.pop(note_id, default)
-        if len(self._held) > _ROWS:  # of notes that are missing among those asked for
-            self._held = {name: place for name, place in self._held.items() if name[:16] >= note_id[:16]}
-        return found
+        position = self._held.pop(note_id, default)
+        if len(self._held) > _ROWS:  # notes that were never requested
+            self._held = {name: kept for name, kept in self._held.items() if name[:16] >= note_id[:16]}
+        return position
 
     def close(self) -> None:
-        """Remove the scratch."""
+        """Remove the scratch folder."""
         self._sorted.close()
 
 
 def reordered(
     batches: Iterable[pa.RecordBatch], rank: Callable[[pa.RecordBatch], Ranks], scratch: Path
 ) -> Generator[pa.RecordBatch, None, None]:
-    """All rows by their rank, those of one rank as they came; about `MOST` bytes of them are held at a time.
+    """Sort all rows by rank, stably, with about `MOST` bytes in memory.
 
     Args:
         batches: of one schema.
-        rank: of the rows of a batch; evenly spread, so that the files are of one size.
-        scratch: a new folder for the files, in the vault; it is gone at the end.
+        rank: returns the ranks of a batch; uniformly distributed, so that files have similar sizes.
+        scratch: new folder for the files, in the vault; removed at the end.
     """
     remove(scratch)
     scratch.mkdir(parents=True, mode=0o700)
@@ -193,8 +193,8 @@ def reordered(
 
 
 def _sorted(ranked: Iterable[pa.RecordBatch], folder: Path, shift: int) -> Iterator[pa.RecordBatch]:
-    """Rows by their rank, of which all bits above are alike already; what is too large for memory is dealt again."""
-    for name in _deal(ranked, folder, shift):
+    """Yield rows sorted by rank, given equal bits above `shift`; split again what exceeds the memory limit."""
+    for name in _partition(ranked, folder, shift):
         path = folder / str(name)
         if path.stat().st_size > MOST and shift >= _BITS:
             again = folder / f"{name} again"
@@ -214,14 +214,14 @@ def _stream(path: Path) -> Iterator[pa.RecordBatch]:
         yield from file
 
 
-def _deal(ranked: Iterable[pa.RecordBatch], folder: Path, shift: int) -> list[int]:
-    """Write each row into the file of some bits of its rank; the names of the files, in order."""
+def _partition(ranked: Iterable[pa.RecordBatch], folder: Path, shift: int) -> list[int]:
+    """Write each row into the file of its rank bits; return the file names, sorted."""
     writers: dict[int, pa.RecordBatchStreamWriter] = {}
     packed = pa.ipc.IpcWriteOptions(compression="zstd")
     try:
         for batch in ranked:
-            found = batch.column(_RANK.name).to_numpy()
-            files = (found >> np.uint64(shift)) & np.uint64((1 << _BITS) - 1)
+            ranks = batch.column(_RANK.name).to_numpy()
+            files = (ranks >> np.uint64(shift)) & np.uint64((1 << _BITS) - 1)
             for name in np.unique(files).tolist():
                 if name not in writers:
                     writers[name] = pa.ipc.new_stream(folder / str(name), batch.schema, options=packed)

@@ -1,4 +1,4 @@
-"""A few pieces of released text, so that whoever reads the report sees what leaves."""
+"""Choose excerpts of released text for the report."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ EXCERPTS, WORDS = 3, 25
 
 
 def excerpts(released: Corpus, key: Key) -> list[str]:
-    """About 25 words each of three released notes, which the key chooses; longer notes are cut at a sentence."""
+    """Return about 25 words each of three released notes, chosen by the key; long notes are cut at sentences."""
     drawn = ((key.digest("excerpt", note.note_id), note.text) for note in rows(released) if note.text.strip())
     return [_piece(text, rank) for rank, text in nsmallest(EXCERPTS, drawn)]
 
 
 def _piece(text: str, rank: int) -> str:
-    """A run of words that begins a sentence, where the note has sentences."""
+    """Return a run of words that starts at a sentence, if the note has sentences."""
     words = text.split()
-    starts = [0, *(at for at, word in enumerate(words, 1) if word.endswith(".") and at + WORDS <= len(words))]
+    starts = [0, *(i for i, word in enumerate(words, 1) if word.endswith(".") and i + WORDS <= len(words))]
     if len(starts) == 1 and len(words) > WORDS:  # no sentences
         starts = [*range(len(words) - WORDS)]
     begin = starts[rank % len(starts)]

@@ -1,4 +1,4 @@
-"""The gates: what must hold before anything may leave. A failed gate means that no `release/` is made."""
+"""Gates: conditions that must hold before a release may leave. After a failed gate no `release/` is created."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ from clinveil.stats.random_order import SELDOM, found_refused_from
 from clinveil.stats.refusals import ALPHA, has_power, leaks_refused_from
 
 SKIPPED_SHARE = 0.01
-# A release with fewer different words, or an effective number below this, carries almost nothing of any note.
+# Below this number of different words, or effective number of words, a release retains almost nothing.
 FEWEST_WORDS, FEWEST_EFFECTIVE = 20, 8
 LABEL_TASKS = frozenset({"utility.transfer", "utility.within"})
-FAULT = "This is a fault of the program. Do not release; report it."
-# Rows left out because the source says so, or they left before, not because something went wrong.
+FAULT = "This is a program error. Do not release; report it."
+# Rows left out by request (marked as entered in error, or released before), not because of a failure.
 PLANNED = frozenset({ENTERED_IN_ERROR, LEFT_BEFORE})
 NUMBERS = frozenset({"attack.own_record_number", "attack.own_phone"})
-DROPPED = "Holds by construction: no digit is written (--numbers drop), so there is nothing that this could find."
-DRAWN = "Draws can put it there too; where words keep an order nobody can say how often, so any is refused."
-MET = "Words drawn at random and put in a random order can meet: no more may be found than that brings."
+DROPPED = "Holds by construction: no digit is written (--set numbers=drop)."
+DRAWN = "Random draws can produce it too. Where words keep their order, that chance is unknown, so any hit is refused."
+MET = "Random words in random order can coincide. Only hits beyond that chance are refused."
 
 
 @cache
@@ -40,19 +40,19 @@ def _texts() -> dict[str, dict[str, str]]:
     return tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
 
 
-def gate(of: str, *, passed: bool, fill: Mapping[str, Any] = MappingProxyType({}), **told: Any) -> Gate:
-    """A gate with its words of `gates.toml`, in which `fill` stands for the names in braces."""
+def gate(of: str, *, passed: bool, fill: Mapping[str, Any] = MappingProxyType({}), **fields: Any) -> Gate:
+    """Return a gate with its text from `gates.toml`; `fill` replaces the names in braces."""
     words = {name: text.format(**fill) for name, text in _texts()[of].items()}
-    return Gate(**{"passed": passed, **words, **told})
+    return Gate(**{"passed": passed, **words, **fields})
 
 
 def sound(of: str, faults: int, **more: Any) -> Gate:
-    """A gate of what the program itself promises: not one fault is allowed."""
+    """Return a gate on a guarantee of the program: no fault is allowed."""
     return gate(of, **{"passed": faults == 0, "value": faults, "threshold": 0, "hint": FAULT, **more})
 
 
 def output_gates(check: OutputCheck, tally: Tally, channel: Channel) -> list[Gate]:
-    """What reading the release back must show."""
+    """Return the gates on the released words, read back from the release."""
     itself = check.self_replaced == 0 and tally.self_replaced == 0
     drawn: dict[str, Any] = {"passed": True, "threshold": "not promised by this mechanism", "blind": True}
     return [
@@ -65,12 +65,12 @@ def output_gates(check: OutputCheck, tally: Tally, channel: Channel) -> list[Gat
 
 
 def copy_gates(check: OutputCheck) -> list[Gate]:
-    """Whether each released note has the text that it had after its identifiers were treated."""
+    """Return the gate that each released note has exactly its text after identifier treatment."""
     return [sound("copied_text", check.unaligned)]
 
 
 def variety_gates(check: OutputCheck, findings: Sequence[Finding]) -> list[Gate]:
-    """Whether anything can come out: enough different words, and utility above chance where it was measured.
+    """Return the gates on variety: enough different words, and utility above chance where it was measured.
 
     The effective number of words is exp(entropy) of the released words' frequencies.
     """
@@ -92,24 +92,24 @@ def variety_gates(check: OutputCheck, findings: Sequence[Finding]) -> list[Gate]
 
 
 def _above_chance(detail: Detail) -> float:
-    """How far the upper end of a released score's interval is above the score of permuted labels."""
+    """Return the upper end of a released score's interval minus the score with permuted labels."""
     high, ceiling, chance = (float(detail[name] or 0.0) for name in ("of_ceiling_high", "ceiling", "chance_score"))
     return high * ceiling - chance
 
 
 def effective_number(counts: Mapping[str, int]) -> float:
-    """exp(entropy) of a frequency table: the size of a uniform vocabulary with the same entropy; 0 if empty."""
+    """Return exp(entropy) of a frequency table: the size of a uniform vocabulary with equal entropy; 0 if empty."""
     total = sum(counts.values())
     return exp(-sum(n / total * log(n / total) for n in counts.values() if n)) if total else 0.0
 
 
 def accounting_gates(rows: Accounting, check: OutputCheck, *, balanced: bool = True) -> list[Gate]:
-    """Every note must be accounted for, and few may be missing; `balanced`: so is every token."""
+    """Return the gates that every note is accounted for and few failed; `balanced`: so is every token."""
     lost = abs(rows.read - rows.written - sum(rows.skipped.values()))
-    strangers = check.unmatched + abs(check.notes - rows.written)
+    foreign = check.unmatched + abs(check.notes - rows.written)
     failed = sum(n for reason, n in rows.skipped.items() if reason not in PLANNED)
     share = failed / rows.read if rows.read else 0.0
-    faults = lost + strangers + check.unaligned
+    faults = lost + foreign + check.unaligned
     return [
         sound("accounted", faults, passed=faults == 0 and balanced),
         gate("failed", passed=share <= SKIPPED_SHARE, value=share, threshold=SKIPPED_SHARE),
@@ -117,13 +117,13 @@ def accounting_gates(rows: Accounting, check: OutputCheck, *, balanced: bool = T
 
 
 def patient_gates(findings: Sequence[Finding], *, digits: bool = True, shuffled: bool = False) -> list[Gate]:
-    """What the known-patient feed must not find in the patients' own notes; empty without a feed.
+    """Return the gates on patients' own identifiers in their released notes; empty without a known-patient list.
 
-    What could not be looked for, because the feed knows none of it, has no gate: the report warns instead.
+    Identifiers that the list does not contain have no gate; the report warns about them.
 
     Args:
-        digits: whether the release can hold any; without, the gates of numbers hold by construction and say so.
-        shuffled: whether the words of every note stand in a random order, so that it is known how often two meet.
+        digits: whether the release can contain digits; otherwise gates on numbers hold by construction.
+        shuffled: whether the words of every note are in random order, so that the chance of coincidence is known.
     """
     own = [f for f in findings if f.measure.startswith("attack.own_")]
     return [
@@ -146,7 +146,7 @@ def _own(finding: Finding, digits: bool, shuffled: bool) -> Gate:
 
 
 def _none(finding: Finding, why: str = "", *, certain: bool = False) -> Gate:
-    """Not one may stand there."""
+    """Return the gate that no such identifier occurs."""
     count = finding.count or 0
     return gate(
         "own",
@@ -155,26 +155,26 @@ def _none(finding: Finding, why: str = "", *, certain: bool = False) -> Gate:
         threshold=0,
         unit=finding.unit,
         fill={"kind": _kind(finding)},
-        meaning=DROPPED if certain else f"{_looked(finding)} {why}".rstrip(),
-        power="" if certain else "Refuses from 1 on, among those that were looked for.",
+        meaning=DROPPED if certain else f"{_searched(finding)} {why}".rstrip(),
+        power="" if certain else "Refuses any hit among the identifiers searched for.",
         by_construction=certain,
     )
 
 
 def _met(finding: Finding) -> Gate:
-    """A test against the words of each note in random orders: no more may be found than that explains."""
+    """Return the gate of a permutation test: no more hits than random word orders of each note explain."""
     expected, alone = (float(finding.detail.get(name) or 0.0) for name in ("expected", "one_refused_below"))
     many = found_refused_from(expected)
     return gate(
         "own_met",
         passed=finding.p is not None and finding.p >= ALPHA,
         value=finding.count,
-        threshold=f"what chance explains, P {ALPHA} or more",
+        threshold=f"P ≥ {ALPHA}",
         unit=finding.unit,
         fill={"kind": _kind(finding)},
-        meaning=f"{_looked(finding)} {MET}",
-        power=f"Refuses a single one whose words would meet in fewer than one of {ceil(1 / alone):,} orders of its "
-        f"patient's notes, and {many} patients' or more if each would in fewer than one of {1 / SELDOM:,.0f}.",
+        meaning=f"{_searched(finding)} {MET}",
+        power=f"Refuses a single hit whose words coincide in fewer than one of {ceil(1 / alone):,} orders of its "
+        f"patient's notes, and {many} or more patients if each coincides in fewer than one of {1 / SELDOM:,.0f}.",
     )
 
 
@@ -182,18 +182,17 @@ def _kind(finding: Finding) -> str:
     return finding.measure.removeprefix("attack.own_").replace("_", " ")
 
 
-def _looked(finding: Finding) -> str:
-    what = f"{_many(finding.n)} {finding.unit} of the known-patient feed"
-    return f"{what} were looked for in the released notes of their own patient."
+def _searched(finding: Finding) -> str:
+    return f"{_many(finding.n)} {finding.unit} of the known-patient list were searched for in their patients' notes."
 
 
 def _many(people: int) -> str:
-    """The number, for a sentence that the external report prints too; small ones stand in the findings alone."""
+    """Return a number for a sentence of the external report; small numbers are in the findings only."""
     return f"{people:,}" if people >= SMALL else f"Fewer than {SMALL}"
 
 
 def _own_name(finding: Finding) -> Gate:
-    """A test where one leak could be refused; among fewer patients any own name that chance does not explain."""
+    """Return the gate on own names: a test if it could refuse one leak; with fewer patients, any leak fails."""
     if has_power(finding.n):
         return _tested_name(finding)
     count = int(finding.detail.get("alone") or 0)
@@ -203,28 +202,28 @@ def _own_name(finding: Finding) -> Gate:
         value=count,
         threshold=0,
         unit="own names",
-        meaning=f"Among {_many(finding.n).lower()} patients no test can tell one leaked name from chance, so any is "
-        "refused, unless it also stands in the notes of two other patients: then its words are drawn for anybody.",
-        power="Refuses from 1 leaked name on, if fewer than two other patients' notes hold it.",
+        meaning=f"With {_many(finding.n).lower()} patients, no test can tell one leak from chance. Any name is refused "
+        "unless it also occurs in the notes of two other patients: then its words are drawn for anyone.",
+        power="Refuses from 1 leaked name on, if the notes of fewer than two other patients contain it.",
     )
 
 
 def _tested_name(finding: Finding) -> Gate:
     found = float(finding.detail.get("expected") or 0.0) * finding.n
-    # Own names that are there may be leaks: what chance brings is read off the others'.
+    # Own names found may be leaks, so chance is estimated from the names of others.
     least = leaks_refused_from(finding.n, max(0.0, found - (finding.count or 0)) / (finding.n - 1))
     return gate(
         "own_name",
         passed=finding.p is None or finding.p >= ALPHA,
         value=finding.p,
         threshold=ALPHA,
-        unit="P value, owners permuted",
-        meaning="A name can be drawn by chance for anybody. It must not be drawn for its owner more often than that.",
+        unit="P value (owners permuted)",
+        meaning="Any name can be drawn by chance. P: probability of as many own names with owners permuted.",
         power=f"Refuses with 95 % from {least} leaked name{'s'[: least != 1]} of {finding.n:,} on.",
     )
 
 
 def seed_gate(public: Sequence[str]) -> Gate:
-    """What comes from a public seed can be repeated by anyone; `public`: what does, in words."""
+    """Return the gate that nothing was derived from a public seed; `public` names what was."""
     secret = not public
     return gate("seed", passed=secret, value="secret key" if secret else "public seed", threshold="secret key")

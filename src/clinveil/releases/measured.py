@@ -1,9 +1,8 @@
-"""What the attacks and utility of a release look at: all of its notes, or whole patients drawn by its key.
+"""Choose what attacks and utility are measured on: all notes, or a keyed sample of patients.
 
-Beyond `--measure-words` more notes make no figure better in proportion, but slower: patients are drawn until their
-notes have about so many words, and all that is known of these notes, on every side, is laid into the vault's scratch.
-What must see every note (the reading back, the own identifiers of known patients, unique layouts and kept values) still
-does. Findings on the drawn patients say so, and so does the report.
+Beyond `--measure-words`, more notes improve the figures little but cost time. Then patients are sampled up to about
+this many words, and all versions of their notes are copied to the vault's scratch folder. Checks that need every note
+(output check, own identifiers, unique layouts and kept values) still use all. Findings on a sample state so.
 """
 
 from __future__ import annotations
@@ -33,18 +32,21 @@ from clinveil.utility.release import UTILITY_SEED, useful
 __all__ = ["UTILITY_SEED", "Drawn", "Measured", "attacked", "measured", "skipped", "useful"]
 
 NOTES = frozenset({"original", "released", "entered", "alignment"})
-BY_NOTES = ("attack.repeats_in_notes", "attack.inversion_counts")  # of attacks that need no notes, but read them
+BY_NOTES = (
+    "attack.repeats_in_notes",
+    "attack.inversion_counts",
+)  # findings measured on notes though their attack needs none
 Kept = Callable[[pa.RecordBatch], pa.Array]
-"""Which rows of a batch are taken."""
+"""Function that returns a mask of the rows to keep."""
 
 
 @dataclass(frozen=True)
 class Drawn:
-    """How much of a release was measured.
+    """The size of the measured sample.
 
     Attributes:
-        notes, patients: of the released ones, those that attacks and utility look at.
-        all_notes, all_patients: all released ones.
+        notes, patients: numbers in the sample.
+        all_notes, all_patients: numbers in the release.
     """
 
     notes: int
@@ -53,25 +55,25 @@ class Drawn:
     all_patients: int
 
     @property
-    def said(self) -> str:
-        """In words."""
+    def description(self) -> str:
+        """The sample as text."""
         return (
             f"{self.notes:,} of {self.all_notes:,} notes, those of {self.patients:,} of {self.all_patients:,} patients "
-            "drawn by the key"
+            "sampled with the key"
         )
 
     def marked(self, finding: Finding) -> Finding:
-        """The finding, which says on what it was measured."""
-        return replace(finding, detail={**finding.detail, "measured_on": self.said})
+        """Return the finding with a note on its sample."""
+        return replace(finding, detail={**finding.detail, "measured_on": self.description})
 
 
 @dataclass(frozen=True)
 class Measured:
-    """A release as its attacks see it.
+    """Input of the attacks on a release.
 
     Attributes:
-        context: what most look at. whole: what those look at that must see every note.
-        drawn: how much the first is of the second; None where it is all.
+        context: for most attacks. whole: for attacks that need every note.
+        drawn: size of the sample; None if `context` is the whole release.
     """
 
     context: Context
@@ -79,33 +81,33 @@ class Measured:
     drawn: Drawn | None = None
 
     def of(self, attack: type[Attack]) -> Context:
-        """What an attack looks at."""
+        """Return the input of an attack."""
         return self.whole if attack.sees_all else self.context
 
     def by(self, attack: Attack, rng: Generator) -> list[Finding]:
-        """The findings of an attack."""
-        found = [_in_its_words(type(attack), one) for one in attack(self.of(type(attack)), rng)]
+        """Run an attack and return its findings."""
+        found = [_safe_text(type(attack), finding) for finding in attack(self.of(type(attack)), rng)]
         if self.drawn is None:
             return found
-        if attack.sees_all:  # but for the source notes, in which a control is looked for
-            return [replace(f, control_is=f"{f.control_is}, of drawn patients") if f.control_is else f for f in found]
+        if attack.sees_all:  # except controls, which search the sampled source notes
+            return [replace(f, control_is=f"{f.control_is}, of sampled patients") if f.control_is else f for f in found]
         by_notes = bool(attack.needs & NOTES)
         return [self.drawn.marked(f) if by_notes or f.measure.startswith(BY_NOTES) else f for f in found]
 
     def marked(self, findings: Iterable[Finding]) -> list[Finding]:
-        """Findings of the drawn patients, which say so."""
-        return list(findings) if self.drawn is None else [self.drawn.marked(one) for one in findings]
+        """Return findings on the sample with a note on it."""
+        return list(findings) if self.drawn is None else [self.drawn.marked(finding) for finding in findings]
 
 
 def measured(
     whole: Context, crosswalk: Callable[[], Iterator[pa.RecordBatch]], words: int, salt: bytes, scratch: Path
 ) -> Measured:
-    """What is measured of a release: all of it, or drawn patients, whose notes are laid into `scratch`.
+    """Return the input of attacks: the whole release, or a sample of patients copied to `scratch`.
 
     Args:
-        whole: both sides of the release, its channel and counts; without maps of ids.
-        crosswalk: gives the ids of every released note. words: of about so many at most; 0: of all.
-        salt: what patients are drawn by, secret. scratch: a folder in the vault, made anew.
+        whole: source and released notes, channel and counts, without id maps.
+        crosswalk: yields the ids of every released note. words: approximate maximum; 0: all.
+        salt: secret of the sampling. scratch: folder in the vault; replaced.
     """
     assert whole.counts is not None
     n_words = whole.counts.n_tokens
@@ -113,7 +115,7 @@ def measured(
         notes, patients = id_maps(crosswalk())
         all_ = replace(whole, notes=notes, patients=patients)
         return Measured(all_, all_)
-    if whole.known:  # whose notes are looked through, all of them
+    if whole.known:  # all of their notes are searched
         whole = replace(whole, patients=id_maps(crosswalk())[1])
     return _of_drawn(whole, KeyedShare(words / n_words, salt), crosswalk(), scratch)
 
@@ -121,12 +123,12 @@ def measured(
 def _of_drawn(whole: Context, share: KeyedShare, crosswalk: Iterator[pa.RecordBatch], scratch: Path) -> Measured:
     remove(scratch)
     place = private_folder(scratch)
-    all_notes, all_patients = _walk(place / "crosswalk.parquet", crosswalk, share)
+    all_notes, all_patients = _copy_crosswalk(place / "crosswalk.parquet", crosswalk, share)
     notes, patients = id_maps(_batches(place / "crosswalk.parquet"))
     own, theirs = (pa.array(list(ids), pa.string()) for ids in (patients, notes.values()))
     assert whole.original is not None and whole.released is not None and whole.entered is not None
     alignment = place / "alignment.parquet"
-    with _Part(alignment) as part:
+    with _Subset(alignment) as part:
         for batch in whole.alignment() if whole.alignment else ():
             part.write(batch, _among(batch, NOTE_ID, theirs))
     some = replace(
@@ -142,20 +144,20 @@ def _of_drawn(whole: Context, share: KeyedShare, crosswalk: Iterator[pa.RecordBa
     return Measured(some, replace(whole, original=some.original), drawn)
 
 
-def _walk(path: Path, crosswalk: Iterator[pa.RecordBatch], share: KeyedShare) -> tuple[int, int]:
-    """Write the rows of drawn patients down; how many notes and patients there are in all."""
+def _copy_crosswalk(path: Path, crosswalk: Iterator[pa.RecordBatch], share: KeyedShare) -> tuple[int, int]:
+    """Write the rows of sampled patients down; how many notes and patients there are in all."""
     notes, patients = 0, set[int]()
-    with _Part(path) as part:
+    with _Subset(path) as part:
         for batch in crosswalk:
-            whose = batch.column("source_patient_id")
+            owners = batch.column("source_patient_id")
             notes += batch.num_rows
-            patients.update(map(hash, pc.unique(whose).to_pylist()))
-            part.write(batch, _drawn(whose, share))
+            patients.update(map(hash, pc.unique(owners).to_pylist()))
+            part.write(batch, _drawn(owners, share))
     return notes, len(patients)
 
 
 def _source(share: KeyedShare) -> Kept:
-    """The rows of drawn patients; a note without a patient is its own."""
+    """Select rows of sampled patients; a note without a patient id is its own patient."""
     return lambda batch: _drawn(pc.coalesce(batch.column(PATIENT_ID), batch.column(NOTE_ID)), share)
 
 
@@ -169,18 +171,18 @@ def _among(batch: pa.RecordBatch, column: str, ids: pa.Array) -> pa.Array:
     return pc.is_in(batch.column(column), value_set=ids)
 
 
-class _Part:
-    """A Parquet file of the rows that are taken, for its owner only."""
+class _Subset:
+    """A private Parquet file of selected rows."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._file: pq.ParquetWriter | None = None
 
-    def __enter__(self) -> _Part:
+    def __enter__(self) -> _Subset:
         return self
 
     def write(self, batch: pa.RecordBatch, taken: pa.Array) -> None:
-        """Write the rows that are taken."""
+        """Write the selected rows."""
         if self._file is None:
             self._file = pq.ParquetWriter(self._path, batch.schema, compression="zstd")
         self._file.write_batch(batch.filter(taken))
@@ -192,7 +194,7 @@ class _Part:
 
 
 def _side(path: Path, corpus: Corpus, takes: Kept) -> Corpus:
-    with _Part(path) as part:
+    with _Subset(path) as part:
         for batch in corpus.batches():
             part.write(batch, takes(batch))
     roles = NotesSettings(text=TEXT, id=NOTE_ID, patient=PATIENT_ID, preset="none")
@@ -207,7 +209,7 @@ def _batches(path: Path) -> Iterator[pa.RecordBatch]:
 
 
 def attacked(seen: Measured, rng: Generator, say: Say = lambda line: None) -> list[Finding]:
-    """The findings of all attacks that can be tried, in the order of the report, with one generator in a row."""
+    """Run all applicable attacks in the order of the report, with one random generator."""
     tried = [attack for attack in of_release() if seen.of(attack).has(attack.needs)]
     shown = track(tried, "attacks", say, len(tried))
     return [finding for attack in shown for finding in seen.by(attack(), rng)]
@@ -216,38 +218,38 @@ def attacked(seen: Measured, rng: Generator, say: Say = lambda line: None) -> li
 UNITS = frozenset({"notes", "patients", "words", "tokens", "pairs"})
 
 
-def _in_its_words(attack: type[Attack], finding: Finding) -> Finding:
-    """The finding; of an attack that is not ours its numbers alone, for what it writes might hold words of a note.
+def _safe_text(attack: type[Attack], finding: Finding) -> Finding:
+    """Return the finding; of a third-party attack the numbers only, as its texts might contain words of a note.
 
-    Findings stand in the manifest and the report that leave. Raises ValueError for a measure that the attack has no
-    words for: its name would be free text too.
+    Findings are part of the external manifest and report. Raises ValueError for a measure without a text of the
+    attack: its name would be free text too.
     """
     if attack.__module__.startswith("clinveil.attacks."):
         return finding
     if finding.measure not in attack.words:
-        raise ValueError("an attack of a release finds only measures that it has words for")
+        raise ValueError("an attack on a release may only return measures listed in its `words`")
     unit = finding.unit if finding.unit in UNITS else ""
     detail = {} if finding.value is not None else {"why": "it was not measured"}
-    told: dict[str, Any] = dict.fromkeys(("source", "method", "question", "p_is", "chance_is", "control_is"), "")
-    return replace(finding, unit=unit, detail=detail, **told)
+    texts: dict[str, Any] = dict.fromkeys(("source", "method", "question", "p_is", "chance_is", "control_is"), "")
+    return replace(finding, unit=unit, detail=detail, **texts)
 
 
 NOT_TRIED = (
-    "Attackers with a larger language model, or with more text than other notes of this corpus. Context of three words "
-    "recovers a few points more (clinveil attack inversion, benchmarks/context.md).",
-    "Linkage by 1, 20 and 200 known pairs; known pairs were used to recover words and names.",
+    "Attackers with a larger language model, or with more text than other notes of this corpus. Three words of context "
+    "recover a few points more (clinveil attack inversion).",
+    "Linkage with known pairs; these were used to recover words and names only.",
     "Inference of attributes that are not kept columns (clinveil attack inference).",
-    "Linkage by row order, where --order source keeps it.",
+    "Linkage by row order with --order source.",
 )
 _AT_HAND = {
-    "known": "no known-patient feed was given",
+    "known": "no known-patient list was given",
     "keep": "no column is kept",
-    "earlier": "the ledger holds no other release, or its vault is gone",
+    "earlier": "the ledger contains no other release with a vault",
 }
 
 
 def skipped(context: Context) -> tuple[str, ...]:
-    """What no attack of this version tries, and the attacks of every release that lacked what they need here."""
+    """Return one sentence per attack that was not run: not available, or its input was missing."""
     known = [field.name for field in fields(context)]
     lacking = []
     for attack in of_release():

@@ -1,8 +1,7 @@
-"""`NewNotes`: what of some notes did not leave before, as a corpus.
+"""`NewNotes`: the notes of a source that were not released before.
 
-A note that left under the same id and says the same, letter for letter, is left out. One that says something else now
-(an addendum) is a note of its own, under an id that its text is part of: draws are keyed by the note's id, and two
-texts must not share them.
+A note released under the same id with the same letters is left out. A note with a changed text (an addendum) gets an
+id derived from its text: draws are keyed by note id, and two texts must not share them.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ LEFT_BEFORE = "released before"
 
 @dataclass
 class _Pass:
-    """What the last pass over the notes met."""
+    """Counts of the last pass over the notes."""
 
     left_out: int = 0
     changed: int = 0
@@ -35,55 +34,54 @@ class _Pass:
 
 @dataclass(frozen=True)
 class NewNotes:
-    """The notes of a source that did not leave in a release, or in those that it was added to.
+    """The notes of a source that are not part of a series of releases.
 
     Attributes:
-        beside: whether the notes that left are at hand, and heard with these.
+        joint: whether the earlier source notes are available and searched together with these.
 
-    Raises InputError where the source names no patients and the release has them, or the other way round.
+    Raises InputError if only one of source and release has patient ids.
     """
 
     source: OpenedCorpus
     base: ParentRelease
-    beside: bool = False
+    joint: bool = False
     _last: _Pass = field(default_factory=_Pass, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if (self.columns.patient_id is None) != (self.base.manifest["notes"]["patient"] is None):
-            some, none = "names patients", "names no patients"
+            some, none = "has patient ids", "has none"
             mine, theirs = (none, some) if self.columns.patient_id is None else (some, none)
-            hint = "both must do the same: --patient names their column"
-            what = f"it {mine}, and the release that is added to {theirs}"
-            raise InputError(what, where=self.source.name, hint=hint)
+            what = f"the file {mine}, the release that it is added to {theirs}"
+            raise InputError(what, where=self.source.name, hint="pass --patient COLUMN to choose the patient id")
 
     @property
     def columns(self) -> Columns:
-        """The roles of the source's columns."""
+        """Column roles of the source."""
         return self.source.columns
 
     @property
     def suffix(self) -> str:
-        """The format of the source."""
+        """File suffix of the source."""
         return self.source.suffix
 
     @property
     def skipped(self) -> Counter[str]:
-        """Rows that the last pass left out, by reason."""
+        """Rows left out in the last pass, by reason."""
         return self.source.skipped + Counter({LEFT_BEFORE: self._last.left_out})
 
     @property
     def changed(self) -> int:
-        """Notes of the last pass that left before with another text."""
+        """Notes of the last pass that were released before with another text."""
         return self._last.changed
 
     def patients(self) -> tuple[int, int]:
-        """How many patients of the last pass have released notes already, and how many have none."""
+        """Return the numbers of patients with and without released notes in the last pass."""
         met = np.unique(np.concatenate([np.zeros(0, dtype=np.uint64), *self._last.patients]))
         known = int(np.isin(met, self.base.known.patients, assume_unique=True).sum())
         return known, met.size - known
 
     def batches(self) -> Iterator[pa.RecordBatch]:
-        """All of them, from the start, in source order. Raises InputError where there is none."""
+        """Yield all new notes in source order. Raises InputError if there are none."""
         last = self._last
         last.left_out, last.changed, rows = 0, 0, 0
         last.patients.clear()
@@ -94,8 +92,8 @@ class NewNotes:
                 rows += new.num_rows
                 yield new
         if not rows and last.left_out:
-            what = f"all {last.left_out} notes left before, in release {self.base.run}"
-            raise InputError(what, where=self.source.name, hint="there is nothing to add")
+            what = f"all {last.left_out} notes were released before, in release {self.base.run}"
+            raise InputError(what, where=self.source.name, hint="pass a file with new notes")
 
     def _new(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         ids = batch.column(NOTE_ID).to_pylist()
@@ -118,6 +116,6 @@ class NewNotes:
 
 
 def _patients(batch: pa.RecordBatch) -> list[str]:
-    """The patient of each note; a note without one is its own."""
+    """Return the patient id of each note; the note id where it is missing."""
     both = zip(*(batch.column(name).to_pylist() for name in (NOTE_ID, PATIENT_ID)), strict=True)
     return [note if patient is None else patient for note, patient in both]

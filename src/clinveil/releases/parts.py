@@ -1,8 +1,8 @@
-"""The stages of a release of part files: each part a task of its own, done by a map; `stages.py` has those of one file.
+"""Stages of a release of part files, with one task per part; `stages.py` contains those of a single file.
 
-Spans and released parts are kept in the vault's `tasks` until the release is there, so that a run that was killed goes
-on with them; what is protected text is made anew. A released part is named by a keyed hash of its source's name, which
-gives the parts an order of their own.
+Detected spans and released parts are kept in the vault's `tasks` until the release is finished, so that an interrupted
+run can resume; de-identified text is recomputed. A released part is named by a keyed hash of its source name, so the
+order of parts is independent of the source.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ from clinveil.phi.part_passes import TreatPart, detect_parts, load_name_index
 from clinveil.phi.remover import Recipe
 from clinveil.phi.settings import PhiSettings
 from clinveil.releases.check import NOTHING, OutputCheck, check_copies, check_output
-from clinveil.releases.crosswalk import ledger_batches
-from clinveil.releases.publish import Places
+from clinveil.releases.crosswalk import vault_batches
+from clinveil.releases.finish import Places
 from clinveil.releases.stages import CorpusStats, Preflight, ReleaseContext, Target, as_written
 from clinveil.scale import Map
 from clinveil.scale.pieces import Broken, each
@@ -51,24 +51,24 @@ from clinveil.scale.tasks import Store, name_of, performed
 
 TASKS, LEARNT = "tasks", "learnt.json"
 NOTES = "notes"  # the folder of the released parts
-LEDGERS = ("crosswalk", "alignment")
+TABLES = ("crosswalk", "alignment")
 
 
 def preflight_parts(
     corpus: PartedCorpus, over: Map, say: Say, broken: Broken
 ) -> tuple[PartedCorpus, Preflight, tuple[PartFacts, ...]]:
-    """`preflight` of the parts that can be read and have rows, and what is known of each.
+    """Run `preflight` on the readable parts with rows; return these parts, the totals, and facts per part.
 
     Args:
-        broken: is told of the others.
+        broken: collects unreadable parts.
 
     Raises:
-        Incomplete: there is no note in those that can be read. InputError: an id stands in two parts.
+        Incomplete: the readable parts contain no notes. InputError: an id occurs in two parts.
     """
-    sight, skipped, facts, patients = CorpusStats(), Counter[str](), list[PartFacts](), 0
+    stats, skipped, facts, patients = CorpusStats(), Counter[str](), list[PartFacts](), 0
     with closing(HashLog()) as log:
-        for seen in track(each(over, _see, corpus.parts, broken), "notes read", say, size=lambda one: one.facts.rows):
-            sight.add(seen.sight)
+        for seen in track(each(over, _scan, corpus.parts, broken), "notes read", say, size=lambda one: one.facts.rows):
+            stats.add(seen.stats)
             skipped += seen.skipped
             facts.append(seen.facts)
             log.add(seen.patients)
@@ -76,36 +76,36 @@ def preflight_parts(
         patients -= count_repeats(log)
     sound = replace(corpus, parts=broken.left(corpus.parts))
     refuse_repeats_over(sound, facts)
-    if not sight.rows:
+    if not stats.rows:
         broken.refuse()
-    held = [at for at, one in enumerate(facts) if one.rows]  # Spark writes parts without a row
-    with_rows = replace(sound, parts=tuple(sound.parts[at] for at in held))
-    return with_rows, sight.preflight(patients, skipped), tuple(facts[at] for at in held)
+    held = [i for i, one in enumerate(facts) if one.rows]  # Spark writes empty parts
+    with_rows = replace(sound, parts=tuple(sound.parts[i] for i in held))
+    return with_rows, stats.preflight(patients, skipped), tuple(facts[i] for i in held)
 
 
 @dataclass(frozen=True)
-class _Seen:
-    """What is seen of one part: its hashes of patients are of different ones."""
+class _PartStats:
+    """Statistics of one part, with hashes of its distinct patients."""
 
-    sight: CorpusStats
+    stats: CorpusStats
     facts: PartFacts
     patients: Hashes = field(repr=False)
     skipped: Counter[str]
 
 
-def _see(part: NotesCorpus) -> _Seen:
-    sight, patients = CorpusStats(), [np.zeros(0, dtype=np.uint64)]
+def _scan(part: NotesCorpus) -> _PartStats:
+    stats, patients = CorpusStats(), [np.zeros(0, dtype=np.uint64)]
 
-    def look(batch: Any) -> None:
-        sight.take(batch)
+    def take(batch: Any) -> None:
+        stats.take(batch)
         patients.append(id_hashes(str(one) for one in batch.column(PATIENT_ID).unique().to_pylist()))
 
-    facts = part_facts(part, look)
-    return _Seen(sight, facts, np.unique(np.concatenate(patients)), Counter(part.skipped))
+    facts = part_facts(part, take)
+    return _PartStats(stats, facts, np.unique(np.concatenate(patients)), Counter(part.skipped))
 
 
 def forget_others(folder: Places, facts: Sequence[PartFacts], made: Sequence[str]) -> None:
-    """Remove what an interrupted run learnt from parts that are others now, such as one that was mended."""
+    """Remove what an interrupted run learned if the parts have changed since, for example by a correction."""
     of = digest_of(facts)
     if read_json(folder.vault / LEARNT) != {"of": of}:
         for name in made:
@@ -127,19 +127,19 @@ def _store(job: ReleaseContext) -> Store:
 
 
 def protect_parts(
-    job: ReleaseContext, heard: Callable[[NameIndex], None]
+    job: ReleaseContext, on_index: Callable[[NameIndex], None]
 ) -> tuple[Corpus, Counter[str] | None, Counter[str]]:
-    """As `stages.protect`: a scratch file a part."""
+    """Do the same as `stages.protect`, with one scratch file per part."""
     assert isinstance(job.corpus, PartedCorpus)
     deidentifier = job.deidentifier()
     if deidentifier is None:
         job.broken.refuse()
         return job.corpus, None, Counter()
-    listens = deidentifier.finder.uses_other_notes
+    uses_other_notes = deidentifier.finder.uses_other_notes
     parts = [(part, one.digest) for part, one in zip(job.corpus.parts, job.facts, strict=True)]
     scratch = job.folder.work / "heard"
-    works = detect_parts(parts, _recipe(job), _store(job), scratch, job.over, job.say, lambda: listens)
-    job.broken.refuse()  # not before: the longest work on the others is done
+    works = detect_parts(parts, _recipe(job), _store(job), scratch, job.over, job.say, lambda: uses_other_notes)
+    job.broken.refuse()  # only now, after the longest work on the other parts
     place = private_folder(job.folder.work / "protected")
     items = [(work, place / f"part-{number:05d}.parquet") for number, work in enumerate(works)]
     found, skipped = Counter[str](), Counter[str]()
@@ -148,7 +148,7 @@ def protect_parts(
         found += labels
         skipped += left_out
     if works and works[0].names:
-        heard(load_name_index(works[0].names))
+        on_index(load_name_index(works[0].names))
     roles = NotesSettings(text=TEXT, id=NOTE_ID, patient=PATIENT_ID, preset="none")
     return open_corpus(place, roles, keep=job.corpus.columns.keep), found, skipped
 
@@ -172,10 +172,10 @@ def _protect(item: tuple[TreatPart, Path]) -> tuple[Counter[str], Counter[str], 
 
 @dataclass(frozen=True)
 class Draw(PartDraw):
-    """One part through the channel, under new ids, and read back.
+    """Write one part through the channel with new ids, and read it back.
 
     Attributes:
-        scratch: of the vault. columns, suffix: of the source, and so of the release. order: keyed or source.
+        scratch: folder in the vault. columns, suffix: of source and release. order: keyed or source.
     """
 
     scratch: Path
@@ -185,16 +185,16 @@ class Draw(PartDraw):
 
     @property
     def file(self) -> str:
-        """The name of the notes that it writes."""
+        """Name of the notes file."""
         return f"notes{self.suffix}"
 
     def identity(self) -> Mapping[str, Any]:
-        """Also how notes are written."""
-        told = {"order": self.order, "columns": asdict(self.columns), "suffix": self.suffix}
-        return {**super().identity(), **told}
+        """Return hashes of part, channel, key and output options."""
+        options = {"order": self.order, "columns": asdict(self.columns), "suffix": self.suffix}
+        return {**super().identity(), **options}
 
     def __call__(self, folder: Path, store: Store) -> dict[str, Any]:
-        """Write notes, crosswalk and alignment; returns the tally, and what reading the notes back shows."""
+        """Write notes, crosswalk and alignment; return token counts and the output check."""
         obfuscator, key = self.at_hand(align=True)
         work = private_folder(self.scratch / name_of(self))
         target = Target(folder / self.file, folder, work, self.columns, self.suffix, self.order)
@@ -204,22 +204,22 @@ class Draw(PartDraw):
         return {"tally": tally.as_dict(), "check": check.as_dict()}
 
     def _check(self, target: Target, folder: Path, channel: Channel) -> OutputCheck:
-        walk, places = (ledger_batches(folder, name) for name in LEDGERS)
+        crosswalk, alignment = (vault_batches(folder, name) for name in TABLES)
         released = target.in_source_order(opened(target.path, self.columns))
-        return check_output(self.part.batches(), walk, released, channel, places)
+        return check_output(self.part.batches(), crosswalk, released, channel, alignment)
 
 
 def opened(path: Path, columns: Columns) -> Corpus:
-    """Released notes in the columns of their source."""
+    """Open released notes with the columns of their source."""
     roles = NotesSettings(text=columns.text, id=columns.note_id, patient=columns.patient_id, preset="none")
     return open_corpus(path, roles, label=columns.labels, keep=columns.keep)
 
 
 @dataclass(frozen=True)
 class Copy:
-    """One part under new ids, with the text that it has, and read back.
+    """Write one part with new ids and unchanged text, and read it back.
 
-    Attributes: as of `Draw`; `entered` is a hash of all that it depends on.
+    Attributes: as in `Draw`; `entered` is a hash of everything that it depends on.
     """
 
     part: NotesCorpus = field(repr=False)
@@ -232,41 +232,41 @@ class Copy:
 
     @property
     def title(self) -> str:
-        """What it does, for people."""
+        """Description for progress messages."""
         return f"{self.part.name} written"
 
     @property
     def file(self) -> str:
-        """The name of the notes that it writes."""
+        """Name of the notes file."""
         return f"notes{self.suffix}"
 
     def identity(self) -> Mapping[str, Any]:
-        """The part, the key, and how notes are written."""
+        """Return hashes of part, key and output options."""
         return {"copy": self.entered, "order": self.order, "columns": asdict(self.columns), "suffix": self.suffix}
 
     def __call__(self, folder: Path, store: Store) -> dict[str, Any]:
-        """Write notes and crosswalk; returns the tally, and what reading the notes back shows."""
+        """Write notes and crosswalk; return token counts and the output check."""
         work = private_folder(self.scratch / name_of(self))
         target = Target(folder / self.file, folder, work, self.columns, self.suffix, self.order)
         tally, check = target.write(as_written(self.part), Key.load(self.vault / KEY)), NOTHING
         if tally.notes:
             released = target.in_source_order(opened(target.path, self.columns))
-            check = check_copies(self.part.batches(), ledger_batches(folder, "crosswalk"), released)
+            check = check_copies(self.part.batches(), vault_batches(folder, "crosswalk"), released)
         remove(work)
         return {"tally": tally.as_dict(), "check": check.as_dict()}
 
 
 def copy_parts(job: ReleaseContext, entered: Corpus) -> tuple[OutputCheck, Path]:
-    """Write every part under new ids with the text that it has; returns what reading back shows, and the folder."""
+    """Write every part with new ids and unchanged text; return the output check and the folder."""
     assert isinstance(entered, PartedCorpus)
     places = job.folder.vault, job.folder.work, job.corpus.columns, job.corpus.suffix, job.settings.order
-    works = [Copy(part, told, *places) for part, told in zip(entered.parts, _entered(job), strict=True)]
+    works = [Copy(part, digest, *places) for part, digest in zip(entered.parts, _entered(job), strict=True)]
     _, check, place = _collected(job, works)
     return check, place
 
 
 def draw_parts(job: ReleaseContext, protected: Corpus, channel: Channel) -> tuple[Tally, OutputCheck, Path]:
-    """Write every part; the notes in staging, crosswalk and alignment in the vault, a file a part each."""
+    """Write every part: notes to staging, crosswalk and alignment to the vault, one file per part."""
     assert isinstance(job.corpus, PartedCorpus) and isinstance(protected, PartedCorpus)
     return _collected(job, list(_draws(job, protected, channel)))
 
@@ -281,7 +281,7 @@ def _collected(job: ReleaseContext, works: Sequence[Draw | Copy]) -> tuple[Tally
     for number, work in enumerate(works):
         made = store.folder(work)
         link(made / work.file, place / f"{_released_name(job, number)}{work.suffix}")
-        for name in LEDGERS:
+        for name in TABLES:
             if (made / f"{name}.parquet").exists():
                 folder = private_folder(job.folder.vault / f"{name}.parquet")
                 remove(folder / f"part-{number:05d}.parquet")
@@ -290,7 +290,7 @@ def _collected(job: ReleaseContext, works: Sequence[Draw | Copy]) -> tuple[Tally
 
 
 def _entered(job: ReleaseContext) -> Iterator[str]:
-    """Of each part, a hash of the part, of what was found in all of them, and of the key."""
+    """Yield per part a hash of the part, of the detection in all parts, and of the key."""
     found = _recipe(job).dependencies if job.settings.phi else ""
     of = digest_of(job.facts) + job.key.commitment + found
     return (hashlib.sha256((one.digest + of).encode()).hexdigest() for one in job.facts)
@@ -298,14 +298,14 @@ def _entered(job: ReleaseContext) -> Iterator[str]:
 
 def _draws(job: ReleaseContext, protected: PartedCorpus, channel: Channel) -> Iterator[Draw]:
     assert isinstance(job.corpus, PartedCorpus)
-    how = job.folder.vault, channel_digest(channel), channel.policy, job.key.commitment
+    drawn = job.folder.vault, channel_digest(channel), channel.policy, job.key.commitment
     written = job.folder.work, job.corpus.columns, job.corpus.suffix, job.settings.order
-    return (Draw(part, told, *how, *written) for part, told in zip(protected.parts, _entered(job), strict=True))
+    return (Draw(part, digest, *drawn, *written) for part, digest in zip(protected.parts, _entered(job), strict=True))
 
 
 def _released_name(job: ReleaseContext, number: int) -> str:
-    """What tells nothing of the source's name or order to who has no key; with `--order source` the order is kept."""
+    """Return a keyed name that hides source name and order; with `--order source` the order is kept."""
     if job.settings.order == "source":
         return f"part-{number:05d}"
-    one = job.facts[number]
-    return f"part-{job.key.digest('part name', one.name, one.digest):016x}"
+    facts = job.facts[number]
+    return f"part-{job.key.digest('part name', facts.name, facts.digest):016x}"

@@ -1,4 +1,4 @@
-"""What a release needs from outside, read and found usable before anything is made."""
+"""Read and validate the input of a release before anything is written."""
 
 from __future__ import annotations
 
@@ -33,9 +33,8 @@ from clinveil.vectors.table import Vectors
 
 @dataclass(frozen=True)
 class PreparedInput:
-    """What a run needs from outside: notes, what one look at them found, known patients, vectors; of part files those
-    that can be read, what is known of each, the names of all, and what is wrong with the others;
-    and what the release is also measured with."""
+    """Input of a run: notes, preflight, known patients, vectors; for part files the readable parts, facts per part, the
+    names of all parts and the errors of the others; and additional input of the measures."""
 
     corpus: OpenedCorpus | NewNotes
     found: Preflight
@@ -47,7 +46,7 @@ class PreparedInput:
     measured_with: MeasuredWith = NOTHING_MORE
 
     def question(self, source: str) -> str:
-        """What a run says of its notes: of parts their names, for one that was mended is still asked the same."""
+        """Return the identity of the notes for resuming: part names (a corrected part may resume), else the hash."""
         return "\n".join(self.names) or source
 
 
@@ -58,21 +57,21 @@ def ready_for(
     over: Map,
     base: ParentRelease | None = None,
     *,
-    beside: bool = False,
+    joint: bool = False,
     say: Say = nothing,
 ) -> PreparedInput:
-    """Read what a run needs, and find it usable before anything is made."""
+    """Read and validate the input of a run."""
     producer = producers.get(settings.kind)
     settings.vectors.refuse_beside(place)
     known = read_patients(settings.identifiers.patients) if settings.identifiers.patients else {}
     if any_neural(settings.model):
-        need_torch()  # now, not after the hours that come before the measuring
+        need_torch()  # fail now instead of hours later
     if place is None:
         need_gensim(settings.vectors.algorithm)
     corpus = open_corpus(notes, settings.notes, label=settings.label, keep=settings.keep)
     facts, names, broken = tuple[PartFacts, ...](), tuple[str, ...](), Broken()
     if base is not None:
-        added = NewNotes(corpus, base, beside)
+        added = NewNotes(corpus, base, joint)
         found = preflight(added, say)
         base.refuse_same(found.hashes, again=settings.again)
         return PreparedInput(added, found, known, None)
@@ -81,7 +80,7 @@ def ready_for(
         corpus, found, facts = preflight_parts(corpus, over, say, broken)
     else:
         found = preflight(corpus, say)
-    if not broken.said:
+    if not broken.errors:
         producer.refuse_notes(found, settings)
     if settings.vectors.more_text:
         open_text(settings.vectors.more_text)
@@ -92,5 +91,5 @@ def ready_for(
 
 
 def opened_for_parts(notes: Path, settings: ReleaseSettings) -> AbstractContextManager[Map]:
-    """Who works on the parts, from the beginning to the end; of one file each stage opens its own."""
+    """Open one executor for part files; with a single file each stage opens its own."""
     return opened_for(settings) if part_files(notes) else nullcontext(serial)

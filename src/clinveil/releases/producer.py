@@ -1,4 +1,4 @@
-"""A kind of release: its defaults, the settings that only it uses, and how it makes notes that may leave.
+"""A kind of release: its defaults, its settings, and how it produces the released notes.
 
 Each kind is one file of `releases/producers`, which registers a `Producer` under its name. The pipeline does what all
 kinds share (preflight, run folder, ledger, attacks, gates, manifest, report) and asks the producer for a `Product`.
@@ -32,17 +32,17 @@ if TYPE_CHECKING:
 
 TABLES = ("lm", "synthetic")
 OF_KINDS = ("channel", "vectors", "identifiers", *TABLES)
-"""Groups and tables of settings that not every kind uses."""
+"""Groups and tables of settings that only some kinds use."""
 
 
 class Producer(ABC):
     """One kind of release.
 
     Attributes:
-        uses: settings, and groups of them, that not every kind has and this one has.
-        defaults: settings that differ from those of `clinveil obfuscate`. profiles: the same by `--profile`.
+        uses: settings and groups of this kind that not all kinds use.
+        defaults: settings that differ from `clinveil obfuscate`. profiles: the same per `--profile`.
         adds: whether notes can be added to an earlier release of this kind (`--add`).
-        learns: what an interrupted run leaves in its vault for the next try.
+        learns: vault contents that a resumed run reuses.
     """
 
     uses: ClassVar[frozenset[str]] = frozenset()
@@ -52,15 +52,15 @@ class Producer(ABC):
     learns: ClassVar[tuple[str, ...]] = ()
 
     def presets(self, profile: str) -> dict[str, Any]:
-        """The settings of this kind under a profile, as far as nothing else is given."""
+        """Return the default settings of this kind under a profile."""
         return {**self.defaults, **self.profiles.get(profile, {})}
 
     def floor(self, patients: int) -> int:
-        """The patient floor (`--min-patients auto`) of notes of this many patients."""
+        """Return the patient floor of `--min-patients auto` for this many patients."""
         return 5
 
     def refuse_early(self, settings: ReleaseSettings) -> None:  # noqa: B027
-        """Raise MissingExtra, UsageError or InputError for what can be known before the notes are read."""
+        """Raise MissingExtra, UsageError or InputError for errors detectable before reading the notes."""
 
     def refuse_notes(self, found: Preflight, settings: ReleaseSettings) -> None:  # noqa: B027
         """Raise InputError for notes that cannot be released as this kind."""
@@ -69,23 +69,23 @@ class Producer(ABC):
     def plan(
         self, found: Preflight, settings: ReleaseSettings, *, train: bool = True
     ) -> Iterator[tuple[str, str, float]]:
-        """The stages of a run: name, what is done, estimated seconds."""
+        """Yield the stages of a run: name, description, estimated seconds."""
 
     @abstractmethod
     def make(self, making: Making) -> Product:
-        """Write the notes into staging, and read them back."""
+        """Write the notes into staging and read them back."""
 
 
 @dataclass(frozen=True)
 class Product(ABC):
-    """Notes in staging that may leave if all gates pass, and what is known of them.
+    """Staged notes, which may leave if all gates pass, and their statistics.
 
     Attributes:
-        path: of the notes. columns: the roles of their columns.
-        rows: rows read, written and skipped. check: what reading the notes back shows.
-        tokens, types: words of the notes, and different ones, that the release was made from.
-        patients: whose notes these are. found: identifiers found by label; None where nothing looked for them.
-        digests: SHA-256 of what the vault keeps, by name.
+        path: of the notes. columns: their column roles.
+        rows: rows read, written and skipped. check: result of reading the notes back.
+        tokens, types: words and different words of the source.
+        patients: number of patients. found: identifiers detected, by label; None if detection did not run.
+        digests: SHA-256 of vault contents, by name.
     """
 
     job: ReleaseContext
@@ -102,69 +102,69 @@ class Product(ABC):
 
     @abstractmethod
     def context(self) -> Context:
-        """What the attacks get."""
+        """Return the input of the attacks."""
 
     @abstractmethod
     def measured(self, whole: Context) -> Measured:
-        """All of that, or patients drawn by the key where the release is large."""
+        """Return that input, or a keyed sample of patients for a large release."""
 
     def findings(self, seen: Measured, rng: Generator) -> list[Finding]:
-        """What is measured of this kind in addition to the attacks of every release."""
+        """Return findings of this kind in addition to the common attacks."""
         return []
 
     def cost_of_keeping(self, context: Context, rng: Generator) -> list[Finding]:
-        """The figures without the words that are kept on request."""
+        """Return figures without the words kept on request."""
         return []
 
     @abstractmethod
     def gates(self, findings: Sequence[Finding]) -> list[Gate]:
-        """The gates of this kind."""
+        """Return the gates of this kind."""
 
     def accounting(self) -> tuple[TokenRow, ...]:
-        """What became of the tokens of the source, by class; empty where they have no counterpart."""
+        """Return source tokens by class and outcome; empty if released tokens have no source."""
         return ()
 
     def facts(self) -> Iterator[Fact]:
-        """What the report says of the data."""
+        """Yield facts on the data for the report."""
         yield from ()
 
     def more_facts(self) -> Iterator[Fact]:
-        """What it says after that: what was kept, what the release adds to."""
+        """Yield further facts: kept words, the release that is added to."""
         yield from ()
 
-    def told(self) -> dict[str, Any]:
-        """What both manifests say of this kind."""
+    def manifest_entries(self) -> dict[str, Any]:
+        """Return entries of both manifests."""
         return {}
 
-    def told_inside(self) -> dict[str, Any]:
-        """What the manifest of the vault says of it."""
+    def private_entries(self) -> dict[str, Any]:
+        """Return further entries of the internal manifest."""
         return {}
 
     def warnings(self, findings: Sequence[Finding]) -> Iterator[str]:
-        """What whoever reads the report must know."""
+        """Yield warnings for the report."""
         yield from ()
 
     def sampled(self, rng: Generator) -> list[AlignedNote]:
-        """Sampled notes of the source next to their released ones, for the report in the vault."""
+        """Return sampled source notes aligned with their released versions, for the internal report."""
         return []
 
     @property
     def channel(self) -> Channel | None:
-        """The mechanism, where words went through one."""
+        """The channel, if words were replaced."""
         return None
 
     def for_utility(self, seen: Context) -> Context:
-        """What the measures of utility get."""
+        """Return the input of the utility measures."""
         return seen
 
     def accounted(self) -> list[Gate]:
-        """The gates that every note read is written once, or skipped for a reason."""
+        """Return the gates that every note read is written once or skipped for a reason."""
         from clinveil.releases.gates import accounting_gates
 
         return accounting_gates(self.rows, self.check)
 
     def public_seeds(self) -> tuple[str, ...]:
-        """What comes from a public seed, in words."""
+        """Return what was derived from a public seed."""
         return () if self.job.key.test_seed is None else ("notes",)
 
 
@@ -175,19 +175,19 @@ producers: Registry[Producer] = Registry(
 
 
 def kinds_with(names: Collection[str], kind: str) -> list[str]:
-    """The kinds that alone use one of these settings or groups; empty where `kind` uses it, or every kind does."""
+    """Return the kinds that use one of these settings or groups; empty if `kind`, or every kind, uses it."""
     using = [name for name, producer in producers if producer.uses & set(names)]
     return [] if kind in using else using
 
 
 def other_kind(written: str, kinds: Sequence[str], kind: str) -> UsageError:
-    """The error for a setting that does not apply to a kind of release."""
+    """Return the error for a setting that does not apply to a kind of release."""
     *most, last = kinds
     named = f"{', '.join(most)} or {last}" if most else last
     return UsageError(f"{written} applies to --as {named}, not to --as {kind}")
 
 
 def refuse_adding(kind: str) -> None:
-    """Raise UsageError for a kind of release to which no notes can be added."""
+    """Raise UsageError for a kind of release that does not support adding notes."""
     if not producers.get(kind).adds:
         raise other_kind("--add", [name for name, producer in producers if producer.adds], kind)

@@ -1,4 +1,4 @@
-"""The steps before a kind of release is made: identifiers replaced, words counted; for one file and for parts."""
+"""Common first stages: replace identifiers and count words, for one file or part files."""
 
 from __future__ import annotations
 
@@ -14,22 +14,24 @@ from clinveil.releases.stages import Making, Preflight, ReleaseContext, protect
 from clinveil.vectors.count import WordCounts, count_parts, count_words
 
 
-def protected(making: Making, heard: Callable[[NameIndex], None]) -> tuple[Corpus, Counter[str] | None, Counter[str]]:
-    """The notes with their identifiers treated, the spans found by label, and the notes left out by reason.
+def protected(
+    making: Making, on_index: Callable[[NameIndex], None]
+) -> tuple[Corpus, Counter[str] | None, Counter[str]]:
+    """Return the notes with identifiers treated, span counts by label, and skipped notes by reason.
 
     Args:
-        heard: gets what the notes say of one another.
+        on_index: receives the index of names found in the notes.
     """
-    job, both = making.job, making.both
+    job, series = making.job, making.series
     settings = job.settings
-    removal = f"find PHI, and treat it by {settings.identifiers.policy().name}" if settings.phi else "left out"
-    with making.clock.stage("identifiers", removal, "keyed"):
-        together = both.protect if both and both.given else None
-        return (together or (protect_parts if job.facts else protect))(job, heard)
+    removal = f"find identifiers, policy {settings.identifiers.policy().name}" if settings.phi else "left out"
+    with making.timer.stage("identifiers", removal, "keyed"):
+        together = series.protect if series and series.given else None
+        return (together or (protect_parts if job.facts else protect))(job, on_index)
 
 
 def counted(job: ReleaseContext, found: Preflight, entered: Corpus) -> WordCounts:
-    """The words of notes; of part files each counted where it is read."""
+    """Count the words of notes; part files are counted where they are read."""
     if job.facts and isinstance(entered, PartedCorpus):
         return count_parts(entered.parts, job.folder.work, job.over, job.say)
     over = shown(found.over(job.settings.workers), "notes counted", job.say, found.rows, lambda part: part.n_notes)

@@ -1,4 +1,4 @@
-"""The record of a run: what the reports show of it, and what both manifests say."""
+"""Build the report record and the manifest entries of a run."""
 
 from __future__ import annotations
 
@@ -37,15 +37,15 @@ from clinveil.report.record import (
 )
 
 TITLE = "Release of clinical notes"
-# Settings that name a place on the custodian's machine; the public edition says only whether they were given.
+# Settings that contain paths of the custodian; the public edition states only whether they were given.
 _PLACES = ("patients", "phi_policy", "keep_words", "drop_words", "more_text", "start_vectors", "source")
-# How the run was called, not what it made.
+# Settings of the call, without effect on the release.
 _CALL = (*FREE, "ledger", "seed", "encoding", "max_note_bytes", "text", "id", "patient", "device", "batch", "threads")
 
 
 @dataclass(frozen=True)
 class Made:
-    """What was made, and how."""
+    """A finished product and the run that made it."""
 
     product: Product
     making: Making
@@ -56,39 +56,39 @@ class Made:
 
     @property
     def job(self) -> ReleaseContext:
-        """What every stage worked with."""
+        """Context of the run."""
         return self.making.job
 
     def account(self, gates: Sequence[Gate], findings: Sequence[Finding]) -> Account:
-        """What both manifests record."""
+        """Return the record for both manifests."""
         job, product, columns = self.job, self.product, self.product.columns
         roles = columns.text, columns.note_id, columns.patient_id, columns.keep
         notes = NotesFile(product.path.name, product.rows.written, *roles)
-        shown, inside, settings = self._told(), self._inside(), public_settings(job.settings)
+        shown, private, settings = self._entries(), self._private_entries(), public_settings(job.settings)
         seeds, read = product.public_seeds(), product.rows.read
-        account = Account(job.settings.kind, job.key, notes, read, settings, gates, findings, seeds, shown, inside)
+        account = Account(job.settings.kind, job.key, notes, read, settings, gates, findings, seeds, shown, private)
         account = replace(account, nth=nth_of(job))
-        return replace(account, told={"run": account.run, **shown})
+        return replace(account, entries={"run": account.run, **shown})
 
-    def _told(self) -> dict[str, Any]:
+    def _entries(self) -> dict[str, Any]:
         job, rows = self.job, self.product.rows
         skipped = {reason: outward_count(n, "notes") for reason, n in rows.skipped.items()}
-        # How many were read tells how many were left out.
+        # The number of rows read would disclose a hidden number of skipped rows.
         read = rows.read if skipped == dict(rows.skipped) else None
         return {
             "columns": {
                 column.name: column.disposition for column in dispositions(job.settings.kind, job.corpus.columns)
             },
             "accounting": {"read": read, "written": rows.written, "skipped": skipped},
-            **self.product.told(),
+            **self.product.manifest_entries(),
             "vault_digests": dict(self.product.digests),
             "seed": self.making.seeds["measuring"],
             "determinism": {stage.name: stage.determinism for stage in self.stages if stage.determinism},
             **adds_to(job, "external"),
         }
 
-    def _inside(self) -> dict[str, Any]:
-        """Every count in full, and what only the custodian may know."""
+    def _private_entries(self) -> dict[str, Any]:
+        """Return all counts in full, and entries for the custodian only."""
         private = {
             "source_sha256": self.source_sha256,
             "settings_in_full": self.job.settings.flat(),
@@ -101,11 +101,11 @@ class Made:
         }
         rows = self.product.rows
         counts = {"read": rows.read, "written": rows.written, "skipped": dict(rows.skipped)}
-        return {"accounting": counts, **self.product.told_inside(), "edition": "internal", "private": private}
+        return {"accounting": counts, **self.product.private_entries(), "edition": "internal", "private": private}
 
 
 def public_settings(settings: ReleaseSettings) -> dict[str, Any]:
-    """The settings that a reader of the release may see: of its kind, without places on the custodian's machine."""
+    """Return the settings that a recipient may see: those of the kind, without paths of the custodian."""
     record, others = settings.flat(), settings.of_other_kinds()
     hidden = {*_CALL, *_PLACES, *others, *(_idle(settings) if "channel" not in others else ())}
     shown = {name: value for name, value in record.items() if name not in hidden and not isinstance(value, dict)}
@@ -118,7 +118,7 @@ def public_settings(settings: ReleaseSettings) -> dict[str, Any]:
 
 
 def _idle(settings: ReleaseSettings) -> set[str]:
-    """Settings of mechanisms that were not used, and of nothing else."""
+    """Return settings that belong only to unused mechanisms."""
     used = {*mechanism_of(settings.channel).flags(), *Policy.__dataclass_fields__}
     return {name for _, kind in mechanisms for name in kind.model_fields} - used
 
@@ -132,12 +132,12 @@ TEXTS = {
 
 
 def dispositions(kind: str, columns: Columns) -> tuple[Column, ...]:
-    """What became of each source column."""
-    id_ = "note id, numbered anew" if kind == "synthetic" else "note id, replaced by a random one"
+    """Return each source column and its disposition."""
+    id_ = "note id, new numbers" if kind == "synthetic" else "note id, replaced by a random one"
     roles = {columns.note_id: id_, columns.text: TEXTS.get(kind, "text")}
     if columns.patient_id:
         roles[columns.patient_id] = "dropped" if kind == "synthetic" else "patient id, replaced by a random one"
-    roles |= {name: "kept as it is" + (", label" if name in columns.labels else "") for name in columns.keep}
+    roles |= {name: "kept unchanged" + (", label" if name in columns.labels else "") for name in columns.keep}
     dropped = [Column(name, "dropped") for name in columns.dropped]
     if columns.other_dropped:
         dropped.append(Column(f"{columns.other_dropped} more", "dropped"))
@@ -147,7 +147,7 @@ def dispositions(kind: str, columns: Columns) -> tuple[Column, ...]:
 def record_of(
     made: Made, account: Account, skipped: tuple[str, ...], notes: Sequence[AlignedNote], excerpts: Sequence[str]
 ) -> ReleaseRecord:
-    """The internal edition: what a report of this run shows."""
+    """Return the internal edition of the report record."""
     job, product, rows = made.job, made.product, made.product.rows
     lost = rows.read - rows.written - rows.skipped.total()
     facts = CorpusFacts(
@@ -185,9 +185,9 @@ def record_of(
 
 
 def _measured_on(findings: Sequence[Finding]) -> list[Fact]:
-    """Of a release that is too large to be measured whole, how much of it was."""
-    said = sorted({str(f.detail["measured_on"]) for f in findings if "measured_on" in f.detail})
-    return [Fact("attacks and utility were measured on", "; ".join(said))] if said else []
+    """Return a fact on the measured sample of a large release."""
+    samples = sorted({str(f.detail["measured_on"]) for f in findings if "measured_on" in f.detail})
+    return [Fact("attacks and utility were measured on", "; ".join(samples))] if samples else []
 
 
 def _shown(value: Any) -> Any:
@@ -226,8 +226,8 @@ def _warnings(made: Made, findings: Sequence[Finding]) -> tuple[str, ...]:
     lines = []
     if job.corpus.columns.patient_id is None:
         lines.append(
-            "The source names no patients: each note was taken for a patient of its own, so a word that one person's "
-            "many notes repeat counts as a word of many, and intervals are too narrow."
+            "The source has no patient ids. Each note counts as a patient, so words of one person with many notes pass "
+            "the rare-word floor, and intervals are too narrow."
         )
     lines += product.warnings(findings)
     lines += [_again(one, findings) for one in made.earlier]
@@ -238,49 +238,53 @@ def _warnings(made: Made, findings: Sequence[Finding]) -> tuple[str, ...]:
     if product.columns.keep:
         lines.append(singled_out(findings, "attack.kept_columns_unique", *KEPT))
     if settings.order == "source":
-        lines.append("Rows are in the order of the source: somebody who has that order knows whose note is whose.")
+        lines.append("Rows keep the source order: anyone who knows that order can match notes with patients.")
     if job.facts and product.columns.patient_id:
         lines.append(
-            f"The release has {len(job.facts)} parts, as its source: notes that were in one part there, such as those "
-            "of a year or a ward, are in one part here."
+            f"The release has {len(job.facts)} parts, like its source: notes of one source part, for example of one "
+            "year or ward, are in one released part."
         )
     return tuple(lines)
 
 
 def _again(one: Earlier, findings: Sequence[Finding]) -> str:
-    """What an earlier release of the same notes means for this one."""
-    said = f"{one.said} of the notes left before, in release {one.entry.run}, under another key."
+    """Return the warning about an earlier release of the same notes."""
+    overlap = f"{one.description} of the notes were released before under another key, in release {one.entry.run}."
     both = next((f for f in findings if f.measure == "attack.two_releases" and f.value is not None), None)
     if both is None:
-        return f"{said} Who holds both has two draws of their words: read the figures for several draws."
-    told = f"{both.value:.0%} of the words that both know, with the vectors, and {both.detail['alone']:.0%} from this"
-    return f"{said} Who holds both reads {told} one."
+        return f"{overlap} With both, an attacker has two draws of each word: see the figures for several draws."
+    alone = f"{both.detail['alone']:.0%} from this release alone"
+    return (
+        f"{overlap} With both and the vectors, an attacker recovers {both.value:.0%} of the shared words, and {alone}."
+    )
 
 
 def _feed_warnings(findings: Sequence[Finding], patients: int) -> list[str]:
     own = {f.measure.removeprefix("attack.own_"): f for f in findings if f.measure.startswith("attack.own_")}
     if not own:
-        return ["No known-patient feed was given: no patient's own identifiers could be looked for in their notes."]
+        return ["No known-patient list was given, so the notes were not searched for patients' own identifiers."]
     missing = [name.replace("_", " ") for name, finding in own.items() if finding.value is None]
-    said = [f"Not looked for, because the feed holds none that could be: {', '.join(missing)}."] if missing else []
+    lines = [f"Not searched for, because the known-patient list has none: {', '.join(missing)}."] if missing else []
     if "name" not in own:
-        return said
+        return lines
     known = int(own["name"].detail.get("in_release") or 0)
     if 2 * known < patients:
-        said.append(f"The feed knows {known / patients:.0%} of the patients: nothing is known of the others.")
+        lines.append(f"The known-patient list has {known / patients:.0%} of the patients; the others were not checked.")
     if own["name"].control == 0:
-        said.append("No known patient's own full name stands in their source notes: is the feed of these patients?")
-    return said
+        lines.append(
+            "No known patient's full name occurs in their source notes: check that the list is of these patients."
+        )
+    return lines
 
 
 KEPT = (
-    "Kept columns are passed as they are, and nobody looks for identifiers in them:",
-    "have values that are one patient's alone",
+    "Kept columns are released unchanged and are not searched for identifiers:",
+    "have values of a single patient",
 )
 
 
 def singled_out(findings: Sequence[Finding], measure: str, what: str, alone: str) -> str:
-    """A warning that says for what share of the notes a column or a layout is unique."""
+    """Return a warning with the share of notes that have a unique column value or layout."""
     share = next((f.value for f in findings if f.measure == measure and f.value is not None), 0.0)
     some = f"{share:.1%}" if share >= 0.001 or not share else "fewer than 0.1%"
     return f"{what} {some} of the notes {alone}."

@@ -1,4 +1,4 @@
-"""A release sent to a store of objects: only what passed all gates, whole, and never the vault."""
+"""Send a finished release to an object store; the vault is never sent."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ COMMAND = "publish"
 
 
 def check_target(to: Path, *, force: bool) -> RemotePath:
-    """The place that a release is to go to. Raises UsageError for one of this machine, or one that is taken."""
+    """Return the target of an upload. Raises UsageError for a local path or an existing target."""
     if not isinstance(to, RemotePath):
-        raise UsageError("is a place of this machine", where=to.name, hint="name a URL, such as s3://bucket/release")
+        raise UsageError("is a local path", where=to.name, hint="pass a URL, for example s3://bucket/release")
     ready(to, command=COMMAND, force=force)
     return to
 
 
 def publish_release(out: Path, to: RemotePath, *, force: bool = False) -> None:
-    """Send `OUT/release` of a finished run, if it is as it was sealed.
+    """Send `OUT/release` of a finished run after verification.
 
     Raises:
-        InputError: there is no release, or it does not verify. UsageError: the place is taken.
-        DiskError: the store cannot be written to; a next try goes on.
+        InputError: no release, or verification failed. UsageError: the target exists.
+        DiskError: writing to the store failed; a retry resumes.
     """
     release = out / "release"
     if not release.is_dir():
-        raise InputError("holds no release", where=out.name, hint="name the OUT of a run that passed all gates")
+        raise InputError("contains no release", where=out.name, hint="pass the OUT of a run that passed all gates")
     if failed := [check for check in verify(release) if not check.passed]:
-        what = f"its release does not verify, {len(failed)} of the checks failed"
-        raise InputError(what, where=out.name, hint="clinveil verify OUT/release says which; nothing was sent")
+        what = f"{len(failed)} checks of its release failed; nothing was sent"
+        raise InputError(what, where=out.name, hint="run clinveil verify OUT/release for details")
     send(release, to, command=COMMAND, force=force)

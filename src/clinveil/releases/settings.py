@@ -1,4 +1,4 @@
-"""What `clinveil release` can be told."""
+"""Settings of `clinveil release`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,6 @@ from clinveil.core.settings import (
     Settings,
     choice,
     flag,
-    flag_name,
     group,
     table,
 )
@@ -35,54 +34,50 @@ from clinveil.vectors.settings import VectorSettings
 
 
 class ReleaseChannelSettings(ChannelSettings):
-    """The channel of a release; each kind of release has defaults of its own (`producers/`)."""
+    """Channel settings of a release; each kind of release has its own defaults (`producers/`)."""
 
     layout: Layout = flag("plain", "Words alone, words and sentence ends, or keep ASCII punctuation and lines.")
     min_patients: int | Literal["auto"] = flag(  # type: ignore[assignment]  # `resolved` makes it a number
-        5, "A word seen in fewer patients is never an output (auto: grows with the notes)."
+        5, "Never release a word used by fewer patients (auto: depends on their number)."
     )
 
     @field_validator("min_patients")
     @classmethod
     def _at_least_one(cls, value: int | str) -> int | str:
         if isinstance(value, int) and value < 1:
-            raise ValueError("1 or more, or auto")
+            raise ValueError("must be 1 or more, or auto")
         return value
 
     @property
     def floor(self) -> int:
-        """The patient floor. Raises ValueError while it is `auto`: `resolved` of the settings replaces it."""
+        """The patient floor. Raises ValueError for `auto`, which `ReleaseSettings.resolved` replaces."""
         if not isinstance(self.min_patients, int):
-            raise ValueError("the patient floor is not known before the notes are counted")
+            raise ValueError("the patient floor is known only after counting the patients")
         return self.min_patients
 
 
 class WritingSettings(Settings):
-    """How synthetic notes are drawn from the language model, and searched for copies."""
+    """Settings for generating synthetic notes and searching them for copies."""
 
-    source: Path | None = flag(None, "Write with this model (OUT/vault/model of an earlier run) instead of training.")
-    count: int | None = flag(
-        None, "Notes to write (default: until they have as many words as the training notes).", ge=1
-    )
-    temperature: float = flag(1.0, "Below 1, likely words are drawn more often.", gt=0, le=10)
-    top_p: float = flag(1.0, "Draw only from the likeliest words that make up this share (1: from all).", gt=0, le=1)
-    longest: int = flag(4_000, "Most tokens of a note; longer ones are cut and counted.", ge=1, le=1_000_000)
-    batch: int = flag(64, "Notes written at once; changes speed and memory only.", ge=1, le=100_000)
-    exact: bool = flag(True, "Write in double precision: the same notes for any batch size.")
-    threads: int = flag(1, "Threads of PyTorch in training; with one, the same seed gives the same bits.", ge=1)
+    source: Path | None = flag(None, "Model to write with (OUT/vault/model of an earlier run), instead of training.")
+    count: int | None = flag(None, "Notes to write (default: as many words as the training notes).", ge=1)
+    temperature: float = flag(1.0, "Sampling temperature; below 1 favours likely words.", gt=0, le=10)
+    top_p: float = flag(1.0, "Draw from the likeliest words with this total probability (1: all).", gt=0, le=1)
+    longest: int = flag(4_000, "Maximum tokens per note; longer notes are truncated.", ge=1, le=1_000_000)
+    batch: int = flag(64, "Notes written in parallel; affects speed and memory only.", ge=1, le=100_000)
+    exact: bool = flag(True, "Use double precision, so that the batch size does not change the notes.")
+    threads: int = flag(1, "PyTorch threads for training; results are reproducible with one.", ge=1)
     held_out: float = flag(
-        0.1, "Share of the patients kept from training: validation, and control of the copy search.", gt=0, lt=1
+        0.1, "Share of held-out patients, for validation and as control of the copy search.", gt=0, lt=1
     )
-    span: int = flag(50, "Words in a row that count as a copy.", ge=5)
-    prepared: bool = flag(False, "NOTES are in MedText's form already (clinveil prepare medtext).")
+    span: int = flag(50, "Consecutive words that count as a copy.", ge=5)
+    prepared: bool = flag(False, "NOTES are already in the format of MedText.")
 
 
 class ReleaseSettings(Settings):
-    """Everything that `clinveil release` can be told; the manifest records it."""
+    """All settings of `clinveil release`; recorded in the manifest."""
 
-    kind: str = choice(
-        producers, "obfuscated", "What to release: running text, codes, de-identified or synthetic notes.", name="as"
-    )
+    kind: str = choice(producers, "obfuscated", "Kind of release.", name="as")
     channel: ReleaseChannelSettings = group(ReleaseChannelSettings)
     vectors: VectorSettings = group(VectorSettings)
     identifiers: PhiSettings = group(PhiSettings)
@@ -99,34 +94,33 @@ class ReleaseSettings(Settings):
     force: bool = FORCE
     profile: Literal["default", "paper", "strict"] = flag(
         "default",
-        "Named settings: paper is paper A's Algorithm 1; strict protects more and keeps less utility.",
+        "Named settings: Algorithm 1 of paper A, or more protection (strict).",
     )
     measure_words: int = flag(
         MEASURE_WORDS,
-        "Of more words than this, attacks and utility look at patients drawn by the key, of about so many words; gates "
-        "that must see every note still do (0: all).",
+        "Measure on a sample of patients with about this many words (0: all notes).",
         ge=0,
     )
     model: tuple[str, ...] = choice(classifiers, ("tfidf-lr",), "Classifiers of the utility figures; repeatable.")
-    again: bool = flag(False, "Release notes that left before under another key; the report says what both give away.")
-    ledger: Path | None = flag(None, "Folder that knows which notes left before (default: clinveil-ledger beside OUT).")
+    again: bool = flag(False, "Release notes again that were released under another key.")
+    ledger: Path | None = flag(None, "Ledger folder of released notes (default: clinveil-ledger next to OUT).")
     max_names: float = flag(
-        0.05, "Largest share of names, above chance, that a recipient may recover (1: no gate).", ge=0, le=1
+        0.05, "Maximum share of names recovered by a recipient, above chance (1: no gate).", ge=0, le=1
     )
     max_linkage: float = flag(
-        0.09, "Largest share of notes, above chance, that a recipient may link by ten words (1: no gate).", ge=0, le=1
+        0.09, "Maximum share of notes linked by ten words, above chance (1: no gate).", ge=0, le=1
     )
     max_stolen: float | None = flag(
-        None, "The same limit for an attacker with the vault's vectors (default: reported only).", ge=0, le=1
+        None, "The same limits for an attacker with the vault's vectors (default: report only).", ge=0, le=1
     )
-    risk_threshold: float = flag(0.09, "Risk of a patient that is small enough (EMA: .09); for the report.", gt=0, le=1)
-    phi: bool = flag(True, "Replace PHI first; --no-phi leaves that step out, and the report says so.")
-    order: Literal["keyed", "source"] = flag("keyed", "Rows of the release: in a keyed random order, or the source's.")
+    risk_threshold: float = flag(0.09, "Acceptable risk per patient, for the report (EMA: .09).", gt=0, le=1)
+    phi: bool = flag(True, "Replace identifiers first.")
+    order: Literal["keyed", "source"] = flag("keyed", "Row order of the release: keyed random, or that of the source.")
 
     @model_validator(mode="wrap")
     @classmethod
     def _presets(cls, values: Any, made: ModelWrapValidatorHandler[Self]) -> Self:
-        """Fill in the defaults of the kind and the profile; they do not count as given (`model_fields_set`)."""
+        """Apply the defaults of kind and profile; they do not count as given (`model_fields_set`)."""
         if not isinstance(values, Mapping) or (kind := values.get("kind", "obfuscated")) not in producers:
             return made(values)
         presets = producers.get(kind).presets(str(values.get("profile", "default")))
@@ -150,21 +144,21 @@ class ReleaseSettings(Settings):
 
     @property
     def switched_off_by(self) -> str:
-        """The profile, or the settings, that let gates pass anything, as a user gives them; "" for none."""
+        """Profile or settings that disable gates, as on the command line; "" for none."""
         off = [name for name in ("max_names", "max_linkage") if getattr(self, name) >= 1]
         profile = producers.get(self.kind).profiles.get(self.profile, {})
         if off and all(profile.get(name, 0) >= 1 for name in off):
             return f"--profile {self.profile}"
-        return ", ".join(f"{flag_name(name)} 1" for name in off)
+        return ", ".join(f"--set {name}=1" for name in off)
 
     def of_other_kinds(self) -> set[str]:
-        """Names of groups, tables and settings that this kind of release does not use."""
+        """Return the groups, tables and settings that this kind of release does not use."""
         names = {name: group for group in OF_KINDS for name in (group, *_names(type(self), group))}
         names |= {name: name for name in type(self).model_fields}
         return {name for name, group in names.items() if kinds_with({name, group}, self.kind)}
 
     def resolved(self, patients: int) -> ReleaseSettings:
-        """The settings with the patient floor that this many patients call for, where it is `auto`."""
+        """Return the settings with `min_patients = auto` replaced for this many patients."""
         if self.channel.min_patients != "auto":
             return self
         return self.but(min_patients=producers.get(self.kind).floor(patients))
@@ -178,13 +172,13 @@ class ReleaseSettings(Settings):
 
 
 def _names(model: type[Settings], group: str) -> list[str]:
-    """The flags of a group; none of a table, whose settings are not flags."""
+    """Return the flags of a group; tables have none."""
     kind = None if group in TABLES else model.model_fields[group].annotation
     return [*kind.flags()] if isinstance(kind, type) and issubclass(kind, Settings) else []
 
 
 def _not_given(settings: Settings, names: Collection[str]) -> None:
-    """Take names out of the fields that count as given, in this group and those below."""
+    """Mark settings as not given, in this group and its subgroups."""
     for name in [*settings.model_fields_set]:
         value = getattr(settings, name)
         if isinstance(value, Settings):

@@ -1,4 +1,4 @@
-"""Source and release side by side, word by word: sampled notes for the vault, an invented one for everybody."""
+"""Align sampled source notes with their released versions, word by word, for the internal report."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from clinveil.corpus.corpus import Corpus, Note, memory_corpus, rows
 from clinveil.phi.deidentifier import Deidentifier
 from clinveil.report.record import AlignedNote, AlignedToken, Mark
 
-SAMPLED, LONGEST = 12, 2500  # notes shown, and the characters of each at which it is cut
+SAMPLED, LONGEST = 12, 2500  # notes shown, and characters shown of each
 DEMO_PATIENTS, DEMO_SEED = 80, 20
 
 
 @dataclass(frozen=True)
 class Source:
-    """One note in pieces: (source text, text that entered the channel, whether it was an identifier)."""
+    """One note as pieces: (source text, text that entered the channel, whether it was an identifier)."""
 
     note_id: str
     patient_id: str
@@ -28,22 +28,22 @@ class Source:
 
     @property
     def entered(self) -> str:
-        """The whole text that entered the channel."""
+        """The text that entered the channel."""
         return "".join(entered for _, entered, _ in self.pieces)
 
 
 def sources(corpus: Corpus, rng: Generator, deidentifier: Deidentifier | None, size: int = SAMPLED) -> list[Source]:
-    """A simple random sample of notes (reservoir), treated again as the run treated them."""
+    """Draw a simple random sample of notes (reservoir) and treat them as in the run."""
     chosen: list[Note] = []
     for seen, row in enumerate(note for note in rows(corpus) if note.text):
-        place = seen if seen < size else int(rng.integers(seen + 1))
-        if place < size:
-            chosen[place : place + 1] = [row]
+        slot = seen if seen < size else int(rng.integers(seen + 1))
+        if slot < size:
+            chosen[slot : slot + 1] = [row]
     return [source_of(row, deidentifier) for row in sorted(chosen)]
 
 
 def source_of(note: Note, deidentifier: Deidentifier | None) -> Source:
-    """A note in pieces, treated again as the run treated it."""
+    """Return a note as pieces, treated as in the run."""
     note_id, patient_id, text = note.note_id, note.patient_id, note.text or ""
     spans = deidentifier.find(text, patient_id, note_id) if deidentifier else []
     surrogates = deidentifier.replacements(text, spans, patient_id)[0] if deidentifier else []
@@ -57,11 +57,11 @@ def source_of(note: Note, deidentifier: Deidentifier | None) -> Source:
 
 
 def aligned(notes: Sequence[Source], obfuscator: Obfuscator, title: str) -> list[AlignedNote]:
-    """Run the notes through the channel as the release did (same key, same draws) and lay both sides together."""
+    """Apply the channel as in the release (same key, same draws) and align source and output."""
     if not notes:
         return []
     batch = next(memory_corpus([(n.note_id, n.patient_id, n.entered) for n in notes]).batches())
-    sides = zip(notes, obfuscator(batch).beside(), strict=True)
+    sides = zip(notes, obfuscator(batch).aligned_texts(), strict=True)
     return [
         AlignedNote(f"{title} {i}" if len(notes) > 1 else title, tuple(_tokens(note, *side, obfuscator.channel)))
         for i, (note, side) in enumerate(sides, 1)
@@ -69,7 +69,7 @@ def aligned(notes: Sequence[Source], obfuscator: Obfuscator, title: str) -> list
 
 
 def as_treated(notes: Sequence[Source], title: str) -> list[AlignedNote]:
-    """Notes of which only the identifiers changed, both sides together."""
+    """Align notes in which only identifiers changed."""
     return [
         AlignedNote(f"{title} {i}" if len(notes) > 1 else title, tuple(_treated(note)))
         for i, note in enumerate(notes, 1)
@@ -93,10 +93,10 @@ def _treated(note: Source) -> Iterator[AlignedToken]:
 def _tokens(
     note: Source, released: str, starts: list[int], ends: list[int], channel: Channel
 ) -> Iterator[AlignedToken]:
-    """The source's tokens in order, each with what stands in its place; an identifier is one token.
+    """Yield the source tokens in order, each with its released text; an identifier is one token.
 
-    A long note is treated whole and only then cut, so that what is shown of it is what was released. Words in another
-    order stand beside their sources; one that was written twice stands there twice.
+    A long note is cut only after treatment, so that the shown text is what was released. Reordered words are shown at
+    their source; a word written twice is shown twice.
     """
     written: dict[int, str] = {}
     for start, word in zip(starts, words(released), strict=True):

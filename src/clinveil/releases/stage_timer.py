@@ -15,15 +15,15 @@ from clinveil.report.record import StageRow
 
 
 def nothing(line: str) -> None:
-    """Say it to nobody."""
+    """Discard the message."""
 
 
 @dataclass
 class StageTimer:
-    """Times the steps and announces them.
+    """Time and announce the steps of a run.
 
     Attributes:
-        rows: the steps so far. plan: estimated seconds by stage of the plan, in the order in which they run.
+        rows: the steps so far. plan: estimated seconds by stage, in order.
     """
 
     say: Say
@@ -32,11 +32,11 @@ class StageTimer:
 
     @contextmanager
     def stage(self, name: str, what: str, determinism: str = "bitwise") -> Iterator[dict[str, str]]:
-        """Time a stage; what it learns of its own determinism, it writes into what is yielded."""
+        """Time a stage; it can overwrite the determinism in the yielded dictionary."""
         self.say(f"{name}: {what}")
-        said, began = {"determinism": determinism}, time.perf_counter()
+        result, began = {"determinism": determinism}, time.perf_counter()
         with stage(stage_of(name), self.plan, self.say):
-            yield said
+            yield result
         seconds = round(time.perf_counter() - began, 2)
         stays: Literal["vault", "release"] = "release" if name == "obfuscate" else "vault"
-        self.rows.append(StageRow(name, what, said["determinism"], seconds, stays=stays))
+        self.rows.append(StageRow(name, what, result["determinism"], seconds, stays=stays))

@@ -1,6 +1,6 @@
-"""The stages that kinds of release share: read the notes once, replace identifiers, write notes under new ids.
+"""Stages shared by kinds of release: preflight, identifier treatment, writing notes with new ids.
 
-What is no text (vectors, neighbours, channel) is kept for a resumed run; what is text is made anew from the key.
+Vectors, neighbours and channel are kept for a resumed run; text is recomputed from the key.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ from clinveil.corpus.write import Writer
 from clinveil.phi.deidentifier import Deidentified, Deidentifier
 from clinveil.phi.name_index import NameIndex
 from clinveil.phi.passes import deidentify_corpus
-from clinveil.releases.added import ALONE, OnBoth
-from clinveil.releases.crosswalk import CrosswalkOrder, Renamer, by_new_id, by_place, ledger_batches, reordered
+from clinveil.releases.added import ALONE, SeriesCoverage
+from clinveil.releases.crosswalk import CrosswalkOrder, Renamer, by_new_id, by_position, reordered, vault_batches
+from clinveil.releases.finish import Places
 from clinveil.releases.ledger import NO_HASHES, Hashes, text_hashes
 from clinveil.releases.new_notes import NewNotes
-from clinveil.releases.publish import Places
 from clinveil.releases.settings import ReleaseSettings
 from clinveil.releases.stage_timer import StageTimer
 from clinveil.scale import Map, serial
@@ -58,12 +58,12 @@ SMALL = 50
 
 @dataclass(frozen=True, slots=True)
 class Preflight:
-    """What one validating pass over the notes found.
+    """Counts of one validating pass over the notes.
 
     Attributes:
         rows: notes read. patients: distinct patient ids. null: notes without text. empty: notes of no characters.
-        characters: code points in all. skipped: rows that the source's preset leaves out, by reason.
-        hashes: (n_notes,) what the ledger knows notes by.
+        characters: code points in total. skipped: rows left out by the preset of the source, by reason.
+        hashes: (n_notes,) hashes for the ledger.
     """
 
     rows: int
@@ -76,25 +76,25 @@ class Preflight:
 
     @property
     def read(self) -> int:
-        """All rows of the source, those that its preset leaves out included."""
+        """All rows of the source, including those left out."""
         return self.rows + self.skipped.total()
 
     @property
     def tokens(self) -> int:
-        """Estimated words."""
+        """Estimated number of words."""
         return round(self.characters / CHARACTERS_PER_WORD)
 
     def over(self, workers: int) -> Map:
-        """Who works on batches of these notes."""
+        """Return the executor for batches of these notes."""
         return over_words(self.tokens, workers)
 
 
 @dataclass
 class CorpusStats:
-    """What is seen of notes, batch by batch; sights add up, but for the patients, of whom one may stand in several.
+    """Statistics of batches of notes; additive, except for patients, who may occur in several batches.
 
     Attributes:
-        rows, null, empty, characters: as in `Preflight`. hashes: what the ledger knows the notes by, in pieces.
+        rows, null, empty, characters: as in `Preflight`. hashes: hashes for the ledger, in pieces.
     """
 
     rows: int = 0
@@ -104,7 +104,7 @@ class CorpusStats:
     hashes: list[Hashes] = field(default_factory=lambda: [NO_HASHES], repr=False)
 
     def take(self, batch: pa.RecordBatch) -> None:
-        """See a batch."""
+        """Add a batch."""
         text = batch.column(TEXT)
         lengths = pc.utf8_length(text)
         self.rows += batch.num_rows
@@ -114,34 +114,34 @@ class CorpusStats:
         self.hashes.append(text_hashes(text.to_pylist()))
 
     def add(self, other: CorpusStats) -> None:
-        """See what another one saw."""
+        """Add other statistics."""
         for name in ("rows", "null", "empty", "characters", "hashes"):
             setattr(self, name, getattr(self, name) + getattr(other, name))
 
     def preflight(self, patients: int, skipped: Counter[str]) -> Preflight:
-        """The result. Raises InputError where there is no note."""
+        """Return the result. Raises InputError if there are no notes."""
         if not self.rows:
-            raise InputError("there is no note in it", hint="name a file with at least one row")
+            raise InputError("contains no notes", hint="pass a file with at least one row")
         hashes = np.concatenate(self.hashes)
         return Preflight(self.rows, patients, self.null, self.empty, self.characters, skipped, hashes)
 
 
 def preflight(corpus: Corpus, say: Say = lambda _: None) -> Preflight:
-    """Read all notes once: count them, and let a broken file fail before anything is made. Raises InputError."""
-    sight, patients = CorpusStats(), 0
+    """Read all notes once to count them and to detect a broken file early. Raises InputError."""
+    stats, patients = CorpusStats(), 0
     with closing(HashLog()) as log:
         for batch in track(corpus.batches(), "notes read", say, size=lambda batch: batch.num_rows):
-            sight.take(batch)
-            found = hashes(batch.column(PATIENT_ID).unique().to_pylist())
-            log.add(found)
-            patients += len(found)
+            stats.take(batch)
+            patient_hashes = hashes(batch.column(PATIENT_ID).unique().to_pylist())
+            log.add(patient_hashes)
+            patients += len(patient_hashes)
         patients -= count_repeats(log)
-    return sight.preflight(patients, Counter(getattr(corpus, "skipped", {})))
+    return stats.preflight(patients, Counter(getattr(corpus, "skipped", {})))
 
 
 @dataclass(frozen=True)
 class MeasuredWith:
-    """What a release is measured with in addition to its own notes; it changes no released byte.
+    """Additional input of the measures; without effect on the released notes.
 
     Attributes:
         pairs: files of word pairs with human scores, for `utility.vectors`.
@@ -157,12 +157,12 @@ NOTHING_MORE = MeasuredWith()
 
 @dataclass(frozen=True)
 class ReleaseContext:
-    """What every stage works with.
+    """Context of all stages.
 
     Attributes:
-        facts: of part files, what is known of each; empty for one file. over: who works on the parts.
-        broken: parts that cannot be read: without them identifiers are looked for, and nothing more.
-        measured_with: word pairs and public texts that the measures use.
+        facts: facts per part file; empty for a single file. over: executor for parts.
+        broken: unreadable parts; the run stops after identifier detection on the others.
+        measured_with: word pairs and public texts for the measures.
     """
 
     corpus: Corpus
@@ -179,48 +179,48 @@ class ReleaseContext:
 
     @property
     def added(self) -> NewNotes | None:
-        """The notes, where they are added to a release."""
+        """The new notes, if they are added to a release."""
         return self.corpus if isinstance(self.corpus, NewNotes) else None
 
     @property
     def names(self) -> frozenset[str]:
-        """Words of the names of known patients, lookup forms."""
+        """Words of known patients' names, in lookup form."""
         return word_set(" ".join(patient.name) for patient in self.known.values())
 
-    def deidentifier(self, heard: NameIndex | None = None) -> Deidentifier | None:
-        """What finds and treats PHI, with what the notes said of one another; None with `--no-phi`."""
+    def deidentifier(self, index: NameIndex | None = None) -> Deidentifier | None:
+        """Return the deidentifier, with an index of names from other notes; None with `--no-phi`."""
         if not self.settings.phi:
             return None
-        made = Deidentifier.of(self.settings.identifiers, self.key, patients=self.known)
-        return made.with_finder(made.finder.with_context(heard))
+        engine = Deidentifier.of(self.settings.identifiers, self.key, patients=self.known)
+        return engine.with_finder(engine.finder.with_context(index))
 
     def obfuscator(self, channel: Channel) -> Obfuscator:
-        """What draws the released words."""
+        """Return the obfuscator of the release."""
         return Obfuscator(channel, self.key, align=True)
 
 
 @dataclass
 class Making:
-    """A release while it is made.
+    """State of a release in progress.
 
     Attributes:
-        seeds: of training and measuring. both: the release that is added to, together with this one.
-        on_both: what was measured on both; known after `make`.
+        seeds: of training and measuring. series: the earlier releases, if notes are added to them.
+        coverage: what was measured on the series; set after `make`.
     """
 
     job: ReleaseContext
     found: Preflight
-    clock: StageTimer
+    timer: StageTimer
     seeds: Mapping[str, int]
-    both: ReleaseSeries | None = None
-    on_both: OnBoth = ALONE
+    series: ReleaseSeries | None = None
+    coverage: SeriesCoverage = ALONE
 
 
 def protect(
-    job: ReleaseContext, heard: Callable[[NameIndex], None] | None = None
+    job: ReleaseContext, on_index: Callable[[NameIndex], None] | None = None
 ) -> tuple[Corpus, Counter[str] | None, Counter[str]]:
-    """The notes as they enter the channel, treated in the scratch folder or (with `--no-phi`) as they are; what was
-    found in them (None where nobody looked); and the notes left out, by reason. `heard` as for `deidentify_corpus`."""
+    """Return the notes with identifiers treated (unchanged with `--no-phi`), span counts by label (None without
+    detection), and skipped notes by reason. `on_index` as in `deidentify_corpus`."""
     deidentifier = job.deidentifier()
     found: Counter[str] = Counter()
     skipped: Counter[str] = Counter()
@@ -230,7 +230,9 @@ def protect(
     writer: pq.ParquetWriter | None = None
     try:
         with opened_for(job.settings) as over:
-            for result in _tracked(job, deidentify_corpus(job.corpus, deidentifier, over, on_index=heard, say=job.say)):
+            for result in _tracked(
+                job, deidentify_corpus(job.corpus, deidentifier, over, on_index=on_index, say=job.say)
+            ):
                 found += result.counts
                 skipped += result.skipped
                 writer = writer or pq.ParquetWriter(path, result.batch.schema, compression="zstd")
@@ -244,11 +246,11 @@ def protect(
 
 @dataclass(frozen=True)
 class Target:
-    """Where released notes go: one file or folder, with its crosswalk and its alignment.
+    """Output location of released notes, crosswalk and alignment.
 
     Attributes:
-        path: of the notes. vault: the folder of crosswalk and alignment. work: for scratch.
-        columns, suffix: of the source, and so of the release. order: keyed or source.
+        path: of the notes. vault: folder of crosswalk and alignment. work: scratch folder.
+        columns, suffix: of source and release. order: keyed or source.
     """
 
     path: Path
@@ -260,47 +262,47 @@ class Target:
 
     @classmethod
     def of(cls, job: ReleaseContext, path: Path) -> Target:
-        """The notes of a job that is of one file."""
-        where = path, job.folder.vault, job.folder.work
-        return cls(*where, job.corpus.columns, job.corpus.suffix, job.settings.order)
+        """Return the target of a release of a single file."""
+        folders = path, job.folder.vault, job.folder.work
+        return cls(*folders, job.corpus.columns, job.corpus.suffix, job.settings.order)
 
     def write(self, results: Iterator[Obfuscated], key: Key) -> Tally:
-        """Write the notes under new ids; tells what became of their tokens."""
+        """Write the notes with new ids; return the token counts."""
         rename, tally = Renamer(key, patients=self.columns.patient_id is not None), Tally()
 
-        def written(ledger: Callable[[pa.RecordBatch, pa.RecordBatch | None], None]) -> Iterator[pa.RecordBatch]:
+        def written(write: Callable[[pa.RecordBatch, pa.RecordBatch | None], None]) -> Iterator[pa.RecordBatch]:
             nonlocal tally
             for result in results:
                 tally += result.tally
                 renamed, crosswalk = rename(result.batch)
-                ledger(crosswalk, result.alignment)
+                write(crosswalk, result.alignment)
                 yield renamed
 
-        with Writer(self.path, self.columns, self.suffix) as notes, _ledger(self.vault) as ledger:
-            for batch in self._in_order(written(ledger)):
+        with Writer(self.path, self.columns, self.suffix) as notes, _vault_tables(self.vault) as write:
+            for batch in self._in_order(written(write)):
                 notes.write(batch)
         return tally
 
     def _in_order(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """The renamed notes as they are released; the files of a folder have no order but that of their names."""
+        """Yield the renamed notes in release order; files of a folder need no sorting."""
         if self.order == "source" or not self.suffix:
             return batches
         return reordered(batches, by_new_id, self.work / "order")
 
     def in_source_order(self, released: Corpus) -> Iterator[pa.RecordBatch]:
-        """The released notes in source order. The files of a folder of .txt are called up by name."""
+        """Yield the released notes in source order; files of a .txt folder are read by name."""
         if self.path.is_dir():
-            yield from self._called_up()
+            yield from self._by_name()
         elif self.order == "source":
             yield from released.batches()
         else:
-            places = CrosswalkOrder(ledger_batches(self.vault, "crosswalk"), self.work / "walk")
-            with closing(places):
-                yield from reordered(released.batches(), by_place(places), self.work / "read back")
+            positions = CrosswalkOrder(vault_batches(self.vault, "crosswalk"), self.work / "crosswalk order")
+            with closing(positions):
+                yield from reordered(released.batches(), by_position(positions), self.work / "read back")
 
-    def _called_up(self) -> Iterator[pa.RecordBatch]:
+    def _by_name(self) -> Iterator[pa.RecordBatch]:
         left = {file.stem for file in self.path.iterdir()}
-        for batch in ledger_batches(self.vault, "crosswalk"):
+        for batch in vault_batches(self.vault, "crosswalk"):
             ids = [i for i in batch.column("note_id").to_pylist() if i in left]
             left.difference_update(ids)
             texts = [(self.path / f"{i}.txt").read_bytes().decode("utf-8") for i in ids]
@@ -309,7 +311,7 @@ class Target:
 
 
 def as_written(entered: Corpus) -> Iterator[Obfuscated]:
-    """Notes that leave with the text that they have."""
+    """Wrap notes that are released with unchanged text."""
     return (Obfuscated(batch, Tally(notes=batch.num_rows)) for batch in entered.batches())
 
 
@@ -318,8 +320,8 @@ def _tracked(job: ReleaseContext, results: Iterator[Deidentified]) -> Iterator[D
 
 
 @contextmanager
-def _ledger(vault: Path) -> Iterator[Callable[[pa.RecordBatch, pa.RecordBatch | None], None]]:
-    """What takes a batch of `crosswalk.parquet` and of `alignment.parquet`; both lie in the vault, for the owner."""
+def _vault_tables(vault: Path) -> Iterator[Callable[[pa.RecordBatch, pa.RecordBatch | None], None]]:
+    """Open `crosswalk.parquet` and `alignment.parquet` of a vault; yields a function that appends to both."""
     writers: dict[str, pq.ParquetWriter] = {}
 
     def write(crosswalk: pa.RecordBatch, alignment: pa.RecordBatch | None) -> None:
@@ -338,5 +340,5 @@ def _ledger(vault: Path) -> Iterator[Callable[[pa.RecordBatch, pa.RecordBatch | 
 
 
 def released_in_order(job: ReleaseContext, path: Path, released: Corpus) -> Iterator[pa.RecordBatch]:
-    """The released notes in source order."""
+    """Yield the released notes in source order."""
     return Target.of(job, path).in_source_order(released)

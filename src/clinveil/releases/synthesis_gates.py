@@ -1,4 +1,4 @@
-"""What must hold before synthetic notes may leave; each is measured on the notes as they were written."""
+"""Gates of synthetic notes, measured on the notes as written."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from clinveil.report.record import Gate
 from clinveil.stats.refusals import ALPHA, fisher_from
 
 SPANS = (10, 20, 50)
-NO_POWER = "No power: no pair of known name parts occurs in the notes, real or made up, so nothing could be found."
-UNSEEN = "Neither this gate nor that of long copies could see a copy, so that nothing is known of copies."
-SEE = "Hold out more patients (--set synthetic.held_out), or bring more patients or longer notes, which are less alike."
+NO_POWER = "No power: no pair of known name parts, real or invented, occurs in the notes."
+UNSEEN = "Neither this gate nor the gate on long copies could detect a copy on these notes."
+SEE = "Hold out more patients (--set synthetic.held_out), or add patients or longer notes."
 
 
 @dataclass(frozen=True)
 class Examined:
-    """What was measured, and the gates made of it."""
+    """Findings on the written notes, and the gates derived from them."""
 
     gates: list[Gate]
     findings: list[Finding]
@@ -44,13 +44,13 @@ def examine(
     span: int,
     feed: Path | None,
 ) -> Examined:
-    """Measure written notes against those of training.
+    """Compare written notes with the training notes.
 
     Args:
-        expected: how many notes were drawn. span: words in a row that count as a copy. feed: known patients, or None.
+        expected: number of generated notes. span: consecutive words that count as a copy. feed: known patients.
     """
     spans = tuple(sorted({*SPANS, span}))
-    # Below the floor on all sides: or each rare word, <unk> in the copy alone, would cut a copy to pieces.
+    # Apply the floor to all sides: a rare word that is <unk> in the copy only would split the copy.
     seen, other = (floor.plain(side).as_corpus() for side in (sides.training, sides.held_out))
     found = copies(written.as_corpus(), seen, other, rng, spans=spans)
     gates = [_accounted(written, expected), sound("synthetic_floor", floor.below(written.texts))]
@@ -68,7 +68,7 @@ def _accounted(written: PlainNotes, expected: int) -> Gate:
 
 @dataclass(frozen=True)
 class _Rule:
-    """How many training patients may be copied in some way, and how many are. `least`: refused from so many on."""
+    """Training patients copied (`count`), the number allowed (`may`), and the smallest number refused (`least`)."""
 
     what: str
     count: int
@@ -108,7 +108,7 @@ def _copied_whole(found: Sequence[Finding]) -> Gate:
 
 
 def _test(what: str, hits: tuple[int, int, int], finding: Finding, level: float) -> _Rule:
-    """Fisher's exact test of (training patients copied, held-out ones copied, training ones who could be)."""
+    """Run Fisher's exact test on (training patients copied, held-out patients copied, training patients visible)."""
     copied, by_chance, visible = hits
     least = fisher_from(visible, finding.n, _whole(finding.detail, "held_out_patients"), by_chance, level)
     return _Rule(what, copied, visible if least is None else least - 1, least)
@@ -123,10 +123,10 @@ def _copies_gate(of: str, fill: Mapping[str, Any], finding: Finding, what: str, 
     first = _Rule(what, finding.count or 0, may, None if detail["refused_from"] is None else may + 1)
     rules = [first, *tests]
     shown = next((rule for rule in rules if rule.count > rule.may), first)
-    rule = "One training patient is one too many"
+    rule = "No training patient may be copied"
     if may:
         rule = (
-            f"Some held-out patients have that by chance: refused at P {ALPHA} (Fisher's exact test), and above their "
+            f"Some held-out patients match by chance: refused at P < {ALPHA} (Fisher's exact test), and above their "
             "share or a tenth of the patients"
         )
     found = "" if shown is first else f" Refused for {shown.what}."
@@ -136,7 +136,7 @@ def _copies_gate(of: str, fill: Mapping[str, Any], finding: Finding, what: str, 
         value=shown.count,
         threshold=shown.may,
         fill=fill,
-        meaning=f"Own words stand in no held-out note and with two training patients at most. {rule}.{found}",
+        meaning=f"Own words occur in no held-out note and with at most two training patients. {rule}.{found}",
         power=_copies_power(detail, finding.n, what, tests),
         blind=all(rule.least is None for rule in rules),
     )
@@ -144,23 +144,23 @@ def _copies_gate(of: str, fill: Mapping[str, Any], finding: Finding, what: str, 
 
 def _copies_power(detail: Detail, patients: int, what: str, tests: list[_Rule]) -> str:
     seen = f"{_whole(detail, 'visible') / patients:.0%} of the training patients have {what} of their own"
-    told = "; ".join(f"from {test.least} patients on with {test.what}" for test in tests if test.least is not None)
-    told = f" Tested against held-out patients, {ALPHA} in all: refuses {told}." if told else ""
+    tested = "; ".join(f"from {test.least} patients on with {test.what}" for test in tests if test.least is not None)
+    tested = f" Tested against held-out patients at {ALPHA} in all: refuses {tested}." if tested else ""
     if detail["refused_from"] is None:
         return (
-            f"No power: no number of patients copied whole would be refused; {seen}.{told}"
-            if not told
-            else (f"By the rule of one patient none would be refused: {seen}.{told}")
+            f"No power: no number of copied patients would be refused; {seen}."
+            if not tested
+            else f"Without the test none would be refused: {seen}.{tested}"
         )
     least = detail["refused_from"]
     return (
-        f"Refuses with 95 % from {least} patient{'s'[: least != 1]} copied whole on: {seen}.{told} "
-        "Changed words hide a copy."
+        f"Refuses with 95 % from {least} copied patient{'s'[: least != 1]} on: {seen}.{tested} "
+        "A copy with changed words is not detected."
     )
 
 
 def _seeing(gates: list[Gate]) -> list[Gate]:
-    """The copy gates; where neither could see any copy the last of them fails, for nothing is known of copies then."""
+    """Return the copy gates; if neither could detect a copy, the last one fails."""
     if not all(gate.passed and gate.blind for gate in gates):
         return gates
     unseen = replace(gates[-1], passed=False, meaning=UNSEEN, hint=SEE)
@@ -168,13 +168,13 @@ def _seeing(gates: list[Gate]) -> list[Gate]:
 
 
 def known_names(written: PlainNotes, feed: Path, rng: Generator) -> Finding:
-    """`attack.known_names`: full names of known patients in the notes, against made-up pairs of the same parts."""
+    """Return `attack.known_names`: full names of known patients, compared with invented pairs of the same parts."""
     from clinveil.corpus.people import read_patients
 
     names = [person.name for person in read_patients(feed).values()]
     index = NameIndex(names, rng)
     hits = index.find([words(text) for text in written.texts])
-    # Shuffled pairs are real ones now and then: of few names often, and then the worst leak would look like chance.
+    # Shuffled pairs can be real names, often so with few names; counting these would hide the worst leak.
     known = np.isin(hits.code, np.concatenate([index.real.whole, index.real.ends]))
     by_set = np.bincount(hits.replicate[(hits.replicate == 0) | ~known], minlength=index.replicates + 1)
     real, made = int(by_set[0]), by_set[1:]
@@ -189,7 +189,7 @@ def known_names(written: PlainNotes, feed: Path, rng: Generator) -> Finding:
         control=float(made.mean()),
         detail=detail,
         unit="known full names",
-        control_is="made-up pairs of the same name parts, those left out that are somebody's, mean",
+        control_is="invented pairs of the same name parts, without pairs that are real names, mean",
         control_kind="negative",
     )
 
@@ -202,6 +202,6 @@ def _names(finding: Finding) -> Gate:
         passed=(finding.value or 0) <= most,
         value=finding.value,
         threshold=most,
-        power=str(unseen) if unseen else f"Refuses from {most + 1} places with a known full name on.",
+        power=str(unseen) if unseen else f"Refuses from {most + 1} occurrences of a known full name on.",
         blind=unseen is not None,
     )

@@ -1,6 +1,6 @@
-"""The model of a run, and whom it was trained on: which patients, and whether its seed is public.
+"""The language model of a synthetic release, and its split into training and held-out patients.
 
-Which patients are kept from training is a fixed function of patient and split seed, so that nothing need be kept.
+The split is a fixed function of patient id and seed, so it need not be stored.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ from clinveil.lm.train import make_vocabulary, train_model
 from clinveil.releases.settings import ReleaseSettings
 
 MODEL, STATE = "model", "training.safetensors"
-FEWEST = 2  # patients of each side
+FEWEST = 2  # patients per side
 
 
 @dataclass(frozen=True)
 class TrainHoldoutSplit:
-    """The notes that a model is trained on, and those of the patients kept from it."""
+    """Training notes, and notes of held-out patients."""
 
     training: PlainNotes = field(repr=False)
     held_out: PlainNotes = field(repr=False)
 
     @property
     def digest(self) -> str:
-        """SHA-256 of the training notes and whose they are, in any order: what a model remembers of them."""
+        """SHA-256 of the training notes with their patients, independent of order."""
         hashed = sha256()
         for row in sorted(zip(self.training.patients, self.training.texts, strict=True)):
             hashed.update(repr(row).encode("utf-8", "surrogatepass"))
@@ -45,8 +45,8 @@ class TrainHoldoutSplit:
 
 
 def split_patients(notes: PlainNotes, share: float, seed: int) -> TrainHoldoutSplit:
-    """Keep about `share` of the patients aside. Raises InputError where a side has fewer than two patients."""
-    # Ranks and not single draws, so that few patients are split as asked too.
+    """Hold out about `share` of the patients. Raises InputError if a side has fewer than two patients."""
+    # Ranks instead of independent draws give the exact share for few patients too.
     order = sorted(set(notes.patients), key=lambda patient: _draw(patient, seed))
     aside = set(order[: n_held_out(len(order), share)])
     rows = range(len(notes))
@@ -57,16 +57,16 @@ def split_patients(notes: PlainNotes, share: float, seed: int) -> TrainHoldoutSp
 
 
 def n_held_out(patients: int, share: float) -> int:
-    """How many of so many patients are kept from training. Raises InputError where a side would have under two."""
+    """Return the number of held-out patients. Raises InputError if a side would have fewer than two."""
     n = max(FEWEST, round(share * patients))
     if patients < n + FEWEST:
-        raise InputError(f"{patients} patients are too few to train on some and keep others aside")
+        raise InputError(f"{patients} patients are too few for training and held-out patients")
     return n
 
 
 def split_as_before(notes: PlainNotes, split: Any, name: str) -> TrainHoldoutSplit:
-    """The split that a model was trained with; other notes would make the floor and all gates look at others."""
-    unknown = UsageError("does not say whom it was trained on", where=name, hint="a model of a synthetic release")
+    """Return the split of a trained model, verified: with other notes, floor and gates would be wrong."""
+    unknown = UsageError("has no record of its split", where=name, hint="pass the model of a synthetic release")
     if not isinstance(split, dict) or not {"seed", "share", "notes_sha256"} <= split.keys():
         raise unknown
     try:
@@ -77,8 +77,8 @@ def split_as_before(notes: PlainNotes, split: Any, name: str) -> TrainHoldoutSpl
         raise unknown from None
     sides = split_patients(notes, share, seed)
     if sides.digest != split["notes_sha256"]:
-        hint = "name the notes that it was trained on, with --no-phi if that run had it"
-        raise InputError("was trained on other notes than these", where=name, hint=hint)
+        hint = "pass the notes that it was trained on, with --no-phi if that run used it"
+        raise InputError("was trained on other notes", where=name, hint=hint)
     return sides
 
 
@@ -88,10 +88,10 @@ def _draw(patient: str, seed: int) -> bytes:
 
 @dataclass(frozen=True)
 class Trained:
-    """A model, and whom it was trained on.
+    """A trained model and its split.
 
     Attributes:
-        seed, share: of its split and training; the seed is secret unless `public_seed`. before: by an earlier run.
+        seed, share: of split and training; the seed is secret unless `public_seed`. before: trained by an earlier run.
     """
 
     model: LanguageModel = field(repr=False)
@@ -103,25 +103,25 @@ class Trained:
 
     @property
     def recipe(self) -> dict[str, Any] | None:
-        """How a network was built and trained, without anything of the notes; None for a unigram."""
-        network = getattr(self.model, "network", None)  # importing the class would need PyTorch
+        """Architecture and training settings, without note content; None for a unigram model."""
+        network = getattr(self.model, "network", None)  # importing the class requires PyTorch
         return None if network is None else dict(network.recipe.as_dict())
 
 
 def load_trained(place: Path, notes: PlainNotes, settings: ReleaseSettings, *, before: bool) -> Trained:
-    """The model in a folder. Raises InputError or UsageError where it saw other notes or has no split."""
+    """Load a model. Raises InputError or UsageError if it was trained on other notes or has no split."""
     model, about = load_model(place, device=settings.lm.device)
     split: Any = about.get("split")
     sides = split_as_before(notes, split, place.name)
-    # A model that does not say how it was seeded counts as publicly seeded: the safe side of not knowing.
+    # A model without this entry counts as publicly seeded, which is the safe assumption.
     public = about.get("public_seed") is not False
     return Trained(model, sides, int(split["seed"]), float(split["share"]), public, before)
 
 
-def train_anew(notes: PlainNotes, settings: ReleaseSettings, seed: int, vault: Path, say: Say) -> Trained:
-    """Split, train (or go on from the vault's last state), and keep the model in the vault."""
+def train_new(notes: PlainNotes, settings: ReleaseSettings, seed: int, vault: Path, say: Say) -> Trained:
+    """Split, train (or resume from the state in the vault), and store the model in the vault."""
     sides = split_patients(notes, settings.synthetic.held_out, seed)
-    say(f"{len(sides.training)} notes to train on, {len(sides.held_out)} kept aside")
+    say(f"{len(sides.training)} training notes, {len(sides.held_out)} held-out notes")
     vocabulary = make_vocabulary(sides.training, settings.lm)
     model, went = train_model(
         encode(sides.training.texts, vocabulary),
@@ -149,10 +149,10 @@ ALWAYS = frozenset({UNK, DEIDENTIFIED})
 
 @dataclass
 class Floor:
-    """What may be written.
+    """The rare-word floor of synthetic notes.
 
     Attributes:
-        allowed: words of at least so many patients. words, replaced: counted while notes pass.
+        allowed: words of enough patients. words, replaced: counts of `apply`.
     """
 
     allowed: frozenset[str] = field(repr=False)
@@ -161,12 +161,12 @@ class Floor:
 
     @classmethod
     def of(cls, training: PlainNotes, min_patients: int) -> Floor:
-        """The floor that training notes set; words that a model makes up stand below it."""
+        """Return the floor of training notes; words invented by the model are below it."""
         kept = dictionary(training.texts, training.patients, min_count=1, min_patients=min_patients).words
         return cls(ALWAYS | frozenset(kept))
 
     def apply(self, text: str) -> str:
-        """A note with all other words as `<unk>`."""
+        """Replace all other words of a note by `<unk>`."""
         lines = []
         for line in text.split("\n"):
             row = line.split(" ")
@@ -176,18 +176,17 @@ class Floor:
         return "\n".join(lines)
 
     def plain(self, notes: PlainNotes) -> PlainNotes:
-        """Real notes as `apply` would write them; nothing is counted."""
+        """Apply the floor to real notes without counting."""
         return PlainNotes(tuple(with_unknown(t, self.allowed) for t in notes.texts), notes.note_ids, notes.patients)
 
     def below(self, texts: Iterable[str]) -> int:
-        """Words that stand below the floor all the same: what reading the release back must not find."""
+        """Count words below the floor; must be 0 for a release."""
         return sum(word not in self.allowed for text in texts for word in text.split())
 
 
 @dataclass
 class Counts:
-    """What was drawn: notes and words written, those of the words that are `<unk>`, notes cut at the longest length,
-    and notes without a word (left out)."""
+    """Counts of generated notes: notes and words written, `<unk>` words, truncated notes, empty notes (left out)."""
 
     notes: int = 0
     words: int = 0
@@ -197,7 +196,7 @@ class Counts:
 
     @property
     def unknown_share(self) -> float:
-        """Of the words written, those that are `<unk>`."""
+        """Share of `<unk>` among the words written."""
         return self.unknown / max(1, self.words)
 
 
@@ -210,10 +209,10 @@ def draw_notes(
     counts: Counts,
     say: Say,
 ) -> Iterator[pa.RecordBatch]:
-    """Batches of synthetic notes, `synthetic-000001` and so on, until there are `enough`; `counts` is kept meanwhile.
+    """Yield batches of synthetic notes, `synthetic-000001` and so on, until `enough` is true; update `counts`.
 
     Raises:
-        InputError: the model writes nothing but empty notes.
+        InputError: the model writes only empty notes.
     """
     ids: list[str] = []
     texts: list[str] = []
@@ -222,7 +221,7 @@ def draw_notes(
         text = floor.apply(own) if (own := model.vocabulary.decode(note.ids.tolist())) else ""
         in_a_row = 0 if text else in_a_row + 1
         if in_a_row >= MOST_EMPTY:
-            raise InputError("the model writes empty notes only", hint="train it longer")
+            raise InputError("the model writes only empty notes", hint="train it longer")
         if not text:
             counts.empty += 1
             continue

@@ -113,7 +113,7 @@ _STRATA = {"all": "all words", "rare": "rare words", "content": "content words",
 _STRATA |= {"canaries": "planted names"}
 _PHRASES = {
     "side": "{} notes",
-    "scope": "memo {}",
+    "scope": "scope {}",
     "k": "K {}",
     "span": "{} words or more",
     "at_ceiling": "{} of {n} at the ceiling",

@@ -21,6 +21,7 @@ from clinveil.core.files import private_text
 from clinveil.core.words import Kind
 from clinveil.report import adversaries, rules, summarise
 from clinveil.report.bars import gap_bar, risk_bar
+from clinveil.report.cells import Row
 from clinveil.report.edition import hidden, hidden_gate
 from clinveil.report.first_page import KINDS, clipped, first_page, sentence, uses
 from clinveil.report.numerals import NONE, Number, number, share, small
@@ -87,7 +88,8 @@ def environment() -> Environment:
     made = Environment(loader=PackageLoader("clinveil.report"), autoescape=True, **how)
     made.filters |= {"num": data_element, "count": count, "plain": plain, "seconds": seconds, "clip": clip, "md": md}
     made.filters |= {"cut": clipped, "sentence": sentence}
-    made.globals |= {"gate_number": gate_number, "people": people, "svg": Markup}
+    made.globals |= {"gate_number": gate_number, "gate_limit": gate_limit, "success": success}
+    made.globals |= {"people": people, "svg": Markup}
     made.globals |= {"gap_bar": gap_bar, "risk_bar": risk_bar}
     return made
 
@@ -142,7 +144,25 @@ def gate_number(gate: Gate, record: ReleaseRecord) -> Markup:
     if hidden_gate(gate, record.corpus.read, record.edition):
         return data_element(small())
     unit = "share" if gate.unit.split(" ")[0] == "share" else gate.unit
-    return plain(gate.value, unit, record.edition)
+    return _p_sign(gate, "=") + plain(gate.value, unit, record.edition)
+
+
+def gate_limit(gate: Gate) -> Markup:
+    """Return the limit of a gate; text is cut."""
+    if isinstance(gate.threshold, str):
+        return Markup("{}").format(clipped(gate.threshold, 40))
+    return _p_sign(gate, "≥") + plain(gate.threshold, gate.unit.split(" ")[0])
+
+
+def _p_sign(gate: Gate, relation: str) -> Markup:
+    """Return `P =` or `P ≥` for gates on a P value, so that it is not taken for a count."""
+    return Markup(f"P {relation} " if gate.unit.startswith("P value") and gate.value is not None else "")
+
+
+def success(row: Row) -> Markup:
+    """Return the value of a row; a hidden one is a count, printed with the number of cases and their unit."""
+    value = data_element(row.value)
+    return value + Markup(" of {} {}").format(data_element(row.n), row.unit) if row.hidden else value
 
 
 def md(value: Any) -> Markup:

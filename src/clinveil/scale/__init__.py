@@ -1,6 +1,6 @@
-"""Ways to map a function over batches or tasks: the same results in the same order, whoever does the work.
+"""Map a function over batches or tasks, with the same ordered results for every executor.
 
-A `Map` takes a function and items and yields the results in the order of the items. No room knows which is in use.
+A `Map` takes a function and items and yields the results in the order of the items.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Mapping in line, in threads (for code that releases the GIL) and in spawned processes."""
+"""Maps in the calling thread, in threads (for code that releases the GIL) and in spawned processes."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from typing import Any, Protocol, TypeVar
 from clinveil.core.errors import LostWorkers
 
 WATCH_SECONDS = 2.0
-ALONE_SECONDS = 2.0  # about what it takes to start processes
-TRIES = 4  # of one item, before the workers are held to be lost
+ALONE_SECONDS = 2.0  # about the time to start processes
+TRIES = 4  # attempts per item before LostWorkers
 T = TypeVar("T")
 R = TypeVar("R")
 
@@ -32,21 +32,20 @@ class Map(Protocol):
 
 
 def serial(function: Callable[[T], R], items: Iterable[T], /) -> Iterator[R]:
-    """The plain map."""
+    """Map in the calling thread."""
     return map(function, items)
 
 
 def threads(workers: int) -> Map:
-    """A map over threads; right for functions that release the GIL (numba's nogil, pyarrow)."""
+    """Return a map over threads, for functions that release the GIL (numba's nogil, pyarrow)."""
     return _pooled(lambda: ThreadPoolExecutor(workers), workers)
 
 
 def processes(workers: int, *, ahead: int | None = None) -> Map:
-    """A map over spawned processes (a child forked after faiss, torch or numba hangs).
+    """Return a map over spawned processes (forked children hang after faiss, torch or numba were used).
 
-    What a process that was killed had in hand is done again. Raises LostWorkers where that happens again and again.
-    `ahead`: items read ahead of the result that is waited for; two a worker unless given. Few tasks of unlike length
-    want more, or one long task leaves the other workers idle.
+    The items of a killed process are retried. Raises LostWorkers if that happens repeatedly. `ahead`: number of items
+    read ahead, by default two per worker; increase it for few tasks of different length, so that no worker is idle.
     """
     if workers == 1:
         return serial
@@ -55,36 +54,36 @@ def processes(workers: int, *, ahead: int | None = None) -> Map:
         window: deque[_Sent] = deque()
         with _Pools(workers, function) as pools:
             sent = (_Sent(item, pools.submit(item)) for item in items)
-            for one in behind(sent, window, ahead or 2 * workers):
-                yield pools.result(one, window)
+            for item in behind(sent, window, ahead or 2 * workers):
+                yield pools.result(item, window)
 
     return run
 
 
 def processes_later(workers: int, seconds: float = ALONE_SECONDS) -> Map:
-    """In line, and by processes where that has lasted so long: for work of unknown size, as processes take seconds."""
+    """Return a map that starts in the calling thread and moves to processes after some seconds, for unknown work."""
 
     def run(function: Callable[[Any], Any], items: Iterable[Any], /) -> Iterator[Any]:
-        left, end = iter(items), time.monotonic() + seconds
-        for item in left:
+        remaining, end = iter(items), time.monotonic() + seconds
+        for item in remaining:
             yield function(item)
             if time.monotonic() > end:
                 break
-        yield from processes(workers)(function, left)
+        yield from processes(workers)(function, remaining)
 
     return run
 
 
 @dataclass
 class _Sent:
-    """An item in work; it is kept until its result is there."""
+    """A submitted item, stored until its result is available."""
 
     item: Any
     future: Future[Any]
 
 
 class _Pools:
-    """A pool of processes, and a new one where processes of the last were killed."""
+    """A pool of processes that is replaced if its processes are killed."""
 
     def __init__(self, workers: int, function: Callable[[Any], Any]) -> None:
         self.workers, self.function, self.stack = workers, function, ExitStack()
@@ -102,7 +101,7 @@ class _Pools:
         self.pool = self.stack.enter_context(_stoppable(pool))
 
     def submit(self, item: Any) -> Future[Any]:
-        """Send an item; to a broken pool too, so that `result` sees it."""
+        """Submit an item, also to a broken pool, so that `result` detects the failure."""
         try:
             return self.pool.submit(self.function, item)
         except BrokenProcessPool as error:
@@ -110,22 +109,22 @@ class _Pools:
             future.set_exception(error)
             return future
 
-    def result(self, one: _Sent, others: Iterable[_Sent]) -> Any:
-        """The result of an item; if a process was killed, it and the others are sent to a new pool."""
+    def result(self, sent: _Sent, others: Iterable[_Sent]) -> Any:
+        """Return the result of an item; after a kill, resubmit it and the others to a new pool."""
         for _ in range(TRIES):
             try:
-                return one.future.result()
+                return sent.future.result()
             except BrokenProcessPool:
                 self.stack.close()
                 self._open()
-                for each in (one, *others):
+                for each in (sent, *others):
                     each.future = self.submit(each.item)
         raise LostWorkers
 
 
 @contextmanager
 def _stoppable(executor: ProcessPoolExecutor) -> Iterator[ProcessPoolExecutor]:
-    """The pool; where the block is left by an exception, such as Ctrl-C, its processes do not finish their tasks."""
+    """Open the pool; an exception in the block, such as Ctrl-C, terminates its processes."""
     before = set(multiprocessing.active_children())
     with executor:
         try:
@@ -137,7 +136,7 @@ def _stoppable(executor: ProcessPoolExecutor) -> Iterator[ProcessPoolExecutor]:
 
 
 def _end_with(parent: int) -> None:
-    """In a worker: end where the parent is gone (killed), rather than work on for nobody."""
+    """End this worker when its parent process has ended."""
 
     def watch() -> None:
         while os.getppid() == parent:
@@ -165,9 +164,9 @@ def _pooled(pool: Callable[[], AbstractContextManager[Executor]], workers: int) 
 
 
 def behind(submitted: Iterable[T], window: deque[T], ahead: int) -> Iterator[T]:
-    """What was submitted, in its order; so many more are submitted before one is waited for."""
-    for one in submitted:
-        window.append(one)
+    """Yield submitted items in order, after submitting up to `ahead` more."""
+    for item in submitted:
+        window.append(item)
         if len(window) > ahead:
             yield window.popleft()
     while window:

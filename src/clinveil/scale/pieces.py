@@ -1,4 +1,4 @@
-"""A function over the parts of something: where one part is broken the others are done all the same, and it is told."""
+"""Apply a function to parts; a damaged part is recorded and the others are processed."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from clinveil.scale.local import Map
 
 T = TypeVar("T")
 R = TypeVar("R")
-NAMED = 3  # broken parts that a message names
+NAMED = 3  # damaged parts listed in a message
 
 
 @dataclass(frozen=True)
 class _Tried(Generic[R]):
-    """What became of one part: what the function gave, or why the part cannot be read."""
+    """The outcome of one part: the function's result, or the reason why the part cannot be read."""
 
-    made: R | None
+    result: R | None
     broken: str = ""
 
 
@@ -31,50 +31,50 @@ class Broken:
     """The parts that cannot be read.
 
     Attributes:
-        said: what is wrong with each, by its place among the parts. tried: how many parts there are.
+        errors: the message for each damaged part, by its index. tried: number of parts.
     """
 
-    said: dict[int, str] = field(default_factory=dict)
+    errors: dict[int, str] = field(default_factory=dict)
     tried: int = 0
 
     def left(self, parts: Iterable[T]) -> tuple[T, ...]:
-        """The parts without the broken ones."""
-        return tuple(part for at, part in enumerate(parts) if at not in self.said)
+        """Return the parts without the damaged ones."""
+        return tuple(part for index, part in enumerate(parts) if index not in self.errors)
 
     def refuse(self) -> None:
-        """Raise Incomplete if there are any: how many, and what is wrong with the first."""
-        if self.said:
-            said, rest = list(self.said.values())[:NAMED], len(self.said) - NAMED
+        """Raise Incomplete, with the number of damaged parts and the first messages, if there are any."""
+        if self.errors:
+            messages, rest = list(self.errors.values())[:NAMED], len(self.errors) - NAMED
             more = f"; and {rest} more" if rest > 0 else ""
-            what = f"{len(self.said)} of {self.tried} parts cannot be read: {'; '.join(said)}{more}"
-            hint = "mend them, and run the same command again: what is done of the others stays"
+            what = f"{len(self.errors)} of {self.tried} parts cannot be read: {'; '.join(messages)}{more}"
+            hint = "repair them and run the same command again; finished parts are kept"
             raise Incomplete(what, hint=hint)
 
 
 def each(over: Map, function: Callable[[T], R], parts: Iterable[T], broken: Broken | None = None) -> Iterator[R]:
-    """The function's results, in the order of the parts, without those of parts that are broken.
+    """Yield the function's results in the order of the parts, without damaged parts.
 
-    The function is called in the folder of this process; what it writes is for the owner only.
+    The function runs in the working folder of this process and creates private files.
 
     Args:
-        broken: is told of the parts for which the function raised InputError, and may refuse them later.
+        broken: records the parts for which the function raised InputError; its `refuse` may be called later.
 
     Raises:
-        Incomplete: at the end, if there are broken parts and nobody else is told of them.
+        Incomplete: at the end, if there are damaged parts and `broken` is None.
     """
-    found = Broken() if broken is None else broken
-    for at, tried in enumerate(over(partial(_try, function, Path.cwd()), parts)):
-        found.tried = at + 1
-        if tried.broken:
-            found.said[at] = tried.broken
+    record = Broken() if broken is None else broken
+    for index, outcome in enumerate(over(partial(_try, function, Path.cwd()), parts)):
+        record.tried = index + 1
+        if outcome.broken:
+            record.errors[index] = outcome.broken
         else:
-            yield tried.made  # type: ignore[misc]
+            yield outcome.result  # type: ignore[misc]
     if broken is None:
-        found.refuse()
+        record.refuse()
 
 
 def _try(function: Callable[[T], R], folder: Path, part: T) -> _Tried[R]:
-    if Path.cwd() != folder:  # a worker of a cluster: places are told as they were typed
+    if Path.cwd() != folder:  # in a cluster's worker: paths may be relative to the driver's folder
         os.chdir(folder)
     with owner_only():
         try:

@@ -1,7 +1,8 @@
-"""Tasks of a study: named by the hash of all that they depend on, done once, and taken up again after a kill.
+"""Tasks of a study: named by a hash of their inputs, run once, and resumed after an interruption.
 
-A task's folder holds what it made, `result.json` and, written last, `done`, which lists them. A folder without `done`
-was cut off: it is removed and the task starts over. So the same command run again goes on where the last one stopped.
+A task's folder contains its output, `result.json` and finally `done`, which lists the files. A folder without `done`
+was
+interrupted: it is removed and the task starts over. Running the same command again therefore resumes the study.
 """
 
 from __future__ import annotations
@@ -25,33 +26,33 @@ Result = dict[str, Any]
 MARK = "SECRET.txt"
 SECRET = """SECRET: all of this folder. It must not leave.
 
-tasks/ holds the notes as they were treated, what was trained on them (word vectors or language models), what models
-say of them or wrote, and the truth that attacks are judged by. Tables, figures, page and findings are made from it and
-tell how well the attacks work on these very notes; some of them show a note.
+tasks/ contains the treated notes, the word vectors or language models trained on them, the models' predictions or
+generated text, and the ground truth of the attacks. Tables, figures, page and findings are derived from it and report
+how well the attacks work on these notes; some of them show a note.
 """
 
 
 class Work(Protocol):
-    """One task: it can be sent to another process, and says all that its result depends on."""
+    """One task: it can be sent to another process, and lists everything that its result depends on."""
 
     @property
     def title(self) -> str:
-        """What it does, for people."""
+        """A description of the task."""
         ...
 
     def identity(self) -> Mapping[str, Any]:
-        """All that the result depends on, ready for JSON; of another task its name."""
+        """Return everything that the result depends on, JSON-serialisable; for another task its name."""
         ...
 
     def __call__(self, folder: Path, store: Store) -> Result:
-        """Do it: files go to the folder, what is returned (ready for JSON) to `result.json`."""
+        """Run the task: write files to the folder; the JSON-serialisable return value goes to `result.json`."""
         ...
 
 
 def name_of(work: Work) -> str:
-    """The hash of a task's kind, its inputs and our code: 32 hex digits."""
-    said = json.dumps([code_version(), type(work).__name__, work.identity()], sort_keys=True, allow_nan=False)
-    return hashlib.blake2b(said.encode(), digest_size=16).hexdigest()
+    """Return the hash of a task's class, its inputs and our code: 32 hex digits."""
+    identity = json.dumps([code_version(), type(work).__name__, work.identity()], sort_keys=True, allow_nan=False)
+    return hashlib.blake2b(identity.encode(), digest_size=16).hexdigest()
 
 
 @dataclass(frozen=True)
@@ -61,25 +62,25 @@ class Store:
     root: Path
 
     def folder(self, work: Work) -> Path:
-        """Where a task's files lie."""
+        """Return the folder of a task."""
         return self.root / name_of(work)
 
     def done(self, work: Work) -> bool:
-        """Whether the task came to its end."""
+        """Return whether the task is finished."""
         return (self.folder(work) / "done").exists()
 
     def result(self, work: Work) -> Result:
-        """What a finished task returned. Raises InputError if it is not there, or not readable."""
+        """Return the result of a finished task. Raises InputError if it is missing or unreadable."""
         try:
-            found: Result = json.loads((self.folder(work) / "result.json").read_text(encoding="utf-8"))
-            return found
+            result: Result = json.loads((self.folder(work) / "result.json").read_text(encoding="utf-8"))
+            return result
         except (OSError, ValueError):
-            hint = "remove the folder of this task, and run the same command again"
-            raise InputError("has no readable result", where=name_of(work), hint=hint) from None
+            hint = "remove the folder of this task and run the same command again"
+            raise InputError("the task has no readable result", where=name_of(work), hint=hint) from None
 
 
 def perform(store: Store, work: Work) -> str:
-    """Do a task unless it is done; return its name. Linear algebra gets one thread, so that no bit depends on them."""
+    """Run a task unless it is done; return its name. Linear algebra uses one thread, for reproducible bits."""
     from threadpoolctl import threadpool_limits
 
     if store.done(work):
@@ -94,20 +95,20 @@ def perform(store: Store, work: Work) -> str:
 
 
 def performed(store: Store, work: Work) -> Result:
-    """`perform`; what the task returned."""
+    """Run a task unless it is done; return its result."""
     perform(store, work)
     return store.result(work)
 
 
 def perform_all(store: Store, works: Sequence[Work], over: Map, say: Callable[[str], None]) -> None:
-    """Do those of some tasks that are not done, by a map; the tasks must not need one another."""
+    """Run the unfinished ones of some independent tasks with a map."""
     waiting = [work for work in works if not store.done(work)]
     for number, (work, _) in enumerate(zip(waiting, over(partial(perform, store), waiting), strict=True), 1):
         say(f"{number} of {len(waiting)}: {work.title}")
 
 
 def _a_study(out: Path) -> bool:
-    """Whether a run of ours may work there; other commands mark their secrets by the same name."""
+    """Return whether the folder belongs to a study; other commands use a file of the same name."""
     try:
         ours = (out / MARK).read_text(encoding="utf-8").startswith(SECRET.partition("\n")[0])
         names = {path.name for path in out.iterdir()}
@@ -117,28 +118,28 @@ def _a_study(out: Path) -> bool:
 
 
 def _refuse_no_tasks(out: Path) -> None:
-    """Raise UsageError for anything between the tasks that no task is, and in a finished one that it did not make."""
+    """Raise UsageError for foreign files among the tasks or in the folder of a finished task."""
     names = {item.name for item in (out / "tasks").iterdir()} if (out / "tasks").is_dir() else set()
     refuse_more(out, names, filter(re.compile("[0-9a-f]{32}").fullmatch, names))
     for done in (out / "tasks").glob("*/done"):
         listed = read_json(done)
-        made = map(str, listed) if isinstance(listed, list) else ()
-        refuse_more(done.parent, files_in(done.parent), {"done", *made})
+        own = map(str, listed) if isinstance(listed, list) else ()
+        refuse_more(done.parent, files_in(done.parent), {"done", *own})
 
 
 @contextmanager
 def study_folder(out: Path, *, force: bool = False, secret: str = SECRET) -> Iterator[Store]:
-    """Open DIR for one run at a time: made new, or that of an earlier run of a study.
+    """Open a new or existing study folder for one run at a time.
 
     Args:
-        out: the folder; it becomes its owner's only.
-        force: start over: the tasks of an earlier study are removed, and nothing else.
-        secret: what `SECRET.txt` says of the folder.
+        out: the folder; it becomes private.
+        force: start over: remove the tasks of an earlier study, and nothing else.
+        secret: the text of `SECRET.txt`.
 
     Raises:
-        UsageError: something else is there or among the tasks, or another run is at work in it.
+        UsageError: the folder is not a study's, contains foreign files, or is in use by another run.
     """
-    with run_folder(out, Kind("study's", notes={MARK: secret}, known=_a_study)):
+    with run_folder(out, Kind("study folder", notes={MARK: secret}, known=_a_study)):
         if force:
             _refuse_no_tasks(out)
             remove(out / "tasks")

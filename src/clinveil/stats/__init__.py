@@ -1,4 +1,4 @@
-"""Intervals and tests; each names its source, and each is held against SciPy or statsmodels in the tests."""
+"""Confidence intervals and statistical tests; the tests compare them with SciPy or statsmodels."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Findings of the commonest kinds: a share with its exact interval, and what could not be measured."""
+"""Create common findings: a share with its interval, and a value that could not be measured."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from clinveil.stats import clopper_pearson, share_by_patient, share_method
 
 
 def proportion(measure: str, count: int, n: int, *, over: str, **more: Any) -> Finding:
-    """The share `count / n` of independent things (`over`: which), with their exact 95 % interval; lower is better.
+    """Return the share `count / n` of independent cases with its exact 95 % interval; lower is better.
 
     Args:
-        more: other fields of the finding; the unit is `over` unless given.
+        over: name of the cases. more: other fields of the finding; the default unit is `over`.
     """
     method = f"exact over {over} (Clopper-Pearson), 95 %"
     own = {"better": "lower", "unit": over, "method": method, **more}
@@ -23,10 +23,10 @@ def proportion(measure: str, count: int, n: int, *, over: str, **more: Any) -> F
 
 
 def clustered_share(measure: str, counts: Ints, *, over: str, **more: Any) -> Finding:
-    """A share of things that lie in clusters, with `share_by_patient`'s 95 % interval; lower is better.
+    """Return a share of clustered cases, with the 95 % interval of `share_by_patient`; lower is better.
 
     Args:
-        counts: (n_clusters, 2) hits and things of each cluster. over: what the clusters are ("patients").
+        counts: (n_clusters, 2) hits and cases of each cluster. over: name of the clusters ("patients").
         more: other fields of the finding.
     """
     count, n = counts.sum(axis=0).tolist()
@@ -36,5 +36,5 @@ def clustered_share(measure: str, counts: Ints, *, over: str, **more: Any) -> Fi
 
 
 def unmeasured(measure: str, why: str, n: int = 0, *, detail: Mapping[str, Any] | None = None, **more: Any) -> Finding:
-    """A number that could not be had, and why; lower would be better."""
+    """Return a finding without value and the reason for it; lower would be better."""
     return Finding(measure, None, n, **{"better": "lower", "detail": {**(detail or {}), "why": why}, **more})

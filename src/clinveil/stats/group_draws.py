@@ -1,7 +1,7 @@
-"""Random groups of diagnoses in place of a patient's own: how often they lie as far off as the own ones do.
+"""Random groups of diagnoses compared with a patient's own: how often do they deviate as much?
 
-Draws are streamed, none is kept. Every patient has a stream of random numbers of their own, so the counts depend on no
-thread and no order. `distances` are those of names (rows) to diagnoses (columns), `has` says who has which.
+Draws are streamed and not stored. Every patient has a separate random stream, so the counts do not depend on threads or
+order. `distances` are between names (rows) and diagnoses (columns); `has` is True where a patient has a diagnosis.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from clinveil.core.compiled import helper, kernel
 from clinveil.core.types import Doubles, Ints, Mask
 
 ENOUGH = 200
-_BLOCK = 16  # patients a task
+_BLOCK = 16  # patients per task
 _FEW_REPEATS = 0.3
 _TIE = 1e-10  # relative: sums of the same distances in another order are equal
 _GOLDEN, _MIX1, _MIX2 = (np.uint64(x) for x in (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB))
 
 
 def uniform_counts(distances: Doubles, has: Mask, draws: int, rng: Generator, *, threads: int = 2) -> Ints:
-    """(n_patients,) how many of `draws` groups of a patient's own size deviate as much as their own diagnoses do.
+    """Count how many of `draws` groups of equal size deviate as much as a patient's own diagnoses, (n_patients,).
 
-    All groups of one size are equally likely. Two-sided: a group deviates by |in - out|, which is 0 on average.
+    All groups of one size are equally likely. The test is two-sided: a group deviates by |in - out|, 0 on average.
 
     Source: JMIR 2020;22(7):e18055, Experiment 2b.
     """
@@ -43,11 +43,11 @@ def uniform_counts(distances: Doubles, has: Mask, draws: int, rng: Generator, *,
 
 @dataclass(frozen=True)
 class Matching:
-    """How diagnoses similar to a patient's own are drawn: as many of each class, each in proportion to its odds.
+    """The distribution of diagnoses similar to a patient's own: as many of each class, in proportion to their odds.
 
     Attributes:
-        members: (n_codes,) codes by class, the likeliest first within each.
-        starts: (n_classes + 1,) where each class begins in `members`.
+        members: (n_codes,) codes by class, the most likely first within each.
+        starts: (n_classes + 1,) start of each class in `members`.
         odds: (n_codes,) of each code.
     """
 
@@ -57,7 +57,7 @@ class Matching:
 
     @classmethod
     def of(cls, prevalence: Ints, lengths: Ints, n_patients: int) -> Matching:
-        """Classes of equal description length, odds from how many of the patients have a diagnosis."""
+        """Create classes of equal description length, with odds from the prevalence among patients."""
         odds = prevalence / (n_patients + 1 - prevalence)
         members = np.lexsort((-odds, lengths)).astype(np.int64)
         starts = np.append(np.unique(lengths[members], return_index=True)[1], len(members))
@@ -65,7 +65,7 @@ class Matching:
 
     @property
     def classes(self) -> list[Ints]:
-        """The codes of each class."""
+        """Codes of each class."""
         return [self.members[a:b] for a, b in zip(self.starts, self.starts[1:], strict=False)]
 
 
@@ -79,13 +79,14 @@ def matched_p(
     threads: int = 2,
     enough: int = ENOUGH,
 ) -> Doubles:
-    """P that a group similar to a patient's own deviates as much as theirs from what such groups do on average.
+    """Return P that a group similar to a patient's own deviates as much from the mean of such groups.
 
-    A group has as many diagnoses of each class as the patient's, and within a class a set comes up in proportion to the
-    product of its odds (conditional Bernoulli sampling): exactly, by rejection of repeats where these are rare and else
-    item by item. A patient's drawing ends where `enough` groups deviated as much, for that P is not small.
+    A group has as many diagnoses of each class as the patient's own. Within a class, a set's probability is
+    proportional to the product of its odds (conditional Bernoulli sampling). Sampling is exact: by rejection of repeats
+    if these are rare, otherwise item by item. Drawing stops when `enough` groups deviate as much, because P is then not
+    small.
 
-    Returns: (n_patients,) P: enough / (draws so far) where it ended early, else (count + 1) / (draws + 1).
+    Returns: (n_patients,) P: enough / (draws so far) if stopped early, else (count + 1) / (draws + 1).
     Sources: Chen & Liu 1997, Statistica Sinica 7:875 (item by item); Besag & Clifford 1991, Biometrika 78:301 (end).
     """
     taken = np.stack([has[:, codes].sum(axis=1) for codes in matching.classes], axis=1).astype(np.int64)
@@ -108,7 +109,7 @@ def matched_p(
 
 
 def inclusion_steps(odds: Doubles, most: int) -> Doubles:
-    """P(item i is taken | r are still to be taken from items i, i + 1, …), shape (n_items, most + 1).
+    """Return P(item i is taken | r items of i, i + 1, … remain to be taken), shape (n_items, most + 1).
 
     With e_r the elementary symmetric polynomial of the odds of items i…: odds_i e_(r-1)(i + 1 …) / e_r(i …).
     """
@@ -123,7 +124,7 @@ def inclusion_steps(odds: Doubles, most: int) -> Doubles:
             here[1:] = np.logaddexp(later[1:], taking)
             steps[i, 1:] = np.exp(taking - here[1:])
             later = here
-    return np.nan_to_num(steps, nan=1.0)  # where there are too few items, which is never reached
+    return np.nan_to_num(steps, nan=1.0)  # too few items left, a state that is never reached
 
 
 def _run(block: Callable[[slice], None], n: int, threads: int) -> None:
@@ -133,7 +134,7 @@ def _run(block: Callable[[slice], None], n: int, threads: int) -> None:
 
 @helper
 def _mixed(state: np.uint64) -> np.uint64:
-    """SplitMix64's output for a state (Steele, Lea & Flood 2014)."""
+    """Return SplitMix64's output for a state (Steele, Lea & Flood 2014)."""
     z = (state ^ (state >> np.uint64(30))) * _MIX1
     z = (z ^ (z >> np.uint64(27))) * _MIX2
     return z ^ (z >> np.uint64(31))
@@ -168,10 +169,10 @@ def _uniform(distances: Doubles, has: Mask, draws: int, seeds: NDArray[np.uint64
 
 @kernel
 def _centre(row: Doubles, taken: Ints, members: Ints, starts: Ints, chances: Doubles) -> float:
-    """The mean sum of a drawn group."""
+    """Return the mean sum of a drawn group."""
     total = 0.0
     for c in range(len(taken)):
-        left = np.zeros(taken[c] + 1)  # P(r are still to be taken)
+        left = np.zeros(taken[c] + 1)  # P(r remain to be taken)
         left[taken[c]] = 1.0
         for i in range(starts[c], starts[c + 1]):
             for r in range(1, taken[c] + 1):
@@ -189,7 +190,7 @@ def _fraction(state: np.uint64) -> float:
 
 @kernel
 def _drawn_with_retries(first: int, ends: Doubles, state: np.uint64, drawn: Ints) -> np.uint64:
-    """Fill `drawn` with distinct items of a class, by drawing with replacement until none is repeated."""
+    """Fill `drawn` with distinct items of a class: draw with replacement until there are no repeats."""
     fresh = False
     while not fresh:
         fresh = True
@@ -206,7 +207,7 @@ def _drawn_with_retries(first: int, ends: Doubles, state: np.uint64, drawn: Ints
 
 @kernel
 def _drawn_in_turn(first: int, chances: Doubles, state: np.uint64, drawn: Ints) -> np.uint64:
-    """Fill `drawn` with distinct items of a class, asking of each item in turn whether it is taken."""
+    """Fill `drawn` with distinct items of a class, deciding for each item in turn."""
     left, i = len(drawn), first
     while left > 0:
         state += _GOLDEN

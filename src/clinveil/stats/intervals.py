@@ -1,4 +1,4 @@
-"""Confidence intervals: for shares, for means over runs, and for anything that is counted by patient."""
+"""Confidence intervals for shares, means over runs, and statistics clustered by patient."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ class Interval(NamedTuple):
 
 def _counts(k: int, n: int) -> None:
     if not 0 <= k <= n or n < 1:
-        raise ValueError(f"{k} of {n} is no share")
+        raise ValueError(f"invalid share: {k} of {n}")
 
 
 def _level(level: float) -> None:
     if not 0 < level < 1:
-        raise ValueError(f"a confidence level lies between 0 and 1, not at {level}")
+        raise ValueError(f"a confidence level must be between 0 and 1, got {level}")
 
 
 def wilson(k: int, n: int, level: float = LEVEL) -> Interval:
-    """The score interval of a share k/n.
+    """Return the score interval of a share k/n.
 
     Raises ValueError for k outside [0, n] or n < 1.
     Source: Wilson 1927, J. Am. Stat. Assoc. 22:209; recommended by Brown, Cai & DasGupta 2001, Stat. Sci. 16:101.
@@ -46,12 +46,12 @@ def wilson(k: int, n: int, level: float = LEVEL) -> Interval:
     share, shrink = k / n, 1 + z * z / n
     centre = (share + z * z / (2 * n)) / shrink
     half = z / shrink * float(np.sqrt(share * (1 - share) / n + z * z / (4 * n * n)))
-    # At the ends the sum is exact in theory and an ulp off in floats.
+    # At 0 and n the sum is exact in theory, but differs in the last bit.
     return Interval(0.0 if k == 0 else centre - half, 1.0 if k == n else centre + half)
 
 
 def clopper_pearson(k: int, n: int, level: float = LEVEL) -> Interval:
-    """The exact (conservative) interval of a share k/n, from the beta distribution.
+    """Return the exact (conservative) interval of a share k/n, from the beta distribution.
 
     Raises ValueError for k outside [0, n] or n < 1.
     Source: Clopper & Pearson 1934, Biometrika 26:404.
@@ -61,14 +61,14 @@ def clopper_pearson(k: int, n: int, level: float = LEVEL) -> Interval:
 
 
 def effective_share(k: float, n: float, level: float = LEVEL) -> Interval:
-    """Clopper-Pearson of k/n where both are effective numbers, not counts: 0 <= k <= n, n > 0.
+    """Return the Clopper-Pearson interval of k/n for effective (fractional) numbers: 0 <= k <= n, n > 0.
 
     Raises ValueError for k outside [0, n].
     Source: Korn & Graubard 1998, Surv. Methodol. 24:193.
     """
     _level(level)
     if not (0 <= k <= n and n > 0):
-        raise ValueError(f"{k:g} of {n:g} is no share")
+        raise ValueError(f"invalid share: {k:g} of {n:g}")
     tail = (1 - level) / 2
     low = 0.0 if k == 0 else float(special.betaincinv(k, n - k + 1, tail))
     high = 1.0 if k == n else float(special.betaincinv(k + 1, n - k, 1 - tail))
@@ -76,18 +76,18 @@ def effective_share(k: float, n: float, level: float = LEVEL) -> Interval:
 
 
 def weighted_poisson(weights: ArrayLike, level: float = LEVEL, *, most: float = 1.0) -> Interval:
-    """The interval of the expected sum of what rare events bring: `weights`, one an event that came; none may have.
+    """Return the interval of the expected sum of weights of rare events; `weights` has one entry per observed event.
 
     With weights of 1 it is the exact interval of a Poisson count (Garwood 1936); unequal weights widen it.
-    `most`: the largest weight that an event could have had.
+    `most`: the largest possible weight of an event.
 
-    Raises ValueError for a weight that is not above 0.
+    Raises ValueError for a weight of 0 or less.
     Source: Fay & Feuer 1997, Stat. Med. 16:791.
     """
     _level(level)
     each = np.asarray(weights, dtype=np.float64)
     if not (each > 0).all():
-        raise ValueError("the weight of an event is above 0")
+        raise ValueError("weights must be greater than 0")
     total, square, most = float(each.sum()), float(each @ each), float(each.max(initial=most))
     tail = (1 - level) / 2
     low = 0.0 if not each.size else square / total * float(special.gammaincinv(total**2 / square, tail))
@@ -96,7 +96,7 @@ def weighted_poisson(weights: ArrayLike, level: float = LEVEL, *, most: float = 
 
 
 def sum_of_intervals(values: ArrayLike, intervals: ArrayLike) -> Interval:
-    """The interval of a sum of independent estimates, from the interval of each, (n, 2).
+    """Return the interval of a sum of independent estimates, from their intervals, (n, 2).
 
     Source: method of variance estimates recovery, Zou & Donner 2008, Stat. Med. 27:1693.
     """
@@ -107,27 +107,27 @@ def sum_of_intervals(values: ArrayLike, intervals: ArrayLike) -> Interval:
 
 
 def ratio_of_intervals(top: float, of_top: Interval, bottom: float, of_bottom: Interval) -> Interval:
-    """The interval of the ratio of two independent estimates that are 0 or more, from the interval of each.
+    """Return the interval of the ratio of two independent non-negative estimates, from their intervals.
 
-    The upper end is infinite where the interval of `bottom` reaches 0. Raises ValueError for no `bottom`.
+    The upper end is infinite if the interval of `bottom` contains 0. Raises ValueError if `bottom` is 0.
     Source: method of variance estimates recovery, Donner & Zou 2012, Stat. Methods Med. Res. 21:347.
     """
     if bottom <= 0 or top < 0:
-        raise ValueError("a ratio is of a number from 0 to one above 0")
+        raise ValueError("a ratio needs a numerator of at least 0 and a denominator above 0")
     product = top * bottom
 
     def end(a: float, b: float, sign: int) -> float:
         spread = max(product**2 - a * b * (2 * top - a) * (2 * bottom - b), 0.0)
         return float((product + sign * np.sqrt(spread)) / (b * (2 * bottom - b)))
 
-    # An end of the bottom beyond twice its value would turn the sign of the divisor.
+    # An upper end beyond twice the denominator's value would change the sign of the divisor.
     high_bottom = min(of_bottom.high, 1.999 * bottom)
     low = max(0.0, end(of_top.low, high_bottom, -1)) if of_top.low > 0 else 0.0
     return Interval(low, end(of_top.high, of_bottom.low, 1) if of_bottom.low > 0 else float("inf"))
 
 
 def t_interval(values: ArrayLike, level: float = LEVEL) -> Interval:
-    """The interval of a mean of independent runs (seeds, folds), by Student's t.
+    """Return the t interval of a mean of independent runs (seeds, folds).
 
     Raises ValueError for fewer than two values.
     Source: Student 1908, Biometrika 6:1.
@@ -135,7 +135,7 @@ def t_interval(values: ArrayLike, level: float = LEVEL) -> Interval:
     runs = np.asarray(values, dtype=np.float64)
     _level(level)
     if runs.ndim != 1 or runs.size < 2:
-        raise ValueError(f"an interval of a mean needs at least two runs, got {runs.size}")
+        raise ValueError(f"the interval of a mean needs at least two runs, got {runs.size}")
     half = float(special.stdtrit(runs.size - 1, (1 + level) / 2) * runs.std(ddof=1) / np.sqrt(runs.size))
     return Interval(float(runs.mean()) - half, float(runs.mean()) + half)
 
@@ -143,23 +143,24 @@ def t_interval(values: ArrayLike, level: float = LEVEL) -> Interval:
 def bootstrap_weights(
     n_clusters: int, statistic: Callable[[Ints], float], rng: Generator, *, draws: int = DRAWS, level: float = LEVEL
 ) -> Interval:
-    """The percentile interval of a statistic when whole clusters (patients) are drawn with replacement.
+    """Return the percentile bootstrap interval of a statistic, with clusters (patients) drawn with replacement.
 
     Args:
-        statistic: from weights, shape (n_clusters,), how often each patient was drawn, to a number; NaN where a draw
-            has no such number (it is left out).
+        statistic: maps weights, shape (n_clusters,), the number of times each patient was drawn, to a number, or to NaN
+            for draws to be excluded.
 
-    Raises InputError for no cluster, or no draw that gave a number.
+    Raises InputError for no cluster, or if all draws give NaN.
     Source: Efron 1979, Ann. Stat. 7:1; of clusters: Davison & Hinkley 1997, section 3.8.
     """
     _level(level)
     if n_clusters < 1 or draws < 1:
-        raise InputError(f"a bootstrap needs patients and draws, got {n_clusters} and {draws}")
+        what = f"a bootstrap needs patients and draws, got {n_clusters} and {draws}"
+        raise InputError(what, hint="use at least 1 of each")
     drawn = (np.bincount(rng.integers(n_clusters, size=n_clusters), minlength=n_clusters) for _ in range(draws))
     values = np.array([statistic(weights) for weights in drawn], dtype=np.float64)
     values = values[~np.isnan(values)]
     if not values.size:
-        raise InputError("no draw of the bootstrap gave a number")
+        raise InputError("the statistic is undefined in all bootstrap draws", hint="use more patients")
     low, high = np.quantile(values, [(1 - level) / 2, (1 + level) / 2])
     return Interval(float(low), float(high))
 
@@ -172,13 +173,13 @@ def bootstrap_clusters(
     draws: int = DRAWS,
     level: float = LEVEL,
 ) -> Interval:
-    """The percentile interval of a statistic of what each patient gave, patients drawn with replacement.
+    """Return the percentile bootstrap interval of a statistic of per-patient values.
 
     Args:
         values: shape (n_patients, ...), for example each patient's hits and tokens.
-        statistic: from an array of the same shape to a number, for example `ratio`.
+        statistic: maps an array of the same shape to a number, for example `ratio`.
 
-    Raises and source: as `bootstrap_weights`.
+    Errors and source: as for `bootstrap_weights`.
     """
 
     def of_drawn(weights: Ints) -> float:
@@ -188,44 +189,44 @@ def bootstrap_clusters(
 
 
 def ratio(values: NDArray[Any]) -> float:
-    """Sum of the first column over sum of the second, shape (n_patients, 2); NaN where the second is 0."""
+    """Return the sum of column 1 over the sum of column 2, shape (n_patients, 2); NaN if the second is 0."""
     top, bottom = values[:, 0].sum(), values[:, 1].sum()
     return float(top / bottom) if bottom else float("nan")
 
 
 def share_by_patient(values: NDArray[Any], *, level: float = LEVEL) -> Interval:
-    """The interval of a share of things counted by patient, from each patient's hits and things, (n_patients, 2).
+    """Return the interval of a share with cases clustered by patient, from hits and cases per patient, (n_patients, 2).
 
-    Clopper-Pearson with the effective number of things: as many independent ones as have the variance that patients
-    show. Its degrees of freedom fall where few patients hold most of the hits, for then that variance is little known
-    itself: 2n / (kurtosis - 1). Where none or all are hits there is no variance, and patients take the place of things.
+    Clopper-Pearson with the effective number of cases: the number of independent cases with the same variance. If few
+    patients have most of the hits, that variance is uncertain and has fewer degrees of freedom: 2n / (kurtosis - 1). If
+    none or all cases are hits, there is no variance and the number of patients is used.
 
-    Hits may be fractions. Raises ValueError where there are no things.
+    Hits may be fractions. Raises ValueError if there are no cases.
     Source: Korn & Graubard 1998, Surv. Methodol. 24:193; degrees of freedom: O'Neill 2014, Am. Stat. 68:282.
     """
-    hits, things = values[:, 0].astype(np.float64), values[:, 1].astype(np.float64)
+    hits, cases = values[:, 0].astype(np.float64), values[:, 1].astype(np.float64)
     if _all_alike(values):
-        patients = int((things > 0).sum())
+        patients = int((cases > 0).sum())
         return clopper_pearson(patients if hits.any() else 0, patients, level)
-    share = float(hits.sum() / things.sum())
-    n = _effective(hits - share * things, share, float(things.sum()), level)
+    share = float(hits.sum() / cases.sum())
+    n = _effective(hits - share * cases, share, float(cases.sum()), level)
     return effective_share(share * n, n, level)
 
 
-def _effective(residuals: Doubles, share: float, things: float, level: float) -> float:
-    """How many independent things tell as much of the share as these patients do."""
+def _effective(residuals: Doubles, share: float, cases: float, level: float) -> float:
+    """Return the number of independent cases with the same information about the share."""
     n, square = len(residuals), float(residuals @ residuals)
     if n < 2:
         return 1.0
     if not square:  # every patient has the same share
-        return things
-    t = special.stdtrit(np.array([max(things - 1, 1.0), _freedom(residuals)]), (1 + level) / 2)
-    alike = share * (1 - share) * things**2 * (n - 1) / (n * square)
-    return float(min(things, alike * (t[0] / t[1]) ** 2))
+        return cases
+    t = special.stdtrit(np.array([max(cases - 1, 1.0), _freedom(residuals)]), (1 + level) / 2)
+    alike = share * (1 - share) * cases**2 * (n - 1) / (n * square)
+    return float(min(cases, alike * (t[0] / t[1]) ** 2))
 
 
 def _freedom(residuals: Doubles) -> float:
-    """Degrees of freedom of the variance that residuals show: fewer where few patients make most of it."""
+    """Return the degrees of freedom of the residuals' variance; fewer if few patients dominate it."""
     n, square = len(residuals), float(residuals @ residuals)
     if not square:
         return n - 1.0
@@ -234,35 +235,35 @@ def _freedom(residuals: Doubles) -> float:
 
 
 def share_method(values: NDArray[Any], of: str) -> str:
-    """What `share_by_patient` does with these values, for a finding's `method`; `of`: what is the unit ("patients")."""
+    """Describe the method of `share_by_patient` for these values, for a finding; `of`: the unit ("patients")."""
     if _all_alike(values):
         return f"exact where 0 or 1, for as many {of} (Clopper-Pearson), 95 %"
     return f"Korn-Graubard by {of}, 95 %"
 
 
 def _all_alike(values: NDArray[Any]) -> bool:
-    """Whether none or all of the things are hits."""
+    """Return whether none or all of the cases are hits."""
     return not 0 < float(values[:, 0].sum()) < float(values[:, 1].sum())
 
 
 def jackknife_t(values: NDArray[Any], statistic: Callable[[NDArray[Any]], float], *, level: float = LEVEL) -> Interval:
-    """The interval of a smooth function of sums (ratio, difference of ratios) by leaving out each patient in turn.
+    """Return the jackknife interval of a smooth function of sums (ratio, difference of ratios).
 
-    Student's t about the statistic of all of them, with the degrees of freedom of `share_by_patient`.
+    Student's t around the statistic of all patients, with the degrees of freedom of `share_by_patient`.
 
     Args:
-        values: what each patient adds to the sums, (n_patients, n_sums).
-        statistic: from the sums, (n_sums,), to a number.
+        values: each patient's contributions to the sums, (n_patients, n_sums).
+        statistic: maps the sums, (n_sums,), to a number.
 
-    Raises InputError for fewer than two patients, or where leaving one out leaves no number.
+    Raises InputError for fewer than two patients, or if the statistic is undefined without one of them.
     Source: Efron & Tibshirani 1993, An Introduction to the Bootstrap, chapter 11; t: Tukey 1958.
     """
     if (n := len(values)) < 2:
-        raise InputError(f"an interval needs at least two patients, got {n}")
+        raise InputError(f"an interval needs at least two patients, got {n}", hint="use more patients")
     sums = values.sum(axis=0)
     whole, without = statistic(sums), np.array([statistic(sums - row) for row in values])
     if not np.isfinite(without).all():
-        raise InputError("with one patient left out there is no number")
-    strayed = without - without.mean()
-    half = float(special.stdtrit(_freedom(strayed), (1 + level) / 2) * np.sqrt((n - 1) * without.var()))
+        raise InputError("the statistic is undefined without one of the patients", hint="use more patients")
+    deviations = without - without.mean()
+    half = float(special.stdtrit(_freedom(deviations), (1 + level) / 2) * np.sqrt((n - 1) * without.var()))
     return Interval(whole - half, whole + half)

@@ -1,7 +1,7 @@
-"""Phrases that stand together by chance: the words of a note in a random order, and a test of those that were found.
+"""Test whether phrases occur more often than in a random order of each note's words.
 
-What words a note holds is given; only their order is random. A phrase of which a word is missing cannot stand there,
-and one that was left in clear is told from chance the better the longer it is, and the note.
+The words of a note are fixed; only their order is random. A phrase with a missing word cannot occur. A phrase left in
+clear is distinguished from chance more reliably the longer the phrase and the note are.
 
 Source: inclusion and exclusion, Feller 1968, An Introduction to Probability Theory, chapter 4.
 """
@@ -18,21 +18,19 @@ import numpy as np
 from clinveil.core.types import Doubles, Ints, Mask
 from clinveil.stats.refusals import ALPHA
 
-SELDOM = 0.01  # an address of two words in a note of a hundred
-SURE = 20.0  # expected so often, a phrase stands there but for 1 in 10^8
-SINGLE = 0.8  # of the level, for single phrases; a count's tail is steep, so that it loses little by having the rest
-P_IS = (
-    "the words of each note in random orders: one found that would be so seldom, or so many found, at levels of 4 to 1"
-)
+SELDOM = 0.01  # chance of an address of two words in a note of 100 words
+SURE = 20.0  # with this many expected occurrences, a phrase is missing once in 10^8 notes
+SINGLE = 0.8  # share of the level for single phrases; the count's tail is steep, so it needs only the rest
+P_IS = "random orders of each note's words: a phrase this unlikely, or this many phrases, at levels of 4 to 1"
 
 
 @dataclass(frozen=True)
 class PhraseOdds:
-    """A phrase as chance sees it.
+    """The parameters of a phrase for the test.
 
     Attributes:
-        words: its different words. needs: how often each stands in it. size: how many words it has.
-        overlaps: whether it can begin before it has ended, as "baden baden" can.
+        words: its distinct words. needs: count of each word in it. size: number of words.
+        overlaps: whether occurrences can overlap, as of "baden baden".
     """
 
     words: tuple[str, ...]
@@ -42,16 +40,16 @@ class PhraseOdds:
 
     @classmethod
     def of(cls, forms: Sequence[str]) -> PhraseOdds:
-        """Of the words of a phrase, in order."""
+        """Create from the words of a phrase, in order."""
         needs, phrase = Counter(forms), list(forms)
         overlaps = any(phrase[:i] == phrase[-i:] for i in range(1, len(phrase)))
         return cls(tuple(needs), tuple(needs.values()), len(phrase), overlaps)
 
     def times(self, held: Sequence[int], n: int, often: int = 1) -> float:
-        """How many sets of so many places of the phrase a random order of n words holds, on average.
+        """Return the expected number of sets of `often` occurrences of the phrase in a random order of n words.
 
         Args:
-            held: how often each of `words` stands among the n.
+            held: count of each of `words` among the n.
         """
         if n < often * self.size:
             return 0.0
@@ -59,7 +57,8 @@ class PhraseOdds:
         return comb(n - often * (self.size - 1), often) * ways / perm(n, often * self.size)
 
     def chance(self, held: Sequence[int], n: int) -> float:
-        """P that a random order of n words holds the phrase: exact; for one that overlaps itself, no less than it is.
+        """Return P that a random order of n words contains the phrase: exact, or an upper bound for overlapping
+        phrases.
 
         Args:
             held: as in `times`.
@@ -74,35 +73,36 @@ class PhraseOdds:
         return min(1.0, max(0.0, total))
 
 
-def found_p(chances: Doubles, found: Mask, whose: Ints) -> float:
-    """P that random orders bring what was found: one that is so unlikely, or so many, at levels of 4 to 1.
+def found_p(chances: Doubles, found: Mask, patients: Ints) -> float:
+    """Return P that random orders produce a phrase this unlikely, or this many phrases, at levels of 4 to 1.
 
-    One so unlikely: all phrases that are no more likely are expected so often. So many: patients of whom one was found,
-    against a Poisson of all that is expected, whose tail is no smaller than the true one. Phrases of one patient may
-    depend on each other.
+    The first part is the expected number of phrases that are at most as likely as the least likely one found. The
+    second compares the number of patients with a found phrase to a Poisson distribution of the expected number, whose
+    tail is an upper bound. Phrases of one patient may be dependent.
 
     Args:
-        chances: (n,) P of each phrase in its patient's notes. found: (n,) whether it stands there. whose: (n,) patient.
+        chances: (n,) P of each phrase in its patient's notes. found: (n,) whether it occurs. patients: (n,) patient.
+
     Source: Hoeffding 1956, Ann. Math. Statist. 27:713; Anderson & Samuels 1967, Proc. Fifth Berkeley Symp. 1:1.
     """
     if not found.any():
         return 1.0
-    seldom = float(chances[chances <= chances[found].min() * (1 + 1e-9)].sum())  # equal but for rounding
-    many = _so_many(np.unique(whose[found]).size, float(chances.sum()))
+    seldom = float(chances[chances <= chances[found].min() * (1 + 1e-9)].sum())  # tolerance for rounding
+    many = _so_many(np.unique(patients[found]).size, float(chances.sum()))
     return min(1.0, seldom / SINGLE, many / (1 - SINGLE))
 
 
 def _so_many(count: int, expected: float) -> float:
     from scipy.stats import poisson
 
-    return expected if count == 1 else float(poisson.sf(count - 1, expected))  # the sum of chances bounds that of one
+    return expected if count == 1 else float(poisson.sf(count - 1, expected))  # the sum is an upper bound
 
 
 def found_refused_from(expected: float) -> int:
-    """The smallest number of patients, two at least, that is refused with one phrase each, of a chance below `SELDOM`.
+    """Return the smallest number of patients, at least two, that is rejected with one phrase of chance < `SELDOM` each.
 
     Args:
-        expected: how many random orders bring, before any was left in.
+        expected: number of phrases expected by chance.
     """
     count = max(2, int(expected))
     while _so_many(count, expected + count * SELDOM) >= ALPHA * (1 - SINGLE):
@@ -111,9 +111,9 @@ def found_refused_from(expected: float) -> int:
 
 
 def one_refused_below(chances: Doubles) -> float:
-    """A phrase with a smaller chance is refused alone, as one more among phrases of these chances."""
+    """Return the chance below which one additional phrase is rejected, among phrases with these chances."""
     ordered = np.concatenate([[0.0], np.sort(chances)])
-    room = ALPHA * SINGLE - np.cumsum(ordered)
-    last = int(np.flatnonzero(ordered < room)[-1])  # the first is 0, and has all the room
+    remaining = ALPHA * SINGLE - np.cumsum(ordered)
+    last = int(np.flatnonzero(ordered < remaining)[-1])  # the first is 0 and always qualifies
     following = float(ordered[last + 1]) if last + 1 < ordered.size else 1.0
-    return min(following, float(room[last]))
+    return min(following, float(remaining[last]))

@@ -1,8 +1,8 @@
-"""How much a gate refuses: hits beside those by chance (Fisher's exact test), and own names beside others' names.
+"""Tests of the gates: hits compared with those by chance (Fisher's exact test), and own names with other names.
 
-Each patient's notes hold certain names. If names were permuted between patients, how often would a patient's own
-name stand there? Where no two finds share a patient or a name the answer is a formula; else owners are
-permuted. One leak and nothing else has P = 1/n, so that among 100 patients no test can refuse it.
+Each patient's notes contain certain names. The test permutes names between patients, and asks how often a patient's
+notes contain their own name. If no two finds share a patient or a name, P has a formula; otherwise owners are permuted.
+A single leak has P = 1/n, so with 100 patients or fewer no test can reject it.
 
 Source: Fisher 1935, The Design of Experiments.
 """
@@ -21,17 +21,17 @@ from clinveil.stats import hypergeometric_tail, permutation_p
 
 ALPHA = 0.01
 POWER = 0.95
-CAP = 10  # one in so many of the training patients may be hit, where it came by chance for held-out ones
-ORDINARY = 2  # other patients' notes that hold a name which comes by chance, where no test has power
+CAP = 10  # at most 1 in 10 training patients may be hit, if held-out patients are hit by chance
+ORDINARY = 2  # a name in the notes of this many patients occurs by chance, if no test has power
 EXACT = "all permutations of owners (no two finds share a patient or a name)"
 
 
 def allowed(training: int, held_out: int, by_chance: int) -> int:
-    """How many of the training patients may be copied where that came by chance for some of the held-out ones.
+    """Return how many training patients may be copied if some held-out patients are hit by chance.
 
-    None where it came for none of these, nor where they are so few that the test could not refuse everybody; and never
-    more than the share of the held-out ones or a tenth, whichever is more: of few held-out patients one would else
-    excuse most of the training patients.
+    The result is 0 if no held-out patient is hit, or if the test has no power. It is at most the share among held-out
+    patients or a tenth, whichever is larger: otherwise one hit among few held-out patients would excuse most training
+    patients.
     """
     if not by_chance:
         return 0
@@ -40,32 +40,32 @@ def allowed(training: int, held_out: int, by_chance: int) -> int:
 
 
 def fisher_from(most: int, training: int, held_out: int, by_chance: int, level: float) -> int | None:
-    """The smallest number of training patients, up to `most`, that Fisher's exact test refuses; None where none is."""
+    """Return the smallest number of training patients, up to `most`, that Fisher's exact test rejects, or None."""
     both = training + held_out
     return _first(most, lambda k: hypergeometric_tail(k, both, k + by_chance, training) < level)
 
 
 def copies_refused_from(training: int, visible: int, may: int) -> int | None:
-    """The smallest number of patients copied whole that is refused with 95 %; None where none is.
+    """Return the smallest number of completely copied patients that is rejected with 95 % power, or None.
 
     Args:
-        visible: how many of the training patients a copy of all their notes would show.
-        may: how many may be copied.
+        visible: number of training patients for whom a copy of all their notes would be detected.
+        may: number that may be copied.
     """
     return _first(training, lambda copied: hypergeometric_tail(may + 1, training, visible, copied) >= POWER)
 
 
 def _first(most: int, holds: Callable[[int], bool]) -> int | None:
-    """The smallest number from 1 to `most` of which it holds; where it holds of one it does of all larger ones."""
-    found = bisect_left(range(1, most + 1), True, key=holds) + 1
-    return found if found <= most else None
+    """Return the smallest number from 1 to `most` that satisfies a monotone condition, or None."""
+    smallest = bisect_left(range(1, most + 1), True, key=holds) + 1
+    return smallest if smallest <= most else None
 
 
 def own_name_p(patient: Ints, name: Ints, n: int, rng: Generator, permutations: int) -> tuple[float, str]:
-    """P that at least so many own names are found where owners are permuted, and how it was made.
+    """Return P that permuted owners give at least as many own names, and a description of the test.
 
     Args:
-        patient, name: (n_finds,) whose notes, and whose name, each pair once; rows of the same n patients.
+        patient, name: (n_finds,) the patient of the notes and the owner of the name, each pair once; 0 to n - 1.
     """
     count = int((patient == name).sum())
     if np.unique(patient).size == np.unique(name).size == patient.size:
@@ -75,7 +75,7 @@ def own_name_p(patient: Ints, name: Ints, n: int, rng: Generator, permutations: 
 
 
 def _fixed_points(count: int, finds: int, n: int) -> float:
-    """P that a random permutation of n takes at least `count` of so many places to their mark, one a row and column.
+    """Return P that a random permutation of n has at least `count` of `finds` non-attacking cells.
 
     Source: inclusion and exclusion over rook placements, Riordan 1958, chapter 7.
     """
@@ -87,27 +87,27 @@ def _fixed_points(count: int, finds: int, n: int) -> float:
 
 
 def alone(patient: Ints, name: Ints, n: int) -> int:
-    """Own names found that stand in the notes of fewer than two other patients: no chance explains them."""
+    """Count own names that occur in the notes of fewer than two other patients, which chance does not explain."""
     holders = np.bincount(name, minlength=n)
     return int((holders[name[patient == name]] <= ORDINARY).sum())
 
 
 def has_power(n: int) -> bool:
-    """Whether one leaked name among n patients could be refused at all, if no other name were found."""
+    """Return whether the test could reject one leaked name among n patients, if no other name were found."""
     return n > 0 and 1 / n < ALPHA
 
 
 def leaks_refused_from(n: int, expected: float) -> int:
-    """The smallest number of leaked names refused with 95 %, beside own names that come by chance.
+    """Return the smallest number of leaked names that is rejected with 95 % power, given own names by chance.
 
     Args:
-        expected: how many own names chance brings; Poisson, and so are all permutations.
+        expected: expected number of own names by chance (Poisson).
     """
     from scipy.stats import poisson
 
     if not has_power(n):
         return 1
-    by_chance = max(0, int(poisson.ppf(1 - POWER, expected)))  # so many at least, with 95 %
+    by_chance = max(0, int(poisson.ppf(1 - POWER, expected)))  # lower bound with 95 %
     leaks = 1
     while leaks < n and poisson.sf(by_chance + leaks - 1, expected + leaks / n) >= ALPHA:
         leaks += 1

@@ -1,10 +1,10 @@
-"""Permutations within strata: nulls that keep what is no link between a name and a diagnosis.
+"""Permutations within strata: a null distribution that preserves confounders of names and diagnoses.
 
-A name that occurs often has another kind of vector than a rare one, and who is ill more often is written about more
-often. Names are therefore permuted only among patients of similar name frequency and as many diagnoses; permuting them
-freely rejects far too often where frequency tracks the burden of disease.
+Vectors of frequent and rare names differ, and patients with more diseases are mentioned more often. Therefore names are
+permuted only among patients with similar name frequency and number of diagnoses. Unrestricted permutation rejects far
+too often if frequency correlates with the burden of disease.
 
-`distances` are those of names (rows) to diagnoses (columns); `has` says which patient (row) has which diagnosis.
+`distances` are between names (rows) and diagnoses (columns); `has` is True where a patient (row) has a diagnosis.
 """
 
 from __future__ import annotations
@@ -22,24 +22,24 @@ _BLOCK = 256
 
 
 def differences(distances: Doubles, has: Mask) -> Doubles:
-    """In-group mean less out-group mean of each patient, (n_patients,); everybody has some diagnoses and not all."""
+    """Return in-group minus out-group mean per patient, (n_patients,); all must have some but not all diagnoses."""
     sizes = has.sum(axis=1)
     inside = np.einsum("ij,ij->i", distances, has)
     return np.asarray(inside / sizes - (distances.sum(axis=1) - inside) / (has.shape[1] - sizes))
 
 
 def pairwise_differences(distances: Doubles, has: Mask) -> Doubles:
-    """`differences` of every patient's diagnoses (rows) under every name (columns), (n_patients, n_names)."""
+    """Return `differences` of every patient's diagnoses (rows) with every name (columns), (n_patients, n_names)."""
     sizes = has.sum(axis=1)[:, None]
     inside = has.astype(np.float64) @ distances.T
     return np.asarray(inside / sizes - (distances.sum(axis=1)[None, :] - inside) / (has.shape[1] - sizes))
 
 
 def strata(sizes: Ints, frequency: Doubles | None, smallest: int = SMALLEST) -> list[Ints]:
-    """Patients alike in number of diagnoses and name frequency: arrays of rows, every patient in one.
+    """Return strata of similar number of diagnoses and name frequency, as arrays of rows.
 
-    Neighbouring numbers of diagnoses are joined until there are `smallest` patients, and each such group is cut by
-    frequency into parts of at least as many. Without frequencies the groups are not cut.
+    Adjacent numbers of diagnoses are merged until there are `smallest` patients; each group is then split by frequency
+    into parts of at least this size. Without frequencies the groups are not split.
 
     Args:
         sizes: (n,) diagnoses of each patient. frequency: (n,) or None.
@@ -64,7 +64,7 @@ def _of_similar_size(sizes: Ints, smallest: int) -> list[Ints]:
 
 
 def permuted(parts: Sequence[Ints], rng: Generator) -> Ints:
-    """One permutation within strata, shape (n,): the row whose name each patient gets."""
+    """Return one permutation within strata, shape (n,): the row that provides each patient's name."""
     order = np.empty(sum(map(len, parts)), dtype=np.int64)
     for rows in parts:
         order[rows] = rng.permutation(rows)
@@ -76,8 +76,9 @@ class NamePermutations:
     """`differences` under permutations of names within strata.
 
     Attributes:
-        expected: (n_patients,) each patient's exact mean over all permutations; expected_absolute: of its absolute.
-        means: (draws,) mean over patients; absolute: (draws,) mean of the absolute values.
+        expected: (n_patients,) each patient's exact mean over all permutations. expected_absolute: of its absolute
+            value.
+        means: (draws,) mean over patients. absolute: (draws,) mean of the absolute values.
     """
 
     expected: Doubles
@@ -87,7 +88,7 @@ class NamePermutations:
 
 
 def permute_names(distances: Doubles, has: Mask, parts: Sequence[Ints], draws: int, rng: Generator) -> NamePermutations:
-    """`differences` with names permuted within strata, `draws` times."""
+    """Compute `differences` with names permuted within strata, `draws` times."""
     n = len(distances)
     expected, expected_absolute = np.empty(n), np.empty(n)
     means, absolute = np.zeros(draws), np.zeros(draws)
@@ -104,9 +105,9 @@ def permute_names(distances: Doubles, has: Mask, parts: Sequence[Ints], draws: i
 
 
 def name_ranks(distances: Doubles, has: Mask, frequency: Doubles | None, smallest: int = SMALLEST) -> Doubles:
-    """(n_patients,) P-values: the share of all names that lie as oddly to a patient's diagnoses as their own does.
+    """Return P values, (n_patients,): the share of names at least as extreme for a patient's diagnoses as their own.
 
-    A name's oddness is how far its difference lies from the mean of names of similar frequency, in their standard
+    A name's extremeness is its difference's distance from the mean of names with similar frequency, in their standard
     deviations. The smallest P is 1 / n_patients.
     """
     n = len(distances)
@@ -121,7 +122,7 @@ def name_ranks(distances: Doubles, has: Mask, frequency: Doubles | None, smalles
 
 
 def _standardised(table: Doubles, parts: Sequence[Ints]) -> Doubles:
-    """Each row's columns less the mean of their stratum, in its standard deviations; 0 where there is no spread."""
+    """Return each row standardised within the strata of columns; 0 if there is no spread."""
     out = np.zeros_like(table)
     for columns in parts:
         centred = table[:, columns] - table[:, columns].mean(axis=1, keepdims=True)

@@ -1,1 +1,1 @@
-"""Studies: one folder a paper; each prints that paper's own tables from notes that the user gives."""
+"""Studies that reproduce the tables of the three papers on the user's notes, one folder per paper."""

@@ -1,4 +1,4 @@
-"""Draw lines with intervals as SVG: the one kind of figure that the papers need."""
+"""Draw line charts with intervals as SVG, for the figures of the papers."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MARKERS = (
 )
 INK, MUTE, GRID = "var(--fig-ink)", "var(--fig-mute)", "var(--fig-grid)"
 WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 640, 340, 64, 16, 10, 48
-# Colours for a figure in a file of its own; inside a page the style sheet sets them.
+# Colors for a separate file; inside a page the style sheet sets them.
 LIGHT = "svg{--fig-ink:#17202a;--fig-mute:#5d6a77;--fig-grid:#e3e8ec;--fig-1:#0a6a94;--fig-2:#c2500f;--fig-3:#7a5aa6;"
 LIGHT += "--fig-4:#7f8b97;font-family:system-ui,sans-serif;background:#fff}"
 KINDS = {"ours": "", "reference": " (broken line)", "chance": " (chance)"}
@@ -41,7 +41,7 @@ class Figure:
 
 @dataclass(frozen=True)
 class Point:
-    """One value of a series: ours, a reference (such as the paper's number) or our chance."""
+    """One value of a series: measured here, a reference (such as the paper's number), or the chance level."""
 
     series: str
     at: str | int
@@ -56,8 +56,8 @@ class Axes:
     """Both axes.
 
     Attributes:
-        x, y: titles. order: the settings from left to right; numbers where it is empty, on a log scale if `log`.
-        share: y is in per cent. each: how the words of the figure call a place, before its name.
+        x, y: titles. order: settings from left to right; empty for numbers, on a log scale if `log`.
+        share: y is in percent. each: prefix of x values in the text description.
     """
 
     x: str
@@ -69,7 +69,7 @@ class Axes:
 
 
 def lines(ident: str, caption: str, points: Sequence[Point], axes: Axes, dash: str = "broken line") -> Figure | None:
-    """Return a figure of the first four series, or None without points of our own.
+    """Return a figure of the first four series, or None without measured points.
 
     Args:
         dash: what broken lines are, for the legend.
@@ -85,7 +85,7 @@ def lines(ident: str, caption: str, points: Sequence[Point], axes: Axes, dash: s
 
 
 def standalone(figure: Figure) -> str:
-    """Return the SVG as the text of a file of its own."""
+    """Return the SVG for a separate file."""
     return figure.svg.replace(">", f"><style>{LIGHT}</style>", 1) + "\n"
 
 

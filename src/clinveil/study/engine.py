@@ -1,6 +1,6 @@
-"""The engine of all studies: tasks that name themselves, a plan of hours, and one way from finished tasks to findings.
+"""The engine of all studies: tasks with content-based names, a plan with time estimates, and collected results.
 
-A paper is its tasks, its tables and claims, and `paper.toml` with its words and printed numbers.
+A study consists of tasks, tables, and `paper.toml` with texts and the printed numbers of the paper.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from clinveil.scale.tasks import Result, Store, Work, name_of, perform_all
 if TYPE_CHECKING:
     from clinveil.study.tables import Table
 
-LIMIT_HOURS = 2.0  # a longer plan is started with --yes only
-AHEAD = 1_000  # all tasks of a stage: they are few, and of very unlike length
+LIMIT_HOURS = 2.0  # longer plans require --yes
+AHEAD = 1_000  # tasks submitted at once: all of a stage, because they are few and of different length
 
 
-class StudySettings(Settings):
-    """What every study can be told. A study's `PROFILES` hold what a size sets that is not given otherwise."""
+class CommonSettings(Settings):
+    """Settings of all studies; `PROFILES` has the defaults of each size."""
 
     PROFILES: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
     notes: NotesSettings = group(NotesSettings)
@@ -40,8 +40,8 @@ class StudySettings(Settings):
     address: str | None = ADDRESS
     quiet: bool = QUIET
     force: bool = FORCE
-    size: Literal["tiny", "small", "paper"] = flag("small", "Profile: what is not given otherwise comes from it.")
-    seed: int = flag(1, "Public seed of samples, splits, training and all draws: not for release.", ge=0, le=2**63 - 1)
+    size: Literal["tiny", "small", "paper"] = flag("small", "Profile that sets the defaults.")
+    seed: int = flag(1, "Public seed of samples, splits, training and draws.", ge=0, le=2**63 - 1)
 
     @model_validator(mode="before")
     @classmethod
@@ -49,65 +49,65 @@ class StudySettings(Settings):
         if not isinstance(values, dict):
             return values
         size = values.get("size", cls.model_fields["size"].default)
-        old = {"on": "local"} if values.get("on") == "processes" else {}  # its name in older files
+        old = {"on": "local"} if values.get("on") == "processes" else {}  # the name in older files
         return {**cls.PROFILES.get(size, {}), **values, **old}
 
-    def told(self) -> dict[str, str]:
-        """The settings that shape the numbers, for the page: no path, no column name."""
+    def for_page(self) -> dict[str, str]:
+        """Return the settings that affect the results, for the page, without paths and column names."""
         hidden = {"notes", "label", "workers", "quiet", "force", "on", "address", "yes"}
         values = {name: value for name, value in self if name not in hidden and not _is_path(value)}
-        return {name.replace("_", " "): _told(value) for name, value in values.items()}
+        return {name.replace("_", " "): _text(value) for name, value in values.items()}
 
 
 def _is_path(value: Any) -> bool:
     return isinstance(value, Path) or (isinstance(value, tuple) and any(map(_is_path, value)))
 
 
-def _told(value: Any) -> str:
+def _text(value: Any) -> str:
     if isinstance(value, tuple):
-        return ", ".join(map(str, value)) or "none given"
-    return "the default" if value is None else str(value)
+        return ", ".join(map(str, value)) or "none"
+    return "default" if value is None else str(value)
 
 
 def choices(values: tuple[str, ...], known: Sequence[str]) -> tuple[str, ...]:
-    """Some of the known names, in their order. Raises ValueError for none, and for others."""
+    """Return the given names in the order of the known ones. Raises ValueError for none or for unknown names."""
     if not values or set(values) - set(known):
-        raise ValueError("one or several of " + ", ".join(known))
+        raise ValueError("must be one or several of " + ", ".join(known))
     return tuple(name for name in known if name in values)
 
 
 class Task:
-    """One step of a study, a frozen dataclass that is called with a folder and the store, and done once.
+    """One step of a study: a frozen dataclass that is called once, with a folder and the store.
 
-    Its identity is its fields, so that nothing which changes its result can be forgotten; a field with `compare=False`
-    (where a file lies, how many words it has) names nothing. The code's version is added by `name_of`. Tasks of one
-    `stage` do not need one another; `says` is its title, with fields in braces.
+    Its name is a hash of its fields, so a change of any input changes the name; fields with `compare=False` (such as
+    paths) are not part of it. `name_of` adds the version of the code. Tasks of one `stage` are independent; `template`
+    is the title, with fields in braces.
     """
 
     stage: ClassVar[str] = ""
-    says: ClassVar[str] = ""
+    template: ClassVar[str] = ""
 
     @property
     def title(self) -> str:
-        """What it does, for people: `says`, its braces filled by the fields."""
-        return self.says.format(**vars(self))
+        """Description for messages: `template` filled with the fields."""
+        return self.template.format(**vars(self))
 
     def needs(self) -> Iterator[Task]:
-        """The tasks among its fields."""
+        """Yield the tasks among its fields."""
         for item in fields(self):  # type: ignore[arg-type]
             value = getattr(self, item.name)
-            yield from (one for one in (value if isinstance(value, tuple) else (value,)) if isinstance(one, Task))
+            yield from (each for each in (value if isinstance(value, tuple) else (value,)) if isinstance(each, Task))
 
     def identity(self) -> dict[str, Any]:
-        """All that the result depends on, ready for JSON."""
+        """Return everything that the result depends on, ready for JSON."""
         return _identity(self)
 
     def seconds(self, millions: float) -> float:
-        """Roughly how long it takes on one busy core, for so many million words."""
+        """Return the approximate time on one busy core for this many million words."""
         return 6.0
 
     def __call__(self, folder: Any, store: Store) -> Result:
-        """Do it: files go to the folder, what is returned to `result.json`."""
+        """Run the task: write files to the folder, and return the content of `result.json`."""
         raise NotImplementedError
 
 
@@ -116,7 +116,7 @@ def _identity(value: Any) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    """A field for JSON: of a task its name."""
+    """Return a field for JSON; a task becomes its name."""
     if hasattr(value, "identity"):
         return name_of(value)
     if isinstance(value, BaseModel):
@@ -124,12 +124,12 @@ def _plain(value: Any) -> Any:
     if is_dataclass(value):
         return _identity(value)
     if isinstance(value, Path):
-        raise TypeError("a task is named by what a file holds, not by where it lies: use a File")
+        raise TypeError("a task is named by the content of a file, not by its path: use a File")
     return [_plain(item) for item in value] if isinstance(value, tuple) else value
 
 
 def _add(tasks: Iterable[Task], known: dict[Task, None]) -> None:
-    """Add tasks, each after those that it needs."""
+    """Add tasks, each after the tasks that it needs."""
     for task in tasks:
         if task not in known:
             _add(task.needs(), known)
@@ -137,28 +137,28 @@ def _add(tasks: Iterable[Task], known: dict[Task, None]) -> None:
 
 
 def found(findings: Sequence[Finding], **more: Any) -> Result:
-    """What a task returns that has findings, each with more in its detail."""
+    """Return the result of a task with findings, with entries added to their details."""
     return {"findings": [labelled(finding, **more).as_dict() for finding in findings]}
 
 
 def labelled(finding: Finding, **more: Any) -> Finding:
-    """A finding with more in its detail."""
+    """Return a finding with entries added to its detail."""
     return replace(finding, detail={**finding.detail, **more})
 
 
 def findings_of(result: Mapping[str, Any], part: str = "findings") -> list[Finding]:
-    """The findings that a task returned."""
+    """Return the findings of a task's result."""
     return [Finding.from_dict(item) for item in result.get(part, ())]
 
 
 @dataclass(frozen=True)
 class Results:
-    """All that a study found.
+    """Results of a study.
 
     Attributes:
-        settings: what it was told. findings: every number, told apart by measure and detail.
-        facts: what is no finding: counts of the notes, an example, why a model is missing.
-        files: further files of the study's folder, by name. tables: what is made of all this.
+        settings: settings of the study. findings: all numbers, identified by measure and detail.
+        facts: other results: counts of the notes, an example, reasons for missing models.
+        files: additional files of the study's folder, by name. tables: the tables.
     """
 
     settings: Any
@@ -169,27 +169,27 @@ class Results:
 
     @cached_property
     def _by_measure(self) -> dict[str, list[Finding]]:
-        made: dict[str, list[Finding]] = {}
+        by_measure: dict[str, list[Finding]] = {}
         for finding in self.findings:
-            made.setdefault(finding.measure, []).append(finding)
-        return made
+            by_measure.setdefault(finding.measure, []).append(finding)
+        return by_measure
 
     def all(self, measure: str, **detail: Any) -> list[Finding]:
-        """The findings of a measure with these details; "" is a detail that is not there."""
+        """Return the findings of a measure with these details; "" matches a missing detail."""
         rows = self._by_measure.get(measure, [])
         return [f for f in rows if all(f.detail.get(name, "") == value for name, value in detail.items())]
 
     def of(self, measure: str, **detail: Any) -> Finding | None:
-        """The first of them."""
+        """Return the first finding of a measure with these details, or None."""
         return next(iter(self.all(measure, **detail)), None)
 
 
 @dataclass(frozen=True)
 class Plan:
-    """The tasks that are wanted and, by their fields, all that these need.
+    """Requested tasks and all tasks that they need.
 
     Attributes:
-        words: of the notes, for how long things take.
+        words: words of the notes, for time estimates.
     """
 
     wanted: tuple[Task, ...]
@@ -197,33 +197,33 @@ class Plan:
 
     @cached_property
     def stages(self) -> dict[str, list[Task]]:
-        """All tasks by stage: those of one stage do not need one another. The longest come first."""
-        found: dict[str, list[Task]] = {}
+        """All tasks by stage, the longest ones first; tasks of one stage are independent."""
+        tasks: dict[str, list[Task]] = {}
         after: dict[str, set[str]] = {}
         known: dict[Task, None] = {}
         _add(self.wanted, known)
         for task in known:
-            found.setdefault(task.stage, []).append(task)
+            tasks.setdefault(task.stage, []).append(task)
             after.setdefault(task.stage, set()).update(need.stage for need in task.needs())
         order = TopologicalSorter(after).static_order()
-        return {stage: sorted(found[stage], key=lambda task: -self.seconds(task)) for stage in order}
+        return {stage: sorted(tasks[stage], key=lambda task: -self.seconds(task)) for stage in order}
 
     def seconds(self, task: Task) -> float:
-        """Roughly how long a task takes on one busy core."""
+        """Return the approximate time of a task on one busy core."""
         return task.seconds(self.words / 1e6)
 
     def hours(self, store: Store, workers: int) -> float:
-        """Roughly how long what is not done takes."""
+        """Return the approximate time of the remaining tasks."""
         return sum(self._stage(tasks, store, workers) for tasks in self.stages.values()) / 3600
 
     def lines(self, store: Store, workers: int) -> Iterator[str]:
-        """The plan for people: stage, tasks, how many are done, and time left."""
+        """Yield messages: stage, number of tasks, finished tasks and remaining time."""
         for name, tasks in self.stages.items():
             done = sum(map(store.done, tasks))
             left = f"about {minutes(self._stage(tasks, store, workers))}" if done < len(tasks) else "nothing to do"
             yield f"{name}: {len(tasks)} tasks, {done} done; {left}"
         total = minutes(3600 * self.hours(store, workers))
-        yield f"in all about {total} with {workers} workers (a guess, good to a factor of two or three)"
+        yield f"total: about {total} with {workers} workers (an estimate, within a factor of two or three)"
 
     def _stage(self, tasks: Sequence[Task], store: Store, workers: int) -> float:
         times = [self.seconds(task) for task in tasks if not store.done(task)]
@@ -232,38 +232,38 @@ class Plan:
 
 @dataclass(frozen=True)
 class Bench:
-    """Where a study works: the store of its tasks, what spreads them, and who is told."""
+    """Environment of a study: the store of its tasks, the map that runs them, and the receiver of messages."""
 
     store: Store
     over: Map
     say: Say
 
     def stage(self, name: str, tasks: Sequence[Work]) -> None:
-        """Do those of some tasks that are not done; they must not need one another."""
+        """Run the unfinished ones of some independent tasks."""
         perform_all(self.store, tasks, self.over, lambda line: self.say(f"{name} {line}"))
 
     def do_if_short(self, plan: Plan, settings: Any) -> None:
-        """Say the plan, and do it. Raises UsageError for a long one without `yes`."""
+        """Print the plan and run it. Raises UsageError for a long plan without `yes`."""
         for line in plan.lines(self.store, settings.workers):
             self.say(line)
         hours = plan.hours(self.store, settings.workers)
         if hours > LIMIT_HOURS and not settings.yes:
-            raise UsageError(f"this is planned to take about {hours:.0f} hours", hint="--yes starts it")
+            raise UsageError(f"the study takes about {hours:.0f} hours", hint="pass --yes to start it")
         self.do(plan)
 
     def do(self, plan: Plan) -> None:
-        """Do all that is not done."""
+        """Run all unfinished tasks."""
         for name, tasks in plan.stages.items():
             self.stage(name, tasks)
 
 
-def map_of(settings: StudySettings) -> AbstractContextManager[Map]:
-    """What runs the tasks. Raises MissingExtra for an executor that is not installed."""
+def map_of(settings: CommonSettings) -> AbstractContextManager[Map]:
+    """Return the map that runs the tasks. Raises MissingExtra for an executor that is not installed."""
     return opened_for(settings, ahead=AHEAD)
 
 
 def minutes(seconds: float) -> str:
-    """A time for people."""
+    """Format a time for messages."""
     if seconds < 90:
         return f"{seconds:.0f} s"
     return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"

@@ -1,4 +1,4 @@
-"""What studies begin with: files and notes named by what they hold, and word vectors trained on any task's notes."""
+"""Inputs of studies: files and notes identified by content, and word vectors trained on the notes of a task."""
 
 from __future__ import annotations
 
@@ -31,20 +31,20 @@ COLUMNS = Columns(TEXT, NOTE_ID, PATIENT_ID)
 
 @dataclass(frozen=True)
 class File:
-    """A file or a folder of word vectors, named by what it holds and not by where it lies."""
+    """A file or a folder of word vectors, identified by its content."""
 
     digest: str
     path: Path = field(compare=False)
 
     @classmethod
     def of(cls, path: Path) -> File:
-        """Of a path."""
+        """Return the file of a path."""
         return cls(fingerprint(path), path)
 
 
 @dataclass(frozen=True)
 class Source:
-    """Notes, named by all their rows in order. `words` is rough, for the plan."""
+    """Notes, identified by all rows in order; `words` is an estimate for the plan."""
 
     digest: str
     path: Path = field(compare=False)
@@ -54,7 +54,7 @@ class Source:
 
     @classmethod
     def of(cls, path: Path, reading: NotesSettings, label: tuple[str, ...] = ()) -> Source:
-        """Read the notes once, which also finds what does not fit. Raises InputError."""
+        """Read and hash the notes once. Raises InputError for invalid notes."""
         digest, words = hashlib.blake2b(digest_size=16), 0
         for batch in open_corpus(path, reading, label=label).batches():
             for row in zip(*(column.to_pylist() for column in batch.columns), strict=True):
@@ -63,7 +63,7 @@ class Source:
         return cls(digest.hexdigest(), path, reading, label, words)
 
     def corpus(self) -> Corpus:
-        """The notes."""
+        """Return the notes."""
         return open_corpus(self.path, self.reading, label=self.label)
 
 
@@ -71,16 +71,16 @@ class NotesTask(Task):
     """A task that writes notes."""
 
     def corpus(self, store: Store) -> Corpus:
-        """The notes that it wrote."""
+        """Return the notes of the finished task."""
         return open_corpus(store.folder(self) / NOTES)
 
     def texts(self, store: Store) -> dict[str, str]:
-        """Its texts by note."""
+        """Return the texts by note id."""
         return {note.note_id: note.text for note in rows(self.corpus(store))}
 
 
 def write_notes(batches: Iterator[pa.RecordBatch], folder: Path) -> int:
-    """Write batches, with nothing but the three columns of a note, to a task's folder; returns the rows."""
+    """Write batches with the three columns of a note to a task's folder; return the number of rows."""
     return write_corpus(map(_bare, batches), folder / NOTES, COLUMNS, ".parquet")
 
 
@@ -91,10 +91,10 @@ def _bare(batch: pa.RecordBatch) -> pa.RecordBatch:
 
 @dataclass(frozen=True)
 class Train(Task):
-    """Train word vectors on a task's notes, by one worker, bit for bit.
+    """Train word vectors on the notes of a task, with one worker for bitwise equal results.
 
     Attributes:
-        sentences: windows end with a line of the text, and tokens stay as they stand (paper C).
+        sentences: windows do not cross lines, and tokens are not changed (paper C).
     """
 
     notes: NotesTask
@@ -103,17 +103,17 @@ class Train(Task):
     sentences: bool = False
 
     stage = "train"
-    says = "{settings.algorithm} vectors, window {settings.window}, {settings.dim} d, of: {notes.title}"
+    template = "{settings.algorithm} vectors, window {settings.window}, {settings.dim} d, of: {notes.title}"
 
     def seconds(self, millions: float) -> float:
-        """Reading, GloVe's counting, and the passes."""
+        """Return the time for reading, counting pairs (GloVe) and training."""
         how = self.settings
         pairs = how.window if how.algorithm == "glove" else 0
         one = pass_seconds(how.algorithm, how.window, how.dim)
         return millions * (2.0 + pairs + one * how.passes_over(round(millions * 1e6))) + 2
 
     def __call__(self, folder: Path, store: Store) -> Result:
-        """Write the vectors; where there are none to be had, `why`."""
+        """Write the vectors; the result has `why` if training failed."""
         corpus, scratch = self.notes.corpus(store), folder / "scratch"
         split = token_lines if self.sentences else whole_note
         try:
@@ -126,12 +126,12 @@ class Train(Task):
         return {"words": len(vectors)}
 
     def load(self, store: Store) -> Vectors:
-        """What a finished task wrote. Raises InputError where it could not be trained."""
+        """Return the vectors of a finished task. Raises InputError if training failed."""
         return trained(store.folder(self), store.result(self))
 
 
 def trained(folder: Path, result: Result) -> Vectors:
-    """The vectors of a task that came to its end. Raises InputError where it could not be trained."""
+    """Return the vectors in the folder of a finished task. Raises InputError if training failed."""
     if why := result.get("why"):
         raise InputError(why)
     return load_vectors(folder / VECTORS)

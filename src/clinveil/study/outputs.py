@@ -1,4 +1,4 @@
-"""A study from plan to page: perform, then write tables, figures, findings and one page; all of it is secret."""
+"""Run a study and write its tables, figures, findings and page; all outputs are secret."""
 
 from __future__ import annotations
 
@@ -27,38 +27,38 @@ from clinveil.study.tables import Paper, Table, markdown, read_paper
 
 
 class Study(ABC):
-    """A study of a paper on some notes: how its tasks are done, and what is made of their findings."""
+    """A study of a paper on some notes."""
 
     settings: Any
     command: ClassVar[str]
 
     @property
     def paper(self) -> Paper:
-        """The `paper.toml` beside the study's module."""
+        """The `paper.toml` in the folder of the study's module."""
         return read_paper(str(sys.modules[type(self).__module__].__file__))
 
     @abstractmethod
     def perform(self, bench: Bench) -> Results:
-        """Do what is not done, and gather what was found. `facts["lead"]` fills the braces of the paper's lead."""
+        """Run unfinished tasks and collect the results; `facts["lead"]` fills the braces of the paper's lead."""
 
     @abstractmethod
     def tables(self, results: Results) -> Sequence[Table]:
-        """All tables, in the order of the page."""
+        """Return all tables in the order of the page."""
 
     @abstractmethod
     def figures(self, results: Results) -> Mapping[str, Sequence[Figure]]:
-        """The figures that have numbers, by the table that they stand below."""
+        """Return the figures that have numbers, by the table above them."""
 
 
 def run(study: Study, out: Path, say: Say) -> Results:
-    """Do a study; the same call again goes on where an earlier one stopped.
+    """Run a study; the same call again resumes it.
 
     Args:
-        out: the folder of the study, secret as a whole.
-        say: is told the plan and each finished task.
+        out: the folder of the study, all of which is secret.
+        say: receives the plan and a message for each finished task.
 
     Raises:
-        UsageError: the folder is something else's, or the study would take too long. InputError: what does not fit.
+        UsageError: the folder is in use, or the study would take too long. InputError: invalid inputs.
         MissingExtra: `--on ray` without Ray, a network without PyTorch.
     """
     with study_folder(out, force=study.settings.force) as store, map_of(study.settings) as over:
@@ -69,17 +69,17 @@ def run(study: Study, out: Path, say: Say) -> Results:
 
 
 def write(study: Study, results: Results, out: Path) -> None:
-    """Write `tables.md`, `figures/*.svg`, `findings.json`, `study.html` and further files, for their owner only."""
+    """Write `tables.md`, `figures/*.svg`, `findings.json`, `study.html` and additional files, readable by the owner."""
     for old in (*out.glob("units-*.csv"), *(out / "figures").glob("fig-*.svg")):
-        old.unlink()  # of a run with other settings
+        old.unlink()  # from a run with other settings
     figures = study.figures(results)
     folder = private_folder(out / "figures")
     for figure in (figure for below in figures.values() for figure in below):
         private_text(folder / f"{figure.ident}.svg", standalone(figure))
-    found = document(study.command, results.findings, seed=study.settings.seed)
+    findings = document(study.command, results.findings, seed=study.settings.seed)
     page = _page(study, results, figures)
     written = {"tables.md": markdown(results.tables), "study.html": page, **results.files}
-    written["findings.json"] = json.dumps(found, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+    written["findings.json"] = json.dumps(findings, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
     for name, text in written.items():
         private_text(out / name, text)
 
@@ -94,13 +94,13 @@ def _page(study: Study, results: Results, figures: Mapping[str, Sequence[Figure]
         lead=study.paper.lead.format(**results.facts["lead"]),
         tables=results.tables,
         figures=figures,
-        settings=study.settings.told(),
+        settings=study.settings.for_page(),
         version=version("clinveil"),
     )
 
 
 def templates() -> Environment:
-    """The report's templates, and the studies' own."""
+    """Return the templates of the report and of the studies."""
     env = environment()
     assert env.loader is not None
     return env.overlay(loader=ChoiceLoader([PackageLoader("clinveil.study"), env.loader]))

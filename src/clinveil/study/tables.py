@@ -1,6 +1,6 @@
-"""Tables of a study: words and the paper's printed numbers from `paper.toml`, our findings in the cells.
+"""Tables of a study: texts and the paper's printed numbers from `paper.toml`, and measured findings in the cells.
 
-A column says which finding it shows and how; a row says of what: together they are all that a finding is told by.
+A column defines the measure and its format, and a row defines the details; together they identify a finding.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from clinveil.study.engine import Results
 
 @dataclass(frozen=True)
 class Cell:
-    """Our number with what stands beside it: interval, chance, control and P, each with its name."""
+    """A measured number with its interval, chance, control and P, each with its name."""
 
     text: str
-    beside: tuple[tuple[str, str], ...] = ()
+    more: tuple[tuple[str, str], ...] = ()
 
     def __str__(self) -> str:
-        """All of it in a line."""
-        return f"**{self.text}**" + "".join(f"; {name} {said}" for name, said in self.beside)
+        """Return the number and all its details in one line."""
+        return f"**{self.text}**" + "".join(f"; {name} {text}" for name, text in self.more)
 
 
 Row = tuple[str | Cell, ...]
@@ -37,12 +37,12 @@ Row = tuple[str | Cell, ...]
 
 @dataclass(frozen=True)
 class Table:
-    """One table, ready to be read.
+    """One table, ready to print.
 
     Attributes:
-        ident: its anchor. title: its number and what it shows. asks: the question that its numbers answer.
-        columns: headings; rows: as many cells each, the first of them the row's heading. remarks: sentences below.
-        printed: whether the terminal shows it: not what is long, nor what holds words of the notes.
+        ident: anchor. title: number and subject. asks: the question that the table answers.
+        columns: headings. rows: cells, the first of which is the heading of the row. remarks: sentences below.
+        printed: whether the terminal shows it; not for long tables or words of the notes.
     """
 
     ident: str
@@ -55,12 +55,12 @@ class Table:
 
 
 def markdown(tables: Sequence[Table]) -> str:
-    """Tables as Markdown, with their questions and remarks."""
+    """Return tables as Markdown, with their questions and remarks."""
     return "\n\n".join(_one(table) for table in tables) + "\n"
 
 
 def terminal(tables: Sequence[Table]) -> str:
-    """Those that the terminal shows."""
+    """Return the tables for the terminal as Markdown."""
     return markdown([table for table in tables if table.printed])
 
 
@@ -76,7 +76,7 @@ def _float(finding: Finding, name: str) -> float | None:
     return value if isinstance(value, float) else None
 
 
-# How a column shows a finding, or what of it there is.
+# Formats of a finding in a column.
 SHOWS: Mapping[str, Callable[[Finding, int], str]] = {
     "number": lambda f, digits: between(f.value, f.low, f.high, digits),
     "value (held out)": lambda f, digits: f"{decimals(f.value, digits)} ({decimals(_float(f, 'held_out'), digits)})",
@@ -94,7 +94,7 @@ SHOWS: Mapping[str, Callable[[Finding, int], str]] = {
 
 
 def shown(finding: Finding | None, digits: int = 3, show: str = "number") -> str:
-    """What a cell has of a finding; a dash where there is none."""
+    """Return the text of a finding in a cell; a dash without a finding."""
     return NONE if finding is None else SHOWS[show](finding, digits)
 
 
@@ -102,36 +102,36 @@ _KINDS: Mapping[str, words.Kind] = {"count": "share", "share": "share", "number"
 
 
 def figure(value: float | None, kind: str) -> str:
-    """A number below a heading that says its unit: per cent for `count` and `share`."""
+    """Format a number without its unit: in percent for `count` and `share`."""
     return NONE if value is None else bare(value, _KINDS[kind])
 
 
 def cell(finding: Finding | None, kind: str) -> Cell:
-    """A finding with interval, chance, control and P beside it: `count` as n (%), `share` in per cent, or `number`.
+    """Return the cell of a finding with its interval, chance, control and P; `count` is shown as n (%).
 
-    The control is what the same measure gave with names permuted over patients with as many notes, where that was
-    measured, and else the finding's own.
+    The control is the measure with names permuted over patients with as many notes if this was measured, otherwise the
+    control of the finding.
     """
     if finding is None or finding.value is None:
         return Cell(NONE)
     permuted, adjusted = finding.detail.get("names_permuted"), finding.detail.get("p_over_models")
-    said = row(
+    parts = row(
         replace(finding, control=permuted) if isinstance(permuted, float) else finding, kind=_KINDS[kind], write=bare
     )
-    beside = [("95 %", f"{said.ends[0].text} to {said.ends[1].text}")] if said.ends else []
-    beside += [("chance", said.chance.text), ("control", said.control.text)]
-    beside += [("P", p_value(adjusted))] if isinstance(adjusted, float) else []
-    return Cell(f"{hits(finding)} ({said.value.text})" if kind == "count" else said.value.text, tuple(beside))
+    more = [("95 %", f"{parts.ends[0].text} to {parts.ends[1].text}")] if parts.ends else []
+    more += [("chance", parts.chance.text), ("control", parts.control.text)]
+    more += [("P", p_value(adjusted))] if isinstance(adjusted, float) else []
+    return Cell(f"{hits(finding)} ({parts.value.text})" if kind == "count" else parts.value.text, tuple(more))
 
 
 def hits(finding: Finding) -> int:
-    """How many of the n were right."""
+    """Return how many of the n were hits."""
     return int(finding.detail["hits"] or 0) if finding.count is None else finding.count
 
 
 @dataclass(frozen=True)
 class Column:
-    """A column: its heading, which finding it shows, and how."""
+    """A column: heading, measure and format of its findings."""
 
     head: str
     measure: str
@@ -140,17 +140,17 @@ class Column:
     where: Mapping[str, Any] = field(default_factory=dict)
 
     def of(self, results: Results, **row: Any) -> Finding | None:
-        """The finding of a row."""
+        """Return the finding of a row."""
         return results.of(self.measure, **{**self.where, **row})
 
     def cell(self, results: Results, **row: Any) -> str:
-        """Its cell."""
+        """Return the cell of a row."""
         return shown(self.of(results, **row), self.digits, self.show)
 
 
 @dataclass(frozen=True)
 class Spec:
-    """A table of `paper.toml`: its words, its columns, and what the paper printed."""
+    """A table of `paper.toml`: texts, columns, and the numbers that the paper printed."""
 
     ident: str
     title: str
@@ -163,23 +163,23 @@ class Spec:
     more: Mapping[str, Any] = field(default_factory=dict)
 
     def cells(self, results: Results, **row: Any) -> list[str]:
-        """The cells of a row's columns."""
+        """Return the cells of a row."""
         return [column.cell(results, **row) for column in self.columns]
 
-    def table(self, rows: Iterable[Row], remarks: Iterable[str] = (), heads: Sequence[str] = (), **told: Any) -> Table:
-        """The table.
+    def table(self, rows: Iterable[Row], remarks: Iterable[str] = (), heads: Sequence[str] = (), **fill: Any) -> Table:
+        """Return the table.
 
         Args:
-            remarks: further ones. heads: those that stand for the file's. told: fills the {braces} of the words.
+            remarks: additional remarks. heads: headings that replace those of the file. fill: values of the {braces}.
         """
-        asks, own = self.asks.format(**told), [said for remark in self.remarks if (said := remark.format(**told))]
+        asks, own = self.asks.format(**fill), [text for remark in self.remarks if (text := remark.format(**fill))]
         names = tuple(heads) or (*self.heads, *(column.head for column in self.columns))
         return Table(self.ident, self.title, asks, names, tuple(rows), (*own, *remarks), self.printed)
 
 
 @dataclass(frozen=True)
 class Paper:
-    """A paper: the words around its study, its tables, and what else it printed."""
+    """A paper: texts of its study, tables, and other printed numbers."""
 
     title: str
     citation: str
@@ -191,16 +191,16 @@ class Paper:
 
 @cache
 def read_paper(module: str) -> Paper:
-    """The `paper.toml` beside a module. Call it with `__file__`."""
+    """Return the `paper.toml` in the folder of a module; call it with `__file__`."""
     data = tomllib.loads(Path(module).with_name("paper.toml").read_text(encoding="utf-8"))
-    tables = MappingProxyType({ident: _spec(ident, told) for ident, told in data.get("table", {}).items()})
+    tables = MappingProxyType({ident: _spec(ident, entry) for ident, entry in data.get("table", {}).items()})
     words = (data["title"], data["citation"], data["lead"], tuple(data["limits"]))
     return Paper(*words, tables, MappingProxyType(data.get("printed", {})))
 
 
-def _spec(ident: str, told: Mapping[str, Any]) -> Spec:
-    known = {name: told[name] for name in ("title", "asks", "printed", "paper") if name in told}
-    known |= {name: tuple(told.get(name, ())) for name in ("heads", "remarks")}
-    columns = tuple(Column(**column) for column in told.get("columns", ()))
-    more = {name: value for name, value in told.items() if name not in {*known, "columns"}}
+def _spec(ident: str, entry: Mapping[str, Any]) -> Spec:
+    known = {name: entry[name] for name in ("title", "asks", "printed", "paper") if name in entry}
+    known |= {name: tuple(entry.get(name, ())) for name in ("heads", "remarks")}
+    columns = tuple(Column(**column) for column in entry.get("columns", ()))
+    more = {name: value for name, value in entry.items() if name not in {*known, "columns"}}
     return Spec(ident, **known, columns=columns, more=more)

@@ -1,3 +1,3 @@
-"""Utility, one task a file: what a researcher could still do with the released notes."""
+"""Measures of utility: what a recipient can do with released notes."""
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""How far two reviewers of the same notes agree (`clinveil review`): Cohen's kappa over words, and F1 of spans.
+"""Agreement of two reviewers of the same notes (`clinveil review`): Cohen's kappa over words, and F1 of spans.
 
-Both saw what the detectors had found, though nothing of one another: they agree more readily than two who mark blank
-notes. Only notes that both have done count.
+Both reviewers saw the detections, but not each other's decisions, so they agree more than on unmarked notes. Only notes
+that both have finished count.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ SOURCE = "Cohen 1960, Educ. Psychol. Meas. 20:37; Hripcsak & Rothschild 2005, J.
 
 
 class Counts(NamedTuple):
-    """Of one note: words that both hide, the first alone, the second alone, neither; spans of both, of each."""
+    """Counts of one note: words hidden by both, only the first, only the second, neither; spans of both and of each."""
 
     both: int
     first: int
@@ -39,31 +39,31 @@ class Counts(NamedTuple):
 
 
 def two_files(run: PastRun, reviewers: Sequence[str] = ()) -> tuple[DecisionFile, DecisionFile]:
-    """The decisions of two reviewers: those named, or the two that there are. Raises UsageError where it is not two."""
+    """Return the decisions of the two named reviewers, or of the only two. Raises UsageError if there are not two."""
     names = list(reviewers) or sorted(path.stem for path in (run.vault / FOLDER).glob("*.jsonl"))
     if len(names) != 2 or names[0] == names[1]:
-        hint = "name two of them: --reviewer A --reviewer B" if len(names) > 2 else "clinveil review --reviewer SECOND"
-        raise UsageError(f"agreement is between two reviewers, and there are {len(set(names))}", hint=hint)
+        hint = "pass --reviewer A --reviewer B" if len(names) > 2 else "run clinveil review --reviewer SECOND"
+        raise UsageError(f"agreement requires two reviewers, and there are {len(set(names))}", hint=hint)
     one, other = (read_file(decisions_of(run.vault, name)) for name in names)
     if one.key != other.key:
-        raise InputError("the two files of decisions are of two runs", hint="review one run twice")
+        raise InputError("the two files of decisions belong to different runs", hint="review the same run twice")
     return one, other
 
 
 def agreement(run: PastRun, one: DecisionFile, other: DecisionFile) -> list[Finding]:
-    """Kappa over words and F1 of spans, with intervals by note.
+    """Return kappa over words and F1 of spans, with intervals over notes.
 
-    Raises InputError where no note was done by both, or a note has changed since.
+    Raises InputError if no note was finished by both, or a note has changed since the review.
     """
     tables = np.array(list(_tables(run.entries(), one, other)), dtype=np.int64).reshape(-1, len(Counts._fields))
     if not len(tables):
-        raise InputError("no note was done by both reviewers", hint="let both review the same notes to the end")
+        raise InputError("no note was finished by both reviewers", hint="let both finish the same notes")
     words, spans = tables[:, :4], tables[:, 4:]
     detail = {"notes": len(tables), "same_notes": int((tables[:, 1:3].sum(axis=1) == 0).sum())}
-    by_chance = {"chance": 0.0, "chance_is": "two who hide as many words, at random"}
-    in_words = _finding(words, kappa, "the reviewers hide no word, or all", detail, unit="words", **by_chance)
+    by_chance = {"chance": 0.0, "chance_is": "two reviewers who hide as many words at random"}
+    in_words = _finding(words, kappa, "the reviewers hide no word, or all words", detail, unit="words", **by_chance)
     both, either = int(spans[:, 0].sum()), int(spans[:, 1:].sum() - spans[:, 0].sum())
-    in_spans = _finding(spans, f1, "the reviewers have no span", detail, unit="spans", count=both)
+    in_spans = _finding(spans, f1, "the reviewers marked no span", detail, unit="spans", count=both)
     return [
         Finding("utility.agreement", n=int(words.sum()), **in_words),
         Finding("utility.agreement_f1", n=either, **in_spans),
@@ -73,7 +73,7 @@ def agreement(run: PastRun, one: DecisionFile, other: DecisionFile) -> list[Find
 def _finding(
     table: Ints, statistic: Callable[[Ints], float], why: str, detail: Mapping[str, int], **more: Any
 ) -> dict[str, Any]:
-    """The fields of a finding over notes; `why` there is no number, where there is none."""
+    """Return the fields of a finding over notes; `why` is the reason if the statistic is undefined."""
     common = {"better": "higher", "source": SOURCE, **more}
     value = statistic(table.sum(axis=0))
     if np.isnan(value):
@@ -82,8 +82,8 @@ def _finding(
 
 
 def _ends(table: Ints, statistic: Callable[[Ints], float], value: float) -> dict[str, Any]:
-    """The interval by note and how it was made; nothing where there are too few notes."""
-    if value == 1:  # every note is alike, and leaving one out says nothing: what as many notes can tell
+    """Return the interval over notes and its method; nothing if there are too few notes."""
+    if value == 1:  # all notes agree, so the jackknife has no variance
         return {**clopper_pearson(len(table), len(table))._asdict(), "method": EXACT}
     try:
         low, high = jackknife_t(table, statistic)
@@ -93,7 +93,7 @@ def _ends(table: Ints, statistic: Callable[[Ints], float], value: float) -> dict
 
 
 def kappa(sums: Ints | Doubles) -> float:
-    """Cohen's kappa of both, first alone, second alone, neither; NaN where chance alone gives full agreement."""
+    """Return Cohen's kappa from counts of both, only first, only second, neither; NaN if chance agreement is 1."""
     both, first, second, neither = (float(x) for x in sums)
     total = both + first + second + neither
     if not total:
@@ -103,7 +103,7 @@ def kappa(sums: Ints | Doubles) -> float:
 
 
 def f1(sums: Ints | Doubles) -> float:
-    """F1 of spans alike in place and label, from the same ones, those of one and those of the other."""
+    """Return F1 of spans with equal offsets and label, from the number of equal spans and of spans of each reviewer."""
     same, one, other = (float(x) for x in sums)
     return 2 * same / (one + other) if one + other else float("nan")
 
@@ -112,24 +112,24 @@ def _tables(entries: Iterable[Entry], one: DecisionFile, other: DecisionFile) ->
     decided = one.notes(), other.notes()
     for entry in entries:
         pair = [notes.get(entry.note.note_id) for notes in decided]
-        if all(told is not None and told.done for told in pair):
-            yield _compared(entry, one.key, [told for told in pair if told is not None])
+        if all(decisions is not None and decisions.done for decisions in pair):
+            yield _compared(entry, one.key, [decisions for decisions in pair if decisions is not None])
 
 
 def _compared(entry: Entry, key: str, pair: Sequence[NoteDecisions]) -> Counts:
     text = entry.note.text
-    if any(told.text != text_hash(key, text) for told in pair):
-        raise InputError("a note has changed since it was reviewed", hint="name the notes that were reviewed: --notes")
-    first, second = (revised(entry.spans, told.verdicts) for told in pair)
+    if any(decisions.text != text_hash(key, text) for decisions in pair):
+        raise InputError("a note has changed since it was reviewed", hint="pass the reviewed notes with --notes")
+    first, second = (revised(entry.spans, decisions.verdicts) for decisions in pair)
     words = list(word_spans(text))
     hidden = np.array([list(_hidden(words, spans)) for spans in (first, second)], dtype=bool).reshape(2, len(words))
     table = np.bincount(2 * (1 - hidden[0]) + (1 - hidden[1]), minlength=4).tolist()
-    places = [{(span.start, span.end, span.label) for span in spans} for spans in (first, second)]
-    return Counts._make([*table, len(places[0] & places[1]), *map(len, places)])
+    marked = [{(span.start, span.end, span.label) for span in spans} for spans in (first, second)]
+    return Counts._make([*table, len(marked[0] & marked[1]), *map(len, marked)])
 
 
 def _hidden(words: Iterable[tuple[int, int]], spans: Sequence[Span]) -> Iterator[bool]:
-    """Of each word whether a span covers a part of it; both sorted."""
+    """Yield for each word whether a span overlaps it; both inputs are sorted."""
     at = 0
     for start, end in words:
         while at < len(spans) and spans[at].end <= start:

@@ -1,4 +1,4 @@
-"""Labelled notes for classification: the original, the released texts in the same order, and one split for all."""
+"""Labelled notes for classification, the released texts in the same order, and their splits."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ from clinveil.corpus.sample import KeySample
 from clinveil.utility.split import PARTS, group_folds, splits
 
 NOTES, MIN_CLASS = 20_000, 50
-OTHER, MERGED_PATIENTS = "all other classes", 5  # as many patients as folds
-VALIDATION_PARTS = 5  # one of these of what is not for testing
+OTHER, MERGED_PATIENTS = "all other classes", 5  # classes with fewer patients than folds are merged
+VALIDATION_PARTS = 5  # a fifth of the notes that are not for testing is for validation
 
 
 class WrongNotes(InputError):
-    """The notes are not those that were meant: another column, or another release's vault."""
+    """The notes do not match: a column is missing, or the vault belongs to another release."""
 
 
 @dataclass(frozen=True)
 class Labelled:
-    """Notes with their classes (names ascending), and what was left out and why, in counts.
+    """Notes with their classes (names ascending), and counts of the notes that were left out.
 
-    `targets`: (n_notes,) int64 classes, or with several labels a note (n_notes, n_classes) bool.
+    `targets`: (n_notes,) int64 classes, or with several labels per note (n_notes, n_classes) bool.
     """
 
     note_ids: list[str] = field(repr=False)
@@ -50,7 +50,7 @@ class Labelled:
         return self.targets.ndim == 2
 
     def only(self, rows: Sequence[int], **detail: Any) -> Labelled:
-        """Some of the notes, in this order."""
+        """Return some of the notes, in the given order."""
         ids, patients, texts = ([c[i] for i in rows] for c in (self.note_ids, self.patients, self.texts))
         kept = self.targets[np.asarray(rows, dtype=np.int64)]
         return Labelled(ids, patients, texts, self.classes, kept, {**self.detail, **detail, "notes": len(ids)})
@@ -58,7 +58,7 @@ class Labelled:
 
 @dataclass(frozen=True)
 class Parts:
-    """Row numbers for training, for choosing (settings, epochs, thresholds), and for testing; ascending."""
+    """Rows for training, validation (of settings, epochs, thresholds) and testing; ascending."""
 
     train: Ints = field(repr=False)
     valid: Ints = field(repr=False)
@@ -67,7 +67,7 @@ class Parts:
 
     @property
     def learn(self) -> Ints:
-        """Everything that is not for testing."""
+        """Rows of training and validation."""
         return np.sort(np.concatenate([self.train, self.valid]))
 
 
@@ -88,22 +88,22 @@ def read_labelled(
     separator: str | None = None,
     merge: bool = False,
 ) -> Labelled:
-    """The notes that have a label; classes of few notes or patients are left out. What is left out is counted.
+    """Return the notes that have a label, without small classes and classes of one patient, and count the others.
 
     Args:
         label: the column.
-        limit: at most so many labelled notes, a random sample by id.
-        separator: what stands between several labels of one note; None: one label a note.
-        merge: small classes, and those of fewer than `MERGED_PATIENTS` patients, become one class if together they are
-            large enough; with one label a note only.
+        limit: maximum number of labelled notes, sampled at random by id.
+        separator: separator of several labels of one note; None: one label per note.
+        merge: merge classes of fewer than `min_class` notes or `MERGED_PATIENTS` patients into one class (with one
+            label per note only).
 
-    Raises WrongNotes: no such column. InputError: fewer than two classes left.
+    Raises WrongNotes: no such column. InputError: fewer than two classes are left.
     """
     sample: KeySample[_Row] = KeySample(limit, rng)
     without = 0
     for batch in batches:
         if label not in batch.schema.names:
-            raise WrongNotes(f"there is no column {label!r} in the notes", hint="keep it with --label")
+            raise WrongNotes(f"the notes have no column {label!r}", hint="pass one of their columns as --label")
         columns = (batch[name].to_pylist() for name in (NOTE_ID, PATIENT_ID, TEXT, label))
         for note, patient, text, value in zip(*columns, strict=True):
             labels = _labels(value, separator)
@@ -120,7 +120,7 @@ def read_labelled(
 
 
 def _merge(rows: Sequence[_Row], min_class: int) -> dict[str, Any]:
-    """Give the notes of small classes one label, in place; how many classes there were, and how many were merged."""
+    """Give the notes of small classes one label, in place; return the counts of classes and of merged classes."""
     sizes, patients = _sizes(rows)
     small = {n for n, size in sizes.items() if size < min_class or len(patients[n]) < MERGED_PATIENTS}
     for row in rows:
@@ -129,7 +129,7 @@ def _merge(rows: Sequence[_Row], min_class: int) -> dict[str, Any]:
 
 
 def _sizes(rows: Sequence[_Row]) -> tuple[Counter[str], dict[str, set[str]]]:
-    """Notes and patients of each class."""
+    """Return the number of notes and the patients of each class."""
     patients: dict[str, set[str]] = {}
     for row in rows:
         for name in row.labels:
@@ -138,7 +138,7 @@ def _sizes(rows: Sequence[_Row]) -> tuple[Counter[str], dict[str, set[str]]]:
 
 
 def _labels(value: Any, separator: str | None) -> tuple[str, ...]:
-    """The labels of a cell; NaN and blanks are none."""
+    """Return the labels of a cell; NaN and blanks are no labels."""
     if value is None or value != value:
         return ()
     parts = [str(value)] if separator is None else str(value).split(separator)
@@ -149,17 +149,17 @@ def _classed(ids: list[str], rows: list[_Row], min_class: int, multi: bool, deta
     sizes, patients_of = _sizes(rows)
     large = [name for name, size in sizes.items() if size >= min_class]
     classes = tuple(sorted(name for name in large if len(patients_of[name]) > 1))
-    place = {name: i for i, name in enumerate(classes)}
-    kept = [i for i, row in enumerate(rows) if any(name in place for name in row.labels)]
+    numbers = {name: i for i, name in enumerate(classes)}
+    kept = [i for i, row in enumerate(rows) if any(name in numbers for name in row.labels)]
     detail |= {"classes": len(classes), "classes_too_small": len(sizes) - len(large), "min_class": min_class}
     detail |= {"classes_of_one_patient": len(large) - len(classes), "several_labels": multi}
     detail |= {"notes": len(kept), "notes_of_small_classes": len(rows) - len(kept)}
     detail["notes_share"] = len(kept) / max(1, len(rows))
     if len(classes) < 2:
-        raise InputError(f"{len(classes)} classes of {min_class} notes or more, of two patients; two are needed")
+        raise InputError(f"{len(classes)} classes have {min_class} notes and two patients or more; two are required")
     targets = np.zeros((len(kept), len(classes)), dtype=np.bool_)
     for at, i in enumerate(kept):
-        targets[at, [place[name] for name in rows[i].labels if name in place]] = True
+        targets[at, [numbers[name] for name in rows[i].labels if name in numbers]] = True
     chosen = targets if multi else targets.argmax(axis=1).astype(np.int64)
     texts, patients = [rows[i].text for i in kept], [rows[i].patient for i in kept]
     return Labelled([ids[i] for i in kept], patients, texts, classes, chosen, detail)
@@ -168,27 +168,27 @@ def _classed(ids: list[str], rows: list[_Row], min_class: int, multi: bool, deta
 def texts_of(
     labelled: Labelled, released: Iterable[pa.RecordBatch], crosswalk: Mapping[str, str] | None = None
 ) -> list[str | None]:
-    """The released texts in the order of the labelled notes; None for a note that was not released.
+    """Return the released texts in the order of the labelled notes; None for a note that was not released.
 
-    `crosswalk`: source note id of each released one; None where they are equal.
-    Raises WrongNotes: a released id that the crosswalk does not know. InputError: no note in common.
+    `crosswalk`: released note id -> source id; None if the ids are equal.
+    Raises WrongNotes: a released id is not in the crosswalk. InputError: no note in common.
     """
-    place = {note: i for i, note in enumerate(labelled.note_ids)}
-    texts: list[str | None] = [None] * len(place)
+    row_of = {note: i for i, note in enumerate(labelled.note_ids)}
+    texts: list[str | None] = [None] * len(row_of)
     for batch in released:
         for note, _, text in rows([batch]):
             if crosswalk is not None and note not in crosswalk:
-                raise WrongNotes("a released id is not in the crosswalk", hint="name the vault of this release")
-            row = place.get(crosswalk[note] if crosswalk is not None else note)
+                raise WrongNotes("a released id is not in the crosswalk", hint="pass the vault of this release")
+            row = row_of.get(crosswalk[note] if crosswalk is not None else note)
             if row is not None:
                 texts[row] = text
     if all(text is None for text in texts):
-        raise InputError("original and released have no note id in common", hint="name the vault with --vault")
+        raise InputError("original and released notes have no note id in common", hint="pass the vault with --vault")
     return texts
 
 
 def paired(labelled: Labelled, released: Sequence[str | None]) -> tuple[Labelled, list[str]]:
-    """The notes that were released, and their released texts; the others are counted."""
+    """Return the notes that were released and their released texts, and count the others."""
     rows = [i for i, text in enumerate(released) if text is not None]
     kept = labelled if len(rows) == len(labelled) else labelled.only(rows)
     detail = {**kept.detail, "not_released": len(labelled) - len(rows)}
@@ -196,32 +196,32 @@ def paired(labelled: Labelled, released: Sequence[str | None]) -> tuple[Labelled
 
 
 def parts_of(labelled: Labelled, rng: Generator) -> Parts:
-    """A quarter for testing, a fifth of the rest for choosing; no patient and no near-duplicate text on two sides.
+    """Return a split: a quarter for testing, a fifth of the rest for validation; patients and near-duplicates together.
 
-    Raises InputError where there are too few independent notes, or all notes to train on are of one class.
+    Raises InputError if there are too few independent notes, or all training notes have one class.
     """
     return next(_parts(labelled, rng, PARTS))
 
 
 def folds_of(labelled: Labelled, rng: Generator, folds: int) -> list[Parts]:
-    """As `parts_of` with each patient in the test notes of exactly one of the folds. Raises InputError as it does."""
+    """Return splits like `parts_of` for cross-validation: each patient is tested in one fold. Raises InputError."""
     return list(_parts(labelled, rng, folds))
 
 
 def _parts(labelled: Labelled, rng: Generator, folds: int) -> Iterator[Parts]:
-    keys, few = _strata(labelled), InputError("too few independent notes to choose settings on")
+    keys, few = _strata(labelled), InputError("too few independent notes for a validation set")
     for outer in splits(labelled.patients, labelled.texts, keys, rng, parts=folds):
         labels = [keys[row] for row in outer.train]
         rows = next(group_folds(labels, outer.group[outer.train], VALIDATION_PARTS, rng, few))
         train, valid = (outer.train[part] for part in rows)
         seen = labelled.targets[train]
         if (seen.any(axis=0).sum() if labelled.multi else len(np.unique(seen))) < 2:
-            raise InputError("all notes to train on are of one class")
+            raise InputError("all training notes have one class")
         yield Parts(train, valid, outer.test, outer.duplicates)
 
 
 def _strata(labelled: Labelled) -> list[str]:
-    """What the split keeps in proportion: the class, and of several the rarest."""
+    """Return the stratum of each note: its class, or the rarest one of several."""
     if not labelled.multi:
         return [str(i) for i in labelled.targets.tolist()]
     size = labelled.targets.sum(axis=0)

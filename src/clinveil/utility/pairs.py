@@ -1,4 +1,4 @@
-"""Word pairs with human scores of their similarity (the published lists, any table like them), and their vectors."""
+"""Word pairs with human similarity scores (published lists or similar tables), and the vectors of their terms."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from clinveil.core.tokens import words
 from clinveil.core.types import Doubles, Floats, Ints, Mask
 from clinveil.vectors.table import Vectors
 
-# Published rows by list; of UMNSRS relatedness 588 are said and 587 are usable. The first name that fits counts.
+# Rows of published lists by name pattern, first match. UMNSRS relatedness has 588 published and 587 usable rows.
 PUBLISHED: tuple[tuple[str, tuple[int, ...]], ...] = (
     (r"umnsrssim\w*mod", (449,)),
     (r"umnsrsrel\w*mod", (458,)),
@@ -41,12 +41,12 @@ Rows = list[tuple[int, list[str]]]
 
 @dataclass(frozen=True)
 class PairList:
-    """Pairs of terms and how alike people find them.
+    """Pairs of terms with human similarity scores.
 
     Attributes:
-        name: of the list, from its file. terms: (n_pairs) both terms, as written.
-        scores: (n_pairs,) float64; of physicians' and coders' scores the mean.
-        detail: `score`, the column it is from (or "mean of ..."), and `published`, how many rows were, where known.
+        name: name of the list, from its file. terms: (n_pairs) both terms, as written.
+        scores: (n_pairs,) float64; the mean of the scores of physicians and coders.
+        detail: `score`, the column of the scores (or "mean of ..."), and `published`, the published number of rows.
     """
 
     name: str
@@ -59,32 +59,32 @@ class PairList:
 
 
 def read_pairs(path: Path, *, any_size: bool = False) -> PairList:
-    """Read a list: CSV or tab-separated, columns by name in any order, or three columns: two terms and a score.
+    """Read a list from CSV or tab-separated text, with named columns or three columns: two terms and a score.
 
-    Known columns: term1, term2 (or word1, word2) and score, mean, rating, similarity, or physicians and coders.
+    Column names: term1, term2 (or word1, word2) and score, mean, rating, similarity, or physicians and coders.
 
-    `any_size`: take a list that is known by its name also where its rows are not as many as were published.
+    `any_size`: accept a list with a known name and another number of rows than published.
 
     Raises:
-        InputError: missing, not UTF-8, no such columns, a blank term, a score that is no number, or another number of
-            rows than published; one line with the file and the row.
+        InputError: missing, not UTF-8, unknown columns, a blank term, a score that is not a number, or another number
+            of rows than published; one line with the file and the row.
     """
     rows = _rows(path)
     terms, scores, body = _layout(rows, path)
     if not body:
-        raise InputError("holds no pair below its header", where=path.name)
-    found = [_pair(row, values, terms, scores, path) for row, values in body]
+        raise InputError("has no pair below its header", where=path.name)
+    pairs = [_pair(row, values, terms, scores, path) for row, values in body]
     name = re.sub(r"\W+", "-", path.stem.lower()).strip("-") or "pairs"
     compact = re.sub(r"\W|_", "", name)
     published = next((sizes for pattern, sizes in PUBLISHED if re.search(pattern, compact)), ())
-    if published and len(found) not in published and not any_size:
-        said = f"has {len(found)} pairs; the published list of that name has {' or '.join(map(str, published))}"
-        raise InputError(said, where=path.name, hint="--any-size takes it")
-    names = [rows[0][1][place].lower() for place in scores] if len(body) < len(rows) else ["third column"]
+    if published and len(pairs) not in published and not any_size:
+        message = f"has {len(pairs)} pairs; the published list of that name has {' or '.join(map(str, published))}"
+        raise InputError(message, where=path.name, hint="pass --any-size to accept it")
+    names = [rows[0][1][column].lower() for column in scores] if len(body) < len(rows) else ["third column"]
     detail = {"score": names[0] if len(names) == 1 else f"mean of {' and '.join(names)}"}
     if published:
         detail["published"] = " or ".join(map(str, published))
-    return PairList(name, tuple(pair for pair, _ in found), np.array([score for _, score in found]), detail)
+    return PairList(name, tuple(pair for pair, _ in pairs), np.array([score for _, score in pairs]), detail)
 
 
 def _rows(path: Path) -> Rows:
@@ -96,15 +96,15 @@ def _rows(path: Path) -> Rows:
             reader = csv.reader(file, delimiter=separator, strict=True)
             rows = [(reader.line_num, [cell.strip() for cell in row]) for row in reader if any(map(str.strip, row))]
     except (OSError, UnicodeDecodeError, csv.Error):
-        what, hint = "is not there, or is no table in UTF-8", "CSV: two terms, a score"
-        raise InputError(what, where=path.name, hint=hint) from None
+        message, hint = "is missing, or is not a table in UTF-8", "pass CSV with two terms and a score"
+        raise InputError(message, where=path.name, hint=hint) from None
     if not rows:
-        raise InputError("holds no row", where=path.name)
+        raise InputError("has no row", where=path.name)
     return rows
 
 
 def _layout(rows: Rows, path: Path) -> tuple[Sequence[int], Sequence[int], Rows]:
-    """The places of the terms and of the scores, and the rows below the header."""
+    """Return the columns of the terms and of the scores, and the rows below the header."""
     header = [re.sub(r"[\W_]+", "", cell.lower()) for cell in rows[0][1]]
     if len(set(header)) == len(header):
         terms = next((pair for pair in _TERMS if set(pair) <= set(header)), None)
@@ -112,10 +112,9 @@ def _layout(rows: Rows, path: Path) -> tuple[Sequence[int], Sequence[int], Rows]
         if terms and scores:
             return [header.index(name) for name in terms], [header.index(name) for name in scores], rows[1:]
         if terms:
-            raise InputError("has terms, but no column of scores", where=path.name, hint="name it score")
+            raise InputError("has no column of scores", where=path.name, hint="name the column score")
     if len(header) != 3:
-        hint = "give these names to its columns"
-        raise InputError("has no columns term1, term2 and score", where=path.name, hint=hint)
+        raise InputError("has no columns term1, term2 and score", where=path.name, hint="rename its columns")
     return [0, 1], [2], rows if _number(rows[0][1][2]) is not None else rows[1:]
 
 
@@ -124,13 +123,12 @@ def _pair(
 ) -> tuple[tuple[str, str], float]:
     if len(values) <= max(*terms, *scores):
         raise InputError(f"row {row} has {len(values)} columns", where=path.name)
-    one, other = (values[place] for place in terms)
+    one, other = (values[column] for column in terms)
     if not one or not other:
         raise InputError(f"row {row} lacks a term", where=path.name)
-    found = [_number(values[place]) for place in scores]
-    numbers = [number for number in found if number is not None]
-    if len(numbers) < len(found):
-        raise InputError(f"row {row}: the score is no number", where=path.name)
+    numbers = [number for column in scores if (number := _number(values[column])) is not None]
+    if len(numbers) < len(scores):
+        raise InputError(f"row {row}: the score is not a number", where=path.name)
     return (one, other), sum(numbers) / len(numbers)
 
 
@@ -143,15 +141,15 @@ def _number(cell: str) -> float | None:
 
 
 def unique_terms(pairs: PairList) -> Iterator[str]:
-    """Every term once, in order of first sight."""
+    """Return every term once, in order of first occurrence."""
     return iter(dict.fromkeys(term for pair in pairs.terms for term in pair))
 
 
 @dataclass(frozen=True)
 class TermVectors:
-    """The vectors of all terms of a list, (n_terms, dim) with zeros where none was found; (n_pairs,) rows of each pair.
+    """Vectors of all terms of a list, (n_terms, dim), zeros for missing ones; `one` and `other`: rows of each pair.
 
-    `partial`: (n_terms,) whether some but not all of its words have a vector; the mean is of those that have.
+    `partial`: (n_terms,) whether only some words of a term have a vector, of which the mean is taken.
     """
 
     matrix: Doubles
@@ -161,7 +159,7 @@ class TermVectors:
     other: Ints
 
     def cosines(self) -> Doubles:
-        """(n_pairs,) NaN where a term has no vector, or one of length 0."""
+        """Return the cosine of each pair, (n_pairs,); NaN if a term has no vector or a zero vector."""
         norms = np.linalg.norm(self.matrix, axis=1)
         length = norms[self.one] * norms[self.other]
         product = np.einsum("ij,ij->i", self.matrix[self.one], self.matrix[self.other])
@@ -170,7 +168,7 @@ class TermVectors:
         return np.where(self.found[self.one] & self.found[self.other] & (length > 0), cosine, np.nan)
 
     def permuted(self, rng: Generator) -> TermVectors:
-        """The same terms, with the vectors of those that have one permuted among them (a control)."""
+        """Return the terms with their vectors permuted (control)."""
         live = np.flatnonzero(self.found & (np.linalg.norm(self.matrix, axis=1) > 0))
         matrix = self.matrix.copy()
         matrix[live] = matrix[rng.permutation(live)]
@@ -179,9 +177,10 @@ class TermVectors:
 
 @dataclass(frozen=True)
 class PairVectors:
-    """The vectors of both terms of every pair, each pair in one space: in `own`, that of the measured vectors, or,
+    """Vectors of both terms of every pair.
 
-    where that gives none (`from_subwords`, (n_pairs,)), in fastText's, `subword`; None without subwords.
+    Pairs without vectors in `own`, the measured vectors, are compared in `subword`, fastText vectors; `from_subwords`,
+    (n_pairs,), marks these pairs.
     """
 
     own: TermVectors
@@ -189,16 +188,16 @@ class PairVectors:
     from_subwords: Mask
 
     def cosines(self) -> Doubles:
-        """(n_pairs,) NaN where a term has no vector."""
+        """Return the cosine of each pair, (n_pairs,); NaN if a term has no vector."""
         own = self.own.cosines()
         return own if self.subword is None else np.where(self.from_subwords, self.subword.cosines(), own)
 
     def partial(self) -> Mask:
-        """(n_pairs,) whether a term's mean lacks some of its words."""
+        """Return whether a term of the pair lacks vectors of some of its words, (n_pairs,)."""
         return ~self.from_subwords & (self.own.partial[self.own.one] | self.own.partial[self.own.other])
 
     def permuted(self, rng: Generator) -> PairVectors:
-        """The control: vectors permuted among the terms; the same pairs keep a similarity."""
+        """Return the terms with permuted vectors (control); the same pairs have a similarity."""
         subword = None if self.subword is None else self.subword.permuted(rng)
         return PairVectors(self.own.permuted(rng), subword, self.from_subwords)
 
@@ -206,16 +205,16 @@ class PairVectors:
 def pair_vectors(
     vectors: Vectors, pairs: PairList, protocol: Protocol = "jamia", subwords: Vectors | None = None
 ) -> PairVectors:
-    """Look the terms of a list up by lookup forms: jamia takes the mean of a term's words, clinicalnlp single words.
+    """Return the vectors of the terms of a list: the mean over words (jamia), or single words only (clinicalnlp).
 
-    `subwords`: fastText vectors of the same text, for unknown words (jamia only). A pair with such a word is compared
-    among those wholly, for two trainings share no axes; the protocol leaves that open.
+    `subwords`: fastText vectors of the same text, for unknown words (jamia only). Both terms of a pair with an unknown
+    word are compared in these, because the axes of two trainings are unrelated; the protocol does not specify this.
 
-    Raises InputError: `subwords` that has none.
+    Raises InputError if `subwords` has no subword vectors.
     """
     use = subwords if protocol == "jamia" else None
     if use is not None and use.subwords is None:
-        raise InputError("these vectors have no subwords", hint="train them with --algorithm fasttext, into a folder")
+        raise InputError("the vectors have no subwords", hint="train with --algorithm fasttext and write a folder")
 
     def own_words(term: str) -> list[Floats]:
         forms = words(term)
@@ -238,7 +237,7 @@ def pair_vectors(
 
 
 def _terms(pairs: PairList, dim: int, known: Callable[[str], list[Floats]]) -> TermVectors:
-    """Of each term the mean of the vectors that are known of its words."""
+    """Return for each term the mean of the known vectors of its words."""
     terms = {term: row for row, term in enumerate(unique_terms(pairs))}
     matrix = np.zeros((len(terms), dim))
     found, partial = np.zeros(len(terms), dtype=np.bool_), np.zeros(len(terms), dtype=np.bool_)
@@ -251,7 +250,7 @@ def _terms(pairs: PairList, dim: int, known: Callable[[str], list[Floats]]) -> T
 
 
 def _subword(vectors: Vectors, form: str) -> Floats | None:
-    """fastText's vector of a word, and of another one that of its n-grams."""
+    """Return fastText's vector of a word, or of its n-grams for an unknown word."""
     if form in vectors.ids:
         return vectors.matrix[vectors.ids[form]]
     return vectors.subwords.vector(form) if vectors.subwords else None

@@ -1,4 +1,4 @@
-"""How well a language model predicts notes: perplexity as in paper C, and bits a character as a whole code."""
+"""How well a language model predicts notes: perplexity (paper C) and bits per character."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ from clinveil.lm.notes import PlainNotes
 from clinveil.lm.vocabulary import Vocabulary, WordVocabulary
 from clinveil.stats import Interval, jackknife_t
 
-SOURCE = "paper C, Table 2 (perplexity); bits a character are ours"
-SPELLING = "unknown words cost their spelling too, {bits:.2f} bits a letter and for the end of the word"
-STANDING = "{standing:,} words stand as <unk> in the notes: nobody knows their spelling, so it costs nothing"
+SOURCE = "paper C, Table 2 (perplexity); bits per character: this project"
+SPELLING = "unknown words are charged for their spelling, {bits:.2f} bits per letter and per end of word"
+STANDING = "{standing:,} words are <unk> in the notes; their spelling is unknown and not charged"
 
 
 @dataclass(frozen=True)
 class Unknown:
-    """The words of notes that a vocabulary does not know, and what it costs to spell them.
+    """Words of notes that are not in a vocabulary, and the cost of their spelling.
 
-    The code is the same for all models of the same notes: each letter, and the end of the word, is one of as many
-    symbols as the words of these notes have different letters, and one more; all equally likely. A byte pair vocabulary
-    knows every word. A word that stands as `<unk>` in the notes cannot be charged.
+    The code is the same for all models of the same notes: letters and the end of a word are equally likely symbols, as
+    many as the distinct letters of these notes plus one. A byte pair vocabulary has no unknown words. Words that are
+    `<unk>` in the notes cannot be charged.
 
     Attributes:
-        words, unknown, unk_in_source: (n_notes,) running words; those that come as `<unk>`; of these, those written so.
-        letters: (n_notes,) letters and ends of the unknown words, those that stand as `<unk>` apart.
+        words, unknown, unk_in_source: (n_notes,) words; words encoded as `<unk>`; words that are `<unk>` in the notes.
+        letters: (n_notes,) letters and ends of the unknown words, without `unk_in_source`.
     """
 
     words: Ints = field(repr=False)
@@ -42,17 +42,17 @@ class Unknown:
 
     @property
     def bits_per_letter(self) -> float:
-        """log2 of the symbols."""
+        """log2 of the number of symbols."""
         return float(np.log2(self.symbols))
 
     @property
     def share(self) -> float:
-        """Of all words, those that come as `<unk>`."""
+        """Share of words that are encoded as `<unk>`."""
         return float(self.unknown.sum() / max(1, self.words.sum()))
 
 
 def unknown_words(texts: tuple[str, ...], vocabulary: Vocabulary) -> Unknown:
-    """Count what a vocabulary does not know of notes in MedText's form."""
+    """Count the words of notes in MedText's form that are not in a vocabulary."""
     counts, letters = np.zeros((len(texts), 4), dtype=np.int64), set[str]()
     known = set(vocabulary.words[3:]) if isinstance(vocabulary, WordVocabulary) else None
     for row, text in enumerate(texts):
@@ -74,27 +74,27 @@ def perplexity_findings(
     control: Fit | None = None,
     more: Mapping[str, str] | None = None,
 ) -> list[Finding]:
-    """`utility.perplexity` and `utility.bits_per_character` of notes; intervals leave out each patient in turn.
+    """Return `utility.perplexity` and `utility.bits_per_character` of notes, with jackknife intervals over patients.
 
-    Perplexity is the paper's, and compares within one vocabulary only. Bits a character charge unknown words with their
-    spelling (`Unknown`), are the length of a code for the notes, and compare between vocabularies.
+    Perplexity follows the paper and is comparable within one vocabulary only. Bits per character include the spelling
+    of unknown words (`Unknown`), so they are comparable between vocabularies.
 
     Args:
-        fit: of these notes, in this order. of: which notes, for people ("valid", "held out").
-        control: how a unigram of the same training fits them, with the same vocabulary. more: labels for the details.
+        fit: fit of the model to these notes, in this order. of: name of the notes ("valid", "held out").
+        control: fit of a unigram with the same training notes and vocabulary. more: labels for the details.
 
-    Raises InputError: the perplexity is no number.
+    Raises InputError if the perplexity is not finite.
     """
     if not np.isfinite(fit.perplexity):
-        raise InputError("the model's perplexity is no number", hint="train it again, with a smaller --rate")
+        raise InputError("the perplexity of the model is not finite", hint="train it again with a smaller --rate")
     unknown = unknown_words(notes.texts, model.vocabulary)
     rows, patient = _rows(fit, unknown), np.unique(np.array(notes.patients, dtype=object), return_inverse=True)[1]
     own: Doubles = np.stack([np.bincount(patient, weights=column) for column in rows.T], axis=1)
     other = None if control is None else _rows(control, unknown)
     detail = _detail(model, fit, notes, of, unknown) | dict(more or {})
     control_is = str(detail.pop("control_is", "")) if control is None else "a unigram of the same notes"
-    unit, found = "notes" if notes.patients == notes.note_ids else "patients", []
-    for measure, value, said in (
+    unit, findings = "notes" if notes.patients == notes.note_ids else "patients", []
+    for measure, value, extra in (
         ("perplexity", _perplexity, {}),
         ("bits_per_character", _bits, _charged(unknown, fit)),
     ):
@@ -103,27 +103,27 @@ def perplexity_findings(
             *(f"utility.{measure}", value(rows), len(own), "lower", low, high),
             control=None if other is None else value(other),
             source=SOURCE,
-            detail=detail | said,
+            detail=detail | extra,
             unit=unit,
             method=f"none, of one of the {unit}" if low is None else f"jackknife over {unit} on the log scale, t, 95 %",
             control_is=control_is,
             control_kind=None if other is None else "negative",
         )
-        found.append(finding)
-    return found
+        findings.append(finding)
+    return findings
 
 
 def _interval(own: Doubles, value: Callable[[Doubles], float]) -> Interval | tuple[None, None]:
-    """Of a positive number, over the rows of `own`; none of one row."""
+    """Return the jackknife interval of a positive value over the rows of `own`; None for one row."""
     if len(own) < 2:
         return None, None
     ends = jackknife_t(own, lambda sums: float(np.log(value(sums[None]))))
-    low, high = np.exp(np.clip(ends, -700, 700))  # two patients: t is 12.7
+    low, high = np.exp(np.clip(ends, -700, 700))  # with two patients t is 12.7
     return Interval(float(low), float(high))
 
 
 def _rows(fit: Fit, unknown: Unknown) -> Doubles:
-    """(n_notes, 4): nats, tokens, bits of spelling, characters."""
+    """Return nats, tokens, bits of spelling and characters of each note, (n_notes, 4)."""
     spelt = unknown.letters * unknown.bits_per_letter
     return np.stack([fit.totals, fit.tokens, spelt, fit.characters], axis=1).astype(np.float64)
 
@@ -147,10 +147,10 @@ def _detail(
 
 
 def _charged(unknown: Unknown, fit: Fit) -> dict[str, str | int | float]:
-    """What of the bits is spelling, and in what code."""
+    """Return the bits of spelling and a description of their code."""
     spelt = float(unknown.letters.sum() * unknown.bits_per_letter / fit.characters.sum())
-    said = [SPELLING.format(bits=unknown.bits_per_letter)] if spelt else []
+    notes = [SPELLING.format(bits=unknown.bits_per_letter)] if spelt else []
     if unknown.unk_in_source.any() and unknown.unknown.any():
-        said.append(STANDING.format(standing=int(unknown.unk_in_source.sum())))
+        notes.append(STANDING.format(standing=int(unknown.unk_in_source.sum())))
     detail: dict[str, str | int | float] = {"spelling_bits_per_character": spelt, "symbols": unknown.symbols}
-    return detail | ({"code": "; ".join(said)} if said else {})
+    return detail | ({"code": "; ".join(notes)} if notes else {})

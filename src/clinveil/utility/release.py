@@ -1,7 +1,7 @@
-"""What a recipient can do with a release: the tasks that are run for every release, in the order of the report.
+"""Utility tasks of every release, in the order of the report.
 
-Each finding is a share of the gap between a floor (words without order, or drawn at random) and a ceiling (real notes),
-so 0 is useless and 1 is as good as real notes.
+Each finding is a share of the gap between a floor (words without order, or drawn at random) and a ceiling (real notes):
+0 is useless, and 1 is as good as real notes.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ def useful(
 
     Returns:
         `utility.transfer`, `utility.sequence`, `utility.language_model`, `utility.vectors` (with pairs) and
-        `utility.within`. What cannot be measured has no value and says why.
+        `utility.within`. A finding that cannot be measured has no value, and its detail has the reason.
 
-    Raises WrongNotes where the original lacks a label column or the crosswalk a released note; ValueError without both
-    sides.
+    Raises WrongNotes if the original lacks a label column or the crosswalk lacks a released note; ValueError without
+    both sides.
     """
     release = Release.of(context)
     arms: list[Arms] = []
@@ -83,7 +83,7 @@ def _by_label(
 
 
 def _in_order(release: Release, pairs: Sequence[Path]) -> list[Finding]:
-    """The tasks in which word order matters, and word vectors: without labels."""
+    """Run the tasks without labels: word order, language model and word vectors."""
     try:
         texts = read_texts(release, _rng())
     except WrongNotes:

@@ -20,27 +20,27 @@ SOURCE = "paper A, Table 4 and Figure 2: classification of protected text"
 
 
 def macro_f1(truth: Classes, guess: Classes, weights: Weights = None) -> float:
-    """The mean over classes of F1; classes that are neither true nor guessed are left out, NaN where none is left."""
+    """Return the mean F1 over classes, without classes that are neither true nor predicted; NaN if none is left."""
     right, both = _counts(truth, guess, weights)
     live = both > 0
     return float((2 * right[live] / both[live]).mean()) if live.any() else float("nan")
 
 
 def micro_f1(truth: Classes, guess: Classes, weights: Weights = None) -> float:
-    """F1 over all decisions together; with one class a note it is the accuracy. NaN where there are none."""
+    """Return F1 over all decisions; with one class per note it equals accuracy. NaN if there are none."""
     right, both = _counts(truth, guess, weights)
     return float(2 * right.sum() / both.sum()) if both.sum() else float("nan")
 
 
 def accuracy(truth: Classes, guess: Classes, weights: Weights = None) -> float:
-    """The share of notes all of whose classes are guessed."""
+    """Return the share of notes with all classes predicted correctly."""
     right = truth == guess if truth.ndim == 1 else (truth == guess).all(axis=1)
     total = len(right) if weights is None else weights.sum()
     return float(_weighted(right, weights).sum() / total)
 
 
 def _counts(truth: Classes, guess: Classes, weights: Weights) -> tuple[NDArray[Any], NDArray[Any]]:
-    """By class: how often true and guessed, and how often true plus how often guessed."""
+    """Return for each class the true positives, and the sum of true and predicted occurrences."""
     if truth.ndim == 2:
         column = np.ones(len(truth)) if weights is None else weights
         return column @ (truth & guess), column @ truth.astype(np.int64) + column @ guess.astype(np.int64)
@@ -59,7 +59,7 @@ _MEASURES = {"macro_f1": "", "micro_f1": "_micro", "accuracy": "_accuracy"}
 
 
 class Scores:
-    """Turns guesses on the test notes into findings; several runs (seeds) of one model count by their mean."""
+    """Makes findings of predictions on the test notes; several runs (seeds) of one model are averaged."""
 
     def __init__(self, truth: Classes, patients: Sequence[str], majority: Classes, detail: Mapping[str, Any]) -> None:
         self._truth, self._majority = truth, majority
@@ -69,11 +69,11 @@ class Scores:
 
     @property
     def metrics(self) -> tuple[str, ...]:
-        """Those that say different things: with one class a note micro-F1 is the accuracy."""
+        """Metrics that differ: with one class per note micro-F1 equals accuracy."""
         return ("macro_f1", "micro_f1") if self._truth.ndim == 2 else ("macro_f1", "accuracy")
 
     def mean(self, metric: str, guesses: Sequence[Classes], weights: Weights = None) -> float:
-        """The mean score of some runs."""
+        """Return the mean score of some runs."""
         score = METRICS[metric]
         return float(np.mean([score(self._truth, guess, weights) for guess in guesses]))
 
@@ -86,9 +86,9 @@ class Scores:
         rng: Generator,
         detail: Mapping[str, Any] | None = None,
     ) -> Finding:
-        """The score of one side, beside the majority class and shuffled labels."""
+        """Return the score of one side, with the majority class as chance and shuffled labels as control."""
         low, high = self._interval(lambda weights: self.mean(metric, guesses, weights), rng)
-        if low == 1.0:  # all right: the bootstrap shrinks to a point, the exact interval of the patients does not
+        if low == 1.0:  # all correct: the bootstrap has no variance, so use the exact interval of the patients
             low = clopper_pearson(self._patients, self._patients).low
         guessed = METRICS[metric](self._truth, self._majority)
         more = {**(detail or {}), "metric": metric, "side": side, **self._spread(metric, guesses)}
@@ -109,12 +109,12 @@ class Scores:
         rng: Generator,
         detail: Mapping[str, Any] | None = None,
     ) -> Finding:
-        """What the released side lost, paired on the same test notes."""
+        """Return the loss of the released side, paired on the same test notes."""
 
         def lost(weights: Weights) -> float:
             return self.mean(metric, original, weights) - self.mean(metric, released, weights)
 
-        more = {**(detail or {}), "metric": metric, "why": "a difference has no chance of its own"}
+        more = {**(detail or {}), "metric": metric, "why": "a difference has no chance level"}
         return self._finding(_MEASURES[metric] + "_loss", lost(None), "lower", self._interval(lost, rng), more)
 
     def _interval(self, statistic: Callable[[Weights], float], rng: Generator) -> Interval:
@@ -127,22 +127,22 @@ class Scores:
         return Finding(f"utility.classification{measure}", value, len(self._truth), better, *span, **more)
 
     def _spread(self, metric: str, guesses: Sequence[Classes]) -> dict[str, Any]:
-        """How far runs with other seeds are apart."""
+        """Return the spread of runs with different seeds."""
         if len(guesses) < 2:
             return {"seeds": len(guesses)}
         each = [METRICS[metric](self._truth, guess) for guess in guesses]
         return {"seeds": len(each), "seed_sd": float(np.std(each, ddof=1)), "worst": min(each), "best": max(each)}
 
 
-# The grid of the code that paper A's MIMIC task follows; there it was tuned on the notes that were reported.
+# The grid of the code that paper A's MIMIC task follows, which tuned the threshold on the reported test notes.
 THRESHOLDS = (0.02, 0.03, 0.04, 0.05, 0.055, 0.058, 0.06, 0.08, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7)
 
 
 def choose(truth: Classes, probabilities: Doubles) -> tuple[float, float]:
-    """What models are chosen by on validation notes, and the one threshold over all labels.
+    """Return the validation score that models are selected by, and the threshold of all labels.
 
-    The score is micro-F1 of several labels a note, at the threshold where it is largest (of equal ones the largest),
-    else macro-F1 of the likeliest classes; 0 where there is none.
+    With several labels per note the score is micro-F1 at the best threshold (the largest of equal ones), otherwise
+    macro-F1 of the likeliest classes; 0 if undefined.
     """
     if truth.ndim == 1:
         return float(np.nan_to_num(macro_f1(truth, decided(probabilities, 0.0, several=False)))), THRESHOLDS[-1]
@@ -150,12 +150,12 @@ def choose(truth: Classes, probabilities: Doubles) -> tuple[float, float]:
 
 
 def decided(probabilities: Doubles, threshold: float, *, several: bool) -> Classes:
-    """The classes of notes: all at the threshold or above, or the likeliest."""
+    """Return the predicted classes: all with a probability of at least the threshold, or the likeliest one."""
     return probabilities >= threshold if several else probabilities.argmax(axis=1).astype(np.int64)
 
 
 def log_loss(truth: Classes, probabilities: Doubles) -> float:
-    """The mean -ln P of what is true."""
+    """Return the mean -ln P of the true classes."""
     if truth.ndim == 2:
         right = np.where(truth, probabilities, 1 - probabilities)
     else:
@@ -164,9 +164,9 @@ def log_loss(truth: Classes, probabilities: Doubles) -> float:
 
 
 def majority_of(targets: Classes, n: int) -> Classes:
-    """What a guesser without text says of n notes: the most frequent class; of several the k most frequent.
+    """Return a constant guess for n notes: the most frequent class, or with several labels the k most frequent.
 
-    k is what scores best (micro-F1) on the notes that they know. Source: paper A's reference 28, "predict top 4".
+    k has the best micro-F1 on the given targets. Source: paper A's reference 28, "predict top 4".
     """
     if targets.ndim == 1:
         return np.full(n, np.bincount(targets).argmax())

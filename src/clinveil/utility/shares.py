@@ -16,7 +16,7 @@ from clinveil.stats.findings import unmeasured
 
 DRAWS, BLOCK = 1000, 50
 LEVEL = (0.025, 0.975)
-SOURCE = "docs/read-the-report.md"
+SOURCE = "docs/report.md"
 NOT_ABOVE_CHANCE = (
     "Models trained on real notes are not significantly better than chance (their predictions on permuted labels), "
     "so no share can be given."
@@ -63,8 +63,8 @@ def bootstrap_arms(
     """Score every arm on all patients and on patients drawn with replacement, the same draws for all arms.
 
     Args:
-        sums: by arm what every patient contributes, (n_patients, n_sums).
-        score: from sums over patients to the score. chance: to what the ceiling's predictions would score by chance.
+        sums: contributions of every patient by arm, (n_patients, n_sums).
+        score: maps sums over patients to a score. chance: maps sums of the ceiling to its score by chance.
 
     Source: Davison & Hinkley 1997, section 3.8 (bootstrap of clusters).
     """
@@ -80,7 +80,7 @@ def bootstrap_arms(
 
 
 def _weights(n: int, rng: Generator) -> Iterator[Doubles]:
-    """How often each patient is drawn, (BLOCK, n) at a time: memory does not grow with the number of draws."""
+    """Yield how often each patient is drawn, (BLOCK, n) at a time, so memory does not grow with the draws."""
     for _ in range(DRAWS // BLOCK):
         rows = rng.integers(n, size=(BLOCK, n)) + np.arange(BLOCK)[:, None] * n
         yield np.bincount(rows.ravel(), minlength=BLOCK * n).reshape(BLOCK, n).astype(np.float64)
@@ -89,24 +89,24 @@ def _weights(n: int, rng: Generator) -> Iterator[Doubles]:
 def share_finding(measure: str, arms: Arms, n: int, detail: Mapping[str, Any], **more: Any) -> Finding:
     """Return a finding of (released - floor) / (ceiling - floor), 0 at the floor and 1 at the ceiling.
 
-    The value is None where the ceiling is not significantly above chance or above the floor; `detail["why"]` says so.
-    Draws in which the ceiling is not above the floor are left out of the interval.
+    The value is None if the ceiling is not significantly above chance or above the floor, with the reason in
+    `detail["why"]`. Draws in which the ceiling is not above the floor are left out of the interval.
 
     Args:
-        measure: `utility.` and the name of the task. n: how many things were tested, in `unit`s.
-        detail: what identifies the task. more: fields of the finding.
+        measure: `utility.` and the name of the task. n: number of tested items, in `unit`s.
+        detail: entries that identify the task. more: fields of the finding.
     """
-    told = {"task": measure.partition(".")[2], **detail, **_scores(arms)}
+    entries = {"task": measure.partition(".")[2], **detail, **_scores(arms)}
     base: dict[str, Any] = {"better": "higher", "source": SOURCE, **more}
     if "chance" in arms.scores and not arms.exceeds("ceiling", "chance"):
-        return unmeasured(measure, NOT_ABOVE_CHANCE, n, detail=told, **base)
-    told |= _of_ceiling(arms)
+        return unmeasured(measure, NOT_ABOVE_CHANCE, n, detail=entries, **base)
+    entries |= _of_ceiling(arms)
     if not arms.exceeds("ceiling", "floor"):
-        return unmeasured(measure, NOT_ABOVE_FLOOR, n, detail=told, **base)
+        return unmeasured(measure, NOT_ABOVE_FLOOR, n, detail=entries, **base)
     (gained, gains), (gap, gaps) = arms.gain("released", "floor"), arms.gain("ceiling", "floor")
     usable = (gaps > 0) & ~np.isnan(gains)
     low, high = np.quantile(gains[usable] / gaps[usable], LEVEL)
-    return Finding(measure, gained / gap, n, low=float(low), high=float(high), detail=told, **base)
+    return Finding(measure, gained / gap, n, low=float(low), high=float(high), detail=entries, **base)
 
 
 def _scores(arms: Arms) -> dict[str, float]:
@@ -128,7 +128,7 @@ def by_patient(values: NDArray[Any], patient: Ints, n_patients: int) -> Doubles:
 
 
 def f1_sums(truth: Ints, guess: Ints, n_classes: int) -> Doubles:
-    """Return what each tested thing adds to F1, (n, 3 n_classes): right, true and predicted, by class."""
+    """Return the contributions of each tested item to F1, (n, 3 n_classes): correct, true and predicted by class."""
     sums, rows = np.zeros((len(truth), 3 * n_classes)), np.arange(len(truth))
     sums[rows, truth] = truth == guess
     sums[rows, n_classes + truth] = 1

@@ -1,9 +1,9 @@
-"""Word similarity: do cosines of word vectors agree with people's judgements? Two protocols, which differ.
+"""Word similarity: correlation of cosines of word vectors with human scores, by one of two protocols.
 
-*jamia* (paper A, after Wang et al. 2018): Pearson; a term of several words is the mean of their vectors; words without
-a vector get one from fastText's subwords; what still has none is left out and counted.
+*jamia* (paper A, after Wang et al. 2018): Pearson; a term of several words is the mean of their vectors; unknown words
+get a vector from fastText's subwords; pairs that still lack one are left out and counted.
 *clinicalnlp* (paper C): Spearman; single words that occur at least m times in the *real* training text, the same pairs
-for every vector set; a similarity that is missing is drawn from [-1, 1), and the correlation averaged over 100 draws.
+for all vectors; missing similarities are drawn from [-1, 1), and the correlation is averaged over 100 draws.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ STATISTIC: dict[Protocol, Statistic] = {"jamia": "pearson", "clinicalnlp": "spea
 def pair_similarities(
     vectors: Vectors, pairs: PairList, *, protocol: Protocol = "jamia", subwords: Vectors | None = None
 ) -> Doubles:
-    """(n_pairs,) cosines, NaN where a term has no vector; arguments and errors as of `pair_vectors`."""
+    """Return the cosines of pairs, (n_pairs,), NaN if a term has no vector; arguments and errors as `pair_vectors`."""
     return pair_vectors(vectors, pairs, protocol, subwords).cosines()
 
 
 def frequent_pairs(pairs: PairList, frequencies: Mapping[str, int], min_count: int) -> Mask:
-    """(n_pairs,) whether both terms are single words that occur at least `min_count` times (paper C)."""
+    """Return whether both terms are single words with at least `min_count` occurrences, (n_pairs,) (paper C)."""
 
     def often(term: str) -> bool:
         forms = words(term)
@@ -53,14 +53,14 @@ def frequent_pairs(pairs: PairList, frequencies: Mapping[str, int], min_count: i
 
 @dataclass(frozen=True)
 class SimilarityTask:
-    """Which pairs of a list are asked for, and how.
+    """Selection of pairs and the protocol of scoring.
 
     Attributes:
-        subwords: fastText vectors of the same text, for words without a vector (jamia).
-        frequencies: how often each word occurs in the real training text (clinicalnlp; needed there).
+        subwords: fastText vectors of the same text, for unknown words (jamia).
+        frequencies: occurrences of each word in the real training text (required by clinicalnlp).
         min_count: m of clinicalnlp (paper: 20 for the small set, 30 for the large one).
-        missing: pairs without a similarity: `exclude` (jamia's default), `random` (clinicalnlp's) or `zero`.
-        only: (n_pairs,) the pairs to score, so that vector sets are compared on the same ones.
+        missing: pairs without a similarity: `exclude` (default of jamia), `random` (of clinicalnlp) or `zero`.
+        only: (n_pairs,) pairs to score, to compare several vectors on the same pairs.
     """
 
     protocol: Protocol = "jamia"
@@ -73,45 +73,44 @@ class SimilarityTask:
 
     @property
     def policy(self) -> Missing:
-        """What becomes of pairs without a similarity."""
+        """Treatment of pairs without a similarity."""
         return self.missing or ("random" if self.protocol == "clinicalnlp" else "exclude")
 
     def wanted(self, pairs: PairList) -> Mask:
-        """(n_pairs,) which are asked for. Raises InputError for clinicalnlp without frequencies."""
+        """Return the selected pairs, (n_pairs,). Raises InputError for clinicalnlp without frequencies."""
         if self.only is not None and self.only.shape != (len(pairs),):
             raise ValueError(f"a mask of {self.only.shape} for {len(pairs)} pairs")
         wanted = np.ones(len(pairs), dtype=np.bool_) if self.only is None else self.only
         if self.protocol != "clinicalnlp":
             return wanted
         if self.frequencies is None:
-            raise InputError("protocol clinicalnlp needs the real training notes", hint="name them with --notes")
+            raise InputError("protocol clinicalnlp requires the real training notes", hint="pass them with --notes")
         return wanted & frequent_pairs(pairs, self.frequencies, self.min_count)
 
 
 def similarity(
     vectors: Vectors, pairs: PairList, rng: Generator, settings: SimilarityTask | None = None
 ) -> list[Finding]:
-    """The correlation of cosines with people's scores, and how much of the list it covers.
+    """Return the correlation of cosines with human scores, and the coverage of the list.
 
     Returns:
-        `utility.similarity`: chance 0, the mean over all orders of the scores, with 95 % of 999 orders in the detail;
-        control: the terms' vectors permuted among the terms, mean of 100. `utility.similarity_coverage`: the
-        share of pairs that have a similarity of their own. The detail counts pairs: of the list, asked for, of two
-        single words, covered, of these by subwords or with a word lacking, scored, left out, random, zero. Where
-        subwords lend some pairs theirs, both findings come a second time for the pairs that need none.
+        `utility.similarity`: chance is 0, with 95 % of 999 permutations of the scores in the detail; the control is the
+        mean over 100 permutations of the vectors. `utility.similarity_coverage`: the share of pairs with a similarity.
+        The detail counts pairs: in the list, selected, of single words, covered, covered by subwords, with a missing
+        word, scored, left out, random, zero. If some pairs need subwords, both findings are repeated for the others.
 
-    Raises InputError: clinicalnlp without frequencies, or `subwords` that has none.
+    Raises InputError: clinicalnlp without frequencies, or `subwords` without subword vectors.
     """
     how = settings or SimilarityTask()
     wanted = how.wanted(pairs)
     looked_up = pair_vectors(vectors, pairs, how.protocol, how.subwords)
-    asked = _Asked(pairs, looked_up, wanted, how)
-    detail = asked.counts()
-    found = [asked.correlation(rng, dict(detail)), asked.coverage(detail)]
-    if not (asked.covered & looked_up.from_subwords).any():
-        return found
+    selected = _Selected(pairs, looked_up, wanted, how)
+    detail = selected.counts()
+    findings = [selected.correlation(rng, dict(detail)), selected.coverage(detail)]
+    if not (selected.covered & looked_up.from_subwords).any():
+        return findings
     bare = similarity(vectors, pairs, rng, SimilarityTask(missing=how.missing, only=how.only, draws=how.draws))
-    return [_of("all pairs", finding) for finding in found] + [_of("pairs that need no subwords", f) for f in bare]
+    return [_of("all pairs", f) for f in findings] + [_of("pairs that need no subwords", f) for f in bare]
 
 
 def _of(series: str, finding: Finding) -> Finding:
@@ -119,8 +118,8 @@ def _of(series: str, finding: Finding) -> Finding:
 
 
 @dataclass(frozen=True)
-class _Asked:
-    """Pairs, their vectors, and which of them are asked for."""
+class _Selected:
+    """Pairs, their vectors, and the selection of pairs."""
 
     pairs: PairList
     looked_up: PairVectors
@@ -150,16 +149,16 @@ class _Asked:
         }
 
     def correlation(self, rng: Generator, detail: dict[str, Any]) -> Finding:
-        measure, n, said = "utility.similarity", detail["scored"], self._said()
+        measure, n, fields = "utility.similarity", detail["scored"], self._fields()
         scored = self.covered if self.task.policy == "exclude" else self.wanted
         cosines, scores = self.looked_up.cosines()[scored], self.pairs.scores[scored]
         if detail["covered"] < 3:
-            why = f"{detail['covered']} of {detail['asked']} pairs have a similarity; a correlation needs three"
-            return unmeasured(measure, why, n, detail=detail, **said)
+            why = f"{detail['covered']} of {detail['asked']} pairs have a similarity; a correlation requires three"
+            return unmeasured(measure, why, n, detail=detail, **fields)
         measured = Correlated(cosines, scores, STATISTIC[self.task.protocol], random=self.task.policy == "random")
         value, resampled = measured.value(rng), measured.resampled(rng, self.task.draws)
         if np.isnan(value) or not resampled.size:
-            return unmeasured(measure, "the similarities or the scores do not vary", n, detail=detail, **said)
+            return unmeasured(measure, "the similarities or the scores are constant", n, detail=detail, **fields)
         low, high = np.quantile(resampled, [0.025, 0.975])
         null = measured.permuted(rng)
         detail |= dict(zip(("chance_low", "chance_high"), np.quantile(null, [0.025, 0.975]).tolist(), strict=True))
@@ -172,19 +171,19 @@ class _Asked:
             control=control,
             detail=detail,
             p=permutation_p(value, null),
-            p_is="people's scores permuted, one-sided",
+            p_is="human scores permuted, one-sided",
             method="bootstrap over word pairs, 95 %",
             chance_is="no correlation",
             control_is=_CONTROL if control is not None else "",
             control_kind="negative" if control is not None else None,
-            **said,
+            **fields,
         )
 
-    def _said(self) -> dict[str, Any]:
+    def _fields(self) -> dict[str, Any]:
         return {"better": "higher", "source": SOURCE[self.task.protocol], "unit": "word pairs"}
 
     def _control(self, rng: Generator, measured: Correlated, scored: Mask) -> float | None:
-        """The mean correlation when the vectors of terms are permuted; None where it never varies."""
+        """Return the mean correlation with permuted vectors; None if it is always undefined."""
         permuted = [self.looked_up.permuted(rng).cosines()[scored] for _ in range(SHUFFLES)]
         values = measured.of(np.array(permuted), rng)
         values = values[~np.isnan(values)]
@@ -192,10 +191,10 @@ class _Asked:
 
     def coverage(self, detail: dict[str, Any]) -> Finding:
         n, covered = detail["asked"], detail["covered"]
-        detail["why"] = "coverage is counted, so it has no interval" if n else "no pair is asked for"
+        detail["why"] = "coverage is an exact count without an interval" if n else "no pair is selected"
         share = {"value": covered / n, "count": covered} if n else {"value": None}
-        return Finding("utility.similarity_coverage", n=n, detail=detail, **share, **self._said())
+        return Finding("utility.similarity_coverage", n=n, detail=detail, **share, **self._fields())
 
 
-_CONTROL = "vectors dealt out anew among the terms; a pair of a term with itself keeps its 1"
+_CONTROL = "vectors permuted among the terms; a pair of a term with itself keeps its similarity of 1"
 _GAPS: dict[str, Missing] = {"left_out": "exclude", "random": "random", "zero": "zero"}

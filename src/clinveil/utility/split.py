@@ -1,8 +1,8 @@
-"""A split in which no patient and no near-duplicate text stands on both sides, stratified as far as that allows.
+"""Stratified splits that keep each patient and near-duplicate texts on one side.
 
-Near-duplicates are found by MinHash over word shingles: texts that are equal after normalising (lookup forms), or whose
-sets of 5-word shingles have an estimated Jaccard similarity of at least 0.6. Candidates come from 32 bands of 4 hashes,
-which miss a pair at 0.6 in 1 of 85 cases and at 0.8 in less than 1 of 10^7; groups are transitive.
+Near-duplicates are detected by MinHash over word shingles: texts with equal lookup forms, or with an estimated Jaccard
+similarity of at least 0.6 between their sets of 5-word shingles. Candidates come from 32 bands of 4 hashes, which miss
+a pair at 0.6 in 1 of 85 cases and at 0.8 in less than 1 of 10^7. Groups are transitive.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Signatures = NDArray[np.uint32]
 
 @dataclass(frozen=True)
 class Split:
-    """Rows for training and for testing, both ascending; (n,) groups that stay on one side; near-duplicate texts."""
+    """Rows of training and test notes, both ascending; group of each note, (n,); number of near-duplicate texts."""
 
     train: Ints = field(repr=False)
     test: Ints = field(repr=False)
@@ -41,14 +41,14 @@ class Split:
 def splits(
     patients: Sequence[str], texts: Sequence[str], labels: Sequence[str], rng: Generator, *, parts: int = PARTS
 ) -> list[Split]:
-    """As many splits as parts, each part once for testing; patients, texts and labels are one of each a note.
+    """Return one split per part, which is its test set; `patients`, `texts` and `labels` have one entry per note.
 
-    Raises InputError for fewer groups than parts, or no label with as many notes as parts.
+    Raises InputError for fewer groups than parts, or if no label has as many notes as parts.
     """
     patient = np.unique(np.array(patients, dtype=object), return_inverse=True)[1].astype(np.int64)
     alike = near_duplicates(texts, rng)
     if not patient.size:
-        raise InputError("there is no note to split")
+        raise InputError("no note to split")
     group = groups(len(patient), np.concatenate([_links(patient), _links(alike)]))
     duplicates = len(alike) - len(np.unique(alike))
     few = InputError(f"too few independent notes to split in {parts} parts")
@@ -58,9 +58,9 @@ def splits(
 def group_folds(
     labels: Sequence[str], group: Ints, parts: int, rng: Generator, few: InputError
 ) -> Iterator[tuple[Ints, Ints]]:
-    """Rows to train and to test on, both ascending, of each fold: groups whole, labels in about equal shares.
+    """Yield training and test rows of each fold, ascending, with whole groups and about equal shares of labels.
 
-    Raises `few` where there are fewer groups than parts, or no label as often.
+    Raises `few` for fewer groups than parts, or if no label has as many notes as parts.
     Source: scikit-learn's StratifiedGroupKFold.
     """
     from sklearn.model_selection import StratifiedGroupKFold
@@ -74,13 +74,13 @@ def group_folds(
 
 
 def _links(keys: Ints) -> Ints:
-    """(n, 2) each row with the first row of the same key."""
+    """Return pairs of each row with the first row of the same key, (n, 2)."""
     _, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
     return np.stack([first[inverse], np.arange(keys.size)], axis=1).astype(np.int64)
 
 
 def near_duplicates(texts: Iterable[str], rng: Generator) -> Ints:
-    """(n,) the group of each text; texts of one group are near-duplicates of one another, or linked by such.
+    """Return the group of each text, (n,): texts that are linked by near-duplicates.
 
     Source: Broder 1997, Compression and Complexity of Sequences; banding: Leskovec, Rajaraman & Ullman, chapter 3.
     """
@@ -96,7 +96,7 @@ def near_duplicates(texts: Iterable[str], rng: Generator) -> Ints:
 
 
 def _signature(text: str, factors: NDArray[np.uint64], shifts: NDArray[np.uint64]) -> Signatures:
-    """(n_hashes,) the smallest hash of the text's shingles under each hash function (multiply-shift)."""
+    """Return the smallest hash of the text's shingles for each hash function (multiply-shift), (n_hashes,)."""
     shingles = _shingles(words(text))
     smallest = np.full(factors.size, np.iinfo(np.uint64).max, dtype=np.uint64)
     for start in range(0, shingles.size, 4096):  # bounded memory for a huge note
@@ -111,7 +111,7 @@ def _code(word: str) -> int:
 
 
 def _shingles(forms: Sequence[str]) -> NDArray[np.uint64]:
-    """A 64-bit hash of each run of 5 words, distinct; of a shorter text as it is."""
+    """Return distinct 64-bit hashes of all runs of 5 words, or of the whole text if it is shorter."""
     codes = np.array([_code(word) for word in forms], dtype=np.uint64)
     size = min(SHINGLE, codes.size)
     total = np.zeros(codes.size - size + 1, dtype=np.uint64)
@@ -122,7 +122,7 @@ def _shingles(forms: Sequence[str]) -> NDArray[np.uint64]:
 
 
 def _band_links(signatures: Signatures, band: int) -> Ints:
-    """(n_links, 2) texts that agree in a band and are similar enough: each with the first of its bucket."""
+    """Return similar texts that agree in a band, each with the first text of its bucket, (n_links, 2)."""
     part = np.ascontiguousarray(signatures[:, band * BAND_HASHES : (band + 1) * BAND_HASHES])
     pairs = _links(np.unique(part, axis=0, return_inverse=True)[1].ravel())
     pairs = pairs[pairs[:, 0] != pairs[:, 1]]
@@ -131,7 +131,7 @@ def _band_links(signatures: Signatures, band: int) -> Ints:
 
 
 def groups(n: int, links: Ints) -> Ints:
-    """(n,) the connected component of each of n things under links, shape (n_links, 2); numbered by first sight."""
+    """Return the connected component of each of n items, (n,), given links (n_links, 2)."""
     from scipy.sparse import coo_matrix
     from scipy.sparse.csgraph import connected_components
 

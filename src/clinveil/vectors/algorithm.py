@@ -1,6 +1,6 @@
-"""The shape of an algorithm that trains word vectors: settings that make `Vectors` of notes.
+"""Base class of algorithms that train word vectors: its fields are settings, its method `train` returns `Vectors`.
 
-An algorithm is one file of `vectors/algorithms`, or a class that anybody registers. This is a whole one:
+An algorithm is one file in `vectors/algorithms`, or a class that another package registers. A complete example:
 
     from typing import ClassVar
 
@@ -12,7 +12,7 @@ An algorithm is one file of `vectors/algorithms`, or a class that anybody regist
 
     @algorithms.register("random")
     class Random(Algorithm):
-        \"\"\"Vectors that know nothing: what trained ones are held against.\"\"\"
+        \"\"\"Random vectors, a baseline for trained ones.\"\"\"
 
         name: ClassVar[str] = "random"
         dim: int = flag(100, "Dimensions of a vector.", ge=2)
@@ -22,7 +22,7 @@ An algorithm is one file of `vectors/algorithms`, or a class that anybody regist
             matrix = np.random.default_rng(notes.seed).normal(size=(len(words), self.dim)).astype(np.float32)
             return Vectors(words, matrix, notes.counts.counts, notes.counts.patients, notes.counts.n_patients)
 
-Other distributions name their class in the entry point group `clinveil.vector_algorithms`.
+Other packages register their class with the entry point group `clinveil.vector_algorithms`.
 """
 
 from __future__ import annotations
@@ -49,13 +49,13 @@ OnEpoch = Callable[[int, int], None]
 
 @dataclass(frozen=True)
 class Notes:
-    """What an algorithm trains on.
+    """Input of a training.
 
     Attributes:
-        corpus: the notes. counts: their words. split: the words of a note, line by line.
+        corpus: the notes. counts: word counts of the corpus. split: splits a note into lines of words.
         seed: public; where `meta["determinism"]` is bitwise, the same seed gives the same bits.
-        workers: threads. scratch: a private folder for the words of the notes; what is in it is removed at the end.
-        on_epoch: called with (done, all) after each pass.
+        workers: threads. scratch: a private folder for temporary files, which are removed at the end.
+        on_epoch: called with (epochs done, epochs in all) after each epoch.
     """
 
     corpus: Corpus
@@ -67,7 +67,7 @@ class Notes:
     split: Splitter = whole_note
 
     def table(self, matrix: NDArray[np.float32], meta: dict[str, Any], subwords: Subwords | None = None) -> Vectors:
-        """The vectors of the most frequent words, a row each."""
+        """Return `Vectors` of the len(matrix) most frequent words, one row per word."""
         counts, n = self.counts, len(matrix)
         return Vectors(
             counts.words[:n], matrix, counts.counts[:n], counts.patients[:n], counts.n_patients, meta, subwords
@@ -75,13 +75,13 @@ class Notes:
 
 
 class Algorithm(Settings):
-    """One way to train word vectors; its fields are its settings."""
+    """Algorithm that trains word vectors; its fields are its settings."""
 
     name: ClassVar[str]
 
     @abstractmethod
     def train(self, notes: Notes) -> Vectors:
-        """One vector for each word of enough occurrences, with counts and patients."""
+        """Return a vector for each word with enough occurrences, with counts and patients."""
 
 
 __all__ = ["Algorithm", "Notes", "OnEpoch", "algorithms"]

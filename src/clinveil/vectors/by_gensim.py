@@ -1,4 +1,4 @@
-"""word2vec as gensim trains it, with settings, counts and sentences of ours."""
+"""Train word2vec with gensim, from clinveil's settings, word counts and sentence file."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ def need_gensim(algorithm: str) -> None:
 
 
 class ByGensim(Predicting):
-    """CBOW, and what is built on it."""
+    """Base class of CBOW and fastText."""
 
     def train(self, notes: Notes) -> Vectors:
-        """The vectors. Fewer workers are used where the notes are too few to share out.
+        """Train the vectors; uses fewer workers if there are few notes.
 
-        Raises InputError for vectors to start from that cannot be read, do not fit, or share next to no word.
+        Raises InputError for unsuitable start vectors (unreadable, other dimensions, almost no shared word).
         """
         need_gensim(self.name)
         from gensim import __version__
@@ -52,39 +52,39 @@ class ByGensim(Predicting):
                 callbacks=_callbacks(notes.on_epoch, epochs),
             )
         matrix = np.ascontiguousarray(model.wv.vectors, dtype=np.float32)
-        said = self.said(notes, epochs, f"gensim {__version__}", workers)
-        return notes.table(matrix, said, self.subwords(model))
+        meta = self.description(notes, epochs, f"gensim {__version__}", workers)
+        return notes.table(matrix, meta, self.subwords(model))
 
-    def model(self, words: Any, **how: Any) -> Any:
-        """gensim's model, not yet trained."""
+    def model(self, words: Any, **options: Any) -> Any:
+        """Return gensim's untrained model."""
         from gensim.models import Word2Vec as Model
 
-        return Model(**self.shared(), **how)
+        return Model(**self.shared(), **options)
 
     def shared(self) -> dict[str, Any]:
-        """gensim's names of the settings."""
+        """Return the settings under gensim's names."""
         return {
             "vector_size": self.dim,
             "window": self.window,
             "negative": self.negative,
             "sg": 0,
             "min_count": 1,
-            "sorted_vocab": 0,  # ours is sorted, with ties in an order that no machine changes
+            "sorted_vocab": 0,  # already sorted, with the same order of ties on every machine
         }
 
     def subwords(self, model: Any) -> Subwords | None:
-        """What the model knows beside its words."""
+        """Return the subword vectors of the model, or None."""
         return None
 
 
 def _quiet() -> None:
     logger = logging.getLogger("gensim")
-    if not logger.handlers:  # or its warnings would go to stderr
+    if not logger.handlers:  # without a handler, Python prints its warnings to stderr
         logger.addHandler(logging.NullHandler())
 
 
 def _stable_hash(word: str) -> int:
-    """A hash that does not change from one Python process to the next."""
+    """Return a hash that is the same in every Python process."""
     return zlib.crc32(word.encode())
 
 

@@ -1,4 +1,4 @@
-"""Counting words and the patients who use them, in one pass over the notes and in bounded memory."""
+"""Count words, and the patients per word, in one pass over the notes and in bounded memory."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ K = TypeVar("K", bound=Hashable)
 
 @dataclass(frozen=True)
 class WordCounts:
-    """How often each word occurs, and in the notes of how many patients.
+    """Occurrences of each word, and the number of patients in whose notes it occurs.
 
     Attributes:
         words: lookup forms, most frequent first, ties by the word itself.
         counts: (n_words,) int64 occurrences.
         patients: (n_words,) int64 distinct patients in whose notes the word occurs.
-        n_patients, n_notes, n_tokens: totals over the notes that have a text (null ones are skipped).
+        n_patients, n_notes, n_tokens: totals over the notes that have a text.
     """
 
     words: Sequence[str] = field(repr=False)
@@ -64,13 +64,13 @@ def count_words(
 
     Args:
         corpus: the notes; null texts are skipped, notes without a patient id count as one patient.
-        scratch: a private folder; (patient, word) numbers are spilled there beyond the limit and removed at the end.
-        pairs_in_memory: distinct (patient, word) pairs held at a time, 8 bytes each.
-        split: what the words of a note are; a function of a module where `over` works in other processes.
-        over: who counts the batches; the numbers are the same for any.
+        scratch: a private folder; (patient, word) pairs beyond the limit are written there and removed at the end.
+        pairs_in_memory: distinct (patient, word) pairs in memory, 8 bytes each.
+        split: splits a note into words; must be a module-level function if `over` uses other processes.
+        over: map that runs the counting of batches; it does not change the result.
 
     Returns:
-        The counts; memory grows with the vocabulary and the number of patients, not with the notes.
+        The counts. Memory grows with the vocabulary and the number of patients, not with the number of notes.
     """
     with _Sum(scratch, pairs_in_memory) as total:
         for part in over(partial(counted, split), corpus.batches()):
@@ -79,13 +79,13 @@ def count_words(
 
 
 def count_parts(parts: Iterable[Corpus], scratch: Path, over: Map, say: Say = lambda _: None) -> WordCounts:
-    """`count_words` of part files, each counted where it is read; memory grows with the largest part too.
+    """Count the words of part files, each in the process that reads it; memory also grows with the largest part.
 
-    Raises Incomplete where some parts cannot be read.
+    Raises Incomplete if some parts cannot be read.
     """
     with _Sum(scratch, PAIRS_IN_MEMORY) as total:
         counts = each(over, _counted_part, parts)
-        for part in track(counts, "notes counted", say, size=lambda one: sum(batch.n_notes for batch in one)):
+        for part in track(counts, "notes counted", say, size=lambda part: sum(batch.n_notes for batch in part)):
             for batch in part:
                 total.add(batch)
         return total.counts()
@@ -96,29 +96,29 @@ def _counted_part(part: Corpus) -> list[Counted]:
 
 
 def over_words(n_words: int, workers: int) -> Map:
-    """Who works on batches of so many words: processes where they are many, for to start some takes seconds."""
+    """Return the map for a corpus of this many words: processes for large ones, because starting them takes seconds."""
     return processes(workers) if n_words >= MANY_WORDS else serial
 
 
 class Numbering(dict[K, int], Generic[K]):
-    """Numbers for things in the order of their first use."""
+    """Number keys in the order of their first use."""
 
     def __missing__(self, key: K) -> int:
         self[key] = number = len(self)
         return number
 
     def of(self, keys: Iterable[K]) -> NDArray[np.int64]:
-        """The numbers of some things, shape (n,)."""
+        """Return the numbers of some keys, shape (n,)."""
         return np.fromiter(map(self.__getitem__, keys), dtype=np.int64)
 
 
 @dataclass(frozen=True)
 class Counted:
-    """The words of one batch, numbered within it.
+    """Counts of one batch, with words and patients numbered within the batch.
 
     Attributes:
-        words: each once. counts: (n_words,) int64 occurrences. owners: the batch's patients.
-        pairs: distinct (word, patient), packed as word << 32 | patient, of the batch's own numbers. n_notes: with text.
+        words: distinct words. counts: (n_words,) int64 occurrences. owners: distinct patients.
+        pairs: distinct (word, patient), packed as word << 32 | patient. n_notes: notes with a text.
     """
 
     words: list[str] = field(repr=False)
@@ -142,13 +142,13 @@ def counted(split: Splitter, batch: pa.RecordBatch) -> Counted:
         lengths.append(len(tokens) - before)
         patients.append(owners[note.patient_id])
     flat = np.array(tokens, dtype=np.int64)
-    whose = np.repeat(np.array(patients, dtype=np.int64), np.array(lengths, dtype=np.int64))
+    patient = np.repeat(np.array(patients, dtype=np.int64), np.array(lengths, dtype=np.int64))
     occurrences = np.bincount(flat, minlength=len(numbering)).astype(np.int64)
-    return Counted(list(numbering), occurrences, list(owners), _distinct(flat << 32 | whose), len(lengths))
+    return Counted(list(numbering), occurrences, list(owners), _distinct(flat << 32 | patient), len(lengths))
 
 
 class _Sum:
-    """Batches put together: words and patients under numbers of the whole."""
+    """Sum of batches, with words and patients numbered over the whole corpus."""
 
     def __init__(self, scratch: Path, pairs_in_memory: int) -> None:
         self._words, self._owners = Numbering[str](), Numbering[str]()
@@ -163,7 +163,7 @@ class _Sum:
         self._pairs.close()
 
     def add(self, part: Counted) -> None:
-        """Take in a batch."""
+        """Add a batch."""
         words, owners = self._words.of(part.words), self._owners.of(part.owners)
         if len(self._words) > self._counts.size:
             self._counts = np.concatenate([self._counts, np.zeros(len(self._words), dtype=np.int64)])
@@ -172,22 +172,22 @@ class _Sum:
         self._pairs.add(words[part.pairs >> 32] << 32 | owners[part.pairs & _LOW])
 
     def counts(self) -> WordCounts:
-        """The counts of all that was added."""
+        """Return the counts of all added batches."""
         per_word = self._pairs.patients_per_word(len(self._words))
         totals = len(self._owners), self._notes
         return _sorted(list(self._words), self._counts[: len(self._words)], per_word, totals)
 
 
 def _sorted(
-    found: list[str], counts: NDArray[np.int64], patients: NDArray[np.int64], totals: tuple[int, int]
+    words: list[str], counts: NDArray[np.int64], patients: NDArray[np.int64], totals: tuple[int, int]
 ) -> WordCounts:
-    by_word = np.array(sorted(range(len(found)), key=found.__getitem__), dtype=np.int64)
+    by_word = np.array(sorted(range(len(words)), key=words.__getitem__), dtype=np.int64)
     order = by_word[np.argsort(-counts[by_word], kind="stable")]
-    return WordCounts([found[i] for i in order], counts[order], patients[order], *totals, n_tokens=int(counts.sum()))
+    return WordCounts([words[i] for i in order], counts[order], patients[order], *totals, n_tokens=int(counts.sum()))
 
 
 class _Pairs:
-    """Distinct (word, patient) pairs, packed as word << 32 | patient; spilled to files by word beyond a limit."""
+    """Distinct (word, patient) pairs, packed as word << 32 | patient; beyond a limit they go to files by word."""
 
     def __init__(self, scratch: Path, limit: int) -> None:
         self._limit = limit
@@ -196,11 +196,11 @@ class _Pairs:
         self._folder = Path(tempfile.mkdtemp(prefix="pairs", dir=private_folder(scratch)))
 
     def close(self) -> None:
-        """Remove what was spilled."""
+        """Remove the files."""
         remove(self._folder)
 
     def add(self, pairs: NDArray[np.int64]) -> None:
-        """Take in packed pairs, some of them perhaps for the second time."""
+        """Add packed pairs; duplicates are allowed."""
         self._parts.append(_distinct(pairs))
         self._held += len(self._parts[-1])
         if self._held > self._limit:
@@ -222,7 +222,7 @@ class _Pairs:
         self._parts, self._held = [], 0
 
     def patients_per_word(self, n_words: int) -> NDArray[np.int64]:
-        """How many patients each word has, shape (n_words,)."""
+        """Return the number of patients of each word, shape (n_words,)."""
         patients = np.zeros(n_words, dtype=np.int64)
         spilled = sorted(self._folder.iterdir())
         if spilled and self._parts:
@@ -237,7 +237,7 @@ class _Pairs:
 
 
 def _distinct(pairs: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Distinct values, ascending; many times faster than np.unique, which hashes."""
+    """Return the distinct values, ascending; many times faster than np.unique, which hashes."""
     pairs = np.sort(pairs)
     first = np.ones(len(pairs), dtype=bool)
     np.not_equal(pairs[1:], pairs[:-1], out=first[1:])

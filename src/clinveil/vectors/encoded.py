@@ -1,4 +1,4 @@
-"""The words of notes as numbers, which is what our own training loops read."""
+"""Encode the words of notes as numbers, the input of clinveil's own training loops."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _AT_ONCE = 1 << 20
 
 
 def encode(corpus: Corpus, ids: Mapping[str, int], split: Splitter = whole_note) -> Iterator[Ids]:
-    """The word ids of each batch of notes, `END` after each line; null texts and words without an id are left out."""
+    """Yield the word ids of each batch of notes, `END` after each line, without null texts and unknown words."""
     for batch in corpus.batches():
         row: list[int] = []
         for note in rows([batch]):
@@ -33,7 +33,7 @@ def encode(corpus: Corpus, ids: Mapping[str, int], split: Splitter = whole_note)
 
 @dataclass(frozen=True)
 class IdFile:
-    """Word ids in a file; a slice is read when it is asked for, so that many words take no memory."""
+    """Word ids in a file; slices are read on demand, so memory does not grow with the file."""
 
     path: Path
     size: int
@@ -44,13 +44,13 @@ class IdFile:
 
 
 def words_in(ids: Ids | IdFile) -> int:
-    """How many words there are, without the ends of lines."""
+    """Return the number of words, without the `END` marks."""
     return sum(int(np.count_nonzero(ids[first : first + _AT_ONCE] != END)) for first in range(0, ids.size, _AT_ONCE))
 
 
 @contextmanager
 def encoded_file(corpus: Corpus, ids: Mapping[str, int], split: Splitter, scratch: Path) -> Iterator[IdFile]:
-    """All of `encode` in a file in `scratch` that its owner alone can read; gone at the end."""
+    """Write the ids of `encode` to an owner-only file in `scratch`, which is removed at the end."""
     path = scratch / "words.ids"
     path.unlink(missing_ok=True)
     try:

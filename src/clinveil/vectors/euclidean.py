@@ -1,4 +1,4 @@
-"""The nearest word to any point of the space by Euclidean distance: what noise mechanisms round to."""
+"""Nearest words of any point by Euclidean distance, for the noise mechanisms."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from clinveil.vectors.search import best, by_block, dots, flat
 
 @dataclass(frozen=True)
 class Candidates:
-    """The words that a point may be rounded to. |z - c|² is least where z·c - |c|²/2 is greatest.
+    """Words that may be an answer. |z - c|² is smallest where z·c - |c|²/2 is largest.
 
     Attributes:
-        rows: (m,) int32, their rows in the vectors, ascending.
-        lifted: (m, dim + 1) float32, each vector c with -|c|²/2 behind it.
+        rows: (m,) int32, rows in the vectors, ascending.
+        lifted: (m, dim + 1) float32, each vector c followed by -|c|²/2.
         halves: (m,) float64, |c|²/2.
-        longest: the length of the longest.
+        longest: the largest |c|.
     """
 
     rows: SmallInts
@@ -29,32 +29,32 @@ class Candidates:
 
     @classmethod
     def of(cls, matrix: Floats, eligible: Mask) -> Candidates:
-        """The candidates of a matrix (n_words, dim) by a mask (n_words,). Raises InputError where there are none."""
+        """Return the rows of a matrix (n_words, dim) in a mask (n_words,). Raises InputError if there are none."""
         rows = np.flatnonzero(eligible).astype(np.int32)
         if not rows.size:
-            raise InputError("no word may come out", hint="give more notes, or a smaller --min-patients")
+            raise InputError("no word may be an output", hint="pass more notes or a smaller --min-patients")
         some = np.asarray(matrix[rows], dtype=np.float32)
         halves = np.einsum("ij,ij->i", some, some, dtype=np.float64) / 2
         lifted = np.concatenate([some, -halves[:, None].astype(np.float32)], axis=1)
         return cls(rows, lifted, halves, float(np.sqrt(2 * halves.max())))
 
     def slack(self, points: Floats) -> Doubles:
-        """More than two float32 scores of each point can be wrong by together, shape (n,)."""
+        """Return an upper bound of the summed error of two float32 scores of each point, shape (n,)."""
         lengths = np.sqrt(np.einsum("ij,ij->i", points, points, dtype=np.float64))
         most = lengths * self.longest + self.longest**2
         return np.asarray(2.0 * (self.lifted.shape[1] + 8) * float(np.finfo(np.float32).eps) * most)
 
     def nearest(self, points: Floats, own: SmallInts | None = None) -> tuple[SmallInts, Doubles]:
-        """The nearest candidate of each point: `several` of one, rows and scores (n,)."""
+        """Return the nearest candidate of each point: rows and scores (n,); see `several`."""
         rows, scores = self.several(points, 1, own)
         return rows[:, 0], scores[:, 0]
 
     def several(self, points: Floats, k: int, own: SmallInts | None = None) -> tuple[SmallInts, Doubles]:
-        """The k nearest candidates of each point, nearest first, ties by the lower row.
+        """Return the k nearest candidates of each point, nearest first, ties by the lower row.
 
         Args:
             points: (n, dim) float32.
-            own: (n,) a row that is not to be an answer of each point; -1 or None where any may be.
+            own: (n,) a row to exclude for each point; -1 or None excludes none.
 
         Returns:
             Rows of the vectors, (n, k) int32, -1 where there is none, and scores z·c - |c|²/2, (n, k) float64.
@@ -66,8 +66,8 @@ class Candidates:
             return np.where(self.rows[near] == avoid[at, None], -np.inf, scores)
 
         lifted = np.concatenate([points, np.ones((len(points), 1), np.float32)], axis=1)
-        places, scores = best(lifted, len(self.rows), k, flat(self.lifted), exact, self.slack(points))
-        return np.where(places < 0, -1, self.rows[places]).astype(np.int32), scores
+        numbers, scores = best(lifted, len(self.rows), k, flat(self.lifted), exact, self.slack(points))
+        return np.where(numbers < 0, -1, self.rows[numbers]).astype(np.int32), scores
 
 
 def nearest_rows(matrix: Floats, eligible: Mask, rows: SmallInts, k: int, *, threads: int = 1) -> SmallInts:
@@ -81,7 +81,7 @@ def nearest_rows(matrix: Floats, eligible: Mask, rows: SmallInts, k: int, *, thr
 
 
 def nearest_distances(matrix: Floats, eligible: Mask, *, threads: int = 1) -> Doubles:
-    """The Euclidean distance of each word to the nearest other eligible word, shape (n_words,); inf where none is."""
+    """Return the distance of each word to the nearest other eligible word, shape (n_words,); inf if there is none."""
     candidates = Candidates.of(matrix, eligible)
 
     def distances(rows: SmallInts) -> Doubles:

@@ -1,4 +1,4 @@
-"""Vectors on disk: a folder of our own (Arrow, npy, JSON), and word2vec's text and binary files; never pickle."""
+"""Read and write vectors: clinveil's folder (Arrow, npy, JSON) and word2vec text and binary files; never pickle."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ _SUBWORDS = ("n_buckets", "shortest", "longest")
 
 
 def save_vectors(vectors: Vectors, path: str | Path, *, force: bool = False, maker: Maker | None = None) -> None:
-    """Write vectors, readable by their owner only, whole or not at all.
+    """Write vectors atomically, readable by their owner only.
 
-    `.vec` and `.txt` are word2vec's text, `.bin` its binary: words and numbers only, counts are lost. Any other name is
-    a folder: words.arrow (word, count, patients), matrix.npy, meta.json, and of fastText subwords.npy, buckets.npy.
+    `.vec` and `.txt` are word2vec text and `.bin` is word2vec binary, both without counts. Any other name is a folder:
+    words.arrow (word, count, patients), matrix.npy, meta.json, and for fastText subwords.npy and buckets.npy.
 
     Raises:
-        UsageError: the place is taken, and `force` is false or it is no folder of `maker`.
-        InputError: a word that a word2vec file cannot hold (empty, or with a space or line break).
+        UsageError: the path exists, and `force` is false or it is not a folder that `maker` wrote.
+        InputError: a word that a word2vec file cannot contain (empty, or with a space or line break).
     """
     path = Path(path)
     with atomic(path, force=force, maker=maker) as part:
@@ -42,24 +42,24 @@ def save_vectors(vectors: Vectors, path: str | Path, *, force: bool = False, mak
 
 
 def load_vectors(path: str | Path) -> Vectors:
-    """Read vectors: our folder, word2vec text (`.vec`, `.txt`; GloVe's without a header too) or binary (`.bin`).
+    """Read vectors: a folder of clinveil, word2vec text (`.vec`, `.txt`; with or without header) or binary (`.bin`).
 
-    Of a file the words stay as they are; `usable` says which of them are lookup forms.
+    Words of a file are not changed; `usable` returns which of them are lookup forms.
 
     Raises:
-        InputError: missing or malformed; one line with the file's name and, where there is one, the row.
+        InputError: missing or malformed; one line with the name of the file and the row.
     """
     path = Path(path)
     if path.is_dir():
         return _read_folder(path)
     if not path.is_file():
-        raise InputError("there are no vectors here", where=path.name)
+        raise InputError("no vectors at this path", where=path.name)
     if path.suffix == BINARY_SUFFIX:
         return read_binary(path)
     if path.suffix in TEXT_SUFFIXES:
         return read_text(path)
     raise InputError(
-        "is no kind of vectors that is known", where=path.name, hint="a folder of clinveil embed, .vec, .txt or .bin"
+        "unknown format of vectors", where=path.name, hint="pass a folder of clinveil embed, a .vec, .txt or .bin file"
     )
 
 
@@ -104,19 +104,19 @@ def _array(file: Path, kind: type) -> NDArray[Any]:
     try:
         array = np.load(file, allow_pickle=False)
     except (OSError, ValueError, EOFError):
-        raise InputError("cannot be read as an array", where=_place(file)) from None
+        raise InputError("cannot be read as an array", where=_name(file)) from None
     if not isinstance(array, np.ndarray) or array.dtype != kind:
-        raise InputError(f"holds no {np.dtype(kind)} matrix", where=_place(file))
+        raise InputError(f"is not a {np.dtype(kind)} array", where=_name(file))
     return array
 
 
-def _read_subwords(folder: Path, said: Any) -> Subwords | None:
-    if said is None:
+def _read_subwords(folder: Path, description: Any) -> Subwords | None:
+    if description is None:
         return None
     try:
-        n_buckets, shortest, longest = (int(said[name]) for name in _SUBWORDS)
+        n_buckets, shortest, longest = (int(description[name]) for name in _SUBWORDS)
     except (KeyError, TypeError, ValueError):
-        raise InputError("does not describe its subwords", where=_place(folder / "meta.json")) from None
+        raise InputError("lacks the description of its subwords", where=_name(folder / "meta.json")) from None
     matrix, buckets = _array(folder / "subwords.npy", np.float32), _array(folder / "buckets.npy", np.int64)
     return Subwords(buckets, matrix, n_buckets, shortest, longest)
 
@@ -125,11 +125,11 @@ def _read_meta(file: Path) -> dict[str, Any]:
     try:
         meta = json.loads(file.read_text(encoding="utf-8"))
     except (OSError, ValueError):
-        raise InputError("cannot be read as JSON", where=_place(file)) from None
+        raise InputError("cannot be read as JSON", where=_name(file)) from None
     if not isinstance(meta, dict) or meta.get("schema") != SCHEMA:
-        raise InputError(f"does not say {SCHEMA}", where=_place(file))
+        raise InputError(f"does not have the schema {SCHEMA}", where=_name(file))
     if not isinstance(meta.get("meta"), dict) or not isinstance(meta.get("n_patients"), int | None):
-        raise InputError("lacks n_patients or meta", where=_place(file))
+        raise InputError("lacks n_patients or meta", where=_name(file))
     return meta
 
 
@@ -142,9 +142,9 @@ def _read_words(file: Path) -> tuple[list[str], NDArray[np.int64] | None, NDArra
         words = table.column("word").to_pylist()
         counts, patients = _figures(table.column("count")), _figures(table.column("patients"))
     except (OSError, ValueError, KeyError, pa.ArrowException):
-        raise InputError("cannot be read as the words of vectors", where=_place(file)) from None
+        raise InputError("cannot be read as the words of vectors", where=_name(file)) from None
     if not all(isinstance(word, str) for word in words):
-        raise InputError("holds something that is no word", where=_place(file))
+        raise InputError("contains a value that is not a word", where=_name(file))
     return words, counts, patients
 
 
@@ -152,5 +152,5 @@ def _figures(column: Any) -> NDArray[np.int64] | None:
     return None if column.null_count else np.asarray(column.to_numpy(), dtype=np.int64)
 
 
-def _place(file: Path) -> str:
+def _name(file: Path) -> str:
     return f"{file.parent.name}/{file.name}"

@@ -1,4 +1,4 @@
-"""The rare-word floor: which words may come out of a channel at all."""
+"""The rare-word floor: the words that may be outputs of a channel."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ FEWEST_PATIENTS = 50
 
 
 def usable(words: Sequence[str]) -> NDArray[np.bool_]:
-    """Which words the tokenizer would give back as exactly one word in just this form, shape (n_words,).
+    """Return which words the tokenizer returns unchanged as one word, shape (n_words,).
 
-    Others (`new_york`, `don't`, `covid19`, `The`, an empty one) occur in imported vectors; as an output they would
-    fall apart or change when the release is read again.
+    Other words (`new_york`, `don't`, `covid19`, `The`, an empty one) occur in imported vectors. As outputs they would
+    be split or changed when the release is tokenized again.
     """
     return np.fromiter((words_of(word) == [word] for word in words), dtype=np.bool_, count=len(words))
 
@@ -27,32 +27,32 @@ def usable(words: Sequence[str]) -> NDArray[np.bool_]:
 def output_floor(
     vectors: Vectors, min_patients: int, *, need: int, allow_small: bool, counts: WordCounts | None = None
 ) -> NDArray[np.bool_]:
-    """The words that may come out: usable ones, seen in the notes of at least `min_patients` patients.
+    """Return the words that may be outputs: usable ones that occur in the notes of at least `min_patients` patients.
 
     Args:
-        vectors: with patients of their own training notes, which decide.
-        min_patients: the floor (design, security rule 4).
+        vectors: their patient counts are used if they have any.
+        min_patients: the floor.
         need: eligible words that the channel needs at least (N + 1: a word is never its own neighbour).
-        allow_small: go on with fewer than 50 patients (paper A: not for small data sets).
-        counts: words of the notes at hand; they decide for imported vectors, which carry no patients.
+        allow_small: accept fewer than 50 patients (paper A: not for small data sets).
+        counts: counts of the notes at hand, used for imported vectors, which have no patient counts.
 
     Returns:
         A mask of shape (n_words,).
 
     Raises:
-        InputError: no patient counts at all, fewer than 50 patients, fewer than `need` eligible words.
+        InputError: no patient counts, fewer than 50 patients, or fewer than `need` eligible words.
     """
     n_patients, patients = _patients(vectors, counts)
     if n_patients < FEWEST_PATIENTS and not allow_small:
         raise InputError(
-            f"{n_patients} patients are fewer than {FEWEST_PATIENTS}: too few to hide among",
-            hint="give more notes, or go on with --allow-small",
+            f"the notes describe {n_patients} patients; at least {FEWEST_PATIENTS} are required",
+            hint="pass more notes, or --allow-small",
         )
     mask = (patients >= min_patients) & usable(vectors.words)
     if (eligible := int(mask.sum())) < need:
         raise InputError(
-            f"{eligible} words occur in the notes of {min_patients} or more patients, but {need} are needed",
-            hint="give more notes, or a smaller N or --min-patients",
+            f"{eligible} words occur in the notes of {min_patients} or more patients; {need} are required",
+            hint="pass more notes, a smaller N or a smaller --min-patients",
         )
     return mask
 
@@ -61,9 +61,7 @@ def _patients(vectors: Vectors, counts: WordCounts | None) -> tuple[int, NDArray
     if vectors.patients is not None and vectors.n_patients is not None:
         return vectors.n_patients, vectors.patients
     if counts is None:
-        raise InputError(
-            "these vectors do not say in how many patients' notes a word occurs", hint="count the notes at hand"
-        )
+        raise InputError("the vectors have no patient counts of their words", hint="pass counts of the notes at hand")
     known = dict(zip(counts.words, counts.patients.tolist(), strict=True))
-    found = (known.get(word, 0) for word in vectors.words)
-    return counts.n_patients, np.fromiter(found, dtype=np.int64, count=len(vectors))
+    patients = (known.get(word, 0) for word in vectors.words)
+    return counts.n_patients, np.fromiter(patients, dtype=np.int64, count=len(vectors))

@@ -1,4 +1,4 @@
-"""Vectors from elsewhere, fitted to the notes at hand: the rows of their words, with their counts and patients."""
+"""Fit imported vectors to the notes at hand: keep the rows of their words, with their counts and patients."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ _SAMPLE = 500
 
 
 def shared_words(vectors: Vectors, counts: WordCounts) -> Ints:
-    """The numbers in `counts` of the words that have a vector, ascending.
+    """Return the rows of `counts` whose words have a vector, ascending.
 
-    Raises InputError where they are so few that the vectors must be of another language, or another tokenization.
+    Raises InputError if they are so few that the vectors must have another language or tokenization.
     """
-    found = np.array([i for i, word in enumerate(counts.words) if word in vectors.ids], dtype=np.int64)
-    _refuse_foreign(len(found), len(counts), int(counts.counts[found].sum()), counts.n_tokens)
-    return found
+    known = np.array([i for i, word in enumerate(counts.words) if word in vectors.ids], dtype=np.int64)
+    _refuse_foreign(len(known), len(counts), int(counts.counts[known].sum()), counts.n_tokens)
+    return known
 
 
 def refuse_foreign(vectors: Vectors, texts: Iterable[str]) -> None:
-    """Look at the first notes: vectors that know next to none of their words raise InputError before any work."""
+    """Check the first notes before any work. Raises InputError if almost none of their words have a vector."""
     seen = Counter(word for text in islice(texts, _SAMPLE) for word in words_of(text))
     known = [word for word in seen if word in vectors.ids]
     if seen:
@@ -41,28 +41,28 @@ def _refuse_foreign(known: int, n_words: int, known_tokens: int, n_tokens: int) 
     share = known_tokens / max(n_tokens, 1)
     if known < FEWEST_WORDS or share < LEAST_SHARE:
         raise InputError(
-            f"the vectors know {known:,} of {n_words:,} words of the notes, {share:.1%} of their tokens",
-            hint="are they of this language, in lower case, one word a row?",
+            f"only {known:,} of {n_words:,} words of the notes have a vector ({share:.1%} of the tokens)",
+            hint="check that the vectors have the language of the notes, lower case, and one word per row",
         )
 
 
 def of_notes(vectors: Vectors, counts: WordCounts) -> Vectors:
-    """Vectors from elsewhere, of the notes' words alone, in the notes' order and with their counts and patients.
+    """Return imported vectors of the notes' words only, in the notes' order and with their counts and patients.
 
-    So the notes at hand decide what may come out, whatever notes the vectors were trained on. Words without a vector
-    are left out; the channel takes them for unknown ones. Raises InputError where next to no word has a vector.
+    The rare-word floor then depends on the notes at hand, not on the training notes of the vectors. Words without a
+    vector are left out; a channel treats them as unknown. Raises InputError if almost no word has a vector.
     """
-    found = shared_words(vectors, counts)
-    words = [counts.words[i] for i in found]
+    known = shared_words(vectors, counts)
+    words = [counts.words[i] for i in known]
     matrix = np.ascontiguousarray(vectors.matrix[[vectors.ids[word] for word in words]])
-    patients, n_patients = counts.patients[found], counts.n_patients
+    patients, n_patients = counts.patients[known], counts.n_patients
     return replace(
-        vectors, words=words, matrix=matrix, counts=counts.counts[found], patients=patients, n_patients=n_patients
+        vectors, words=words, matrix=matrix, counts=counts.counts[known], patients=patients, n_patients=n_patients
     )
 
 
 def at_hand(vectors: Vectors, counts: WordCounts) -> Vectors:
-    """Vectors with patients of their own training notes as they are; others as `of_notes` makes them. InputError."""
+    """Return vectors that have patient counts unchanged, others fitted by `of_notes`. Raises InputError as it does."""
     if vectors.patients is None:
         return of_notes(vectors, counts)
     shared_words(vectors, counts)
@@ -70,6 +70,6 @@ def at_hand(vectors: Vectors, counts: WordCounts) -> Vectors:
 
 
 def without_vector(vectors: Vectors, counts: WordCounts) -> tuple[int, int]:
-    """How many of the notes' words have no vector, and how many tokens they are."""
+    """Return how many words of the notes have no vector, and how many tokens these are."""
     lacking = np.array([word not in vectors.ids for word in counts.words], dtype=np.bool_)
     return int(lacking.sum()), int(counts.counts[lacking].sum())

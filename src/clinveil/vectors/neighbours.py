@@ -1,4 +1,4 @@
-"""The neighbour table of a vocabulary: how it is made, kept, and identified."""
+"""Compute, write and read the table of nearest neighbours of a vocabulary."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from clinveil.vectors.table import Neighbours, Vectors
 if TYPE_CHECKING:
     from clinveil.vectors.search import Lists, Space
 
-# Comparisons up to which the exact table is made: every word of 200,000 with every other.
+# The table is exact up to this many comparisons (200,000 words, each with all others).
 EXACT_UP_TO = 200_000**2
-RECALL_WANTED = 0.97
+TARGET_RECALL = 0.97
 SAMPLED, _TUNED_ON = 2_000, 600
 
 
@@ -32,19 +32,21 @@ def neighbours(
     seed: int,
     exact: bool | None = None,
 ) -> Neighbours:
-    """The k nearest eligible words of every word by cosine, nearest first, ties by the lower row, never itself.
+    """Return the k nearest eligible words of every word by cosine, nearest first, without the word itself.
+
+    Ties go to the lower row.
 
     Args:
         vectors: the words.
-        k: neighbours a word.
-        eligible: (n_words,) bool, which words may be a neighbour (`output_floor`).
-        threads: how many; the table is the same for any number.
-        seed: public; of the centroids and of the words that recall is measured on.
-        exact: whether to compare each word with each eligible one; None: up to `EXACT_UP_TO` comparisons.
+        k: neighbours per word.
+        eligible: (n_words,) bool, words that may be a neighbour (`output_floor`).
+        threads: number of threads; it does not change the table.
+        seed: public seed of the centroids and of the sample that recall is measured on.
+        exact: whether to compare each word with each eligible one; None: exact up to `EXACT_UP_TO` comparisons.
 
     Returns:
-        The table. A word with a zero vector has cosine 0 with all. An approximate table (lists around centroids)
-        carries its recall, measured against the exact neighbours of 2,000 words drawn by frequency band.
+        The table. A word with a zero vector has cosine 0 with all words. An approximate table (inverted lists) has its
+        recall, measured against the exact neighbours of 2,000 words sampled by frequency band.
 
     Raises:
         InputError: k < 1, a mask of another length, or not more than k eligible words.
@@ -53,10 +55,10 @@ def neighbours(
 
     candidates = np.flatnonzero(eligible).astype(np.int32)
     if eligible.shape != (len(vectors),):
-        raise InputError(f"a mask of {eligible.shape} for {len(vectors)} words")
+        raise InputError(f"the mask has shape {eligible.shape}, but there are {len(vectors)} words")
     if k < 1 or len(candidates) <= k:
         raise InputError(
-            f"{k} neighbours a word need more than {max(k, 1)} eligible words; there are {len(candidates)}"
+            f"{k} neighbours per word require more than {max(k, 1)} eligible words; there are {len(candidates)}"
         )
     if exact is None:
         exact = len(vectors) * len(candidates) <= EXACT_UP_TO
@@ -95,9 +97,9 @@ def _approximate(
 
 
 def _enough_lists(vectors: Vectors, space: Space, lists: Lists, k: int, threads: int, seed: int) -> int:
-    """How many lists a query must look into for the recall wanted, by tokens and over words alike.
+    """Return how many lists to probe per query for the target recall, weighted by tokens and by words.
 
-    Raised until it does on a sample of its own, not the one that recall is reported on.
+    The number is chosen on a different sample from the one that recall is reported on.
     """
     from clinveil.vectors.recall import draw_sample, recall
     from clinveil.vectors.search import approximate_search, exact_search
@@ -106,18 +108,18 @@ def _enough_lists(vectors: Vectors, space: Space, lists: Lists, k: int, threads:
     _, true = exact_search(space, sample.rows, np.sort(lists.candidates), k, threads=threads)
     n_probed = min(16, len(lists))
     while n_probed < len(lists):
-        _, found = approximate_search(space, lists, sample.rows, k, n_probed=n_probed, threads=threads)
-        by_token, bands = recall(sample, found, true)
+        _, cosines = approximate_search(space, lists, sample.rows, k, n_probed=n_probed, threads=threads)
+        by_token, bands = recall(sample, cosines, true)
         words = sum(band["words"] for band in bands)
         by_word = sum(band["recall"] * band["words"] for band in bands) / words
-        if min(by_token, by_word) >= RECALL_WANTED:
+        if min(by_token, by_word) >= TARGET_RECALL:
             break
         n_probed = min(n_probed * 3 // 2, len(lists))
     return n_probed
 
 
 def save_neighbours(table: Neighbours, path: Path, *, force: bool = False) -> None:
-    """Write a table as a private folder (ids.npy, similarities.npy, eligible.npy, meta.json), whole or not at all."""
+    """Write a table atomically as a private folder: ids.npy, similarities.npy, eligible.npy and meta.json."""
     with atomic(path, force=force) as folder:
         private_folder(folder)
         for name, column in _columns(table).items():
@@ -127,7 +129,7 @@ def save_neighbours(table: Neighbours, path: Path, *, force: bool = False) -> No
 
 
 def load_neighbours(path: Path) -> Neighbours:
-    """Read a table back. Raises InputError with the file's name if it is missing, broken or of another shape."""
+    """Read a table. Raises InputError with the name of the file if it is missing or malformed."""
     columns = {name: _array(path / f"{name}.npy", kind) for name, kind in _KINDS.items()}
     file = path / "meta.json"
     try:
@@ -150,5 +152,5 @@ def _array(file: Path, kind: str) -> NDArray[Any]:
     except (OSError, ValueError, EOFError):
         raise InputError("cannot be read as an array", where=file.name) from None
     if not isinstance(array, np.ndarray) or array.dtype != np.dtype(kind) or array.ndim not in (1, 2):
-        raise InputError(f"holds no array of {np.dtype(kind)}", where=file.name)
+        raise InputError(f"is not an array of {np.dtype(kind)}", where=file.name)
     return array

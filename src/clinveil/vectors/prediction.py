@@ -1,4 +1,4 @@
-"""What algorithms that predict words have in common: their settings, first vectors, and what is said of them."""
+"""Base class of the algorithms that predict words: settings, initial vectors and meta data."""
 
 from __future__ import annotations
 
@@ -15,35 +15,34 @@ from clinveil.vectors.imported import shared_words
 
 
 class Predicting(Algorithm):
-    """Vectors that predict words from their context, or the context from the word, against negative samples.
+    """Train with negative samples; settings that are not listed have gensim's defaults.
 
-    The rest are gensim's defaults. Source: Mikolov et al. 2013; paper A: CBOW, 100 dimensions, window 5, 5 negative,
-    5 passes.
+    Source: Mikolov et al. 2013. Paper A: CBOW, 100 dimensions, window 5, 5 negative samples, 5 epochs.
     """
 
     dim: int = flag(100, "Dimensions of a vector.", ge=2, le=2000)
     window: int = flag(40, "Context words on either side.", ge=1, le=100)
-    negative: int = flag(5, "Negative samples for each positive one.", ge=1, le=100)
+    negative: int = flag(5, "Negative samples per positive one.", ge=1, le=100)
     min_count: int = flag(1, "Words with fewer occurrences get no vector.", ge=1)
-    epochs: int | None = flag(None, "Passes over the notes (default: by their words).", ge=1, le=1000)
-    start_vectors: Path | None = flag(None, "Vectors to go on training from, where they know a word.")
+    epochs: int | None = flag(None, "Passes over the notes (default: from their number of words).", ge=1, le=1000)
+    start_vectors: Path | None = flag(None, "Vectors to initialize training with, for the words that they contain.")
 
     def start(self, matrix: Floats, counts: WordCounts) -> None:
-        """Put vectors of another training where the random ones stand.
+        """Replace random initial vectors with those of `start_vectors`.
 
-        Raises InputError for vectors that cannot be read, do not fit, or share next to no word.
+        Raises InputError if they cannot be read, have other dimensions, or share almost no word with the notes.
         """
         if self.start_vectors is None:
             return
         given = load_vectors(self.start_vectors)
         if given.dim != self.dim:
-            said = f"its vectors have {given.dim} dimensions, not {self.dim}"
-            raise InputError(said, where=self.start_vectors.name, hint=f"--dim {given.dim}")
+            message = f"its vectors have {given.dim} dimensions, not {self.dim}"
+            raise InputError(message, where=self.start_vectors.name, hint=f"pass --dim {given.dim}")
         rows = [i for i in shared_words(given, counts).tolist() if i < len(matrix)]
         matrix[rows] = given.matrix[[given.ids[counts.words[i]] for i in rows]]
 
-    def said(self, notes: Notes, epochs: int, library: str, workers: int | None = None) -> dict[str, Any]:
-        """What is known of vectors trained so; `workers` where the bits depend on them."""
+    def description(self, notes: Notes, epochs: int, library: str, workers: int | None = None) -> dict[str, Any]:
+        """Return the meta data of the vectors; pass `workers` if the bits depend on them."""
         return {
             "algorithm": self.name,
             **{name: getattr(self, name) for name in ("dim", "window", "negative", "min_count")},

@@ -1,4 +1,4 @@
-"""How many of the true nearest words an approximate table holds, by frequency band and weighted by tokens."""
+"""Recall of an approximate neighbour table, by frequency band and weighted by tokens."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from numpy.typing import NDArray
 
 from clinveil.core.types import Floats
 
-# Bands of occurrences; of the place in the file where vectors came without counts. The few words that make up most
-# tokens have bands of their own, or one of them more or less in the sample would move the figure.
+# Bands of occurrences, or of the row for vectors without counts. The few words that make up most tokens have separate
+# bands, because otherwise one of them more or less in the sample would change the result.
 _BOUNDS = np.array([2, 10, 100, 1_000, 10_000, 100_000, 1_000_000])
 
 
 @dataclass(frozen=True)
 class Sample:
-    """Queries drawn at random within each frequency band.
+    """Queries sampled at random within each frequency band.
 
     Attributes:
         rows: (n,) int32, ascending.
-        band: (n,) int64, the band of each.
-        weight: (n,) float64, its share of all tokens that it stands for; sums to 1.
-        names: what each band holds.
+        band: (n,) int64, band of each query.
+        weight: (n,) float64, share of all tokens that the query represents; sums to 1.
+        names: name of each band.
         shares: (n_bands,) float64 share of all tokens.
         sizes: (n_bands,) int64 words of each band.
     """
@@ -37,19 +37,19 @@ class Sample:
 
 
 def draw_sample(counts: NDArray[np.int64] | None, n_words: int, size: int, rng: np.random.Generator) -> Sample:
-    """About `size` words, as many from each band as there are, up to an equal share.
+    """Sample about `size` words: all words of a small band, and an equal share of each other band.
 
     Args:
-        counts: (n_words,) occurrences; without them the bands are places in the file, and words weigh the same.
+        counts: (n_words,) occurrences; without them bands are ranges of rows, and all words weigh the same.
         n_words: words in all.
-        size: queries wanted.
-        rng: the draw.
+        size: number of queries.
+        rng: random generator.
     """
     figures = np.arange(1, n_words + 1) if counts is None else counts
     weights = np.ones(n_words) if counts is None else np.maximum(counts, 1).astype(np.float64)
     bands = np.searchsorted(_BOUNDS, figures, side="right")
     sizes = np.bincount(bands, minlength=len(_BOUNDS) + 1)
-    filled = [band for band in np.argsort(sizes, kind="stable") if sizes[band]]  # small bands first: they leave over
+    filled = [band for band in np.argsort(sizes, kind="stable") if sizes[band]]  # small bands use less than their share
     rows: list[NDArray[np.int64]] = []
     weight: list[NDArray[np.float64]] = []
     for band, left in zip(filled, range(len(filled), 0, -1), strict=True):
@@ -71,18 +71,18 @@ def draw_sample(counts: NDArray[np.int64] | None, n_words: int, size: int, rng: 
     )
 
 
-def _names(what: str) -> tuple[str, ...]:
+def _names(unit: str) -> tuple[str, ...]:
     ends = [*(str(bound - 1) for bound in _BOUNDS), ""]
     return tuple(
-        f"{what} {first}" if str(first) == last else f"{what} {first}-{last}" if last else f"{what} {first} and more"
+        f"{unit} {first}" if str(first) == last else f"{unit} {first}-{last}" if last else f"{unit} {first} and more"
         for first, last in zip([1, *_BOUNDS.tolist()], ends, strict=True)
     )
 
 
 def recall(sample: Sample, found: Floats, true: Floats) -> tuple[float, list[dict[str, Any]]]:
-    """The share of the true nearest that was found, weighted by tokens, and its mean by band.
+    """Return the recall of the nearest words, weighted by tokens, and its mean in each band.
 
-    A neighbour counts as found where its cosine reaches the k-th true one, so that ties do not count as misses.
+    A neighbour is a hit if its cosine reaches that of the k-th true neighbour, so ties are not misses.
 
     Args:
         sample: the queries.

@@ -1,9 +1,9 @@
-"""The file of sentences that gensim trains from, laid out so that gensim drops no token.
+"""Write the file of sentences for gensim, in a layout from which gensim drops no token.
 
-gensim reads lines until a batch holds more than 10,000 tokens and then cuts the batch at 10,000, in silence; a line
-that straddles the limit loses its tail. So lines are broken at every 10,000th token, and a line of fillers, which are
-no words of any text, ends the batch just there. Several workers start at byte offsets, off the batches' beat: now and
-then a filler line as long as a batch brings them back in step.
+gensim reads lines until a batch has more than 10,000 tokens and then silently cuts it at 10,000, so a line across the
+limit loses its end. Lines are therefore broken at every 10,000th token, and a line of fillers (not words of any text)
+ends the batch there. Workers start at byte offsets that do not match the batches; every eighth filler line is as long
+as a batch and realigns them.
 """
 
 from __future__ import annotations
@@ -24,31 +24,31 @@ _FILLER = b"\xff "  # not UTF-8, so it is a token of no text
 _STEP = 8
 
 
-Splitter = Callable[[str], Sequence[list[str]]]  # a note -> lines of words; windows end where a line does
+Splitter = Callable[[str], Sequence[list[str]]]  # a note -> lines of words; context windows do not cross lines
 
 
 def whole_note(text: str) -> list[list[str]]:
-    """The words of a note as one line, in lookup form: what vectors are trained on unless told otherwise."""
+    """Return the words of a note as one line, in lookup form (the default of training)."""
     return [words(text)]
 
 
 def token_lines(text: str) -> list[list[str]]:
-    """The tokens of each line as they stand, of a text in MedText's form (paper C's vectors).
+    """Return the unchanged tokens of each line of a text in MedText's form (paper C's vectors).
 
-    Letter case, numbers, punctuation, `<unk>` and `<deidentified>` are kept, and windows stop at line ends.
+    Letter case, numbers, punctuation, `<unk>` and `<deidentified>` are kept, and windows do not cross lines.
     """
     return [row for line in text.split("\n") if (row := line.split())]
 
 
 @dataclass(frozen=True)
 class Sentences:
-    """A file of lines, words separated by spaces; a line is a note or what the splitter makes of it.
+    """A file of lines with words separated by spaces.
 
     Attributes:
-        path: the file; it holds the notes' words, so it is secret.
+        path: the file; it contains the words of the notes, so it is secret.
         n_tokens: words of the notes.
         n_fillers: fillers between them.
-        batches: for each batch the offset of its end in bytes and the tokens up to there, fillers included.
+        batches: for each batch the byte offset of its end and the tokens up to there, with fillers.
     """
 
     path: Path
@@ -57,14 +57,14 @@ class Sentences:
     batches: list[tuple[int, int]]
 
     def workers(self, wanted: int) -> int:
-        """The workers that the file can feed: each needs some batches of its own."""
+        """Return the number of workers for this file: each needs several batches."""
         return max(1, min(wanted, len(self.batches) // _STEP))
 
     def budget(self, workers: int) -> int:
-        """The tokens that gensim must be told of, so that every worker reads on to the start of the next one.
+        """Return the token count to pass to gensim, so that every worker reads up to the start of the next one.
 
-        gensim gives worker i the bytes from size * i / workers on and lets it read budget / workers tokens; where
-        tokens are shorter than on average, too small a budget would leave the end of its part unread.
+        gensim gives worker i the bytes from size * i / workers on and lets it read budget / workers tokens. If tokens
+        are shorter than average, a smaller budget would leave the end of the worker's part unread.
         """
         size = self.path.stat().st_size
         starts = [self._tokens_before(int(size / workers * i)) for i in range(workers)]
@@ -84,7 +84,7 @@ class Sentences:
 
 @contextmanager
 def sentence_file(corpus: Corpus, scratch: Path, split: Splitter = whole_note) -> Iterator[Sentences]:
-    """Write the words of all notes to a file in `scratch`, readable by its owner only; removed at the end."""
+    """Write the words of all notes to an owner-only file in `scratch`, which is removed at the end."""
     path = scratch / "sentences.txt"
     path.unlink(missing_ok=True)
     try:
@@ -107,7 +107,7 @@ class _Writer:
         self.batches: list[tuple[int, int]] = []
 
     def line(self, forms: list[str]) -> None:
-        """Write the words of a line, broken where a batch ends."""
+        """Write the words of a line, broken at the end of a batch."""
         start = 0
         while start < len(forms):
             line = forms[start : start + BATCH_TOKENS - self._filled]
@@ -119,11 +119,11 @@ class _Writer:
                 self.end_batch()
 
     def end_batch(self, *, last: bool = False) -> None:
-        """Write the fillers that make gensim end its batch here; the last one ends with the file."""
+        """Write the fillers that make gensim end its batch here; the last batch ends with the file."""
         fillers = 0
         if not last:
-            in_step = len(self.batches) % _STEP == 0
-            fillers = BATCH_TOKENS if in_step else BATCH_TOKENS + 1 - self._filled
+            realign = len(self.batches) % _STEP == 0
+            fillers = BATCH_TOKENS if realign else BATCH_TOKENS + 1 - self._filled
             self._file.write(_FILLER * fillers + b"\n")
         self.n_tokens += self._filled
         self.n_fillers += fillers

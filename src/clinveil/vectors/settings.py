@@ -1,4 +1,4 @@
-"""How word vectors are trained."""
+"""Settings of word vector training."""
 
 from __future__ import annotations
 
@@ -12,62 +12,60 @@ from clinveil.core.settings import Settings, choice, flag, own_settings
 from clinveil.corpus.estimate import TRAIN_WORDS, passes
 from clinveil.vectors.algorithms import OURS, algorithms
 
-STARTED = ("cbow", "skipgram")  # algorithms that can go on from vectors of another training
+STARTED = ("cbow", "skipgram")  # algorithms that can start from other vectors
 
 
 class VectorSettings(Settings):
-    """How word vectors are trained (gensim's names and meanings); the defaults are measured, benchmarks/vectors.md."""
+    """Settings of word vector training, with gensim's names; benchmarks/vectors.md explains the defaults."""
 
     algorithm: str = choice(algorithms, "skipgram", "Training algorithm.")
     own: Settings = own_settings("algorithm", here=OURS)
-    glove_variant: Literal["pair", "single"] = flag("pair", "GloVe: word and context vectors, or one vector a word.")
+    glove_variant: Literal["pair", "single"] = flag("pair", "GloVe: word and context vectors, or one vector per word.")
     dim: int = flag(100, "Dimensions of a vector.", ge=2, le=2000)
     window: int = flag(40, "Context words on either side.", ge=1, le=100)
-    negative: int = flag(5, "Negative samples for each positive one.", ge=1, le=100)
+    negative: int = flag(5, "Negative samples per positive one.", ge=1, le=100)
     min_count: int = flag(1, "Words with fewer occurrences get no vector.", ge=1)
-    epochs: int | None = flag(
-        None, "Passes over the notes (default: the more, the fewer words they have; of GloVe 15).", ge=1, le=1000
-    )
+    epochs: int | None = flag(None, "Passes over the notes (default: more for fewer words; GloVe: 15).", ge=1, le=1000)
     more_text: Path | None = flag(
         None,
-        "Public text to train on beside the notes, in any of their formats or as lines (.txt); it adds no output word.",
+        "Public text to add to the training of vectors; it adds no output word.",
+        name="public",
     )
     train_words: int = flag(
         TRAIN_WORDS,
-        "Of more words than this, train on a random sample of patients of about so many, and on the surroundings of "
-        "rarer words (0: on all).",
+        "For larger corpora, train on a sample of patients with about this many words (0: all notes).",
         ge=0,
     )
-    start_vectors: Path | None = flag(None, "Vectors to go on training from, where they know a word (word2vec only).")
+    start_vectors: Path | None = flag(None, "Vectors to initialize training with (cbow and skipgram only).")
 
     @field_validator("start_vectors")
     @classmethod
     def _can_start(cls, value: Path | None, info: ValidationInfo) -> Path | None:
         if value is not None and info.data.get("algorithm") not in STARTED:
-            raise ValueError(f"is of --algorithm {' or '.join(STARTED)}")
+            raise ValueError(f"requires --algorithm {' or '.join(STARTED)}")
         return value
 
     def places(self) -> dict[str, Path | None]:
-        """What vectors are trained from beside the notes, by flag: files that a run is a function of."""
-        return {"--more-text": self.more_text, "--start-vectors": self.start_vectors}
+        """Return the other input files of training, by flag."""
+        return {"--public": self.more_text, "--start-vectors": self.start_vectors}
 
     def refuse_beside(self, given: Path | None) -> None:
-        """Raise UsageError where vectors are given and more of their training is asked for too."""
-        for name, place in self.places().items() if given else ():
-            if place:
-                raise UsageError(f"{name} is of training, and --vectors are not trained", hint="give one of the two")
+        """Raise UsageError if both trained vectors and input files of training are given."""
+        for name, path in self.places().items() if given else ():
+            if path:
+                raise UsageError(f"--vectors cannot be combined with {name}", hint="pass one of the two")
 
     def words_of(self, n_words: int) -> int:
-        """How many words of notes of so many are trained on."""
+        """Return how many words of a corpus of `n_words` words are trained on."""
         return min(n_words, self.train_words) if self.train_words else n_words
 
     def said_of(self, n_words: int) -> str:
-        """How notes of so many words are trained on, in words."""
-        part, said = self.words_of(n_words), f"train {self.algorithm}"
-        return said if part == n_words else f"{said} on about {part:,} words, of a random sample of patients"
+        """Return a description of the training on a corpus of `n_words` words."""
+        part, action = self.words_of(n_words), f"train {self.algorithm}"
+        return action if part == n_words else f"{action} on about {part:,} words, of a random sample of patients"
 
     def passes_over(self, n_words: int) -> int:
-        """How many passes are made over so many words."""
+        """Return the number of epochs for a corpus of `n_words` words."""
         return self.epochs or (GLOVE_PASSES if self.algorithm == "glove" else passes(n_words))
 
 
@@ -75,24 +73,24 @@ GLOVE_PASSES = 15
 
 
 class GloveSettings(Settings):
-    """How GloVe vectors are trained (Pennington, Socher and Manning 2014, and the names of their program).
+    """Settings of GloVe training, with the names of the original program (Pennington, Socher and Manning 2014).
 
-    `pair` is their model; `single` has one vector and bias a word (paper B, Figure 3), so it knows no word order.
+    `pair` is their model; `single` has one vector and bias per word (paper B, Figure 3), so it ignores word order.
     """
 
     dim: int = flag(100, "Dimensions of a vector.", ge=2, le=2000)
     window: int = flag(10, "Context words on either side, within one note.", ge=1, le=1000)
     min_count: int = flag(1, "Words with fewer occurrences get no vector.", ge=1)
     epochs: int = flag(GLOVE_PASSES, "Passes over the word pairs.", ge=1, le=1000)
-    x_max: float = flag(10.0, "Pairs seen this often or more weigh 1; more text wants more.", gt=0, allow_inf_nan=False)
-    alpha: float = flag(0.75, "Rarer pairs weigh (seen / x_max) to this power.", gt=0, allow_inf_nan=False)
-    eta: float = flag(0.05, "AdaGrad's first learning rate.", gt=0, allow_inf_nan=False)
-    variant: Literal["pair", "single"] = flag("pair", "Word and context vectors summed, or one vector a word.")
+    x_max: float = flag(10.0, "Pairs with this count or more have weight 1.", gt=0, allow_inf_nan=False)
+    alpha: float = flag(0.75, "Rarer pairs have weight (count / x_max) to this power.", gt=0, allow_inf_nan=False)
+    eta: float = flag(0.05, "AdaGrad's initial learning rate.", gt=0, allow_inf_nan=False)
+    variant: Literal["pair", "single"] = flag("pair", "Word and context vectors summed, or one vector per word.")
     symmetric: bool = flag(True, "Count context on both sides, or only words that follow.")
-    memory_mb: int = flag(2048, "Memory for counting pairs; what does not fit goes to scratch files.", ge=1)
+    memory_mb: int = flag(2048, "Memory in MiB for counting pairs; the rest goes to scratch files.", ge=1)
 
     @model_validator(mode="after")
-    def _one_vector_knows_no_order(self) -> Self:
+    def _single_requires_symmetric(self) -> Self:
         if self.variant == "single" and not self.symmetric:
-            raise ValueError("one vector a word cannot tell before from after: single needs symmetric counts")
+            raise ValueError("variant single requires symmetric counts, because one vector per word has no direction")
         return self

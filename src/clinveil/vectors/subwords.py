@@ -1,7 +1,7 @@
-"""Subword vectors of fastText: a vector for a word that no note held, from its character n-grams.
+"""Subword vectors of fastText: vectors of unknown words from their character n-grams.
 
-fastText hashes n-grams into buckets. Only buckets that some training word reached are kept: the others hold nothing but
-their random start, and would lend an unknown word noise.
+fastText hashes n-grams into buckets. Only the buckets of training words are kept; the others still have their random
+initial values and would add noise to the vector of an unknown word.
 
 Source: Bojanowski et al. 2017, Enriching word vectors with subword information, section 3.2; paper A uses it for terms
 of the word-pair lists that have no vector.
@@ -25,9 +25,9 @@ class Subwords:
     """The n-gram vectors of a fastText model.
 
     Attributes:
-        buckets: (n_kept,) int64 ascending, the buckets that training reached.
-        matrix: (n_kept, dim) float32, finite. n_buckets: how many the hash has.
-        shortest, longest: characters of an n-gram, `<` and `>` at the word's ends among them.
+        buckets: (n_kept,) int64 ascending, the buckets that training updated.
+        matrix: (n_kept, dim) float32, finite. n_buckets: number of buckets of the hash.
+        shortest, longest: characters of an n-gram, with `<` and `>` at the ends of the word.
 
     Raises:
         InputError: shapes that do not agree, buckets out of order or range, NaN or infinity.
@@ -44,23 +44,23 @@ class Subwords:
             raise InputError(f"{self.buckets.shape} subword buckets, but a matrix of {self.matrix.shape}")
         inside = not self.buckets.size or (self.buckets[0] >= 0 and self.buckets[-1] < self.n_buckets)
         if not inside or (np.diff(self.buckets) <= 0).any():
-            raise InputError("subword buckets are not ascending, or out of range")
+            raise InputError("subword buckets are not in ascending order, or out of range")
         if not np.isfinite(self.matrix).all():
-            raise InputError("a subword vector holds NaN or infinity")
+            raise InputError("a subword vector contains NaN or infinity")
 
     def vector(self, word: str) -> NDArray[np.float32] | None:
-        """(dim,) the mean vector of the word's n-grams that training saw; None where it saw none."""
+        """Return the mean vector of the word's n-grams that occurred in training, (dim,); None if there are none."""
         wanted = np.array([hashed(gram) % self.n_buckets for gram in n_grams(word, self.shortest, self.longest)])
-        places = np.searchsorted(self.buckets, wanted)
-        known = [p for p, b in zip(places.tolist(), wanted.tolist(), strict=True) if self._is(p, b)]
+        rows = np.searchsorted(self.buckets, wanted)
+        known = [row for row, bucket in zip(rows.tolist(), wanted.tolist(), strict=True) if self._is(row, bucket)]
         return np.asarray(self.matrix[known].mean(axis=0), dtype=np.float32) if known else None
 
-    def _is(self, place: int, bucket: int) -> bool:
-        return place < self.buckets.size and int(self.buckets[place]) == bucket
+    def _is(self, row: int, bucket: int) -> bool:
+        return row < self.buckets.size and int(self.buckets[row]) == bucket
 
 
 def n_grams(word: str, shortest: int, longest: int) -> Iterator[str]:
-    """The character n-grams of a word between `<` and `>`, the whole of it among them where it is short."""
+    """Yield the character n-grams of a word between `<` and `>`."""
     marked = f"<{word}>"
     for size in range(shortest, longest + 1):
         for start in range(len(marked) - size + 1):
@@ -68,7 +68,7 @@ def n_grams(word: str, shortest: int, longest: int) -> Iterator[str]:
 
 
 def hashed(gram: str) -> int:
-    """fastText's hash: FNV-1a over UTF-8 bytes taken as signed, 32 bits."""
+    """Return fastText's hash: FNV-1a over UTF-8 bytes read as signed, 32 bits."""
     value = _OFFSET
     for byte in gram.encode("utf-8", "surrogatepass"):
         signed = byte if byte < 128 else byte | 0xFFFFFF00

@@ -1,4 +1,4 @@
-"""`Vectors` and `Neighbours`, the two tables that channels and attacks work from."""
+"""`Vectors` and `Neighbours`, the tables that channels and attacks use."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ class Vectors:
         patients: (n_words,) int64 patients in whose training notes the word occurs, or None.
         n_patients: patients of the training notes, or None.
         meta: algorithm, settings, and `determinism` ("bitwise" or "statistical").
-        subwords: n-gram vectors of fastText, for words that have no vector; or None.
+        subwords: n-gram vectors of fastText for unknown words, or None.
 
     Raises:
-        InputError: shapes that do not agree, a word twice, NaN or infinity in the matrix.
+        InputError: shapes that do not agree, a repeated word, NaN or infinity in the matrix.
     """
 
     words: Sequence[str] = field(repr=False)
@@ -54,10 +54,10 @@ class Vectors:
         if self.subwords is not None and self.subwords.matrix.shape[1] != self.matrix.shape[1]:
             raise InputError("vectors of words and of subwords differ in their dimensions")
         if len(self.ids) != n_words:
-            raise InputError(f"{n_words - len(self.ids)} words stand twice in the vectors")
+            raise InputError(f"{n_words - len(self.ids)} words occur twice in the vectors")
         if not np.isfinite(self.matrix).all():
             bad = int((~np.isfinite(self.matrix).all(axis=1)).sum())
-            raise InputError(f"{bad} vectors hold NaN or infinity")
+            raise InputError(f"{bad} vectors contain NaN or infinity")
         hold_read_only(self, "matrix", "counts", "patients")
 
     @cached_property
@@ -76,16 +76,16 @@ class Vectors:
 
 @dataclass(frozen=True)
 class Neighbours:
-    """The nearest words of every word by cosine: nearest first, never oneself, only among the eligible ones.
+    """The nearest eligible words of every word by cosine, nearest first, without the word itself.
 
     The arrays are read-only.
 
     Attributes:
         ids: (n_words, k) int32 rows of the vectors.
         similarities: (n_words, k) float32 cosines, descending.
-        eligible: (n_words,) bool, which words may be a neighbour at all (the rare-word floor).
-        recall: share of the true nearest that the table holds, weighted by token counts; 1.0 where exact.
-        meta: how it was made, and for approximate tables the recall by frequency band.
+        eligible: (n_words,) bool, words that may be a neighbour (the rare-word floor).
+        recall: share of the true nearest words in the table, weighted by token counts; 1.0 if exact.
+        meta: method and settings, and for approximate tables the recall by frequency band.
     """
 
     ids: NDArray[np.int32] = field(repr=False)
@@ -97,16 +97,16 @@ class Neighbours:
     def __post_init__(self) -> None:
         n_words = self.eligible.shape[0]
         if self.ids.shape != self.similarities.shape or self.ids.shape[0] != n_words:
-            raise InputError(f"a table of {self.ids.shape} for {n_words} words")
+            raise InputError(f"the neighbour table has shape {self.ids.shape}, but there are {n_words} words")
         if self.ids.size and (self.ids.min() < 0 or self.ids.max() >= n_words):
-            raise InputError("a neighbour that is no word")
+            raise InputError("a neighbour is out of range")
         if (self.ids == np.arange(n_words, dtype=np.int32)[:, None]).any():
             raise InputError("a word is its own neighbour")
         hold_read_only(self, "ids", "similarities", "eligible")
 
     @property
     def k(self) -> int:
-        """Neighbours a word."""
+        """Neighbours per word."""
         return int(self.ids.shape[1])
 
     def __len__(self) -> int:

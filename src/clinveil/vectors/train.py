@@ -1,4 +1,4 @@
-"""Training word vectors on notes, by the algorithm that the settings name."""
+"""Train word vectors on notes with the algorithm of the settings."""
 
 from __future__ import annotations
 
@@ -30,54 +30,54 @@ def train(
     on_epoch: OnEpoch | None = None,
     split: Splitter = whole_note,
 ) -> Vectors:
-    """Train word vectors on the words of the notes, and of `more_text` where the settings name some.
+    """Train word vectors on the notes, and on `more_text` if the settings name some.
 
-    Rows, counts and patients are of the notes' words alone; what other text adds is what surrounds them.
+    Rows, counts and patients cover the words of the notes only; other text only adds contexts.
 
     Args:
-        corpus: the notes; read once, and once more where `counts` is not given or there is more text.
-        settings: algorithm and its parameters; `cbow` and `fasttext` predict a word from its context's mean,
-            `skipgram` the context from the word, and `glove` fits their co-occurrence counts.
+        corpus: the notes; read once, and a second time without `counts` or with other text.
+        settings: algorithm and its parameters; `cbow` and `fasttext` predict a word from the mean of its context,
+            `skipgram` predicts the context from the word, and `glove` fits co-occurrence counts.
         seed: public; where `meta["determinism"]` is bitwise, the same seed gives the same bits.
-        workers: threads; fewer are used where the notes are too few to share out.
-        scratch: a private folder for the words of the notes, removed at the end.
-        counts: the words of these same notes, if counted already.
-        on_epoch: called with (done, all) after each pass.
-        split: the words of a note, line by line; GloVe takes whole notes only.
+        workers: threads; fewer are used if there are few notes.
+        scratch: a private folder for temporary files.
+        counts: word counts of the same notes, if known.
+        on_epoch: called with (epochs done, epochs in all) after each epoch.
+        split: splits a note into lines of words; GloVe requires whole notes.
 
     Returns:
-        One vector for each word with at least `min_count` occurrences, with counts and patients; of fastText the
-        subwords too.
+        One vector for each word with at least `min_count` occurrences, with counts and patients; for fastText with
+        subwords.
 
     Raises:
-        InputError: fewer than two words to train on, GloVe of lines, other text or vectors that cannot be used.
+        InputError: fewer than two words to train on, GloVe with lines, or unusable other text or start vectors.
     """
     private_folder(scratch)
     counts = counts or count_words(corpus, scratch, split=split, over=processes_later(workers))
     n_words = int((counts.counts >= settings.min_count).sum())
     if n_words < 2:
         raise InputError(
-            f"{n_words} words occur at least {settings.min_count} times; vectors need two",
-            hint="give more notes" + (", or a smaller --min-count" if settings.min_count > 1 else ""),
+            f"{n_words} words occur at least {settings.min_count} times; training requires two",
+            hint="pass more notes" + (" or a smaller --min-count" if settings.min_count > 1 else ""),
         )
-    how = Subsampling.of(counts, settings.train_words, seed)
-    learnt = subsampled(corpus, how, split, over_words(counts.n_tokens, workers)) if how else corpus
+    rule = Subsampling.of(counts, settings.train_words, seed)
+    sample = subsampled(corpus, rule, split, over_words(counts.n_tokens, workers)) if rule else corpus
     run = seed, workers, scratch, on_epoch, split
     if settings.more_text is None:
-        return _said(algorithm_of(settings).train(Notes(learnt, counts, *run)), how)
+        return _with_share(algorithm_of(settings).train(Notes(sample, counts, *run)), rule)
     more = open_text(settings.more_text)
     all_counts = count_words(joined(corpus, more), scratch, split=split)
-    made = algorithm_of(settings).train(Notes(joined(learnt, more), all_counts, *run))
-    return _said(of_notes(made, counts), how)
+    trained = algorithm_of(settings).train(Notes(joined(sample, more), all_counts, *run))
+    return _with_share(of_notes(trained, counts), rule)
 
 
-def _said(made: Vectors, how: Subsampling | None) -> Vectors:
-    """The vectors, which say of what share of the patients they were learnt; as they are where it was all."""
-    return replace(made, meta={**made.meta, "patients_share": how.patients.share}) if how else made
+def _with_share(vectors: Vectors, rule: Subsampling | None) -> Vectors:
+    """Add the share of sampled patients to the meta data, if there was a subsample."""
+    return replace(vectors, meta={**vectors.meta, "patients_share": rule.patients.share}) if rule else vectors
 
 
 def algorithm_of(settings: VectorSettings) -> Algorithm:
-    """The algorithm that the settings name, with its own of them; `glove_variant` is GloVe's `variant`."""
+    """Return the algorithm of the settings with its parameters; `glove_variant` is GloVe's `variant`."""
     kind, given = algorithms.get(settings.algorithm), {**dict(settings), **dict(settings.own)}
     own = {name: given[name] for name in kind.model_fields if given.get(name) is not None}
     prefix = f"{settings.algorithm}_"

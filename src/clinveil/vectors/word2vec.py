@@ -1,7 +1,7 @@
-"""word2vec's files, text and binary, and GloVe's text; read with every doubt, row by row.
+"""Read and write word2vec text and binary files and read GloVe text, with every row validated.
 
-Words are split off at ASCII spaces and lines at line feeds only, so that U+0085, U+2028 or a no-break space inside a
-word survive. Imported vectors carry no counts.
+Words end at ASCII spaces and lines at line feeds only, so U+0085, U+2028 or a no-break space may be part of a word.
+Imported vectors have no counts.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _READ_AT_ONCE = 1 << 20
 
 
 def write_text(vectors: Vectors, path: Path) -> None:
-    """Write word2vec text; nine digits give the same float32 back. Raises InputError for a word it cannot hold."""
+    """Write word2vec text with nine digits, enough to restore float32. Raises InputError for an invalid word."""
     line = " ".join(["%.9g"] * vectors.dim)
     with _private(path) as file:
         file.write(f"{len(vectors)} {vectors.dim}\n".encode())
@@ -32,7 +32,7 @@ def write_text(vectors: Vectors, path: Path) -> None:
 
 
 def write_binary(vectors: Vectors, path: Path) -> None:
-    """Write word2vec binary, little-endian float32. Raises InputError for a word it cannot hold."""
+    """Write word2vec binary, little-endian float32. Raises InputError for an invalid word."""
     rows = np.ascontiguousarray(vectors.matrix, dtype="<f4")
     with _private(path) as file:
         file.write(f"{len(vectors)} {vectors.dim}\n".encode())
@@ -46,12 +46,12 @@ def _private(path: Path) -> IO[bytes]:
 
 def _name(word: str, row: int) -> bytes:
     if not word or " " in word or "\n" in word:
-        raise InputError(f"row {row + 1}: a word2vec file cannot hold an empty word, or a space or line break in one")
+        raise InputError(f"row {row + 1}: words of a word2vec file cannot be empty or contain a space or line break")
     return word.encode()
 
 
 class _Rows:
-    """Words and numbers as they come in, each row checked."""
+    """Collects rows of words and numbers and validates each."""
 
     def __init__(self, file: str) -> None:
         self.file = file
@@ -59,28 +59,28 @@ class _Rows:
         self._seen: set[str] = set()
         self._numbers = array("f")
 
-    def refuse(self, what: str, row: int) -> InputError:
-        """The error for a row, to be raised."""
-        return InputError(f"row {row}: {what}", where=self.file)
+    def error(self, message: str, row: int) -> InputError:
+        """Return the error for a row."""
+        return InputError(f"row {row}: {message}", where=self.file)
 
     def add(self, word: bytes, numbers: NDArray[np.float32], row: int) -> None:
-        """Take in a row; raises InputError for a bad or repeated word and for numbers that are not finite."""
+        """Add a row. Raises InputError for an invalid or repeated word, or for numbers that are not finite."""
         try:
             text = word.decode("utf-8")
         except UnicodeDecodeError:
-            raise self.refuse("the word is not UTF-8", row) from None
+            raise self.error("the word is not UTF-8", row) from None
         if not text:
-            raise self.refuse("there is no word", row)
+            raise self.error("the word is empty", row)
         if text in self._seen:
-            raise self.refuse("its word stood there before", row)
+            raise self.error("the word is repeated", row)
         if not np.isfinite(numbers).all():
-            raise self.refuse("NaN, infinity, or a number too large", row)
+            raise self.error("NaN, infinity, or a number too large", row)
         self._seen.add(text)
         self.words.append(text)
         self._numbers.frombytes(numbers.tobytes())
 
     def vectors(self, dim: int, kind: str) -> Vectors:
-        """All rows as vectors without counts."""
+        """Return all rows as vectors without counts."""
         matrix = np.frombuffer(self._numbers, dtype=np.float32).reshape(-1, dim)
         return Vectors(self.words, matrix, meta={"imported": kind})
 
@@ -95,12 +95,12 @@ def read_text(path: Path) -> Vectors:
         header = _header(first)
         dim = header[1] if header else first.rstrip(b" \r\n").count(b" ")
         if dim < 1:
-            raise rows.refuse("a word and numbers are expected", 1)
+            raise rows.error("a word and numbers are expected", 1)
         lines = enumerate(file if header else _chained(first, file), start=2 if header else 1)
         for number, line in lines:
             _text_row(rows, line, dim, number)
     if header and len(rows.words) != header[0]:
-        raise InputError(f"promises {header[0]} words and holds {len(rows.words)}", where=path.name)
+        raise InputError(f"has {len(rows.words)} words, but its header says {header[0]}", where=path.name)
     return rows.vectors(dim, "word2vec text" if header else "GloVe text")
 
 
@@ -119,12 +119,12 @@ def _header(line: bytes) -> tuple[int, int] | None:
 def _text_row(rows: _Rows, line: bytes, dim: int, number: int) -> None:
     word, *fields = line.rstrip(b" \r\n").split(b" ")
     if len(fields) != dim:
-        raise rows.refuse(f"{len(fields)} numbers where {dim} are expected", number)
+        raise rows.error(f"{len(fields)} numbers where {dim} are expected", number)
     try:
         with np.errstate(over="ignore"):
             numbers = np.array(list(map(float, fields))).astype(np.float32)
     except ValueError:
-        raise rows.refuse("something that is no number", number) from None
+        raise rows.error("a value is not a number", number) from None
     rows.add(word, numbers, number)
 
 
@@ -136,21 +136,21 @@ def read_binary(path: Path) -> Vectors:
         if header is None or header[1] < 1:
             raise InputError("does not begin with the number of words and of dimensions", where=path.name)
         n_words, dim = header
-        # Each row is at least a letter, a space and its numbers; a header that lies must not fill the memory.
+        # Each row has at least a letter, a space and its numbers; a wrong header must not exhaust the memory.
         if path.stat().st_size < n_words * (4 * dim + 2):
-            raise InputError(f"is too short for the {n_words} words of {dim} that it promises", where=path.name)
+            raise InputError(f"is too short for {n_words} words of {dim} dimensions (its header)", where=path.name)
         stream = _Stream(file)
         for row in range(1, n_words + 1):
             word = stream.until_space(rows, row)
             numbers = stream.exactly(4 * dim, rows, row)
             rows.add(word.lstrip(b"\n"), np.frombuffer(numbers, dtype="<f4").astype(np.float32), row)
         if stream.rest().strip(b"\n"):
-            raise InputError(f"goes on after the {n_words} words that it promises", where=path.name)
+            raise InputError(f"has more than {n_words} words (its header)", where=path.name)
     return rows.vectors(dim, "word2vec binary")
 
 
 class _Stream:
-    """Bytes by separator and by number, with little read ahead."""
+    """Buffered reader of bytes up to a separator or of a given number."""
 
     def __init__(self, file: IO[bytes]) -> None:
         self._file, self._data, self._at = file, b"", 0
@@ -161,21 +161,21 @@ class _Stream:
         return bool(data)
 
     def until_space(self, rows: _Rows, row: int) -> bytes:
-        """The bytes up to the next space, which is passed over."""
+        """Return the bytes up to the next space, and skip the space."""
         while (end := self._data.find(b" ", self._at)) < 0:
             if len(self._data) - self._at > _LONGEST_WORD or not self._more():
-                raise rows.refuse("the file ends, or is no word2vec file", row)
+                raise rows.error("the file ends, or is not a word2vec file", row)
         word, self._at = self._data[self._at : end], end + 1
         return word
 
     def exactly(self, size: int, rows: _Rows, row: int) -> bytes:
-        """The next `size` bytes."""
+        """Return the next `size` bytes."""
         while len(self._data) - self._at < size:
             if not self._more():
-                raise rows.refuse("the file ends inside a vector", row)
+                raise rows.error("the file ends inside a vector", row)
         taken, self._at = self._data[self._at : self._at + size], self._at + size
         return taken
 
     def rest(self) -> bytes:
-        """Some of what is left."""
+        """Return a part of the remaining bytes."""
         return self._data[self._at :] + self._file.read(_READ_AT_ONCE)

@@ -1,1 +1,1 @@
-"""Attackers who read released words back, one a file: what each knows, and how they read. `attacks/adversary.py`."""
+"""Adversaries that recover source words from released words, one per file; see `attacks/adversary.py`."""

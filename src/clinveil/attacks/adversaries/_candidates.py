@@ -1,4 +1,4 @@
-"""What could stand behind each output, for who holds the channel."""
+"""Candidate inputs of each output, for adversaries that know the channel."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ from functools import cached_property
 
 import numpy as np
 
-from clinveil.attacks.adversary import AdversaryView, Reading, from_table
+from clinveil.attacks.adversary import AdversaryView, Recovery, from_table
 from clinveil.core.types import Doubles, Ints, Mask
 
 _TINY = 1e-300
-MOST = 60
-"""Inputs of an output that readers of context weigh; in a cluster channel there are hundreds, most of them hopeless."""
+MAX_INPUTS = 60
+"""Maximum inputs of an output that sequence models weigh; a cluster channel has hundreds, most of them improbable."""
 
 
 @dataclass(frozen=True, eq=False)
 class Candidates:
-    """The inputs of each output, in order of their rows.
+    """The inputs of each output, sorted by row.
 
     Attributes:
-        starts: (n_words + 1,) places of each output in the others. rows: inputs. weights: P(output | input).
+        starts: (n_words + 1,) offsets of each output in the other arrays. rows: inputs. weights: P(output | input).
     """
 
     starts: Ints
@@ -30,68 +30,72 @@ class Candidates:
 
 @dataclass(frozen=True, eq=False)
 class Weighed(Candidates):
-    """Candidates of which context weighs some; of the rest it changes nothing.
+    """Candidates of which a sequence model weighs only some; the others keep their context-free probability.
 
     Attributes:
-        prior: (n_words,) of inputs. weighed: whether context weighs this input.
+        prior: (n_words,) of inputs. weighed: whether the sequence model weighs this input.
     """
 
     prior: Doubles
     weighed: Mask
 
-    def reading(self, outputs: Ints) -> Reading:
-        """Bayes' rule for each output alone."""
+    def recovery(self, outputs: Ints) -> Recovery:
+        """Apply Bayes' rule to each output separately."""
         return from_table(outputs, self.starts, self.rows, self.posterior)
 
     @cached_property
     def posterior(self) -> Doubles:
-        """P(input | output) of each entry, by Bayes' rule."""
+        """Return P(input | output) of each entry, by Bayes' rule."""
         joint = np.maximum(self.weights * self.prior[self.rows], _TINY)
         sums = np.add.reduceat(np.append(joint, 0.0), self.starts[:-1])
         return np.asarray(joint / np.repeat(sums, np.diff(self.starts)))
 
     def lattice(self, outputs: Ints) -> Lattice:
-        """The inputs of a note's outputs."""
+        """Return the candidate inputs of a note's outputs."""
         sizes = self.starts[outputs + 1] - self.starts[outputs]
         begin = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-        entries = np.repeat(self.starts[outputs] - begin[:-1], sizes) + np.arange(begin[-1])
-        weighed = self.weighed[entries]
+        indices = np.repeat(self.starts[outputs] - begin[:-1], sizes) + np.arange(begin[-1])
+        weighed = self.weighed[indices]
         starts = np.concatenate([[0], np.cumsum(weighed)])[begin].astype(np.int64)
-        every = Reading(begin, self.rows[entries], self.posterior[entries])
-        return Lattice(starts, every.rows[weighed], self.weights[entries[weighed]], every, weighed)
+        all_inputs = Recovery(begin, self.rows[indices], self.posterior[indices])
+        return Lattice(starts, all_inputs.rows[weighed], self.weights[indices[weighed]], all_inputs, weighed)
 
 
 @dataclass(frozen=True, eq=False)
 class Lattice:
-    """What could stand at each place of a note.
+    """Candidate words at each position of a note.
 
     Attributes:
-        begin: (n + 1,) of each place its first candidate. rows, weights: candidates, and P(output | candidate).
-        alone: of all inputs, those that are not weighed too, what each output tells alone. weighed: which they are.
+        begin: (n + 1,) offset of the first candidate of each position. rows, weights: candidates, and
+            P(output | candidate).
+        alone: context-free probabilities of all inputs, weighed or not. weighed: mask of the weighed inputs.
     """
 
     begin: Ints
     rows: Ints
     weights: Doubles
-    alone: Reading
+    alone: Recovery
     weighed: Mask
 
-    def reading(self, chances: Doubles, order: Doubles | None = None) -> Reading:
-        """A reading by the chances of the candidates; inputs that were not weighed keep what their output tells."""
-        found, place = self.alone.chances.copy(), np.repeat(np.arange(self.begin.size - 1), np.diff(self.alone.starts))
-        held = np.bincount(place[self.weighed], found[self.weighed], self.begin.size - 1)
-        found[self.weighed] = np.maximum(chances * held[place[self.weighed]], _TINY)
-        return Reading(self.alone.starts, self.alone.rows, found, order)
+    def recovery(self, chances: Doubles, order: Doubles | None = None) -> Recovery:
+        """Return the recovery for these probabilities; inputs not weighed keep their context-free probability."""
+        found, position = (
+            self.alone.chances.copy(),
+            np.repeat(np.arange(self.begin.size - 1), np.diff(self.alone.starts)),
+        )
+        mass = np.bincount(position[self.weighed], found[self.weighed], self.begin.size - 1)
+        found[self.weighed] = np.maximum(chances * mass[position[self.weighed]], _TINY)
+        return Recovery(self.alone.starts, self.alone.rows, found, order)
 
 
-def candidates(view: AdversaryView, most: int | None = None, prior: Doubles | None = None) -> Weighed:
-    """The inputs of each output; with `most` only so many are weighed by context, the likeliest without."""
+def candidates(view: AdversaryView, limit: int | None = None, prior: Doubles | None = None) -> Weighed:
+    """Return the inputs of each output; with `most`, a sequence model weighs only that many, the most probable ones."""
     matrix = view.by_output
     starts, rows = matrix.indptr.astype(np.int64), matrix.indices.astype(np.int64)
     weights, prior = matrix.data.astype(np.float64), view.prior if prior is None else prior
     weighed = np.ones(rows.size, dtype=np.bool_)
-    if most is not None and (np.diff(starts) > most).any():
+    if limit is not None and (np.diff(starts) > limit).any():
         output = np.repeat(np.arange(starts.size - 1), np.diff(starts))
         order = np.lexsort((rows, -weights * prior[rows], output))
-        weighed[order] = np.arange(order.size) - starts[output[order]] < most
+        weighed[order] = np.arange(order.size) - starts[output[order]] < limit
     return Weighed(starts, rows, weights, prior, weighed)

@@ -1,4 +1,4 @@
-"""Counts of words, pairs and triples of words, as probabilities by absolute discounting."""
+"""Unigram, bigram and trigram probabilities by absolute discounting."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from scipy.sparse import csr_matrix
 from clinveil.core.types import Doubles, Ints
 
 DISCOUNT = 0.75
-LEAST = 0.1  # occurrences of a word that never occurs
+LEAST = 0.1  # occurrences assumed for a word that never occurs
 
 
 class Pairs(NamedTuple):
     """P(x | w) = pairs[w, x] + backoff[w] · unigram[x].
 
     Attributes:
-        unigram, backoff: (n_words,). indptr, indices, pairs: the discounted pairs that were seen, by row.
+        unigram, backoff: (n_words,). indptr, indices, pairs: the discounted observed pairs, by row.
     Source: absolute discounting, interpolated: Ney, Essen & Kneser 1994, Comput. Speech Lang. 8:1.
     """
 
@@ -32,10 +32,10 @@ class Pairs(NamedTuple):
 
 
 class Triples(NamedTuple):
-    """P(x | v, w) = triples[(v, w), x] + backoff[(v, w)] · P(x | w); the number of a pair is its place in `Pairs`.
+    """P(x | v, w) = triples[(v, w), x] + backoff[(v, w)] · P(x | w); the number of a pair is its index in `Pairs`.
 
     Attributes:
-        backoff: (n_pairs,), 1 for a pair that nothing follows. indptr: (n_pairs + 1,). indices, triples: by pair.
+        backoff: (n_pairs,), 1 for a pair without successors. indptr: (n_pairs + 1,). indices, triples: by pair.
     """
 
     backoff: Doubles
@@ -46,7 +46,7 @@ class Triples(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Counts:
-    """Word and word-pair counts.
+    """Unigram and bigram counts.
 
     Attributes:
         single: (n_words,). pairs: (n_words, n_words), how often one word follows another.
@@ -57,7 +57,7 @@ class Counts:
 
     @classmethod
     def of(cls, notes: Iterable[Ints], n_words: int) -> Counts:
-        """Of notes as rows; rows from n_words on are unknown words, and break what stands around them."""
+        """Count notes given as rows; rows from n_words on are unknown words, which interrupt the sequence."""
         flat = joined(notes, n_words)
         known = (flat[:-1] < n_words) & (flat[1:] < n_words)
         ends = flat[:-1][known], flat[1:][known]
@@ -67,7 +67,7 @@ class Counts:
 
     @cached_property
     def tables(self) -> Pairs:
-        """As probabilities."""
+        """Return the probabilities."""
         unigram = (self.single + LEAST) / (self.single + LEAST).sum()
         backoff, discounted = _discounted(self.pairs.data, self.pairs.indptr.astype(np.int64))
         indptr, indices = self.pairs.indptr.astype(np.int64), self.pairs.indices.astype(np.int64)
@@ -75,7 +75,7 @@ class Counts:
 
 
 def _discounted(counts: Doubles, indptr: Ints) -> tuple[Doubles, Doubles]:
-    """The weight of the shorter context, (n_rows,), and the share that is left to each entry."""
+    """Return the backoff weight of each row, (n_rows,), and the discounted share of each entry."""
     taken = np.minimum(counts, DISCOUNT)
     ends = [np.concatenate([[0.0], np.cumsum(one)])[indptr] for one in (counts, taken)]
     totals, given = np.diff(ends[0]), np.diff(ends[1])
@@ -85,14 +85,14 @@ def _discounted(counts: Doubles, indptr: Ints) -> tuple[Doubles, Doubles]:
 
 
 def joined(notes: Iterable[Ints], n_words: int) -> Ints:
-    """Notes end to end, unknown words and ends of notes as n_words."""
+    """Concatenate notes; unknown words and ends of notes become n_words."""
     end = np.array([n_words], dtype=np.int64)
     parts = [part for note in notes for part in (note, end)]
     return np.minimum(np.concatenate([end, *parts]), n_words)
 
 
 def triples(notes: Sequence[Ints], counts: Counts) -> Triples:
-    """Triples of notes over the pairs of `counts`, which must hold all pairs of the notes."""
+    """Return triples of notes over the pairs of `counts`, which must contain all pairs of the notes."""
     n_words = counts.single.size
     flat = joined(notes, n_words)
     known = (flat[:-2] < n_words) & (flat[1:-1] < n_words) & (flat[2:] < n_words)
@@ -104,7 +104,7 @@ def triples(notes: Sequence[Ints], counts: Counts) -> Triples:
 
 
 def pair_numbers(pairs: csr_matrix, before: Ints, after: Ints) -> Ints:
-    """The place of each pair among the stored pairs."""
+    """Return the index of each pair among the stored pairs."""
     n_words = pairs.shape[1]
     rows = np.repeat(np.arange(pairs.shape[0], dtype=np.int64), np.diff(pairs.indptr))
     return np.searchsorted(rows * n_words + pairs.indices, before * n_words + after)

@@ -1,8 +1,9 @@
-"""The order of shuffled words and the words behind them, by Markov chain Monte Carlo with word pairs; compiled.
+"""Joint recovery of the order of shuffled words and of the source words, by Markov chain Monte Carlo; compiled.
 
-A state is an order of the words within their windows and a reading of each. It is scored by the pairs of words that
-follow each other and by what each output tells. Readings are drawn place by place, given both neighbours (Gibbs); an
-order is changed by exchanging two neighbouring runs of words within a window (Metropolis), which touches three pairs.
+A state is an order of the words within their windows and a source word for each. Its score is the product of the
+word-pair probabilities and of the output probabilities. Source words are drawn one by one, given both neighbours
+(Gibbs). The order changes by exchanging two adjacent runs of words within a window (Metropolis), which affects three
+pairs.
 """
 
 from __future__ import annotations
@@ -13,12 +14,15 @@ from clinveil.attacks.adversaries._ngrams import Pairs
 from clinveil.core.compiled import helper, kernel
 from clinveil.core.types import Doubles, Ints
 
-_FREEZING, _COLD = 8, 0.2  # sweeps for an order that is likely as a whole, and their heat
+_FINAL_SWEEPS, _FINAL_TEMPERATURE = (
+    8,
+    0.2,
+)  # final sweeps that find an order with high probability, and their temperature
 
 
 @helper
 def _after(before: int, word: int, pairs: Pairs) -> float:
-    """P(word | word before); of the first word of a note (before: -1) its frequency."""
+    """Return P(word | previous word); for the first word of a note (before: -1), its frequency."""
     if word < 0:
         return 1.0
     if before < 0:
@@ -36,19 +40,27 @@ def _after(before: int, word: int, pairs: Pairs) -> float:
 
 
 @helper
-def _at(place: int, order: Ints, word: Ints) -> int:
-    return word[order[place]] if 0 <= place < order.size else -1
+def _word_at(position: int, order: Ints, word: Ints) -> int:
+    return word[order[position]] if 0 <= position < order.size else -1
 
 
 @helper
-def _draw_word(place: int, order: Ints, word: Ints, lattice: tuple, pairs: Pairs, heat: float, sums: Doubles) -> None:  # type: ignore[type-arg]
-    """Draw the reading of the word at a place, given its neighbours; where `heat` is 1 add its chances to `sums`."""
+def _draw_word(
+    position: int,
+    order: Ints,
+    word: Ints,
+    lattice: tuple[Ints, Ints, Doubles, Doubles],
+    pairs: Pairs,
+    temperature: float,
+    sums: Doubles,
+) -> None:
+    """Draw the source word at a position, given its neighbours; at temperature 1, add its probabilities to `sums`."""
     begin, rows, weights, chance = lattice
-    left, right, own = _at(place - 1, order, word), _at(place + 1, order, word), order[place]
+    left, right, own = _word_at(position - 1, order, word), _word_at(position + 1, order, word), order[position]
     low, high, total = begin[own], begin[own + 1], 0.0
     for j in range(low, high):
         linked = _after(left, rows[j], pairs) * _after(rows[j], right, pairs)
-        chance[j] = weights[j] * (linked if heat == 1.0 else linked ** (1 / heat))
+        chance[j] = weights[j] * (linked if temperature == 1.0 else linked ** (1 / temperature))
         total += chance[j]
     if total <= 0:
         return
@@ -57,14 +69,14 @@ def _draw_word(place: int, order: Ints, word: Ints, lattice: tuple, pairs: Pairs
         wanted -= chance[j]
         if wanted <= 0 and chosen < 0:
             chosen = j
-        if heat == 1.0:
+        if temperature == 1.0:
             sums[j] += chance[j] / total
     word[own] = rows[chosen if chosen >= 0 else high - 1]
 
 
 @helper
-def _exchange(first: int, last: int, order: Ints, word: Ints, held: Ints, pairs: Pairs, heat: float) -> None:
-    """Try to exchange two neighbouring runs of words within [first, last)."""
+def _exchange(first: int, last: int, order: Ints, word: Ints, buffer: Ints, pairs: Pairs, temperature: float) -> None:
+    """Try to exchange two adjacent runs of words within [first, last)."""
     if last - first < 2:
         return
     a, c = np.random.randint(first, last), np.random.randint(first, last)  # noqa: NPY002
@@ -72,34 +84,34 @@ def _exchange(first: int, last: int, order: Ints, word: Ints, held: Ints, pairs:
     if c - a < 2:
         return
     b = np.random.randint(a + 1, c)  # noqa: NPY002
-    before, after = _at(a - 1, order, word), _at(c, order, word)
+    before, after = _word_at(a - 1, order, word), _word_at(c, order, word)
     one, one_end = word[order[a]], word[order[b - 1]]
     two, two_end = word[order[b]], word[order[c - 1]]
     now = _after(before, one, pairs) * _after(one_end, two, pairs) * _after(two_end, after, pairs)
     then = _after(before, two, pairs) * _after(two_end, one, pairs) * _after(one_end, after, pairs)
-    if np.random.random() >= (then / max(now, 1e-300)) ** (1 / heat):  # noqa: NPY002
+    if np.random.random() >= (then / max(now, 1e-300)) ** (1 / temperature):  # noqa: NPY002
         return
     for i in range(a, b):
-        held[i - a] = order[i]
+        buffer[i - a] = order[i]
     for i in range(b, c):
         order[a + i - b] = order[i]
     for i in range(b - a):
-        order[a + c - b + i] = held[i]
+        order[a + c - b + i] = buffer[i]
 
 
 @kernel
 def restored(
     begin: Ints, rows: Ints, weights: Doubles, pairs: Pairs, size: int, cooling: int, sweeps: int, seed: int
 ) -> tuple[Doubles, Doubles]:
-    """P(candidate) of each, over the sweeps at heat 1; and of each word its place in the order that is frozen at last.
+    """Return P(candidate), averaged over the sweeps at temperature 1, and the final position of each word.
 
     Args:
-        weights: of each candidate, what its output and its window tell. size: of windows; each place needs a candidate.
+        weights: of each candidate, from its output and its window. size: of windows; each position needs a candidate.
     Source: simulated annealing: Kirkpatrick et al. 1983; Gibbs sampling: Geman & Geman 1984.
     """
     np.random.seed(seed)  # noqa: NPY002
     n = begin.size - 1
-    order, word, held = np.arange(n), np.empty(n, np.int64), np.empty(n, np.int64)
+    order, word, buffer = np.arange(n), np.empty(n, np.int64), np.empty(n, np.int64)
     sums, places, chance = np.zeros(rows.size), np.zeros(n), np.empty(rows.size)
     for t in range(n):
         best = begin[t]
@@ -107,13 +119,15 @@ def restored(
             if weights[j] * pairs.unigram[rows[j]] > weights[best] * pairs.unigram[rows[best]]:
                 best = j
         word[t] = rows[best]
-    for sweep in range(cooling + sweeps + _FREEZING):
-        heat = 3.0 - 2.0 * sweep / cooling if sweep < cooling else 1.0 if sweep < cooling + sweeps else _COLD
-        for place in range(n):
-            first = place // size * size
-            _draw_word(place, order, word, (begin, rows, weights, chance), pairs, heat, sums)
+    for sweep in range(cooling + sweeps + _FINAL_SWEEPS):
+        temperature = (
+            3.0 - 2.0 * sweep / cooling if sweep < cooling else 1.0 if sweep < cooling + sweeps else _FINAL_TEMPERATURE
+        )
+        for position in range(n):
+            first = position // size * size
+            _draw_word(position, order, word, (begin, rows, weights, chance), pairs, temperature, sums)
             for _ in range(4):
-                _exchange(first, min(first + size, n), order, word, held, pairs, heat)
-    for place in range(n):
-        places[order[place]] = place
+                _exchange(first, min(first + size, n), order, word, buffer, pairs, temperature)
+    for position in range(n):
+        places[order[position]] = position
     return sums / max(sweeps, 1), places

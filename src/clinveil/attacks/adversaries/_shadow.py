@@ -1,4 +1,4 @@
-"""Our own tool in an attacker's hands: vectors and a channel of notes that they hold, in the words of the release."""
+"""Shadow channels: vectors and a channel that an attacker builds with this software from their own notes."""
 
 from __future__ import annotations
 
@@ -27,29 +27,29 @@ from clinveil.vectors.settings import VectorSettings
 from clinveil.vectors.table import Vectors
 from clinveil.vectors.train import train
 
-WINDOW, WORK = 20, 3_000_000  # of shadow vectors: context words on either side; words in all passes
+WINDOW, WORK = 20, 3_000_000  # shadow vectors: context words on either side; words in all passes together
 
 
-def kept_shadow(view: AdversaryView, source: str, rng: Generator) -> csr_matrix:
-    """`shadow_matrix` of the other notes ("others") or of the release ("released"), trained once for all readings."""
+def cached_shadow(view: AdversaryView, source: str, rng: Generator) -> csr_matrix:
+    """Return the cached `shadow_matrix` of the other notes ("others") or of the release ("released")."""
     notes: Sequence[Ints] = getattr(view, source)
-    place = source if source == "released" else (source, id(notes))
-    return view.kept(("shadow", place), lambda: shadow_matrix(view, notes, rng))
+    name = source if source == "released" else (source, id(notes))
+    return view.cached(("shadow", name), lambda: shadow_matrix(view, notes, rng))
 
 
 def shadow_matrix(view: AdversaryView, notes: Sequence[Ints], rng: Generator) -> csr_matrix:
-    """P(output | input) of a channel made of some notes, each of a patient of its own, (n_words, n_words).
+    """Return P(output | input), (n_words, n_words), of a channel built from some notes, each of a separate patient.
 
-    By the words of `view.channel`; what only one of the two vocabularies knows is nothing. Without `view.shadow` the
-    vectors are trained at the defaults. Nothing at all where the notes are too few for vectors.
+    Rows and columns are words of `view.channel`; words of only one vocabulary have no entry. Without `view.shadow`,
+    vectors are trained with default settings. The matrix is empty if the notes are too few for training.
     """
-    if view.channel.mechanism not in mechanisms:  # words come out as they went in: there is nothing to train
+    if view.channel.mechanism not in mechanisms:  # the release does not replace words: there is nothing to train
         return csr_matrix(identity(len(view.channel.words)))
     try:
-        made = _by_tool(view, notes) if view.shadow is not None else _by_hand(view, notes, rng)
-    except InputError:  # fewer words than the mechanism draws from
+        shadow = _by_tool(view, notes) if view.shadow is not None else _by_training(view, notes, rng)
+    except InputError:  # fewer words than the mechanism needs
         return csr_matrix((len(view.channel.words),) * 2)
-    return _in_words_of(view.channel, made)
+    return _in_words_of(view.channel, shadow)
 
 
 def _by_tool(view: AdversaryView, notes: Sequence[Ints]) -> Channel:
@@ -57,22 +57,22 @@ def _by_tool(view: AdversaryView, notes: Sequence[Ints]) -> Channel:
     return view.shadow(notes, range(len(notes)))[0]
 
 
-def _by_hand(view: AdversaryView, notes: Sequence[Ints], rng: Generator) -> Channel:
+def _by_training(view: AdversaryView, notes: Sequence[Ints], rng: Generator) -> Channel:
     known, seed = np.array([*view.channel.words, ""], dtype=object), int(rng.integers(2**31))
     corpus = corpus_of_texts(" ".join(known[note]) for note in notes)
     with _folder(view) as folder:
         counts = count_words(corpus, folder)
         vectors = train(corpus, shadow_settings(counts.n_tokens), seed=seed, workers=1, scratch=folder, counts=counts)
-    written = np.unique(np.concatenate([np.zeros(0, np.int64), *view.released]))
-    outputs = {view.channel.words[row] for row in written.tolist()}
+    released = np.unique(np.concatenate([np.zeros(0, np.int64), *view.released]))
+    outputs = {view.channel.words[row] for row in released.tolist()}
     return channel_like(view.channel, vectors, outputs, Key.from_seed(seed), view.threads)
 
 
 def channel_like(channel: Channel, vectors: Vectors, outputs: Set[str], key: Key, threads: int) -> Channel:
-    """The channel that the tool makes of an attacker's vectors under the settings of a release, which are public.
+    """Build the channel of an attacker's vectors under the settings of a release, which are public.
 
     Args:
-        outputs: words that occur in the release; no other word can come out, and the attacker sees which.
+        outputs: words that occur in the release. No other word can be an output, and the attacker can observe this.
 
     Raises:
         InputError: too few of these words have a vector.
@@ -83,7 +83,7 @@ def channel_like(channel: Channel, vectors: Vectors, outputs: Set[str], key: Key
 
 
 def shadow_settings(n_words: int) -> VectorSettings:
-    """Settings of shadow vectors: about `WORK` words in all passes together."""
+    """Return settings of shadow vectors: about `WORK` words in all passes together."""
     return VectorSettings(window=WINDOW, epochs=min(15, max(2, WORK // max(n_words, 1))))
 
 
@@ -94,36 +94,36 @@ def _folder(view: AdversaryView) -> Iterator[Path]:
 
 
 def settings_of(channel: Channel) -> ChannelSettings:
-    """The settings that made a channel, as far as its parameters record them, without a floor of patients."""
-    given = dict(channel.parameters)
-    if {"low", "high"} <= given.keys():
-        given["n"] = (given["low"], given["high"])
+    """Return the settings recorded in a channel's parameters, without the minimum number of patients."""
+    parameters = dict(channel.parameters)
+    if {"low", "high"} <= parameters.keys():
+        parameters["n"] = (parameters["low"], parameters["high"])
     known = ChannelSettings.flags().keys()
-    own = {name: value for name, value in given.items() if name in known}
-    return ChannelSettings(**{**own, "mechanism": channel.mechanism, "min_patients": 1, "allow_small": True})
+    settings = {name: value for name, value in parameters.items() if name in known}
+    return ChannelSettings(**{**settings, "mechanism": channel.mechanism, "min_patients": 1, "allow_small": True})
 
 
 def _in_words_of(channel: Channel, other: Channel) -> csr_matrix:
     rows = np.array([channel.ids.get(word, -1) for word in other.words], dtype=np.int64)
-    parts, n_words = other.matrix()[: len(other.words)].tocoo(), len(channel.words)
-    inputs, outputs = rows[parts.row], rows[parts.col]
+    entries, n_words = other.matrix()[: len(other.words)].tocoo(), len(channel.words)
+    inputs, outputs = rows[entries.row], rows[entries.col]
     shared = (inputs >= 0) & (outputs >= 0)
-    return csr_matrix((parts.data[shared], (inputs[shared], outputs[shared])), shape=(n_words, n_words))
+    return csr_matrix((entries.data[shared], (inputs[shared], outputs[shared])), shape=(n_words, n_words))
 
 
 def shadow_table(view: AdversaryView, matrix: csr_matrix, prior: Doubles, background: float) -> Table:
-    """What somebody believes who takes a shadow channel for the true one, with so much doubt.
+    """Return candidates for an attacker who uses a shadow channel in place of the true one, with some weight on doubt.
 
-    P(x | y) is in proportion to prior(x) [(1 - b) C'(y | x) + b q(y)], with C' the shadow channel, b the doubt and q
-    how often each output stands in the release. Where no input of C' gives y, its own outputs there, and the words that
-    have outputs in common with it, stand for its inputs: near words are mostly near both ways.
+    P(x | y) is proportional to prior(x) [(1 - b) C'(y | x) + b q(y)], with the shadow channel C', the doubt b and the
+    frequency q(y) of each output in the release. An output that no input of C' can produce uses its own outputs under
+    C' instead, and the words that share outputs with it, because neighbourhood is mostly symmetric.
 
     Args:
         matrix: (n_words, n_words) C'. prior: (n_words,).
     """
     outputs = frequency(view.released, prior.size)
-    unread = (np.asarray(matrix.sum(axis=0)).ravel() == 0) & (outputs > outputs.min())
-    near = csr_matrix(diags_array(unread.astype(np.float64)) @ matrix)
+    unreachable = (np.asarray(matrix.sum(axis=0)).ravel() == 0) & (outputs > outputs.min())
+    near = csr_matrix(diags_array(unreachable.astype(np.float64)) @ matrix)
     turned = (near + near @ matrix.T).T
     joint = csc_matrix(diags_array((1 - background) * prior) @ (matrix + turned))
     return table_of(joint, background * outputs, prior)

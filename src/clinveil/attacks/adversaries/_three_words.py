@@ -1,7 +1,7 @@
-"""Forward-backward with triples of words, over the few readings of each place that pairs leave; compiled.
+"""Forward-backward algorithm with word triples, over the few candidates that word pairs leave; compiled.
 
-A state is the words at two places. P(x | v, w) is a seen triple's share or a part of P(x | w), which is the same for
-all v: a step costs as much as there are pairs of candidates and seen triples.
+A state is the words at two positions. P(x | v, w) is the share of an observed triple plus a backoff to P(x | w), which
+is the same for all v: a step costs as much as the number of candidate pairs and observed triples.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from clinveil.core.types import Doubles, Ints
 
 
 @helper
-def _place(row: Ints, low: int, high: int, wanted: int) -> int:
+def _index(row: Ints, low: int, high: int, wanted: int) -> int:
     end = high
     while low < high:
         middle = (low + high) >> 1
@@ -26,7 +26,7 @@ def _place(row: Ints, low: int, high: int, wanted: int) -> int:
 
 
 @helper
-def _scaled(values: Doubles, low: int, high: int) -> None:
+def _normalize(values: Doubles, low: int, high: int) -> None:
     total = 0.0
     for i in range(low, high):
         total += values[i]
@@ -36,12 +36,12 @@ def _scaled(values: Doubles, low: int, high: int) -> None:
 
 @helper
 def _pairs_between(t: int, begin: Ints, cells: Ints, rows: Ints, pairs: Pairs, number: Ints, chance: Doubles) -> None:
-    """Of each pair of candidates at t - 1 and t its number among the seen pairs, or -1, and P(second | first)."""
+    """Store P(second | first) of each candidate pair at t - 1 and t, and its index among observed pairs (or -1)."""
     width = begin[t + 1] - begin[t]
     for a in range(begin[t - 1], begin[t]):
         low, high = pairs.indptr[rows[a]], pairs.indptr[rows[a] + 1]
         for b in range(begin[t], begin[t + 1]):
-            cell, p = cells[t] + (a - begin[t - 1]) * width + b - begin[t], _place(pairs.indices, low, high, rows[b])
+            cell, p = cells[t] + (a - begin[t - 1]) * width + b - begin[t], _index(pairs.indices, low, high, rows[b])
             number[cell] = p
             chance[cell] = pairs.backoff[rows[a]] * pairs.unigram[rows[b]] + (pairs.pairs[p] if p >= 0 else 0.0)
 
@@ -58,7 +58,7 @@ def _forward(
     two: Doubles,
     alpha: Doubles,
 ) -> None:
-    """P(words at t - 1 and t, outputs up to t), from those at t - 2 and t - 1; `at`: candidates at t by word."""
+    """Compute P(words at t - 1 and t, outputs up to t) from t - 2 and t - 1; `at`: candidates at t by word."""
     first, low, high, end = begin[t - 2], begin[t - 1], begin[t], begin[t + 1]
     for b in range(low, high):
         left = 0.0
@@ -73,7 +73,7 @@ def _forward(
         for c in range(high, end):
             cell = cells[t] + (b - low) * (end - high) + c - high
             alpha[cell] = (alpha[cell] + left * two[cell]) * weights[c]
-    _scaled(alpha, cells[t], cells[t + 1])
+    _normalize(alpha, cells[t], cells[t + 1])
 
 
 @helper
@@ -88,7 +88,7 @@ def _backward(
     two: Doubles,
     beta: Doubles,
 ) -> None:
-    """P(outputs after t | words at t - 1 and t), from what follows those at t and t + 1."""
+    """Compute P(outputs after t | words at t - 1 and t) from t and t + 1."""
     first, low, high, end = begin[t - 1], begin[t], begin[t + 1], begin[t + 2]
     for b in range(low, high):
         ahead = 0.0
@@ -104,19 +104,19 @@ def _backward(
                 if c >= 0:
                     after = cells[t + 1] + (b - low) * (end - high) + c - high
                     beta[cell] += third.triples[k] * weights[c] * beta[after]
-    _scaled(beta, cells[t], cells[t + 1])
+    _normalize(beta, cells[t], cells[t + 1])
 
 
 @helper
 def _enter(at: Ints, rows: Ints, low: int, high: int, there: int) -> None:
-    """Note where each of some candidates is (there: 1), or forget it (0)."""
+    """Record the index of some candidates (there: 1), or clear it (0)."""
     for c in range(low, high):
         at[rows[c]] = (c + 1) * there
 
 
 @helper
 def _collect(begin: Ints, cells: Ints, alpha: Doubles, beta: Doubles, found: Doubles) -> None:
-    """Add the pairs of words up to what each candidate has."""
+    """Sum the pairs of words for each candidate."""
     for t in range(1, begin.size - 1):
         width = begin[t + 1] - begin[t]
         for cell in range(cells[t], cells[t + 1]):
@@ -128,11 +128,11 @@ def _collect(begin: Ints, cells: Ints, alpha: Doubles, beta: Doubles, found: Dou
 
 @kernel
 def by_three(begin: Ints, rows: Ints, weights: Doubles, pairs: Pairs, third: Triples) -> Doubles:
-    """P(candidate | all outputs) of each candidate of at least two places, each of which has one.
+    """Return P(candidate | all outputs) for at least two positions, each of which has a candidate.
 
     Args:
-        begin: (n + 1,) of each place its first candidate. weights: what outputs tell.
-    Source: Baum et al. 1970, on pairs of words as states.
+        begin: (n + 1,) offset of the first candidate of each position. weights: P(output | candidate).
+    Source: Baum et al. 1970, with pairs of words as states.
     """
     n = begin.size - 1
     cells, at = np.zeros(n + 1, np.int64), np.zeros(pairs.unigram.size, np.int64)
@@ -155,5 +155,5 @@ def by_three(begin: Ints, rows: Ints, weights: Doubles, pairs: Pairs, third: Tri
         _enter(at, rows, begin[t + 1], begin[t + 2], 0)
     _collect(begin, cells, alpha, beta, found)
     for t in range(n):
-        _scaled(found, begin[t], begin[t + 1])
+        _normalize(found, begin[t], begin[t + 1])
     return found

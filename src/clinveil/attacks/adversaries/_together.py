@@ -1,7 +1,7 @@
-"""Which inputs stood behind which outputs of notes that an attacker holds in both forms, as far as order tells it.
+"""Counts of which input produced which output, learnt from notes known in plain and released form.
 
-Where words are shuffled he sees a bag of outputs beside a bag of inputs, and learns who goes with whom from all bags
-together: IBM's model 1, each output drawn from one input of its bag (Brown et al. 1993, section 4.1).
+Where words are shuffled, the attacker has a bag of outputs for each bag of inputs, and estimates the alignment from all
+bags together: IBM model 1, each output drawn from one input of its bag (Brown et al. 1993, section 4.1).
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ from clinveil.core.compiled import helper, kernel
 from clinveil.core.types import Doubles, Ints
 
 ROUNDS = 8
-LINKS = 40_000_000  # pairs of places that are weighed in a round
+LINKS = 40_000_000  # pairs of positions weighed in a round
 
 
-class Learnt(NamedTuple):
-    """How often an input gave an output: inputs, outputs and counts (n_pairs,), sorted by input and output."""
+class DrawCounts(NamedTuple):
+    """How often an input produced an output: inputs, outputs and counts (n_pairs,), sorted by input and output."""
 
     inputs: Ints
     outputs: Ints
     counts: Doubles
 
 
-def learnt(notes: Sequence[AlignedNote], policy: Policy, n_words: int) -> Learnt:
-    """Counts of draws in some notes; what a memo repeats counts once. Words that the channel does not know are none."""
+def count_draws(notes: Sequence[AlignedNote], policy: Policy, n_words: int) -> DrawCounts:
+    """Count draws in some notes. A draw that the substitution scope repeats counts once; unknown words are ignored."""
     if policy.keeps_order:
         return _counted(notes, policy.scope, n_words)
     return _aligned(notes, policy, n_words)
@@ -39,24 +39,24 @@ def _scope(note: AlignedNote, row: int, scope: Scope) -> Hashable:
     return note.patient if scope in ("patient", "corpus", "rare") else row
 
 
-def _counted(notes: Sequence[AlignedNote], scope: Scope, n_words: int) -> Learnt:
+def _counted(notes: Sequence[AlignedNote], scope: Scope, n_words: int) -> DrawCounts:
     scopes = {_scope(note, i, scope): 0 for i, note in enumerate(notes)}
     scopes = {scope: number for number, scope in enumerate(scopes)}
-    of = np.concatenate([np.full(len(n), scopes[_scope(n, i, scope)]) for i, n in enumerate(notes)])
+    groups = np.concatenate([np.full(len(n), scopes[_scope(n, i, scope)]) for i, n in enumerate(notes)])
     truth, outputs = (np.concatenate([getattr(n, name) for n in notes]) for name in ("truth", "outputs"))
     known = truth < n_words
     keys = truth[known] * np.int64(n_words) + outputs[known]
     if scope != "occurrence":
-        keys = np.unique(np.stack([of[known], keys]), axis=1)[1]
+        keys = np.unique(np.stack([groups[known], keys]), axis=1)[1]
     pairs, counts = np.unique(keys, return_counts=True)
-    return Learnt(pairs // n_words, pairs % n_words, counts.astype(np.float64))
+    return DrawCounts(pairs // n_words, pairs % n_words, counts.astype(np.float64))
 
 
-def _aligned(notes: Sequence[AlignedNote], policy: Policy, n_words: int) -> Learnt:
+def _aligned(notes: Sequence[AlignedNote], policy: Policy, n_words: int) -> DrawCounts:
     bags = [_bags(note, policy, n_words) for note in notes]
     sizes = [int((high - low).sum()) for _, low, high in bags]
-    taken = max(1, int(np.searchsorted(np.cumsum(sizes), LINKS)))
-    notes, bags = notes[:taken], bags[:taken]
+    n_notes = max(1, int(np.searchsorted(np.cumsum(sizes), LINKS)))
+    notes, bags = notes[:n_notes], bags[:n_notes]
     begin = np.cumsum([0, *(source.size for source, _, _ in bags)])
     sources = np.concatenate([source for source, _, _ in bags])
     low = np.concatenate([first + at for (_, first, _), at in zip(bags, begin, strict=False)])
@@ -67,22 +67,22 @@ def _aligned(notes: Sequence[AlignedNote], policy: Policy, n_words: int) -> Lear
     for _ in range(ROUNDS):
         totals = np.bincount(keys // n_words, counts, n_words)
         chances, counts = counts / np.maximum(totals, 1e-300)[keys // n_words], np.zeros(keys.size)
-        _shared_out(outputs, sources, low, high, n_words, keys, chances, counts)
+        _distribute(outputs, sources, low, high, n_words, keys, chances, counts)
     keep = counts > 0.01
-    return Learnt(keys[keep] // n_words, keys[keep] % n_words, counts[keep])
+    return DrawCounts(keys[keep] // n_words, keys[keep] % n_words, counts[keep])
 
 
 def _bags(note: AlignedNote, policy: Policy, n_words: int) -> tuple[Ints, Ints, Ints]:
-    """The words of the source note in their order, and of each output the range in which its own may stand.
+    """Return the source words in order and, for each output, the range of its possible inputs.
 
-    Windows are known by their size where nothing is left out, and else a window's width either way.
+    Windows have a fixed size where no word is left out; otherwise the range is one window to either side.
     """
-    places, first = np.unique(note.places, return_index=True)
+    positions, first = np.unique(note.positions, return_index=True)
     source = note.truth[first]
     at, n = np.arange(len(note)), source.size
     if policy.shuffle != "window" or policy.sentences:
         low, high = np.zeros(len(note), np.int64), np.full(len(note), n)
-    elif n == len(note) == (places[-1] + 1 if n else 0):
+    elif n == len(note) == (positions[-1] + 1 if n else 0):
         low, high = at // policy.window * policy.window, np.minimum(n, (at // policy.window + 1) * policy.window)
     else:
         centre = at * n // max(1, len(note))
@@ -92,8 +92,8 @@ def _bags(note: AlignedNote, policy: Policy, n_words: int) -> tuple[Ints, Ints, 
 
 
 @helper
-def _place(keys: Ints, key: int) -> int:
-    """The place of a key among sorted ones."""
+def _index(keys: Ints, key: int) -> int:
+    """Return the index of a key in a sorted array."""
     low, high = 0, keys.size
     while low < high:
         middle = (low + high) // 2
@@ -106,7 +106,7 @@ def _place(keys: Ints, key: int) -> int:
 
 @kernel
 def _links(outputs: Ints, sources: Ints, low: Ints, high: Ints, n_words: int, keys: Ints) -> Ints:
-    """Every output with every input of its bag, as input * n_words + output."""
+    """Return every output with every input of its bag, as input * n_words + output."""
     at = 0
     for i in range(outputs.size):
         for j in range(low[i], high[i]):
@@ -116,15 +116,15 @@ def _links(outputs: Ints, sources: Ints, low: Ints, high: Ints, n_words: int, ke
 
 
 @kernel
-def _shared_out(
+def _distribute(
     outputs: Ints, sources: Ints, low: Ints, high: Ints, n_words: int, keys: Ints, chances: Doubles, counts: Doubles
 ) -> None:
-    """Add each output to its bag's inputs, in proportion to their chances of it."""
+    """Distribute each output over the inputs of its bag, in proportion to their chances."""
     for i in range(outputs.size):
         total = 0.0
         for j in range(low[i], high[i]):
-            total += chances[_place(keys, sources[j] * n_words + outputs[i])]
+            total += chances[_index(keys, sources[j] * n_words + outputs[i])]
         if total > 0:
             for j in range(low[i], high[i]):
-                place = _place(keys, sources[j] * n_words + outputs[i])
-                counts[place] += chances[place] / total
+                index = _index(keys, sources[j] * n_words + outputs[i])
+                counts[index] += chances[index] / total

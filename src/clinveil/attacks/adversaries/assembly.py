@@ -1,4 +1,4 @@
-"""Who knows that words were shuffled: he puts them back in order as well as he can, and reads them at once."""
+"""Adversary that restores the order of shuffled words and recovers them jointly."""
 
 from __future__ import annotations
 
@@ -12,98 +12,98 @@ from numpy.random import Generator
 from clinveil.attacks.adversaries._candidates import Lattice, Weighed, candidates
 from clinveil.attacks.adversaries._ngrams import Counts, Pairs
 from clinveil.attacks.adversaries._restore import restored
-from clinveil.attacks.adversaries._windows import Together, by_window, reordered, to_one, together, width
-from clinveil.attacks.adversary import Adversary, AdversaryView, Reading, adversaries
+from clinveil.attacks.adversaries._windows import WindowCounts, by_window, count_windows, normalize, reordered, width
+from clinveil.attacks.adversary import Adversary, AdversaryView, Recovery, adversaries
 from clinveil.channel.channel import Channel
 from clinveil.core.settings import flag
 from clinveil.core.types import Doubles, Ints
 from clinveil.scale import threads
 
 TRUSTS = (0.2, 0.5, 0.8)
-TRIED = 800  # words of his own notes, on which he settles how much to trust what
+FIT_WORDS = 800  # words of the attacker's own notes on which the mixture weights are fitted
 _STEPS = np.linspace(0, 1, 11)
 
 
 @adversaries.register("assembly")
 class Assembly(Adversary):
-    """Restores the order of shuffled words and reads them, by word pairs and by which words share a window.
+    """Restore the order of shuffled words and recover them, from word pairs and words in the same window.
 
-    What he believes is a mixture of what the output tells alone, what its window tells besides, and what an order of
-    the window tells that he draws with it; how much of each, he settles on notes of his own, which he shuffles alike.
+    The result is a mixture of three estimates: from the output alone, from the words of its window, and from a sampled
+    order of the window. The weights are fitted on the attacker's own notes, shuffled in the same way.
     """
 
-    knows = frozenset({"channel", "others"})
+    knowledge = frozenset({"channel", "others"})
     in_release = ({},)
-    at_most = 6_000
+    max_words = 6_000
     order = 500
-    most: int = flag(24, "Inputs of an output that are weighed, the likeliest.", ge=2)
-    cooling: int = flag(20, "Sweeps while the order settles.", ge=1)
-    sweeps: int = flag(40, "Sweeps that are averaged.", ge=1)
+    max_inputs: int = flag(24, "Maximum inputs of an output, the most probable.", ge=2)
+    cooling: int = flag(20, "Annealing sweeps.", ge=1)
+    sweeps: int = flag(40, "Sweeps to average.", ge=1)
 
-    def can(self, view: AdversaryView) -> bool:
-        """Where words stand in their order, the readers of sequences read them better."""
-        return super().can(view) and view.channel.policy.shuffle != "none"
+    def is_applicable(self, view: AdversaryView) -> bool:
+        """Return whether the release shuffles words; sequence models are better where words keep their order."""
+        return super().is_applicable(view) and view.channel.policy.shuffle != "none"
 
-    def read(self, view: AdversaryView, rng: Generator) -> Iterator[Reading]:
-        """Orders and readings are drawn; by a seed for each note, so threads change nothing."""
-        known = max(1, len(view.others) // 10)
-        tried = _own_notes(view, view.others[:known], rng)
-        trust, mix = _settled(self._desk(view, view.others[known:], rng), tried, rng, view.threads)
-        desk, seeds = self._desk(view, view.others, rng), rng.integers(2**31, size=len(view.notes))
+    def recover(self, view: AdversaryView, rng: Generator) -> Iterator[Recovery]:
+        """Sample orders and words; each note has its own seed, so the number of threads has no effect."""
+        n_examples = max(1, len(view.others) // 10)
+        examples = _own_notes(view, view.others[:n_examples], rng)
+        trust, mix = _fitted(self._sampler(view, view.others[n_examples:], rng), examples, rng, view.threads)
+        sampler, seeds = self._sampler(view, view.others, rng), rng.integers(2**31, size=len(view.notes))
 
-        def one(case: tuple[Ints, int]) -> Reading:
-            there, parts, order = desk.parts(*case, trust)
-            return there.reading(np.tensordot(mix, parts, 1), order)
+        def attack(case: tuple[Ints, int]) -> Recovery:
+            lattice, estimates, order = sampler.estimates(*case, trust)
+            return lattice.recovery(np.tensordot(mix, estimates, 1), order)
 
-        return threads(view.threads)(one, zip((n.outputs for n in view.notes), seeds.tolist(), strict=True))
+        return threads(view.threads)(attack, zip((n.outputs for n in view.notes), seeds.tolist(), strict=True))
 
-    def _desk(self, view: AdversaryView, notes: Sequence[Ints], rng: Generator) -> _Desk:
+    def _sampler(self, view: AdversaryView, notes: Sequence[Ints], rng: Generator) -> _Sampler:
         policy, n_words = view.channel.policy, len(view.channel.words)
         size = width(policy)
-        counts = together([note[reordered(note, policy, rng)] for note in notes], n_words, size)
-        return _Desk(self, candidates(view, self.most), Counts.of(notes, n_words).tables, counts, size)
+        counts = count_windows([note[reordered(note, policy, rng)] for note in notes], n_words, size)
+        return _Sampler(self, candidates(view, self.max_inputs), Counts.of(notes, n_words).tables, counts, size)
 
 
 @dataclass(frozen=True, eq=False)
-class _Desk:
-    """What a reader of shuffled notes has before him."""
+class _Sampler:
+    """Everything needed to attack one shuffled note."""
 
-    how: Assembly
-    held: Weighed
+    attack: Assembly
+    candidate_table: Weighed
     pairs: Pairs
-    counts: Together
+    counts: WindowCounts
     size: int
 
-    def parts(self, outputs: Ints, seed: int, trust: float) -> tuple[Lattice, Doubles, Doubles]:
-        """Of each candidate its chances alone, by its window, and by an order, (3, n_candidates); and the order."""
-        there = self.held.lattice(outputs)
-        place = np.repeat(np.arange(outputs.size), np.diff(there.begin))
-        alone = to_one(there.weights * self.held.prior[there.rows], place, outputs.size)
-        factor = by_window(there, alone, self.counts, self.size, trust)
-        window = to_one(alone * factor, place, outputs.size)
-        full = np.flatnonzero(np.diff(there.begin))
-        begin = np.append(there.begin[full], there.rows.size)
-        weights, how = there.weights * np.sqrt(factor), self.how
-        sums, places = restored(
-            begin, there.rows, weights, self.pairs, self.size, how.cooling, how.sweeps, seed % 2**31
+    def estimates(self, outputs: Ints, seed: int, trust: float) -> tuple[Lattice, Doubles, Doubles]:
+        """Return the three estimates of each candidate, (3, n_candidates), and the order."""
+        lattice = self.candidate_table.lattice(outputs)
+        position = np.repeat(np.arange(outputs.size), np.diff(lattice.begin))
+        alone = normalize(lattice.weights * self.candidate_table.prior[lattice.rows], position, outputs.size)
+        factor = by_window(lattice, alone, self.counts, self.size, trust)
+        window = normalize(alone * factor, position, outputs.size)
+        full = np.flatnonzero(np.diff(lattice.begin))
+        begin = np.append(lattice.begin[full], lattice.rows.size)
+        weights, attack = lattice.weights * np.sqrt(factor), self.attack
+        sums, positions = restored(
+            begin, lattice.rows, weights, self.pairs, self.size, attack.cooling, attack.sweeps, seed % 2**31
         )
         order = np.arange(outputs.size, dtype=np.float64)
-        order[full] = places
-        return there, np.stack([alone, window, to_one(sums, place, outputs.size)]), order
+        order[full] = positions
+        return lattice, np.stack([alone, window, normalize(sums, position, outputs.size)]), order
 
 
 def _own_notes(view: AdversaryView, notes: Sequence[Ints], rng: Generator) -> list[tuple[Ints, Ints]]:
-    """Notes of his own as the release would have them: outputs, and the words behind them."""
-    made, words = [], 0
+    """Return some of the attacker's own notes as the release would contain them: outputs, and their source words."""
+    examples, words = [], 0
     for note in notes:
-        known = note[note < view.channel.unknown]
-        truth = known[reordered(known, view.channel.policy, rng)]
+        n_examples = note[note < view.channel.unknown]
+        truth = n_examples[reordered(n_examples, view.channel.policy, rng)]
         truth = truth[view.channel.speaks[truth]]
-        made += [(_drawn(view.channel, truth, rng), truth)] if truth.size else []
+        examples += [(_drawn(view.channel, truth, rng), truth)] if truth.size else []
         words += truth.size
-        if words >= TRIED:
+        if words >= FIT_WORDS:
             break
-    return made
+    return examples
 
 
 def _drawn(channel: Channel, rows: Ints, rng: Generator) -> Ints:
@@ -114,23 +114,25 @@ def _drawn(channel: Channel, rows: Ints, rng: Generator) -> Ints:
     return channel.indices[np.clip(found, channel.indptr[rows], channel.indptr[rows + 1] - 1)].astype(np.int64)
 
 
-def _settled(desk: _Desk, tried: Sequence[tuple[Ints, Ints]], rng: Generator, workers: int) -> tuple[float, Doubles]:
-    """How far to trust windows, and the shares of the three parts, (3,): the likeliest on his own notes.
+def _fitted(
+    sampler: _Sampler, examples: Sequence[tuple[Ints, Ints]], rng: Generator, workers: int
+) -> tuple[float, Doubles]:
+    """Return the weight of windows and the shares of the three estimates, (3,), with the highest likelihood.
 
-    What the outputs tell alone is one of the mixtures, so he does no worse than it there.
+    One possible mixture is the output alone, so the fit is never worse than that on these notes.
     """
-    seeds = rng.integers(2**31, size=len(tried)).tolist()
+    seeds = rng.integers(2**31, size=len(examples)).tolist()
     best = (-np.inf, 0.0, np.array([1.0, 0.0, 0.0]))
     mixtures = np.array([(1 - a, a * (1 - b), a * b) for a, b in product(_STEPS, _STEPS)])
-    for trust in TRUSTS if tried else ():
+    for trust in TRUSTS if examples else ():
 
-        def one(case: tuple[tuple[Ints, Ints], int], trust: float = trust) -> Doubles:
+        def attack(case: tuple[tuple[Ints, Ints], int], trust: float = trust) -> Doubles:
             (outputs, truth), seed = case
-            there, parts, _ = desk.parts(outputs, seed, trust)
-            hit = there.rows == np.repeat(truth, np.diff(there.begin))
-            return parts[:, hit]
+            lattice, estimates, _ = sampler.estimates(outputs, seed, trust)
+            hit = lattice.rows == np.repeat(truth, np.diff(lattice.begin))
+            return estimates[:, hit]
 
-        chances = np.concatenate(list(threads(workers)(one, zip(tried, seeds, strict=True))), axis=1)
+        chances = np.concatenate(list(threads(workers)(attack, zip(examples, seeds, strict=True))), axis=1)
         scores = np.log(np.maximum(mixtures @ chances, 1e-12)).sum(axis=1)
         if scores.max() > best[0]:
             best = float(scores.max()), trust, mixtures[int(np.argmax(scores))]

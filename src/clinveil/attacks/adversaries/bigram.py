@@ -1,4 +1,4 @@
-"""Hidden Markov model: the channel gives the outputs, the word pairs of other notes what follows what."""
+"""Hidden Markov model with word pairs: the channel gives the outputs, other notes give the transitions."""
 
 from __future__ import annotations
 
@@ -6,30 +6,30 @@ from collections.abc import Iterator
 
 from numpy.random import Generator
 
-from clinveil.attacks.adversaries._candidates import MOST, candidates
+from clinveil.attacks.adversaries._candidates import MAX_INPUTS, candidates
 from clinveil.attacks.adversaries._forward_backward import links, marginals
 from clinveil.attacks.adversaries._ngrams import Counts
-from clinveil.attacks.adversary import Adversary, AdversaryView, AlignedNote, Reading, adversaries
+from clinveil.attacks.adversary import Adversary, AdversaryView, AlignedNote, Recovery, adversaries
 from clinveil.core.settings import flag
 from clinveil.scale import threads
 
 
 @adversaries.register("bigram")
 class Bigram(Adversary):
-    """Weighs all readings of a note at once, by the channel and the word pairs of other notes; takes order as it is."""
+    """Recover all words of a note jointly, from the channel and the word pairs of other notes, in released order."""
 
-    knows = frozenset({"channel", "others"})
+    knowledge = frozenset({"channel", "others"})
     in_release = ({},)
     order = 400
-    most: int = flag(MOST, "Inputs of an output that are weighed, the likeliest.", ge=2)
+    max_inputs: int = flag(MAX_INPUTS, "Maximum inputs of an output, the most probable.", ge=2)
 
-    def read(self, view: AdversaryView, rng: Generator) -> Iterator[Reading]:
-        """Nothing is drawn. Source: forward-backward, Baum et al. 1970."""
-        held, pairs = candidates(view, self.most), Counts.of(view.others, len(view.channel.words)).tables
+    def recover(self, view: AdversaryView, rng: Generator) -> Iterator[Recovery]:
+        """Run forward-backward (Baum et al. 1970); deterministic."""
+        table, pairs = candidates(view, self.max_inputs), Counts.of(view.others, len(view.channel.words)).tables
 
-        def one(note: AlignedNote) -> Reading:
-            there = held.lattice(note.outputs)
-            linked = links(there.begin, there.rows, pairs)
-            return there.reading(marginals(there.begin, there.rows, there.weights, pairs, linked))
+        def attack(note: AlignedNote) -> Recovery:
+            lattice = table.lattice(note.outputs)
+            linked = links(lattice.begin, lattice.rows, pairs)
+            return lattice.recovery(marginals(lattice.begin, lattice.rows, lattice.weights, pairs, linked))
 
-        return threads(view.threads)(one, view.notes)
+        return threads(view.threads)(attack, view.notes)

@@ -1,4 +1,4 @@
-"""An outsider who takes the release for a cipher, and learns its code from the language of other notes."""
+"""Substitution-cipher attack: hidden Markov model with an unknown channel, estimated by EM."""
 
 from __future__ import annotations
 
@@ -10,66 +10,66 @@ from numpy.random import Generator
 from scipy.sparse import coo_matrix, csc_matrix, diags_array
 
 from clinveil.attacks.adversaries._candidates import Candidates
-from clinveil.attacks.adversaries._context import beliefs, in_context, pairs_of, sure
+from clinveil.attacks.adversaries._context import in_context, pairs_of, posteriors, pruned
 from clinveil.attacks.adversaries._ngrams import Pairs
-from clinveil.attacks.adversaries._shadow import kept_shadow
+from clinveil.attacks.adversaries._shadow import cached_shadow
 from clinveil.attacks.adversaries._tables import Table, frequency, table_of
-from clinveil.attacks.adversary import Adversary, AdversaryView, Knowledge, Reading, adversaries
+from clinveil.attacks.adversary import Adversary, AdversaryView, Knowledge, Recovery, adversaries
 from clinveil.attacks.threats import Holding
 from clinveil.core.settings import flag
 from clinveil.core.types import Doubles, Ints
 from clinveil.scale import threads
 
-NEVER_ITSELF = ("neighbours",)  # mechanisms, which are public, that never keep a word
-DOUBT = 0.2  # what ranks of frequency, and the background, weigh beside own vectors
+NEVER_ITSELF = ("neighbours",)  # public mechanisms that never keep a word
+DOUBT = 0.2  # weight of frequency ranks and of the background relative to shadow vectors
 
 
 @adversaries.register("decipher")
 class Decipher(Adversary):
-    """No channel: learns by expectation and maximisation which words stand behind an output, from word pairs of others.
+    """Estimate the channel by expectation-maximization, from the word pairs of other notes.
 
-    Candidates and first beliefs come from own vectors and from equal ranks of frequency. Where the release shuffles
-    words, he shuffles his own likewise before he counts pairs. Source: Ravi and Knight 2011, section 3 (decipherment of
-    a language by EM with a fixed model of the other); threat model A9 (iii).
+    Candidates and initial probabilities come from shadow vectors and from equal frequency ranks. If the release
+    shuffles words, the other notes are shuffled in the same way before counting. Source: Ravi and Knight 2011, section
+    3 (decipherment by EM with a fixed language model); threat model A9 (iii).
     """
 
-    knows: ClassVar[frozenset[Knowledge]] = frozenset({"others", "vectors"})
+    knowledge: ClassVar[frozenset[Knowledge]] = frozenset({"others", "vectors"})
     in_release = ({"vectors": False}, {})
-    at_most = 8_000
+    max_words = 8_000
     order: ClassVar[int] = 530
-    rounds: int = flag(5, "Rounds of expectation and maximisation.", ge=1)
-    words: int = flag(30_000, "Released words that each round goes through.", ge=1)
-    candidates: int = flag(30, "Words that an output may come from.", ge=2)
-    vectors: bool = flag(True, "Begin with the channel of own vectors too.")
-    memory: float = flag(2.0, "Occurrences that the first beliefs of an input weigh.", gt=0)
+    rounds: int = flag(5, "EM rounds.", ge=1)
+    words: int = flag(30_000, "Released words used in each round.", ge=1)
+    candidates: int = flag(30, "Maximum source words of an output.", ge=2)
+    vectors: bool = flag(True, "Also start from the shadow channel.")
+    prior_weight: float = flag(2.0, "Weight of the initial probabilities of an input, in occurrences.", gt=0)
 
     @property
     def holding(self) -> Holding:
-        """A recipient; with own vectors one who trained them."""
+        """Return `recipient`, or `shadow` where shadow vectors are used."""
         return "shadow" if self.vectors else "recipient"
 
     @property
     def variant(self) -> str:
-        """Whether vectors are used."""
+        """Return whether vectors are used."""
         return "" if self.vectors else "without vectors"
 
-    def read(self, view: AdversaryView, rng: Generator) -> list[Reading]:
-        """The last beliefs at each place, with its context."""
-        pairs, held = view.kept(("decipher", id(view.others), self), lambda: self._code(view, rng))
-        return sure(in_context(view, pairs, held))
+    def recover(self, view: AdversaryView, rng: Generator) -> list[Recovery]:
+        """Return the candidates after the last round, weighed by context."""
+        pairs, estimate = view.cached(("decipher", id(view.others), self), lambda: self._estimate(view, rng))
+        return pruned(in_context(view, pairs, estimate))
 
-    def _code(self, view: AdversaryView, rng: Generator) -> tuple[Pairs, Candidates]:
-        """The word pairs of other notes, and P(y | x) after all rounds over the first `words` released words."""
+    def _estimate(self, view: AdversaryView, rng: Generator) -> tuple[Pairs, Candidates]:
+        """Return word pairs of other notes, and P(y | x) after all rounds on the first `words` released words."""
         n_words, outputs = view.prior.size, frequency(view.released, view.prior.size)
         pairs, table = pairs_of(view.others, view.channel.policy, n_words, rng), self._first(view, rng)
-        often = np.repeat(outputs, np.diff(table.starts))
-        first = held = _of_inputs(table, table.inverse(view.prior) * often)
+        frequencies = np.repeat(outputs, np.diff(table.starts))
+        first = estimate = _of_inputs(table, table.inverse(view.prior) * frequencies)
         ends = np.cumsum([note.size for note in view.released])
-        some = view.released[: int(np.searchsorted(ends, self.words)) + 1]
+        notes = view.released[: int(np.searchsorted(ends, self.words)) + 1]
         for _ in range(self.rounds):
-            counts = _counted(some, view.threads, pairs, held)
-            held = _of_inputs(table, counts + self.memory * first.weights)
-        return pairs, held
+            counts = _counted(notes, view.threads, pairs, estimate)
+            estimate = _of_inputs(table, counts + self.prior_weight * first.weights)
+        return pairs, estimate
 
     def _first(self, view: AdversaryView, rng: Generator) -> Table:
         ranks = _by_rank(view, self.candidates)
@@ -77,46 +77,48 @@ class Decipher(Adversary):
         if view.channel.mechanism not in NEVER_ITSELF:
             joint = csc_matrix(joint + diags_array(view.prior))
         if self.vectors:
-            own = csc_matrix(diags_array(view.prior) @ kept_shadow(view, "others", rng))
+            own = csc_matrix(diags_array(view.prior) @ cached_shadow(view, "others", rng))
             joint = joint * DOUBT + own / max(own.sum(), 1e-300)
         background = DOUBT * frequency(view.released, view.prior.size)
         return table_of(csc_matrix(joint), background, view.prior, self.candidates)
 
 
-def _counted(released: Sequence[Ints], workers: int, pairs: Pairs, held: Candidates) -> Doubles:
-    """Expected occurrences of each entry behind its output in released notes, under the present beliefs."""
+def _counted(released: Sequence[Ints], workers: int, pairs: Pairs, estimate: Candidates) -> Doubles:
+    """Return the expected occurrences of each entry in released notes, under the current probabilities."""
 
     def one(note: Ints) -> tuple[Ints, Doubles]:
-        return entries(held, note), beliefs(pairs, held, note)[1]
+        return entries(estimate, note), posteriors(pairs, estimate, note)[1]
 
-    counts = np.zeros(held.rows.size)
-    for places, chances in threads(workers)(one, released):
-        np.add.at(counts, places, chances)
+    counts = np.zeros(estimate.rows.size)
+    for indices, chances in threads(workers)(one, released):
+        np.add.at(counts, indices, chances)
     return counts
 
 
 def _of_inputs(table: Table, weights: Doubles) -> Candidates:
-    """Weights of all entries, scaled so that those of each input sum to 1: P(y | x)."""
+    """Scale the weights so that those of each input sum to 1: P(y | x)."""
     totals = np.bincount(table.rows, weights)
     return Candidates(table.starts, table.rows, np.asarray(weights / np.maximum(totals, 1e-300)[table.rows]))
 
 
-def entries(held: Candidates, outputs: Ints) -> Ints:
-    """The entries of the candidates behind each place of a note, end to end."""
-    sizes = held.starts[outputs + 1] - held.starts[outputs]
+def entries(estimate: Candidates, outputs: Ints) -> Ints:
+    """Return the candidate entries behind each position of a note."""
+    sizes = estimate.starts[outputs + 1] - estimate.starts[outputs]
     ends = np.cumsum(sizes)
-    return np.asarray(np.repeat(held.starts[outputs] - ends + sizes, sizes) + np.arange(sizes.sum()), dtype=np.int64)
+    return np.asarray(
+        np.repeat(estimate.starts[outputs] - ends + sizes, sizes) + np.arange(sizes.sum()), dtype=np.int64
+    )
 
 
 def _by_rank(view: AdversaryView, width: int) -> csc_matrix:
-    """Inputs of about the rank of frequency of each output: weights (x, y) that fall with the distance of ranks."""
+    """Return inputs of similar frequency rank for each output; weights (x, y) decrease with the rank difference."""
     n_words = view.prior.size
     inputs = np.argsort(-view.prior, kind="stable")
     outputs = np.argsort(-frequency(view.released, n_words), kind="stable")
     steps = np.arange(-(width // 2), width // 2 + 1)
     rank = np.repeat(np.arange(n_words), steps.size)
     other = rank + np.tile(steps, n_words)
-    there = (other >= 0) & (other < n_words)
+    valid = (other >= 0) & (other < n_words)
     weight = 1 / (1 + np.abs(np.tile(steps, n_words)))
-    x, y = inputs[other[there]], outputs[rank[there]]
-    return csc_matrix(coo_matrix((weight[there] * view.prior[x], (x, y)), shape=(n_words, n_words)))
+    x, y = inputs[other[valid]], outputs[rank[valid]]
+    return csc_matrix(coo_matrix((weight[valid] * view.prior[x], (x, y)), shape=(n_words, n_words)))

@@ -1,4 +1,4 @@
-"""Readings rescored by a language model, ours or any other."""
+"""Candidates rescored by a language model."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 from numpy.random import Generator
 
-from clinveil.attacks.adversaries._candidates import MOST, candidates
+from clinveil.attacks.adversaries._candidates import MAX_INPUTS, candidates
 from clinveil.attacks.adversaries._forward_backward import links, marginals
 from clinveil.attacks.adversaries._ngrams import Counts
-from clinveil.attacks.adversary import Adversary, AdversaryView, AlignedNote, Reading, adversaries
+from clinveil.attacks.adversary import Adversary, AdversaryView, AlignedNote, Recovery, adversaries
 from clinveil.channel.channel import Channel
 from clinveil.core.errors import InputError
 from clinveil.core.settings import flag
@@ -20,70 +20,72 @@ from clinveil.lm.model import LanguageModel, load_model
 from clinveil.lm.vocabulary import WordVocabulary
 
 Scorer = Callable[[Sequence[int], Ints], Doubles]
-"""log P(candidate rows | rows read so far in the note), one for each candidate."""
+"""log P(candidate rows | rows chosen so far in the note), one value per candidate."""
 _TINY = 1e-300
 
 
 @adversaries.register("language-model")
 class ByLanguageModel(Adversary):
-    """Reads by pairs of words, and lets a language model choose among what they leave, from the first word on.
+    """Recover words by word pairs, then choose among the candidates with a language model, from left to right.
 
-    A belief is that of pairs times (P(word | all that was read before) / its frequency) to the power of `trust`.
+    The score is the word-pair probability times (P(word | all previous words) / its frequency) to the power of `trust`.
     """
 
-    knows = frozenset({"channel", "others"})
+    knowledge = frozenset({"channel", "others"})
     order = 480
-    model: Path | None = flag(None, "A language model of whole words, of an attacker's own notes.")
-    most: int = flag(MOST, "Inputs of an output that are weighed by pairs of words.", ge=2)
-    trust: float = flag(0.5, "How much of what the model says counts.", ge=0, le=1)
+    model: Path | None = flag(None, "A word-level language model trained on an attacker's own notes.")
+    max_inputs: int = flag(MAX_INPUTS, "Maximum inputs of an output for the word-pair model.", ge=2)
+    trust: float = flag(0.5, "Weight of the language model.", ge=0, le=1)
 
-    def can(self, view: AdversaryView) -> bool:
-        """With a model only."""
-        return super().can(view) and self.model is not None
+    def is_applicable(self, view: AdversaryView) -> bool:
+        """Return whether a model is given."""
+        return super().is_applicable(view) and self.model is not None
 
-    def read(self, view: AdversaryView, rng: Generator) -> list[Reading]:
-        """Nothing is drawn. Raises InputError for a model of pieces of words."""
+    def recover(self, view: AdversaryView, rng: Generator) -> list[Recovery]:
+        """Recover each note; deterministic. Raises InputError for a subword model."""
         assert self.model is not None
-        return self.by(view, scorer_of(load_model(self.model)[0], view.channel))
+        return self.recover_with(view, scorer_of(load_model(self.model)[0], view.channel))
 
-    def by(self, view: AdversaryView, scorer: Scorer) -> list[Reading]:
-        """Readings by any model: the hook for those of others."""
-        held = candidates(view, self.most)
+    def recover_with(self, view: AdversaryView, scorer: Scorer) -> list[Recovery]:
+        """Recover each note with any scorer; for models from outside this package."""
+        table = candidates(view, self.max_inputs)
         pairs = Counts.of(view.others, len(view.channel.words)).tables
 
-        def one(note: AlignedNote) -> Reading:
-            there = held.lattice(note.outputs)
-            found = marginals(there.begin, there.rows, there.weights, pairs, links(there.begin, there.rows, pairs))
-            read: list[int] = []
-            for low, high in zip(there.begin[:-1].tolist(), there.begin[1:].tolist(), strict=True):
-                rows = there.rows[low:high]
+        def attack(note: AlignedNote) -> Recovery:
+            lattice = table.lattice(note.outputs)
+            found = marginals(
+                lattice.begin, lattice.rows, lattice.weights, pairs, links(lattice.begin, lattice.rows, pairs)
+            )
+            recover: list[int] = []
+            for low, high in zip(lattice.begin[:-1].tolist(), lattice.begin[1:].tolist(), strict=True):
+                rows = lattice.rows[low:high]
                 if rows.size:
-                    found[low:high] = self._weighed(found[low:high], scorer(read, rows), pairs.unigram[rows])
-                    read.append(int(rows[np.argmax(found[low:high])]))
-            return there.reading(found)
+                    found[low:high] = self._weighed(found[low:high], scorer(recover, rows), pairs.unigram[rows])
+                    recover.append(int(rows[np.argmax(found[low:high])]))
+            return lattice.recovery(found)
 
-        return [one(note) for note in view.notes]
+        return [attack(note) for note in view.notes]
 
-    def _weighed(self, chances: Doubles, said: Doubles, usual: Doubles) -> Doubles:
-        logs = np.log(np.maximum(chances, _TINY)) + self.trust * (said - np.log(usual))
+    def _weighed(self, chances: Doubles, log_scores: Doubles, frequencies: Doubles) -> Doubles:
+        logs = np.log(np.maximum(chances, _TINY)) + self.trust * (log_scores - np.log(frequencies))
         weighed = np.exp(logs - logs.max())
         return np.asarray(np.maximum(weighed / weighed.sum(), _TINY))
 
 
 def scorer_of(model: LanguageModel, channel: Channel) -> Scorer:
-    """One of our language models as a scorer. Raises InputError for a model of pieces of words."""
+    """Return one of this package's language models as a scorer. Raises InputError for a subword model."""
     if not isinstance(model.vocabulary, WordVocabulary):
-        raise InputError("the language model knows pieces of words, no words", hint="train one of whole words")
+        raise InputError("the language model uses subwords", hint="pass a word-level model")
     ids = np.array([model.vocabulary.encode(word)[0] for word in channel.words], dtype=np.int64)
-    stream, pushed = model.stream(1), list[int]()
+    stream, history = model.stream(1), list[int]()
 
-    def score(read: Sequence[int], rows: Ints) -> Doubles:
-        if list(read[: len(pushed)]) != pushed:
+    def score(recover: Sequence[int], rows: Ints) -> Doubles:
+        if list(recover[: len(history)]) != history:
             stream.reset(np.array([0]))
-            pushed.clear()
-        for row in read[len(pushed) :]:
+            history.clear()
+        for row in recover[len(history) :]:
             stream.push(ids[[row]])
-            pushed.append(row)
+            history.append(row)
         return np.log(np.maximum(stream.probabilities()[0][ids[rows]], _TINY))
 
     return score

@@ -1,4 +1,4 @@
-"""Hidden Markov model of the second order: three words in a row."""
+"""Second-order hidden Markov model: word triples."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.random import Generator
 
-from clinveil.attacks.adversaries._candidates import MOST, Lattice, candidates
+from clinveil.attacks.adversaries._candidates import MAX_INPUTS, Lattice, candidates
 from clinveil.attacks.adversaries._forward_backward import links, marginals
 from clinveil.attacks.adversaries._ngrams import Counts, Pairs, Triples, triples
 from clinveil.attacks.adversaries._three_words import by_three
-from clinveil.attacks.adversary import Adversary, AdversaryView, AlignedNote, Reading, adversaries
+from clinveil.attacks.adversary import Adversary, AdversaryView, AlignedNote, Recovery, adversaries
 from clinveil.core.settings import flag
 from clinveil.core.types import Doubles, Ints, Mask
 from clinveil.scale import threads
@@ -19,54 +19,56 @@ from clinveil.scale import threads
 
 @adversaries.register("trigram")
 class Trigram(Adversary):
-    """Weighs all readings of a note at once, by the channel and three words in a row of other notes."""
+    """Recover all words of a note jointly, from the channel and the word triples of other notes."""
 
-    knows = frozenset({"channel", "others"})
+    knowledge = frozenset({"channel", "others"})
     order = 420
-    most: int = flag(MOST, "Inputs of an output that are weighed by pairs of words.", ge=2)
-    beam: int = flag(20, "Of these, by three words in a row: the likeliest by pairs.", ge=2)
+    max_inputs: int = flag(MAX_INPUTS, "Maximum inputs of an output for word pairs.", ge=2)
+    beam: int = flag(20, "Of these, the maximum for word triples.", ge=2)
 
-    def read(self, view: AdversaryView, rng: Generator) -> list[Reading]:
-        """Nothing is drawn. What pairs leave out keeps what pairs say of it."""
-        counts, held = Counts.of(view.others, len(view.channel.words)), candidates(view, self.most)
+    def recover(self, view: AdversaryView, rng: Generator) -> list[Recovery]:
+        """Recover each note; deterministic. Candidates outside the beam keep their word-pair probability."""
+        counts, table = Counts.of(view.others, len(view.channel.words)), candidates(view, self.max_inputs)
         pairs, third = counts.tables, triples(view.others, counts)
 
-        def one(note: AlignedNote) -> Reading:
-            there = held.lattice(note.outputs)
-            return there.reading(in_context(there, there.weights, pairs, third, self.beam))
+        def attack(note: AlignedNote) -> Recovery:
+            lattice = table.lattice(note.outputs)
+            return lattice.recovery(in_context(lattice, lattice.weights, pairs, third, self.beam))
 
-        return list(threads(view.threads)(one, view.notes))
+        return list(threads(view.threads)(attack, view.notes))
 
 
-def in_context(there: Lattice, weights: Doubles, pairs: Pairs, third: Triples, beam: int) -> Doubles:
-    """The chances of a note's candidates, by pairs and then, of the likeliest, by three words in a row.
+def in_context(lattice: Lattice, weights: Doubles, pairs: Pairs, third: Triples, beam: int) -> Doubles:
+    """Return candidate probabilities from word pairs, refined by word triples for the most probable ones.
 
     Args:
-        weights: what each candidate's output tells of it.
+        weights: P(output | candidate).
     """
-    found = marginals(there.begin, there.rows, weights, pairs, links(there.begin, there.rows, pairs))
-    kept = _likeliest(there.begin, found, beam)
-    for first, last in _stretches(np.diff(there.begin) > 0):
-        low, high = there.begin[first], there.begin[last]
-        some = low + np.flatnonzero(kept[low:high])
-        begin = np.searchsorted(some, there.begin[first : last + 1]).astype(np.int64)
-        place = np.repeat(np.arange(last - first), np.diff(begin))
-        mass = np.bincount(place, found[some], last - first)
-        found[some] = np.maximum(by_three(begin, there.rows[some], weights[some], pairs, third) * mass[place], 1e-300)
-    return found
+    chances = marginals(lattice.begin, lattice.rows, weights, pairs, links(lattice.begin, lattice.rows, pairs))
+    in_beam = _likeliest(lattice.begin, chances, beam)
+    for first, last in _runs(np.diff(lattice.begin) > 0):
+        low, high = lattice.begin[first], lattice.begin[last]
+        chosen = low + np.flatnonzero(in_beam[low:high])
+        begin = np.searchsorted(chosen, lattice.begin[first : last + 1]).astype(np.int64)
+        position = np.repeat(np.arange(last - first), np.diff(begin))
+        mass = np.bincount(position, chances[chosen], last - first)
+        chances[chosen] = np.maximum(
+            by_three(begin, lattice.rows[chosen], weights[chosen], pairs, third) * mass[position], 1e-300
+        )
+    return chances
 
 
-def _likeliest(begin: Ints, chances: Doubles, most: int) -> Mask:
-    """Which candidates are among so many likeliest of their place."""
-    place = np.repeat(np.arange(begin.size - 1), np.diff(begin))
-    order = np.lexsort((-chances, place))
-    kept = np.zeros(chances.size, dtype=np.bool_)
-    kept[order] = np.arange(order.size) - begin[place[order]] < most
-    return kept
+def _likeliest(begin: Ints, chances: Doubles, max_inputs: int) -> Mask:
+    """Return the mask of the most probable candidates of each position."""
+    position = np.repeat(np.arange(begin.size - 1), np.diff(begin))
+    order = np.lexsort((-chances, position))
+    in_beam = np.zeros(chances.size, dtype=np.bool_)
+    in_beam[order] = np.arange(order.size) - begin[position[order]] < max_inputs
+    return in_beam
 
 
-def _stretches(full: Mask) -> Iterator[tuple[int, int]]:
-    """Runs of at least two places that have a candidate."""
+def _runs(full: Mask) -> Iterator[tuple[int, int]]:
+    """Yield runs of at least two positions that have a candidate."""
     edges = np.flatnonzero(np.diff(np.concatenate([[False], full, [False]]).astype(np.int8)))
     for first, last in edges.reshape(-1, 2).tolist():
         if last - first > 1:

@@ -1,4 +1,4 @@
-"""Bayes' rule with the word frequencies of other notes: the best who reads no context."""
+"""Bayes' rule with the word frequencies of other notes: the best context-free attack."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ from collections.abc import Iterator
 from numpy.random import Generator
 
 from clinveil.attacks.adversaries._candidates import candidates
-from clinveil.attacks.adversary import Adversary, AdversaryView, Reading, adversaries
+from clinveil.attacks.adversary import Adversary, AdversaryView, Recovery, adversaries
 
 
 @adversaries.register("unigram")
 class Unigram(Adversary):
-    """Weighs the words that can come out so by the channel and by how frequent they are in other notes."""
+    """Weigh the possible source words by the channel and by their frequency in other notes."""
 
-    knows = frozenset({"channel", "others"})
+    knowledge = frozenset({"channel", "others"})
     in_release = ({},)
     order = 300
 
-    def read(self, view: AdversaryView, rng: Generator) -> Iterator[Reading]:
-        """Nothing is drawn."""
-        held = candidates(view)
-        return (held.reading(note.outputs) for note in view.notes)
+    def recover(self, view: AdversaryView, rng: Generator) -> Iterator[Recovery]:
+        """Recover each note; deterministic."""
+        table = candidates(view)
+        return (table.recovery(note.outputs) for note in view.notes)

@@ -1,1 +1,1 @@
-"""Attacks of those who hold the channel."""
+"""Attacks that use the channel of a release, and the adversary suite."""

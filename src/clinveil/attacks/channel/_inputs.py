@@ -1,12 +1,12 @@
-"""A channel with the frequencies of what goes in, and what the best guesser of some of the words wins from one draw.
+"""A channel with its input frequencies, and the result of the best guesser of some of the words from one draw.
 
-The attacker sees an output y and names the input x with the largest pi(x) C(y|x), which no context-free attacker can
-better. Of a band (rare words, names) the figure is that of an attacker who knows that the word is one of them and names
-none but these.
+The attacker has an output y and names the input x with the largest pi(x) C(y|x); no context-free attacker is better.
+For a band (rare words, names) the figure is that of an attacker with the knowledge that the word is in the band, who
+names only words of it.
 
-What counts as an input. Every word of the channel with a count is one. Every word *type* that the channel does not
-know is one too: all of them share the unknown row, so only the most frequent of them can ever be named. Tokens whose
-row is empty are dropped, give no output, and are left out of all shares (`detail["dropped"]` counts them).
+Inputs are every word of the channel with a count, and every out-of-vocabulary word *type*. All out-of-vocabulary types
+share the unknown row, so only the most frequent of them can ever be named. Tokens with an empty row are dropped, have
+no output, and are left out of all shares (`detail["dropped"]` counts them).
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ SOURCE = "Bayes vulnerability: Smith 2009, FoSSaCS; Alvim et al. 2020, The Scien
 
 
 def channel_and_counts(context: Context) -> tuple[Channel, Ints, dict[str, int]]:
-    """The channel, the owner's word frequencies in its order, (n_words,), and those of the words it does not know.
+    """Return the channel, the source frequencies of its words, (n_words,), and those of out-of-vocabulary words.
 
     Raises ValueError for a context without them.
     """
@@ -62,19 +62,19 @@ def channel_and_counts(context: Context) -> tuple[Channel, Ints, dict[str, int]]
 
 
 def frequencies(unknown: dict[str, int]) -> Ints:
-    """The occurrences of unknown words, (n_types,)."""
+    """Return the occurrences of out-of-vocabulary words, (n_types,)."""
     return np.fromiter(unknown.values(), dtype=np.int64, count=len(unknown))
 
 
 @dataclass(frozen=True, eq=False)
 class Band:
-    """Some of the inputs: how many tokens each row stands for, and how many a right guess of that row wins.
+    """A subset of the inputs: the tokens of each row, and the tokens that a right guess of that row recovers.
 
     Attributes:
-        mass: (n_words + 1,) tokens by row; the last row is all unknown words of the band together.
-        won: (n_words + 1,) the same, but for the unknown row only the one of these words that the attacker would name.
-        unknown: (n_types,) tokens of each of its words that the channel does not know.
-        guess: (n_words + 1,) the frequencies that the attacker goes by; None: `won`, those of the owner's notes.
+        mass: (n_words + 1,) tokens by row; the last row holds all out-of-vocabulary words of the band.
+        won: (n_words + 1,) the same, but the last row counts only the one word that the attacker would name.
+        unknown: (n_types,) tokens of each out-of-vocabulary word.
+        guess: (n_words + 1,) the frequencies that the attacker uses; None: `won`, those of the owner's notes.
     """
 
     channel: Channel
@@ -85,64 +85,64 @@ class Band:
 
     @property
     def types(self) -> Doubles:
-        """Tokens of each word, (n_words + n_types,)."""
+        """Return the tokens of each word, (n_words + n_types,)."""
         return np.append(self.mass[:-1], self.unknown.astype(np.float64) * self.channel.speaks[-1])
 
     @property
     def tokens(self) -> int:
-        """How many tokens it holds."""
+        """Return the number of tokens."""
         return int(self.mass.sum())
 
     @cached_property
     def posterior(self) -> Posterior:
-        """What who knows that the word is of this band infers from one output."""
+        """Return the posterior of an attacker who knows that the word belongs to this band."""
         return self.channel.posterior(self.won if self.guess is None else self.guess)
 
     @cached_property
     def outputs(self) -> Doubles:
-        """(n_words,) expected tokens of each output that come from these words."""
+        """Return the expected tokens of each output that come from these words, (n_words,)."""
         return self.channel.outputs(self.mass)
 
     @property
     def recovered(self) -> float:
-        """The share of these tokens that the best guesser of this band names: sum_y max_x pi(x) C(y|x), over pi.
+        """Return the share of these tokens that the best guesser names: sum_y max_x pi(x) C(y|x), over pi.
 
-        Of an attacker with frequencies of his own: what his guesses win.
+        For an attacker with other frequencies, the share that their guesses recover.
         """
         won = self.posterior.vulnerability if self.guess is None else float(self.won @ self.posterior.read)
         return won / float(self.mass.sum())
 
     @property
     def prior_vulnerability(self) -> float:
-        """The share of these tokens that is right when always their most frequent word is named."""
+        """Return the share of tokens that are right if the most frequent word is always named."""
         always = self.won.argmax() if self.guess is None else self.guess.argmax()
         return float(self.won[always] / self.mass.sum())
 
     @property
     def shuffled(self) -> float:
-        """The share of these tokens that the same guesser names when their outputs are shuffled among them."""
+        """Return the share that the same guesser names if outputs are shuffled among these tokens."""
         rows, reached = self.posterior.best[0], self.outputs > 0
         chance = self.outputs[reached] / self.outputs.sum()
         return float((chance * self.won[rows[reached]]).sum() / self.mass.sum())
 
     def finding(self, measure: str, detail: Detail) -> Finding:
-        """The share that the best guesser names from one draw, beside chance and control; exact."""
+        """Return the finding of the share that the best guesser names from one draw, with chance and control; exact."""
         if not self.tokens:
             return unmeasured(measure, NO_SUCH_WORD, detail=detail, source=SOURCE, unit="tokens")
         types = int(np.count_nonzero(self.mass[:-1])) + int(self.mass[-1] > 0)
-        beside = {"chance": self.prior_vulnerability, "control": self.shuffled, **GUESSING}
-        told: dict[str, Any] = {"source": SOURCE, "detail": {**detail, "types": types}, "method": EXACT}
-        return Finding(measure, self.recovered, self.tokens, "lower", **beside, **told)
+        reference = {"chance": self.prior_vulnerability, "control": self.shuffled, **GUESSING}
+        about: dict[str, Any] = {"source": SOURCE, "detail": {**detail, "types": types}, "method": EXACT}
+        return Finding(measure, self.recovered, self.tokens, "lower", **reference, **about)
 
 
 @dataclass(frozen=True, eq=False)
 class Inputs:
-    """A channel with the frequencies of what goes in.
+    """A channel with its input frequencies.
 
     Attributes:
         counts: (n_words,) occurrences of each word in the owner's notes.
-        unknown: (n_types,) occurrences of each word type that the channel does not know.
-        guess: (n_words + n_types,) the frequencies of the same words, above 0, that the attacker goes by; None: these.
+        unknown: (n_types,) occurrences of each out-of-vocabulary word type.
+        guess: (n_words + n_types,) the frequencies of the same words, above 0, that the attacker uses; None: these.
 
     Raises:
         ValueError: counts of another shape, or negative. InputError: nothing comes out.
@@ -164,16 +164,16 @@ class Inputs:
 
     def only(self, known: Mask, unknown: Mask) -> Band:
         """These words that have an output: (n_words,) and (n_types,) bool, words of the channel and unknown ones."""
-        outside, speaks = self.unknown[unknown], self.channel.speaks
-        mass = np.append(np.where(known, self.counts, 0), outside.sum()) * speaks
-        won = np.append(np.where(known, self.counts, 0), outside.max(initial=0)) * speaks
-        if self.guess is None or not outside.size + known.any():
-            return Band(self.channel, mass.astype(np.float64), won.astype(np.float64), outside)
-        theirs, of_unknown = self.guess[: known.size], self.guess[known.size :][unknown]
-        guess = np.append(np.where(known, theirs, 0.0), of_unknown.max(initial=0.0)) * speaks
-        if outside.size:
-            won[-1] = outside[of_unknown.argmax()] * speaks[-1]
-        return Band(self.channel, mass.astype(np.float64), won.astype(np.float64), outside, guess)
+        unknown_counts, speaks = self.unknown[unknown], self.channel.speaks
+        mass = np.append(np.where(known, self.counts, 0), unknown_counts.sum()) * speaks
+        won = np.append(np.where(known, self.counts, 0), unknown_counts.max(initial=0)) * speaks
+        if self.guess is None or not unknown_counts.size + known.any():
+            return Band(self.channel, mass.astype(np.float64), won.astype(np.float64), unknown_counts)
+        attacker_counts, of_unknown = self.guess[: known.size], self.guess[known.size :][unknown]
+        guess = np.append(np.where(known, attacker_counts, 0.0), of_unknown.max(initial=0.0)) * speaks
+        if unknown_counts.size:
+            won[-1] = unknown_counts[of_unknown.argmax()] * speaks[-1]
+        return Band(self.channel, mass.astype(np.float64), won.astype(np.float64), unknown_counts, guess)
 
     def below(self, limit: float) -> Band:
         """The words of fewer than `limit` occurrences that have an output."""
@@ -195,13 +195,13 @@ def drawn_outputs(channel: Channel, rows: Ints, m: int, rng: Generator) -> Ints:
     ends = np.cumsum(channel.probabilities)
     starts = np.concatenate([[0.0], ends])[channel.indptr]
     low, high = starts[rows][:, None], starts[rows + 1][:, None]
-    places = np.searchsorted(ends, low + rng.random((rows.size, m)) * (high - low), side="right")
-    places = np.clip(places, channel.indptr[rows][:, None], channel.indptr[rows + 1][:, None] - 1)
-    return channel.indices[places].astype(np.int64)
+    entries = np.searchsorted(ends, low + rng.random((rows.size, m)) * (high - low), side="right")
+    entries = np.clip(entries, channel.indptr[rows][:, None], channel.indptr[rows + 1][:, None] - 1)
+    return channel.indices[entries].astype(np.int64)
 
 
 def sampled_words(corpus: Corpus, patients: int, rng: Generator) -> KeySample[Counter[str]]:
-    """How often each word stands in the notes of each of at most `patients` patients, drawn uniformly; streams."""
+    """Count the words of each patient's notes, for a uniform sample of at most `patients` patients; streams."""
     sample: KeySample[Counter[str]] = KeySample(patients, rng)
     for note in rows(corpus):
         counter = sample.offer(note.patient_id, Counter)

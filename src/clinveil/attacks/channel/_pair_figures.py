@@ -1,8 +1,8 @@
-"""How surely two words are told from one another by one output: total variation, and the (epsilon, delta) profile.
+"""Distinguishability of two words by one output: total variation, and the (epsilon, delta) profile.
 
-Differential privacy with a local epsilon would bound both for every pair of words. A channel of neighbours has no such
-epsilon: nearly every two words have outputs that the other never has, and one such output decides. Clusters with common
-outputs have epsilon 0 within a cluster, and none between two clusters.
+Differential privacy with a local epsilon would bound both for every pair of words. A neighbours channel has no such
+epsilon: almost any two words have outputs that the other never has, and one such output decides. In a clusters channel
+epsilon is 0 within a cluster and infinite between clusters.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from clinveil.vectors.table import Neighbours
 EPSILONS = (0.5, 1.0, 2.0, 4.0, 8.0)
 NEAREST, RANDOM = "a word and its nearest", "two words at random"
 SAMPLED = "t interval over random pairs, 95 %"
-ITS_WORST = "the largest of the random pairs; others may have more"
+SAMPLED_WORST = "the largest of the random pairs; others may have more"
 ROUNDING = 1e-9
-NO_TABLE = "which words are near is not known: give the neighbour table (vault/neighbours)"
+NO_TABLE = "near words are unknown: pass the neighbour table (vault/neighbours)"
 NO_EPSILON = (
-    "epsilon is infinite: some of these pairs have outputs that only one of the two words can have, and one such "
-    "output tells them apart with certainty; this channel has no epsilon of differential privacy for them"
+    "epsilon is infinite: some of these pairs have outputs that only one of the two words can produce, and one such "
+    "output distinguishes them with certainty; these pairs have no epsilon of differential privacy"
 )
 DISTANCE = "total variation distance between two rows"
 PROFILE = "Dwork, Roth 2014, definition 2.4, over inputs of one word; hockey-stick divergence: Barthe, Olmedo 2013"
@@ -38,44 +38,44 @@ PROFILE = "Dwork, Roth 2014, definition 2.4, over inputs of one word; hockey-sti
 def pair_figures(
     channel: Channel, counts: Ints, near: Neighbours | None, *, pairs: int, rng: Generator
 ) -> list[Finding]:
-    """Distance, epsilon and delta(epsilon) of near words (with a table), and of random pairs of words that occur.
+    """Return distance, epsilon and delta(epsilon) of near words (with a table) and of random pairs of words that occur.
 
     Args:
         counts: (n_words,) occurrences; words without any are left out.
-        near: the neighbour table over the channel's words, nearest first. pairs: how many random ones.
+        near: the neighbour table over the channel's words, nearest first. pairs: number of random pairs.
 
     Raises:
         InputError: a table of other words.
     """
     occurs = np.flatnonzero(counts > 0)
-    found: list[Finding] = []
+    findings: list[Finding] = []
     if near is None:
-        found += [unmeasured("attack.channel_distance", NO_TABLE, detail={"label": NEAREST}, unit="pairs")]
+        findings += [unmeasured("attack.channel_distance", NO_TABLE, detail={"label": NEAREST}, unit="pairs")]
     elif len(near) != len(channel.words):
-        said = f"the neighbour table is of {len(near)} words, the channel of {len(channel.words)}"
-        raise InputError(said, hint="give the table of the same vault")
+        message = f"the neighbour table is of {len(near)} words, the channel of {len(channel.words)}"
+        raise InputError(message, hint="give the table of the same vault")
     else:
-        found += _of_pairs(channel, occurs, near.ids[occurs, 0].astype(np.int64), NEAREST)
+        findings += _of_pairs(channel, occurs, near.ids[occurs, 0].astype(np.int64), NEAREST)
         if near.k > 1:
-            every = near.ids[occurs].astype(np.int64).ravel()
-            found += _of_pairs(channel, np.repeat(occurs, near.k), every, f"a word and its {near.k} nearest")
+            neighbours = near.ids[occurs].astype(np.int64).ravel()
+            findings += _of_pairs(channel, np.repeat(occurs, near.k), neighbours, f"a word and its {near.k} nearest")
     if occurs.size > 1:
-        one = rng.integers(occurs.size, size=pairs)
-        other = (one + rng.integers(1, occurs.size, size=pairs)) % occurs.size
-        found += _of_pairs(channel, occurs[one], occurs[other], RANDOM)
-    return found
+        first = rng.integers(occurs.size, size=pairs)
+        second = (first + rng.integers(1, occurs.size, size=pairs)) % occurs.size
+        findings += _of_pairs(channel, occurs[first], occurs[second], RANDOM)
+    return findings
 
 
-def _of_pairs(channel: Channel, one: Ints, other: Ints, label: str) -> list[Finding]:
-    profile = channel.deltas(one, other, np.array([0.0, *EPSILONS]))
-    found = [*_distance(profile[:, 0], label), _epsilon(channel.epsilons(one, other), label)]
+def _of_pairs(channel: Channel, first: Ints, second: Ints, label: str) -> list[Finding]:
+    profile = channel.deltas(first, second, np.array([0.0, *EPSILONS]))
+    findings = [*_distance(profile[:, 0], label), _epsilon(channel.epsilons(first, second), label)]
     for epsilon, delta in zip(EPSILONS, profile.T[1:], strict=True):
         detail = {"label": label, "setting": f"epsilon {epsilon:g}, mean"}
-        found.append(_mean("attack.channel_delta", delta, detail, PROFILE))
+        findings.append(_mean("attack.channel_delta", delta, detail, PROFILE))
     detail = {"label": label, "setting": f"epsilon {EPSILONS[-1]:g}, worst pair"}
-    told: dict[str, Any] = {"unit": "pairs", "source": PROFILE, "method": ITS_WORST if label == RANDOM else EXACT}
+    about: dict[str, Any] = {"unit": "pairs", "source": PROFILE, "method": SAMPLED_WORST if label == RANDOM else EXACT}
     worst = float(profile[:, -1].max())
-    return [*found, Finding("attack.channel_delta", worst, one.size, "lower", detail=detail, **told)]
+    return [*findings, Finding("attack.channel_delta", worst, first.size, "lower", detail=detail, **about)]
 
 
 def _distance(distances: Doubles, label: str) -> list[Finding]:
@@ -85,21 +85,21 @@ def _distance(distances: Doubles, label: str) -> list[Finding]:
 
 
 def _epsilon(epsilons: Doubles, label: str) -> Finding:
-    """The largest epsilon of these pairs; of those that have one, the largest stands in the detail."""
+    """Return the largest epsilon of these pairs; the detail records the largest finite one."""
     finite = epsilons[np.isfinite(epsilons)]
     detail: dict[str, Any] = {"label": label, "infinite": 1.0 - finite.size / epsilons.size}
     detail |= {"largest_finite": float(finite.max())} if finite.size else {}
-    told: dict[str, Any] = {"unit": "pairs", "source": PROFILE, "detail": detail}
-    told |= {"method": ITS_WORST if label == RANDOM else EXACT}
+    about: dict[str, Any] = {"unit": "pairs", "source": PROFILE, "detail": detail}
+    about |= {"method": SAMPLED_WORST if label == RANDOM else EXACT}
     if finite.size < epsilons.size:
-        return unmeasured("attack.channel_epsilon", NO_EPSILON, epsilons.size, **told)
-    return Finding("attack.channel_epsilon", float(finite.max()), epsilons.size, "lower", **told)
+        return unmeasured("attack.channel_epsilon", NO_EPSILON, epsilons.size, **about)
+    return Finding("attack.channel_epsilon", float(finite.max()), epsilons.size, "lower", **about)
 
 
 def _mean(measure: str, values: Doubles, detail: dict[str, Any], source: str) -> Finding:
-    """The mean over pairs, with an interval where they were drawn."""
-    told: dict[str, Any] = {"detail": detail, "source": source, "unit": "pairs", "method": EXACT}
+    """Return the mean over pairs, with an interval for random pairs."""
+    about: dict[str, Any] = {"detail": detail, "source": source, "unit": "pairs", "method": EXACT}
     if detail["label"] == RANDOM:
         low, high = t_interval(values)
-        told |= {"low": max(0.0, low), "high": min(1.0, high), "method": SAMPLED}
-    return Finding(measure, float(values.mean()), values.size, "lower", **told)
+        about |= {"low": max(0.0, low), "high": min(1.0, high), "method": SAMPLED}
+    return Finding(measure, float(values.mean()), values.size, "lower", **about)

@@ -1,16 +1,16 @@
-"""Token inversion under memo `patient`: how often an output stands in a patient's notes tells words apart.
+"""Token inversion under scope `patient`: the frequency of an output in a patient's notes helps to identify its word.
 
-The memo shows one draw for all places of a word in a patient's notes, so the places count it: an output that stands
-forty times is hardly a word that others use once. The attacker holds the channel and the owner's word frequencies, as
-in `inversion.py`, and knows how often each word stands in *other* patients' notes. At an output y that stands c times
-they name the word with the largest pi(x) C(y|x) P(c | x).
+The substitution scope keeps one draw for all occurrences of a word in a patient's notes, so the output shows the word's
+count: an output that occurs forty times is unlikely to be a word that others use once. The attacker has the channel and
+the owner's word frequencies, as in `inversion.py`, and knows the counts of each word in *other* patients' notes. For an
+output y that occurs c times they name the word with the largest pi(x) C(y|x) P(c | x).
 
-P(c | x) is the share of the tokens of x that stand c times in a patient's notes (c in classes), over the other
-patients, drawn towards that of equally frequent words. How strongly, or whether counts are of use at all, is settled
-for each half of the patients by what would have served best on the other half.
+P(c | x) is the share of the tokens of x that occur c times in a patient's notes (c in classes), over the other
+patients, shrunk towards that of equally frequent words. The amount of shrinkage, or not to use counts at all, is chosen
+for each half of the patients by the result on the other half.
 
-Where several words of a patient come out as one output, the attacker takes them for one, and names the outputs of a
-patient one by one: a lower bound.
+If several words of a patient share an output, the attacker treats them as one word, and names the outputs of a patient
+one by one; the result is a lower bound.
 """
 
 from __future__ import annotations
@@ -44,19 +44,19 @@ from clinveil.stats import ratio
 from clinveil.stats.findings import clustered_share, unmeasured
 
 PATIENTS = 1000
-CLASSES = np.array([1, 2, 3, 4, 5, 6, 8, 10, 13, 17, 22, 29, 38, 50, 75, 100])  # where classes of counts begin
-PULLS = (1.0, 5.0, 25.0, np.inf)  # tokens of equally frequent words that weigh as the word's own; inf: no counting
-_CANDIDATES = 2_000_000  # weighed at a time
+CLASSES = np.array([1, 2, 3, 4, 5, 6, 8, 10, 13, 17, 22, 29, 38, 50, 75, 100])  # lower bounds of the classes of counts
+SHRINKAGES = (1.0, 5.0, 25.0, np.inf)  # weight of equally frequent words, in tokens; inf: counts are not used
+_CANDIDATES = 2_000_000  # weighed in one batch
 MEASURE = "attack.inversion_counts"
-SOURCE = "posterior over one memoised draw and its number of places; attack A5 of the threat model"
+SOURCE = "posterior over one repeated draw and its number of occurrences; attack A5 of the threat model"
 
 
 @dataclass(frozen=True)
 class Uses:
-    """Which patient uses which word how often: (n_pairs,) each, sorted by patient and word.
+    """How often each patient uses each word: (n_pairs,) arrays, sorted by patient and word.
 
-    Words are rows of the channel; from `len(channel.words)` on they are those that it does not know, the most frequent
-    one first.
+    Words are rows of the channel; numbers from `len(channel.words)` on are out-of-vocabulary words, the most frequent
+    first.
     """
 
     patient: Ints
@@ -65,7 +65,7 @@ class Uses:
     n_words: int
 
     def times_of(self, patient: Ints, word: Ints) -> tuple[Ints, Ints]:
-        """How often these patients use these words, and the place of the pair; 0 and any place where they do not."""
+        """Return how often these patients use these words, and the index of the pair (any index for 0)."""
         wanted = patient * self.n_words + word
         places = np.minimum(np.searchsorted(self._keys, wanted), self._keys.size - 1)
         return np.where(self._keys[places] == wanted, self.times[places], 0), places
@@ -74,25 +74,25 @@ class Uses:
     def _keys(self) -> Ints:
         return self.patient * self.n_words + self.word
 
-    def of(self, kept: Mask) -> Uses:
-        """Only the words of a mask, (n_words,)."""
-        part = kept[self.word]
+    def of(self, mask: Mask) -> Uses:
+        """Select words by a mask, (n_words,)."""
+        part = mask[self.word]
         return Uses(self.patient[part], self.word[part], self.times[part], self.n_words)
 
 
 @dataclass(frozen=True)
 class Habits:
-    """How often words stand in a patient's notes, learnt from all patients but the one in question.
+    """How often words occur in a patient's notes, estimated from all other patients.
 
     Attributes:
-        uses: of all patients. octave: (n_words,) words of similar frequency have one number.
+        uses: of all patients. octave: (n_words,) words of similar frequency share a number.
     """
 
     uses: Uses
     octave: Ints
 
     def _table(self, rows: Ints, n_rows: int) -> Doubles:
-        """(n_rows, n_classes) tokens by the class of their count."""
+        """Return tokens by the class of their count, (n_rows, n_classes)."""
         places = rows * CLASSES.size + class_of(self.uses.times)
         flat = np.bincount(places, self.uses.times, n_rows * CLASSES.size)
         return np.asarray(flat, dtype=np.float64).reshape(n_rows, CLASSES.size)
@@ -106,8 +106,8 @@ class Habits:
         return np.asarray(self._words.sum(axis=1))
 
     @cached_property
-    def _usual(self) -> Doubles:
-        """(n_patients, n_octaves, n_classes) shares of the classes in an octave, by all patients but each."""
+    def _by_octave(self) -> Doubles:
+        """Return shares of the classes per octave without each patient, (n_patients, n_octaves, n_classes)."""
         uses, n_octaves, n_patients = self.uses, int(self.octave.max()) + 1, int(self.uses.patient.max()) + 1
         own = self._table(uses.patient * n_octaves + self.octave[uses.word], n_patients * n_octaves)
         own = own.reshape(n_patients, n_octaves, CLASSES.size)
@@ -115,28 +115,32 @@ class Habits:
         return np.asarray(others / others.sum(axis=2, keepdims=True))
 
     def log_shares(self, patient: Ints, word: Ints, times: Ints) -> Doubles:
-        """log P(class of `times` | word) by the other patients, (n_pulls, n); 0 where counts are not used."""
+        """Return log P(class of `times` | word) in other patients, (n_shrinkages, n); 0 without counts."""
         kind = class_of(times)
-        usual = self._usual[patient, self.octave[word], kind]
+        usual = self._by_octave[patient, self.octave[word], kind]
         own, _ = self.uses.times_of(patient, word)
         seen = self._words[word, kind] - np.where(class_of(np.maximum(own, 1)) == kind, own, 0)
         others = self._totals[word] - own
-        used = [np.log((seen + pull * usual) / (others + pull)) for pull in PULLS if np.isfinite(pull)]
+        used = [
+            np.log((seen + shrinkage * usual) / (others + shrinkage))
+            for shrinkage in SHRINKAGES
+            if np.isfinite(shrinkage)
+        ]
         return np.stack([*used, np.zeros(kind.size)])
 
 
 def class_of(times: Ints) -> Ints:
-    """The class of each count, from 0."""
+    """Return the class of each count, from 0."""
     return np.searchsorted(CLASSES, times, side="right") - 1
 
 
 @dataclass(frozen=True)
-class _Game:
-    """The words of a band as the memo shows them: an output for each patient and word.
+class _Draws:
+    """The words of a band after one draw per patient and word.
 
     Attributes:
         uses: the patients' words of the band. drawn: (n_pairs,) the output of each.
-        top: the most frequent of the band's words that the channel does not know, as a word of `uses`.
+        top: the most frequent out-of-vocabulary word of the band, as a word of `uses`.
     """
 
     band: Band
@@ -145,69 +149,69 @@ class _Game:
     top: int
 
     def _words(self, rows: NDArray[Any]) -> Ints:
-        """The words that an attacker means by rows of the channel: of unknown words the most frequent."""
+        """Return the words that an attacker names for rows of the channel; the unknown row is its top word."""
         return np.where(rows == len(self.band.channel.words), self.top, rows).astype(np.int64)
 
     @cached_property
     def shown(self) -> tuple[Ints, Ints, Ints]:
-        """What is seen: patients, outputs, and how often each stands there."""
+        """Return what is released: patients, outputs, and how often each occurs."""
         n = len(self.band.channel.words)
         keys, inverse = np.unique(self.uses.patient * n + self.drawn, return_inverse=True)
         return keys // n, keys % n, np.bincount(inverse, self.uses.times).astype(np.int64)
 
     def guesses(self, habits: Habits) -> Ints:
-        """(n_pulls, n_shown) the word that is named at each shown output."""
+        """Return the word named for each released output, (n_pulls, n_shown)."""
         joint = self.band.posterior.joint
         patient, output, times = self.shown
         lengths = np.diff(joint.indptr)[output].astype(np.int64)
         ends = np.cumsum(lengths)
-        named = np.zeros((len(PULLS), output.size), dtype=np.int64)
-        for some in np.split(np.arange(output.size), np.flatnonzero(np.diff(ends // _CANDIDATES)) + 1):
-            case = np.repeat(some, lengths[some])
-            places = np.arange(case.size) + ends[some[0]] - lengths[some[0]] - (ends - lengths)[case]
+        named = np.zeros((len(SHRINKAGES), output.size), dtype=np.int64)
+        for batch in np.split(np.arange(output.size), np.flatnonzero(np.diff(ends // _CANDIDATES)) + 1):
+            case = np.repeat(batch, lengths[batch])
+            places = np.arange(case.size) + ends[batch[0]] - lengths[batch[0]] - (ends - lengths)[case]
             places += joint.indptr[output[case]]
             word = self._words(joint.indices[places])
             scores = np.log(joint.data[places]) + habits.log_shares(patient[case], word, times[case])
             for row, score in enumerate(scores):
-                named[row, some] = word[_first_of_most(score, lengths[some])]
+                named[row, batch] = word[_first_maxima(score, lengths[batch])]
         return named
 
-    def settled(self, guesses: Ints) -> Ints:
-        """(n_shown,) of the guesses by pull those of the pull that hits most in the other half of the patients."""
+    def cross_chosen(self, guesses: Ints) -> Ints:
+        """Return the guesses of the shrinkage that is best in the other half of the patients, (n_shown,)."""
         odd = self.shown[0] % 2
         hits = np.array([[self.hits(named)[odd == half].sum() for half in (0, 1)] for named in guesses])
         best = hits.argmax(axis=0)
         return np.asarray(np.where(odd == 0, guesses[best[1]], guesses[best[0]]))
 
     def hits(self, named: Ints) -> Ints:
-        """(n_shown,) tokens of each shown output that the named word is right for."""
+        """Return the tokens of each released output for which the named word is right, (n_shown,)."""
         patient, output, _ = self.shown
         times, places = self.uses.times_of(patient, named)
         return np.where(self.drawn[places] == output, times, 0)
 
     def by_patient(self, hits: Ints) -> Ints:
-        """(n_patients, 2) hits and tokens of the patients who have any."""
+        """Return hits and tokens of the patients who have any, (n_patients, 2)."""
         size = int(self.uses.patient.max()) + 1
         table = np.column_stack([np.bincount(self.shown[0], w, size) for w in (hits, self.shown[2])]).astype(np.int64)
         return table[table[:, 1] > 0]
 
     def shuffled(self, named: Ints) -> float:
-        """The share that the same guesses hit when they are permuted among the tokens."""
+        """Return the share of hits of the same guesses permuted among the tokens."""
         n = self.uses.n_words
         guessed, true = np.bincount(named, self.shown[2], n), np.bincount(self.uses.word, self.uses.times, n)
         return float((guessed * true).sum() / guessed.sum() / true.sum())
 
     def prior_vulnerability(self) -> float:
-        """The share that is right when always the most frequent word is named."""
+        """Return the share of the most frequent word."""
         usual = self._words(np.asarray(np.argmax(self.band.won)))
         return float(self.uses.times[self.uses.word == usual].sum() / self.uses.times.sum())
 
 
-def _first_of_most(score: Doubles, lengths: Ints) -> Ints:
-    """The place of the largest score in each run of these lengths; the first of equal ones."""
+def _first_maxima(score: Doubles, lengths: Ints) -> Ints:
+    """Return the index of the largest score in each run of these lengths; the first of equals."""
     starts = np.cumsum(lengths) - lengths
-    most = np.flatnonzero(score == np.repeat(np.maximum.reduceat(score, starts), lengths))
-    return most[np.searchsorted(most, starts)]
+    maxima = np.flatnonzero(score == np.repeat(np.maximum.reduceat(score, starts), lengths))
+    return maxima[np.searchsorted(maxima, starts)]
 
 
 def inversion_counts(
@@ -220,10 +224,10 @@ def inversion_counts(
     rare: int = RARE,
     patients: int = PATIENTS,
 ) -> list[Finding]:
-    """The share of words read back by an attacker who counts each output in a patient's notes, all and rare.
+    """Measure the share of words recovered by an attacker who counts outputs in a patient's notes, all and rare.
 
-    One draw is made for each patient and word, as memo `patient` does. Memory is bounded by a uniform sample of
-    `patients` patients. `one_draw` in the detail is the attacker of `inversion` on the same draws.
+    One draw is made per patient and word, as in scope `patient`. Memory is bounded by a uniform sample of `patients`
+    patients. `one_draw` in the detail is the attacker of `inversion` on the same draws.
 
     Args:
         corpus: the notes as they enter the channel. counts, unknown, errors: as in `inversion_names`.
@@ -232,15 +236,15 @@ def inversion_counts(
     inputs = Inputs(channel, counts, frequencies(outside))
     sample = sampled_words(corpus, patients, rng)
     uses = _uses(list(sample.values.values()), [*channel.words, *outside])
-    often = np.concatenate([counts, inputs.unknown])
+    occurrences = np.concatenate([counts, inputs.unknown])
     speaks = np.append(channel.speaks[:-1], np.full(len(outside), channel.speaks[-1]))
-    habits = Habits(uses, np.log2(np.maximum(often, 1)).astype(np.int64))
-    bands = {"all": (inputs.all, speaks), f"below {rare}": (inputs.below(rare), speaks & (often < rare))}
+    habits = Habits(uses, np.log2(np.maximum(occurrences, 1)).astype(np.int64))
+    bands = {"all": (inputs.all, speaks), f"below {rare}": (inputs.below(rare), speaks & (occurrences < rare))}
     found = []
-    for name, (band, kept) in bands.items():
+    for name, (band, mask) in bands.items():
         detail: dict[str, Any] = {"stratum": name, "scope": "patient", "sampled": sample.left_out}
-        top = len(counts) + int(np.argmax(kept[len(counts) :])) if outside else len(counts)
-        found.append(_finding(band, uses.of(kept), top, habits, rng, detail))
+        top = len(counts) + int(np.argmax(mask[len(counts) :])) if outside else len(counts)
+        found.append(_finding(band, uses.of(mask), top, habits, rng, detail))
     return found
 
 
@@ -248,18 +252,18 @@ def _finding(band: Band, uses: Uses, top: int, habits: Habits, rng: Generator, d
     if not uses.times.size:
         return unmeasured(MEASURE, NO_SUCH_WORD, detail=detail, source=SOURCE, unit="tokens")
     rows = np.minimum(uses.word, band.channel.unknown)
-    game = _Game(band, uses, drawn_outputs(band.channel, rows, 1, rng)[:, 0], top)
-    every = game.guesses(habits)
-    named = game.settled(every)
-    by_patient = game.by_patient(game.hits(named))
-    one_draw = ratio(game.by_patient(game.hits(every[-1])))
-    told: dict[str, Any] = {"source": SOURCE, "detail": {**detail, "one_draw": one_draw, "patients": len(by_patient)}}
-    told |= {"chance": game.prior_vulnerability(), "control": game.shuffled(named), **GUESSING}
-    return clustered_share(MEASURE, by_patient, over="patients", **told)
+    draws = _Draws(band, uses, drawn_outputs(band.channel, rows, 1, rng)[:, 0], top)
+    every = draws.guesses(habits)
+    named = draws.cross_chosen(every)
+    by_patient = draws.by_patient(draws.hits(named))
+    one_draw = ratio(draws.by_patient(draws.hits(every[-1])))
+    about: dict[str, Any] = {"source": SOURCE, "detail": {**detail, "one_draw": one_draw, "patients": len(by_patient)}}
+    about |= {"chance": draws.prior_vulnerability(), "control": draws.shuffled(named), **GUESSING}
+    return clustered_share(MEASURE, by_patient, over="patients", **about)
 
 
 def _uses(counters: Sequence[Counter[str]], vocabulary: Sequence[str]) -> Uses:
-    """The pairs of patient and word; words that stand in no list of the owner's are left out."""
+    """Return the pairs of patient and word; words outside the vocabulary lists are left out."""
     ids = {word: row for row, word in enumerate(vocabulary)}
     rows = [sorted((ids[word], n) for word, n in counter.items() if word in ids) for counter in counters]
     pairs = np.array([pair for row in rows for pair in row], dtype=np.int64).reshape(-1, 2)

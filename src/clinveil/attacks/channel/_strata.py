@@ -1,4 +1,4 @@
-"""Which words are rare, content, function words or names: the strata that figures of words are told by."""
+"""Strata of words in findings: rare words, content words, function words and names."""
 
 from __future__ import annotations
 
@@ -15,42 +15,41 @@ from clinveil.core.types import Mask
 from clinveil.lexicons.ambiguity import is_name, is_not_word
 
 FUNCTION = 150
-"""So many of the most frequent words are taken for function words; all others are content words."""
+"""Number of most frequent words treated as function words; all others are content words."""
 
 
 def word_strata(channel: Channel, counts: NDArray[Any], names: Iterable[str] = ()) -> dict[str, Mask]:
-    """The words of each stratum, as masks over the rows of the channel, (n_words + 1,): all, rare, content, function,
-    names.
+    """Return a mask over the rows of the channel, (n_words + 1,), for each stratum.
 
-    The unknown row is of all, rare and content. Names are parts of `names`, and usual first names and surnames, that
-    are no other word; eponyms (Foley) are among them.
+    The unknown row belongs to all, rare and content. Names are parts of `names`, and common first names and surnames,
+    that are not also other words; they include eponyms (Foley).
 
     Args:
-        counts: (n_words,) occurrences of the channel's words in the notes that are measured.
+        counts: (n_words,) occurrences of the channel's words in the measured notes.
         names: full names or parts of them, for example of known patients.
     """
     function = np.zeros(counts.size, dtype=np.bool_)
     function[np.argsort(-counts, kind="stable")[:FUNCTION]] = True
-    found = _strata(channel.words, counts, function & (counts > 0), names)
-    of_unknown = {"all": True, "rare": True, "content": True}
-    return {name: np.append(mask, of_unknown.get(name, False)) for name, mask in found.items()}
+    strata = _strata(channel.words, counts, function & (counts > 0), names)
+    unknown_row = {"all": True, "rare": True, "content": True}
+    return {name: np.append(mask, unknown_row.get(name, False)) for name, mask in strata.items()}
 
 
 def unknown_strata(unknown: Mapping[str, int], names: Iterable[str] = ()) -> dict[str, Mask]:
-    """The same strata of words that the channel does not know, by their occurrences, (n_types,): no function words."""
+    """Return the same strata of out-of-vocabulary words, (n_types,); none of them is a function word."""
     counts = np.fromiter(unknown.values(), dtype=np.int64, count=len(unknown))
     return _strata(unknown, counts, np.zeros(counts.size, dtype=np.bool_), names)
 
 
 def _strata(forms: Iterable[str], counts: NDArray[Any], function: Mask, names: Iterable[str]) -> dict[str, Mask]:
-    given = name_forms(names)[0]
-    is_given = np.array([is_name(form, given, usual=True) for form in forms], dtype=np.bool_)
+    listed = name_forms(names)[0]
+    is_given = np.array([is_name(form, listed, usual=True) for form in forms], dtype=np.bool_)
     every = np.ones(counts.size, dtype=np.bool_)
     return {"all": every, "rare": counts < RARE, "content": ~function, "function": function, "names": is_given}
 
 
 def name_forms(names: Iterable[str]) -> tuple[set[str], int]:
-    """The words of names that are no other word, and how many are left out: most tokens of "Blood" are no name."""
+    """Return the words of names that are not also other words ("Blood" is), and how many are left out."""
     forms = word_set(names)
     only = set(filter(is_not_word, forms))
     return only, len(forms) - len(only)

@@ -1,8 +1,8 @@
-"""The exact figures of a channel: what its rows and the frequencies of the words decide, without a draw and a context.
+"""Exact figures of a channel, computed from its rows and the word frequencies, without draws and without context.
 
-They are for comparing channels and for comparison with the literature. Of one draw they are the most that anybody can
-read; of a note, where words stand beside each other, they are a lower bound. N_w and S_w, by which mechanisms with
-noise are compared (Feyisetan et al. 2020, WSDM), say nothing of this: they stand here to show it.
+They serve to compare channels with each other and with the literature. For one draw they are upper bounds of what can
+be recovered; for a note, where words have context, they are lower bounds. N_w and S_w, the usual statistics of noise
+mechanisms (Feyisetan et al. 2020, WSDM), do not measure this and are included for comparison.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ LABELS = {"all": "all words", "rare": "rare words", "content": "content words", 
 LABELS |= {"names": "names"}
 OWN, OTHER = "counts of the source", "counts of other notes"
 SMOOTHED = 0.1
-"""Occurrences that a word gets which the attacker never saw."""
-LEAST_KNOWN = 0.05
+"""Occurrences assumed for a word that the attacker has never seen."""
+MIN_KNOWN = 0.05
 INFORMATION = "Shannon 1948; I(X;Y) = H(Y) - H(Y|X), effective candidates 2^H(X|Y)"
 LEAKS = "min-entropy leakage log2(V1/V0), capacity log2 sum_y max_x C(y|x): Smith 2009; Braun et al. 2009"
 SINGLE = "|R(y)| = 1: the inverse image of the output, words that do not occur left out"
@@ -42,85 +42,87 @@ FEYISETAN = "N_w and S_w: Feyisetan et al. 2020, WSDM"
 
 @attacks.register("channel-figures")
 class ChannelFigures(Attack):
-    """What the rows of a channel and word frequencies decide: exact figures, all, rare, content, function words, names.
+    """Exact figures from a channel's rows and word frequencies: all, rare, content and function words, and names.
 
-    With `prior` also of an attacker who goes by the word frequencies of other notes; with `near`, of pairs of near
+    With `prior`, also for an attacker who uses the word frequencies of other notes; with `near`, for pairs of near
     words.
     """
 
     needs = frozenset({"channel", "counts"})
     words = words_beside(__file__)
     eta: float = flag(0.05, "S_w: the share of a word's outputs that is left out, from the least likely.", ge=0, lt=1)
-    pairs: int = flag(20_000, "Random pairs of words whose outputs are compared.", ge=2)
+    pairs: int = flag(20_000, "Number of random pairs of words to compare.", ge=2)
 
     def __call__(self, context: Context, rng: Generator) -> list[Finding]:
-        """All figures; only the random pairs are drawn."""
+        """Compute all figures; only the random pairs are drawn."""
         channel, known, unknown = channel_and_counts(context)
         names = context.full_names
-        own = Inputs(channel, known, frequencies(unknown))
+        inputs = Inputs(channel, known, frequencies(unknown))
         strata = Strata(word_strata(channel, known, names), unknown_strata(unknown, names))
-        bands = strata.bands(own)
-        found = [*posteriors(own, strata, OWN), *leakages(bands)]
+        bands = strata.bands(inputs)
+        findings = [*posteriors(inputs, strata, OWN), *leakages(bands)]
         if context.prior is not None:
-            guess, share = fitted_elsewhere(channel, context.prior, unknown)
+            guess, share = external_frequencies(channel, context.prior, unknown)
             context.say(f"clinveil: {share:.1%} of the words of the other notes are words of the channel")
-            theirs = Inputs(channel, known, frequencies(unknown), guess)
-            found += posteriors(theirs, strata, OTHER, known=share)
-        found += [*information(bands), *singles(own, strata), *in_degrees(own)]
-        found += [*unchanged(bands), *spreads(own, strata.of_words, self.eta)]
-        return found + pair_figures(channel, known, context.near, pairs=self.pairs, rng=rng)
+            attacker_inputs = Inputs(channel, known, frequencies(unknown), guess)
+            findings += posteriors(attacker_inputs, strata, OTHER, known=share)
+        findings += [*information(bands), *singles(inputs, strata), *in_degrees(inputs)]
+        findings += [*unchanged(bands), *spreads(inputs, strata.of_words, self.eta)]
+        return findings + pair_figures(channel, known, context.near, pairs=self.pairs, rng=rng)
 
 
 @dataclass(frozen=True)
 class Strata:
-    """Masks over the rows of the channel and over the words that it does not know."""
+    """Masks over the rows of the channel and over out-of-vocabulary words."""
 
     of_words: Mapping[str, Mask]
     of_unknown: Mapping[str, Mask]
 
     def bands(self, inputs: Inputs) -> dict[str, Band]:
-        """The words of each stratum that have an output, by its label."""
+        """Return the words of each stratum that have an output, by label."""
         return {LABELS[name]: inputs.only(mask[:-1], self.of_unknown[name]) for name, mask in self.of_words.items()}
 
 
-def fitted_elsewhere(channel: Channel, prior: WordCounts, unknown: Iterable[str]) -> tuple[Doubles, float]:
-    """Frequencies by which an attacker goes who counted other notes, and the share of their words that it knows.
+def external_frequencies(channel: Channel, prior: WordCounts, unknown: Iterable[str]) -> tuple[Doubles, float]:
+    """Return the frequencies of an attacker who counted other notes, and the share of their words in the vocabulary.
 
     Args:
-        unknown: words of the source that the channel does not know; he knows them where his notes have them.
+        unknown: out-of-vocabulary words of the source; the attacker knows those that occur in the other notes.
 
     Returns:
-        (n_words + n_unknown,): occurrences in the other notes, a tenth where there is none.
+        (n_words + n_unknown,): occurrences in the other notes, 0.1 where there is none.
 
     Raises:
-        InputError: under 5 % of their words are words of the channel: another language, or another tokenization.
+        InputError: under 5 % of their words are in the vocabulary: another language, or another tokenization.
     """
     counts = dict(zip(prior.words, prior.counts.tolist(), strict=True))
-    theirs = np.array([counts.get(word, 0) for word in (*channel.words, *unknown)], dtype=np.float64)
-    share = float(theirs[: len(channel.words)].sum() / max(1, sum(counts.values())))
-    if share < LEAST_KNOWN:
-        said = f"{share:.1%} of the words of the other notes are words of the channel, fewer than {LEAST_KNOWN:.0%}"
-        raise InputError(said, hint="give plain notes of the same language and kind")
-    return np.maximum(theirs, SMOOTHED), share
+    attacker_inputs = np.array([counts.get(word, 0) for word in (*channel.words, *unknown)], dtype=np.float64)
+    share = float(attacker_inputs[: len(channel.words)].sum() / max(1, sum(counts.values())))
+    if share < MIN_KNOWN:
+        message = f"{share:.1%} of the words of the other notes are words of the channel, fewer than {MIN_KNOWN:.0%}"
+        raise InputError(message, hint="provide plain notes of the same language and kind")
+    return np.maximum(attacker_inputs, SMOOTHED), share
 
 
-def posteriors(inputs: Inputs, strata: Strata, attacker: str, **told: Any) -> Iterator[Finding]:
-    """Posterior vulnerability of each stratum, beside the prior one as chance; and what of it is read by a guesser who
-    is not told the stratum."""
+def posteriors(inputs: Inputs, strata: Strata, attacker: str, **about: Any) -> Iterator[Finding]:
+    """Yield the posterior vulnerability of each stratum, with the prior one as chance.
+
+    Also the share recovered by a guesser who does not know the stratum.
+    """
     read, won = inputs.all.posterior.read, inputs.all.won
-    theirs = inputs.unknown if inputs.guess is None else inputs.guess[len(inputs.channel.words) :]
+    attacker_inputs = inputs.unknown if inputs.guess is None else inputs.guess[len(inputs.channel.words) :]
     for (name, mask), band in zip(strata.of_words.items(), strata.bands(inputs).values(), strict=True):
-        detail = {"draws": 1, "label": LABELS[name], "attacker": attacker, **told}
+        detail = {"draws": 1, "label": LABELS[name], "attacker": attacker, **about}
         yield band.finding("attack.channel_posterior", detail)
         if band.tokens and name != "all":
-            named = bool(theirs.size) and strata.of_unknown[name][theirs.argmax()]
+            named = bool(attacker_inputs.size) and strata.of_unknown[name][attacker_inputs.argmax()]
             share = float((won * np.append(mask[:-1], named)) @ read) / band.tokens
             detail["attacker"] = f"{attacker}, not told the kind"
-            yield Finding("attack.channel_posterior", share, band.tokens, "lower", detail=detail, **_told(SOURCE))
+            yield Finding("attack.channel_posterior", share, band.tokens, "lower", detail=detail, **_about(SOURCE))
 
 
 def leakages(bands: Mapping[str, Band]) -> Iterator[Finding]:
-    """Min-entropy leakage of each stratum by the counts of the source, and the capacity over the words that occur."""
+    """Yield the min-entropy leakage of each stratum under the source counts, and the capacity."""
     for label, band in bands.items():
         if band.tokens:
             yield _figure("leakage", band.posterior.leakage, band, label, LEAKS, chance=0.0)
@@ -130,21 +132,20 @@ def leakages(bands: Mapping[str, Band]) -> Iterator[Finding]:
 
 
 def information(bands: Mapping[str, Band]) -> Iterator[Finding]:
-    """Mutual information and effective candidates of each stratum, by the counts of the source."""
+    """Yield mutual information and effective candidates of each stratum under the source counts."""
     for label, band in bands.items():
         if not band.tokens:
             continue
-        before, bits = entropy(band.types), band.channel.mutual_information(band.mass)
-        left = max(0.0, before - bits)
-        more = {"bits_before": before, "bits_left": left, "share_of_bits": bits / before if before else 0.0}
+        prior_bits, bits = entropy(band.types), band.channel.mutual_information(band.mass)
+        left = max(0.0, prior_bits - bits)
+        more = {"bits_before": prior_bits, "bits_left": left, "share_of_bits": bits / prior_bits if prior_bits else 0.0}
         yield _figure("information", bits, band, label, INFORMATION, chance=0.0, **more)
-        told: dict[str, Any] = {"chance": 2.0**before, "better": "higher"}
-        yield _figure("candidates", 2.0**left, band, label, INFORMATION, **told, bits_left=left)
+        about: dict[str, Any] = {"chance": 2.0**prior_bits, "better": "higher"}
+        yield _figure("candidates", 2.0**left, band, label, INFORMATION, **about, bits_left=left)
 
 
 def singles(inputs: Inputs, strata: Strata) -> Iterator[Finding]:
-    """The share of each stratum's tokens whose output no other word of the notes can have, and how many words have
-    such outputs."""
+    """Yield the share of each stratum's tokens with a single possible input, and the number of such words."""
     posterior = inputs.all.posterior
     single = posterior.single(int(np.count_nonzero(inputs.unknown)))
     owners = np.zeros(posterior.prior.size, dtype=np.bool_)
@@ -156,32 +157,32 @@ def singles(inputs: Inputs, strata: Strata) -> Iterator[Finding]:
             known = (band.mass > 0)[:-1]
             count, n = int((owners & mask)[:-1][known].sum()), int(known.sum())
             detail = {"label": label}
-            yield Finding("attack.channel_single_words", count, n, "lower", detail=detail, **_told(SINGLE, "words"))
+            yield Finding("attack.channel_single_words", count, n, "lower", detail=detail, **_about(SINGLE, "words"))
 
 
 def single_names(context: Context) -> list[Finding]:
-    """`singles` of the names alone, for a gate of every release; empty where no name has an output."""
+    """Return `singles` of the names only, for a gate of every release; empty if no name has an output."""
     channel, known, unknown = channel_and_counts(context)
     names = context.full_names
     strata = Strata(word_strata(channel, known, names), unknown_strata(unknown, names))
-    found = singles(Inputs(channel, known, frequencies(unknown)), strata)
-    return [finding for finding in found if finding.detail["label"] == LABELS["names"]]
+    findings = singles(Inputs(channel, known, frequencies(unknown)), strata)
+    return [finding for finding in findings if finding.detail["label"] == LABELS["names"]]
 
 
 def in_degrees(inputs: Inputs) -> Iterator[Finding]:
-    """From how many words of the notes an output can come: the median over outputs; over released words beside it."""
-    degree, often = inputs.all.posterior.candidates, inputs.all.outputs
-    reached = degree[degree > 0]
+    """Yield the number of possible inputs of an output: the median over outputs and the mean over released words."""
+    degrees, output_counts = inputs.all.posterior.candidates, inputs.all.outputs
+    reached = degrees[degrees > 0]
     more = {"mean": float(reached.mean()), "one_input": float((reached == 1).mean()), "widest": int(reached.max())}
     rows = [("median of all outputs", float(np.median(reached)), more)]
-    rows += [("mean over released words", float(degree @ often / often.sum()), {})]
-    for label, value, beside in rows:
-        told: dict[str, Any] = {**_told("in-degree |R(y)|", "outputs"), "detail": {"label": label, **beside}}
-        yield Finding("attack.channel_inputs", value, reached.size, "higher", **told)
+    rows += [("mean over released words", float(degrees @ output_counts / output_counts.sum()), {})]
+    for label, value, more in rows:
+        about: dict[str, Any] = {**_about("in-degree |R(y)|", "outputs"), "detail": {"label": label, **more}}
+        yield Finding("attack.channel_inputs", value, reached.size, "higher", **about)
 
 
 def unchanged(bands: Mapping[str, Band]) -> Iterator[Finding]:
-    """N_w: how often a word comes out as itself, by tokens of each stratum, and by word beside it."""
+    """Yield N_w: the probability that a word is unchanged, by tokens of each stratum, and per word in the detail."""
     for label, band in bands.items():
         same, mass = band.channel.unchanged, band.mass[:-1]
         if mass.any():
@@ -190,26 +191,28 @@ def unchanged(bands: Mapping[str, Band]) -> Iterator[Finding]:
 
 
 def spreads(inputs: Inputs, strata: Mapping[str, Mask], eta: float) -> Iterator[Finding]:
-    """S_w: the least number of outputs that carry 1 - eta of a word's; the median over the words of each stratum."""
+    """Yield S_w: the smallest number of outputs with 1 - eta of a word's probability; the median of each stratum."""
     sizes: Ints = inputs.channel.spread(eta)
     for name, mask in strata.items():
-        of = sizes[(inputs.all.mass > 0) & mask]
+        sizes_of = sizes[(inputs.all.mass > 0) & mask]
         detail: dict[str, Any] = {"label": LABELS[name], "eta": eta}
-        told = _told(FEYISETAN, "words")
-        if of.size:
-            detail |= {"mean": float(of.mean()), "least": int(of.min())}
-            yield Finding("attack.channel_spread", float(np.median(of)), of.size, "higher", detail=detail, **told)
+        about = _about(FEYISETAN, "words")
+        if sizes_of.size:
+            detail |= {"mean": float(sizes_of.mean()), "least": int(sizes_of.min())}
+            yield Finding(
+                "attack.channel_spread", float(np.median(sizes_of)), sizes_of.size, "higher", detail=detail, **about
+            )
         else:
-            yield unmeasured("attack.channel_spread", NO_SUCH_WORD, detail=detail, **told)
+            yield unmeasured("attack.channel_spread", NO_SUCH_WORD, detail=detail, **about)
 
 
 def _figure(
     measure: str, value: float, band: Band, label: str, source: str, chance: float | None = None, **more: Any
 ) -> Finding:
     better = more.pop("better", "lower")
-    told: dict[str, Any] = {**_told(source), "chance": chance, "detail": {"label": label, **more}}
-    return Finding(f"attack.channel_{measure}", value, band.tokens, better, **told)
+    about: dict[str, Any] = {**_about(source), "chance": chance, "detail": {"label": label, **more}}
+    return Finding(f"attack.channel_{measure}", value, band.tokens, better, **about)
 
 
-def _told(source: str, unit: str = "tokens") -> dict[str, Any]:
+def _about(source: str, unit: str = "tokens") -> dict[str, Any]:
     return {"source": source, "unit": unit, "method": EXACT}

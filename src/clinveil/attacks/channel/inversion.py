@@ -1,9 +1,9 @@
-"""Token inversion: what an attacker who holds the channel and the owner's word frequencies reads out of one draw.
+"""Token inversion: words recovered from one draw by an attacker with the channel and the owner's word frequencies.
 
-Exact, context-free figures, no simulation: an attacker who reads context does better, so all are lower bounds of the
-risk. Names are an own band: a list of surnames and a "Mr." before the word is all that it takes to know that a word is
-one. Under memo `patient` an attacker can also count an output's places (`_patient_counts.py`). That is not measured
-under `corpus`, where the places of the whole release count (a substitution cipher), nor under `rare`.
+Exact, context-free figures without simulation. An attacker who uses context recovers more, so all are lower bounds of
+the risk. Names are a separate band, because a list of surnames and a "Mr." before the word are enough to know that a
+word is a name. Under scope `patient` an attacker can also count occurrences of an output (`_patient_counts.py`). This
+is not measured under scope `corpus`, where counts of the entire release apply (a substitution cipher), nor `rare`.
 """
 
 from __future__ import annotations
@@ -29,30 +29,30 @@ from clinveil.core.words import words_beside
 
 @attacks.register("inversion")
 class Inversion(Attack):
-    """How many words, rare words and names are read back from one draw of the channel."""
+    """Measure how many words, rare words and names are recovered from one draw of the channel."""
 
     needs = frozenset({"channel", "counts"})
     words = words_beside(__file__)
     on_release = True
     order = 100
-    rare: int = flag(RARE, "Words of fewer occurrences are rare.", ge=2)
+    rare: int = flag(RARE, "Words with fewer occurrences are rare.", ge=2)
 
     def __call__(self, context: Context, rng: Generator) -> list[Finding]:
-        """With known patients also their names; under memo `patient` also the attacker who counts."""
+        """Run the attack; with known patients also on their names, under scope `patient` also with counts."""
         channel, known, unknown = channel_and_counts(context)
-        found = inversion(channel, known, frequencies(unknown), rare=self.rare)
+        findings = inversion(channel, known, frequencies(unknown), rare=self.rare)
         if context.known:
-            found += inversion_names(channel, context.full_names, known, unknown)
+            findings += inversion_names(channel, context.full_names, known, unknown)
         if channel.policy.scope == "patient" and context.entered is not None:
-            found += inversion_counts(channel, known, context.entered, unknown, rng=rng, rare=self.rare)
-        return found
+            findings += inversion_counts(channel, known, context.entered, unknown, rng=rng, rare=self.rare)
+        return findings
 
 
 def inversion(channel: Channel, counts: Ints, unknown: Ints = NO_COUNTS, *, rare: int = RARE) -> list[Finding]:
-    """The exact figures of one draw: recovered (all, rare), single inputs, effective candidates, leakage.
+    """Return the exact figures of one draw: recovered (all, rare), single inputs, effective candidates, leakage.
 
     Args:
-        counts, unknown: as in `Inputs`, which also says what is raised. rare: words of fewer occurrences are rare.
+        counts, unknown: as in `Inputs`, including errors. rare: words with fewer occurrences are rare.
 
     Source: Smith 2009.
     """
@@ -73,13 +73,13 @@ def inversion_names(
     counts: Ints,
     unknown: Mapping[str, int] = MappingProxyType({}),
 ) -> list[Finding]:
-    """The share of name tokens that are read back from one draw by who knows that a word is one of these names; exact.
+    """Measure the share of name tokens recovered from one draw if the attacker knows that the word is a name; exact.
 
-    Names that are words as well ("Blood") are left out, for most of their tokens are no names; `left_out` in the detail
-    counts them.
+    Names that are also other words ("Blood") are left out, because most of their tokens are not names; `left_out` in
+    the detail counts them.
 
     Args:
-        names: full names or parts of them. unknown: occurrences of the words that the channel does not know.
+        names: full names or parts of them. unknown: occurrences of the out-of-vocabulary words.
     """
     forms, left_out = name_forms(names)
     inputs = Inputs(channel, counts, frequencies(dict(unknown)))
@@ -89,33 +89,39 @@ def inversion_names(
     return [band.finding("attack.inversion_names", detail)]
 
 
-def _exact(measure: str, value: float, inputs: Inputs, detail: Detail, **told: Any) -> Finding:
-    told = {"better": "lower", "chance": 0.0, "unit": "tokens", "method": EXACT, **told}
-    return Finding(f"attack.inversion_{measure}", value, inputs.all.tokens, detail=detail, **told)
+def _exact(measure: str, value: float, inputs: Inputs, detail: Detail, **about: Any) -> Finding:
+    about = {"better": "lower", "chance": 0.0, "unit": "tokens", "method": EXACT, **about}
+    return Finding(f"attack.inversion_{measure}", value, inputs.all.tokens, detail=detail, **about)
 
 
 def _single(inputs: Inputs, detail: Detail) -> Finding:
-    """The share of tokens whose output has one possible input: read with certainty."""
+    """Measure the share of tokens with an output that has only one possible input."""
     posterior, outputs = inputs.all.posterior, inputs.all.outputs
     single = posterior.single(int(np.count_nonzero(inputs.unknown)))
     share = float(outputs[single].sum() / outputs.sum())
-    reached = {"outputs": int(single.sum()), "outputs_reached": int((posterior.candidates > 0).sum())}
-    source = "|R(y)| = 1: the inverse image of the output, words that do not occur left out"
-    chance = "a mechanism whose outputs all have several inputs"
-    return _exact("single", share, inputs, {**detail, **reached}, source=source, chance_is=chance)
+    detail_of = {"outputs": int(single.sum()), "outputs_reached": int((posterior.candidates > 0).sum())}
+    source = "|R(y)| = 1: the inverse image of the output, without words that do not occur"
+    chance = "a mechanism with several inputs for every output"
+    return _exact("single", share, inputs, {**detail, **detail_of}, source=source, chance_is=chance)
 
 
 def _candidates(inputs: Inputs, detail: Detail) -> Finding:
     """2^H(X|Y), by H(X|Y) = H(X) + H(Y|X) - H(Y)."""
     types = inputs.all.types
-    before, left = entropy(types), inputs.channel.bits_left(inputs.all.mass, types)
-    source = "effective candidates 2^H(X|Y): Shannon 1948; chance is 2^H(X), without looking"
-    told = {"source": source, "chance": 2.0**before, "chance_is": "not looking at the release", "better": "higher"}
-    return _exact("candidates", 2.0**left, inputs, {**detail, "bits_left": left, "bits_before": before}, **told)
+    prior_bits, posterior_bits = entropy(types), inputs.channel.bits_left(inputs.all.mass, types)
+    source = "effective candidates 2^H(X|Y): Shannon 1948; chance is 2^H(X), without the output"
+    about = {"source": source, "chance": 2.0**prior_bits, "chance_is": "not using the release", "better": "higher"}
+    return _exact(
+        "candidates",
+        2.0**posterior_bits,
+        inputs,
+        {**detail, "bits_left": posterior_bits, "bits_before": prior_bits},
+        **about,
+    )
 
 
 def _leakage(inputs: Inputs, detail: Detail) -> Finding:
     capacity = inputs.channel.capacity(inputs.all.mass > 0)
     source = "min-entropy leakage log2(V1/V0), capacity log2 sum_y max_x C(y|x): Smith 2009; Braun et al. 2009"
-    told = {"source": source, "chance_is": "a release that is independent of the source"}
-    return _exact("leakage", inputs.all.posterior.leakage, inputs, {**detail, "capacity_bits": capacity}, **told)
+    about = {"source": source, "chance_is": "a release that is independent of the source"}
+    return _exact("leakage", inputs.all.posterior.leakage, inputs, {**detail, "capacity_bits": capacity}, **about)

@@ -1,7 +1,7 @@
-"""What a channel makes of names: another name, or a word that is spelled almost alike? Exact, from the channel's rows.
+"""What a channel replaces names with: other names, or similarly spelled words. Exact, from the channel's rows.
 
-Paper A hopes that a name is rarely replaced by a misspelling of itself, and takes for granted that names come out as
-something else. Both are numbers here, by how frequent the name is.
+Paper A expects that a name is rarely replaced by a misspelling of itself, and assumes that names are replaced by other
+words. This attack measures both, by the frequency of the name.
 """
 
 from __future__ import annotations
@@ -26,67 +26,78 @@ from clinveil.stats.findings import unmeasured
 
 BANDS = ((1, 1), (2, 4), (5, 19), (20, 99), (100, None))
 LETTERS = 2
-EVERY = "all names"
-USUAL = "a random output, as frequent as it comes out of the channel"
+ALL_NAMES = "all names"
+RANDOM_OUTPUT = "a random output, weighted by its frequency"
 EXACT = "exact for this channel: no interval"
-SOURCE = "paper A, discussion of names; facts on its gaps; exact from the channel"
+SOURCE = "paper A, discussion of names; exact from the channel"
 
 
 @attacks.register("name-outputs")
 class NameOutputs(Attack):
-    """What the channel makes of the names of known patients: themselves, other names, words spelled almost alike."""
+    """Measure how often known names are unchanged, become other names, or similarly spelled words."""
 
     needs = frozenset({"channel", "counts", "known"})
     words = words_beside(__file__)
     on_release = True
     order = 700
-    bands: bool = flag(False, "Also by how often the names occur.")
+    bands: bool = flag(False, "Also by the frequency of the names.")
 
     def __call__(self, context: Context, rng: Generator) -> list[Finding]:
-        """Nothing is drawn."""
+        """Run the attack; deterministic."""
         channel, known, _ = channel_and_counts(context)
-        found = name_outputs(channel, context.full_names, known)
-        return [finding for finding in found if self.bands or finding.detail.get("label", EVERY) == EVERY]
+        findings = name_outputs(channel, context.full_names, known)
+        return [finding for finding in findings if self.bands or finding.detail.get("label", ALL_NAMES) == ALL_NAMES]
 
 
 def name_outputs(channel: Channel, names: Iterable[str], counts: Ints) -> list[Finding]:
-    """How name tokens come out: as themselves, as another name, as a word within two letters of themselves.
+    """Measure how often name tokens are unchanged, become another name, or a word within two letters of themselves.
 
     Args:
         names: full names or parts of them. counts: (n_words,) occurrences of the channel's words.
 
     Returns:
         `attack.name_unchanged`, `attack.name_to_name` and `attack.name_near` (edit distance 1 or 2; the share at
-        distance 1 is `one_letter` in the detail), each over all name tokens and by how often the name occurs. Chance: a
-        random output as frequent as it comes out of the channel.
+        distance 1 is `one_letter` in the detail), each over all name tokens and by the frequency of the name. Chance: a
+        random output, weighted by its frequency.
     """
     known = word_set(names) & channel.ids.keys()
     rows = np.array(sorted(channel.ids[form] for form in known), dtype=np.int64)
     rows = rows[counts[rows] > 0]
     if not rows.size:
-        why = "no name is a word of the notes"
+        why = "no name is in the vocabulary"
         return [unmeasured("attack.name_to_name", why, source=SOURCE, unit="name tokens")]
     is_name = np.zeros(len(channel.words), dtype=np.bool_)
     is_name[[channel.ids[form] for form in known]] = True
-    usual, spelling = channel.outputs(counts / max(int(counts.sum()), 1)), _Spelling(channel.words)
-    table = np.array([_shares(channel, row, is_name, usual, spelling.distances(row)) for row in rows.tolist()])
-    found = []
+    random_output, spelling = channel.outputs(counts / max(int(counts.sum()), 1)), _Spelling(channel.words)
+    table = np.array([_shares(channel, row, is_name, random_output, spelling.distances(row)) for row in rows.tolist()])
+    findings = []
     for label, part in _bands(counts[rows]):
-        often = counts[rows][part]
-        columns = [table[part, place] for place in range(table.shape[1])]
-        averages = [float(np.average(column, weights=often)) for column in columns]
-        for place, measure in enumerate(("name_unchanged", "name_to_name", "name_near")):
-            detail: dict[str, Any] = {"label": label, "names": often.size, "by_name": float(columns[place].mean())}
+        frequencies = counts[rows][part]
+        columns = [table[part, column_index] for column_index in range(table.shape[1])]
+        averages = [float(np.average(column, weights=frequencies)) for column in columns]
+        for column_index, measure in enumerate(("name_unchanged", "name_to_name", "name_near")):
+            detail: dict[str, Any] = {
+                "label": label,
+                "names": frequencies.size,
+                "by_name": float(columns[column_index].mean()),
+            }
             detail |= {"one_letter": averages[6]} if measure == "name_near" else {}
-            told: dict[str, Any] = {"source": SOURCE, "unit": "name tokens", "method": EXACT, "chance_is": USUAL}
-            told |= {"chance": averages[place + 3], "detail": detail}
-            found.append(Finding(f"attack.{measure}", averages[place], int(often.sum()), "lower", **told))
-    return found
+            about: dict[str, Any] = {
+                "source": SOURCE,
+                "unit": "name tokens",
+                "method": EXACT,
+                "chance_is": RANDOM_OUTPUT,
+            }
+            about |= {"chance": averages[column_index + 3], "detail": detail}
+            findings.append(
+                Finding(f"attack.{measure}", averages[column_index], int(frequencies.sum()), "lower", **about)
+            )
+    return findings
 
 
 def _bands(counts: Ints) -> list[tuple[str, Mask]]:
-    """All names, and those of each band of occurrences that holds one."""
-    bands = [(EVERY, np.ones(counts.size, dtype=np.bool_))]
+    """Return all names, and those of each non-empty band of occurrences."""
+    bands = [(ALL_NAMES, np.ones(counts.size, dtype=np.bool_))]
     for low, high in BANDS:
         inside = (counts >= low) & (counts <= (high or counts.max()))
         label = f"{low} occurrences" if low == high else f"{low}-{high} occurrences" if high else f"{low} or more"
@@ -99,20 +110,20 @@ def _shares(
     channel: Channel,
     row: int,
     is_name: Mask,
-    usual: Doubles,
+    random_output: Doubles,
     distances: NDArray[np.int8],
 ) -> list[float]:
-    """P(unchanged), P(another name), P(near) of the row's outputs, of a usual output, and P(one letter off)."""
+    """Return P(unchanged), P(another name), P(near) of the row and of a random output, and P(one letter off)."""
     outputs, chances = channel.row(row)
     own, near = outputs == row, (distances > 0) & (distances <= LETTERS)
     real = [chances[own].sum(), chances[is_name[outputs] & ~own].sum(), chances[near[outputs]].sum()]
-    total = usual.sum() or 1.0
-    by_chance = [usual[row], usual[is_name].sum() - usual[row], usual[near].sum()]
+    total = random_output.sum() or 1.0
+    by_chance = [random_output[row], random_output[is_name].sum() - random_output[row], random_output[near].sum()]
     return [*(float(x) for x in real), *(float(x) / total for x in by_chance), chances[distances[outputs] == 1].sum()]
 
 
 class _Spelling:
-    """The letters of all words, end to end, and for each word which of 64 groups of letters it holds, as bits."""
+    """The letters of all words, concatenated, and for each word the set of its letters in 64 groups, as bits."""
 
     def __init__(self, words: Sequence[str]) -> None:
         self._codes = np.array([ord(letter) for word in words for letter in word], dtype=np.int32)
@@ -120,39 +131,39 @@ class _Spelling:
         self._letters = _letters(self._codes, self._starts)
 
     def distances(self, row: int) -> NDArray[np.int8]:
-        """(n_words,) edit distances of one word to all, up to LETTERS + 1; 0 for the word itself."""
+        """Return the edit distances of one word to all, (n_words,), up to LETTERS + 1; 0 for the word itself."""
         return np.asarray(_distances(row, self._codes, self._starts, self._letters))
 
 
 @kernel
 def _letters(codes: SmallInts, starts: Ints) -> NDArray[np.uint64]:
-    held = np.zeros(starts.size - 1, dtype=np.uint64)
-    for i in range(held.size):
+    bits_of = np.zeros(starts.size - 1, dtype=np.uint64)
+    for i in range(bits_of.size):
         for code in codes[starts[i] : starts[i + 1]]:
-            held[i] |= np.uint64(1) << np.uint64(code & 63)
-    return held
+            bits_of[i] |= np.uint64(1) << np.uint64(code & 63)
+    return bits_of
 
 
 @kernel
 def _distances(row: int, codes: SmallInts, starts: Ints, letters: NDArray[np.uint64]) -> NDArray[np.int8]:
-    """One edit changes two bits of `letters` at most, so most words are told apart by those alone."""
+    """Return all edit distances of one word; as one edit changes at most two bits of `letters`, most are skipped."""
     word = codes[starts[row] : starts[row + 1]]
-    found = np.full(starts.size - 1, LETTERS + 1, dtype=np.int8)
-    for i in range(found.size):
+    findings = np.full(starts.size - 1, LETTERS + 1, dtype=np.int8)
+    for i in range(findings.size):
         differ, bits = letters[i] ^ letters[row], 0
         while differ and bits <= 2 * LETTERS:
             differ &= differ - np.uint64(1)
             bits += 1
         if bits <= 2 * LETTERS and abs(starts[i + 1] - starts[i] - word.size) <= LETTERS:
-            found[i] = within(word, codes[starts[i] : starts[i + 1]])
-    return found
+            findings[i] = within(word, codes[starts[i] : starts[i + 1]])
+    return findings
 
 
 @kernel
 def within(one: SmallInts, other: SmallInts) -> int:
-    """Edit distance of two words (insert, delete, change one letter), or LETTERS + 1 where it is more.
+    """Return the edit distance of two words (insert, delete, change one letter), or LETTERS + 1 if larger.
 
-    Source: Levenshtein 1966; in a band as by Ukkonen 1985.
+    Source: Levenshtein 1966; banded as by Ukkonen 1985.
     """
     if abs(one.size - other.size) > LETTERS:
         return LETTERS + 1

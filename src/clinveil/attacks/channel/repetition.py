@@ -1,9 +1,10 @@
-"""Token inversion from repeats: what an attacker reads who knows that m outputs belong to one hidden word.
+"""Token inversion from repeats: words recovered from m outputs that are known to belong to one source word.
 
-They name the word with the largest pi(x) C(y1|x) ... C(ym|x). Which m places give m draws depends on the memo: with
-`occurrence` any m places, with `note` m notes, with `patient` the notes of m patients (who share a family's, a
-clinician's or a town's name), and with `corpus` only m releases of the same notes. With `rare` it is patients for rare
-words and places for all. What repeats within the memo's own scope tell is their number: `_patient_counts.py`.
+The attacker names the word with the largest pi(x) C(y1|x) ... C(ym|x). The substitution scope decides where m
+independent draws occur: with `occurrence` at any m positions, with `note` in m notes, with `patient` in the notes of m
+patients (who share the name of a family, a clinician or a town), and with `corpus` only in m releases of the same
+notes. With `rare`, rare words need m patients and all words m positions. The number of repeats within a scope also
+carries information: see `_patient_counts.py`.
 """
 
 from __future__ import annotations
@@ -57,17 +58,17 @@ SOURCE = "joint posterior over m draws (averaging attack); attack A5 of the thre
 
 @attacks.register("repetition")
 class Repetition(Attack):
-    """How many words are read back from several draws that hide one word, and how often notes give them."""
+    """Measure how many words are recovered from several draws of one source word, and how often notes repeat words."""
 
     needs = frozenset({"channel", "counts"})
     words = words_beside(__file__)
     on_release = True
     order = 400
     draws: int | None = flag(None, "Simulated words for each number of repeats (default: 5,000, fewer for N > 14).")
-    rare: int = flag(RARE, "Words of fewer occurrences are rare.", ge=2)
+    rare: int = flag(RARE, "Words with fewer occurrences are rare.", ge=2)
 
     def __call__(self, context: Context, rng: Generator) -> list[Finding]:
-        """With the source notes also how often they repeat a word."""
+        """Run the attack; with the source notes, also count how often they repeat a word."""
         channel, known, unknown = channel_and_counts(context)
         how: dict[str, Any] = {"draws": self.draws or _affordable(channel), "rare": self.rare}
         found = repeated(channel, known, frequencies(unknown), rng=rng, **how)
@@ -75,29 +76,29 @@ class Repetition(Attack):
 
 
 def _affordable(channel: Channel) -> int:
-    """An interval of about a point either way; candidates of an output grow with N, and so does the time."""
+    """Return a sample size with an interval of about one percentage point; runtime grows with N."""
     return max(500, 5000 * 14 // max(14, int(np.diff(channel.indptr)[:-1].max(initial=1))))
 
 
 @dataclass(frozen=True)
 class Cases:
-    """Hidden words and their draws: `hidden` (n,) rows, `seen` (n, m) outputs, `weight` (n,) summing to 1."""
+    """Hidden words and their draws: `hidden` (n,) rows, `observed` (n, m) outputs, `weight` (n,) summing to 1."""
 
     hidden: Ints
-    seen: Ints
+    observed: Ints
     weight: Doubles
     exact: bool
 
 
 @dataclass(frozen=True)
 class Guesser:
-    """The best context-free guesser, from several outputs, of a word that is known to be of a band."""
+    """The best context-free guesser, from several outputs, of a word that is known to belong to a band."""
 
     band: Band
 
     @cached_property
     def _entries(self) -> tuple[Ints, Doubles]:
-        """The channel's entries by row * n_words + output, sorted, and their logarithms."""
+        """Return the channel's entries as row * n_words + output, sorted, and their logarithms."""
         matrix = self.band.channel.matrix()
         rows = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
         return rows * np.int64(matrix.shape[1]) + matrix.indices, np.log(matrix.data)
@@ -112,24 +113,24 @@ class Guesser:
         places = np.minimum(np.searchsorted(entries, keys), entries.size - 1)
         return np.where(entries[places] == keys, logs[places], -np.inf)
 
-    def guess(self, seen: Ints) -> Ints:
-        """(n,) the row named for each line of outputs, shape (n, m), whose order tells nothing."""
-        lines, place = np.unique(np.sort(seen, axis=1), axis=0, return_inverse=True)
+    def guess(self, observed: Ints) -> Ints:
+        """Return the row named for each set of outputs, (n,), from shape (n, m); their order is irrelevant."""
+        lines, place = np.unique(np.sort(observed, axis=1), axis=0, return_inverse=True)
         chunks = np.array_split(lines, max(1, -(-len(lines) // _CHUNK)))
         return np.concatenate([self._guess(chunk) for chunk in chunks])[place.reshape(-1)]
 
-    def _guess(self, seen: Ints) -> Ints:
+    def _guess(self, observed: Ints) -> Ints:
         joint = self.band.posterior.joint
         lengths = np.diff(joint.indptr)
-        # The output with the fewest possible inputs first: few candidates are left to look up.
-        seen = np.take_along_axis(seen, np.argsort(lengths[seen], axis=1, kind="stable"), axis=1)
-        case = np.repeat(np.arange(len(seen)), lengths[seen[:, 0]])
-        starts = np.repeat(joint.indptr[seen[:, 0]], lengths[seen[:, 0]])
-        first = np.searchsorted(case, np.arange(len(seen)))
+        # The output with the fewest possible inputs first, to reduce the candidates.
+        observed = np.take_along_axis(observed, np.argsort(lengths[observed], axis=1, kind="stable"), axis=1)
+        case = np.repeat(np.arange(len(observed)), lengths[observed[:, 0]])
+        starts = np.repeat(joint.indptr[observed[:, 0]], lengths[observed[:, 0]])
+        first = np.searchsorted(case, np.arange(len(observed)))
         rows = joint.indices[starts + np.arange(case.size) - first[case]].astype(np.int64)
         score = self._prior[rows]
-        for column in range(seen.shape[1]):
-            score = score + self._log_likelihood(rows, seen[case, column])
+        for column in range(observed.shape[1]):
+            score = score + self._log_likelihood(rows, observed[case, column])
             alive = np.isfinite(score)
             case, rows, score = case[alive], rows[alive], score[alive]
         order = np.lexsort((rows, -score, case))
@@ -138,28 +139,28 @@ class Guesser:
 
 
 def _enumerate(band: Band, m: int) -> Cases | None:
-    """Every hidden word with every line of m outputs, or None where these are too many."""
+    """Return every hidden word with every combination of m outputs, or None if these are too many."""
     channel = band.channel
     hidden = np.flatnonzero(band.mass > 0)
     support = np.diff(channel.indptr)[hidden].astype(np.float64)
     if (support**m).sum() > EXACT_CASES:
         return None
-    seen = [np.zeros((0, m), dtype=np.int64)]
+    observed = [np.zeros((0, m), dtype=np.int64)]
     weights, rows = [np.zeros(0)], [np.zeros(0, dtype=np.int64)]
     for row in hidden.tolist():
         outputs, chances = channel.row(row)
         lines = np.indices((len(outputs),) * m).reshape(m, -1).T
-        seen.append(outputs[lines].astype(np.int64))
+        observed.append(outputs[lines].astype(np.int64))
         weights.append(chances[lines].prod(axis=1) * band.mass[row] / band.mass.sum())
         rows.append(np.full(len(lines), row, dtype=np.int64))
-    return Cases(np.concatenate(rows), np.concatenate(seen), np.concatenate(weights), exact=True)
+    return Cases(np.concatenate(rows), np.concatenate(observed), np.concatenate(weights), exact=True)
 
 
 def _draw(band: Band, m: int, draws: int, rng: Generator) -> Cases:
-    """Hidden words by their mass, each with m independent outputs."""
+    """Draw hidden words by their frequency, each with m independent outputs."""
     hidden = rng.choice(band.mass.size, size=draws, p=band.mass / band.mass.sum())
-    seen = drawn_outputs(band.channel, hidden, m, rng)
-    return Cases(hidden, seen, np.full(draws, 1 / draws), exact=False)
+    observed = drawn_outputs(band.channel, hidden, m, rng)
+    return Cases(hidden, observed, np.full(draws, 1 / draws), exact=False)
 
 
 def repeated(
@@ -172,11 +173,11 @@ def repeated(
     draws: int = DRAWS,
     rare: int = RARE,
 ) -> list[Finding]:
-    """The share of words recovered from m draws that the attacker knows to hide one word, all and rare, for each m.
+    """Measure the share of words recovered from m draws that are known to belong to one word, all and rare, per m.
 
-    Exact by enumeration where there are few cases, else `draws` simulated words with a Wilson interval. The m draws
-    stand in m places, notes or patients, by the memo (`draws_stand_in`); of the rare words the guesser names none but
-    rare ones.
+    Exact by enumeration if there are few cases, else `draws` simulated words with a Wilson interval. `draws_stand_in`
+    records the unit (positions, notes, patients) that gives m independent draws. For rare words the guesser names only
+    rare words.
 
     Args and errors: as in `inversion`.
     Source: obfuscation threat model, attack A5; posterior over independent draws.
@@ -196,28 +197,28 @@ def repeated(
 def _finding(guesser: Guesser, m: int, detail: Detail, draws: int, rng: Generator) -> Finding:
     band = guesser.band
     cases = _enumerate(band, m) or _draw(band, m, draws, rng)
-    named = guesser.guess(cases.seen)
-    # A right guess of the unknown row wins only the share that its most frequent word has.
+    named = guesser.guess(cases.observed)
+    # A right guess of the unknown row counts only the share of its most frequent word.
     credit = np.divide(band.won, band.mass, out=np.zeros_like(band.won), where=band.mass > 0)
     share = float((cases.weight * (named == cases.hidden) * credit[cases.hidden]).sum())
     shuffled = float((cases.weight * band.won[named]).sum() / band.mass.sum())
     low, high = (share, share) if cases.exact else wilson(round(share * draws), draws)
     method = EXACT if cases.exact else f"Wilson 95 %, {draws} simulated words"
-    about: Detail = {"repeats": m, "draws": m, "draws_stand_in": _apart(band.channel.policy.scope, detail), **detail}
-    told: dict[str, Any] = {"source": SOURCE, "detail": about, "method": method, **GUESSING}
-    n, beside = band.tokens if cases.exact else draws, (band.prior_vulnerability, shuffled)
-    return Finding(REPEATED, share, n, "lower", low, high, *beside, **told)
+    more: Detail = {"repeats": m, "draws": m, "draws_stand_in": _apart(band.channel.policy.scope, detail), **detail}
+    about: dict[str, Any] = {"source": SOURCE, "detail": more, "method": method, **GUESSING}
+    n, reference = band.tokens if cases.exact else draws, (band.prior_vulnerability, shuffled)
+    return Finding(REPEATED, share, n, "lower", low, high, *reference, **about)
 
 
 def _apart(scope: Scope, detail: Detail) -> str:
-    """What m draws of one word lie apart."""
+    """Return the unit that separates independent draws of one word."""
     return APART["patient" if scope == "rare" and detail["stratum"] != "all" else scope]
 
 
 def repeats_in_notes(corpus: Corpus, rng: Generator, *, patients: int = 5000) -> list[Finding]:
-    """How often a patient's notes repeat a word: median, 90th percentile, and the share of pairs with m >= 3.
+    """Measure how often a patient's notes repeat a word: median, 90th percentile, and the share of pairs with m >= 3.
 
-    Streams; memory is bounded by a uniform sample of at most `patients` patients (said in the detail).
+    Streams; memory is bounded by a uniform sample of at most `patients` patients, which the detail records.
     """
     sample = sampled_words(corpus, patients, rng)
     times = [np.fromiter(counter.values(), dtype=np.int64) for counter in sample.values.values()]

@@ -1,1 +1,1 @@
-"""Attacks of those who hold a language model, or text that it wrote."""
+"""Attacks on a language model, or on the text that it generated."""

@@ -1,12 +1,12 @@
-"""Attackers without the model: n-grams of released notes, and a bag of words.
+"""Attackers without the model: n-gram models of released notes, and a bag-of-words classifier.
 
-N-grams are what an attacker makes who has released notes only (paper C, footnote 6); `written` makes notes for audits.
+With only released notes, an attacker can build n-gram models (paper C, footnote 6); `written` generates notes for
+audits.
 
-The blind attacker has a bag of words and labelled notes of both sides. Where they tell members from non-members, the
-two sides differ by themselves, and no membership figure means anything. Ridge regression on word counts in its dual
-form: the notes' inner products are taken once, so that who is a member can be permuted hundreds of times, and the
-interval is that of the permutations. A bootstrap over patients alone, with the folds held fast, missed 0.5 in one of
-six random splits.
+The blind attacker has a bag of words and labelled notes of both sides. If it can distinguish members from non-members,
+the two sides differ by themselves, and membership figures are meaningless. It is a ridge regression on word counts in
+dual form: inner products of notes are computed once, so membership can be permuted hundreds of times, which gives the
+interval. A bootstrap over patients with fixed folds missed 0.5 in one of six random splits.
 """
 
 from __future__ import annotations
@@ -32,30 +32,30 @@ from clinveil.lm.vocabulary import END, Vocabulary, WordVocabulary
 
 FOLDS = 5
 PERMUTATIONS = 499
-RIDGE = 0.1  # of notes whose word counts have length 1
+RIDGE = 0.1  # for word counts normalized to length 1
 SOURCE = "blind baseline: Meeus et al. 2024; Das et al. 2024"
 
 
 def model_of_text(notes: PlainNotes, vocabulary: Vocabulary | None = None) -> Ngram:
-    """An n-gram model of notes; its vocabulary is theirs, rare words too, unless one is given."""
+    """Return an n-gram model of notes; by default its vocabulary contains all their words, including rare ones."""
     if vocabulary is None:
         vocabulary = WordVocabulary(words_of(notes.texts))
     return Ngram(encode(notes.texts, vocabulary), vocabulary)
 
 
 def words_of(texts: Sequence[str]) -> tuple[str, ...]:
-    """All words of notes, in the order of first appearance."""
+    """Return all words of notes, in the order of first appearance."""
     return dictionary(texts, [""] * len(texts), min_count=1).words
 
 
 def written(model: LanguageModel, tokens: int, seed: int, how: SamplingConfig, *, threads: int = 1) -> EncodedNotes:
-    """Synthetic notes of about `tokens` tokens, under the key of a public seed: for audits, never for release."""
+    """Generate synthetic notes of about `tokens` tokens under a public seed: for audits, never for release."""
     end = np.array([END], dtype=np.int32)
     notes, made = [], 0
     with model.ready(threads=threads):
         for note in generate(model, Key.from_seed(seed), how):
             notes.append(np.concatenate([note.ids, end]))
-            made += notes[-1].size  # with its end: notes without a word come to an end too
+            made += notes[-1].size  # includes the end token, so that empty notes also make progress
             if made >= tokens:
                 break
     characters = [len(model.vocabulary.decode(note.tolist())) + 1 for note in notes]
@@ -63,18 +63,18 @@ def written(model: LanguageModel, tokens: int, seed: int, how: SamplingConfig, *
 
 
 def blind_membership(texts: Sequence[str], patients: Sequence[str], members: Mask, rng: Generator) -> Finding:
-    """AUC of a bag-of-words attacker who has labelled notes of both sides and no model; its interval should cover 0.5.
+    """Return the AUC of a bag-of-words attacker with labelled notes of both sides; its interval should include 0.5.
 
-    Each patient is scored by what was fitted to the notes of other patients (folds by patient: with a patient's notes
-    on both sides it would recognise the patient, 0.97 with no signal at all). A patient's score is the mean of their
-    notes' ranks within their fold.
+    Each patient is scored by a model fitted to other patients' notes: with notes of the same patient on both sides it
+    would recognize the patient (AUC 0.97 without any signal). A patient's score is the mean rank of their notes within
+    the fold.
 
     Args:
         texts, patients, members: of each note. All pairs of notes are held: 130 MB for 4,000.
 
     Returns:
-        `attack.membership_blind`; its interval is as wide as the AUC strays when members are drawn at random, and its P
-        is two-sided.
+        `attack.membership_blind`; its interval has the width of the AUC under random membership, and its P is
+        two-sided.
 
     Raises:
         InputError: fewer patients than folds on one side.
@@ -83,8 +83,8 @@ def blind_membership(texts: Sequence[str], patients: Sequence[str], members: Mas
     member = np.bincount(patient, weights=members) > 0
     n_members = int(member.sum())
     if min(n_members, member.size - n_members) < FOLDS:
-        raise InputError(f"the blind attacker needs {FOLDS} patients on each side", hint="give more notes")
-    # Column 0 is the truth, the others draw as many patients at random.
+        raise InputError(f"the blind attacker needs {FOLDS} patients on each side", hint="provide more notes")
+    # Column 0 is the truth; the others are random members.
     drawn = rng.permuted(np.repeat(member[:, None], PERMUTATIONS, axis=1), axis=0)
     sides = np.concatenate([member[:, None], drawn], axis=1)
     areas = _areas(_scores(texts, patient, sides, rng), patient, sides)
@@ -92,7 +92,7 @@ def blind_membership(texts: Sequence[str], patients: Sequence[str], members: Mas
 
 
 def _finding(value: float, null: Doubles, members: int, patients: int) -> Finding:
-    """The area beside those of members drawn at random, (n_draws,)."""
+    """Return the finding on the area, compared with those of random members, (n_draws,)."""
     below, above = np.quantile(null, [0.025, 0.975])
     low, high = max(0.0, value - max(0.0, above - 0.5)), min(1.0, value + max(0.0, 0.5 - below))
     p = (1 + int((np.abs(null - 0.5) >= abs(value - 0.5) - 1e-12).sum())) / (1 + null.size)
@@ -102,14 +102,14 @@ def _finding(value: float, null: Doubles, members: int, patients: int) -> Findin
         *("attack.membership_blind", value, patients, "lower", low, high, 0.5, None, SOURCE, detail),
         unit="patients",
         p=p,
-        p_is="members drawn at random, two-sided",
-        method="as far as it strays when members are drawn at random, 95 %",
-        chance_is="an attacker who orders patients at random",
+        p_is="random members, two-sided",
+        method="quantiles under random membership, 95 %",
+        chance_is="an attacker who ranks patients at random",
     )
 
 
 def _scores(texts: Sequence[str], patient: Ints, sides: Mask, rng: Generator) -> Doubles:
-    """(n_notes, n_draws) ranks within the fold, in (0, 1)."""
+    """Return ranks within the fold, (n_notes, n_draws), in (0, 1)."""
     from sklearn.feature_extraction.text import HashingVectorizer
     from threadpoolctl import threadpool_limits
 
@@ -118,20 +118,20 @@ def _scores(texts: Sequence[str], patient: Ints, sides: Mask, rng: Generator) ->
         products = (counts @ counts.T).toarray()
         labels = sides[patient].astype(np.float64)
         scores = np.empty(labels.shape)
-        # A fifth of the patients at a time, at random and whatever their side.
+        # Each fold is a random fifth of the patients, of either side.
         fold = rng.permutation(np.arange(patient.max() + 1) % FOLDS)[patient]
         for one in range(FOLDS):
             test, train = fold == one, np.flatnonzero(fold != one)
             factor = cho_factor(products[np.ix_(train, train)] + RIDGE * np.eye(train.size))
             known = labels[train] - labels[train].mean(axis=0)
-            # Folds differ in their intercepts by which side they hold more of: only the order within one is evidence.
+            # Folds differ in intercept by their shares of the two sides, so only the rank within a fold is used.
             odds = products[np.ix_(test, train)] @ cho_solve(factor, known)
             scores[test] = (rankdata(odds, axis=0) - 0.5) / test.sum()
     return scores
 
 
 def _areas(scores: Doubles, patient: Ints, sides: Mask) -> Doubles:
-    """(n_draws,) areas under the curve of patients' mean scores."""
+    """Return areas under the curve of patients' mean scores, (n_draws,)."""
     total = np.zeros(sides.shape)
     np.add.at(total, patient, scores)
     ranks = rankdata(total / np.bincount(patient)[:, None], axis=0)

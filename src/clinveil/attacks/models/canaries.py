@@ -1,11 +1,11 @@
-"""Canaries: invented secrets planted in an audit copy of the training, and how a model or a text gives them back.
+"""Canaries: invented secrets planted in an audit copy of the training notes, and how far model and text disclose them.
 
-A canary is a fixed beginning and a secret drawn at random from a known space. After training, the model's probability
-of the planted secret is ranked among fresh draws of the same space: exposure is log2 |R| - log2 rank, in bits. Equal
-probabilities are ranked at random: a text that knows no secret gives nearly all of them one and the same. Secrets that
-were drawn but never planted are the control: whatever they score is chance.
+A canary is a fixed beginning and a secret drawn from a known space. After training, the probability of the planted
+secret is ranked among fresh draws of the same space: exposure is log2 |R| - log2 rank, in bits. Equal probabilities are
+ranked at random, because a text without the secret gives nearly all draws the same probability. Secrets that were drawn
+but never planted are the control.
 
-Canaries belong in an audit run, never in the run whose notes are shared.
+Canaries belong in an audit run, never in a run with notes to share.
 
 Source: Carlini et al. 2019, The Secret Sharer, section 4; paper C plants nothing.
 """
@@ -42,40 +42,40 @@ from clinveil.stats.findings import proportion
 
 REPEATS = (1, 2, 4, 8, 16)
 REFERENCES = 1_000
-UNPLANTED = 200  # secrets of each family: scoring them is cheap, and 3 would be no control
+UNPLANTED = 200  # secrets of each family: scoring is cheap, and few would be no control
 COMMON, NAMES = 200, 300
-ALIKE = "an interval of exposures that are all alike; at the ceiling it has no upper end"
+ALIKE = "no interval for identical exposures; at the ceiling it has no upper end"
 BY_T = "t over canaries, 95 %"
 # Simulated with unplanted canaries, 20,000 times; a percentile bootstrap covers 69 % with 3, 79 % with 5.
-FEW = f"{BY_T} nominal; 88 to 91 % simulated for fewer than 20, for exposures are skewed"
-P_IS = "as many canaries never planted have this mean exposure or more (gamma, an upper bound)"
-CHANCE_IS = "a secret never planted, its rank among the references uniform"
+FEW = f"{BY_T} nominal; 88 to 91 % in simulation for fewer than 20, because exposures are skewed"
+P_IS = "the same number of unplanted canaries has this mean exposure or more (gamma, an upper bound)"
+CHANCE_IS = "a secret never planted, with a uniform rank among the references"
 SOURCE = "Carlini et al. 2019, The Secret Sharer, exposure by rank among fresh draws"
 Score = Callable[[Sequence[str]], Doubles]  # texts -> log-probability of each (natural log)
 
 
 @attacks.register("canaries")
 class Canaries(Attack):
-    """Train on a copy with canaries in it; how far the model, and its synthetic notes alone, give them away.
+    """Train on a copy with canaries; measure how far the model, and its synthetic notes alone, disclose them.
 
-    `seed` is that of the training; a network gives the same bits with one worker.
+    `seed` is that of the training; a network is deterministic with one worker.
     """
 
     needs = frozenset({"training"})
     words = words_beside(__file__)
     lm: ModelSettings = group(ModelSettings)
     seed: int = flag(0, "Seed of the training.", ge=0, le=2**63 - 1)
-    each: int = flag(5, "Canaries of every family and number of repeats.", ge=1)
-    repeats: tuple[int, ...] = flag(REPEATS, "How often a canary is planted; repeatable.")
+    each: int = flag(5, "Canaries per family and number of repeats.", ge=1)
+    repeats: tuple[int, ...] = flag(REPEATS, "Number of times that a canary is planted; repeatable.")
 
     def __call__(self, context: Context, rng: Generator) -> list[Finding]:
-        """Plant, train, write as many tokens as there were, and measure on the model and on the text alone.
+        """Plant, train, generate as many tokens as the training has, and measure on the model and on the text alone.
 
         `context.training` are `PlainNotes`.
 
         Returns:
-            `attack.canary_exposure` and `attack.canary_extraction` by family and repeats; of an n-gram model, which
-            writes no notes, the exposure under the model alone.
+            `attack.canary_exposure` and `attack.canary_extraction` by family and repeats; for an n-gram model, which
+            generates no notes, only the exposure under the model.
         """
         notes, threads = context.training, context.workers
         canaries = invent(families(notes, rng), rng, repeats=self.repeats, each=self.each)
@@ -91,14 +91,16 @@ class Canaries(Attack):
         if not text:
             return [one for one in found if one.measure == "attack.canary_exposure"]
         n_grams = model_of_text(released, model.vocabulary)
-        bits = exposures(canaries, score_of(n_grams), rng)  # of names that nobody wrote all are equally likely
+        bits = exposures(
+            canaries, score_of(n_grams), rng
+        )  # names that do not occur in the text all have the same probability
         by_text = canary_findings(canaries, bits, taken, {"model": model.kind, "from": "released notes"})
         return found + [one for one in by_text if one.measure == "attack.canary_exposure"]
 
     def train(
         self, notes: PlainNotes, canaries: Sequence[Canary], threads: int, say: Say
     ) -> tuple[LanguageModel, EncodedNotes]:
-        """The model of the notes with canaries, whose vocabulary holds all that may be planted; and its notes."""
+        """Return the model trained on notes with canaries, whose vocabulary has all secrets, and the notes."""
         every = [word for canary in canaries for word in canary.text.split()]
         places = [word for canary in canaries for place in canary.family.places for word in place]
         vocabulary = make_vocabulary(notes, self.lm, always=[*every, *places])
@@ -107,7 +109,7 @@ class Canaries(Attack):
         return model, encoded
 
     def _write(self, model: LanguageModel, encoded: EncodedNotes, threads: int) -> list[str]:
-        """As many tokens of synthetic notes as the training has, under a public key."""
+        """Generate as many tokens of synthetic notes as the training has, under a public key."""
         how = SamplingConfig(batch_size_for(len(encoded)), int(encoded.lengths.max()))
         notes = written(model, encoded.ids.size, self.seed, how, threads=threads)
         return [model.vocabulary.decode(notes.note(row).tolist()) for row in range(len(notes))]
@@ -115,9 +117,9 @@ class Canaries(Attack):
 
 @dataclass(frozen=True)
 class Family:
-    """A space of secrets: a beginning, and for each place the words that may stand there.
+    """A space of secrets: a beginning, and the possible words at each position.
 
-    Raises InputError for a place without choice.
+    Raises InputError for a position without choice.
     """
 
     name: str
@@ -126,30 +128,30 @@ class Family:
 
     def __post_init__(self) -> None:
         if not self.places or min(len(set(place)) for place in self.places) < 2:
-            raise InputError(f"canaries of the family {self.name} have nothing to choose from")
+            raise InputError(f"canaries of the family {self.name} have no alternatives to choose from")
 
     def draw(self, n: int, rng: Generator) -> list[str]:
-        """Secrets, uniform and independent."""
+        """Draw secrets, uniform and independent."""
         columns = [rng.integers(len(place), size=n) for place in self.places]
         return [" ".join(place[row[i]] for place, row in zip(self.places, columns, strict=True)) for i in range(n)]
 
     def text(self, secret: str) -> str:
-        """The sentence that is planted."""
+        """Return the sentence to plant."""
         return f"{self.beginning} {secret}"
 
 
 def phrase_family(common_words: Sequence[str], length: int = 5) -> Family:
-    """Phrases of `length` common words in no order: any vocabulary has them."""
+    """Return phrases of `length` random common words, which are in every vocabulary."""
     return Family("phrase", "reference phrase", (tuple(common_words),) * length)
 
 
 def number_family(length: int = 7) -> Family:
-    """Record numbers, spelled digit by digit so that no vocabulary calls them unknown."""
+    """Return record numbers, spelled digit by digit so that they are in every vocabulary."""
     return Family("number", "record number", (tuple("0123456789"),) * length)
 
 
 def name_family(given: Sequence[str], family: Sequence[str]) -> Family:
-    """Full names; a vocabulary with a rare-word floor should not know them at all."""
+    """Return full names; a vocabulary with a rare-word floor should not contain them."""
     return Family("name", "contact person", (tuple(given), tuple(family)))
 
 
@@ -163,7 +165,7 @@ class Canary:
 
     @property
     def text(self) -> str:
-        """The sentence that is planted."""
+        """Return the sentence to plant."""
         return self.family.text(self.secret)
 
 
@@ -175,22 +177,22 @@ def invent(
     each: int = 5,
     unplanted: int = UNPLANTED,
 ) -> list[Canary]:
-    """`each` canaries of every family for each number of repeats, and `unplanted` that are never planted."""
+    """Return `each` canaries per family and number of repeats, and `unplanted` that are never planted."""
     counts = [(0, unplanted), *((n, each) for n in repeats)]
-    wanted = [(family, n) for family in families for n, many in counts for _ in range(many)]
+    wanted = [(family, n) for family in families for n, number in counts for _ in range(number)]
     return [Canary(family, family.draw(1, rng)[0], n) for family, n in wanted]
 
 
 def planted(corpus: Corpus, canaries: Sequence[Canary], rng: Generator) -> MemoryCorpus:
-    """The notes with each canary appended to notes of one random patient, as often as it says; a note may hold several.
+    """Append each canary to notes of one random patient, as often as required; a note may get several.
 
-    Raises InputError where there are no notes. Streams the corpus once for its ids, and once at each pass.
+    Raises InputError if there are no notes. Streams the corpus once for its ids, and once at each pass.
     """
     by_patient: dict[str, list[str]] = {}
     for note in rows(corpus):
         by_patient.setdefault(note.patient_id, []).append(note.note_id)
     if not by_patient:
-        raise InputError("there is no note to plant canaries in")
+        raise InputError("there are no notes to plant canaries in")
     patients = sorted(by_patient)
     additions: dict[str, list[str]] = {}
     for canary in canaries:
@@ -208,7 +210,7 @@ def _with_additions(corpus: Corpus, additions: Mapping[str, list[str]]) -> Itera
 
 
 def expected_exposure(references: int = REFERENCES) -> float:
-    """Mean exposure in bits of a secret never planted, exactly: its rank is uniform over 1 to references + 1.
+    """Return the exact mean exposure in bits of a secret never planted: its rank is uniform over 1 to references + 1.
 
     For 1,000 references 1.436; 1 / ln 2 = 1.443 in the limit.
     """
@@ -216,21 +218,22 @@ def expected_exposure(references: int = REFERENCES) -> float:
 
 
 def exposures(canaries: Sequence[Canary], score: Score, rng: Generator, *, references: int = REFERENCES) -> Doubles:
-    """(n_canaries,) exposure in bits: log2 |R| - log2 rank, R `references` fresh draws and the canary.
+    """Return exposure in bits, (n_canaries,): log2 |R| - log2 rank, with R `references` fresh draws and the canary.
 
-    The rank is 1 + how many references score more + a uniform draw from 0 to how many score the same. Exposure is at
-    most log2(references + 1), about 10 bits for 1,000; of secrets never planted the mean is `expected_exposure`.
+    The rank is 1 + the number of references with a higher score + a uniform draw from 0 to the number with the same
+    score. Exposure is at most log2(references + 1), about 10 bits for 1,000; for secrets never planted the mean is
+    `expected_exposure`.
 
-    Raises InputError for scores that are no numbers.
+    Raises InputError for scores that are not finite.
     """
     found = np.empty(len(canaries))
     for family in {canary.family.name: canary.family for canary in canaries}.values():
         rows = [i for i, canary in enumerate(canaries) if canary.family.name == family.name]
         fresh = [family.text(secret) for secret in family.draw(references, rng)]
-        # In one call: what is equally likely must come out equal to the last bit.
+        # In one call, so that equal probabilities are equal to the last bit.
         scored = score([*fresh, *(canaries[i].text for i in rows)])
         if not np.isfinite(scored).all():
-            raise InputError("the model gives a canary no probability")
+            raise InputError("the model gives a canary zero probability")
         drawn, own = np.sort(scored[:references]), scored[references:]
         greater = references - np.searchsorted(drawn, own, side="right")
         equal = references - greater - np.searchsorted(drawn, own, side="left")
@@ -239,7 +242,7 @@ def exposures(canaries: Sequence[Canary], score: Score, rng: Generator, *, refer
 
 
 def extracted(canaries: Sequence[Canary], released: Corpus) -> Mask:
-    """(n_canaries,) whether the whole secret stands somewhere in released notes, word for word."""
+    """Return whether the entire secret occurs in released notes, word for word, (n_canaries,)."""
     vocabulary = WordIds()
     secrets = [vocabulary.add(_spelled(canary.secret)) for canary in canaries]
     automaton = SuffixAutomaton(separated(secrets))
@@ -250,13 +253,13 @@ def extracted(canaries: Sequence[Canary], released: Corpus) -> Mask:
 
 
 def _spelled(text: str) -> list[str]:
-    """Words, or for digits each by itself: `words_of` knows no numbers."""
+    """Return words, with digits as separate words, because `words_of` ignores numbers."""
     spaced = "".join(f" {c} " if c.isdecimal() else c for c in text)
     return [form for part in spaced.split() for form in ([part] if part.isdecimal() else words_of(part))]
 
 
 def families(notes: PlainNotes, rng: Generator) -> list[Family]:
-    """Phrases of common words of the notes, record numbers, and full names."""
+    """Return phrases of common words of the notes, record numbers, and full names."""
     from clinveil.corpus.medtext import dictionary
     from clinveil.lexicons.names import all_given_names, surnames
 
@@ -268,7 +271,7 @@ def families(notes: PlainNotes, rng: Generator) -> list[Family]:
 
 
 def score_of(model: LanguageModel) -> Score:
-    """Log-probability of a sentence on a line of its own, the end of the note not counted."""
+    """Return the log-probability of a sentence on a separate line, without the end of the note."""
 
     def score(texts: Sequence[str]) -> Doubles:
         logs = model.score([model.vocabulary.encode(f"\n{text}") for text in texts])
@@ -285,23 +288,23 @@ def canary_findings(
     *,
     references: int = REFERENCES,
 ) -> list[Finding]:
-    """Mean exposure and share extracted, by family and number of repeats; control: those never planted.
+    """Return mean exposure and share extracted, by family and number of repeats; control: those never planted.
 
     Args:
-        references: of `exposures`: what ranks before all of them may be exposed further; the detail counts such.
+        references: as in `exposures`. A canary that ranks first may be exposed further; the detail counts these.
     """
     found: list[Finding] = []
-    often = np.array([canary.repeats for canary in canaries])
+    repeat_counts = np.array([canary.repeats for canary in canaries])
     for family in dict.fromkeys(canary.family.name for canary in canaries):
         rows = np.array([canary.family.name == family for canary in canaries])
-        never = rows & (often == 0)
-        for n in sorted(set(often[rows].tolist()) - {0}):
-            these = rows & (often == n)
+        never = rows & (repeat_counts == 0)
+        for n in sorted(set(repeat_counts[rows].tolist()) - {0}):
+            these = rows & (repeat_counts == n)
             more = {**(detail or {}), "family": family, "repeats": n, "unplanted": int(never.sum())}
             found.append(_exposure(bits[these], bits[never], references, more))
-            hits, beside = int(taken[these].sum()), {"source": SOURCE, **_control(taken[never])}
+            hits, reference = int(taken[these].sum()), {"source": SOURCE, **_control(taken[never])}
             name, size = "attack.canary_extraction", int(these.sum())
-            made = proportion(name, hits, size, over="canaries", detail=more, **beside)
+            made = proportion(name, hits, size, over="canaries", detail=more, **reference)
             found.append(tagged(made, "recipient", "planted names", gated=False))
     return found
 
@@ -312,8 +315,8 @@ def _exposure(bits: Doubles, never: Doubles, references: int, detail: dict[str, 
     more = {**detail, "references": references, "scale": "bits", "most": float(bits.max())}
     more |= {"ceiling": most, "at_ceiling": at}
     if at:
-        says = f"{most:.2f} bits is the most that {references:,} fresh draws can show; at the ceiling it may be more"
-        more["warning"] = says
+        message = f"{most:.2f} bits is the maximum for {references:,} fresh draws; the true exposure may be higher"
+        more["warning"] = message
     about: dict[str, Any] = {"source": SOURCE, "unit": "canaries", "detail": more, **_control(never)}
     if float(np.ptp(bits)) == 0:  # one canary, or all at the ceiling
         more["why"] = ALIKE
@@ -326,13 +329,13 @@ def _exposure(bits: Doubles, never: Doubles, references: int, detail: dict[str, 
 
 
 def _control(never: Doubles | Mask) -> dict[str, Any]:
-    """What the canaries score that were never planted."""
+    """Return the result for canaries never planted."""
     value = float(never.mean()) if never.size else None
     return {"control": value, "control_is": "secrets never planted", "control_kind": "negative"}
 
 
 def _no_exposure_p(bits: Doubles) -> float:
-    """P of such a sum where nothing is remembered: -log2 of a uniform is at least the exposure of a uniform rank."""
+    """Return P of this sum without memorization: -log2 of a uniform variable bounds the exposure of a uniform rank."""
     from scipy.special import gammaincc
 
     return float(gammaincc(bits.size, float(bits.sum()) * np.log(2)))

@@ -1,9 +1,9 @@
-"""Membership inference: can it be told from a model, or from its synthetic notes, whose notes it was trained on?
+"""Membership inference: does a model, or its synthetic notes, disclose which patients it was trained on?
 
 The patient is the unit: their score is the mean log-probability of all words of all their notes. Two attackers: one
-who takes the likeliest for members (loss threshold), and one who first takes away what a model of other notes gives
-them (calibrated). Beside them stands a blind attacker, who reads the notes and has no model: where that one is better
-than chance, members and non-members differ by themselves, and no figure here means anything.
+takes the most probable patients for members (loss threshold); the other first subtracts the log-probability under a
+model of other notes (calibrated). A blind attacker, with the notes but no model, is the control: if it is better
+than chance, members and non-members differ by themselves, and membership figures are meaningless.
 """
 
 from __future__ import annotations
@@ -30,21 +30,21 @@ from clinveil.stats.roc import RocScores
 
 RATES = (0.01, 0.001)
 MOST = 2_000
-NOT_TRIED = "the calibrated attack, the stronger one, was not tried: it needs notes of third patients (--reference)"
-HITS_METHOD = "exact of the members and of the threshold, squared and added (Zou and Donner), 95 %"
+NOT_TRIED = "the stronger, calibrated attack was not run: it needs notes of third patients (--reference)"
+HITS_METHOD = "exact intervals of the members and of the threshold, combined by squares (Zou and Donner), 95 %"
 SOURCE = "loss threshold: Yeom et al. 2018; calibrated: Watson et al. 2022"
 
 
 @attacks.register("membership")
 class Membership(Attack):
-    """Tell members from others by the model's loss; beside it a blind attacker who has no model at all."""
+    """Distinguish members from non-members by the model's loss; with a blind attacker as the control."""
 
     needs = frozenset({"model", "training", "held_out"})
     words = words_beside(__file__)
-    most: int = flag(MOST, "Notes of each side at most, a random sample of patients.", ge=20)
+    most: int = flag(MOST, "Maximum notes of each side, a random sample of patients.", ge=20)
 
     def __call__(self, context: Context, rng: Generator) -> list[Finding]:
-        """Of `PlainNotes`; calibrated where there are notes of third patients (`context.reference`)."""
+        """Run the attack on `PlainNotes`; calibrated if there are notes of third patients (`context.reference`)."""
         assert context.model is not None
         sides, third = (context.training, context.held_out), context.reference
         detail = {"from": "the model"}
@@ -62,13 +62,13 @@ def infer_membership(
     blind: Finding | None = None,
     most: int = MOST,
 ) -> list[Finding]:
-    """The blind attacker, then `membership`.
+    """Return the finding of the blind attacker, then `membership`.
 
     Args:
-        training, held_out: notes of the patients that the model saw, and of others like them, split at random before.
+        training, held_out: notes of the patients that the model was trained on, and of similar ones, split at random.
         reference: notes of third patients; n-grams of them are the reference model.
-        blind: what the blind attacker found on the same notes, not to measure it twice.
-        most: notes of each side at most, a random sample of patients.
+        blind: the finding of the blind attacker on the same notes, if already measured.
+        most: maximum notes of each side, a random sample of patients.
 
     Raises:
         InputError: a patient on two sides (sampled or not), or too few patients.
@@ -84,7 +84,7 @@ def infer_membership(
 def _score_notes(
     model: LanguageModel, training: PlainNotes, held_out: PlainNotes, reference: PlainNotes | None
 ) -> Scored:
-    """What a model gives the notes of both sides, and n-grams of the reference beside it."""
+    """Score the notes of both sides under the model, and under n-grams of the reference."""
     texts = training.texts + held_out.texts
     encoded = encode(texts, model.vocabulary)
     other = None
@@ -95,12 +95,12 @@ def _score_notes(
 
 
 def _refuse_shared(training: PlainNotes, held_out: PlainNotes, reference: PlainNotes | None) -> None:
-    seen, kept = set(training.patients), set(held_out.patients)
-    if both := len(seen & kept):
-        raise InputError(f"{both} patients stand on both sides", hint="split by patient before training")
-    if reference is not None and (both := len((seen | kept) & set(reference.patients))):
-        hint = "notes of third patients"
-        raise InputError(f"{both} patients of the reference stand on one of the sides too", hint=hint)
+    trained_ids, held_ids = set(training.patients), set(held_out.patients)
+    if shared := len(trained_ids & held_ids):
+        raise InputError(f"{shared} patients are on both sides", hint="split by patient before training")
+    if reference is not None and (shared := len((trained_ids | held_ids) & set(reference.patients))):
+        hint = "provide notes of third patients"
+        raise InputError(f"{shared} patients of the reference are also on one of the sides", hint=hint)
 
 
 def _totals(model: LanguageModel, notes: EncodedNotes) -> Doubles:
@@ -109,7 +109,7 @@ def _totals(model: LanguageModel, notes: EncodedNotes) -> Doubles:
 
 
 def _sample(notes: PlainNotes, most: int, rng: Generator) -> PlainNotes:
-    """Whole patients in a random order until there are enough notes."""
+    """Sample entire patients in random order until there are enough notes."""
     if len(notes) <= most:
         return notes
     order = sorted(set(notes.patients))
@@ -120,7 +120,7 @@ def _sample(notes: PlainNotes, most: int, rng: Generator) -> PlainNotes:
 
 @dataclass(frozen=True)
 class Scored:
-    """What a model gives the notes of members and non-members, a row a note.
+    """Log-probabilities of the notes of members and non-members, one row per note.
 
     Raises:
         InputError: a patient on both sides. ValueError: rows that do not agree, a note without tokens.
@@ -129,7 +129,7 @@ class Scored:
     patients: Sequence[str] = field(repr=False)
     members: Mask = field(repr=False)  # whether the model was trained on that patient
     totals: Doubles = field(repr=False)  # log-probability (nats) of the whole note
-    tokens: Ints = field(repr=False)  # how many were scored
+    tokens: Ints = field(repr=False)  # number of scored tokens
     reference: Doubles | None = field(default=None, repr=False)  # `totals` under a model of other patients' notes
 
     def __post_init__(self) -> None:
@@ -139,11 +139,11 @@ class Scored:
         if (self.tokens <= 0).any():
             raise ValueError(f"{int((self.tokens <= 0).sum())} notes have no scored token")
         sides = {(patient, bool(m)) for patient, m in zip(self.patients, self.members, strict=True)}
-        if both := len(sides) - len(set(self.patients)):
-            raise InputError(f"{both} patients are members and non-members at once", hint="split by patient")
+        if shared := len(sides) - len(set(self.patients)):
+            raise InputError(f"{shared} patients are members and non-members at once", hint="split by patient")
 
     def by_patient(self, totals: Doubles) -> RocScores:
-        """Members against non-members, by mean log-probability a token."""
+        """Return members and non-members by mean log-probability per token."""
         patient = np.unique(np.array(self.patients, dtype=object), return_inverse=True)[1]
         means = np.bincount(patient, weights=totals) / np.bincount(patient, weights=self.tokens)
         member = np.bincount(patient, weights=self.members) > 0
@@ -153,15 +153,15 @@ class Scored:
 def membership(
     scored: Scored, *, blind: Finding | None = None, detail: Mapping[str, Any] | None = None
 ) -> list[Finding]:
-    """AUC, and TPR at an FPR of 1 % and 0.1 %, of the loss threshold and, given a reference, calibrated.
+    """Return AUC, and TPR at an FPR of 1 % and 0.1 %, of the loss threshold and, with a reference, calibrated.
 
     Args:
-        blind: what the blind attacker found on the same notes: the control.
-        detail: goes into every finding, for example what was attacked ("model" or "synthetic notes").
+        blind: the finding of the blind attacker on the same notes: the control.
+        detail: added to every finding, for example what was attacked ("model" or "synthetic notes").
 
     Returns:
-        `attack.membership` (AUC, chance 0.5) and `attack.membership_hits` by attacker; a false positive rate that so
-        few non-members cannot measure has no value, and says so, and so does the calibrated attack without reference.
+        `attack.membership` (AUC, chance 0.5) and `attack.membership_hits` by attacker. A false positive rate that needs
+        more non-members has no value and gives the reason, and so does the calibrated attack without a reference.
     """
     attackers = {"loss threshold": scored.by_patient(scored.totals)}
     if scored.reference is not None:
@@ -171,7 +171,9 @@ def membership(
         sides = {"members": roc.members.size, "non_members": roc.others.size}
         more = {**(detail or {}), "attacker": name, **sides}
         found += [_area(roc, more, blind), *(_hits(roc, rate, more) for rate in RATES)]
-    if scored.reference is None:  # said, or a good figure of the weaker attacker would pass for all
+    if (
+        scored.reference is None
+    ):  # reported, so that a good figure of the weaker attacker is not taken for the result of both
         n, more = len(set(scored.patients)), {**(detail or {}), "attacker": "calibrated"}
         about: dict[str, Any] = {"chance": 0.5, "source": SOURCE, "unit": "patients"}
         found.append(unmeasured("attack.membership", NOT_TRIED, n, detail=more, **about))
@@ -181,12 +183,12 @@ def membership(
 def _area(roc: RocScores, detail: dict[str, Any], blind: Finding | None) -> Finding:
     more, control = {**detail, "statistic": "area under the curve"}, dict[str, Any]()
     if blind is not None:
-        is_blind = "a blind attacker: words of the notes, no model"
+        is_blind = "a blind attacker: words of the notes, without the model"
         control = {"control": blind.value, "control_is": is_blind, "control_kind": "negative"}
         if blind.low is not None and blind.low > 0.5:
             more["warning"] = "the blind attacker beats chance: the two sides differ by themselves"
     n, (low, high) = roc.members.size + roc.others.size, roc.auc_interval()
-    about: dict[str, Any] = {"chance": 0.5, "chance_is": "a score that knows nothing", "method": roc.auc_method}
+    about: dict[str, Any] = {"chance": 0.5, "chance_is": "a score without information", "method": roc.auc_method}
     about |= {"source": SOURCE, "unit": "patients", "detail": more, **control}
     made = Finding("attack.membership", roc.auc, n, "lower", low, high, **about)
     return tagged(made, "recipient", "membership", gated=False)
@@ -200,5 +202,9 @@ def _hits(roc: RocScores, rate: float, detail: dict[str, Any]) -> Finding:
         share, (low, high) = roc.tpr_at_fpr(rate)
     except InputError as error:
         return unmeasured(name, error.what, n, **about)
-    about |= {"chance": rate, "chance_is": "as many members as non-members pass", "method": HITS_METHOD}
+    about |= {
+        "chance": rate,
+        "chance_is": "the same share of members and non-members above the threshold",
+        "method": HITS_METHOD,
+    }
     return Finding(name, share, n, "lower", low, high, count=round(share * n), **about)

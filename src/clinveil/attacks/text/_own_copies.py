@@ -1,15 +1,15 @@
-"""Patients of whom words of their own stand in synthetic notes: long runs, and notes copied whole.
+"""Own words of patients in synthetic notes: long runs, and complete notes.
 
-A word of a note is the patient's own unless it lies in a stock phrase: a piece of 20 words or more that three patients
-of either side hold (a note may stand under two), or, of a training patient, one that a held-out note holds. Whatever
-long stock phrases are in the notes, they are then no copies, and what is copied shows at any size of the release. A
-patient counts as copied by a run of the synthetic text with `span` own words, or by a whole note with 20 of them; of a
-note that is a synthetic one, word for word and number for number, its numbers count as words.
+A word of a note is the patient's own unless it belongs to a stock phrase. A stock phrase has at least 20 words and
+occurs in notes of three patients of either side (a note may belong to two), or, for a training patient, in any held-out
+note. Stock phrases, however long, are therefore not copies, and copying is detectable at any size of the release. A
+patient counts as copied by a run of the synthetic text with `span` own words, or by a complete note with 20 of them. In
+a note that equals a synthetic note word for word and number for number, numbers count as words.
 
-Held-out patients, of whom the generator knew nothing, say how often that comes by chance. Where it came for none of
-them one patient is too many: that is a rule and no test. Where it did, Fisher's exact test at 0.01 decides, within a
-cap (`allowed`). What is own is at most as much for a training patient as for a held-out one, so the test keeps its
-level. Shorter runs, and short notes that are synthetic ones, come by chance more easily: there is the test alone.
+Held-out patients, unknown to the generator, show how often this happens by chance. If it happens for none of them, one
+training patient is too many: a rule, not a test. Otherwise Fisher's exact test at 0.01 decides, up to a maximum
+(`allowed`). A training patient never has more own words than a held-out one would have, so the test keeps its level.
+Shorter runs, and short notes equal to synthetic ones, happen by chance more easily and are judged by the test alone.
 """
 
 from __future__ import annotations
@@ -29,146 +29,152 @@ from clinveil.stats import hypergeometric_tail
 from clinveil.stats.findings import proportion
 from clinveil.stats.refusals import allowed, copies_refused_from
 
-PIECE = 20  # words of a stock phrase, of a note that can be copied whole, and of one's own in it
-SHORT = 5  # words and numbers of a note that is compared as one
-HOLDERS = 2  # patients of one side who may hold a piece that is still their own
+MIN_PHRASE = 20  # words of a stock phrase, of a note that counts as copied, and of own words in it
+MIN_SAME = 5  # minimum words and numbers of a note that is compared as a unit
+MAX_HOLDERS = 2  # maximum patients of one side with a phrase that is still their own
 SOURCE = (
     "own words in runs shared with synthetic notes, exact (suffix automaton); Fisher 1935 against held-out patients"
 )
-CONTROL_IS = "held-out patients, their own words sought in the same way"
+CONTROL_IS = "held-out patients, with the same search for their own words"
 P_IS = "Fisher's exact test against held-out patients, one-sided"
 
 
 @dataclass(frozen=True)
 class Notes:
-    """The notes of one side, one after another."""
+    """The notes of one side, concatenated."""
 
     ids: SmallInts  # (n_words,)
-    matches: SmallInts  # (n_words,) the longest run ending there that the synthetic text holds
-    runs: SmallInts  # (n_synthetic_words,) the longest run ending there that these notes hold
+    matches: SmallInts  # (n_words,) the longest run ending there that occurs in the synthetic text
+    runs: SmallInts  # (n_synthetic_words,) the longest run ending there that occurs in these notes
     lengths: Ints  # (n_notes,) words
     owners: Ints  # (n_notes,) the row of the patient
     keys: NDArray[np.uint64]  # (n_notes,) a hash of the note's words and numbers
-    numbers: Ints  # (n_notes,) how many numbers
-    written: Mask  # (n_notes,) whether a synthetic note has the same hash
+    numbers: Ints  # (n_notes,) number of numbers
+    is_synthetic: Mask  # (n_notes,) whether a synthetic note has the same hash
     patients: int
 
     @property
     def word_owners(self) -> Ints:
-        """(n_words,) the patient of each word."""
+        """Return the patient of each word, (n_words,)."""
         return np.repeat(self.owners, self.lengths)
 
     @property
-    def place(self) -> Ints:
-        """(n_words,) the place of each word in its note, from 0."""
+    def offsets(self) -> Ints:
+        """Return the offset of each word in its note, (n_words,)."""
         return np.arange(self.ids.size) - np.repeat(np.cumsum(self.lengths) - self.lengths, self.lengths)
 
     def shared(self, span: int) -> Ints:
-        """(n_patients, 2): the words of each patient that stand in runs of `span` of the synthetic text, and all."""
+        """Return the words of each patient in runs of `span` of the synthetic text, and all words, (n_patients, 2)."""
         copied = np.bincount(self.word_owners[in_runs(self.matches, span)], minlength=self.patients)
         return np.stack([copied, np.bincount(self.word_owners, minlength=self.patients)], axis=1)
 
 
 @dataclass(frozen=True)
-class Own:
-    """What is each patient's own, and how much of it was copied; (n_patients,) each."""
+class OwnWords:
+    """Each patient's own words, and how many of them were copied; arrays of (n_patients,)."""
 
-    run: Ints  # the most own words in one run of the synthetic text
-    note: Ints  # the most own words in one note: what a copy of all that the patient has would show
-    tokens: Ints  # the same, with the numbers of a note that is nobody else's
-    whole: Ints  # the most of these in one note that stands in the synthetic text whole
-    long: Ints  # words and numbers of the longest note that is the patient's own as a whole
-    same: Ints  # words and numbers of the longest of these that is a synthetic note
+    run: Ints  # maximum own words in one run of the synthetic text
+    note: Ints  # maximum own words in one note: the result if all of the patient's notes were copied
+    tokens: Ints  # the same, including numbers of a note that no other patient has
+    whole: Ints  # maximum of these in one note that occurs in the synthetic text as a unit
+    long: Ints  # words and numbers of the longest note that only this patient has
+    same: Ints  # words and numbers of the longest of these that equals a synthetic note
 
 
-def _own_copies(training: Notes, held_out: Notes, piece: int = PIECE) -> tuple[Own, Own]:
-    """Both sides. `piece`: how many words a stock phrase has at least."""
+def _both_sides(training: Notes, held_out: Notes, phrase: int = MIN_PHRASE) -> tuple[OwnWords, OwnWords]:
+    """Compute both sides. `piece`: minimum words of a stock phrase."""
     sides = (training, held_out)
-    stock = _stock([_pieces(side, piece) for side in sides], [side.word_owners for side in sides])
-    known = _stock([side.keys for side in sides], [side.owners for side in sides])
-    return _own(training, stock[0], known[0], piece), _own(held_out, stock[1], known[1], piece)
+    is_stock = _stock_phrases([_phrase_hashes(side, phrase) for side in sides], [side.word_owners for side in sides])
+    is_shared = _stock_phrases([side.keys for side in sides], [side.owners for side in sides])
+    return _own_words(training, is_stock[0], is_shared[0], phrase), _own_words(
+        held_out, is_stock[1], is_shared[1], phrase
+    )
 
 
-def _pieces(notes: Notes, piece: int) -> NDArray[np.uint64]:
-    """(n_words,) a 64-bit hash of the `piece` words that end at each word, 0 where the note has not so many yet."""
+def _phrase_hashes(notes: Notes, phrase: int) -> NDArray[np.uint64]:
+    """Return a 64-bit hash of the `piece` words that end at each word, (n_words,); 0 near the start of a note."""
     mixed = (notes.ids.astype(np.int64) + 3).astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
     mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     mixed ^= mixed >> np.uint64(27)
     found = np.zeros_like(mixed)
-    # Of the words before, each times its power of an odd number, modulo 2^64.
-    for back in range(min(piece, mixed.size)):
+    # Each preceding word times its power of an odd number, modulo 2^64.
+    for back in range(min(phrase, mixed.size)):
         found[back:] += mixed[: mixed.size - back] * np.uint64(pow(0x94D049BB133111EB, back, 2**64))
-    found[notes.place < piece - 1] = 0
+    found[notes.offsets < phrase - 1] = 0
     return found
 
 
-def _stock(keys: list[NDArray[np.uint64]], owners: list[Ints]) -> list[Mask]:
-    """For each side whether a key is stock to it; 0 never is.
+def _stock_phrases(keys: list[NDArray[np.uint64]], owners: list[Ints]) -> list[Mask]:
+    """Return, for each side, whether a key is a stock phrase; 0 never is.
 
-    To held-out patients what three patients hold; to training patients what any held-out one holds too. So a training
-    patient never has more of their own than a held-out one in their place.
+    For held-out patients: keys of three patients. For training patients: also keys of any held-out patient. So a
+    training patient never has more own words than a held-out patient in their place would have.
     """
-    every = np.concatenate(keys)
+    all_keys = np.concatenate(keys)
     held_out = np.repeat([0, 1], [part.size for part in keys])
     owner = np.concatenate(owners)
-    order = np.lexsort((owner, held_out, every))
-    every, held_out, owner = every[order], held_out[order], owner[order]
-    same = np.append(False, (every[1:] == every[:-1]) & (held_out[1:] == held_out[:-1]) & (owner[1:] == owner[:-1]))
-    kind = np.cumsum(np.append(False, every[1:] != every[:-1]))
+    order = np.lexsort((owner, held_out, all_keys))
+    all_keys, held_out, owner = all_keys[order], held_out[order], owner[order]
+    same = np.append(
+        False, (all_keys[1:] == all_keys[:-1]) & (held_out[1:] == held_out[:-1]) & (owner[1:] == owner[:-1])
+    )
+    kind = np.cumsum(np.append(False, all_keys[1:] != all_keys[:-1]))
     holders = np.stack([np.bincount(kind[~same & (held_out == side)], minlength=kind[-1] + 1) for side in (0, 1)])
-    at = np.empty(order.size, dtype=np.int64)
-    at[order] = kind
-    of_three = holders.sum(axis=0) > HOLDERS
-    split = np.split(at, [keys[0].size])
-    return [(of_three | (holders[1] > 0))[split[0]] & (keys[0] != 0), of_three[split[1]] & (keys[1] != 0)]
+    group = np.empty(order.size, dtype=np.int64)
+    group[order] = kind
+    many_holders = holders.sum(axis=0) > MAX_HOLDERS
+    split = np.split(group, [keys[0].size])
+    return [(many_holders | (holders[1] > 0))[split[0]] & (keys[0] != 0), many_holders[split[1]] & (keys[1] != 0)]
 
 
-def _own(notes: Notes, stock: Mask, known: Mask, piece: int) -> Own:
-    own = ~in_runs(np.where(stock, piece, 0).astype(np.int32), piece)
-    before = np.concatenate([[0], np.cumsum(own)])
+def _own_words(notes: Notes, is_stock: Mask, is_shared: Mask, phrase: int) -> OwnWords:
+    own = ~in_runs(np.where(is_stock, phrase, 0).astype(np.int32), phrase)
+    cumulative = np.concatenate([[0], np.cumsum(own)])
     ends = np.arange(1, own.size + 1)
-    in_run = before[ends] - before[ends - notes.matches]
+    in_run = cumulative[ends] - cumulative[ends - notes.matches]
     last = np.cumsum(notes.lengths)
-    in_note = before[last] - before[last - notes.lengths]
-    whole = np.where((notes.matches[last - 1] >= notes.lengths) & (notes.lengths >= PIECE), in_note, 0)
-    tokens = in_note + np.where(known, 0, notes.numbers)
-    alone = np.where(known, 0, notes.lengths + notes.numbers)
-    same = notes.written & ~known
+    in_note = cumulative[last] - cumulative[last - notes.lengths]
+    whole = np.where((notes.matches[last - 1] >= notes.lengths) & (notes.lengths >= MIN_PHRASE), in_note, 0)
+    tokens = in_note + np.where(is_shared, 0, notes.numbers)
+    alone = np.where(is_shared, 0, notes.lengths + notes.numbers)
+    same = notes.is_synthetic & ~is_shared
     by_note = (in_note, tokens, np.maximum(whole, tokens * same), alone, alone * same)
-    run = _most(notes.word_owners, in_run, notes.patients)
-    return Own(run, *(_most(notes.owners, values, notes.patients) for values in by_note))
+    run = _maximum(notes.word_owners, in_run, notes.patients)
+    return OwnWords(run, *(_maximum(notes.owners, values, notes.patients) for values in by_note))
 
 
-def _most(owners: Ints, values: Ints, patients: int) -> Ints:
+def _maximum(owners: Ints, values: Ints, patients: int) -> Ints:
     most = np.zeros(patients, dtype=np.int64)
     np.maximum.at(most, owners, values)
     return most
 
 
 def own_findings(training: Notes, held_out: Notes, spans: Sequence[int], detail: dict[str, Any]) -> Iterator[Finding]:
-    """`attack.copies_own` by span and `attack.copies_whole`; control: held-out patients.
+    """Yield `attack.copies_own` by span and `attack.copies_whole`; control: held-out patients.
 
-    The share of training patients with `span` own words in one run of the synthetic text, and of those of whom a whole
-    note stands in it.
+    The share of training patients with `span` own words in one run of the synthetic text, and of those with a complete
+    note in it.
     """
     for span in spans:
-        # A phrase shorter than the run asked for can be stock too.
-        seen, other = _own_copies(training, held_out, min(PIECE, span))
-        more = {**detail, "span": span, "most_own_words": int(seen.run.max())}
-        yield _finding("attack.copies_own", seen.run >= span, other.run >= span, seen.note >= span, more)
-    seen, other = _own_copies(training, held_out)
-    same = {"same_copied": seen.same, "same_held_out_copied": other.same, "same_visible": seen.long}
-    short = {name: int((longest >= SHORT).sum()) for name, longest in same.items()}
-    more = {**detail, "least_words": PIECE, "least_same": SHORT, **short}
-    yield _finding("attack.copies_whole", seen.whole >= PIECE, other.whole >= PIECE, seen.tokens >= PIECE, more)
+        # A phrase shorter than the requested run can also be a stock phrase.
+        trained, held = _both_sides(training, held_out, min(MIN_PHRASE, span))
+        more = {**detail, "span": span, "most_own_words": int(trained.run.max())}
+        yield _finding("attack.copies_own", trained.run >= span, held.run >= span, trained.note >= span, more)
+    trained, held = _both_sides(training, held_out)
+    same = {"same_copied": trained.same, "same_held_out_copied": held.same, "same_visible": trained.long}
+    short = {name: int((longest >= MIN_SAME).sum()) for name, longest in same.items()}
+    more = {**detail, "least_words": MIN_PHRASE, "least_same": MIN_SAME, **short}
+    yield _finding(
+        "attack.copies_whole", trained.whole >= MIN_PHRASE, held.whole >= MIN_PHRASE, trained.tokens >= MIN_PHRASE, more
+    )
 
 
 def _finding(measure: str, copied: Mask, by_chance: Mask, visible: Mask, detail: dict[str, Any]) -> Finding:
-    n, others, seen = copied.size, by_chance.size, int(visible.sum())
+    n, others, trained = copied.size, by_chance.size, int(visible.sum())
     count, chance = int(copied.sum()), int(by_chance.sum())
-    may = allowed(n, others, chance)
-    more = {**detail, "held_out_patients": others, "held_out_copied": chance, "allowed": may}
-    more |= {"visible": seen, "refused_from": copies_refused_from(n, seen, may)}
+    maximum_allowed = allowed(n, others, chance)
+    more = {**detail, "held_out_patients": others, "held_out_copied": chance, "allowed": maximum_allowed}
+    more |= {"visible": trained, "refused_from": copies_refused_from(n, trained, maximum_allowed)}
     about: dict[str, Any] = {"control": chance / others, "control_is": CONTROL_IS, "control_kind": "negative"}
     about |= {"p": hypergeometric_tail(count, n + others, count + chance, n), "p_is": P_IS, "source": SOURCE}
     return tagged(proportion(measure, count, n, over="patients", detail=more, **about), "recipient", "copies")

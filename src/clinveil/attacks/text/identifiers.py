@@ -1,9 +1,9 @@
-"""Known identifiers in released notes: a patient's own record numbers, phones, e-mails, addresses, and names.
+"""Search released notes for known identifiers: a patient's own record numbers, phones, e-mails, addresses and names.
 
-Numbers are compared by their digits, any script, any usual separators; their chance is another patient's numbers,
-looked for in the same way. E-mails and addresses are compared by their words, as adjacent lookup forms; their chance is
-that of the notes' words in random orders (`_phrases`). What is too short to tell from chance (numbers of fewer than 4
-digits, addresses of one word) is not tested, only counted.
+Numbers are compared by their digits, in any script and with the usual separators; their chance is the same search with
+another patient's numbers. E-mails and addresses are compared by their words, as adjacent lookup forms; their chance is
+that of the notes' words in random order (`_phrases`). Values too short to distinguish from chance (numbers of fewer
+than 4 digits, addresses of one word) are counted but not tested.
 """
 
 from __future__ import annotations
@@ -32,17 +32,17 @@ if TYPE_CHECKING:
     from clinveil.corpus.people import Patient
 
 MIN_DIGITS = 4
-BATCH = 2_000  # notes that are searched for names at once
+BATCH = 2_000  # notes searched for names in one batch
 LONG_NUMBER = 7
 _ASCII_DIGITS = re.compile("[0-9]+")
 _SEPARATOR = r"[\s().\-/+]{0,3}"
 SOURCE = "45 CFR 164.514(b)(2); gate of own identifiers: none"
-CHANCE_IS = "another patient's numbers, looked for in the same notes"
+CHANCE_IS = "another patient's numbers, searched for in the same notes"
 
 
 @attacks.register("identifiers")
 class Identifiers(Attack):
-    """Look for patients' own identifiers and full names, and for other patients' names, in released notes."""
+    """Search released notes for patients' own identifiers and full names, and for other patients' names."""
 
     needs = frozenset({"released", "known"})
     words = words_beside(__file__)
@@ -51,7 +51,7 @@ class Identifiers(Attack):
     order = 600
 
     def __call__(self, context: Context, rng: Generator) -> list[Finding]:
-        """As `identifiers`; where the source is at hand, what the same search finds there is the control."""
+        """Run `identifiers`; with the source notes, the same search in them is the control."""
         assert context.released is not None and context.known is not None
         made = identifiers(context.released, context.known, rng, crosswalk=context.patients)
         found = [tagged(f, "recipient", "own identifiers") if f.measure in OWN else f for f in made]
@@ -64,20 +64,20 @@ class Identifiers(Attack):
 def _controlled(finding: Finding, in_source: float | None) -> Finding:
     if in_source is None:
         return finding
-    # Own identifiers must stand in the source; others' names need not.
+    # The source must contain own identifiers, but not others' names.
     kind: ControlKind | None = "positive" if finding.measure.startswith("attack.own_") else None
     return replace(finding, control=in_source, control_is="the same search in the source notes", control_kind=kind)
 
 
 def digits_of(text: str) -> str:
-    """The digits of a text, of any script, as 0 to 9."""
+    """Return the digits of a text, in any script, as 0 to 9."""
     if text.isascii():
         return "".join(_ASCII_DIGITS.findall(text))
     return "".join(str(unicodedata.digit(c)) for c in text if unicodedata.digit(c, None) is not None)
 
 
 def _plain_digits(text: str) -> str:
-    """The text with digits of any script as 0 to 9, and without ignorable characters."""
+    """Return the text with digits of any script as 0 to 9, and without ignorable characters."""
     if text.isascii():
         return text
     classes = character_classes()
@@ -86,7 +86,7 @@ def _plain_digits(text: str) -> str:
 
 
 class ReleasedText:
-    """One released note, in the forms that identifiers are looked for in."""
+    """One released note, in the forms that are searched."""
 
     __slots__ = ("_text", "digits", "forms", "phrase")
 
@@ -97,7 +97,7 @@ class ReleasedText:
         self.phrase = f" {' '.join(self.forms)} "
 
     def has_number(self, digits: str) -> bool:
-        """Whether the digits stand together, with usual separators; short numbers only as whole numbers."""
+        """Return whether the digits occur with usual separators; short numbers only as complete numbers."""
         return digits in self.digits and _number(digits).search(_plain_digits(self._text)) is not None
 
 
@@ -112,44 +112,44 @@ def _numbers(values: Sequence[str]) -> list[str]:
 
 
 class _NumberSearch:
-    """One patient's numbers of one kind that are still to be found in their notes, and another patient's."""
+    """One patient's numbers of one kind not yet found in their notes, and another patient's."""
 
-    __slots__ = ("other", "own", "sought", "sought_other")
+    __slots__ = ("n_sought", "n_sought_other", "other", "own")
 
     def __init__(self, own: Sequence[str], other: Sequence[str]) -> None:
         self.own = _numbers(own)
-        # What both share (a family's phone) would be found as the other's while it is their own.
+        # A number of both (a family's phone) would count as the other's.
         self.other = [number for number in _numbers(other) if number not in self.own]
-        self.sought, self.sought_other = len(self.own), len(self.other)
+        self.n_sought, self.n_sought_other = len(self.own), len(self.other)
 
-    def look(self, note: ReleasedText) -> None:
-        """Look through one note for what is still missing."""
+    def search(self, note: ReleasedText) -> None:
+        """Search one note for the numbers not yet found."""
         self.own = [number for number in self.own if not note.has_number(number)]
         self.other = [number for number in self.other if not note.has_number(number)]
 
     @staticmethod
     def finding(measure: str, searches: Sequence[_NumberSearch], detail: Mapping[str, Any], unit: str) -> Finding:
-        """The share of own numbers that were found; it must be 0."""
-        n, count = sum(s.sought for s in searches), sum(s.sought - len(s.own) for s in searches)
-        others = sum(s.sought_other for s in searches)
+        """Return the share of own numbers that were found, with that of another patient's numbers as chance."""
+        n, count = sum(s.n_sought for s in searches), sum(s.n_sought - len(s.own) for s in searches)
+        others = sum(s.n_sought_other for s in searches)
         by_chance = others - sum(len(s.other) for s in searches)
         about: dict[str, Any] = {"source": SOURCE, "unit": unit}
         if others:
             about |= {"chance": by_chance / others, "chance_is": CHANCE_IS}
         else:
-            detail = {**detail, "why": "no other patient's differs, so there is no chance to count"}
+            detail = {**detail, "why": "no other patient has different numbers, so chance is unknown"}
         return proportion(measure, count, n, over=unit, detail={**detail, "chance_count": by_chance}, **about)
 
 
 KINDS = {"record_number": "record_numbers", "phone": "phones", "email": "emails", "address": "addresses"}
-"""Of each kind the field of a patient."""
+"""The field of a patient for each kind."""
 OWN = frozenset({"attack.own_name", *(f"attack.own_{kind}" for kind in KINDS)})
 NUMBERS = frozenset({"record_number", "phone"})
 _Search = _NumberSearch | PhraseSearch
 
 
 class OwnIdentifiers:
-    """Looks for each patient's own identifiers, and for another patient's, in their released notes."""
+    """Search each patient's released notes for their own identifiers, and for another patient's."""
 
     def __init__(self, patients: Mapping[str, Patient], rng: Generator) -> None:
         self._patients = patients
@@ -159,28 +159,28 @@ class OwnIdentifiers:
         self._searches: dict[str, dict[str, _Search]] = {}
 
     def add(self, patient: str, note: ReleasedText) -> None:
-        """Look through one note of a source patient."""
+        """Search one note of a source patient."""
         if patient not in self._patients:
             return
         if patient not in self._searches:
-            self._searches[patient] = self._begin(patient)
+            self._searches[patient] = self._new_search(patient)
         for search in self._searches[patient].values():
-            search.look(note)
+            search.search(note)
 
-    def _begin(self, patient: str) -> dict[str, _Search]:
+    def _new_search(self, patient: str) -> dict[str, _Search]:
         own, other = self._patients[patient], self._patients[self._other[patient]]
         values = {kind: [getattr(one, field) for one in (own, other)] for kind, field in KINDS.items()}
         return {k: _NumberSearch(*both) if k in NUMBERS else PhraseSearch(both[0]) for k, both in values.items()}
 
     def finding(self, kind: str) -> Finding:
-        """The share of own identifiers of one kind that were found, beside chance."""
+        """Return the share of own identifiers of one kind that were found, with chance."""
         searches: list[Any] = [search[kind] for search in self._searches.values()]
         field = KINDS[kind]
         known = sum(len(set(getattr(self._patients[patient], field))) for patient in self._searches)
         detail = {"known": known, "in_feed": len(self._patients), "in_release": len(searches)}
         measure, unit = f"attack.own_{kind}", f"own {field.replace('_', ' ')}"
-        if not any(search.sought for search in searches):
-            why = "none that is long enough to look for is known of the patients in the release"
+        if not any(search.n_sought for search in searches):
+            why = "the patients of the release have no known identifier of sufficient length"
             return unmeasured(measure, why, detail=detail, unit=unit, source=SOURCE)
         return type(searches[0]).finding(measure, searches, detail, unit)
 
@@ -194,21 +194,21 @@ def identifiers(
     permutations: int = PERMUTATIONS,
     replicates: int = REPLICATES,
 ) -> list[Finding]:
-    """Own identifiers (four kinds), own full names, and other patients' full names in the released notes.
+    """Search released notes for own identifiers (four kinds), own full names, and other patients' full names.
 
-    Streams the release once; memory grows with the patients, not with the notes.
+    Streams the release once; memory grows with the number of patients, not of notes.
 
     Args:
         patients: the known-patient feed, by source patient id.
-        crosswalk: source patient id of each released one; None where they are equal.
+        crosswalk: source patient id of each released one; None if they are equal.
 
     Raises:
-        InputError: a released patient that the crosswalk does not know.
-    Source: 45 CFR 164.514(b)(2) for what identifies; `_full_names` for the tests of names.
+        InputError: a released patient is not in the crosswalk.
+    Source: 45 CFR 164.514(b)(2) for the identifiers; `_full_names` for the tests of names.
     """
-    places = {patient: place for place, patient in enumerate(patients)}
+    rows_of = {patient: place for place, patient in enumerate(patients)}
     index = NameIndex([patient.name for patient in patients.values()], rng, replicates=replicates)
-    names, own = NameScan(index, places), OwnIdentifiers(patients, rng)
+    names, own = NameScan(index, rows_of), OwnIdentifiers(patients, rng)
     notes = ((source_id(patient, crosswalk), text) for _, patient, text in rows(released))
     while batch := [(patient, ReleasedText(text)) for patient, text in islice(notes, BATCH)]:
         for patient, note in batch:

@@ -1,8 +1,8 @@
-"""Attribute inference: what a classifier reads off released notes about their patients.
+"""Attribute inference: attributes of patients predicted by a classifier from their released notes.
 
-The attacker holds notes of other patients with the attribute: released ones, or plain ones of the same kind. He is
-compared with one who has no notes of the patient, and says what is usual. That a classifier reads diagnoses is the use
-of a release as well: the figure says what any recipient may learn of a patient of whom they know the note.
+The attacker has notes of other patients with the attribute: released ones, or plain ones of the same kind. The
+reference is an attacker without notes of the patient, who always names the most common value. Predicting diagnoses is
+also a use of a release: the figure shows what any recipient can learn about a patient from a note.
 """
 
 from __future__ import annotations
@@ -29,39 +29,39 @@ from clinveil.corpus.sample import KeySample
 from clinveil.stats import bootstrap_weights
 from clinveil.stats.findings import unmeasured
 
-Lesson = tuple[Sequence[Sequence[str]], Ints]
-Teach = Callable[[Mask], Lesson]
+TrainingSet = tuple[Sequence[Sequence[str]], Ints]
+TrainingSource = Callable[[Mask], TrainingSet]
 Score = Callable[[Ints, Doubles, Doubles], float]
-FOLDS, FEATURES, NOTES, CLASSES, EACH, STRENGTH = 3, 20_000, 600, 20, 10, 10.0
-TOO_FEW = "fewer than two values that ten patients have"
+FOLDS, FEATURES, NOTES, CLASSES, MIN_PATIENTS, STRENGTH = 3, 20_000, 600, 20, 10, 10.0
+TOO_FEW = "fewer than two values with ten patients each"
 RELEASED, PLAIN = "released notes of other patients", "plain notes of other patients"
 SOURCE = "attribute inference: Yeom et al. 2018, IEEE CSF, advantage over the prior; TF-IDF and logistic regression"
-CHANCE_IS = "always saying the same, without the patient's note"
-CONTROL_IS = "the same classifier, learnt with the labels shuffled among the other patients"
+CHANCE_IS = "always naming the same value, without the patient's note"
+CONTROL_IS = "the same classifier, trained on labels shuffled among the other patients"
 
 
 @attacks.register("inference")
 class Inference(Attack):
-    """Read an attribute of patients off their released notes, learnt from other patients' notes."""
+    """Predict an attribute of patients from their released notes, trained on other patients' notes."""
 
     needs = frozenset({"released", "keep"})
     words = words_beside(__file__)
     on_release = True
     order = 460
-    most: int = flag(NOTES, "Released notes at most, those of a random sample.", ge=20)
+    most: int = flag(NOTES, "Maximum released notes, a random sample.", ge=20)
 
     def __call__(self, context: Context, rng: Generator) -> list[Finding]:
-        """For each kept column: learnt from released notes, and from plain ones, `reference` or `original`."""
+        """Run the attack per kept column: trained on released notes, and on plain ones (`reference` or `original`)."""
         assert context.released is not None
         found: list[Finding] = []
         for column in context.keep:
-            held, told = read(context.released, column, rng, most=self.most), {"label": column}
-            if held.classes < 2:
-                found.append(unmeasured("attack.inference", TOO_FEW, detail=told, unit="notes"))
+            notes, about_detail = read_labelled(context.released, column, rng, most=self.most), {"label": column}
+            if notes.classes < 2:
+                found.append(unmeasured("attack.inference", TOO_FEW, detail=about_detail, unit="notes"))
                 continue
-            found += guesses(held, held.learn, rng).findings({**told, "against": RELEASED}, rng)
-            if (plain := _plain(held, context, column, rng, self.most)) is not None:
-                found += guesses(held, plain, rng).findings({**told, "against": PLAIN}, rng)
+            found += predict(notes, notes.training_set, rng).findings({**about_detail, "against": RELEASED}, rng)
+            if (plain := _plain(notes, context, column, rng, self.most)) is not None:
+                found += predict(notes, plain, rng).findings({**about_detail, "against": PLAIN}, rng)
         return found
 
 
@@ -70,8 +70,8 @@ class Notes:
     """Notes with an attribute of their patients.
 
     Attributes:
-        ids, texts: of the notes. labels: (n,) the attribute, numbered. people: (n,) numbers of the patients.
-        names: of the labels. left_out: notes of labels that too few patients have.
+        ids, texts: of the notes. labels: (n,) numbers of the attribute. people: (n,) numbers of the patients.
+        names: of the labels. left_out: notes with a label of too few patients.
     """
 
     ids: Sequence[str] = field(repr=False)
@@ -83,102 +83,104 @@ class Notes:
 
     @property
     def classes(self) -> int:
-        """How many labels there are."""
+        """Return the number of labels."""
         return len(self.names)
 
-    def learn(self, rows: Mask) -> Lesson:
-        """Words and labels of some of the notes."""
-        return [text for text, takes in zip(self.texts, rows, strict=True) if takes], self.labels[rows]
+    def training_set(self, rows: Mask) -> TrainingSet:
+        """Return words and labels of some of the notes."""
+        return [text for text, included in zip(self.texts, rows, strict=True) if included], self.labels[rows]
 
 
-def read(corpus: Corpus, column: str, rng: Generator, *, most: int, names: Sequence[str] | None = None) -> Notes:
-    """The notes of a sample whose label is among `names`, or among the most frequent that ten patients or more have."""
+def read_labelled(
+    corpus: Corpus, column: str, rng: Generator, *, most: int, names: Sequence[str] | None = None
+) -> Notes:
+    """Sample notes with a label in `names`, or is one of the most frequent with at least ten patients."""
     sample: KeySample[tuple[str, list[str], str]] = KeySample(most, rng)
     for note, (value,) in rows_with(corpus, column):
         if isinstance(value, str | int | bool) and note.text:
             sample.offer(note.note_id, lambda n=note, v=value: (n.patient_id, words(n.text), str(v)))  # type: ignore[misc]
-    held = sample.values
+    notes = sample.values
     if names is None:
-        having = Counter(label for _, label in {(patient, label) for patient, _, label in held.values()})
-        names = sorted(label for label, n in having.most_common(CLASSES) if n >= EACH)
-    place = {name: number for number, name in enumerate(names)}
-    kept = {note: one for note, one in held.items() if one[2] in place}
+        patients_of = Counter(label for _, label in {(patient, label) for patient, _, label in notes.values()})
+        names = sorted(label for label, n in patients_of.most_common(CLASSES) if n >= MIN_PATIENTS)
+    number_of = {name: number for number, name in enumerate(names)}
+    kept = {note: one for note, one in notes.items() if one[2] in number_of}
     people = np.unique(np.array([one[0] for one in kept.values()], dtype=object), return_inverse=True)[1]
-    labels = np.array([place[one[2]] for one in kept.values()], dtype=np.int64)
+    labels = np.array([number_of[one[2]] for one in kept.values()], dtype=np.int64)
     return Notes(
-        [*kept], [one[1] for one in kept.values()], labels, people.astype(np.int64), names, len(held) - len(kept)
+        [*kept], [one[1] for one in kept.values()], labels, people.astype(np.int64), names, len(notes) - len(kept)
     )
 
 
-def _plain(held: Notes, context: Context, column: str, rng: Generator, most: int) -> Teach | None:
-    """Plain notes to learn from: others' with the attribute, or the source notes of those in the fold."""
+def _plain(notes: Notes, context: Context, column: str, rng: Generator, most: int) -> TrainingSource | None:
+    """Return the plain training notes: external ones with the attribute, or the source notes of the training fold."""
     if context.reference is not None:
-        others = read(context.reference, column, rng, most=most, names=held.names)
-        if len(np.unique(others.labels)) < held.classes:
-            raise InputError("the known notes lack a label that released notes have", hint="give more of them")
-        return lambda fold: others.learn(np.ones(len(others.labels), dtype=np.bool_))
+        others = read_labelled(context.reference, column, rng, most=most, names=notes.names)
+        if len(np.unique(others.labels)) < notes.classes:
+            raise InputError("the known notes lack a label of the released notes", hint="provide more known notes")
+        return lambda fold: others.training_set(np.ones(len(others.labels), dtype=np.bool_))
     if context.original is None:
         return None
-    wanted = {source_id(note, context.notes): i for i, note in enumerate(held.ids)}
+    wanted = {source_id(note, context.notes): i for i, note in enumerate(notes.ids)}
     texts = {wanted[note.note_id]: words(note.text) for note in rows(context.original) if note.note_id in wanted}
-    if len(texts) < len(held.ids):
-        raise InputError("a released note has no source here", hint="name the notes it was made from")
-    plain = replace(held, texts=[texts[i] for i in range(len(held.ids))])
-    return plain.learn
+    if len(texts) < len(notes.ids):
+        raise InputError("a released note has no source note", hint="pass the source notes of this release")
+    plain = replace(notes, texts=[texts[i] for i in range(len(notes.ids))])
+    return plain.training_set
 
 
-def guesses(held: Notes, teach: Teach, rng: Generator) -> Guesses:
-    """What is guessed of each note by who learnt from other patients, in three folds; and with labels shuffled.
+def predict(notes: Notes, training_of: TrainingSource, rng: Generator) -> Predictions:
+    """Predict each note's label from other patients, in three folds, and once more with shuffled training labels.
 
     Args:
-        teach: from the rows of the other patients to words and labels to learn from.
+        teach: returns training words and labels for a mask of rows.
     """
-    folds = rng.permutation(np.arange(int(held.people.max()) + 1) % FOLDS)[held.people]
-    chances, shuffled = (np.zeros((len(held.labels), held.classes)) for _ in range(2))
+    folds = rng.permutation(np.arange(int(notes.people.max()) + 1) % FOLDS)[notes.people]
+    chances, shuffled = (np.zeros((len(notes.labels), notes.classes)) for _ in range(2))
     for fold in range(FOLDS):
-        asked = folds == fold
-        texts, labels = teach(~asked)
-        if asked.any() and len(np.unique(labels)) > 1:
-            new = [text for text, takes in zip(held.texts, asked, strict=True) if takes]
-            chances[asked], shuffled[asked] = _learnt(texts, (labels, rng.permutation(labels)), new, held.classes)
-    return Guesses(held, chances, shuffled)
+        test = folds == fold
+        texts, labels = training_of(~test)
+        if test.any() and len(np.unique(labels)) > 1:
+            new = [text for text, included in zip(notes.texts, test, strict=True) if included]
+            chances[test], shuffled[test] = _predicted(texts, (labels, rng.permutation(labels)), new, notes.classes)
+    return Predictions(notes, chances, shuffled)
 
 
-def _learnt(
-    texts: Sequence[Sequence[str]], lessons: Sequence[Ints], new: Sequence[Sequence[str]], classes: int
+def _predicted(
+    texts: Sequence[Sequence[str]], labellings: Sequence[Ints], new: Sequence[Sequence[str]], classes: int
 ) -> list[Doubles]:
-    """(n_new, classes) probabilities for each way to label the texts."""
+    """Return probabilities, (n_new, classes), for each labelling of the texts."""
     from sklearn.linear_model import LogisticRegression
     from threadpoolctl import threadpool_limits
 
     seen = Counter(word for text in texts for word in set(text))
     ids = WordIds.of((word for word, n in seen.most_common(FEATURES) if n > 1), first=0)
-    known, asked = counts(texts, ids), counts(new, ids)
-    rare, made = diags(rarity(known)), []
-    known, asked = (unit(logged(side) @ rare) for side in (known, asked))
-    for labels in lessons:
+    training_counts, test = counts(texts, ids), counts(new, ids)
+    rare, probabilities = diags(rarity(training_counts)), []
+    training_counts, test = (unit(logged(side) @ rare) for side in (training_counts, test))
+    for labels in labellings:
         with threadpool_limits(1):
-            fitted = LogisticRegression(C=STRENGTH, class_weight="balanced", max_iter=200).fit(known, labels)
+            fitted = LogisticRegression(C=STRENGTH, class_weight="balanced", max_iter=200).fit(training_counts, labels)
         chances = np.zeros((len(new), classes))
-        chances[:, fitted.classes_] = fitted.predict_proba(asked)
-        made.append(chances)
-    return made
+        chances[:, fitted.classes_] = fitted.predict_proba(test)
+        probabilities.append(chances)
+    return probabilities
 
 
 @dataclass(frozen=True, eq=False)
-class Guesses:
-    """Probabilities of each note's labels, (n, classes), and the same of one who learnt from shuffled labels."""
+class Predictions:
+    """Label probabilities of each note, (n, classes), and the same with shuffled training labels."""
 
     notes: Notes
     chances: Doubles
     shuffled: Doubles
 
-    def findings(self, told: Mapping[str, Any], rng: Generator) -> list[Finding]:
-        """Balanced accuracy and the area under the curve, with intervals by patient."""
-        usual = float(np.bincount(self.notes.labels).max() / len(self.notes.labels))
+    def findings(self, about_detail: Mapping[str, Any], rng: Generator) -> list[Finding]:
+        """Return balanced accuracy and area under the curve, with intervals by patient."""
+        majority = float(np.bincount(self.notes.labels).max() / len(self.notes.labels))
         right = float((self.chances.argmax(axis=1) == self.notes.labels).mean())
-        detail = {**told, "classes": self.notes.classes, "left_out": self.notes.left_out}
-        plain = {**detail, "accuracy": right, "majority": usual}
+        detail = {**about_detail, "classes": self.notes.classes, "left_out": self.notes.left_out}
+        plain = {**detail, "accuracy": right, "majority": majority}
         return [
             self._finding("attack.inference", _balanced, 1 / self.notes.classes, plain, rng, 1000),
             self._finding("attack.inference_auc", _area, 0.5, detail, rng, 200),
@@ -201,7 +203,7 @@ class Guesses:
 
 
 def _balanced(labels: Ints, chances: Doubles, weights: Doubles) -> float:
-    """The mean over labels of the share of their notes that are guessed; labels that were not drawn are left out."""
+    """Return the mean over labels of the share of right predictions; labels not in the resample are left out."""
     n = chances.shape[1]
     right = np.bincount(labels, weights * (chances.argmax(axis=1) == labels), n)
     drawn = np.bincount(labels, weights, n)
@@ -209,7 +211,7 @@ def _balanced(labels: Ints, chances: Doubles, weights: Doubles) -> float:
 
 
 def _area(labels: Ints, chances: Doubles, weights: Doubles) -> float:
-    """The mean over labels of P(a note of the label has a higher chance of it than another note), ties by half."""
+    """Return the mean over labels of P(a note with the label ranks above one without), ties by half."""
     areas = [_one_area(labels == label, chances[:, label], weights) for label in range(chances.shape[1])]
     return float(np.nanmean(areas))
 

@@ -1,8 +1,8 @@
-"""Two released notes of one patient, found by the outputs that a memo repeats in both.
+"""Link released notes of the same patient by the replacements that the substitution scope repeats in them.
 
-The attacker has the released notes without their ids, and lays each beside all others: the cosine of the sets of words,
-each word the more the fewer notes have it (tf-idf; Salton and Buckley 1988). What notes of one patient have in common
-without a memo, topic and style, is the control: the same notes with fresh draws.
+The attacker has the released notes without ids and compares each with all others: the cosine of the sets of words, with
+weights that are higher for words in fewer notes (tf-idf; Salton and Buckley 1988). Topic and style of one patient's
+notes are similar in any case; the control therefore uses the same notes with fresh draws.
 """
 
 from __future__ import annotations
@@ -33,36 +33,36 @@ from clinveil.stats import bootstrap_clusters, ratio
 from clinveil.stats.findings import clustered_share, unmeasured
 
 TOP, AREA = "attack.memo_links", "attack.memo_links_auc"
-SOURCE = "record linkage by tf-idf (Salton and Buckley 1988) over the draws that a memo repeats"
-CONTROL = "the same notes with fresh draws: what topic and style alone give"
+SOURCE = "record linkage by tf-idf (Salton and Buckley 1988) over the draws that the substitution scope repeats"
+CONTROL = "the same notes with fresh draws: similarity of topic and style alone"
 _BLOCK = 256
 
 
 @attacks.register("memo-links")
 class MemoLinks(Attack):
-    """Find for each released note another one of its patient, by the words that both have."""
+    """Find, for each released note, another note of the same patient by their common words."""
 
     needs = frozenset({"released"})
     words = words_beside(__file__)
     on_release = True
     order = 420
-    sample: int = flag(2000, "Released notes that are looked at, of whole patients.", ge=2)
+    sample: int = flag(2000, "Released notes in the sample, of complete patients.", ge=2)
 
     def __call__(self, context: Context, rng: Generator) -> list[Finding]:
-        """With the channel and the notes as they entered it also the control."""
+        """Run the attack; with the channel and the notes that entered it, also the control."""
         assert context.released is not None
         sample = _sample(context.released, self.sample, rng)
         control = None
         if context.channel is not None and context.entered is not None and context.notes is not None:
             sources = {source_id(note, context.notes): i for i, note in enumerate(sample.ids)}
-            control = _afresh(context.channel, context.entered, sources, sample, rng)
+            control = _redrawn(context.channel, context.entered, sources, sample, rng)
         detail = {"scope": context.channel.policy.scope} if context.channel is not None else {}
         return memo_links(sample, control, rng, detail)
 
 
 @dataclass(frozen=True)
 class Notes:
-    """Notes side by side: ids, the patient of each as a number, the distinct words of each as numbers."""
+    """A list of notes: ids, patient numbers, and the distinct words of each note as numbers."""
 
     ids: Sequence[str]
     patients: Ints
@@ -75,13 +75,13 @@ def _numbered(texts: Sequence[str]) -> list[Ints]:
 
 
 def _sample(released: Corpus, notes: int, rng: Generator) -> Notes:
-    """Notes of patients drawn by chance, as many whole patients as there is room for."""
-    held: KeySample[list[tuple[str, str]]] = KeySample(notes, rng)
+    """Sample notes of random patients, as many complete patients as fit."""
+    sample_: KeySample[list[tuple[str, str]]] = KeySample(notes, rng)
     for note, patient, text in rows(released):
-        if (own := held.offer(patient or note, list[tuple[str, str]])) is not None:
+        if (own := sample_.offer(patient or note, list[tuple[str, str]])) is not None:
             own.append((note, text))
     ids, patients, texts = list[str](), list[int](), list[str]()
-    for number, own in enumerate(held.values.values()):
+    for number, own in enumerate(sample_.values.values()):
         if ids and len(ids) + len(own) > notes:
             break
         ids += [note for note, _ in own]
@@ -90,8 +90,8 @@ def _sample(released: Corpus, notes: int, rng: Generator) -> Notes:
     return Notes(ids, np.array(patients, dtype=np.int64), _numbered(texts))
 
 
-def _afresh(channel: Channel, entered: Corpus, sources: Mapping[str, int], sample: Notes, rng: Generator) -> Notes:
-    """The same notes with a draw for each place; `sources`: the place in the sample of each source note."""
+def _redrawn(channel: Channel, entered: Corpus, sources: Mapping[str, int], sample: Notes, rng: Generator) -> Notes:
+    """Return the same notes with an independent draw for each word; `sources`: sample index of each source note."""
     texts = [""] * len(sample.ids)
     for note, _, text in rows(entered):
         if note in sources:
@@ -99,38 +99,41 @@ def _afresh(channel: Channel, entered: Corpus, sources: Mapping[str, int], sampl
     corpus = corpus_of_texts(texts)
     fresh = channel.under(scope="occurrence", layout="plain", numbers="drop")
     obfuscate = Obfuscator(fresh, Key(rng.bytes(32)))
-    written = [text for batch in corpus.batches() for text in obfuscate(batch).batch.column(TEXT).to_pylist()]
-    return replace(sample, words=_numbered(written))
+    released_texts = [text for batch in corpus.batches() for text in obfuscate(batch).batch.column(TEXT).to_pylist()]
+    return replace(sample, words=_numbered(released_texts))
 
 
 def memo_links(sample: Notes, control: Notes | None, rng: Generator, detail: Detail | None = None) -> list[Finding]:
-    """How often a note's nearest other one is of its patient, and how high those of its patient stand among all.
+    """Measure how often the most similar note is of the same patient, and how high that patient's notes rank.
 
-    Only notes whose patient has others in the sample are asked about; all are there to be mistaken for them.
+    Only notes of patients with other notes in the sample are tested; all notes are candidates.
 
     Returns:
         Top-1 by patient (interval of clustered shares) and area under the curve (bootstrap over patients).
     """
-    said: dict[str, Any] = {"source": SOURCE, "unit": "notes", "detail": {"among": len(sample.ids), **(detail or {})}}
+    about: dict[str, Any] = {"source": SOURCE, "unit": "notes", "detail": {"among": len(sample.ids), **(detail or {})}}
     if len(np.unique(sample.patients)) == len(sample.ids):
-        return [unmeasured(name, "no patient has two notes in the release", **said) for name in (TOP, AREA)]
-    asked, beside = Scores.of(sample), [None, None]
+        return [unmeasured(name, "no patient has two notes in the release", **about) for name in (TOP, AREA)]
+    measured, controls = Scores.of(sample), [None, None]
     if control is not None:
         own = Scores.of(control)
-        beside, said["control_is"], said["control_kind"] = [own.first.mean(), own.area.mean()], CONTROL, "negative"
-    hits, areas = _by_patient(asked.patients, asked.first).astype(np.int64), _by_patient(asked.patients, asked.area)
-    chance = "another note of the sample, taken blindly"
+        controls, about["control_is"], about["control_kind"] = [own.first.mean(), own.area.mean()], CONTROL, "negative"
+    hits, areas = (
+        _by_patient(measured.patients, measured.first).astype(np.int64),
+        _by_patient(measured.patients, measured.area),
+    )
+    chance = "a random other note of the sample"
     top = clustered_share(
-        TOP, hits, over="patients", chance=float(asked.blind.mean()), chance_is=chance, control=beside[0], **said
+        TOP, hits, over="patients", chance=float(measured.blind.mean()), chance_is=chance, control=controls[0], **about
     )
     ends, method = bootstrap_clusters(areas, ratio, rng), "bootstrap over patients, 95 %"
-    about = {"chance": 0.5, "chance_is": "scores without order", "control": beside[1], "method": method, **said}
-    return [top, Finding(AREA, ratio(areas), asked.patients.size, "lower", *ends, **about)]
+    about = {"chance": 0.5, "chance_is": "scores in random order", "control": controls[1], "method": method, **about}
+    return [top, Finding(AREA, ratio(areas), measured.patients.size, "lower", *ends, **about)]
 
 
 @dataclass(frozen=True)
 class Scores:
-    """Of each note that is asked about: patient, and (n,) whether the nearest note is of it, area, blind chance."""
+    """Per tested note, (n,): patient, whether the most similar note is of that patient, area, and blind chance."""
 
     patients: Ints
     first: Ints
@@ -139,20 +142,20 @@ class Scores:
 
     @classmethod
     def of(cls, notes: Notes) -> Scores:
-        """Each note with all others by cosine; of equal ones the first in the sample is the nearest."""
+        """Compare each note with all others by cosine; of equal scores the first in the sample wins."""
         table, patients = _weighted(notes.words), notes.patients
         others = np.bincount(patients)[patients] - 1
-        asked = np.flatnonzero(others > 0)
+        measured = np.flatnonzero(others > 0)
         found = [
-            _placed(np.asarray((table[some] @ table.T).todense()), some, patients)
-            for some in np.array_split(asked, max(1, -(-asked.size // _BLOCK)))
+            _ranked(np.asarray((table[some] @ table.T).todense()), some, patients)
+            for some in np.array_split(measured, max(1, -(-measured.size // _BLOCK)))
         ]
         first, area = (np.concatenate(parts) for parts in zip(*found, strict=True))
-        return cls(patients[asked], first, area, others[asked] / max(1, len(patients) - 1))
+        return cls(patients[measured], first, area, others[measured] / max(1, len(patients) - 1))
 
 
 def _weighted(words: Sequence[Ints]) -> csr_matrix:
-    """Notes by words, (n_notes, n_words), at length 1: log(n / notes that have the word)."""
+    """Return notes by words, (n_notes, n_words), weighted by log(n / notes with the word) and normalized."""
     starts, every = np.cumsum([0, *(note.size for note in words)]), np.concatenate([np.zeros(0, np.int64), *words])
     shape = (len(words), int(every.max(initial=0)) + 1)
     weight = np.log(len(words) / np.maximum(1, np.bincount(every, minlength=shape[1])))
@@ -160,27 +163,27 @@ def _weighted(words: Sequence[Ints]) -> csr_matrix:
     return csr_matrix(unit(table))
 
 
-def _placed(scores: Doubles, rows_: Ints, patients: Ints) -> tuple[Ints, Doubles]:
-    """Of some notes whether the best score (n, n_notes) is of their patient, and the area of their patient's scores."""
-    same = patients == patients[rows_, None]
-    same[np.arange(rows_.size), rows_] = False
-    scores[np.arange(rows_.size), rows_] = -1.0
-    first = same[np.arange(rows_.size), scores.argmax(axis=1)]
+def _ranked(scores: Doubles, indices: Ints, patients: Ints) -> tuple[Ints, Doubles]:
+    """Return whether the best score is of the same patient, and the area of that patient's scores, for some notes."""
+    same = patients == patients[indices, None]
+    same[np.arange(indices.size), indices] = False
+    scores[np.arange(indices.size), indices] = -1.0
+    first = same[np.arange(indices.size), scores.argmax(axis=1)]
     area = [
         _area(row[own], row[other])
-        for row, own, other in zip(scores, same, patients != patients[rows_, None], strict=True)
+        for row, own, other in zip(scores, same, patients != patients[indices, None], strict=True)
     ]
     return first.astype(np.int64), np.array(area, dtype=np.float64)
 
 
 def _area(own: Doubles, other: Doubles) -> float:
-    """P(own score above another), ties by half; a half where there is no other."""
+    """Return P(own score above another), ties by half; 0.5 without others."""
     ranked = np.sort(other)
     below = np.searchsorted(ranked, own, side="left") + np.searchsorted(ranked, own, side="right")
     return float(below.mean() / (2 * ranked.size)) if ranked.size else 0.5
 
 
 def _by_patient(patients: Ints, values: NDArray[Any]) -> Doubles:
-    """(n_patients, 2) sums of the values, and how many."""
+    """Return the sums of the values and their number per patient, (n_patients, 2)."""
     _, number = np.unique(patients, return_inverse=True)
     return np.stack([np.bincount(number, values), np.bincount(number)], axis=1)

@@ -1,8 +1,8 @@
-"""Notes that stand alone: with their layout, with their length, or their patient with his combination of kept values.
+"""Notes that are unique in layout or length, or in their combination of kept column values.
 
-An attacker who holds a copy of the source note finds a unique layout without reading a word. The skeleton of a note
-keeps punctuation and line breaks and writes `a` for a word and `0` for a number; under `--layout plain` it is the
-number of words. Whoever knows the kept values of a person finds the one note that has them.
+An attacker with a copy of the source note can find a unique layout without reading a word. The skeleton of a note keeps
+punctuation and line breaks and has `a` for a word and `0` for a number; with `--layout plain` it is the number of
+words. With the kept values of a person, an attacker finds the one note that has them.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ SOURCE = "k-anonymity: Sweeney 2002"
 
 @attacks.register("uniqueness")
 class Uniqueness(Attack):
-    """Count released notes that are alone with their layout, their length, or their kept values."""
+    """Count released notes that are unique in layout, length, or kept column values."""
 
     needs = frozenset({"released"})
     words = words_beside(__file__)
@@ -43,28 +43,28 @@ class Uniqueness(Attack):
     order = 900
 
     def __call__(self, context: Context, rng: Generator) -> list[Finding]:
-        """Nothing is drawn at random."""
+        """Run the attack; deterministic."""
         assert context.released is not None
-        many = 0 if context.counts is None else context.counts.n_tokens
-        over = over_words(many, context.workers)
+        n_words = 0 if context.counts is None else context.counts.n_tokens
+        over = over_words(n_words, context.workers)
         shapes = [tagged(f, "recipient", "layout", gated=False) for f in layout(context.released, over)]
         kept = kept_columns(context.released, context.keep)
         return [*shapes, *(tagged(f, "recipient", "kept columns", gated=False) for f in kept)]
 
 
 def layout(released: Corpus, over: Map = serial) -> list[Finding]:
-    """The share of released notes with a layout skeleton, and with a number of tokens, that no other note has.
+    """Measure the share of released notes with a unique layout skeleton, or number of tokens.
 
-    Streams; 16 bytes a note are kept. Counted over the whole release, so there is no sampling interval.
+    Streams; 16 bytes per note are kept. All notes of the release are counted, so there is no sampling interval.
     """
     shapes, lengths = array("Q"), array("Q")
-    for some, tokens in over(shapes_of, released.batches()):
-        shapes.extend(some)
+    for hashes, tokens in over(shapes_of, released.batches()):
+        shapes.extend(hashes)
         lengths.extend(tokens)
     found = []
     for measure, keys in (("attack.layout_unique", shapes), ("attack.length_unique", lengths)):
         sizes = _sizes(keys)
-        detail: dict[str, Any] = {"why": "no guess is made, so there is no chance"}
+        detail: dict[str, Any] = {"why": "no guess is made, so there is no chance level"}
         if sizes.size:
             few = float(sizes[sizes < SMALL].sum() / len(keys))
             detail |= {"distinct": len(sizes), f"below_{SMALL}": few, "largest": int(sizes.max())}
@@ -73,7 +73,7 @@ def layout(released: Corpus, over: Map = serial) -> list[Finding]:
 
 
 def shapes_of(batch: pa.RecordBatch) -> tuple[array[int], array[int]]:
-    """Of each note of a batch the hash of its skeleton, and its number of tokens."""
+    """Return a hash of the skeleton and the number of tokens for each note of a batch."""
     shapes, lengths = array("Q"), array("Q")
     for note in rows([batch]):
         shape = skeleton(note.text)
@@ -83,32 +83,32 @@ def shapes_of(batch: pa.RecordBatch) -> tuple[array[int], array[int]]:
 
 
 def skeleton(text: str) -> str:
-    """The layout of a text: `a` a word, `0` a number, punctuation and line breaks as they are."""
+    """Return the layout of a text: `a` for a word, `0` for a number, punctuation and line breaks unchanged."""
     codes = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), dtype=np.uint32)
     kinds = character_classes()[codes]
-    if (kinds == Kind.IGNORABLE).any():  # whose word they belong to, the tokenizer says
+    if (kinds == Kind.IGNORABLE).any():  # the tokenizer assigns them to words
         return "".join(_shape(kind, text[start:end]) for start, end, kind in tokenize(text))
-    return _collapsed(np.where((kinds == Kind.PUNCT) | (codes == _LINE), codes, _SHOWN[kinds]))
+    return _collapsed(np.where((kinds == Kind.PUNCT) | (codes == _LINE), codes, _REPLACED[kinds]))
 
 
 _A, _0, _BLANK, _LINE = (ord(c) for c in "a0 \n")
-_SHOWN = np.zeros(len(Kind), dtype=np.uint32)  # 0: not at all
-_SHOWN[[Kind.WORD, Kind.NUMBER, Kind.SPACE]] = _A, _0, _BLANK
+_REPLACED = np.zeros(len(Kind), dtype=np.uint32)  # 0: omitted
+_REPLACED[[Kind.WORD, Kind.NUMBER, Kind.SPACE]] = _A, _0, _BLANK
 
 
 def _collapsed(kind: NDArray[np.uint32]) -> str:
-    """Runs of one kind as one character, of code points (n,) that are shown as they are but for runs."""
-    first = np.ones(kind.size, dtype=np.bool_)  # of a run
+    """Collapse runs of words, numbers and spaces in code points (n,)."""
+    first = np.ones(kind.size, dtype=np.bool_)  # first of a run
     np.not_equal(kind[1:], kind[:-1], out=first[1:])
     kept = (first | ((kind != _A) & (kind != _0))) & (kind != 0)
     blank, line = kind == _BLANK, kind == _LINE
-    if line.any():  # a run of white space is its line breaks, or one space where it has none
+    if line.any():  # white space becomes its line breaks, or one space
         gap = blank | line
-        opens = gap.copy()
-        opens[1:] &= ~gap[:-1]
-        run = np.cumsum(opens)
+        run_starts = gap.copy()
+        run_starts[1:] &= ~gap[:-1]
+        run = np.cumsum(run_starts)
         broken = np.bincount(run[line], minlength=int(run[-1]) + 1) > 0
-        kept &= ~blank | (opens & ~broken[run])
+        kept &= ~blank | (run_starts & ~broken[run])
     else:
         kept &= ~blank | first
     return kind[kept].tobytes().decode("utf-32-le", "surrogatepass")
@@ -124,10 +124,10 @@ def _shape(kind: Kind, token: str) -> str:
 
 
 def kept_columns(released: Corpus, keep: Sequence[str]) -> list[Finding]:
-    """The share of notes whose kept values, taken together, no other patient's note has; nothing where none is kept.
+    """Measure the share of notes with a combination of kept values that no other patient's note has.
 
-    A note without a patient is its own. Streams; 16 bytes a note are kept. Source: k-anonymity with k = 1, Sweeney
-    2002.
+    Empty if no column is kept. A note without a patient counts as a patient. Streams; 16 bytes per note are kept.
+    Source: k-anonymity with k = 1, Sweeney 2002.
     """
     if not keep:
         return []
@@ -135,16 +135,16 @@ def kept_columns(released: Corpus, keep: Sequence[str]) -> list[Finding]:
     for batch in released.batches():
         columns = [batch.column(name).to_pylist() for name in keep]
         keys.extend(_hash(repr(values)) for values in zip(*columns, strict=True))
-        whose = zip(*(batch.column(name).to_pylist() for name in (PATIENT_ID, NOTE_ID)), strict=True)
-        people.extend(_hash(repr(patient or (note,))) for patient, note in whose)
+        owners_of = zip(*(batch.column(name).to_pylist() for name in (PATIENT_ID, NOTE_ID)), strict=True)
+        people.extend(_hash(repr(patient or (note,))) for patient, note in owners_of)
     sizes, owners = _owners(keys, people)
     more = {"combinations": int(sizes.size), "smallest": int(owners.min())} if sizes.size else {}
-    alone = int(sizes[owners == 1].sum())
-    return [_unique("attack.kept_columns_unique", len(keys), alone, {"columns": len(keep), **more})]
+    n_unique = int(sizes[owners == 1].sum())
+    return [_unique("attack.kept_columns_unique", len(keys), n_unique, {"columns": len(keep), **more})]
 
 
 def _owners(keys: array[int], people: array[int]) -> tuple[Ints, Ints]:
-    """How many notes have each key, and how many people."""
+    """Return the number of notes and of patients for each key."""
     one, two = (np.frombuffer(values, dtype=np.uint64) for values in (keys, people))
     order = np.lexsort((two, one))
     new_key, new_one = (np.diff(values[order], prepend=~values[order][:1]) != 0 for values in (one, two))
@@ -157,12 +157,14 @@ def _hash(text: str) -> int:
 
 
 def _sizes(keys: array[int]) -> Ints:
-    """How many notes have each key."""
+    """Return the number of notes for each key."""
     return np.unique(np.frombuffer(keys, dtype=np.uint64), return_counts=True)[1].astype(np.int64)
 
 
-def _unique(measure: str, n: int, alone: int, detail: Detail) -> Finding:
+def _unique(measure: str, n: int, n_unique: int, detail: Detail) -> Finding:
     if not n:
         return unmeasured(measure, "no released notes", detail=detail, unit="notes")
     about: dict[str, Any] = {"source": SOURCE, "detail": detail, "unit": "notes"}
-    return Finding(measure, alone / n, n, "lower", count=alone, method="none: counted over the whole release", **about)
+    return Finding(
+        measure, n_unique / n, n, "lower", count=n_unique, method="none: all notes of the release are counted", **about
+    )

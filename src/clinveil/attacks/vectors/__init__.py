@@ -1,1 +1,1 @@
-"""Attacks of those who hold word vectors."""
+"""Attacks that use released word vectors."""

@@ -1,8 +1,8 @@
-"""The closest pairs of a set of vectors: the first k of all unordered pairs by distance, in blocks, exactly.
+"""Exact search for the closest pairs of a set of vectors: the first k of all unordered pairs by distance.
 
-Blocks of pairs are screened in float32 against the k-th distance so far; whoever passes gets a distance summed in
-float64 and rounded to float32, so equal vectors tie. The list depends on no block, thread or order: ties go to the
-lower first row, then to the lower second. Memory is k pairs and one block a thread.
+Blocks of pairs are screened in float32 against the current k-th distance. The remaining pairs get a distance summed in
+float64 and rounded to float32, so equal vectors tie. The result does not depend on blocks, threads or order: ties go to
+the lower first row, then to the lower second. Memory is k pairs and one block per thread.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from clinveil.vectors.search import Space, one_thread_each
 Metric = Literal["cosine", "cityblock", "euclidean"]
 METRICS: tuple[Metric, ...] = ("cosine", "cityblock", "euclidean")
 _ROWS, _COLUMNS = 256, 4096
-_SAMPLE = 2048  # rows whose closest pairs bound those of all
+_SAMPLE = 2048  # sample of rows whose closest pairs bound those of all
 _SPARE = 1 << 17  # pairs over k that are collected before the list is cut again
-_PAIRS = 1 << 14  # exact distances that are summed at a time
+_PAIRS = 1 << 14  # exact distances computed in one batch
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Pairs:
 
     Attributes:
         first, second: (k,) int32 rows, first < second.
-        distances: (k,) float32, ascending.
+        distances: (k,) float32, sorted.
     """
 
     first: SmallInts
@@ -45,17 +45,17 @@ class Pairs:
 
     @classmethod
     def none(cls) -> Pairs:
-        """No pairs."""
+        """Return an empty list of pairs."""
         return cls(np.empty(0, np.int32), np.empty(0, np.int32), np.empty(0, np.float32))
 
     @classmethod
     def joined(cls, parts: list[Pairs]) -> Pairs:
-        """All of these, end to end."""
+        """Concatenate pairs."""
         columns = ([getattr(part, name) for part in parts] for name in ("first", "second", "distances"))
         return cls(*map(np.concatenate, columns))
 
     def cut(self, k: int) -> Pairs:
-        """The first k, in order."""
+        """Return the first k, in order."""
         keep: NDArray[np.intp] = np.arange(len(self))
         if len(self) > k:
             keep = np.flatnonzero(self.distances <= np.partition(self.distances, k - 1)[k - 1])
@@ -64,13 +64,13 @@ class Pairs:
 
 
 def closest_pairs(matrix: Floats, k: int, metric: Metric, *, threads: int = 2) -> Pairs:
-    """The first k of all unordered pairs of rows, by distance (fewer where there are fewer pairs).
+    """Return the first k of all unordered pairs of rows, by distance (fewer if there are fewer pairs).
 
     Args:
         matrix: (n, dim) float32, finite.
-        k: how many pairs.
-        metric: cosine, cityblock or euclidean. A zero vector has cosine similarity 0 with all.
-        threads: how many; the list is the same for any number.
+        k: number of pairs.
+        metric: cosine, cityblock or euclidean. A zero vector has cosine similarity 0 with all others.
+        threads: number of threads; it does not change the result.
 
     Raises:
         UsageError: an unknown metric.
@@ -79,7 +79,7 @@ def closest_pairs(matrix: Floats, k: int, metric: Metric, *, threads: int = 2) -
     if metric not in METRICS:
         raise UsageError(f"unknown metric {metric!r}", hint="one of " + ", ".join(METRICS))
     if k < 1:
-        raise ValueError(f"the first {k} pairs cannot be had")
+        raise ValueError(f"k must be at least 1, not {k}")
     matrix = np.ascontiguousarray(matrix, dtype=np.float32)
     n = len(matrix)
     k = min(k, n * (n - 1) // 2)
@@ -88,19 +88,19 @@ def closest_pairs(matrix: Floats, k: int, metric: Metric, *, threads: int = 2) -
     search = _Search(_measures(matrix, metric), k, _bound(matrix, k, metric))
     found = Pairs.none()
     with one_thread_each():
-        for some in in_threads(threads)(search.rows, list(_blocks(n, _ROWS))):
-            found = Pairs.joined([found, some]).cut(k)
+        for block in in_threads(threads)(search.rows, list(_blocks(n, _ROWS))):
+            found = Pairs.joined([found, block]).cut(k)
             if len(found) == k:
                 search.limit = float(found.distances[-1])
     return found
 
 
 def _bound(matrix: Floats, k: int, metric: Metric) -> float:
-    """A distance that the k-th pair does not pass: the k-th of a sample of rows."""
+    """Return an upper bound of the k-th distance: that of a sample of rows."""
     if len(matrix) <= 2 * _SAMPLE or k > _SAMPLE * (_SAMPLE - 1) // 2:
         return float("inf")
-    some = matrix[np.linspace(0, len(matrix) - 1, _SAMPLE).astype(np.int64)]
-    return float(closest_pairs(some, k, metric, threads=1).distances[-1])
+    block = matrix[np.linspace(0, len(matrix) - 1, _SAMPLE).astype(np.int64)]
+    return float(closest_pairs(block, k, metric, threads=1).distances[-1])
 
 
 def _blocks(n: int, size: int, start: int = 0) -> Iterator[slice]:
@@ -109,15 +109,15 @@ def _blocks(n: int, size: int, start: int = 0) -> Iterator[slice]:
 
 @dataclass
 class _Search:
-    """What the threads share: the vectors, and the k-th distance so far, which only falls."""
+    """State shared by the threads: the vectors, and the current k-th distance, which only decreases."""
 
     vectors: _Cosine | _Euclidean | _Cityblock
     k: int
     limit: float
 
     def rows(self, rows: slice) -> Pairs:
-        """The best k pairs whose first row is one of these, within the limit."""
-        found, waiting, count, limit = Pairs.none(), [Pairs.none()], 0, self.limit
+        """Return the best k pairs within the limit whose first row is one of these."""
+        found, pending, count, limit = Pairs.none(), [Pairs.none()], 0, self.limit
         for columns in _blocks(len(self.vectors.matrix), _COLUMNS, rows.start):
             limit = min(limit, self.limit)
             one, other = (at.astype(np.int32) for at in np.nonzero(self.vectors.may_be_near(rows, columns, limit)))
@@ -125,15 +125,15 @@ class _Search:
             first, second = first[first < second], second[first < second]
             distances = self._exact(first, second)
             near = distances <= limit
-            waiting.append(Pairs(first[near], second[near], distances[near]))
-            count += len(waiting[-1])
+            pending.append(Pairs(first[near], second[near], distances[near]))
+            count += len(pending[-1])
             if count > self.k + _SPARE:
-                found, waiting, count = Pairs.joined([found, *waiting]).cut(self.k), [], 0
+                found, pending, count = Pairs.joined([found, *pending]).cut(self.k), [], 0
                 limit = float(found.distances[-1])
-        return Pairs.joined([found, *waiting]).cut(self.k)
+        return Pairs.joined([found, *pending]).cut(self.k)
 
     def _exact(self, first: SmallInts, second: SmallInts) -> Floats:
-        parts = [self.vectors.exact(first[some], second[some]) for some in _blocks(len(first), _PAIRS)]
+        parts = [self.vectors.exact(first[block], second[block]) for block in _blocks(len(first), _PAIRS)]
         return np.concatenate([np.empty(0, np.float32), *parts])
 
 
@@ -144,12 +144,12 @@ def _measures(matrix: Floats, metric: Metric) -> _Cosine | _Euclidean | _Cityblo
 
 
 def _slack(dim: int) -> float:
-    """More than a float32 sum of `dim` products is off by, relative to the sum of their absolute values."""
+    """Return an upper bound of the relative error of a float32 sum of `dim` products."""
     return 4.0 * (dim + 8) * float(np.finfo(np.float32).eps)
 
 
 class _Cosine:
-    """1 - similarity, the similarity rounded first."""
+    """1 - similarity, where the similarity is rounded first."""
 
     def __init__(self, matrix: Floats) -> None:
         self.matrix, self._space = matrix, Space.of(matrix)
@@ -163,7 +163,7 @@ class _Cosine:
 
 
 class _Euclidean:
-    """|a - b|² / 2 = |a|² / 2 + |b|² / 2 - a.b, about the mean so that little cancels; its error goes to the bar."""
+    """|a - b|² / 2 = |a|² / 2 + |b|² / 2 - a.b of centred vectors; the limit allows for the rounding error."""
 
     def __init__(self, matrix: Floats) -> None:
         self.matrix, dim = matrix, matrix.shape[1]
@@ -177,12 +177,12 @@ class _Euclidean:
         return np.asarray(products - self._halves[columns] >= bars)
 
     def exact(self, first: SmallInts, second: SmallInts) -> Floats:
-        apart = self.matrix[first].astype(np.float64) - self.matrix[second]
-        return np.asarray(np.sqrt((apart * apart).sum(axis=1)), dtype=np.float32)
+        difference = self.matrix[first].astype(np.float64) - self.matrix[second]
+        return np.asarray(np.sqrt((difference * difference).sum(axis=1)), dtype=np.float32)
 
 
 class _Cityblock:
-    """The sum of absolute differences."""
+    """Sum of absolute differences."""
 
     def __init__(self, matrix: Floats) -> None:
         self.matrix, self._wide = matrix, matrix.astype(np.float64)

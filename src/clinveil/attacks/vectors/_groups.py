@@ -1,8 +1,8 @@
-"""Names and diagnoses as vectors, who has which diagnosis, how far they lie apart, and which diagnoses are targets.
+"""Names and diagnoses as vectors: who has which diagnosis, their distances, and the target diagnoses.
 
 A name is the mean of its words' vectors, a diagnosis the mean of its description's. Words without a vector are left out
-of the mean, and so are single letters of names (initials, which are letters of every text); a name or a diagnosis of
-which no word has a vector is left out whole. All of that is counted.
+of the mean, and so are single letters of names (initials). A name or diagnosis without any vector is left out. All of
+this is counted.
 
 Source: JMIR 2020;22(7):e18055, Methods, Experiment 2.
 """
@@ -31,9 +31,9 @@ from clinveil.vectors.table import Vectors
 if TYPE_CHECKING:
     from clinveil.corpus.people import Patient
 
-TOPS = (1, 5)  # how many diagnoses are guessed: A@1 and A@5
-SWAPPED = "names permuted once over patients of like name frequency and number of diagnoses"
-COUNTED = "a count: nothing is guessed here, so there is no chance and no control"
+TOPS = (1, 5)  # number of diagnoses guessed: A@1 and A@5
+SWAPPED = "names permuted once among patients with similar name frequency and number of diagnoses"
+COUNTED = "a count: nothing is guessed, so there is no chance level and no control"
 PAPER_TARGETS = (
     *("constipation", "diarrhea", "vaginitis", "sexual dysfunction", "urinary infection", "herpes genitalis"),
     *("dementia", "anorexia", "alcoholism", "threatened abortion", "AIDS"),
@@ -43,7 +43,7 @@ PAPER_TARGETS = (
 def each_model(
     context: Context, rng: Generator, attack: Callable[[Vectors, Context, Generator], list[Finding]]
 ) -> list[Finding]:
-    """The findings on each model from a copy of one generator; of several, each finding's detail names the model."""
+    """Return the findings on each model, from copies of one generator; the detail names the model."""
     models, found = context.vectors or (), list[Finding]()
     for number, vectors in enumerate(models, 1):
         label = {"model": _label(number, vectors)} if len(models) > 1 else {}
@@ -52,43 +52,43 @@ def each_model(
 
 
 def _label(number: int, vectors: Vectors) -> str:
-    """Which model it is, without its path."""
+    """Return the label of a model, without its path."""
     meta = vectors.meta
     window = [f"window {meta['window']}"] if "window" in meta else []
     return f"{number}: " + " ".join([str(meta.get("algorithm", "imported")), *window, f"{vectors.dim}d"])
 
 
 def over_models(findings: Sequence[Finding]) -> list[Finding]:
-    """The findings of several models, each P also adjusted by Holm over all models and metrics of its measure.
+    """Adjust the P values of several models by Holm over all models and metrics of a measure.
 
-    The detail `p_over_models` is added where a finding has a `p`, and `models` says over how many.
+    A finding with `p` gets the detail `p_over_models`, and `models`, the number of models.
     """
     families: dict[tuple[str, object], list[int]] = {}
-    for place, finding in enumerate(findings):
+    for index, finding in enumerate(findings):
         if finding.p is not None:
-            families.setdefault((finding.measure, finding.detail.get("series")), []).append(place)
+            families.setdefault((finding.measure, finding.detail.get("series")), []).append(index)
     adjusted = list(findings)
-    for places in families.values():
-        values = holm([findings[place].p or 0.0 for place in places])
-        for place, value in zip(places, values.tolist(), strict=True):
-            detail = {**findings[place].detail, "p_over_models": value, "models": len(places)}
-            adjusted[place] = replace(findings[place], detail=detail)
+    for indices in families.values():
+        values = holm([findings[index].p or 0.0 for index in indices])
+        for index, value in zip(indices, values.tolist(), strict=True):
+            detail = {**findings[index].detail, "p_over_models": value, "models": len(indices)}
+            adjusted[index] = replace(findings[index], detail=detail)
     return adjusted
 
 
 @dataclass(frozen=True)
 class Groups:
-    """The patients whose name has a vector, the diagnoses whose description has one, and who has which.
+    """Patients and diagnoses with a vector, and who has which diagnosis.
 
     Attributes:
-        patients: places of these patients in the order they were given.
+        patients: indices of these patients in the given order.
         names: (n_patients, dim) float64.
         codes: the diagnoses' codes.
         diagnoses: (n_codes, dim) float64.
         has: (n_patients, n_codes) bool.
         lengths: (n_codes,) words of each description.
-        frequency: (n_patients,) mean corpus count of each name's words that have a vector; None without counts.
-        left_out: what could not be used, and what is peculiar, by reason; numbers only.
+        frequency: (n_patients,) mean corpus count of each name's words with a vector; None without counts.
+        left_out: counts of unused patients and diagnoses and of special cases, by reason.
     """
 
     patients: Ints
@@ -105,21 +105,21 @@ class Groups:
 
     @property
     def sizes(self) -> Ints:
-        """(n_patients,) how many of the diagnoses each patient has."""
+        """Return the number of diagnoses of each patient, (n_patients,)."""
         return np.asarray(self.has.sum(axis=1), dtype=np.int64)
 
     @property
     def prevalence(self) -> Ints:
-        """(n_codes,) how many of the patients have each diagnosis."""
+        """Return the number of patients with each diagnosis, (n_codes,)."""
         return np.asarray(self.has.sum(axis=0), dtype=np.int64)
 
     @property
-    def both(self) -> Mask:
-        """(n_patients,) who has an in-group and an out-group: some of the diagnoses, and not all."""
+    def testable(self) -> Mask:
+        """Return which patients have some of the diagnoses, and not all, (n_patients,)."""
         return np.asarray((self.sizes > 0) & (self.sizes < len(self.codes)))
 
     def only(self, rows: Mask) -> Groups:
-        """The same for some of the patients; diagnoses stay all."""
+        """Return the same for some of the patients, with all diagnoses."""
         frequency = None if self.frequency is None else self.frequency[rows]
         kept = replace(self, patients=self.patients[rows], names=self.names[rows], has=self.has[rows])
         return replace(kept, frequency=frequency)
@@ -128,40 +128,48 @@ class Groups:
 def groups(
     vectors: Vectors, patients: Iterable[Patient], codes: Mapping[str, str], *, counts: Mapping[str, int] | None = None
 ) -> Groups:
-    """Names and diagnoses as vectors.
+    """Compute the vectors of names and diagnoses.
 
     Args:
-        patients: those whose names are known; two of one name stay two. codes: code -> description.
-        counts: occurrences of words in the training notes, for vectors that carry none.
+        patients: those with known names; two patients with the same name stay separate. codes: code ->
+            description.
+        counts: occurrences of words in the training notes, for vectors that have none.
 
-    Raises InputError for no patients, or no name or no diagnosis that has a vector.
+    Raises InputError for no patients, or if no name or no diagnosis has a vector.
     """
-    everyone = list(patients)
-    names = [name_forms(patient.name) for patient in everyone]
+    all_patients = list(patients)
+    names = [name_forms(patient.name) for patient in all_patients]
     rows = [_rows(vectors, name) for name in names]
-    places = [place for place, own in enumerate(rows) if own]
-    described = {code: own for code, said in codes.items() if (own := _rows(vectors, words(said)))}
-    if not places or not described:
-        what = "name" if not places else "diagnosis"
-        raise InputError(f"no {what} has a vector", hint="are these the vectors of these notes?")
-    often = vectors.counts
-    if often is None and counts is not None:
-        often = np.array([counts.get(word, 0) for word in vectors.words], dtype=np.int64)
-    having = [everyone[place] for place in places]
-    has = np.array([[code in own for code in described] for own in (set(p.codes) for p in having)], dtype=np.bool_)
+    indices = [index for index, word_rows in enumerate(rows) if word_rows]
+    described = {
+        code: word_rows for code, description in codes.items() if (word_rows := _rows(vectors, words(description)))
+    }
+    if not indices or not described:
+        what = "name" if not indices else "diagnosis"
+        raise InputError(f"no {what} has a vector", hint="check that these vectors were trained on these notes")
+    word_counts = vectors.counts
+    if word_counts is None and counts is not None:
+        word_counts = np.array([counts.get(word, 0) for word in vectors.words], dtype=np.int64)
+    kept_patients = [all_patients[index] for index in indices]
+    has = np.array(
+        [[code in word_rows for code in described] for word_rows in (set(p.codes) for p in kept_patients)],
+        dtype=np.bool_,
+    )
     return Groups(
-        np.array(places, dtype=np.int64),
-        np.array([_mean(vectors, rows[place]) for place in places]),
+        np.array(indices, dtype=np.int64),
+        np.array([_mean(vectors, rows[index]) for index in indices]),
         tuple(described),
-        np.array([_mean(vectors, own) for own in described.values()]),
+        np.array([_mean(vectors, word_rows) for word_rows in described.values()]),
         has,
         np.array([len(words(codes[code])) for code in described], dtype=np.int64),
-        None if often is None else np.array([float(often[rows[place]].mean()) for place in places]),
+        None if word_counts is None else np.array([float(word_counts[rows[index]].mean()) for index in indices]),
         {
-            "patients": len(everyone),
+            "patients": len(all_patients),
             **_names_left_out(names, rows),
             **_diagnoses_left_out(codes, described),
-            "codes_without_description": len({code for patient in having for code in patient.codes} - codes.keys()),
+            "codes_without_description": len(
+                {code for patient in kept_patients for code in patient.codes} - codes.keys()
+            ),
             "no_diagnosis": int((~has.any(axis=1)).sum()),
             "all_diagnoses": int(has.all(axis=1).sum()),
         },
@@ -169,12 +177,12 @@ def groups(
 
 
 def name_forms(name: Sequence[str]) -> tuple[str, ...]:
-    """The lookup forms of a full name's words, single letters left out."""
+    """Return the lookup forms of a full name's words, without single letters."""
     return tuple(form for form in words(" ".join(name)) if len(form) > 1)
 
 
 def _rows(vectors: Vectors, forms: Sequence[str]) -> list[int]:
-    """The rows of the words that have a vector; a repeated word is repeated."""
+    """Return the rows of the words with a vector, with repetitions."""
     return [vectors.ids[form] for form in forms if form in vectors.ids]
 
 
@@ -183,28 +191,28 @@ def _mean(vectors: Vectors, rows: list[int]) -> Doubles:
 
 
 def _names_left_out(names: list[tuple[str, ...]], rows: list[list[int]]) -> dict[str, int]:
-    bearers = Counter(names)
-    kept = [(name, own) for name, own in zip(names, rows, strict=True) if own]
+    name_counts = Counter(names)
+    kept = [(name, word_rows) for name, word_rows in zip(names, rows, strict=True) if word_rows]
     return {
         "names_without_vector": len(names) - len(kept),
-        "names_in_part": sum(len(own) < len(name) for name, own in kept),
+        "names_in_part": sum(len(word_rows) < len(name) for name, word_rows in kept),
         "names_of_one_word": sum(len(name) == 1 for name, _ in kept),
-        "shared_names": sum(bearers[name] > 1 for name, _ in kept),
+        "shared_names": sum(name_counts[name] > 1 for name, _ in kept),
     }
 
 
 def _diagnoses_left_out(codes: Mapping[str, str], described: Mapping[str, list[int]]) -> dict[str, int]:
     return {
         "diagnoses_without_vector": len(codes) - len(described),
-        "diagnoses_in_part": sum(len(own) < len(words(codes[code])) for code, own in described.items()),
-        "diagnoses_alike": len(described) - len({tuple(sorted(own)) for own in described.values()}),
+        "diagnoses_in_part": sum(len(word_rows) < len(words(codes[code])) for code, word_rows in described.items()),
+        "diagnoses_alike": len(described) - len({tuple(sorted(word_rows)) for word_rows in described.values()}),
     }
 
 
 def distance_matrix(names: Doubles, diagnoses: Doubles, metric: str) -> Doubles:
-    """How far each name lies from each diagnosis, shape (n_names, n_diagnoses) float64.
+    """Return the distance of each name to each diagnosis, (n_names, n_diagnoses) float64.
 
-    A zero vector has cosine distance 1 to all. Raises UsageError for an unknown metric.
+    A zero vector has cosine distance 1 to all others. Raises UsageError for an unknown metric.
     """
     from scipy.spatial.distance import cdist
 
@@ -223,32 +231,32 @@ def _unit(points: Doubles) -> Doubles:
 def target_columns(
     wanted: Sequence[str], known: Sequence[str], codes: Mapping[str, str]
 ) -> tuple[list[int], dict[str, int]]:
-    """The codes that are targets: whose code, or the words of whose description, are a target's.
+    """Return the target codes: codes that are a target, or have a target's words as their description.
 
     Args:
-        wanted: descriptions or codes. known: codes that have a vector. codes: code -> description.
+        wanted: descriptions or codes. known: codes with a vector. codes: code -> description.
 
-    Returns: their places in `known`, ascending; and for a finding how many targets were named, how many no code stands
-        for, and how many codes that stand for one have no vector.
+    Returns: their indices in `known`, sorted; and for a finding the number of targets named, of targets without a code,
+        and of their codes without a vector.
     """
     forms = {tuple(words(target)) for target in wanted if words(target)}
     exact = {target.strip() for target in wanted}
-    meant = [code for code, said in codes.items() if code in exact or tuple(words(said)) in forms]
-    said = {tuple(words(codes[code])) for code in meant}
-    unknown = sum(t.strip() not in meant and tuple(words(t)) not in said for t in dict.fromkeys(wanted))
-    place = {code: column for column, code in enumerate(known)}
-    columns = sorted(place[code] for code in meant if code in place)
-    without = {"targets_unknown": unknown, "targets_without_vector": len(meant) - len(columns)}
+    matching = [code for code, description in codes.items() if code in exact or tuple(words(description)) in forms]
+    description = {tuple(words(codes[code])) for code in matching}
+    unknown = sum(t.strip() not in matching and tuple(words(t)) not in description for t in dict.fromkeys(wanted))
+    index = {code: column for column, code in enumerate(known)}
+    columns = sorted(index[code] for code in matching if code in index)
+    without = {"targets_unknown": unknown, "targets_without_vector": len(matching) - len(columns)}
     return columns, {"targets_wanted": len(set(wanted)), **without}
 
 
 def read_targets(path: Path) -> list[str]:
-    """Target diagnoses or codes, one a line, of a text file. Raises InputError if it is empty or not UTF-8."""
+    """Read target diagnoses or codes, one per line, of a text file. Raises InputError if it is empty or not UTF-8."""
     try:
         lines = path.read_text(encoding="utf-8-sig").splitlines()
     except (OSError, UnicodeDecodeError):
-        raise InputError("it cannot be read as UTF-8 text", where=path.name, hint="one diagnosis a line") from None
+        raise InputError("not a UTF-8 text file", where=path.name, hint="write one diagnosis per line") from None
     wanted = list(dict.fromkeys(line.strip() for line in lines if line.strip()))
     if not wanted:
-        raise InputError("it holds no diagnoses", where=path.name, hint="one diagnosis a line")
+        raise InputError("contains no diagnoses", where=path.name, hint="write one diagnosis per line")
     return wanted

@@ -1,8 +1,7 @@
-"""The scores of lists of token pairs against the true names: precision, patients named, the best of several models.
+"""Scores of lists of token pairs against the true names: precision, patients named, and the best of several models.
 
-Beside each number stand the K-pair precision of a random list (chance) and the mean under re-pairings of the true names
-(control), whose P is the one that counts; the hypergeometric tail takes pairs for independent, which pairs that share
-tokens are not.
+Each score has two references: the precision of a random list (chance), and the mean under re-pairings of the true names
+(control), whose P is decisive. The hypergeometric tail assumes independent pairs, but pairs share tokens.
 
 Source: JMIR 2020;22(7):e18055, experiment 1 and Table 1.
 """
@@ -37,13 +36,13 @@ from clinveil.stats import (
 )
 from clinveil.stats.findings import proportion, unmeasured
 
-K = 600  # the paper's
+K = 600  # as in the paper
 CURVE = (10, 20, 50, 100, 200, 300, 400, 500, 600, 1000, 2000, 5000)
 SOURCE = "JMIR 2020;22(7):e18055, Table 1"
 REPLACED = "JMIR 2020;22(7):e18055, conclusion: PHI replacement"
-FEW = 20  # hits, and a tenth of the true pairs: below both the interval is that of rare events
-_RARE = "exact for rare events by name (Poisson; Fay and Feuer), 95 %; the vectors held fixed"
-_INTERVAL = "bootstrap over names, 95 %; the vectors held fixed"
+RARE_BELOW = 20  # hits; with fewer than this, and than a tenth of the true pairs, the interval is that of rare events
+_RARE = "exact for rare events by name (Poisson; Fay and Feuer), 95 %; vectors fixed"
+_INTERVAL = "bootstrap over names, 95 %; vectors fixed"
 _CONTROL = {
     "control_is": "mean of the same list against names re-paired within position",
     "control_kind": "negative",
@@ -51,10 +50,10 @@ _CONTROL = {
 
 
 def list_lengths(names: NameTokens, k: int = K, curve: Sequence[int] = CURVE) -> dict[str, int]:
-    """The lengths of the list that are scored, by what they are called in the findings.
+    """Return the lengths of the list to score, by their names in the findings.
 
-    `names` is the K asked for, `names_half` half the tokens (what an attacker would expect of two-token names),
-    `names_all` as many as there are true pairs, `names_at_…` the curve.
+    `names` is the requested K, `names_half` half the number of tokens (what an attacker expects for two-token names),
+    `names_all` the number of true pairs, `names_at_…` the curve.
     """
     special = {"names": k, "names_half": max(1, len(names.tokens) // 2), "names_all": len(names.true_pairs)}
     return special | {f"names_at_{at}": at for at in curve if at < max(special.values())}
@@ -69,57 +68,59 @@ def attack_names(
     curve: Sequence[int] = CURVE,
     draws: int = DRAWS,
 ) -> list[Finding]:
-    """Of each model the precision at each length, and the share of patients with a name found; of several the best.
+    """Return, per model, the precision at each length and the share of patients named; also the best model.
 
     Args:
-        names: the true names: the secret.
-        rankings: one a model, at least as long as the longest of `list_lengths(names, k, curve)`, or all pairs.
-        rng: `draws` re-pairings, and the bootstrap of the best, whose P pays for the choice.
-        k: the list's length to report (the paper: 600). curve: further lengths.
+        names: the true names, which are secret.
+        rankings: one per model, at least as long as the longest of `list_lengths(names, k, curve)`, or all pairs.
+        rng: for `draws` re-pairings, and the bootstrap of the best, whose P corrects for the choice.
+        k: length of the list to report (the paper: 600). curve: further lengths.
 
-    Raises InputError for no true pair at all, or no ranking.
+    Raises InputError without a true pair or a ranking.
     """
     if not len(names.true_pairs) or not rankings:
-        raise InputError("there is no name of two tokens or more to look for", hint="full names, first name first")
+        raise InputError(
+            "there is no name of two or more tokens to search for", hint="provide full names, first name first"
+        )
     lengths = list_lengths(names, k, curve)
     test = name_permutation_test(names, rankings, list(lengths.values()), rng, draws=draws)
     found = []
     for model, ranking in enumerate(rankings):
-        scored = _Scored(names, ranking, test, model)
-        found += [scored.precision(*asked, place) for place, asked in enumerate(lengths.items())]
-        found.append(scored.patients())
+        model_scores = _Scored(names, ranking, test, model)
+        found += [model_scores.precision(*requested, column) for column, requested in enumerate(lengths.items())]
+        found.append(model_scores.patients())
     return found + ([_best(names, rankings, test, rng)] if len(rankings) > 1 else [])
 
 
 def names_found(names: NameTokens, ranking: NameRanking, k: int) -> Doubles:
-    """What the first k pairs give of each name, (n_names,): its pairs among them, one of m namesakes' counting 1/m.
+    """Return the number of each name's pairs among the first k, (n_names,); a pair shared by m namesakes counts 1/m.
 
-    The sum is the number of hits; a name over 0 is reconstructed (attack 3 goes on from there).
+    The sum is the number of hits; a name above 0 is reconstructed (input of attack 3).
     """
-    out = np.zeros(names.n_names)
+    pair_counts = np.zeros(names.n_names)
     ranks = [ranking.ranks(names.codes(group.tokens)) for group in names.groups]
     flat = np.concatenate([np.empty(0, np.int64), *(r.ravel() for r in ranks)])
-    bearers = np.bincount(flat, minlength=len(ranking) + 1).astype(np.float64)
+    sharing = np.bincount(flat, minlength=len(ranking) + 1).astype(np.float64)
     for group, r in zip(names.groups, ranks, strict=True):
-        shares = np.divide(1.0, bearers[r], out=np.zeros(r.shape), where=r < min(k, len(ranking)))
-        out[group.rows] = shares.sum(axis=1)
-    return out
+        shares = np.divide(1.0, sharing[r], out=np.zeros(r.shape), where=r < min(k, len(ranking)))
+        pair_counts[group.rows] = shares.sum(axis=1)
+    return pair_counts
 
 
 @dataclass(frozen=True)
 class _Scored:
-    """One model's findings."""
+    """Findings of one model."""
 
     names: NameTokens
     ranking: NameRanking
     test: NamePermutationTest
     model: int
 
-    def precision(self, name: str, asked: int, place: int) -> Finding:
-        """The precision of the first K pairs."""
+    def precision(self, name: str, requested: int, column: int) -> Finding:
+        """Return the precision of the first K pairs."""
         true, pairs = _true_pairs(self.names, self.ranking), self.ranking.n_pairs
-        k, hits = min(asked, pairs), int(self.test.hits[self.model, place])
-        null = self.test.null_hits[:, self.model, place]
+        k, hits = min(requested, pairs), int(self.test.hits[self.model, column])
+        null = self.test.null_hits[:, self.model, column]
         (low, high), method = _interval(self.names, names_found(self.names, self.ranking, k), k)
         detail: dict[str, Any] = {
             **self._about(),
@@ -130,31 +131,36 @@ class _Scored:
             "hits_repaired_most": int(null.max()),
             "hypergeometric_tail": hypergeometric_tail(hits, pairs, true, k),
             "hypergeometric_tail_is": "descriptive only: pairs share tokens",
-        } | ({"k_asked": asked} if asked > pairs else {})
-        beside: dict[str, Any] = {"chance": true / pairs, "control": float(null.mean() / k), **_CONTROL}
-        beside |= {"p": float(self.test.p[self.model, place]), "p_is": self._p_is(), "source": SOURCE, "detail": detail}
-        beside |= {"unit": "pairs", "count": hits, "method": method}
-        return Finding(f"attack.{name}", hits / k, k, "lower", low, high, **beside)
+        } | ({"k_asked": requested} if requested > pairs else {})
+        reference: dict[str, Any] = {"chance": true / pairs, "control": float(null.mean() / k), **_CONTROL}
+        reference |= {
+            "p": float(self.test.p[self.model, column]),
+            "p_is": self._p_is(),
+            "source": SOURCE,
+            "detail": detail,
+        }
+        reference |= {"unit": "pairs", "count": hits, "method": method}
+        return Finding(f"attack.{name}", hits / k, k, "lower", low, high, **reference)
 
     def patients(self) -> Finding:
-        """The share of patients of whose name a pair is among the first K."""
+        """Return the share of patients with a pair of their name among the first K."""
         k, n = min(self.test.ks[0], self.ranking.n_pairs), self.names.n_names
         control = float(self.test.null_names[:, self.model, 0].mean() / n)
-        beside: dict[str, Any] = {"chance": _chance_of_a_pair(self.names, self.ranking, k), "control": control}
-        beside |= {"p": float(self.test.names_p[self.model, 0]), "p_is": self._p_is(), **_CONTROL}
-        beside |= {
+        reference: dict[str, Any] = {"chance": _chance_of_a_pair(self.names, self.ranking, k), "control": control}
+        reference |= {"p": float(self.test.names_p[self.model, 0]), "p_is": self._p_is(), **_CONTROL}
+        reference |= {
             "method": "Clopper-Pearson over patients, 95 %",
             "source": SOURCE,
             "detail": self._about() | {"k": k},
         }
         count = int(self.test.names[self.model, 0])
-        return proportion("attack.names_patients", count, n, over="patients", **beside)
+        return proportion("attack.names_patients", count, n, over="patients", **reference)
 
     def _p_is(self) -> str:
         return "re-pairing, all of them" if self.test.exact else "re-pairing, (count + 1) / (draws + 1)"
 
     def _about(self) -> dict[str, Any]:
-        """What was attacked, and what was left out."""
+        """Return what was attacked and what was left out."""
         names, ranking = self.names, self.ranking
         return {
             "model": ranking.label,
@@ -175,33 +181,33 @@ class _Scored:
 
 
 def _true_pairs(names: NameTokens, ranking: NameRanking) -> int:
-    """True pairs that the list could hold: both tokens have vectors and were ranked."""
+    """Return the number of true pairs with two ranked tokens."""
     return int(names.rankable(names.true_pairs, ranking.ranked).sum())
 
 
 def _interval(names: NameTokens, found: Doubles, k: int) -> tuple[Interval, str]:
-    """Of hits / k over names, and how it was made: for rare events where hits are few, else of the share of pairs."""
+    """Return the interval of hits / k over names and its method: for rare events if hits are few, else of a share."""
     if _rare(names, found):
         low, high = weighted_poisson(found[found > 0])
         return Interval(low / k, min(1.0, high / k)), _RARE
-    true = np.zeros(names.n_names)  # each name's pairs; those of namesakes count for each of them
+    true = np.zeros(names.n_names)  # each name's pairs; pairs of namesakes count for each of them
     for group in names.groups:
         true[group.rows] = names.codes(group.tokens).shape[1]
     shares = np.stack([np.minimum(found, true), true], axis=1)
     low, high = share_by_patient(shares)
     scale = true.sum() / k
-    method = share_method(shares, "names") + "; vectors held fixed"
+    method = share_method(shares, "names") + "; vectors fixed"
     return Interval(min(1.0, low * scale), min(1.0, high * scale)), method
 
 
 def _rare(names: NameTokens, found: Doubles) -> bool:
-    """Whether hits are few, and few of all that there could be."""
-    return float(found.sum()) < min(FEW, len(names.true_pairs) / 10)
+    """Return whether hits are few, in absolute number and relative to the true pairs."""
+    return float(found.sum()) < min(RARE_BELOW, len(names.true_pairs) / 10)
 
 
 def _chance_of_a_pair(names: NameTokens, ranking: NameRanking, k: int) -> float:
-    """The mean share of names with a pair among k pairs drawn at random."""
-    from scipy.special import gammaln  # heavy at import
+    """Return the mean share of names with a pair among k random pairs."""
+    from scipy.special import gammaln  # slow import
 
     total, n = ranking.n_pairs, np.zeros(names.n_names)
     for group in names.groups:
@@ -213,7 +219,7 @@ def _chance_of_a_pair(names: NameTokens, ranking: NameRanking, k: int) -> float:
 
 
 def _best(names: NameTokens, rankings: Sequence[NameRanking], test: NamePermutationTest, rng: Generator) -> Finding:
-    """The best of several models at the K asked for; picking it is paid for by the largest under each re-pairing."""
+    """Return the best of several models at the requested K, corrected by the maximum under each re-pairing."""
     k = min(test.ks[0], *(ranking.n_pairs for ranking in rankings))
     best = int(test.hits[:, 0].argmax())
     hits = int(test.hits[best, 0])
@@ -232,29 +238,36 @@ def _best(names: NameTokens, rankings: Sequence[NameRanking], test: NamePermutat
         "models_over_chance": int((test.adjusted_p[:, 0] <= 0.05).sum()),
         "repairings": len(test.null_hits),
     }
-    beside: dict[str, Any] = {"chance": max(_true_pairs(names, r) / r.n_pairs for r in rankings)}
-    beside |= {"control": float(most.mean() / k), "control_kind": "negative", "p": float(test.adjusted_p[best, 0])}
-    beside |= {"control_is": "mean of the best of the same models against names re-paired within position"}
-    beside |= {"p_is": "the most hits of any model, under the same re-pairings", "method": f"{method}; of the best"}
-    beside |= {"source": f"{SOURCE}; maximum: Westfall & Young 1993", "unit": "pairs", "count": hits, "detail": detail}
+    reference: dict[str, Any] = {"chance": max(_true_pairs(names, r) / r.n_pairs for r in rankings)}
+    reference |= {"control": float(most.mean() / k), "control_kind": "negative", "p": float(test.adjusted_p[best, 0])}
+    reference |= {"control_is": "mean of the best of the same models against names re-paired within position"}
+    reference |= {
+        "p_is": "the largest number of hits of any model under the same re-pairings",
+        "method": f"{method}; best model",
+    }
+    reference |= {
+        "source": f"{SOURCE}; maximum: Westfall & Young 1993",
+        "unit": "pairs",
+        "count": hits,
+        "detail": detail,
+    }
     ends = min(low, hits / k), min(1.0, max(high, hits / k))
-    return Finding("attack.names_best", hits / k, k, "lower", *ends, **beside)
+    return Finding("attack.names_best", hits / k, k, "lower", *ends, **reference)
 
 
 def leaked_names(real: NameTokens, ranking: NameRanking, k: int, rng: Generator, *, draws: int = DRAWS) -> Finding:
-    """The share of leaked real names among the full names that the first k pairs hold.
+    """Return the share of real names among the full names found in the first k pairs.
 
-    Under removal every name that is left is real. Under replacement the missed names stand among surrogates, so the
-    attacker's list holds both; the question is the share of real ones among the full names that they put together,
-    against their share among all full names of the notes.
+    Under removal every remaining name is real. Under replacement the missed names occur among surrogates, so the list
+    contains both. The share of real names in the list is compared with their share among all full names of the notes.
 
     Args:
-        real: the names that were missed, `also` the names that were put in place of the others.
+        real: the names that were missed; `also`: the names that replaced the others.
         ranking: of the tokens of both.
-        rng: draws which names are called real, `draws` times.
+        rng: for `draws` random labellings of the names.
 
-    The P is of one label permutation: as many names, real or surrogate alike, called real at random; two-sided, since
-    real names may lie nearer together or farther apart.
+    P is a permutation of labels: the same number of names, real or surrogate, is labelled real at random; two-sided,
+    because real names may be closer together or farther apart.
 
     Source: the defence that JMIR 2020;22(7):e18055 recommends in its conclusion and does not test.
     """
@@ -266,11 +279,11 @@ def leaked_names(real: NameTokens, ranking: NameRanking, k: int, rng: Generator,
     detail |= {"real_names": real.n_names, "surrogate_names": surrogates.n_names, "draws": draws}
     about: dict[str, Any] = {"source": REPLACED, "unit": "full names found", "detail": detail, "chance": chance}
     if not n:
-        return unmeasured("attack.names_leaked", "the list holds no full name, real or surrogate", **about)
-    # How many of the names found are called real, when the label is given at random.
+        return unmeasured("attack.names_leaked", "the list contains no full name, real or surrogate", **about)
+    # Number of found names labelled real if labels are random.
     null = rng.hypergeometric(n, len(found) - n, real.n_names, size=draws).astype(np.float64)
     about |= {"p": permutation_p(abs(count - n * chance), np.abs(null - n * chance))}
-    about |= {"p_is": "as many names called real at random, two-sided", "control": float(null.mean() / n)}
+    about |= {"p_is": "the same number of names labelled real at random, two-sided", "control": float(null.mean() / n)}
     about |= {"chance_is": "the share of real names among all full names of the notes", "control_kind": "negative"}
-    about |= {"control_is": "mean with as many names called real at random"}
+    about |= {"control_is": "mean if the same number of names is labelled real at random"}
     return proportion("attack.names_leaked", count, n, over="names found", **about)

@@ -1,8 +1,8 @@
-"""One patient at a time: whose distances to their own diagnoses are more than random groups of diagnoses explain?
+"""Tests per patient: are the distances to their own diagnoses unusual compared with random groups of diagnoses?
 
-Three tests with three questions. Random diagnoses (the paper's) ask less than they seem to: a patient can be
-"significant" for having common diagnoses. Diagnoses matched on prevalence and description length leave that out, and
-other patients' names in place of their own leave out all that a set of diagnoses has with every name alike.
+Three tests answer three questions. With random diagnoses (the paper's), a patient can be "significant" for having
+common diagnoses. Matched diagnoses exclude prevalence and description length. Other patients' names in place of their
+own exclude everything that a set of diagnoses has in common with all names.
 """
 
 from __future__ import annotations
@@ -28,34 +28,34 @@ MATCHED = "diagnoses as prevalent and described in as many words"
 RANDOM = "random diagnoses"
 PAPERS = "random diagnoses, the paper's 1,000 draws and count/n"
 NAMES = "other patients' names"
-_ANY = "Does the patient's name lie otherwise to their own diagnoses than to any as many diagnoses?"
-_BESIDE: dict[str, Any] = {
+_ANY = "Is the patient's name at another distance from their own diagnoses than from equally many random diagnoses?"
+_COMMON: dict[str, Any] = {
     "method": "Clopper-Pearson, 95 %, as if patients were independent",
-    "chance_is": "the most that the correction lets through on average where nothing is to be found",
+    "chance_is": "the largest mean share that the correction allows without any association",
     "control_is": f"the same test with {SWAPPED}",
     "control_kind": "negative",
 }
 _QUESTIONS = {
     RANDOM: _ANY,
     PAPERS: _ANY,
-    MATCHED: "Does the patient's name lie otherwise to their own diagnoses than to diagnoses as prevalent, with "
-    "descriptions as long?",
-    NAMES: "Does the patient's own name lie more oddly to their diagnoses than others' names do?",
+    MATCHED: "Is the patient's name at another distance from their own diagnoses than from equally common diagnoses "
+    "with descriptions of the same length?",
+    NAMES: "Is the patient's own name at a more unusual distance from their diagnoses than other patients' names?",
 }
 
 
 def family_wise_error(n_patients: int, draws: int) -> float:
-    """P of a false alarm under the complete null with P = count / n and Holm, patients independent, no ties.
+    """Return P of a false alarm under the complete null with P = count / n and Holm, for independent patients, no ties.
 
     Holm's first step rejects a count of at most level * draws / patients, and under the null each count from 0 to
-    `draws` is as likely.
+    `draws` is equally likely.
     """
     most = int(LEVEL * draws / n_patients * (1 + 1e-12))
     return float(1 - (1 - (most + 1) / (draws + 1)) ** n_patients)
 
 
 def default_draws(n_patients: int) -> int:
-    """Draws for which Holm's first step over the patients can reject: patients / 0.05, but for the last of them.
+    """Return the number of draws for which Holm's first step can reject: patients / 0.05, minus one.
 
     1 / (n + 1) <= 0.05 / patients; for 638 patients n is 12,759.
     """
@@ -67,9 +67,9 @@ class PatientTests:
     """The tests of each patient under one metric.
 
     Attributes:
-        distances: (n_patients, n_codes) of names to diagnoses. groups: who has what.
+        distances: (n_patients, n_codes) of names to diagnoses. groups: who has which diagnosis.
         swap: (n_patients,) the row whose name each patient gets in the control.
-        draws: of random groups; None for `default_draws`. threads: nothing depends on it.
+        draws: of random groups; None for `default_draws`. threads: number of threads; no effect on results.
     """
 
     distances: Doubles
@@ -80,8 +80,8 @@ class PatientTests:
     threads: int = 2
 
     def findings(self, rng: Generator, *, paper_p: bool = False) -> Iterator[Finding]:
-        """The findings of all tests; with `paper_p` also that of the paper's draws, P = count / n."""
-        from clinveil.stats.group_draws import Matching, matched_p, uniform_counts  # compiles
+        """Yield the findings of all tests; with `paper_p` also that of the paper's draws, P = count / n."""
+        from clinveil.stats.group_draws import Matching, matched_p, uniform_counts  # slow import
 
         n, draws = len(self.distances), self.draws or default_draws(len(self.distances))
         has, matching = self.groups.has, Matching.of(self.groups.prevalence, self.groups.lengths, len(self.groups))
@@ -101,7 +101,7 @@ class PatientTests:
     def _names(self, distances: Doubles) -> Doubles:
         frequency = self.groups.frequency
         if frequency is not None and distances is not self.distances:
-            frequency = frequency[self.swap]  # the frequency of the name that stands in
+            frequency = frequency[self.swap]  # the frequency of the swapped name
         return name_ranks(distances, self.groups.has, frequency)
 
     def _finding(
@@ -120,32 +120,33 @@ class PatientTests:
             "smallest_p": float(p.min()),
             **self._caveats(series, draws),
         }
-        # Under P = count / n a count of 0, which it calls P = 0, is rejected.
+        # P = count / n rejects a count of 0, for which it gives P = 0.
         chance = {PAPERS: 1 / (PAPER_DRAWS + 1), NAMES: LEVEL}.get(series, LEVEL / n)
         source = f"{PAPER}, Experiment 2b, Table 3" if series != NAMES else "Benjamini & Hochberg 1995"
-        told: dict[str, Any] = {"source": source, "detail": detail, "question": _QUESTIONS[series], **_BESIDE}
+        about: dict[str, Any] = {"source": source, "detail": detail, "question": _QUESTIONS[series], **_COMMON}
         measure = "attack.association_patients"
-        return proportion(measure, count, n, over="patients", chance=chance, control=control / n, **told)
+        return proportion(measure, count, n, over="patients", chance=chance, control=control / n, **about)
 
     def _caveats(self, series: str, draws: int) -> dict[str, Any]:
         n = len(self.distances)
         if series == NAMES:
-            said = f"no P can be below 1/{n}, so Holm could never reject; frequency of names is adjusted for"
-            return {"warning": said}
+            message = f"no P can be below 1/{n}, so Holm could never reject; adjusted for name frequency"
+            return {"warning": message}
         if series == MATCHED:
-            said = "takes diagnoses as independent given prevalence, which those that come together are not"
-            return {"warning": said}
+            message = "assumes that diagnoses are independent given prevalence, which comorbid diagnoses are not"
+            return {"warning": message}
         if series == PAPERS:
             error = family_wise_error(n, draws)
-            can = "could never reject" if 1 / (draws + 1) > LEVEL / n else "can reject"
-            said = f"with count/n and {draws} draws a false alarm somewhere has probability {error:.0%} where nothing "
-            said += f"is to be found; with (count+1)/(n+1) Holm over {n} patients {can}"
-            return {"family_wise_error": error, "warning": said}
-        said = "prevalent diagnoses and long descriptions lie elsewhere for every name, so this rejects without any "
-        return {"could_reject": self._could_reject(n), "warning": said + "link between this name and these diagnoses"}
+            can_reject = "could never reject" if 1 / (draws + 1) > LEVEL / n else "can reject"
+            message = f"with count/n and {draws} draws the probability of any false alarm without an association is "
+            message += f"{error:.0%}; with (count+1)/(n+1) Holm over {n} patients {can_reject}"
+            return {"family_wise_error": error, "warning": message}
+        message = "common diagnoses and long descriptions are at other distances from every name, so this rejects "
+        message += "without any link between this name and these diagnoses"
+        return {"could_reject": self._could_reject(n), "warning": message}
 
     def _could_reject(self, n: int) -> int:
-        """Patients with so many groups of their size that Holm's first step could reject at all."""
+        """Return the number of patients with enough groups of their size for Holm's first step to reject."""
         m = len(self.groups.codes)
-        least = {size: 1 / comb(m, size) for size in set(self.groups.sizes.tolist())}
-        return sum(least[size] <= LEVEL / n for size in self.groups.sizes.tolist())
+        smallest_p = {size: 1 / comb(m, size) for size in set(self.groups.sizes.tolist())}
+        return sum(smallest_p[size] <= LEVEL / n for size in self.groups.sizes.tolist())

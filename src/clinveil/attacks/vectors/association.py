@@ -1,8 +1,9 @@
-"""Name and diagnosis: does the distance of their vectors tell who has what? Paper B's tests, and nulls beside them.
+"""Association of names and diagnoses by the distance of their vectors: paper B's tests, each with a stricter null.
 
-The paper asks whether a name lies as far from its own diagnoses as from others'. That can differ for reasons that give
-nobody away: a frequent diagnosis, or one of long description, lies elsewhere than a rare one, for every name alike. So
-each of its tests stands beside one that keeps prevalence, and each finding says in words which question it answers.
+The paper tests whether a name is as far from its own diagnoses as from others'. The distances can differ without
+disclosing anything about a person: a common diagnosis, or one with a long description, has another distance than a rare
+one for every name. Each of the paper's tests is therefore accompanied by one that keeps prevalence, and each finding
+states the question it answers.
 
 Source: JMIR 2020;22(7):e18055, Experiments 2a and 2b, Tables 2 and 3, Figure 3.
 """
@@ -30,51 +31,51 @@ from clinveil.stats.strata import NamePermutations, differences, permute_names, 
 from clinveil.vectors.table import Vectors
 
 WILCOXON_CONTROLS = 99
-FEWEST = 5  # patients under which nothing is tested
+MIN_PATIENTS = 5  # minimum patients for a test
 THRESHOLDS = (2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000)
 BOOTSTRAP = "percentile bootstrap over patients, 95 %; patients share the diagnosis vectors, so it is too narrow"
 EXPECTED = "the mean over all permutations of names within strata of name frequency and number of diagnoses"
 SHARED = (
     "patients share the diagnosis vectors, so this test (paper B, 2a) rejects without any link between name and "
-    "diagnosis; see how often it does so with names permuted (rejected_with_names_permuted)"
+    "diagnosis; compare its rejection rate with names permuted (rejected_with_names_permuted)"
 )
-_OTHERWISE = (
-    "Do names lie otherwise to their own bearers' diagnoses than names of like frequency do, of patients with as many "
-    "diagnoses?"
+_QUESTION = (
+    "Are names at another distance from their patients' diagnoses than names of similar frequency, of patients with "
+    "the same number of diagnoses?"
 )
-_BESIDE: dict[str, Any] = {"unit": "patients", "method": BOOTSTRAP, "chance_is": EXPECTED}
-_BESIDE |= {"control_is": SWAPPED, "control_kind": "negative"}
+_COMMON: dict[str, Any] = {"unit": "patients", "method": BOOTSTRAP, "chance_is": EXPECTED}
+_COMMON |= {"control_is": SWAPPED, "control_kind": "negative"}
 
 
 @attacks.register("association")
 class Association(Attack):
-    """Compare names' distances to their bearers' diagnoses with those to others' (paper B, experiment 2)."""
+    """Compare the distances of names to their patients' diagnoses with those to others' (paper B, experiment 2)."""
 
     needs = frozenset({"vectors", "known", "codes"})
     words = words_beside(__file__)
     metric: tuple[str, ...] = flag(
         ("cityblock", "cosine", "euclidean"),
-        "cityblock, cosine or euclidean; repeatable (default: all). The first draws the frequency curve.",
+        "cityblock, cosine or euclidean; repeatable (default: all). The first is used for the frequency curve.",
     )
-    draws: int | None = flag(None, "Random groups of diagnoses a patient (default: patients / 0.05).", ge=1)
-    permutations: int = flag(9_999, "Permutations of names, for the tests over all patients.", ge=99)
-    paper_p: bool = flag(False, "Also the paper's 1,000 draws with P = count/n, whose error rate is printed.")
+    draws: int | None = flag(None, "Random groups of diagnoses per patient (default: patients / 0.05).", ge=1)
+    permutations: int = flag(9_999, "Permutations of names for the tests over all patients.", ge=99)
+    paper_p: bool = flag(False, "Also the paper's 1,000 draws with P = count/n, with their error rate.")
 
     def __call__(self, context: Context, rng: Generator) -> list[Finding]:
-        """Of each model, under the same draws; `context.counts` serve models that carry none."""
+        """Run the attack on each model with the same draws; `context.counts` is used for models without counts."""
         return each_model(context, rng, self.on)
 
     def on(self, vectors: Vectors, context: Context, rng: Generator) -> list[Finding]:
-        """All findings on one model.
+        """Return all findings on one model.
 
-        Raises InputError where no name or no diagnosis has a vector; UsageError for an unknown metric.
+        Raises InputError if no name or no diagnosis has a vector; UsageError for an unknown metric.
         """
         found = groups(vectors, (context.known or {}).values(), context.codes or {}, counts=context.occurrences)
-        tested = found.only(found.both)
+        tested = found.only(found.testable)
         findings = [_coverage(found, tested)]
-        if len(tested) < FEWEST:
-            why = f"{len(tested)} patients have a name vector, some of the diagnoses and not all; {FEWEST} are needed"
-            return [*findings, _nothing("attack.association_difference", len(tested), why)]
+        if len(tested) < MIN_PATIENTS:
+            why = f"{len(tested)} patients have a name vector and some of the diagnoses; {MIN_PATIENTS} are needed"
+            return [*findings, _not_measured("attack.association_difference", len(tested), why)]
         parts = strata(tested.sizes, tested.frequency)
         swap = permuted(parts, rng)
         for metric in self.metric:
@@ -100,34 +101,39 @@ class _Model:
 
     @cached_property
     def own(self) -> Doubles:
-        """(n_patients,) in - out of each patient."""
+        """Return in - out of each patient, (n_patients,)."""
         return differences(self.distances, self.groups.has)
 
     @cached_property
     def control(self) -> Doubles:
-        """(n_patients,) the same with names permuted once."""
+        """Return the same with names permuted once, (n_patients,)."""
         return differences(self.distances[self.swap], self.groups.has)
 
     def finding(self, measure: str, own: Doubles, ends: Interval, detail: Mapping[str, Any], **more: Any) -> Finding:
-        """A number over patients, the mean of `own` unless `value` is given, with what stands beside all of them."""
+        """Return a finding over patients: the mean of `own` unless `value` is given, with the common fields."""
         kept = "name frequency and number of diagnoses" if self.groups.frequency is not None else "number of diagnoses"
         detail = {"metric": self.metric, "strata": len(self.parts), "strata_of": kept, **detail}
-        told = {"value": own.mean(), **_BESIDE, **more}
-        return Finding(measure, n=len(own), low=ends.low, high=ends.high, detail=detail, **told)
+        about = {"value": own.mean(), **_COMMON, **more}
+        return Finding(measure, n=len(own), low=ends.low, high=ends.high, detail=detail, **about)
 
 
-def _nothing(measure: str, n: int, why: str) -> Finding:
+def _not_measured(measure: str, n: int, why: str) -> Finding:
     return unmeasured(measure, why, n, better=None, source=PAPER, unit="patients")
 
 
 def _coverage(found: Groups, tested: Groups) -> Finding:
-    everyone = found.left_out["patients"]
-    share = len(tested) / everyone
+    n_patients = found.left_out["patients"]
+    share = len(tested) / n_patients
     given = {"diagnoses": len(found.codes), "never_given": int((tested.prevalence == 0).sum())}
-    asked = "For how many of these patients can the vectors be tested at all, and what was left out?"
-    more: dict[str, Any] = {"unit": "patients", "count": len(tested), "method": "exact, no sampling", "question": asked}
+    question = "How many of these patients can be tested with these vectors, and who was left out?"
+    more: dict[str, Any] = {
+        "unit": "patients",
+        "count": len(tested),
+        "method": "exact, no sampling",
+        "question": question,
+    }
     more |= {"source": PAPER, "detail": {"why": COUNTED, **given, **found.left_out}}
-    return Finding("attack.association_coverage", share, everyone, None, share, share, **more)
+    return Finding("attack.association_coverage", share, n_patients, None, share, share, **more)
 
 
 def _means(model: _Model, swapped: NamePermutations, rng: Generator) -> Iterable[Finding]:
@@ -144,8 +150,8 @@ def _means(model: _Model, swapped: NamePermutations, rng: Generator) -> Iterable
             control=control.mean(),
             source=f"{PAPER}, Table 2",
             p=_two_sided(float(own.mean()), null, centre),
-            p_is="names permuted over patients alike in name frequency and diagnoses, two-sided",
-            question=_OTHERWISE,
+            p_is="names permuted among patients with similar name frequency and number of diagnoses, two-sided",
+            question=_QUESTION,
         )
 
 
@@ -154,48 +160,48 @@ def _mean_interval(values: Doubles, rng: Generator) -> Interval:
 
 
 def _two_sided(observed: float, null: Doubles, centre: float) -> float:
-    """P that a permutation lies as far from the mean of all permutations as the observed order does."""
-    bar = abs(observed - centre) * (1 - 1e-12)
-    return float((np.count_nonzero(np.abs(null - centre) >= bar) + 1) / (null.size + 1))
+    """Return P that a permutation is as far from the mean of all permutations as the observed order."""
+    limit = abs(observed - centre) * (1 - 1e-12)
+    return float((np.count_nonzero(np.abs(null - centre) >= limit) + 1) / (null.size + 1))
 
 
 def _wilcoxon(model: _Model, rng: Generator) -> Finding:
     orders = [permuted(model.parts, rng) for _ in range(WILCOXON_CONTROLS)]
     others = [differences(model.distances[order], model.groups.has) for order in orders]
-    rejected = float(np.mean([wilcoxon_p(other) <= LEVEL for other in others]))
+    rejection_rate = float(np.mean([wilcoxon_p(other) <= LEVEL for other in others]))
     return model.finding(
         "attack.association_wilcoxon",
         model.own,
         bootstrap_clusters(model.own, rank_biserial, rng),
-        {"in_minus_out": float(model.own.mean()), "rejected_with_names_permuted": rejected, "warning": SHARED},
+        {"in_minus_out": float(model.own.mean()), "rejected_with_names_permuted": rejection_rate, "warning": SHARED},
         value=rank_biserial(model.own),
         chance=float(np.mean([rank_biserial(other) for other in others])),
         control=rank_biserial(model.control),
         source=f"{PAPER}, Experiment 2a; effect size: Kerby 2014, Compr. Psychol. 3:1",
         p=wilcoxon_p(model.own),
-        p_is="signed ranks, as if patients were independent",
-        question="Do names lie farther from own diagnoses than from others', if patients were independent?",
+        p_is="signed ranks, assuming independent patients",
+        question="Are names farther from own diagnoses than from others', assuming independent patients?",
         chance_is=f"{EXPECTED}, {WILCOXON_CONTROLS} of them",
     )
 
 
 def _curve(model: _Model, swapped: NamePermutations, rng: Generator) -> list[Finding]:
-    """in - out of the names below each frequency threshold (Figure 3); the last point is all names."""
+    """Return in - out of the names below each frequency threshold (Figure 3); the last point is all names."""
     frequency, n = model.groups.frequency, len(model.own)
     measure = "attack.association_by_frequency"
     if frequency is None:
-        return [_nothing(measure, n, "these vectors carry no counts: give the notes (--notes)")]
-    asked = "Do rarer names lie otherwise to their bearers' diagnoses than frequent ones do?"
-    points, before = [], 0
+        return [_not_measured(measure, n, "these vectors have no word counts: pass the notes (--notes)")]
+    question = "Are rarer names at other distances from their patients' diagnoses than frequent ones?"
+    points, previous = [], 0
     for threshold in (*THRESHOLDS, None):
         below = np.ones(n, np.bool_) if threshold is None else frequency < threshold
-        if below.sum() < FEWEST or below.sum() == before or (threshold and below.all()):
+        if below.sum() < MIN_PATIENTS or below.sum() == previous or (threshold and below.all()):
             continue
-        before = int(below.sum())
+        previous = int(below.sum())
         own, ends = model.own[below], _mean_interval(model.own[below], rng)
         label = f"names seen fewer than {threshold:,} times" if threshold else "all names"
         detail = {"below": threshold, "label": label}
-        beside: dict[str, Any] = {"chance": swapped.expected[below].mean(), "control": model.control[below].mean()}
-        beside |= {"source": f"{PAPER}, Figure 3", "question": asked}
-        points.append(model.finding(measure, own, ends, detail, **beside))
+        reference: dict[str, Any] = {"chance": swapped.expected[below].mean(), "control": model.control[below].mean()}
+        reference |= {"source": f"{PAPER}, Figure 3", "question": question}
+        points.append(model.finding(measure, own, ends, detail, **reference))
     return points

@@ -1,8 +1,8 @@
-"""The whole chain, patient by patient: missed by removal, name reconstructed, diagnosis right.
+"""The complete attack per patient: name missed by removal, name reconstructed, diagnosis right.
 
-The attacker holds the vectors only. They pair the name words that lie nearest (Attack 1), take the mean of each pair
-for a person, and name diagnoses for it (Attack 3). A patient's name is reconstructed where a pair on the list is made
-of two words of it; of several such pairs the nearest counts. Pairs that are no name make claims too, false ones.
+The attacker has only the vectors. They pair the nearest name words (Attack 1), treat the mean of each pair as a person,
+and name diagnoses for it (Attack 3). A patient's name is reconstructed if a pair on the list consists of two of its
+words; of several such pairs the nearest counts. Pairs that are not names also yield claims, which are false.
 
 Source: JMIR 2020;22(7):e18055, Introduction (0.6 % of patients; 0.02 to 0.15 %).
 """
@@ -44,34 +44,34 @@ if TYPE_CHECKING:
 
 SOURCE = "JMIR 2020;22(7):e18055, Introduction and Experiment 3"
 MISSED, NAMED, RIGHT, ALL = "missed by removal", "name reconstructed", "diagnosis right", "all three"
-_ASKED = {
-    MISSED: "Of how many patients did the remover leave the name in the notes?",
-    NAMED: "Of how many of these does the attacker put two words of the name together?",
-    RIGHT: "Of how many of these do they then name a true diagnosis?",
-    ALL: "Of how many of all patients do they hold name and diagnosis?",
+_QUESTIONS = {
+    MISSED: "For how many patients did the removal miss the name in the notes?",
+    NAMED: "For how many of these does the attacker combine two words of the name?",
+    RIGHT: "For how many of these does the attacker then name a true diagnosis?",
+    ALL: "For how many of all patients does the attacker obtain name and diagnosis?",
 }
 
 
 @attacks.register("chain")
 class Chain(Attack):
-    """Put names together, name diagnoses for them, and count the patients of whom both are right (paper B)."""
+    """Reconstruct names, name diagnoses for them, and count the patients for whom both are right (paper B)."""
 
     needs = frozenset({"vectors", "known", "codes"})
     words = words_beside(__file__)
-    everyone: int | None = flag(None, "Patients of the whole corpus (default: those whose names were missed).")
-    targets: Path | None = flag(None, "Target diagnoses or codes, one a line (default: the paper's 11).")
+    everyone: int | None = flag(None, "Patients of the entire corpus (default: those with missed names).")
+    targets: Path | None = flag(None, "File with target diagnoses or codes, one per line (default: the paper's 11).")
     metric: tuple[str, ...] = flag(("cityblock", "cosine"), "cityblock, cosine or euclidean; repeatable.")
-    k: int | None = flag(None, "Names that the attacker puts together (default: the true pairs).", ge=1)
+    k: int | None = flag(None, "Names that the attacker reconstructs (default: the number of true pairs).", ge=1)
 
     def __call__(self, context: Context, rng: Generator) -> list[Finding]:
-        """Of each model, under the same draws."""
+        """Run the attack on each model with the same draws."""
         targets = read_targets(self.targets) if self.targets else PAPER_TARGETS
-        return each_model(context, rng, lambda *given: self.on(*given, targets=targets))
+        return each_model(context, rng, lambda *args: self.on(*args, targets=targets))
 
     def on(
         self, vectors: Vectors, context: Context, rng: Generator, *, targets: Sequence[str] = PAPER_TARGETS
     ) -> list[Finding]:
-        """The chain on the names that Attack 1 puts together; `targets` are descriptions or codes."""
+        """Run the chain on the names that Attack 1 reconstructs; `targets` are descriptions or codes."""
         missed = list((context.known or {}).values())
         names, pairs = reconstruct(vectors, missed, self.k, threads=context.workers)
         return self.of_names(vectors, context, names, rng, targets=targets, pairs=pairs)
@@ -86,19 +86,19 @@ class Chain(Attack):
         targets: Sequence[str] = PAPER_TARGETS,
         pairs: int | None = None,
     ) -> list[Finding]:
-        """The share of patients at each step, and at the end.
+        """Return the share of patients at each step, and at the end.
 
         Args:
-            names: as the attacker put them together, likeliest first: lookup forms, two or more each.
-            pairs: unordered pairs of name words to choose from, for the chance of a pair; None if unknown.
+            names: as the attacker reconstructed them, most likely first: at least two lookup forms each.
+            pairs: number of unordered pairs of name words, for the chance of a pair; None if unknown.
 
-        Raises InputError for more missed patients than patients, or no diagnosis with a vector.
+        Raises InputError for more missed patients than patients, or if no diagnosis has a vector.
         """
         missed, codes = list((context.known or {}).values()), context.codes or {}
         everyone = len(missed) if self.everyone is None else self.everyone
         if everyone < len(missed):
-            why = f"{len(missed)} patients were missed, of {everyone} altogether"
-            raise InputError(why, hint="name all patients")
+            why = f"{len(missed)} patients were missed, but there are only {everyone} patients"
+            raise InputError(why, hint="pass the number of all patients")
         found = groups(vectors, missed, codes)
         chosen, detail = target_columns(targets, found.codes, codes)
         if len(chosen) <= max(TOPS):
@@ -109,23 +109,23 @@ class Chain(Attack):
         has = np.zeros((len(missed), len(columns)), dtype=np.bool_)
         has[found.patients] = found.has[:, columns]
         steps = _Steps(everyone, _owners(missed, usable), has)
-        said: dict[str, Any] = {**detail, "names_claimed": len(usable)}
-        said["names_claimed_without_vector"] = len(set(names)) - len(usable)
-        findings = list(steps.names(said, _chance_of_a_pair(missed, vectors, usable, pairs)))
+        step_detail: dict[str, Any] = {**detail, "names_claimed": len(usable)}
+        step_detail["names_claimed_without_vector"] = len(set(names)) - len(usable)
+        findings = list(steps.names(step_detail, _chance_of_a_pair(missed, vectors, usable, pairs)))
         for metric in self.metric:
             distances = _distances(vectors, usable, found.diagnoses[columns], metric)
             for direction, sign in (("farthest", -1.0), ("nearest", 1.0)):
                 guesses = np.argsort(sign * distances, axis=1, kind="stable")[:, : max(TOPS)]
-                findings += steps.diagnoses(guesses, {**said, "metric": metric, "direction": direction}, rng)
+                findings += steps.diagnoses(guesses, {**step_detail, "metric": metric, "direction": direction}, rng)
         return findings
 
 
 def reconstruct(
     vectors: Vectors, missed: Sequence[Patient], k: int | None = None, *, threads: int = 2
 ) -> tuple[list[tuple[str, ...]], int]:
-    """The names that Attack 1 puts together by cosine, nearest first, and how many pairs there were to choose from.
+    """Return the names that Attack 1 reconstructs by cosine, nearest first, and the number of possible pairs.
 
-    `k` is how many names the attacker expects; None for as many as there are true pairs.
+    `k` is the number of names that the attacker expects; None for the number of true pairs.
     Raises InputError if fewer than two name words have a vector.
     """
     names = NameTokens([patient.name for patient in missed])
@@ -136,80 +136,82 @@ def reconstruct(
 
 
 def _distances(vectors: Vectors, names: Sequence[tuple[str, ...]], targets: Doubles, metric: str) -> Doubles:
-    """(n_names, n_targets) how far each reconstructed name lies from each target."""
+    """Return the distance of each reconstructed name to each target, (n_names, n_targets)."""
     rows = [[vectors.ids[form] for form in name] for name in names]
     points = [vectors.matrix[row].mean(axis=0, dtype=np.float64) for row in rows]
     return distance_matrix(np.array(points).reshape(len(points), vectors.dim), targets, metric)
 
 
 def _owners(missed: Sequence[Patient], names: Sequence[tuple[str, ...]]) -> Ints:
-    """(n_missed,) the first reconstructed name made of each patient's own name's words, or -1."""
-    bearers: dict[str, set[int]] = {}
-    for place, patient in enumerate(missed):
+    """Return the first reconstructed name that consists of words of each patient's name, (n_missed,), or -1."""
+    patients_with: dict[str, set[int]] = {}
+    for index, patient in enumerate(missed):
         for form in name_forms(patient.name):
-            bearers.setdefault(form, set()).add(place)
-    owned = np.full(len(missed), -1, dtype=np.int64)
+            patients_with.setdefault(form, set()).add(index)
+    name_of = np.full(len(missed), -1, dtype=np.int64)
     for number, name in enumerate(names):
         if len(set(name)) > 1:
-            for place in set.intersection(*(bearers.get(form, set()) for form in name)):
-                owned[place] = number if owned[place] < 0 else owned[place]
-    return owned
+            for index in set.intersection(*(patients_with.get(form, set()) for form in name)):
+                name_of[index] = number if name_of[index] < 0 else name_of[index]
+    return name_of
 
 
 def _chance_of_a_pair(
     missed: Sequence[Patient], vectors: Vectors, names: Sequence[tuple[str, ...]], pairs: int | None
 ) -> float | None:
-    """The mean chance that one of a patient's pairs is among as many pairs drawn at random."""
+    """Return the mean chance that one of a patient's pairs is among the same number of random pairs."""
     if pairs is None:
         return None
     own = [comb(sum(form in vectors.ids for form in set(name_forms(patient.name))), 2) for patient in missed]
     k = min(len(names), pairs)
-    spared = {m: float(np.prod([(pairs - k - i) / (pairs - i) for i in range(m)])) for m in set(own)}
-    return float(np.mean([1 - spared[m] for m in own])) if own else None
+    chance_of_none = {m: float(np.prod([(pairs - k - i) / (pairs - i) for i in range(m)])) for m in set(own)}
+    return float(np.mean([1 - chance_of_none[m] for m in own])) if own else None
 
 
 @dataclass(frozen=True)
 class _Steps:
-    """Who came how far: patients of the corpus, each missed one's reconstructed name or -1, (n_missed, n_targets)."""
+    """The steps reached: number of patients, each missed patient's reconstructed name or -1, (n_missed, n_targets)."""
 
     everyone: int
-    owned: Ints
+    name_of: Ints
     has: Mask
 
     @property
     def named(self) -> Ints:
-        """The patients whose name was reconstructed."""
-        return np.flatnonzero(self.owned >= 0)
+        """Return the patients with a reconstructed name."""
+        return np.flatnonzero(self.name_of >= 0)
 
     def names(self, detail: dict[str, Any], chance_of_pair: float | None) -> Iterator[Finding]:
-        """The first two steps, which no diagnosis touches."""
-        missed = len(self.owned)
+        """Yield the first two steps, which do not depend on diagnoses."""
+        missed = len(self.name_of)
         yield _share(MISSED, missed, self.everyone, {**detail, "why": COUNTED})
-        words = {} if chance_of_pair is None else {"chance_is": "as many pairs of name words drawn at random"}
+        words = {} if chance_of_pair is None else {"chance_is": "the same number of random pairs of name words"}
         why = "the control of this step is that of clinveil attack names"
         yield _share(NAMED, len(self.named), missed, {**detail, "why": why}, chance=chance_of_pair, **words)
 
     def diagnoses(self, guesses: Ints, detail: dict[str, Any], rng: Generator) -> Iterator[Finding]:
-        """The last step and the whole chain, for A@1 and A@5; `guesses` (n_names, 5)."""
+        """Yield the last step and the complete chain, for A@1 and A@5; `guesses` (n_names, 5)."""
         named, words = self.named, {"chance_is": "the guesses for other reconstructed patients"}
         words |= {"control_is": "the guesses of reconstructed patients, permuted once", "control_kind": "negative"}
         for top in TOPS:
-            # (n_named, n_named): whether the guesses for the name of the column's patient are true of the row's.
-            table = np.asarray(self.has[named][:, guesses[self.owned[named], :top]].any(axis=2))
+            # (n_named, n_named): whether the guesses for the column's patient are right for the row's patient.
+            table = np.asarray(self.has[named][:, guesses[self.name_of[named], :top]].any(axis=2))
             right = int(np.trace(table))
             by_chance = float(table.mean()) if table.size else 0.0
             swapped = float(table[np.arange(len(named)), rng.permutation(len(named))].mean()) if table.size else 0.0
-            said = {**detail, "label": f"{detail['direction']}, A@{top}", "top": top, "claims": len(guesses)}
-            said["claims_right"] = right / len(guesses) if len(guesses) else 0.0
-            yield _share(RIGHT, right, len(named), said, chance=by_chance, control=swapped, **words)
+            step_detail = {**detail, "label": f"{detail['direction']}, A@{top}", "top": top, "claims": len(guesses)}
+            step_detail["claims_right"] = right / len(guesses) if len(guesses) else 0.0
+            yield _share(RIGHT, right, len(named), step_detail, chance=by_chance, control=swapped, **words)
             scale = len(named) / self.everyone
-            said |= {"paper_low": 0.0002, "paper_high": 0.0015}
-            yield _share(ALL, right, self.everyone, said, chance=by_chance * scale, control=swapped * scale, **words)
+            step_detail |= {"paper_low": 0.0002, "paper_high": 0.0015}
+            yield _share(
+                ALL, right, self.everyone, step_detail, chance=by_chance * scale, control=swapped * scale, **words
+            )
 
 
-def _share(series: str, count: int, n: int, detail: dict[str, Any], **beside: Any) -> Finding:
-    told: dict[str, Any] = {"detail": {**detail, "series": series}, "source": SOURCE, "question": _ASKED[series]}
+def _share(series: str, count: int, n: int, detail: dict[str, Any], **reference: Any) -> Finding:
+    about: dict[str, Any] = {"detail": {**detail, "series": series}, "source": SOURCE, "question": _QUESTIONS[series]}
     if not n:
-        return unmeasured("attack.chain", "nobody came so far", unit="patients", **told)
+        return unmeasured("attack.chain", "no patient reached this step", unit="patients", **about)
     method = "Clopper-Pearson over patients, 95 %"
-    return proportion("attack.chain", count, n, over="patients", method=method, **told, **beside)
+    return proportion("attack.chain", count, n, over="patients", method=method, **about, **reference)

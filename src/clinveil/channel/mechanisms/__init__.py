@@ -1,4 +1,4 @@
-"""One token mechanism a file; to add one see `channel/mechanism.py`."""
+"""One token mechanism per file; see `channel/mechanism.py` to add one."""
 
 from __future__ import annotations
 
@@ -12,4 +12,4 @@ if TYPE_CHECKING:
 NOISE = ("laplace", "gaussian")
 OURS = ("neighbours", *NOISE)
 mechanisms: Registry[type[Mechanism]] = Registry("mechanism", __name__, first=OURS)
-"""All mechanisms by the name that the command line and the manifest know them by."""
+"""All mechanisms by name, as in the command line and the manifest."""

@@ -1,4 +1,4 @@
-"""Words dealt into groups of like meaning that each hold enough words, of which none is most of its group."""
+"""Cluster words by similarity, with a minimum cluster size and a maximum token share per word."""
 
 from __future__ import annotations
 
@@ -8,28 +8,29 @@ import numpy as np
 
 from clinveil.core.types import Doubles, Floats, Ints, Mask, SmallInts
 
-MOST_STARTS = 4096  # groups of a kind to begin with: a hundred thousand words in half a minute
+MOST_STARTS = 4096  # initial groups per kind: 100,000 words in half a minute
 _OTHER_KIND, _NAMES = 10.0, 100.0  # beyond any squared distance between means of unit vectors
 CONTENT, FUNCTION, NAMES = 0, 1, 2
 
 
 @dataclass(frozen=True)
 class Wanted:
-    """What a group must hold: so many words that may come out, and no word with more than this share of its tokens."""
+    """Constraints on a group: its minimum of eligible words, and the maximum share of its tokens for one word."""
 
     size: int
     share: float
 
 
 def group_words(units: Floats, counts: Ints, eligible: Mask, kinds: SmallInts, wanted: Wanted, seed: int) -> Ints:
-    """The group of each word, (n_words,), 0, 1, …; every group holds a word that may come out.
+    """Return the group of each word, (n_words,), 0, 1, …; every group contains an eligible word.
 
-    Each kind begins with as many groups as could hold enough words (spherical k-means of those that may come out; the
-    rest join the nearest), names with one. Then the group of the fewest tokens that is not as wanted is joined to the
-    group of the nearest mean, of its own kind while there is one and of names last, until all are, or one is left.
+    Each kind starts with the largest number of groups that the minimum size allows (spherical k-means on eligible
+    words; other words join the nearest group), names with one. Then the violating group with the fewest tokens is
+    merged into the group with the nearest mean, preferring its own kind and names last, until no group violates the
+    constraints or one group is left.
 
     Args:
-        units: (n_words, dim) at length 1. counts: (n_words,). eligible: (n_words,) bool, some of them.
+        units: (n_words, dim) unit vectors. counts: (n_words,). eligible: (n_words,) bool, at least one true.
         kinds: (n_words,) CONTENT, FUNCTION or NAMES.
     """
     fine = _fine(units, eligible, kinds, wanted.size, seed)
@@ -37,7 +38,7 @@ def group_words(units: Floats, counts: Ints, eligible: Mask, kinds: SmallInts, w
 
 
 def _fine(units: Floats, eligible: Mask, kinds: SmallInts, size: int, seed: int) -> Ints:
-    """The groups to begin with; numbers may be missing."""
+    """Return the initial groups; not every number occurs."""
     from clinveil.vectors.search import topics
 
     groups, first = np.zeros(len(units), dtype=np.int64), 0
@@ -52,9 +53,9 @@ def _fine(units: Floats, eligible: Mask, kinds: SmallInts, size: int, seed: int)
 
 @dataclass(frozen=True)
 class _Groups:
-    """What is known of each group, (n_groups,): words that may come out, tokens, tokens of the greatest word, kind.
+    """Per group, (n_groups,): eligible words, tokens, tokens of the most frequent word, kind.
 
-    means: (n_groups, dim) of the unit vectors. alive: (n_groups,) bool, the others are empty or were joined.
+    means: (n_groups, dim) of the unit vectors. alive: (n_groups,) bool, false for empty and merged groups.
     """
 
     words: Ints
@@ -79,28 +80,28 @@ class _Groups:
         return cls(words, tokens, greatest, kind, members, means, members > 0)
 
     def joined(self, wanted: Wanted) -> Ints:
-        """The group that each ended in, (n_groups,)."""
+        """Return the final group of each initial group, (n_groups,)."""
         ends = np.arange(len(self.words))
         while self.alive.sum() > 1 and (poor := self._poor(wanted)).size:
-            one = int(poor[np.argmin(self.tokens[poor])])
-            ends[ends == one] = self._join(one)
+            smallest = int(poor[np.argmin(self.tokens[poor])])
+            ends[ends == smallest] = self._merge(smallest)
         return ends
 
     def _poor(self, wanted: Wanted) -> Ints:
         few = self.words < max(1, wanted.size)
         return np.flatnonzero(self.alive & (few | (self.greatest > wanted.share * self.tokens)))
 
-    def _join(self, one: int) -> int:
-        """Join a group to the nearest; which."""
-        apart = ((self.means - self.means[one]) ** 2).sum(axis=1)
-        apart += np.where(self.kind == self.kind[one], 0.0, np.where(self.kind == NAMES, _NAMES, _OTHER_KIND))
+    def _merge(self, group: int) -> int:
+        """Merge a group into the nearest one and return that one."""
+        apart = ((self.means - self.means[group]) ** 2).sum(axis=1)
+        apart += np.where(self.kind == self.kind[group], 0.0, np.where(self.kind == NAMES, _NAMES, _OTHER_KIND))
         apart[~self.alive] = np.inf
-        apart[one] = np.inf
+        apart[group] = np.inf
         other = int(apart.argmin())
-        share = self.members[one] / (self.members[one] + self.members[other])
-        self.means[other] += share * (self.means[one] - self.means[other])
+        share = self.members[group] / (self.members[group] + self.members[other])
+        self.means[other] += share * (self.means[group] - self.means[other])
         for added in (self.words, self.tokens, self.members):
-            added[other] += added[one]
-        self.greatest[other] = max(self.greatest[other], self.greatest[one])
-        self.alive[one] = False
+            added[other] += added[group]
+        self.greatest[other] = max(self.greatest[other], self.greatest[group])
+        self.alive[group] = False
         return other

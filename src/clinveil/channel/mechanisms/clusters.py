@@ -1,15 +1,14 @@
-"""Mechanism `clusters`: words dealt into clusters of like meaning, and all words of a cluster have the same outputs.
+"""Mechanism `clusters`: similar words form disjoint clusters, and all words of a cluster share one output set.
 
-Whoever sees an output learns which cluster the word is of, and nothing else: not from a second draw, not from a
-hundred, not from the vectors. So the best guess is the cluster's most frequent word, and what context adds is a guess
-of the cluster's words alone. The outputs are the most frequent words of the cluster, all as likely: one or a few of
-them leave an attacker exactly as much as all would, and a reader of the release far less noise. By default a cluster is
-written as the words of another: who learns from the release loses nothing, no word comes out as itself, and who has no
-vectors finds no word of a note that he knows. The channel has no epsilon: outputs of two clusters are told apart for
-certain.
+An output discloses the cluster and nothing else, however often a word is drawn and even to an attacker with the
+vectors. The best guess is the cluster's most frequent word; context can only choose among the words of the cluster.
+The outputs are the cluster's most frequent words with equal probabilities; their number does not change what an
+attacker learns, and fewer outputs mean less noise. By default the outputs of a cluster are words of another cluster:
+models learn equally well, no word is replaced by itself, and without the vectors no known word of a note reappears.
+The channel has no epsilon, because outputs of two clusters are distinguished with certainty.
 
-Source: own; disjoint groups with one output set are what k-anonymity (Sweeney 2002) asks of a table's rows, and the
-greatest share is what l-diversity (Machanavajjhala et al. 2007) asks of their values.
+Source: original. Disjoint groups with one output set correspond to k-anonymity (Sweeney 2002), the maximum token share
+to l-diversity (Machanavajjhala et al. 2007).
 """
 
 from __future__ import annotations
@@ -29,36 +28,36 @@ from clinveil.lexicons.ambiguity import is_name
 
 @mechanisms.register("clusters")
 class ClusterMechanism(Mechanism):
-    """Disjoint clusters of words, with one output set each; names are one cluster, function words a few of their own.
+    """Disjoint clusters of words with one output set each; names form one cluster, function words separate ones.
 
-    Name words are those that the lexicons know as names and not as words, and those of known patients' names.
+    Names are words that the lexicons list only as names, and words of known patients' names.
     """
 
     name: ClassVar[str] = "clusters"
-    cluster_size: int = flag(16, "clusters: words of a cluster that may come out, at least.", ge=2, le=100_000)
-    cluster_share: float = flag(0.25, "clusters: greatest share of a cluster's tokens of one word.", gt=0, le=1)
-    cluster_outputs: int = flag(1, "clusters: outputs of a cluster, its most frequent words (0: all).", ge=0)
-    function_words: int = flag(150, "clusters: the most frequent words, which are clustered apart.", ge=0)
+    cluster_size: int = flag(16, "clusters: minimum eligible words per cluster.", ge=2, le=100_000)
+    cluster_share: float = flag(0.25, "clusters: maximum share of a cluster's tokens for one word.", gt=0, le=1)
+    cluster_outputs: int = flag(1, "clusters: outputs per cluster, its most frequent words (0: all).", ge=0)
+    function_words: int = flag(150, "clusters: number of most frequent words to cluster separately.", ge=0)
     cluster_words: Literal["own", "other"] = flag(
-        "other", "clusters: written as words of their own, or of another cluster by a secret permutation."
+        "other", "clusters: output words of the own cluster, or of another by a secret permutation."
     )
 
     @property
     def need(self) -> int:
-        """The words of one cluster."""
+        """Eligible words of one cluster."""
         return max(self.cluster_size, super().need)
 
     @property
-    def said(self) -> str:
+    def description(self) -> str:
         """The settings in a few words."""
         outputs = f"{self.cluster_outputs or 'all'} of its words"
-        return f"clusters of {self.cluster_size} words or more, {outputs} to come out"
+        return f"clusters of {self.cluster_size} or more words, {outputs} as outputs"
 
     def compile(self, material: Material) -> Channel:
-        """The channel; its parameters say how many clusters there are, and whether all are as wanted.
+        """Return the channel; its parameters state the number of clusters and whether all meet the constraints.
 
-        They cannot be where the words that may come out are fewer than a cluster asks for, or one word is most of the
-        tokens.
+        The constraints cannot be met with fewer eligible words than one cluster needs, or if one word exceeds the
+        share of all tokens.
         """
         vectors, wanted = material.vectors, Wanted(self.cluster_size, self.cluster_share)
         counts = np.zeros(len(vectors), dtype=np.int64) if vectors.counts is None else vectors.counts
@@ -70,14 +69,15 @@ class ClusterMechanism(Mechanism):
         written = self._written(len(starts) - 1, material)[groups]
         sizes = np.diff(starts)[written]
         places = np.repeat(starts[written] - np.cumsum(sizes) + sizes, sizes) + np.arange(sizes.sum())
-        said, chances = self.model_dump() | _measured(groups, counts, material.eligible, wanted), 1 / sizes
+        parameters = self.model_dump() | _measured(groups, counts, material.eligible, wanted)
+        chances = 1 / sizes
         shares = np.repeat(np.maximum(counts, 1) * chances, sizes)
         mass = np.asarray(np.bincount(outputs[places], shares, len(vectors)), dtype=np.float64)
         own = replace(material, pool=_pool(material.pool, mass))
-        return own.channel(self.name, said, sizes, outputs[places], np.repeat(chances, sizes))
+        return own.channel(self.name, parameters, sizes, outputs[places], np.repeat(chances, sizes))
 
     def _written(self, n: int, material: Material) -> Ints:
-        """The cluster whose words each cluster is written as, (n,): by one secret cycle, so that none is its own."""
+        """Return the cluster whose words replace each cluster, (n,): one secret cycle, so that none maps to itself."""
         if self.cluster_words == "own" or n == 1:
             return np.arange(n)
         stream = material.key.stream("channel clusters written as") if material.key else None
@@ -96,14 +96,14 @@ class ClusterMechanism(Mechanism):
 
 
 def _names(material: Material) -> tuple[Mask, Mask]:
-    """(n_words,) which words are names and nothing else; and which are those of known patients, May and Rose too."""
+    """Return two masks, (n_words,): words that are only names, and all words of known patients' names."""
     words, n = material.vectors.words, len(material.vectors)
     names = np.fromiter((is_name(word, material.names) for word in words), dtype=np.bool_, count=n)
     return names, np.fromiter((word in material.names for word in words), dtype=np.bool_, count=n)
 
 
 def _outputs(groups: Ints, counts: Ints, eligible: Mask, most: int) -> tuple[SmallInts, Ints]:
-    """The outputs of all groups, end to end, and where each group's begin and end, (n_groups + 1,)."""
+    """Return the outputs of all groups, concatenated, and their offsets, (n_groups + 1,)."""
     rows = np.flatnonzero(eligible)
     rows = rows[np.lexsort((rows, -counts[rows], groups[rows]))]
     ends = np.searchsorted(groups[rows], np.arange(groups.max() + 2))
@@ -114,13 +114,13 @@ def _outputs(groups: Ints, counts: Ints, eligible: Mask, most: int) -> tuple[Sma
 
 
 def _pool(pool: Pool, mass: Doubles) -> Pool:
-    """The row of unknown words, where there is one: what known words come out as, so that no other word stands out."""
+    """Return the row of unknown words, if there is one: the distribution of all outputs, so that none stands out."""
     rows = np.flatnonzero(mass).astype(np.int32)
     return (rows, mass[rows] / mass[rows].sum()) if pool[0].size else pool
 
 
 def _measured(groups: Ints, counts: Ints, eligible: Mask, wanted: Wanted) -> dict[str, Any]:
-    """The clusters, the fewest words of one that may come out, and the greatest share of one word in its cluster."""
+    """Return the number of clusters, the fewest eligible words, and the greatest share of one word in its cluster."""
     greatest = np.zeros(groups.max() + 1, dtype=np.int64)
     np.maximum.at(greatest, groups, counts)
     fewest, tokens = int(np.bincount(groups[eligible]).min()), np.bincount(groups, counts)

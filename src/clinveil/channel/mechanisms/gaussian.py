@@ -1,8 +1,7 @@
 """Mechanism `gaussian`: independent normal noise on each coordinate of a word's vector, rounded to the nearest word.
 
-Paper A describes the noise that it argues against as a static amount drawn from a Gaussian; this is that, to the
-letter. What Fernandes et al. 2018 propose is `laplace`. The channel has no epsilon (see `noise.py`). A word may come
-out as itself.
+This is the noise that paper A argues against ("a static amount drawn from a Gaussian"). Fernandes et al. 2018 propose
+`laplace` instead. The channel has no epsilon (see `noise.py`). A word may be replaced by itself.
 """
 
 from __future__ import annotations
@@ -21,28 +20,28 @@ from clinveil.core.types import Floats
 
 @mechanisms.register("gaussian")
 class GaussianMechanism(NoiseMechanism):
-    """Isotropic Gaussian noise; sigma is in units of the vectors as they are, the expected length ~ sigma sqrt(dim)."""
+    """Isotropic Gaussian noise; sigma in units of the unnormalised vectors, expected length about sigma sqrt(dim)."""
 
     name: ClassVar[str] = "gaussian"
     size_name: ClassVar[str] = "sigma"
     sigma: float | None = flag(None, SIGMA_HELP, ge=1e-6, le=1e6)
 
     def noise(self, size: float, rng: Generator, draws: int, dim: int) -> Floats:
-        """Independent normals of standard deviation sigma, shape (draws, dim)."""
+        """Return independent normals of standard deviation sigma, shape (draws, dim)."""
         return gaussian_noise(size, rng, draws, dim)
 
     def expected_length(self, size: float, dim: int) -> float:
-        """The mean of sigma times a chi distribution of `dim` degrees."""
+        """Return the mean length of the noise."""
         return expected_length(size, dim)
 
 
 def gaussian_noise(sigma: float, rng: Generator, draws: int, dim: int) -> Floats:
-    """Independent normals of standard deviation sigma, shape (draws, dim)."""
+    """Return independent normals of standard deviation sigma, shape (draws, dim)."""
     return rng.standard_normal((draws, dim), dtype=np.float32) * np.float32(sigma)
 
 
 def expected_length(sigma: float, dim: int) -> float:
-    """The mean length of the noise, sigma sqrt(2) Γ((dim + 1)/2) / Γ(dim/2): the mean of a chi distribution."""
+    """Return sigma sqrt(2) Γ((dim + 1)/2) / Γ(dim/2), the mean length of the noise (mean of a chi distribution)."""
     from scipy.special import gammaln
 
     return float(sigma * np.sqrt(2) * np.exp(gammaln((dim + 1) / 2) - gammaln(dim / 2)))

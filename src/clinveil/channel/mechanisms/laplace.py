@@ -1,8 +1,8 @@
-"""Mechanism `laplace`: noise of density ~ exp(-epsilon |z|) on a word's vector, rounded to the nearest word.
+"""Mechanism `laplace`: noise with density ~ exp(-epsilon |z|) on a word's vector, rounded to the nearest word.
 
 Source: Fernandes, Dras and McIver 2018 (arXiv 1805.08866); 2019 (POST); the same word mechanism in Feyisetan et al.
 2020 (WSDM). Before rounding to words and for one word it satisfies epsilon·d-privacy in the Euclidean metric of the
-vectors; the channel compiled here has no epsilon (see `noise.py`). A word may come out as itself.
+vectors; the compiled channel has no epsilon (see `noise.py`). A word may be replaced by itself.
 """
 
 from __future__ import annotations
@@ -21,23 +21,23 @@ from clinveil.core.types import Floats
 
 @mechanisms.register("laplace")
 class LaplaceMechanism(NoiseMechanism):
-    """n-dimensional Laplace noise; epsilon is per unit of distance of the vectors as they are, small is much noise."""
+    """n-dimensional Laplace noise; epsilon per unit of distance of the unnormalised vectors, small means much noise."""
 
     name: ClassVar[str] = "laplace"
     size_name: ClassVar[str] = "epsilon"
     epsilon: float | None = flag(None, EPSILON_HELP, ge=1e-6, le=1e6)
 
     def noise(self, size: float, rng: Generator, draws: int, dim: int) -> Floats:
-        """Noise of length Gamma(dim, 1/epsilon) in a uniform direction, shape (draws, dim)."""
+        """Return noise of length Gamma(dim, 1/epsilon) in a uniform direction, shape (draws, dim)."""
         return laplace_noise(size, rng, draws, dim)
 
     def expected_length(self, size: float, dim: int) -> float:
-        """dim / epsilon."""
+        """Return dim / epsilon."""
         return dim / size
 
 
 def laplace_noise(epsilon: float, rng: Generator, draws: int, dim: int) -> Floats:
-    """Noise of length Gamma(dim, 1/epsilon) in a uniform direction, shape (draws, dim).
+    """Return noise of length Gamma(dim, 1/epsilon) in a uniform direction, shape (draws, dim).
 
     A direction is a normalised vector of independent normals. Source: Fernandes et al. 2018.
     """

@@ -1,4 +1,4 @@
-"""`clinveil compare`: Compare all kinds of release on the same notes: utility, risk, one table, one page."""
+"""`clinveil compare`: Compare all kinds of release on the same notes, by utility and risk."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from clinveil.study.compare.settings import CompareSettings
 from clinveil.study.compare.table import table_of
 
 
-@command("compare", CompareSettings)
+@command("compare", CompareSettings, flags="label patients kind setting workers seed force quiet")
 def compare(run: Run[CompareSettings], notes: Notes, out: Out) -> None:
-    """Compare all kinds of release on the same notes: utility, risk, one table, one page.
+    """Compare all kinds of release on the same notes, by utility and risk.
 
     Run the same command again to resume. All of OUT is secret.
     """

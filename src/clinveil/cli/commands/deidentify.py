@@ -1,4 +1,4 @@
-"""`clinveil deidentify`: Find PHI in notes and remove, replace or tag it."""
+"""`clinveil deidentify`: Detect identifiers in notes and remove, replace or tag them."""
 
 from __future__ import annotations
 
@@ -14,9 +14,13 @@ from clinveil.phi.run import deidentify_notes
 from clinveil.phi.settings import DeidentifySettings
 
 
-@command("deidentify", DeidentifySettings)
+@command(
+    "deidentify",
+    DeidentifySettings,
+    flags="text id patient keep patients phi_profile spans crosswalk decisions on workers seed force quiet",
+)
 def deidentify(run: Run[DeidentifySettings], notes: NotesOrQuery, out: OutOrStore, vault: Vault = None) -> None:
-    """Find PHI in notes and remove, replace or tag it; what is missed stays, so the output is secret."""
+    """Detect identifiers in notes and remove, replace or tag them; missed ones remain, so the output is secret."""
     how = run.settings
     if how.seed is not None:
         say(TEST_SEED)
@@ -26,5 +30,5 @@ def deidentify(run: Run[DeidentifySettings], notes: NotesOrQuery, out: OutOrStor
     for line in counts.lines() if counts else ():
         run.say(line)
     if counts and (kept := {label: count for label, count in counts.kept.items() if count}):
-        say(f"KEPT as they are: {', '.join(f'{count} {label}' for label, count in kept.items())}")
-    say("SECRET: what the detectors missed still stands in these notes")
+        say(f"KEPT unchanged: {', '.join(f'{count} {label}' for label, count in kept.items())}")
+    say("SECRET: identifiers that the detectors missed remain in these notes")

@@ -1,4 +1,4 @@
-"""`clinveil demo`: Generate invented notes, release them, and print a few released lines."""
+"""`clinveil demo`: Generate invented notes, release them, and print three released lines."""
 
 from __future__ import annotations
 
@@ -9,33 +9,50 @@ from typing import Annotated
 import typer
 
 from clinveil.cli.command import Run, command
-from clinveil.cli.progress import Speaker
 from clinveil.core.files import refuse_existing
-from clinveil.core.settings import Settings
-from clinveil.corpus.demo.stream import write_demo
+from clinveil.core.settings import FORCE, QUIET, WORKERS, Settings, flag
+from clinveil.corpus.demo import stream, write_demo
 from clinveil.phi.settings import PhiSettings
 from clinveil.releases.pipeline import release
 from clinveil.releases.settings import ReleaseSettings
 
 PATIENTS = 300
+FOLDER = Path("clinveil-demo")
 
 
-@command("demo")
+class DemoSettings(Settings):
+    """Settings of `clinveil demo`."""
+
+    patients: int | None = flag(
+        None, "Number of invented patients (default: 300; notes only: 500).", ge=1, le=9_000_000
+    )
+    unlisted: bool = flag(False, "Use names and wordings that the package's lists do not contain.")
+    workers: int = WORKERS
+    seed: int = flag(1, "Seed of the notes; the same seed gives the same notes.", ge=0)
+    force: bool = FORCE
+    quiet: bool = QUIET
+
+
+@command("demo", DemoSettings, flags="patients workers seed force quiet")
 def demo(
-    _: Run[Settings],
+    run: Run[DemoSettings],
     out: Annotated[Path | None, typer.Option("-o", "--out", help="Folder (default: ./clinveil-demo).")] = None,
-    workers: Annotated[int, typer.Option(min=1, help="Number of workers.")] = 2,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress on stderr.")] = False,
+    notes_only: Annotated[bool, typer.Option("--notes-only", help="Write the notes and release nothing.")] = False,
 ) -> None:
     """Generate invented notes, release them, and print three released lines and the path of the report."""
-    folder = out or _free(Path("clinveil-demo"))
+    if notes_only:
+        _write_notes(run, out or FOLDER)
+        return
+    how, folder = run.settings, out or _unused(FOLDER)
     notes = folder / "notes"
-    if not (notes / "codes.csv").is_file():  # else an interrupted demo, which goes on
+    if not (notes / "codes.csv").is_file():  # otherwise resume an interrupted demo
         refuse_existing(folder, force=False)
-        write_demo(notes, patients=PATIENTS, seed=1, workers=workers)
+        stream.write_demo(
+            notes, patients=how.patients or PATIENTS, seed=how.seed, workers=how.workers, unlisted=how.unlisted
+        )
     identifiers, label = PhiSettings(patients=notes / "patients.parquet"), ("diagnosis_group",)
-    settings = ReleaseSettings(identifiers=identifiers, label=label, keep=("note_type",), workers=workers)
-    outcome = release(notes / "notes.parquet", folder / "out", settings, say=Speaker(quiet=quiet))
+    settings = ReleaseSettings(identifiers=identifiers, label=label, keep=("note_type",), workers=how.workers)
+    outcome = release(notes / "notes.parquet", folder / "out", settings, say=run.say)
     typer.echo(f"notes    {notes} (invented)")
     for line in outcome.excerpts:
         typer.echo(f"released {line}")
@@ -45,7 +62,19 @@ def demo(
         raise typer.Exit(4)
 
 
-def _free(path: Path) -> Path:
-    """The path itself, or the first of path-2, path-3, … that nothing has."""
+def _write_notes(run: Run[DemoSettings], out: Path) -> None:
+    """Write notes, patients, codes and gold PHI spans, and print their paths."""
+    how, patients = run.settings, run.settings.patients or 500
+    run.say(f"seed {how.seed}, {patients} invented patients")
+    with run.say.count("patients", patients) as show:
+        more = {"unlisted": how.unlisted, "force": how.force}
+        made = write_demo(out, patients, how.seed, workers=how.workers, progress=show, **more)
+    run.say(f"{made.notes} notes of {made.patients} patients, {made.spans} PHI spans")
+    for file in made.files:
+        typer.echo(str(file))
+
+
+def _unused(path: Path) -> Path:
+    """Return the path, or the first of path-2, path-3, … that does not exist."""
     others = (path.with_name(f"{path.name}-{number}") for number in count(2))
     return path if not path.exists() else next(other for other in others if not other.exists())

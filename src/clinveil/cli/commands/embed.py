@@ -19,19 +19,19 @@ MAKER = Maker("embed")
 
 
 class EmbedSettings(Settings):
-    """Everything that `clinveil embed` can be told."""
+    """Settings of `clinveil embed`."""
 
     vectors: VectorSettings = group(VectorSettings)
     notes: NotesSettings = group(NotesSettings)
     quiet: bool = QUIET
     force: bool = FORCE
-    workers: int = flag(2, "Threads; of more than one, cbow and fasttext have other bits each time.", ge=1, le=1024)
-    seed: int | None = flag(None, "Public seed of the training (default: one is drawn and printed).", ge=0)
+    workers: int = flag(2, "Threads; with more than one, cbow and fasttext are not repeatable.", ge=1, le=1024)
+    seed: int | None = flag(None, "Public seed of the training (default: random, printed).", ge=0)
 
 
-@command("embed", EmbedSettings)
+@command("embed", EmbedSettings, flags="algorithm dim more_text workers seed force quiet")
 def embed(run: Run[EmbedSettings], notes: NotesOrQuery, out: Out) -> None:
-    """Train word vectors on notes; what they give away of the notes is secret too."""
+    """Train word vectors on notes; they disclose words of the notes, so they are secret too."""
     how = run.settings
     refuse_places(out, MAKER, force=how.force, read={"NOTES": notes, **how.vectors.places()})
     need_gensim(how.vectors.algorithm)
@@ -51,5 +51,5 @@ def embed(run: Run[EmbedSettings], notes: NotesOrQuery, out: Out) -> None:
     made = f"{len(vectors)} words of {vectors.dim} dimensions, {vectors.meta['epochs']} passes"
     run.say(f"{made}, {vectors.meta['determinism']}, in {out.name}")
     if out.suffix in (".vec", ".txt", ".bin"):
-        run.say(f"a {out.suffix} file holds no counts: the rare-word floor will be counted on the notes at hand")
-    say("SECRET: word vectors give away words of the notes; keep them where the notes are kept")
+        run.say(f"a {out.suffix} file has no counts: a release counts words in its own notes")
+    say("SECRET: word vectors disclose words of the notes; protect them like the notes")

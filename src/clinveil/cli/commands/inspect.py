@@ -1,4 +1,4 @@
-"""`clinveil inspect`: Say what a set of notes holds and what a release of it would cost; writes nothing."""
+"""`clinveil inspect`: Describe notes and the time and memory that a release would take."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ from clinveil.corpus.inspect import RARE_BELOW, Inspection
 from clinveil.corpus.inspect import inspect as count_all
 from clinveil.corpus.open import open_corpus
 
-Row = tuple[str, str, str]  # what, how many, remark
+Row = tuple[str, str, str]  # name, count, remark
 
 
 class InspectSettings(Settings):
-    """Everything that `clinveil inspect` can be told."""
+    """Settings of `clinveil inspect`."""
 
     notes: NotesSettings = group(NotesSettings)
     label: tuple[str, ...] = LABEL
     keep: tuple[str, ...] = KEEP
 
 
-@command("inspect", InspectSettings, findings=True)
+@command("inspect", InspectSettings, flags="text id patient keep", findings=True)
 def inspect(run: Run[InspectSettings], notes: NotesOrQuery) -> None:
-    """Say what notes hold: rows, patients, words, rare words, duplicates, columns, and the cost of a release."""
+    """Describe notes: rows, patients, words, duplicates, columns, and the cost of a release. Writes nothing."""
     how = run.settings
     corpus = open_corpus(notes, how.notes, label=how.label, keep=how.keep)
     if not corpus.columns.has_patients:
-        say("clinveil: no patient column, so each note counts as its own patient (--patient COL)")
+        say("clinveil: no patient column: each note counts as its own patient (pass --patient COLUMN)")
     found = count_all(corpus)
     if run.json:
         write_findings(run.json, run.command, found.findings(), seed=None)
@@ -58,26 +58,26 @@ def _counts(found: Inspection) -> Iterator[Row]:
         yield "left out", f"{count:,}", reason
     own = "" if found.columns.has_patients else "no patient column: each note is its own patient"
     yield "patients", f"{found.patients:,}", own
-    yield "without a text", f"{found.null:,}", "null: not written by any command, and counted"
-    yield "empty", f"{found.empty:,}", "written and counted"
-    yield "without a word", f"{found.wordless:,}", "numbers and signs only"
+    yield "without a text", f"{found.null:,}", "null; counted, never written"
+    yield "empty", f"{found.empty:,}", "counted and written"
+    yield "without a word", f"{found.wordless:,}", "only numbers and punctuation"
     for kind, count in found.tokens.items():
         yield f"{kind.lower()} tokens", f"{count:,}", ""
     yield "distinct words", f"{found.types:,}", ""
     share = found.rare_types / found.types if found.types else 0
     rare = f"of fewer than {RARE_BELOW} patients ({share:.0%}); never an output of a release"
     yield "rare words", f"{found.rare_types:,}", rare
-    yield "exact duplicates", f"{found.exact_duplicates:,}", "notes whose text an earlier note has"
-    yield "same words", f"{found.same_words:,}", "notes with the same words in the same order as an earlier note"
+    yield "exact duplicates", f"{found.exact_duplicates:,}", "same text as an earlier note"
+    yield "same words", f"{found.same_words:,}", "same words in the same order as an earlier note"
     for label, count in found.conflicts.items():
-        yield "two labels", f"{count:,}", f"texts that stand under two labels or more of {label}"
+        yield "two labels", f"{count:,}", f"texts with two or more labels of {label}"
 
 
 def _columns(found: Inspection) -> Iterator[Row]:
     columns = found.columns
     yield "", "", ""
     if found.preset:
-        yield "preset", found.preset, "known by its header"
+        yield "preset", found.preset, "recognized by the header"
     for role, name in (("text", columns.text), ("id", columns.note_id), ("patient", columns.patient_id)):
         if name is not None:
             yield role, name, "guessed" if role in found.guessed else ""
@@ -91,7 +91,7 @@ def _cost(found: Inspection) -> Iterator[Row]:
     parts = ", ".join(f"{stage} {_duration(seconds)}" for stage, seconds in cost.stages.items() if seconds >= 1)
     low, high = map(_duration, cost.range)
     yield "a release takes", f"{low} to {high}", f"on this machine now, with {cost.workers} workers: {parts}"
-    yield "and memory", f"about {cost.memory / 1e9:.1f} GB", "grows with the distinct words, not with the notes"
+    yield "and memory", f"about {cost.memory / 1e9:.1f} GB", "depends on distinct words, not on the number of notes"
 
 
 def _duration(seconds: float) -> str:

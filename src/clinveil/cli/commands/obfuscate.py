@@ -1,4 +1,4 @@
-"""`clinveil obfuscate`: Replace every token of notes by a random near neighbour."""
+"""`clinveil obfuscate`: Replace every word of notes with a random similar word."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from clinveil.core.runfolder import run_hash
 from clinveil.core.upload import through
 
 
-@command("obfuscate", ObfuscateSettings)
+@command("obfuscate", ObfuscateSettings, flags="text patient keep n min_patients workers seed force quiet")
 def obfuscate(
     run: Run[ObfuscateSettings],
     notes: NotesOrQuery,
@@ -22,7 +22,7 @@ def obfuscate(
     vectors: VectorsGiven = None,
     vault: Vault = None,
 ) -> None:
-    """Replace every token of notes by a random near neighbour; ids and kept columns stay as they are."""
+    """Replace every word of notes with a random similar word; ids and kept columns do not change."""
     how = run.settings
     make = partial(obfuscate_notes, notes, settings=how, vectors=vectors, vault=vault, say=run.say)
     asked = partial(run_hash, how, notes, vectors, str(out))

@@ -1,4 +1,4 @@
-"""`clinveil publish`: Send a finished release to a store of objects."""
+"""`clinveil publish`: Upload a finished release to an object store."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from clinveil.core.remote import place
 from clinveil.core.settings import FORCE, QUIET, Settings
 from clinveil.releases.send import check_target, publish_release
 
-Finished = Annotated[Path, typer.Argument(metavar="OUT", help="The OUT of clinveil release.", show_default=False)]
-Target = Annotated[Path, typer.Argument(parser=place, metavar="URL", help="Where it goes: s3://…", show_default=False)]
+Finished = Annotated[Path, typer.Argument(metavar="OUT", help="Folder of a release.", show_default=False)]
+Target = Annotated[Path, typer.Argument(parser=place, metavar="URL", help="Target: s3://…", show_default=False)]
 
 
 class PublishSettings(Settings):
-    """Everything that `clinveil publish` can be told."""
+    """Settings of `clinveil publish`."""
 
     quiet: bool = QUIET
     force: bool = FORCE
 
 
-@command("publish", PublishSettings)
+@command("publish", PublishSettings, flags="force quiet")
 def publish(run: Run[PublishSettings], out: Finished, to: Target) -> None:
-    """Send a finished release to a store of objects; never the vault, and nothing that failed a gate."""
+    """Upload a finished release to an object store; never the vault, and nothing that failed a gate."""
     force = run.settings.force
     publish_release(out, check_target(to, force=force), force=force)
     run.say(f"published {to}")

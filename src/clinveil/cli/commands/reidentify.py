@@ -1,4 +1,4 @@
-"""`clinveil reidentify`: Put back what deidentify --crosswalk replaced; needs the key, and a reason for the log."""
+"""`clinveil reidentify`: Restore original text from an encrypted crosswalk; the reason is logged."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from clinveil.cli.command import Run, command
 from clinveil.cli.options import Notes, Out
 from clinveil.cli.progress import say
 from clinveil.phi.reidentify import ReidentifySettings
-from clinveil.phi.reidentify import reidentify as put_back
+from clinveil.phi.reidentify import reidentify as restore
 
-VaultGiven = Annotated[Path, typer.Option("--vault", help="The vault of the run that wrote NOTES.", show_default=False)]
-Reason = Annotated[str, typer.Option("--reason", help="Why; it goes into the audit log.", show_default=False)]
+VaultGiven = Annotated[Path, typer.Option("--vault", help="Vault of the run that wrote NOTES.", show_default=False)]
+Reason = Annotated[str, typer.Option("--reason", help="Reason, for the audit log.", show_default=False)]
 
 
-@command("reidentify", ReidentifySettings)
+@command("reidentify", ReidentifySettings, flags="key force")
 def reidentify(run: Run[ReidentifySettings], notes: Notes, out: Out, vault: VaultGiven, reason: Reason) -> None:
-    """Put back what deidentify --crosswalk replaced; needs the key, and a reason for the log."""
-    done = put_back(notes, out, vault, reason, run.settings)
-    say(f"{done.notes} notes put back, with {done.places} identifiers; the audit log says so")
+    """Restore original text from the encrypted crosswalk of deidentify. Requires the key; the reason is logged."""
+    done = restore(notes, out, vault, reason, run.settings)
+    say(f"restored {done.notes} notes with {done.places} identifiers; recorded in the audit log")
     if done.left_out:
-        say(f"{done.left_out} notes left out: the crosswalk does not know them, or they were changed since")
-    say("SECRET: these are the notes as they were")
+        say(f"{done.left_out} notes left out: not in the crosswalk, or changed since")
+    say("SECRET: these are the original notes")

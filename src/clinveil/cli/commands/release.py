@@ -1,4 +1,4 @@
-"""`clinveil release`: Make a release of notes, of one of four kinds, and check it before it may leave."""
+"""`clinveil release`: Make a release of notes and check it before it may leave."""
 
 from __future__ import annotations
 
@@ -8,54 +8,54 @@ from typing import Annotated
 import typer
 
 from clinveil.cli.command import Run, command
-from clinveil.cli.options import NotesOrQuery, Out, VectorsGiven
+from clinveil.cli.options import NotesOrQuery, OutOrPlan, VectorsGiven
 from clinveil.core.errors import UsageError
-from clinveil.core.remote import place
 from clinveil.releases.parent import ParentRelease
-from clinveil.releases.pipeline import dry_run as plan_only
+from clinveil.releases.pipeline import dry_run
 from clinveil.releases.pipeline import release as run_release
-from clinveil.releases.send import check_target, publish_release
 from clinveil.releases.settings import ReleaseSettings
 
-_HELP = "Upload the release here too if all gates pass: s3://…; the vault stays."
-_PUBLISH = typer.Option("--publish", parser=place, metavar="URL", help=_HELP)
-_ADD = "Add NOTES to the release that --vault names, under its key and settings."
-_VAULT = "Vault of the release to add to (OUT/vault); read only. Requires --add."
-_WITH = "Notes of that release, to measure both together; repeatable. Requires --add."
+_ADD = "Add NOTES to the release of --vault, with its key and settings."
+_VAULT = "Vault of the release to add to (OUT/vault); read only."
+_WITH = "Notes of that release, to measure both together; repeatable."
+_FLAGS = {
+    "Input": "text id patient label patients from_sql uri",
+    "What leaves": "out kind keep add vault before",
+    "Protection": "profile min_patients vectors more_text again",
+    "Running": "config set on workers seed force quiet",
+}
 
 
-@command("release", ReleaseSettings, sets=True)
+@command("release", ReleaseSettings, flags=_FLAGS)
 def release(
     run: Run[ReleaseSettings],
     notes: NotesOrQuery,
-    out: Out,
+    out: OutOrPlan = None,
     vectors: VectorsGiven = None,
-    publish: Annotated[Path | None, _PUBLISH] = None,
     add: Annotated[bool, typer.Option("--add", help=_ADD)] = False,
     vault: Annotated[Path | None, typer.Option("--vault", help=_VAULT)] = None,
     before: Annotated[list[Path] | None, typer.Option("--with", help=_WITH)] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the plan and write nothing.")] = False,
 ) -> None:
-    """Release notes as obfuscated text, codes, de-identified or synthetic notes; write a vault and a report."""
-    base = _base(vault, vectors, add=add, before=bool(before))
-    if dry_run:
-        for line in plan_only(notes, run.settings, vectors=vectors, base=base):
+    """Release notes as obfuscated text, codes, de-identified notes or synthetic notes.
+
+    Writes the release, a vault of secrets and a report. Without -o, prints the plan and writes nothing.
+    """
+    parent = _parent(vault, vectors, add=add, before=bool(before))
+    if out is None:
+        for line in dry_run(notes, run.settings, vectors=vectors, base=parent):
             typer.echo(line)
         return
-    how = {"vectors": vectors, "base": base, "before": tuple(before or ())}
-    to = check_target(publish, force=run.settings.force) if publish else None
-    outcome = run_release(notes, out, run.settings, say=run.say, **how)  # type: ignore[arg-type]
+    outcome = run_release(
+        notes, out, run.settings, vectors=vectors, base=parent, before=tuple(before or ()), say=run.say
+    )
     for line in outcome.summary():
         typer.echo(line)
     if outcome.refused:
         raise typer.Exit(4)
-    if to is not None:
-        publish_release(out, to, force=run.settings.force)
-        typer.echo(f"published {to}")
 
 
-def _base(vault: Path | None, vectors: Path | None, *, add: bool, before: bool) -> ParentRelease | None:
-    """The release that is added to; raises UsageError where flags do not belong together."""
+def _parent(vault: Path | None, vectors: Path | None, *, add: bool, before: bool) -> ParentRelease | None:
+    """Return the release to add to, if any. Raises UsageError for options that exclude each other."""
     if add and vault is None:
         raise UsageError("--add requires the vault of the release to add to", hint="pass --vault OUT/vault")
     if vault is not None and not add:

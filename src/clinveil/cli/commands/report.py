@@ -1,4 +1,4 @@
-"""`clinveil report`: Write the report of a finished run again."""
+"""`clinveil report`: Write the report of a finished release again."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ import typer
 
 from clinveil.cli.command import Run, command
 from clinveil.core.settings import Settings
-from clinveil.releases.publish import rerender_report
+from clinveil.releases.finish import rerender_report
 
 
 @command("report")
 def report(
     _: Run[Settings],
-    run: Annotated[Path, typer.Argument(metavar="OUT", help="The folder of a release run.")],
+    run: Annotated[Path, typer.Argument(metavar="OUT", help="Folder of a release.")],
     out: Annotated[Path | None, typer.Option("-o", "--out", help="HTML file (default: OUT/vault/report.html).")] = None,
     edition: Annotated[
-        Literal["internal", "external"], typer.Option(help="Internal quotes source text; external does not.")
+        Literal["internal", "external"], typer.Option(help="Internal quotes source text, external does not.")
     ] = "internal",
     force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
 ) -> None:
-    """Write the report of a finished run again, from the record in its vault."""
+    """Write the report of a finished release again, from the record in its vault."""
     typer.echo(rerender_report(run, out, edition=edition, force=force))

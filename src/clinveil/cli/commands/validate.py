@@ -1,4 +1,4 @@
-"""`clinveil validate`: What can be known of recall on notes that nobody has marked."""
+"""`clinveil validate`: Estimate recall without annotated notes."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from clinveil.cli.progress import say
 from clinveil.core.errors import UsageError
 from clinveil.phi.validation.settings import ValidateSettings
 
-_PLACE = "Notes: a file or a folder. With --marked and without -o: the folder of the run."
-_OUT = "The folder of the run: private, since it will hold note text."
-_MARKED = "Places that were marked: the run's spots.csv, or the marks.csv of its page. Gives recall with an interval."
+_NOTES = "Notes; with --marked and without -o, the folder of the run."
+_OUT = "Private folder of the run; it will contain note text."
+_MARKED = "Annotated samples (spots.csv or marks.csv), for recall with an interval."
 
 
-@command("validate", ValidateSettings, findings=True)
+@command("validate", ValidateSettings, flags="patients workers seed force quiet", findings=True)
 def validate(
     run: Run[ValidateSettings],
-    notes: Annotated[Path, typer.Argument(help=_PLACE)],
+    notes: Annotated[Path, typer.Argument(help=_NOTES)],
     out: Annotated[Path | None, typer.Option("-o", "--out", help=_OUT, show_default=False)] = None,
     marked: Annotated[Path | None, typer.Option("--marked", help=_MARKED)] = None,
 ) -> None:
-    """Measure on your own notes, without gold, what the engine leaves; draw the places that tell recall when marked."""
+    """Estimate recall on your own notes without gold spans, and draw samples to annotate."""
     from clinveil.phi.validation.run import recall_of_marks, validate_notes
 
     if marked is not None:
@@ -32,8 +32,8 @@ def validate(
         run.show(found, f"recall from {marked.name}", seed=0)
         return
     if out is None:
-        raise UsageError("says not where the result goes", where="-o", hint="name a new private folder")
+        raise UsageError("no folder for the result", hint="pass -o FOLDER, a new private folder")
     found, seed = validate_notes(notes, out, run.settings, say=run.say)
-    run.show(found, f"{notes.name}, without gold (seed {seed}; survival: lower is safer)", seed=seed)
-    say(f"SECRET: {out.name}/spots.html and spots.csv hold note text")
-    say(f"mark the places in one of them, then: clinveil validate --marked MARKS {out.name}")
+    run.show(found, f"{notes.name}, without gold spans (seed {seed}; survival: lower is safer)", seed=seed)
+    say(f"SECRET: {out.name}/spots.html and spots.csv contain note text")
+    say(f"annotate the samples in one of them, then: clinveil validate --marked MARKS {out.name}")

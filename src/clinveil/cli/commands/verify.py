@@ -12,15 +12,15 @@ from clinveil.core.settings import Settings
 from clinveil.phi.audit import audit_checks, logs
 from clinveil.releases.manifest import verify as checks
 
-Folder = Annotated[Path, typer.Argument(help="The release folder, or the vault of clinveil deidentify.")]
+Folder = Annotated[Path, typer.Argument(help="Folder of a release, or a vault of clinveil deidentify.")]
 
 
 @command("verify")
 def verify(_: Run[Settings], folder: Folder) -> None:
-    """Check a release's hashes, schema and manifest (needs no secret), or the audit log of a vault."""
+    """Check a release's hashes, schema and manifest (no secret needed), or the audit log of a vault."""
     results = audit_checks(folder) if folder.is_dir() and logs(folder) else checks(folder)
     for check in results:
-        said = f" ({check.said})" if check.said else ""
-        typer.echo(f"{'ok     ' if check.passed else 'FAILED '} {check.what}{said}")
+        detail = f" ({check.detail})" if check.detail else ""
+        typer.echo(f"{'ok     ' if check.passed else 'FAILED '} {check.name}{detail}")
     if not all(check.passed for check in results):
         raise typer.Exit(4)

@@ -1,7 +1,7 @@
-"""The demo corpus: invented consultation notes with their truth, made in a stream from a seed.
+"""The demo corpus: synthetic consultation notes with gold annotations, generated as a stream from a seed.
 
-The language lies in `language/*.toml`; `grammar` compiles and expands it, `notes` composes, `stream` hands the
-result out. Nothing in it comes from a real person's record.
+The templates are in `language/*.toml`. `grammar` compiles and expands them, `notes` composes notes, and `stream`
+returns and writes them. Nothing in it comes from a real person's record.
 """
 
 from __future__ import annotations

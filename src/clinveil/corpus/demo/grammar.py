@@ -1,7 +1,7 @@
-"""Templates compiled to piece lists, and the loop that expands them: what makes the demo corpus fast.
+"""Compile templates to lists of pieces, and expand them quickly.
 
-A template holds literal text and braces: `{slot}` is looked up in the note's vocabulary, `{a|b|}` chooses one of its
-parts (which may hold braces again), `{60-90}` or `{1.5-9.0}` is a number of that range. `{^slot}` begins a sentence.
+A template contains literal text and braces: `{slot}` is looked up in the note's vocabulary, `{a|b|}` chooses one part
+(which may contain braces), `{60-90}` or `{1.5-9.0}` is a number in that range. `{^slot}` is capitalised.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ class Production(NamedTuple):
 
 
 class Phi(NamedTuple):
-    """A piece of text that is PHI, with its label."""
+    """A piece of PHI text with its label."""
 
     label: str
     text: str
 
 
 class Deck:
-    """Alternatives that one note uses in turn, so that it does not say the same thing twice."""
+    """Alternatives that one note uses in turn, to avoid repetition."""
 
     __slots__ = ("capital", "plain", "position")
 
@@ -50,7 +50,7 @@ MAX_VALUES = 200
 
 
 def compile_rule(phrases: str | Iterable[str]) -> Alternatives:
-    """The alternatives of a rule: phrases parted by ";" (stripped) or a list of templates; "3*" is a weight of 3."""
+    """Compile a rule: phrases separated by ";" (stripped) or a list of templates; the prefix "3*" is a weight of 3."""
     parts = [p.strip() for p in phrases.split(";")] if isinstance(phrases, str) else phrases
     alternatives: list[Production] = []
     for part in parts:
@@ -61,7 +61,7 @@ def compile_rule(phrases: str | Iterable[str]) -> Alternatives:
 
 
 def compile_template(template: str) -> Production:
-    """One template, compiled. Raises InputError for unbalanced braces or a slot that is no name."""
+    """Compile one template. Raises InputError for unbalanced braces or an invalid slot name."""
     head, position = "", 0
     rest: list[tuple[str | Alternatives, str]] = []
     while (opening := template.find("{", position)) >= 0:
@@ -84,7 +84,7 @@ def _closing(template: str, opening: int) -> int:
         depth += {"{": 1, "}": -1}.get(template[place], 0)
         if depth == 0:
             return place
-    raise InputError("a template of the demo corpus has unbalanced braces")
+    raise InputError("unbalanced braces in a template of the demo corpus", hint="close each { with }")
 
 
 def _slot(inside: str) -> str | Alternatives:
@@ -94,12 +94,13 @@ def _slot(inside: str) -> str | Alternatives:
         return _values(number[1], number[3], len(number[2] or ""))
     choices = _split(inside)
     if len(choices) < 2:
-        raise InputError("a slot of the demo corpus is neither a name, a choice nor a range")
+        what = "invalid slot in a template of the demo corpus"
+        raise InputError(what, hint="a slot is a name, a choice {a|b} or a range {1-9}")
     return tuple(compile_template(choice) for choice in choices)
 
 
 def _split(inside: str) -> list[str]:
-    """Parts between the bars that stand outside inner braces."""
+    """Split at the bars outside inner braces."""
     parts, depth = [""], 0
     for character in inside:
         depth += {"{": 1, "}": -1}.get(character, 0)
@@ -118,7 +119,7 @@ def _values(low: str, high: str, decimals: int) -> Alternatives:
 
 
 def capitalised(alternatives: Alternatives) -> Alternatives:
-    """The same alternatives as they stand at the beginning of a sentence."""
+    """Return the alternatives with capitalised beginnings."""
     return tuple(_capital(production) for production in alternatives)
 
 
@@ -134,7 +135,7 @@ def _capital(production: Production) -> Production:
 
 
 def with_capitals(rules: Mapping[str, Alternatives]) -> dict[str, Alternatives]:
-    """The rules, and each again under "^name"."""
+    """Return the rules, each also capitalised under "^name"."""
     return {**rules, **{"^" + name: capitalised(alternatives) for name, alternatives in rules.items()}}
 
 
@@ -143,7 +144,7 @@ def expand(
 ) -> None:
     """Append the text of a production to `pieces`, and (piece, label) of its PHI to `marks`; recursive.
 
-    The tests on type are ordered by frequency; this loop is most of the generator's time.
+    Types are tested in order of frequency; this loop takes most of the generator's time.
     """
     head, rest = production
     if head:
@@ -173,20 +174,20 @@ def expand(
 
 
 def pick(items: Sequence[T], draw: Draw) -> T:
-    """One of the items, each with the same probability."""
+    """Return one of the items, each with the same probability."""
     return items[int(draw() * len(items))]
 
 
 def phrase(rule: str, vocabulary: Mapping[str, Entry], draw: Draw) -> str:
-    """The text of one rule, without its marks."""
+    """Return the text of one rule, without its marks."""
     pieces: list[str] = []
     expand(Production("", ((rule, ""),)), vocabulary, draw, pieces, [])
     return "".join(pieces)
 
 
 def slots(production: Production) -> set[str]:
-    """Every name that a production looks up."""
-    found: set[str] = set()
+    """Return every name that a production looks up."""
+    names: set[str] = set()
     for slot, _ in production.rest:
-        found |= {slot} if isinstance(slot, str) else {name for choice in slot for name in slots(choice)}
-    return found
+        names |= {slot} if isinstance(slot, str) else {name for choice in slot for name in slots(choice)}
+    return names

@@ -1,6 +1,6 @@
-"""The language of the demo corpus, read from the data files of `language/` and compiled once a process.
+"""The templates of the demo corpus, read from the data files of `language/` and compiled once per process.
 
-Each diagnosis has its own words, in `language/diagnoses/*.toml`.
+Each diagnosis has its own phrases, in `language/diagnoses/*.toml`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy as np
 
 from clinveil.corpus.demo.grammar import Alternatives, Deck, Draw, Vocabulary, capitalised, compile_rule, with_capitals
 
-# The slots of a diagnosis and what its lists are called in the data.
+# The slots of a diagnosis and the names of its lists in the data.
 LISTS = {"symptom": "symptoms", "deny": "denies", "story": "stories", "finding": "findings", "risk": "risks",
          "plan": "plan", "advice": "advice"}  # fmt: skip
 ORDERS = 6
@@ -25,11 +25,11 @@ HABITS = ("formal", "plain", "terse")
 
 
 class Speech(NamedTuple):
-    """What is said of a diagnosis in people of one sex.
+    """The phrases about a diagnosis for one sex.
 
     Attributes:
-        names: the slots `dx` and `^dx`: what it is called.
-        decks: slot -> some shuffles of (alternatives, the same capitalised).
+        names: the slots `dx` and `^dx`, its names.
+        decks: slot -> several shuffles of (alternatives, the same capitalised).
         drugs: generic names, the keys of the drug rules.
     """
 
@@ -38,7 +38,7 @@ class Speech(NamedTuple):
     drugs: tuple[str, ...]
 
     def deal(self, draw: Draw) -> Vocabulary:
-        """Freshly shuffled decks for one note; the plain and the capitalised slot share a deck."""
+        """Return shuffled decks for one note; the plain and the capitalised slot share a deck."""
         dealt: Vocabulary = {}
         for name, shuffles in self.decks.items():
             plain, capital = shuffles[int(draw() * ORDERS)]
@@ -48,13 +48,13 @@ class Speech(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Diagnosis:
-    """One diagnosis: its code, whom it befalls, and its own words.
+    """One diagnosis: its code, its range of patients, and its phrases.
 
     Attributes:
-        description: 1 to 3 words, what `codes.csv` says.
-        group, clinic: what it belongs to, who treats it.
+        description: 1 to 3 words, as in `codes.csv`.
+        group, clinic: its group of diagnoses, and the clinic that treats it.
         low, high: age range in years.
-        speech: by sex, "F" or "M"; only those whom it befalls.
+        speech: phrases by sex, "F" or "M"; only sexes that it can affect.
     """
 
     key: str
@@ -68,23 +68,23 @@ class Diagnosis:
 
     @property
     def names(self) -> Alternatives:
-        """What it is called."""
+        """Its names."""
         return next(iter(self.speech.values())).names["dx"]
 
     def suits(self, sex: str, age: int) -> bool:
-        """Whether someone of this sex and age may have it."""
+        """Return whether a person of this sex and age may have it."""
         return sex in self.speech and self.low <= age <= self.high
 
 
 def read_diagnoses() -> list[Diagnosis]:
-    """All diagnoses of the data files."""
+    """Return all diagnoses of the data files."""
     folder = resources.files("clinveil.corpus.demo") / "language" / "diagnoses"
-    found: list[Diagnosis] = []
+    diagnoses: list[Diagnosis] = []
     for file in sorted(folder.iterdir(), key=lambda item: item.name):
         table = tomllib.loads(file.read_text(encoding="utf-8"))
         group, clinic = table.pop("group"), table.pop("clinic")
-        found += [_diagnosis(key, group, clinic, words) for key, words in table.items()]
-    return found
+        diagnoses += [_diagnosis(key, group, clinic, words) for key, words in table.items()]
+    return diagnoses
 
 
 def _diagnosis(key: str, group: str, clinic: str, words: dict[str, Any]) -> Diagnosis:
@@ -95,24 +95,24 @@ def _diagnosis(key: str, group: str, clinic: str, words: dict[str, Any]) -> Diag
 
 
 def _speech(words: dict[str, Any], sex: str) -> Speech:
-    phrases = {slot: _said_of(words[name].split(";"), sex) for slot, name in LISTS.items()}
-    phrases["result"], phrases["order"] = _tests(_said_of(words["tests"].split(";"), sex))
+    phrases = {slot: _phrases_for(words[name].split(";"), sex) for slot, name in LISTS.items()}
+    phrases["result"], phrases["order"] = _tests(_phrases_for(words["tests"].split(";"), sex))
     return Speech(
-        with_capitals({"dx": compile_rule(_said_of(words["names"].split(";"), sex))}),
+        with_capitals({"dx": compile_rule(_phrases_for(words["names"].split(";"), sex))}),
         {slot: _shuffles(compile_rule(parts)) for slot, parts in phrases.items()},
-        tuple(_said_of(words["drugs"], sex)),
+        tuple(_phrases_for(words["drugs"], sex)),
     )
 
 
-def _said_of(phrases: list[str], sex: str) -> list[str]:
-    """The phrases that may be said of a sex; "F:" and "M:" mark those of one."""
+def _phrases_for(phrases: list[str], sex: str) -> list[str]:
+    """Return the phrases for a sex; "F:" and "M:" mark phrases for one sex."""
     other = "M:" if sex == "F" else "F:"
     parts = [phrase.strip() for phrase in phrases]
     return [part.removeprefix(f"{sex}:") for part in parts if not part.startswith(other)]
 
 
 def _tests(tests: list[str]) -> tuple[list[str], list[str]]:
-    """Results ("X showed A", "X showed B") and orders ("X") from "X > A / B"."""
+    """Return results ("X showed A", "X showed B") and orders ("X") from "X > A / B"."""
     results, orders = [], []
     for test in tests:
         order, _, findings = (part.strip() for part in test.partition(" > "))
@@ -130,14 +130,14 @@ def _shuffles(alternatives: Alternatives) -> Shuffles:
 
 @dataclass(frozen=True, eq=False)
 class Language:
-    """All rules, words by sex and by habit of the author, and the diagnoses from the most to the least frequent.
+    """All rules, words by sex and by the author's habit, and the diagnoses from the most to the least frequent.
 
     Attributes:
-        rules: what every note knows.
+        rules: rules that all notes share.
         words: sections of `people.toml`: female, male, formal, terse, plain.
-        places, names: the raw tables that people are made from.
-        doses: generic name -> ways in which the drug is taken.
-        other: the rules that are worded otherwise than usual.
+        places, names: the raw tables for generating people.
+        doses: generic name -> dosage phrases.
+        other: the rules with alternative wording.
     """
 
     rules: dict[str, Alternatives] = field(repr=False)
@@ -150,7 +150,7 @@ class Language:
 
     @cached_property
     def cumulative(self) -> list[float]:
-        """Running sums of the Zipf weights, one a diagnosis."""
+        """Cumulative sums of the Zipf weights, one per diagnosis."""
         return list(accumulate(1 / rank for rank in range(1, len(self.diagnoses) + 1)))
 
     @cached_property
@@ -163,7 +163,7 @@ class Language:
         return {}
 
     def base(self, diagnosis: Diagnosis, habit: str) -> Vocabulary:
-        """The vocabulary of a note on a diagnosis by an author of a habit, without its person; a fresh copy."""
+        """Return a new vocabulary for a note on a diagnosis by an author with a habit, without the patient's fields."""
         key = (diagnosis.key, habit)
         if key not in self._bases:
             title = diagnosis.description
@@ -174,11 +174,11 @@ class Language:
 
 @cache
 def language(other: bool = False) -> Language:
-    """The language, read and compiled at the first call; `other` has other wordings of what carries identifiers."""
+    """Return the compiled templates; `other` uses alternative wordings around identifiers."""
     drugs = _read("drugs.toml")
     phrases = {**_read("terms.toml"), **_read("notes.toml"), **_read("identifiers.toml")}
-    worded = _read("unlisted.toml") if other else {}
-    phrases |= worded
+    alternative = _read("unlisted.toml") if other else {}
+    phrases |= alternative
     rules = {name: compile_rule(said) for name, said in phrases.items()}
     rules |= {key: compile_rule([key.replace("_", " ")] * 3 + _brands(line)) for key, line in drugs.items()}
     by_key = {d.key: d for d in read_diagnoses()}
@@ -191,13 +191,13 @@ def language(other: bool = False) -> Language:
         names=_read("names.toml"),
         doses={key: _doses(key, line) for key, line in drugs.items()},
         diagnoses=tuple(by_key[key] for key in order),
-        other=tuple(with_capitals(dict.fromkeys(worded, ()))),
+        other=tuple(with_capitals(dict.fromkeys(alternative, ()))),
     )
 
 
 @cache
 def misspellings() -> dict[str, tuple[str, ...]]:
-    """Words and the ways in which they are often misspelt."""
+    """Return words and their common misspellings."""
     words = _read("misspellings.toml")["words"]
     return {word: tuple(w.strip() for w in wrong.split(";")) for word, wrong in words.items()}
 
@@ -216,6 +216,6 @@ def _brands(line: str) -> list[str]:
 
 
 def _doses(key: str, line: str) -> Alternatives:
-    """`{metformin} 500 mg twice daily`, and so on: the name stays a slot, so that brand and generic alternate."""
+    """Return phrases such as `{metformin} 500 mg twice daily`; the name stays a slot, for brand and generic names."""
     _, amounts, how = (part.strip() for part in line.split("|"))
     return compile_rule([f"{{{key}}} {amount.strip()} {how}" for amount in amounts.split(";")])

@@ -1,6 +1,6 @@
-"""Invented people's names: US census frequencies, other cultures' lists, words and eponyms, other scripts.
+"""Names of synthetic people: US census frequencies, name lists of other cultures, words, eponyms, other scripts.
 
-The census lists are those of `lexicons.names`; other cultures' come with the package `Faker`.
+The census lists are in `lexicons.names`; those of other cultures come from the package `Faker`.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ _SCOTTISH = re.compile(r"MC[A-Z]{3,}")
 
 
 class Name(NamedTuple):
-    """A full name in its parts.
+    """A full name by parts.
 
     Attributes:
-        middle: "" where there is none.
-        native: how the person writes it, in whatever script; the same name for most.
+        middle: "" if there is none.
+        native: the name in the person's own script; for most the same name.
     """
 
     given: str
@@ -54,18 +54,18 @@ class Name(NamedTuple):
 
 @dataclass(frozen=True)
 class Frequencies:
-    """Names and the running sums of their frequencies."""
+    """Names and the cumulative sums of their frequencies."""
 
     names: list[str] = field(repr=False)
     cumulative: list[float] = field(repr=False)
 
     def one(self, draw: Draw) -> str:
-        """A name, with its frequency."""
+        """Return a name, drawn by frequency."""
         return self.names[bisect(self.cumulative, draw() * self.cumulative[-1])]
 
 
 def spelt(census: str) -> str:
-    """A census name (capitals) as people spell it: McKay, O'Brien, D'Angelo, Smith."""
+    """Return a census name (capitals) in its usual spelling: McKay, O'Brien, D'Angelo, Smith."""
     if _SCOTTISH.fullmatch(census):
         return "Mc" + census[2:].capitalize()
     if _IRISH.fullmatch(census) or _ITALIAN.fullmatch(census):
@@ -75,9 +75,9 @@ def spelt(census: str) -> str:
 
 @cache
 def census(which: Literal["last", "female", "male"]) -> Frequencies:
-    """The census frequencies of surnames, or of the first names of women or men."""
+    """Return the census frequencies of surnames, or of the first names of women or men."""
     table = surnames() if which == "last" else given_names(which)
-    # The list gives three decimals: a small share keeps the names that it rounds to nothing possible.
+    # The list has three decimals; a small minimum share keeps names whose share is rounded to 0.
     shares = (max(share, LEAST_SHARE) for share in table.values())
     return Frequencies([spelt(name.upper()) for name in table], list(accumulate(shares)))
 
@@ -93,7 +93,7 @@ class Culture(NamedTuple):
 
 @cache
 def cultures() -> list[Culture]:
-    """The locales of the language that have enough names in Latin script."""
+    """Return the locales with enough names in Latin script."""
     return [_culture(locale) for locale in language().names["locales"]]
 
 
@@ -101,8 +101,8 @@ def _culture(locale: str) -> Culture:
     provider = import_module(f"faker.providers.person.{locale}").Provider
 
     def listed(*attributes: str) -> list[str]:
-        found = next((names for a in attributes if (names := getattr(provider, a, None))), ())
-        return sorted({name for name in found if _LATIN.fullmatch(name) and name[0].isupper()})
+        names = next((names for a in attributes if (names := getattr(provider, a, None))), ())
+        return sorted({name for name in names if _LATIN.fullmatch(name) and name[0].isupper()})
 
     return Culture(
         listed("first_names_female", "first_names"),
@@ -130,14 +130,14 @@ def _special() -> _Special:
 
 
 def given_name(sex: str, draw: Draw) -> str:
-    """A given name of the census, now and then a word."""
+    """Return a given name of the census, or rarely a word."""
     if draw() < WORDLIKE:
         return pick(_special().wordlike["female" if sex == "F" else "male"], draw)
     return _accented(census("female" if sex == "F" else "male").one(draw), draw)
 
 
 def family_name(draw: Draw) -> str:
-    """A family name of the census, now and then a word or an eponym, a few hyphenated."""
+    """Return a family name of the census, or rarely a word or eponym; some are hyphenated."""
     special, chance = _special(), draw()
     if chance < WORDLIKE:
         return pick(special.wordlike["last"], draw)
@@ -146,7 +146,7 @@ def family_name(draw: Draw) -> str:
 
 
 def person_name(sex: str, draw: Draw) -> Name:
-    """A full name: mostly of the census, a quarter of other cultures, some of both."""
+    """Return a full name: mostly of the census, a quarter of other cultures, some mixed."""
     if draw() < NATIVE:
         return pick(_special().native[sex], draw)
     given, family = given_name(sex, draw), family_name(draw)
@@ -162,7 +162,7 @@ def person_name(sex: str, draw: Draw) -> Name:
 
 
 def ascii_letters(name: str) -> str:
-    """The name in small ASCII letters, for an e-mail address."""
+    """Return the name in lower-case ASCII letters, for an e-mail address."""
     folded = unicodedata.normalize("NFKD", name).lower()
     return "".join(c for c in folded if "a" <= c <= "z")
 

@@ -1,4 +1,4 @@
-"""Composing the notes of one invented patient, with the truth of every identifier."""
+"""Compose the notes of one synthetic patient, with gold annotations of all identifiers."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MAIN = 0.55
 MAX_OTHERS = 5
 SLIPS = {"formal": 1.2, "plain": 3.0, "terse": 5.0}
 NAME_SLIP = 0.02
-HEADER_NAMES = 3  # the first names of a note are the header's, which are copied, not typed
+HEADER_NAMES = 3  # the first names of a note are in its header, which has no misspellings
 _WITH_MIDDLE = (compile_template("Name: {first}, {middle}, {last};"),)
 _WITHOUT_MIDDLE = (compile_template("Name: {first}, {last};"),)
 _LAST_FIRST_MIDDLE = (compile_template("{last}, {first} {middle}"),)
@@ -28,7 +28,7 @@ _NEVER_SMALL = ("full", "hospital", "header_name", "space")
 
 
 class Mark(NamedTuple):
-    """A place in a note that is PHI: code points [start, end) and label."""
+    """A span of PHI in a note: code points [start, end) and label."""
 
     start: int
     end: int
@@ -39,7 +39,7 @@ class Note(NamedTuple):
     """One note of the demo corpus.
 
     Attributes:
-        code, group: main diagnosis and the group that it belongs to.
+        code, group: main diagnosis and its group.
         marks: all PHI of the text, sorted, disjoint.
     """
 
@@ -53,10 +53,10 @@ class Note(NamedTuple):
 
 
 def patient_notes(seed: int, index: int, *, unlisted: bool = False) -> tuple[Patient, list[Note]]:
-    """The patient of an index with all notes; depends on (seed, index) alone.
+    """Return the patient of an index with all notes; depends only on (seed, index).
 
     Args:
-        unlisted: names of no list, in other wordings than usual.
+        unlisted: use names that are in no name list, and alternative wordings.
     """
     draw = uniforms(seed, 1, index)
     person = make_person(seed, index, draw)
@@ -74,24 +74,24 @@ def _note(seed: int, person: Person, number: int, draw: Draw, unlisted: bool) ->
         note_type = "consultation"
     vocabulary = _vocabulary(seed, person, course, number, draw)
     if unlisted:
-        vocabulary |= _otherwise(person)
+        vocabulary |= _alternative_wording(person)
     pieces: list[str] = []
     marks: list[tuple[int, str]] = []
     expand(rules[note_type][0], vocabulary, draw, pieces, marks)
     if unlisted:
         _rename(seed, pieces, marks)
-    _slip_here_and_there(pieces, marks, SLIPS[course.consultant.habit], draw)
+    _add_misspellings(pieces, marks, SLIPS[course.consultant.habit], draw)
     offsets = list(accumulate(map(len, pieces), initial=0))
-    found = [Mark(offsets[piece], offsets[piece + 1], label) for piece, label in marks]
+    spans = [Mark(offsets[piece], offsets[piece + 1], label) for piece, label in marks]
     identity = person.patient.patient_id
     diagnosis = course.diagnosis
     return Note(
-        f"{identity}-{number + 1:02d}", identity, note_type, diagnosis.code, diagnosis.group, "".join(pieces), found
+        f"{identity}-{number + 1:02d}", identity, note_type, diagnosis.code, diagnosis.group, "".join(pieces), spans
     )
 
 
 def _vocabulary(seed: int, person: Person, course: Course, number: int, draw: Draw) -> Vocabulary:
-    """Everything that this note can say: the language, the diagnosis, the person, the day."""
+    """Return the vocabulary of one note: templates, diagnosis, patient, date."""
     words = language().base(course.diagnosis, course.consultant.habit)
     words.update(person.fields)
     words.update(course.words)
@@ -107,8 +107,8 @@ def _vocabulary(seed: int, person: Person, course: Course, number: int, draw: Dr
     return words
 
 
-def _otherwise(person: Person) -> Vocabulary:
-    """The other wordings, over what the usual language, person and day have put there."""
+def _alternative_wording(person: Person) -> Vocabulary:
+    """Return the alternative wordings, which override the usual vocabulary."""
     rules, single = language(True).rules, "partner" in person.fields
     words: Vocabulary = {name: rules[name] for name in language(True).other}
     words["home"] = rules["home_single" if single else "home_married"]
@@ -117,7 +117,7 @@ def _otherwise(person: Person) -> Vocabulary:
 
 
 def _rename(seed: int, pieces: list[str], marks: list[tuple[int, str]]) -> None:
-    """Give everybody a name of no list."""
+    """Replace all names with names that are in no name list."""
     other = {"NAME": unlisted_text, "EMAIL": unlisted_address}
     for piece, label in marks:
         if label in other:
@@ -138,7 +138,7 @@ def _colleagues(seed: int, person: Person, draw: Draw) -> Vocabulary:
 
 
 def _day(person: Person, number: int, draw: Draw) -> Vocabulary:
-    """Age and dates, as of the visit of this number."""
+    """Return age and dates at the visit of this number."""
     visits, calendar = person.visits, Calendar(person.born, person.visits[number], draw)
     age = int((calendar.visit - person.born) / YEAR)
     following = visits[number + 1] if number + 1 < len(visits) else calendar.visit + 30 + int(draw() * 150)
@@ -157,7 +157,7 @@ def _day(person: Person, number: int, draw: Draw) -> Vocabulary:
 
 
 def _others(person: Person, course: Course, draw: Draw) -> Vocabulary:
-    """The other diagnoses, each with its drug; the two decks go in step."""
+    """Return the other diagnoses and their drugs, as two decks in the same order."""
     others = [c for c in person.courses if c is not course][:MAX_OTHERS]
     turn = int(draw() * len(others))
     others = others[turn:] + others[:turn]
@@ -171,20 +171,20 @@ def _others(person: Person, course: Course, draw: Draw) -> Vocabulary:
     return words
 
 
-def _slip_here_and_there(pieces: list[str], marks: list[tuple[int, str]], rate: float, draw: Draw) -> None:
-    """Misspell some pieces that are no PHI, and once in a long while a name."""
+def _add_misspellings(pieces: list[str], marks: list[tuple[int, str]], rate: float, draw: Draw) -> None:
+    """Misspell some pieces that are not PHI, and rarely a name."""
     protected = {piece for piece, _ in marks}
     for _ in range(int(draw() * 2 * rate)):
-        place = int(draw() * len(pieces))
-        if place not in protected:
-            pieces[place] = misspell(pieces[place], draw)
+        index = int(draw() * len(pieces))
+        if index not in protected:
+            pieces[index] = misspell(pieces[index], draw)
     if draw() < NAME_SLIP:
         names = [piece for piece, label in marks if label == "NAME"][HEADER_NAMES:]
         if names := [piece for piece in names if len(pieces[piece]) > 4]:
-            place = pick(names, draw)
-            pieces[place] = slip(pieces[place], draw)
+            index = pick(names, draw)
+            pieces[index] = slip(pieces[index], draw)
 
 
 def many_notes(seed: int, start: int, stop: int, *, unlisted: bool = False) -> Iterator[tuple[Patient, list[Note]]]:
-    """The patients of the indices [start, stop), with their notes."""
+    """Yield the patients of the indices [start, stop) with their notes."""
     return (patient_notes(seed, index, unlisted=unlisted) for index in range(start, stop))

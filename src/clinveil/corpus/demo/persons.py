@@ -1,6 +1,6 @@
-"""Invented people: who they are, what they have, when they were seen.
+"""Synthetic people: identity, diagnoses and visits.
 
-Clinicians are a fixed cast for a whole corpus, so that their names stand in many patients' notes.
+The clinicians are fixed for a corpus, so that their names occur in the notes of many patients.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ MALE = 0.55
 BLOCK = 1024
 MARRIED, RETIREMENT = 0.6, 66
 COMPANIONS = ("friend", "roommate", "neighbour")
-# Said in the same words in every note of a patient.
+# Rules that are expanded once, and have the same wording in all notes of a patient.
 FROZEN = ("title", "allergy", "operation", "smoking", "drinking", "relative_ill", "device", "hobby", "kin")
 FIRST_VISIT, SPREAD = date(2012, 1, 2).toordinal(), 3300
 NOTES = (2, 3, 3, 4, 4, 4, 5, 5, 6, 8)
@@ -38,7 +38,7 @@ YEAR = 365.2425
 
 
 def uniforms(*entropy: int) -> Draw:
-    """An endless stream of uniform numbers that depends on the entropy alone, drawn in blocks."""
+    """Return an endless stream of uniform numbers that depends only on the entropy; drawn in blocks."""
     rng = np.random.default_rng(np.random.SeedSequence(entropy))
     block: Callable[[], list[float]] = lambda: rng.random(BLOCK).tolist()  # noqa: E731
     return chain.from_iterable(iter(block, None)).__next__
@@ -46,7 +46,7 @@ def uniforms(*entropy: int) -> Draw:
 
 @dataclass(frozen=True)
 class Clinician:
-    """An invented physician, the habit of writing (`language.HABITS`), and where to reach them."""
+    """A synthetic physician: name, writing habit (`language.HABITS`) and contact data."""
 
     name: Name = field(repr=False)
     habit: str
@@ -55,7 +55,7 @@ class Clinician:
 
 @lru_cache(maxsize=8)
 def clinicians(seed: int) -> dict[str, tuple[Clinician, ...]]:
-    """The clinicians of a demo corpus by clinic; `FAMILY` holds the family doctors."""
+    """Return the clinicians of a demo corpus by clinic; the key `FAMILY` has the family doctors."""
     sizes = {FAMILY: FAMILY_DOCTORS} | dict.fromkeys(language().clinics, PER_CLINIC)
     draw = uniforms(seed, 0)
     return {clinic: tuple(_clinician(draw) for _ in range(size)) for clinic, size in sizes.items()}
@@ -83,7 +83,7 @@ def _clinician(draw: Draw) -> Clinician:
 
 
 def life(sex: str, age: int, draw: Draw) -> Vocabulary:
-    """Words and relatives of someone of this sex and age."""
+    """Return the words and relatives of a person of this sex and age."""
     words: Vocabulary = dict(language().words["female" if sex == "F" else "male"])
     words |= _work(age, draw) | _household(sex, draw)
     known = {**language().rules, **words}
@@ -123,7 +123,7 @@ def _household(sex: str, draw: Draw) -> Vocabulary:
 
 @dataclass(frozen=True)
 class Course:
-    """One diagnosis of one patient: its side, its drugs and its consultant, the same in all notes."""
+    """One diagnosis of one patient, with side, drugs and consultant; the same in all notes."""
 
     diagnosis: Diagnosis
     speech: Speech = field(repr=False)
@@ -134,12 +134,12 @@ class Course:
 
 @dataclass(frozen=True)
 class Person:
-    """An invented patient, with all that the notes say about them.
+    """A synthetic patient, with all facts that the notes mention.
 
     Attributes:
-        patient: what the known-patient feed says.
-        sex: "F" or "M"; middle: whether there is a middle name.
-        born: proleptic ordinal of the birth date; visits: those of the notes, rising.
+        patient: the row of the known-patient feed.
+        sex: "F" or "M". middle: whether there is a middle name.
+        born: proleptic ordinal of the birth date. visits: ordinals of the notes' dates, ascending.
         fields: slots that are the same in all notes.
     """
 
@@ -154,7 +154,7 @@ class Person:
 
 
 def make_person(seed: int, index: int, draw: Draw) -> Person:
-    """The patient of this index; all but the clinicians comes from `draw`, the stream of (seed, index)."""
+    """Return the patient of this index; all except the clinicians is drawn from `draw`, the stream of (seed, index)."""
     sex, age, diagnoses = _illnesses(draw)
     visits = _visits(draw)
     born = visits[0] - int((age + draw()) * YEAR)
@@ -179,7 +179,7 @@ def _texts(fields: Vocabulary, *slots: str) -> tuple[str, ...]:
 
 
 def _illnesses(draw: Draw) -> tuple[str, int, list[Diagnosis]]:
-    """Sex, age at the first visit, and diagnoses: the first by its Zipf weight, then such as suit sex and age."""
+    """Draw sex, age at the first visit and diagnoses: the first by Zipf weight, others that match sex and age."""
     first = _any_diagnosis(draw)
     sex = "F" if draw() < FEMALE else "M"
     if sex not in first.speech:
@@ -187,14 +187,14 @@ def _illnesses(draw: Draw) -> tuple[str, int, list[Diagnosis]]:
     age = first.low + int((draw() + draw()) / 2 * (min(first.high, 89) - first.low))
     if first.high >= 95 and draw() < VERY_OLD:
         age = 90 + int(draw() * (first.high - 90))
-    found, wanted = [first], pick(DIAGNOSES, draw)
+    diagnoses, wanted = [first], pick(DIAGNOSES, draw)
     for _ in range(TRIES):
-        if len(found) == wanted:
+        if len(diagnoses) == wanted:
             break
         other = pick(_group(first.group), draw) if draw() < SAME_GROUP else _any_diagnosis(draw)
-        if other.suits(sex, age) and other not in found:
-            found.append(other)
-    return sex, age, found
+        if other.suits(sex, age) and other not in diagnoses:
+            diagnoses.append(other)
+    return sex, age, diagnoses
 
 
 def _any_diagnosis(draw: Draw) -> Diagnosis:

@@ -1,8 +1,7 @@
-"""Invented places, organisations and identifiers, and all that identifies one patient, as slots with PHI labels.
+"""Synthetic places, organisations and identifiers, and a patient's identifiers as slots with PHI labels.
 
-Numbers lie in ranges that nobody was ever given: social security numbers begin with
-9, telephone numbers have the exchange 555, web and internet addresses are those reserved for documentation (RFC 2606,
-RFC 5737).
+Numbers are in ranges that are never assigned: social security numbers begin with 9, telephone numbers have the
+exchange 555, and web and internet addresses are reserved for documentation (RFC 2606, RFC 5737).
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ UNIT = 0.2
 
 
 class Town(NamedTuple):
-    """A town: its state, the first digits of its postal codes, its area code."""
+    """A town with its state, the first digits of its postal codes, and its area code."""
 
     name: str
     state: str
@@ -48,18 +47,18 @@ def _places() -> _Places:
 
 
 def town(draw: Draw) -> Town:
-    """A town."""
+    """Return a random town."""
     return pick(_places().towns, draw)
 
 
 def named(rule: str, where: Town, draw: Draw) -> str:
-    """The name of an organisation or a thing: "hospital", "employer", "vehicle_make", …"""
+    """Return the name of an organisation or thing: "hospital", "employer", "vehicle_make", …"""
     vocabulary: Vocabulary = {**_places().rules, "town": where.name, "surname": family_name(draw)}
     return phrase(rule, vocabulary, draw)
 
 
 def street_address(draw: Draw) -> str:
-    """A house number and a street, a fifth with a unit."""
+    """Return a house number and street, in a fifth of cases with a unit."""
     rules: Vocabulary = dict(_places().rules)
     house = 1 + int(draw() ** 2 * 9800)
     unit = f", {phrase('unit', rules, draw)}" if draw() < UNIT else ""
@@ -67,56 +66,56 @@ def street_address(draw: Draw) -> str:
 
 
 def postal_code(where: Town, draw: Draw) -> str:
-    """A postal code of the town; a tenth with four more digits."""
+    """Return a postal code of the town, in a tenth of cases with four more digits."""
     code = f"{where.postal}{digits(2, draw)}"
     return f"{code}-{digits(4, draw)}" if draw() < 0.1 else code
 
 
 def digits(count: int, draw: Draw) -> str:
-    """So many random digits."""
+    """Return `count` random digits."""
     return str(int(draw() * 10**count)).zfill(count)
 
 
 def telephone(where: Town, draw: Draw) -> str:
-    """A telephone number of the exchange 555, written in one of five ways."""
+    """Return a telephone number with the exchange 555, in one of five formats."""
     area, line = where.area, digits(4, draw)
     form = pick(("({}) 555-{}", "{}-555-{}", "{}-555-{}", "{}.555.{}", "{} 555 {}", "+1 {} 555 {}"), draw)
     return form.format(area, line)
 
 
 def plate(draw: Draw) -> str:
-    """A licence plate: three letters, then three or four digits."""
+    """Return a licence plate: three letters, then three or four digits."""
     letters = "".join(pick(_places().plates, draw) for _ in range(3))
     return f"{letters}{pick((' ', '-', ''), draw)}{digits(3 + int(draw() * 2), draw)}"
 
 
 def vehicle_number(draw: Draw) -> str:
-    """A 17-character vehicle identification number (I, O and Q do not occur)."""
+    """Return a 17-character vehicle identification number (without I, O and Q)."""
     alphabet = _places().plates + "0123456789"
     return "1" + "".join(pick(alphabet, draw) for _ in range(10)) + digits(6, draw)
 
 
 def domain(draw: Draw) -> str:
-    """A domain reserved for documentation."""
+    """Return a domain reserved for documentation."""
     return phrase("domain", dict(_places().rules), draw)
 
 
 def web_address(path: str, draw: Draw) -> str:
-    """A web address under a reserved domain."""
+    """Return a web address under a reserved domain."""
     scheme = pick(("https://www.", "http://www.", "www.", "https://"), draw)
     return f"{scheme}{pick(('myhealth', 'portal', 'patients', 'records'), draw)}.{domain(draw)}/{path}"
 
 
 def internet_address(draw: Draw) -> str:
-    """An internet address of a block reserved for documentation; one in eight of version 6."""
+    """Return an internet address from a block reserved for documentation; one in eight is IPv6."""
     if draw() < 0.125:
         return f"2001:db8:{int(draw() * 65536):x}::{int(draw() * 65536):x}"
     return f"{pick(('192.0.2', '198.51.100', '203.0.113'), draw)}.{1 + int(draw() * 254)}"
 
 
 def record_number(index: int, draw: Draw) -> str:
-    """The medical record number of the patient of this index: no two are alike below 9 million patients."""
-    # 3 571 423 has no factor in common with 9 000 000, so the map is one to one.
+    """Return the medical record number of the patient of this index; unique for up to 9 million patients."""
+    # 3 571 423 and 9 000 000 are coprime, so the map is one to one.
     number = str(1_000_000 + (index * 3_571_423 + 1_234_567) % 9_000_000)
     return pick((number, number, f"{number[:3]}-{number[3:]}", f"M{number}", f"H-{number}"), draw)
 
@@ -129,7 +128,7 @@ _MAILBOXES = ("{0}.{1}", "{0}{1}", "{0[0]}{1}", "{1}.{0}", "{0}_{1}")
 
 
 def identifiers(name: Name, where: Town, index: int, draw: Draw) -> Vocabulary:
-    """The identifiers of the patient of an index; they are the same in all of the patient's notes."""
+    """Return the identifiers of the patient of an index, the same in all of the patient's notes."""
     fields: Vocabulary = {}
     for group in (_names(name), _whereabouts(where, draw), _reach(name, where, draw), _numbers(name, index, draw)):
         fields |= {slot: Phi(label, text) for slot, (label, text) in group.items()}

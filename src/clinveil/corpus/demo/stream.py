@@ -1,6 +1,6 @@
-"""The demo corpus as streams, in chunks that any number of workers can make, and as files.
+"""Generate the demo corpus in chunks with any number of workers, and write it as files.
 
-notes.parquet, patients.parquet, codes.csv, spans.jsonl.
+The files are notes.parquet, patients.parquet, codes.csv and spans.jsonl.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from clinveil.corpus.demo.notes import Note, many_notes
 from clinveil.corpus.people import PATIENTS_SCHEMA, Patient, patients_batch, write_codes
 from clinveil.scale import processes
 
-# The label columns after the roles: what was written, and the main diagnosis, fine and coarse.
+# Additional columns: the type of note, and the main diagnosis as code and as group.
 KEPT = ("note_type", "code", "diagnosis_group")
 NOTES_SCHEMA = pa.schema([*ROLE_FIELDS, *((name, pa.string()) for name in KEPT)])
 COLUMNS = Columns(TEXT, NOTE_ID, PATIENT_ID, KEPT, ("code", "diagnosis_group"), (), tuple(NOTES_SCHEMA.names))
@@ -37,7 +37,7 @@ NOTES, PATIENTS, CODES, SPANS = "notes.parquet", "patients.parquet", "codes.csv"
 
 
 class Chunk(NamedTuple):
-    """The share of some consecutive patients.
+    """The data of some consecutive patients.
 
     Attributes:
         notes: a record batch of `NOTES_SCHEMA`.
@@ -58,18 +58,19 @@ def demo_chunks(
     spans: bool = True,
     unlisted: bool = False,
 ) -> Iterator[Chunk]:
-    """The corpus in chunks of patients, in order; the rows depend on (patients, seed) alone.
+    """Yield the corpus in chunks of patients, in order; the rows depend only on (patients, seed).
 
     Args:
-        patients: how many; patient k is the same in a corpus of any size.
-        seed: an ordinary public seed, since all of it is invented.
+        patients: number of patients; patient k is the same in a corpus of any size.
+        seed: a public seed, because all data are synthetic.
         workers: spawned processes, 1 for none.
-        chunk: patients in a chunk.
-        spans: whether to write out the gold spans.
-        unlisted: names that stand in no list, and other wordings of what carries identifiers.
+        chunk: patients per chunk.
+        spans: whether to return the gold spans.
+        unlisted: use names that are in no name list, and other wordings around identifiers.
     """
     if patients < 1 or chunk < 1 or seed < 0:
-        raise InputError("a demo corpus needs at least one patient and a seed that is not negative")
+        hint = "use at least one patient and a seed of 0 or more"
+        raise InputError("invalid size or seed of the demo corpus", hint=hint)
     starts = range(0, patients, chunk)
     ranges = [(start, min(start + chunk, patients)) for start in starts]
     return processes(min(workers, len(ranges)))(partial(_chunk, seed, spans, unlisted), ranges)
@@ -99,35 +100,35 @@ def _lines(notes: list[Note]) -> Iterator[str]:
 
 
 def demo_notes(patients: int, seed: int, *, workers: int = 1) -> Iterator[pa.RecordBatch]:
-    """The notes: record batches of note_id, patient_id, text, note_type, code, diagnosis_group."""
+    """Yield the notes as record batches of note_id, patient_id, text, note_type, code, diagnosis_group."""
     return (chunk.notes for chunk in demo_chunks(patients, seed, workers=workers, spans=False))
 
 
 def demo_patients(patients: int, seed: int) -> Iterator[Patient]:
-    """The patients, as `patients.parquet` holds them."""
+    """Yield the patients, as in `patients.parquet`."""
     return (patient for patient, _ in many_notes(seed, 0, patients))
 
 
 def demo_spans(patients: int, seed: int) -> Iterator[tuple[str, Span]]:
-    """(note id, gold span) for all PHI of all notes, in order."""
+    """Yield (note id, gold span) for all PHI of all notes, in order."""
     for _, notes in many_notes(seed, 0, patients):
         for note in notes:
             yield from ((note.note_id, Span(*mark)) for mark in note.marks)
 
 
 def demo_codes() -> dict[str, str]:
-    """Code -> description of 1 to 3 words, from the most to the least frequent."""
+    """Return code -> description of 1 to 3 words, from the most to the least frequent."""
     return {diagnosis.code: diagnosis.description for diagnosis in language().diagnoses}
 
 
 def demo_corpus(patients: int, seed: int) -> MemoryCorpus:
-    """The notes as a corpus, made again at each pass."""
+    """Return the notes as a corpus, generated in each pass."""
     return MemoryCorpus(partial(demo_notes, patients, seed), COLUMNS, ".parquet")
 
 
 @dataclass(frozen=True)
 class DemoFiles:
-    """Where the files of a demo corpus lie, and how much they hold."""
+    """The files of a demo corpus and their numbers of rows."""
 
     folder: Path
     patients: int
@@ -136,7 +137,7 @@ class DemoFiles:
 
     @property
     def files(self) -> tuple[Path, ...]:
-        """notes.parquet, patients.parquet, codes.csv, spans.jsonl."""
+        """Paths of notes.parquet, patients.parquet, codes.csv and spans.jsonl."""
         return tuple(self.folder / name for name in (NOTES, PATIENTS, CODES, SPANS))
 
 
@@ -150,16 +151,16 @@ def write_demo(
     force: bool = False,
     progress: Callable[[int], None] = lambda patients: None,
 ) -> DemoFiles:
-    """Write a demo corpus as a folder, whole or not at all, in constant memory.
+    """Write a demo corpus as a folder, atomically and in constant memory.
 
     Args:
-        out: the folder; it and its files are for their owner only.
+        out: the folder; it and its files are readable by their owner only.
         patients, seed, workers, unlisted: as for `demo_chunks`.
-        force: replace a folder that this wrote before.
+        force: replace a folder that this function wrote before.
         progress: called with the number of patients done.
 
     Raises:
-        UsageError: the folder is there already, or holds files of somebody else.
+        UsageError: the folder exists, or contains foreign files.
     """
     done = notes = spans = 0
     with atomic(out, force=force, maker=MAKER) as part:

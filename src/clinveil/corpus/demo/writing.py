@@ -1,4 +1,4 @@
-"""How clinicians write: dates in their styles, and slips of the pen."""
+"""Writing styles of clinicians: date formats and misspellings."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ KNOWN = 0.5
 
 
 def written(ordinal: int, style: str) -> str:
-    """The date of a proleptic ordinal in one of the styles."""
+    """Return the date of a proleptic ordinal in one of the styles."""
     day = date.fromordinal(ordinal)
     year, month, number = day.year, MONTHS[day.month - 1], day.day
     match style:
@@ -43,7 +43,7 @@ def written(ordinal: int, style: str) -> str:
 
 
 class Calendar:
-    """The dates that one note mentions, before and after its visit."""
+    """The dates mentioned in one note, before and after its visit."""
 
     __slots__ = ("born", "draw", "last", "style", "visit")
 
@@ -52,46 +52,46 @@ class Calendar:
         self.style, self.last = pick(STYLES, draw), visit - 400
 
     def phi(self, ordinal: int) -> Phi:
-        """A date in the author's style."""
+        """Return a date in the author's style."""
         return Phi("DATE", written(ordinal, self.style))
 
     def past(self) -> Phi:
-        """A date up to three years before the visit; a recent one now and then without its year."""
+        """Return a date up to three years before the visit; a recent one sometimes lacks the year."""
         self.last = self.visit - 5 - int(self.draw() ** 2 * 1000)
         recent = self.visit - self.last < 300
         return Phi("DATE", written(self.last, "day" if recent and self.draw() < 0.12 else self.style))
 
     def month(self) -> Phi:
-        """A month and its year, up to eleven years before the visit."""
+        """Return a month and year, up to eleven years before the visit."""
         return Phi("DATE", written(self.visit - 40 - int(self.draw() ** 2 * 4000), "month"))
 
     def later(self) -> Phi:
-        """One to nine days after the date last mentioned, before the visit."""
+        """Return a date one to nine days after the last mentioned one, before the visit."""
         return self.phi(min(self.last + 1 + int(self.draw() * 9), self.visit - 1))
 
     def past_year(self) -> str:
-        """A year of the adult life before the visit (a year alone is no PHI)."""
+        """Return a year of adult life before the visit (a year alone is not PHI)."""
         first, last = self.born // 365.2425 + 17, self.visit // 365.2425
         return str(int(last - self.draw() ** 1.5 * (last - first)))
 
 
 def misspell(text: str, draw: Draw) -> str:
-    """The text with one of its longer small-letter words misspelt; unchanged if it has none."""
-    places = [match.span() for match in _WORD.finditer(text)]
-    if not places:
+    """Return the text with one longer lower-case word misspelt; unchanged if it has none."""
+    spans = [match.span() for match in _WORD.finditer(text)]
+    if not spans:
         return text
-    start, end = pick(places, draw)
+    start, end = pick(spans, draw)
     return text[:start] + slip(text[start:end], draw) + text[end:]
 
 
 def slip(word: str, draw: Draw) -> str:
-    """A word with a slip: one that is often made with it, or a letter transposed, dropped or doubled."""
+    """Return a misspelt word: a common misspelling, or a letter transposed, dropped or doubled."""
     known = misspellings().get(word)
     if known and draw() < KNOWN:
         return pick(known, draw)
-    place, kind = 1 + int(draw() * (len(word) - 2)), draw()
+    position, kind = 1 + int(draw() * (len(word) - 2)), draw()
     if kind < 0.5:
-        return word[:place] + word[place + 1] + word[place] + word[place + 2 :]
+        return word[:position] + word[position + 1] + word[position] + word[position + 2 :]
     if kind < 0.8:
-        return word[:place] + word[place + 1 :]
-    return word[:place] + word[place] + word[place:]
+        return word[:position] + word[position + 1 :]
+    return word[:position] + word[position] + word[position:]

@@ -1,4 +1,4 @@
-"""CSV and TSV, plain or compressed: rows of any length, every value kept as the text that stands in the file."""
+"""CSV and TSV, plain or compressed: rows of any length, all values read as text."""
 
 from __future__ import annotations
 
@@ -26,14 +26,15 @@ from clinveil.corpus.streams import (
 
 @dataclass(frozen=True)
 class DelimitedSource:
-    """A delimited file with a header. An unquoted empty field is null, `""` is an empty text.
+    """A delimited file with a header. An unquoted empty field is null; `""` is an empty text.
 
     Attributes:
         names: the columns of its header.
 
-    Raises:
-        InputError: empty, unreadable, a column name twice; while reading: a quote out of place, a ragged row, NUL
-            bytes, bytes that are not in the encoding, a row of more than `row_bytes`.
+        Raises:
+            InputError: empty, unreadable, a duplicate column name; while reading: a misplaced quote, a ragged row, NUL
+            bytes,
+                invalid bytes in the encoding, a row of more than `row_bytes`.
     """
 
     path: Path
@@ -49,14 +50,14 @@ class DelimitedSource:
             object.__setattr__(self, "names", reading.names)
 
     def read(self, ids: Sequence[str], texts: Sequence[str] = (), kept: Sequence[str] = ()) -> Iterator[pa.RecordBatch]:
-        """All rows of the columns named, as strings."""
+        """Yield all rows of the given columns, as strings."""
         with _Pass(self) as reading:
             for chunk in reading.chunks():
                 yield reading.parse(chunk, list(dict.fromkeys((*ids, *texts, *kept))))
 
 
 class _Pass(ByteReader):
-    """One reading of the file: cuts the stream into whole rows and parses them, and knows the row it is at."""
+    """One pass over the file: splits the stream into complete rows, parses them and tracks the row number."""
 
     def __init__(self, source: DelimitedSource) -> None:
         super().__init__(source.path, source.encoding)
@@ -67,7 +68,7 @@ class _Pass(ByteReader):
         self.rows = 0
 
     def chunks(self) -> Iterator[bytes]:
-        """Whole rows, a few MB at a time; more only where one row is longer. The header is taken off."""
+        """Yield chunks of complete rows, a few MB each, or more for a longer row; the header is removed."""
         rest, more = b"", True
         while more:
             data = self.read(min(max(CHUNK_BYTES, len(rest)), self._row_bytes))
@@ -84,12 +85,12 @@ class _Pass(ByteReader):
             if rest:
                 self._refuse_bad_quote(rest, more)
         if not self.names:
-            raise InputError("it is empty", where=self._where, hint="give a file with a header and notes")
+            raise InputError("the file is empty", where=self._where, hint="use a file with a header and notes")
 
     def parse(self, chunk: bytes, wanted: list[str]) -> pa.RecordBatch:
-        """The columns `wanted` of whole rows."""
+        """Parse complete rows; return the `wanted` columns."""
         convert = pa_csv.ConvertOptions(
-            # As bytes, because pyarrow's own message on bad UTF-8 has no row.
+            # As bytes, because pyarrow's message on invalid UTF-8 has no row number.
             column_types=dict.fromkeys(wanted, pa.large_binary()),
             include_columns=wanted,
             strings_can_be_null=True,
@@ -121,7 +122,7 @@ class _Pass(ByteReader):
         except UnicodeDecodeError:
             raise wrong_encoding(f"{self._where}, header", "utf-8") from None
         if len(set(self.names)) < len(self.names):
-            raise InputError("a column name stands twice", where=f"{self._where}, header", hint="rename one")
+            raise InputError("duplicate column name", where=f"{self._where}, header", hint="rename one")
         return whole[start + len(row) :]
 
     def _checked(self, rest: bytes, data: bytes) -> bytes:
@@ -129,24 +130,23 @@ class _Pass(ByteReader):
         joined = rest + data
         if position >= 0:
             before = sum(1 for _ in self._grammar.rows(joined[: len(rest) + position]))
-            raise InputError("a NUL byte", where=self._at(before), hint="not a text file, or another --encoding")
+            hint = "use a text file, or try another --encoding"
+            raise InputError("contains a NUL byte", where=self._at(before), hint=hint)
         return joined
 
     def _refuse_bad_quote(self, rest: bytes, more: bool) -> None:
         if not self._grammar.may_go_on(rest):
-            raise InputError(
-                "a quote is not closed, or closed too early", where=self._at(0), hint='write quotes inside as ""'
-            )
+            what = "a quote is not closed, or closed too early"
+            raise InputError(what, where=self._at(0), hint='write quotes inside a field as ""')
         if not more:
-            raise InputError("a quote is opened and never closed", where=self._at(0), hint="close it")
+            raise InputError("a quote is never closed", where=self._at(0), hint="close it")
 
     def _ragged(self, chunk: bytes) -> InputError:
         for offset, row in enumerate(self._grammar.rows(chunk)):
             if (n := len(self._grammar.fields(row))) != len(self.names):
-                return InputError(
-                    f"{n} fields under {len(self.names)} columns", where=self._at(offset), hint="mend or quote it"
-                )
-        return InputError("it cannot be parsed", where=self._at(0), hint="write it as Parquet or JSONL")
+                what = f"{n} fields for {len(self.names)} columns"
+                return InputError(what, where=self._at(offset), hint="correct or quote the fields")
+        return InputError("the row cannot be parsed", where=self._at(0), hint="convert the file to Parquet or JSONL")
 
     def _at(self, offset: int) -> str:
         row = self.rows + offset + bool(self.names)
@@ -167,7 +167,7 @@ def _is_utf8(value: bytes) -> bool:
 
 
 class DelimitedSink:
-    """Writes a delimited file: every text quoted, null as nothing, so that it reads back the same.
+    """Write a delimited file: text is quoted and null is an empty field, so that reading restores all values.
 
     Raises:
         InputError: a column of lists, records or bytes, or a NUL character.
@@ -177,10 +177,10 @@ class DelimitedSink:
         nested = [f.name for f in schema if pa.types.is_nested(f.type)]
         if nested:
             what = f"a column of lists or records cannot be written as {suffix}"
-            raise InputError(what, where=", ".join(nested), hint="write .parquet or .jsonl, or drop it")
+            raise InputError(what, where=", ".join(nested), hint="write .parquet or .jsonl, or drop the column")
         if raw := [f.name for f in schema if _is_binary(f.type)]:
             what = f"a column of bytes cannot be written as {suffix}"
-            raise InputError(what, where=", ".join(raw), hint="write .parquet, or drop it")
+            raise InputError(what, where=", ".join(raw), hint="write .parquet, or drop the column")
         self._suffix, self._rows = suffix, 0
         options = pa_csv.WriteOptions(delimiter=_delimiter(suffix), quoting_style="needed")
         self._file = create_bytes(path, suffix)

@@ -1,4 +1,4 @@
-"""JSON lines: one object a line, its keys the columns."""
+"""JSON lines: one object per line; its keys are the columns."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from clinveil.corpus.file_format import PACKED, FileFormat, Reading, formats
 from clinveil.corpus.streams import ROW_BYTES, ByteReader, create_bytes, too_long, wrong_encoding
 
 _SAMPLE = 1000
-_DEPTH = 100  # lists and objects in each other; what is nested deeper could not be written again
-_SHAPE = 'one {"id": …, "text": …} a line'
-_TOO_DEEP = (f"the line is nested more than {_DEPTH} deep", "drop the key whose value that is")
+_DEPTH = 100  # nesting of lists and objects; deeper values could not be written again
+_SHAPE = 'write one {"id": …, "text": …} per line'
+_TOO_DEEP = (f"the line is nested more than {_DEPTH} levels deep", "remove the nested key")
 _PLAIN = {str: pa.string(), bool: pa.bool_(), int: pa.int64(), float: pa.float64()}
 Record = dict[str, Any]
 Kinds = dict[str, set[type]]
@@ -30,15 +30,16 @@ Kinds = dict[str, set[type]]
 
 @dataclass(frozen=True)
 class JsonlSource:
-    """A file of JSON objects, one a line; blank lines are passed over, a missing key is null.
+    """A file of JSON objects, one per line; blank lines are skipped, a missing key is null.
 
     Attributes:
-        names: the keys of the first 1,000 objects, in order of appearance.
-        optional_keys: those of them that not each of these objects has; they may be data, such as a name.
+        names: the keys of the first 1,000 objects, in order of first occurrence.
+        optional_keys: keys that some of these objects lack; they may be data, such as a name.
 
     Raises:
-        InputError: empty, unreadable; while reading: a line that is no JSON object, is nested more than 100 deep or
-            has more than `row_bytes`; a key twice, or one with a lone surrogate; bytes that are not in the encoding.
+        InputError: empty, unreadable; while reading: a line that is not a JSON object, is nested more than 100 levels
+            deep or has more than `row_bytes`; a duplicate key, or one with a lone surrogate; invalid bytes in the
+            encoding.
     """
 
     path: Path
@@ -55,7 +56,7 @@ class JsonlSource:
         object.__setattr__(self, "optional_keys", frozenset(n for n, count in counts.items() if count < len(first)))
 
     def read(self, ids: Sequence[str], texts: Sequence[str] = (), kept: Sequence[str] = ()) -> Iterator[pa.RecordBatch]:
-        """All rows of the columns named: whole numbers among `ids` become text, `kept` have their own types."""
+        """Yield all rows of the given columns; whole numbers in `ids` become text, `kept` keep their types."""
         self._find_types([name for name in kept if name not in self._types])
         names = dict.fromkeys((*ids, *texts, *kept))
         fields = [self._types.get(name) or pa.field(name, pa.large_string()) for name in names]
@@ -67,7 +68,8 @@ class JsonlSource:
                 rows.append([convert(record.get(name)) for name, convert in columns])
             except _NotText as error:
                 where = f"{self.path.name}, row {number}"
-                raise InputError(f"{error} is not a text", where=where, hint="write it as a JSON string") from None
+                what = f"the value of {error} is not text"
+                raise InputError(what, where=where, hint="write it as a JSON string") from None
             size += length
             if len(rows) >= BATCH_ROWS or size >= BATCH_BYTES:
                 yield _batch(rows, fields)
@@ -76,7 +78,7 @@ class JsonlSource:
             yield _batch(rows, fields)
 
     def _converter(self, name: str, *, is_id: bool) -> Callable[[Any], Any]:
-        """What is done to each value of a column."""
+        """Return the conversion for the values of a column."""
         if name in self._types:
             return _as_json if self._types[name].metadata else _as_it_is
         return partial(_as_id if is_id else _as_text, name)
@@ -85,17 +87,17 @@ class JsonlSource:
         self.take_types(self.kinds(kept))
 
     def kinds(self, kept: Sequence[str]) -> Kinds:
-        """The kinds of values of some columns, by a pass over the file: a later line may hold another one."""
+        """Return the types of values in some columns, from a pass over the file, because later lines may differ."""
         kinds: Kinds = {name: set() for name in kept}
         for record, _ in self._records() if kept else ():
-            for name, found in kinds.items():
+            for name, types in kinds.items():
                 if (value := record.get(name)) is not None:
-                    found.add(_kind(value))
+                    types.add(_kind(value))
         return kinds
 
     def take_types(self, kinds: Kinds) -> None:
-        """Give columns the types that hold these kinds of values."""
-        self._types.update({name: _field(name, found) for name, found in kinds.items()})
+        """Give columns the types that can store these kinds of values."""
+        self._types.update({name: _field(name, types) for name, types in kinds.items()})
 
     def _records(self) -> Iterator[tuple[Record, int]]:
         decode = json.JSONDecoder(object_pairs_hook=_distinct, parse_constant=_refuse).decode
@@ -110,7 +112,7 @@ class JsonlSource:
                 raise _bad_line(error, f"{self.path.name}, row {number}") from None
             yield record, len(line)
         if not number:
-            raise InputError("it is empty", where=self.path.name, hint="give one JSON object a line")
+            raise InputError("the file is empty", where=self.path.name, hint="write one JSON object per line")
 
     def _lines(self) -> Iterator[bytes]:
         rest = b""
@@ -124,30 +126,30 @@ class JsonlSource:
 
 
 class _BadRecord(ValueError):
-    """What is wrong with it, and the remedy; no word of it."""
+    """A problem of a line and its hint, without quoting the line."""
 
 
 class _NotText(ValueError):
-    """The name of the column."""
+    """A value that is not text; the message is the column's name."""
 
 
 def _checked(value: Any, line: bytes) -> Record:
-    """A decoded line, if it is an object that can be written again. Raises _BadRecord."""
+    """Return a decoded line if it is an object that can be written again. Raises _BadRecord."""
     if not isinstance(value, dict):
         raise _BadRecord("the line is not a JSON object", _SHAPE)
     if b"\\" in line and not all(map(_encodable, value)):  # only an escape spells a surrogate
-        raise _BadRecord("a key holds a lone surrogate, which is no character", "rename the key")
+        raise _BadRecord("a key contains a lone surrogate, which is not a character", "rename the key")
     if line.count(b"[") + line.count(b"{") > _DEPTH and _is_deep(value):
         raise _BadRecord(*_TOO_DEEP)
     return value
 
 
 def _is_deep(value: Record) -> bool:
-    """Whether more than `_DEPTH` lists and objects are in each other."""
+    """Return whether lists and objects are nested more than `_DEPTH` levels deep."""
     level: list[Any] = [value]
     for _ in range(_DEPTH):
-        children = (one.values() if isinstance(one, dict) else one for one in level)
-        level = [child for some in children for child in some if isinstance(child, dict | list)]
+        children = (value.values() if isinstance(value, dict) else value for value in level)
+        level = [child for group in children for child in group if isinstance(child, dict | list)]
     return bool(level)
 
 
@@ -183,7 +185,7 @@ def _as_id(name: str, value: Any) -> str | None:
 def _distinct(pairs: list[tuple[str, Any]]) -> Record:
     record = dict(pairs)
     if len(record) < len(pairs):
-        raise _BadRecord("a key stands twice", "rename or drop one")
+        raise _BadRecord("duplicate key", "rename or remove one")
     return record
 
 
@@ -192,13 +194,13 @@ def _refuse(constant: str) -> NoReturn:
 
 
 def _encodable(text: str) -> bool:
-    """Whether a text has no lone surrogate, which JSON can spell and UTF-8 cannot."""
+    """Return whether a text has no lone surrogate, which JSON can represent but UTF-8 cannot."""
     return text.isascii() or not any("\ud800" <= c <= "\udfff" for c in text)
 
 
 def _kind(value: Any) -> type:
     if isinstance(value, str) and not _encodable(value):
-        return dict  # as JSON text, where it stays an escape
+        return dict  # stored as JSON text, where it remains an escape
     if isinstance(value, int) and not -(2**63) <= value < 2**63:
         return dict
     return type(value)
@@ -218,10 +220,10 @@ def _batch(rows: list[list[Any]], fields: list[pa.Field]) -> pa.RecordBatch:
 
 
 class JsonlSink:
-    """Writes one object a line, in UTF-8, without escapes but those that JSON needs.
+    """Write one object per line, in UTF-8, with only the escapes that JSON requires.
 
     Raises:
-        InputError: a value that JSON has no spelling for (NaN, bytes).
+        InputError: a value that JSON cannot represent (NaN, bytes).
     """
 
     def __init__(self, path: Path, schema: pa.Schema, suffix: str) -> None:
@@ -239,11 +241,11 @@ class JsonlSink:
             record[name] = None if record[name] is None else json.loads(record[name])
         try:
             return json.dumps(record, ensure_ascii=False, allow_nan=False, default=_spell).encode() + b"\n"
-        except UnicodeEncodeError:  # a lone surrogate in a kept column stays the escape that it was
+        except UnicodeEncodeError:  # a lone surrogate in a kept column remains an escape
             return json.dumps(record, allow_nan=False, default=_spell).encode() + b"\n"
         except (ValueError, TypeError):
-            hint = "write .parquet, or drop it"
-            raise InputError("a kept column holds NaN or bytes, which JSON has not", hint=hint) from None
+            hint = "write .parquet, or drop the column"
+            raise InputError("a kept column contains NaN or bytes, which JSON does not support", hint=hint) from None
 
     def close(self) -> None:
         """Finish the file."""
@@ -251,7 +253,7 @@ class JsonlSink:
 
 
 def _spell(value: Any) -> str:
-    """Dates, times and decimals as text."""
+    """Return dates, times and decimals as text."""
     if isinstance(value, bytes):
         raise TypeError
     return str(value)
@@ -262,13 +264,13 @@ def _source(path: Path, how: Reading) -> JsonlSource:
 
 
 def _agree(sources: Sequence[JsonlSource], kept: Sequence[str]) -> None:
-    found: Kinds = {name: set() for name in kept}
+    all_kinds: Kinds = {name: set() for name in kept}
     for source in sources:
-        with suppress(InputError):  # a damaged part says so when it is read
+        with suppress(InputError):  # a damaged part raises its error when it is read
             for name, kinds in source.kinds(kept).items():
-                found[name] |= kinds
+                all_kinds[name] |= kinds
     for source in sources:
-        source.take_types(found)
+        source.take_types(all_kinds)
 
 
 _SUFFIXES = tuple(kind + packed for kind in (".jsonl", ".ndjson") for packed in PACKED)

@@ -1,4 +1,4 @@
-"""Parquet: read a row group's pages as they come, written with zstd in row groups of about 2,000 notes."""
+"""Parquet: read page by page; written with zstd in row groups of about 2,000 notes."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ class ParquetSource:
     """A Parquet file.
 
     Attributes:
-        names: its columns. types: of each column.
+        names: its columns. types: the types of the columns.
 
     Raises:
-        InputError: no Parquet file, a damaged one, or a column name twice.
+        InputError: not a Parquet file, a damaged one, or a duplicate column name.
     """
 
     path: Path
@@ -38,12 +38,12 @@ class ParquetSource:
         schema = self._open().schema_arrow
         names = schema.names
         if len(set(names)) < len(names):
-            raise InputError("a column name stands twice", where=self.path.name, hint="rename one")
+            raise InputError("duplicate column name", where=self.path.name, hint="rename one")
         object.__setattr__(self, "names", tuple(names))
         object.__setattr__(self, "types", dict(zip(names, schema.types, strict=True)))
 
     def read(self, ids: Sequence[str], texts: Sequence[str] = (), kept: Sequence[str] = ()) -> Iterator[pa.RecordBatch]:
-        """All rows of the columns named, in their own types."""
+        """Yield all rows of the given columns, with their own types."""
         wanted = list(dict.fromkeys((*ids, *texts, *kept)))
         with self._open() as file:
             for group in range(file.num_row_groups):
@@ -64,7 +64,7 @@ class ParquetSource:
 
     def _open(self) -> pq.ParquetFile:
         try:
-            # A buffer makes it read pages one by one; without it a whole row group is held.
+            # With a buffer, pages are read one by one; without it, a complete row group is held in memory.
             return pq.ParquetFile(open_input(self.path), buffer_size=_BUFFER, pre_buffer=False)
         except (pa.ArrowException, OSError) as error:
             raise self._damaged(error) from None
@@ -76,12 +76,12 @@ class ParquetSource:
             hint = "copy it again from its source"
             return InputError("not a Parquet file, or a damaged one", where=self.path.name, hint=hint)
         empty = self.path.is_file() and self.path.stat().st_size == 0
-        what = "it is empty" if empty else "not a Parquet file, or a damaged one"
+        what = "the file is empty" if empty else "not a Parquet file, or a damaged one"
         return InputError(what, where=self.path.name, hint="copy it again from its source")
 
 
 class ParquetSink:
-    """Writes Parquet with zstd, one row group a batch."""
+    """Write Parquet with zstd, one row group per batch."""
 
     def __init__(self, path: Path, schema: pa.Schema, suffix: str) -> None:
         self._writer = pq.ParquetWriter(path, schema, compression="zstd")

@@ -1,4 +1,4 @@
-"""A folder of .txt files: one note a file, its id the path inside the folder without the suffix."""
+"""A folder of .txt files: one note per file; its id is the relative path without the suffix."""
 
 from __future__ import annotations
 
@@ -16,16 +16,17 @@ from clinveil.corpus.file_format import FileFormat, Reading, formats
 from clinveil.corpus.streams import ROW_BYTES, ByteReader, refuse_nul, too_long, wrong_encoding
 
 _BOM = "\ufeff"
-_TIME = 315_532_800  # 1980-01-01, the earliest that every archive format can hold
+_TIME = 315_532_800  # 1980-01-01, the earliest time that every archive format supports
 
 
 @dataclass(frozen=True)
 class TextFolderSource:
-    """A folder, searched with its subfolders in the order of their names; files that do not end in .txt are no notes.
+    """The .txt files of a folder and its subfolders, sorted by name; other files are ignored.
 
     Raises:
-        InputError: no .txt file in it; while reading: NUL bytes, bytes that are not in the encoding, a file name that
-            is not UTF-8, a file of more than `row_bytes`, a link that leads out of the folder.
+        InputError: no .txt file; while reading: NUL bytes, invalid bytes in the encoding, a file name that is not
+        UTF-8,
+            a file of more than `row_bytes`, a link that leaves the folder.
     """
 
     path: Path
@@ -36,10 +37,11 @@ class TextFolderSource:
 
     def __post_init__(self) -> None:
         if next(_files(self.path, self.path), None) is None:
-            raise InputError("no .txt file is in this folder", where=self.path.name, hint="name a file, or a folder")
+            hint = "use a file, or a folder with .txt files"
+            raise InputError("the folder contains no .txt file", where=self.path.name, hint=hint)
 
     def read(self, ids: Sequence[str], texts: Sequence[str] = (), kept: Sequence[str] = ()) -> Iterator[pa.RecordBatch]:
-        """All files, as the columns named (of note_id and text)."""
+        """Yield all files as the given columns (of note_id and text)."""
         names = list(dict.fromkeys((*ids, *texts, *kept)))
         return (batch.select(names) for batch in self._read(with_text=TEXT in names))
 
@@ -73,7 +75,7 @@ class TextFolderSource:
                 if len(data) > self.row_bytes:
                     raise too_long("a note", self.row_bytes, file.name)
         if b"\0" in data:
-            raise InputError("a NUL byte", where=file.name, hint="not a text file, or another --encoding")
+            raise InputError("contains a NUL byte", where=file.name, hint="use a text file, or try another --encoding")
         try:
             return data.decode()
         except UnicodeDecodeError:
@@ -84,7 +86,7 @@ def _files(folder: Path, root: Path) -> Iterator[Path]:
     for item in sorted(folder.iterdir(), key=lambda p: p.name):
         if item.is_symlink() and (item.is_dir() or _is_note(item)):
             _refuse_way_out(item, root)
-        if item.is_dir() and not item.is_symlink():  # a link may lead back to where it stands
+        if item.is_dir() and not item.is_symlink():  # a link may be circular
             yield from _files(item, root)
         elif _is_note(item) and item.is_file():
             yield item
@@ -95,11 +97,11 @@ def _is_note(item: Path) -> bool:
 
 
 def _refuse_way_out(link: Path, root: Path) -> None:
-    """Notes of elsewhere, or of nowhere, are not what the user pointed at; leaving them out unsaid is no better."""
-    target = Path(os.path.realpath(link))  # unlike Path.resolve, it ends on links that lead in a circle
+    """Reject links that leave the folder or are broken, instead of silently skipping them."""
+    target = Path(os.path.realpath(link))  # unlike Path.resolve, it terminates on circular links
     if not target.exists() or not target.is_relative_to(os.path.realpath(root)):
         name = link.relative_to(root).as_posix().encode("utf-8", "replace").decode()
-        raise InputError("a link that leads out of the folder", where=name, hint="copy the notes, or remove the link")
+        raise InputError("a link points outside the folder", where=name, hint="copy the notes or remove the link")
 
 
 def _batch(ids: list[str], texts: list[str]) -> pa.RecordBatch:
@@ -108,18 +110,18 @@ def _batch(ids: list[str], texts: list[str]) -> pa.RecordBatch:
 
 
 class TextFolderSink:
-    """Writes one file a note, named by its id; ids with slashes make subfolders.
+    """Write one file per note, named by its id; ids with slashes create subfolders.
 
-    All files and folders have one time of change, because the true ones would give away the order of the source.
+    All files and folders have the same modification time, because the true ones would disclose the source's order.
 
     Raises:
-        InputError: more columns than id and text, a null text, NUL, or an id that is no file name.
+        InputError: columns besides id and text, a null text, NUL, or an id that is not a valid file name.
     """
 
     def __init__(self, path: Path, schema: pa.Schema, suffix: str) -> None:
         if len(schema) != 2:
-            extra = f"{len(schema) - 2} columns besides id and text find no place in a folder of .txt"
-            raise InputError(extra, hint="write .parquet, .csv or .jsonl")
+            what = f"{len(schema) - 2} columns besides id and text cannot be written as .txt files"
+            raise InputError(what, hint="write .parquet, .csv or .jsonl")
         self._path, self._rows = path, 0
         path.mkdir(parents=True, exist_ok=True)
 
@@ -131,30 +133,30 @@ class TextFolderSink:
             self._write(note_id, text)
 
     def _write(self, note_id: str, text: str | None) -> None:
-        where = f"row {self._rows} of the folder to write"
+        where = f"row {self._rows} of the output"
         if text is None:
-            raise InputError("a null text finds no place in a folder of .txt", where=where, hint="write .parquet")
+            raise InputError("a null text cannot be written as a .txt file", where=where, hint="write .parquet")
         parts = PurePosixPath(note_id).parts
         plain = note_id == "/".join(parts) and not note_id.startswith("/") and not {"..", "."} & set(parts)
         if not plain or "\0" in note_id:
-            raise InputError("its id cannot be a file name", where=where, hint="write .parquet, .csv or .jsonl")
+            raise InputError("the id is not a valid file name", where=where, hint="write .parquet, .csv or .jsonl")
         file = self._path.joinpath(*parts[:-1], parts[-1] + ".txt")
-        # A text that begins with a byte order mark gets another, because readers take one off.
+        # A text that begins with a byte order mark gets another one, because reading removes one.
         data = (_BOM * text.startswith(_BOM) + text).encode()
         try:
             file.parent.mkdir(parents=True, exist_ok=True)
             with file.open("xb") as out:
                 out.write(data)
         except (FileExistsError, NotADirectoryError):
-            raise InputError("its file is there already", where=where, hint="ids must differ") from None
+            raise InputError("the file of this id exists already", where=where, hint="ids must be unique") from None
         except OSError as error:
             if error.errno == errno.ENAMETOOLONG:
-                raise InputError("its id is too long for a file name", where=where, hint="write .parquet") from None
+                raise InputError("the id is too long for a file name", where=where, hint="write .parquet") from None
             raise
         os.utime(file, (_TIME, _TIME))
 
     def close(self) -> None:
-        """Give the folders the time of change that the files have."""
+        """Set the folders' modification times to that of the files."""
         for folder, _, _ in os.walk(self._path):
             os.utime(folder, (_TIME, _TIME))
 

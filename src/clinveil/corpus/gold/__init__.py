@@ -1,4 +1,4 @@
-"""Gold spans in and out: `read_spans` and `write_spans`, for JSON lines, BRAT standoff and i2b2/n2c2 XML."""
+"""Read and write gold spans as JSON lines, BRAT standoff or i2b2/n2c2 XML."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from clinveil.corpus.gold.lines import read_lines, write_lines
 from clinveil.corpus.gold.marks import Mark, Offsets, Scheme, read_labels
 
 __all__ = ["GoldSpans", "Mark", "Offsets", "Scheme", "read_labels", "read_spans", "spans_of", "write_spans"]
-_KINDS = "a .jsonl file, a folder of BRAT .ann, or a folder of i2b2/n2c2 .xml"
+_KINDS = "use a .jsonl file, a folder of BRAT .ann files, or a folder of i2b2/n2c2 .xml files"
 NotesWithSpans = Iterable[tuple[str, str, Sequence[Span]]]
 
 
 @dataclass(frozen=True)
 class GoldSpans:
-    """The marks of an annotation, by note; memory grows with their number.
+    """The annotated spans by note; memory grows with their number.
 
     Attributes:
-        name: of the file or folder, for messages. marks: by note id; notes that were looked at may have none.
+        name: of the file or folder, for messages. marks: by note id; annotated notes may have none.
     """
 
     name: str
@@ -31,21 +31,21 @@ class GoldSpans:
     scheme: Scheme = field(default_factory=Scheme)
 
     def of(self, note_id: str, text: str) -> list[Span]:
-        """The spans of a note, sorted. Raises InputError for marks that do not fit it."""
+        """Return the spans of a note, sorted. Raises InputError for marks that do not match its text."""
         return self.scheme.spans(text, self.marks.get(note_id, ()))
 
     def refuse_unknown(self, note_ids: Iterable[str]) -> None:
-        """Raise InputError where spans are of notes that are not there."""
-        lost = [note_id for note_id in self.marks.keys() - set(note_ids) if self.marks[note_id]]
-        if lost:
-            what = f"spans of {len(lost):,} notes that are not among the notes"
-            raise InputError(what, where=self.name, hint="the ids of both must be the same (--id)")
+        """Raise InputError if spans refer to missing notes."""
+        unknown = [note_id for note_id in self.marks.keys() - set(note_ids) if self.marks[note_id]]
+        if unknown:
+            what = f"spans of {len(unknown):,} notes that are not among the notes"
+            raise InputError(what, where=self.name, hint="use the same note ids in both (--id)")
 
 
 def read_spans(path: str | Path, scheme: Scheme | None = None) -> GoldSpans:
-    """The spans of a file or folder; of what form it is, its name and its content tell.
+    """Read the spans of a file or folder; the format follows from its name and content.
 
-    Raises InputError for what is not there, is of no known form, or is damaged: with the file and the line.
+    Raises InputError, with file and line, for a missing or damaged file or an unknown format.
     """
     path = Path(path)
     marks: dict[str, list[Mark]] = {}
@@ -55,14 +55,15 @@ def read_spans(path: str | Path, scheme: Scheme | None = None) -> GoldSpans:
 
 
 def spans_of(spans: Mapping[str, Sequence[tuple[int, int, str]]], name: str = "the spans") -> GoldSpans:
-    """The spans of a mapping from note ids to (start, end, label). Raises InputError for other shapes."""
+    """Return the spans of a mapping from note ids to (start, end, label). Raises InputError for other shapes."""
     try:
         marks = {
             str(note_id): [Mark(int(start), int(end), str(label), name) for start, end, label in of]
             for note_id, of in spans.items()
         }
     except (TypeError, ValueError, AttributeError):
-        raise InputError("not note id -> (start, end, label)", where=name) from None
+        hint = "pass {note_id: [(start, end, label), …]}"
+        raise InputError("spans have the wrong shape", where=name, hint=hint) from None
     return GoldSpans(name, marks)
 
 
@@ -78,13 +79,13 @@ def _reader(path: Path) -> Iterator[tuple[str, Mark | None]]:
         return read_lines(path)
     elif path.name.lower().endswith(".xml"):
         return read_i2b2(path)
-    raise InputError("no spans of a known form", where=path.name, hint=_KINDS)
+    raise InputError("unknown format of spans", where=path.name, hint=_KINDS)
 
 
 def write_spans(path: Path, notes: NotesWithSpans, kind: str, offsets: Offsets = "codepoints") -> None:
-    """Write the spans of notes: `jsonl` (a file, no text), `brat` or `i2b2` (a folder, notes and all).
+    """Write the spans of notes: `jsonl` (one file without text), `brat` or `i2b2` (a folder that includes the notes).
 
-    Raises InputError for what the form cannot carry.
+    Raises InputError for content that the format does not support.
     """
     writers = {"jsonl": write_lines, "brat": write_brat, "i2b2": write_i2b2}
     writers[kind](path, notes, offsets)

@@ -1,8 +1,8 @@
-"""Notes and gold spans as i2b2/n2c2 de-identification XML: `<TEXT>` and `<TAGS>`, one file a note.
+"""Notes and gold spans as i2b2/n2c2 de-identification XML: `<TEXT>` and `<TAGS>`, one file per note.
 
-The parser is defused: no document type, no entity, nothing from elsewhere. As XML has it, line breaks are read as
-line feeds; a carriage return that is to stay is written as a character reference.
-Source: Stubbs & Uzuner 2015, J. Biomed. Inform. 58:S20 (the 2014 corpus); 2016 CEGEMS N-GRID has the same form.
+The parser rejects document types, entities and external references. XML normalises line breaks to line feeds, so a
+carriage return is written as a character reference.
+Source: Stubbs & Uzuner 2015, J. Biomed. Inform. 58:S20 (the 2014 corpus); 2016 CEGEMS N-GRID has the same format.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from clinveil.corpus.gold.places import files_of, note_file
 
 ROOT = "deIdi2b2"
 _ILLEGAL = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-# What must not stand in CDATA as it is: its end, and a carriage return, which readers take for a line feed.
+# CDATA must be split at its end marker and at a carriage return, which parsers turn into a line feed.
 _SPLIT = re.compile(r"(?<=\]\])>|\r")
 
 
 def read_text(file: Path) -> str:
-    """The note of a file. Raises InputError."""
+    """Return the note of a file. Raises InputError."""
     return _text(_root(file), file.name)
 
 
 def read_i2b2(path: Path) -> Iterator[tuple[str, Mark | None]]:
-    """(note id, mark) for each tag of all .xml files of a folder, or of one file; (note id, None) for each file."""
+    """Yield (note id, None) for each .xml file of a folder, or for one file, and (note id, mark) for each tag."""
     for file, note_id in xml_files(path):
         yield note_id, None
         root = _root(file)
@@ -41,7 +41,7 @@ def read_i2b2(path: Path) -> Iterator[tuple[str, Mark | None]]:
 
 
 def xml_files(path: Path) -> Iterator[tuple[Path, str]]:
-    """The .xml files of a folder, or one file, each with its note id."""
+    """Yield the .xml files of a folder, or one file, each with its note id."""
     if path.is_dir():
         yield from files_of(path, ".xml")
     else:
@@ -58,19 +58,19 @@ def _root(file: Path) -> Any:
         return fromstring(file.read_bytes(), forbid_dtd=True)
     except ParseError as error:
         line, _ = error.position
-        hint = "not an i2b2/n2c2 file, or a damaged one"
+        hint = "check that it is an intact i2b2/n2c2 file"
         raise InputError("not well-formed XML", where=f"{file.name}, line {line}", hint=hint) from None
     except DefusedXmlException:
-        hint = "take the <!DOCTYPE …> out"
-        raise InputError("a document type or entity, which is refused", where=file.name, hint=hint) from None
+        hint = "remove the <!DOCTYPE …>"
+        raise InputError("document types and entities are not allowed", where=file.name, hint=hint) from None
     except (ValueError, LookupError):
-        raise InputError("its encoding is not known", where=file.name, hint="write it in UTF-8") from None
+        raise InputError("unknown encoding", where=file.name, hint="convert the file to UTF-8") from None
 
 
 def _text(root: Any, name: str) -> str:
     texts = root.findall("TEXT")
     if len(texts) != 1 or len(texts[0]):
-        raise InputError("one <TEXT> without tags is wanted", where=name, hint="the form of i2b2 2014")
+        raise InputError("must have exactly one <TEXT> without tags", where=name, hint="use the format of i2b2 2014")
     return texts[0].text or ""
 
 
@@ -79,26 +79,26 @@ def _mark(tag: Any, name: str) -> Mark:
     try:
         start, end = int(tag.attrib["start"]), int(tag.attrib["end"])
     except (KeyError, ValueError):
-        hint = '<NAME start="5" end="9" TYPE="PATIENT"/>'
+        hint = 'write for example <NAME start="5" end="9" TYPE="PATIENT"/>'
         raise InputError("a tag without start and end", where=where, hint=hint) from None
     label = tag.attrib.get("TYPE") or str(tag.tag)
-    # There all ages are marked.
+    # i2b2 marks all ages.
     return Mark(start, end, OVER_89 if label.upper() == "AGE" else label, where, tag.attrib.get("text"))
 
 
 def write_i2b2(folder: Path, notes: Iterable[tuple[str, str, Sequence[Span]]], offsets: Offsets) -> None:
-    """Write a .xml for each (note id, text, spans). Raises InputError for a character that XML has not."""
+    """Write a .xml file for each (note id, text, spans). Raises InputError for a character not allowed in XML."""
     for note_id, text, spans in notes:
         note_file(folder, note_id, ".xml").write_bytes(document(text, spans, offsets, folder.name))
 
 
 def document(text: str, spans: Sequence[Span], offsets: Offsets = "codepoints", where: str = "") -> bytes:
-    """A note and its spans as XML in UTF-8. Raises InputError for a character that XML has not."""
+    """Return a note and its spans as XML in UTF-8. Raises InputError for a character not allowed in XML."""
     if _ILLEGAL.search(text):
-        what = "a control character of a note has no place in XML"
+        what = "a note contains a control character, which XML does not allow"
         raise InputError(what, where=where, hint="write .jsonl or BRAT")
-    places = offset_map(text, offsets)
-    tags = "".join(_tag(number, span, places, text) for number, span in enumerate(spans))
+    positions = offset_map(text, offsets)
+    tags = "".join(_tag(number, span, positions, text) for number, span in enumerate(spans))
     head = f'<?xml version="1.0" encoding="UTF-8" ?>\n<{ROOT}>\n'
     return f"{head}<TEXT>{_cdata(text)}</TEXT>\n<TAGS>\n{tags}</TAGS>\n</{ROOT}>\n".encode()
 
@@ -108,8 +108,8 @@ def _cdata(text: str) -> str:
     return f"<![CDATA[{safe}]]>"
 
 
-def _tag(number: int, span: Span, places: Sequence[int], text: str) -> str:
+def _tag(number: int, span: Span, positions: Sequence[int], text: str) -> str:
     tag, kind = i2b2_tags()[span.label]
-    said = quoteattr(text[span.start : span.end], {"\n": "&#10;", "\r": "&#13;", "\t": "&#9;"})
-    ends = f'start="{places[span.start]}" end="{places[span.end]}"'
-    return f'<{tag} id="P{number}" {ends} text={said} TYPE="{kind}" comment="" />\n'
+    quoted = quoteattr(text[span.start : span.end], {"\n": "&#10;", "\r": "&#13;", "\t": "&#9;"})
+    ends = f'start="{positions[span.start]}" end="{positions[span.end]}"'
+    return f'<{tag} id="P{number}" {ends} text={quoted} TYPE="{kind}" comment="" />\n'

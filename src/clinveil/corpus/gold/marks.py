@@ -1,4 +1,4 @@
-"""`Mark`, a span as a file has it; and how it becomes a `Span` of a note: offsets, labels, checks."""
+"""`Mark`, a span as stored in a file, and its conversion to a `Span`: offsets, labels, checks."""
 
 from __future__ import annotations
 
@@ -19,94 +19,95 @@ from clinveil.core.spans import LABELS, Span
 Offsets = Literal["codepoints", "bytes", "utf16"]
 OVER_89 = "AGE>89"
 _AGE = re.compile(r"\d+")
-_SEEN = 60  # of a text that a file repeats, so many characters are compared: some tools cut it
+_COMPARED = 60  # compare this many characters of a repeated text, because some tools truncate it
 
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """A span as a file has it.
+    """A span as stored in a file.
 
     Attributes:
-        start, end: in the unit of the file's tool. where: file and line or tag, for messages.
-        said: the text that the file says stands there, or None. Its repr shows neither label nor text.
+        start, end: in the unit of the annotation tool. where: file and line or tag, for messages.
+        text: the annotated text as repeated in the file, or None. The repr shows neither label nor text.
     """
 
     start: int
     end: int
     label: str = field(repr=False)
     where: str
-    said: str | None = field(default=None, repr=False)
+    text: str | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True)
 class Scheme:
-    """How marks become spans.
+    """The conversion of marks to spans.
 
     Attributes:
-        offsets: what the tool that made them counts: code points, bytes of UTF-8, or units of UTF-16 (Java, browsers).
-        labels: more label names of the tool -> ours, or "" for what is no identifier.
+        offsets: the unit of the annotation tool: code points, UTF-8 bytes, or UTF-16 units (Java, browsers).
+        labels: additional label names of the tool -> ours, or "" for labels that are not identifiers.
     """
 
     offsets: Offsets = "codepoints"
     labels: Mapping[str, str] = field(default_factory=dict)
 
     def spans(self, text: str, marks: Iterable[Mark]) -> list[Span]:
-        """The spans of a note: sorted, of known labels, within the text, without overlaps.
+        """Return the spans of a note: sorted, with known labels, within the text, without overlaps.
 
         Raises:
-            InputError: a mark outside the text or within a character, upside down, over another, of an unknown label,
-                or whose own text is not what stands there.
+            InputError: a mark outside the text or within a character, an empty, negative or overlapping one, an unknown
+                label, or a repeated text that differs from the note.
         """
-        places, made = offset_map(text, self.offsets), list[tuple[Span, Mark]]()
+        positions, pairs = offset_map(text, self.offsets), list[tuple[Span, Mark]]()
         for mark in marks:
-            start, end = _inside(mark, places)
+            start, end = _inside(mark, positions)
             self._compare(mark, text[start:end])
             if label := self._label(mark, text[start:end]):
-                made.append((Span(start, end, label), mark))
-        made.sort(key=lambda pair: pair[0])
-        for (one, _), (other, mark) in pairwise(made):
-            if one.overlaps(other):
+                pairs.append((Span(start, end, label), mark))
+        pairs.sort(key=lambda pair: pair[0])
+        for (span, _), (following, mark) in pairwise(pairs):
+            if span.overlaps(following):
                 raise InputError("two spans overlap", where=mark.where, hint="keep the longer one")
-        return [span for span, _ in made]
+        return [span for span, _ in pairs]
 
     def _label(self, mark: Mark, text: str) -> str:
-        """Our label, "" for what is no identifier."""
-        found = self.labels.get(form(mark.label))
-        if found is None:
-            found = mark.label if mark.label in LABELS else known_labels().get(form(mark.label))
-        if found is None:
-            hint = 'map it by --labels, a TOML file of THEIRS = "OURS", or "" for what is no identifier'
+        """Return our label, or "" if it is not an identifier."""
+        label = self.labels.get(form(mark.label))
+        if label is None:
+            label = mark.label if mark.label in LABELS else known_labels().get(form(mark.label))
+        if label is None:
+            hint = 'map it with --labels, a TOML file of THEIRS = "OURS"; use "" for labels that are not identifiers'
             raise InputError(f"unknown label {mark.label[:40]!r}", where=mark.where, hint=hint)
-        if found == OVER_89:
+        if label == OVER_89:
             years = [int(number) for number in _AGE.findall(text)]
             return "" if years and max(years) <= 89 else "AGE"
-        return found
+        return label
 
     def _compare(self, mark: Mark, text: str) -> None:
-        if mark.said is None:
+        if mark.text is None:
             return
-        said, there = (" ".join(one.split())[:_SEEN] for one in (mark.said, text))
-        if said != there:
+        repeated, actual = (" ".join(value.split())[:_COMPARED] for value in (mark.text, text))
+        if repeated != actual:
             other = "bytes or utf16" if self.offsets == "codepoints" else "codepoints"
-            what = "its text does not stand at its place in the note"
-            raise InputError(what, where=mark.where, hint=f"the notes changed, or --offsets {other}")
+            what = "the span's text differs from the note"
+            raise InputError(what, where=mark.where, hint=f"use the annotated notes, or try --offsets {other}")
 
 
-def _inside(mark: Mark, places: Sequence[int]) -> tuple[int, int]:
-    """Start and end in code points. Raises InputError."""
-    last = places[len(places) - 1]
+def _inside(mark: Mark, positions: Sequence[int]) -> tuple[int, int]:
+    """Return start and end in code points. Raises InputError."""
+    last = positions[len(positions) - 1]
     if not 0 <= mark.start < mark.end:
-        raise InputError("a span needs 0 <= start < end", where=mark.where)
+        raise InputError("a span needs 0 <= start < end", where=mark.where, hint="correct its offsets")
     if mark.end > last:
-        raise InputError(f"a span ends at {mark.end}, the note at {last}", where=mark.where, hint="check --offsets")
-    found = [bisect_left(places, place) for place in (mark.start, mark.end)]
-    if [places[i] for i in found] != [mark.start, mark.end]:
-        raise InputError("a span begins or ends within a character", where=mark.where, hint="check --offsets")
-    return found[0], found[1]
+        what = f"the span ends at {mark.end}, but the note ends at {last}"
+        raise InputError(what, where=mark.where, hint="check --offsets")
+    start, end = (bisect_left(positions, offset) for offset in (mark.start, mark.end))
+    if [positions[start], positions[end]] != [mark.start, mark.end]:
+        raise InputError("the span begins or ends within a character", where=mark.where, hint="check --offsets")
+    return start, end
 
 
 def offset_map(text: str, offsets: Offsets) -> Sequence[int]:
-    """The offset before each code point of a text, and at its end, in a unit: (len(text) + 1,)."""
+    """Return the offset before each code point of a text, and at its end, in the given unit: (len(text) + 1,)."""
     if offsets == "codepoints" or text.isascii():
         return range(len(text) + 1)
     if offsets == "bytes":
@@ -115,7 +116,7 @@ def offset_map(text: str, offsets: Offsets) -> Sequence[int]:
 
 
 def form(label: str) -> str:
-    """A label without case and with spaces: `Phone_Fax` -> `PHONE FAX`."""
+    """Return a label in upper case with spaces: `Phone_Fax` -> `PHONE FAX`."""
     return " ".join(re.split(r"[\s_-]+", label.upper().strip()))
 
 
@@ -126,24 +127,24 @@ def _tables() -> Mapping[str, Mapping[str, object]]:
 
 @cache
 def known_labels() -> Mapping[str, str]:
-    """What other schemes call our labels, by `form`."""
+    """Return our labels by the names of other schemes, normalised with `form`."""
     return {form(name): str(ours) for name, ours in _tables()["labels"].items()}
 
 
 @cache
 def i2b2_tags() -> Mapping[str, tuple[str, str]]:
-    """Our labels -> tag and TYPE of i2b2/n2c2 files."""
+    """Return tag and TYPE of i2b2/n2c2 files for each of our labels."""
     return {ours: (pair[0], pair[1]) for ours, pair in _tables()["i2b2"].items()}  # type: ignore[index]
 
 
 def read_labels(path: Path) -> Mapping[str, str]:
-    """A TOML file of THEIRS = "OURS" or "", by `form`. Raises InputError for no TOML, UsageError for other labels."""
+    """Read a TOML file of THEIRS = "OURS" or "". Raises InputError for invalid TOML, UsageError for unknown labels."""
     try:
         table = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
-        raise InputError("not a TOML file", where=path.name, hint='write THEIRS = "NAME"') from None
+        raise InputError("not a TOML file", where=path.name, hint='write lines such as THEIRS = "NAME"') from None
     for ours in table.values():
         if not isinstance(ours, str) or (ours and ours not in LABELS and ours != OVER_89):
-            hint = "one of " + ", ".join(LABELS) + ', or "" for none'
-            raise UsageError("maps to a label that is not ours", where=path.name, hint=hint)
+            hint = "use one of " + ", ".join(LABELS) + ', or "" for none'
+            raise UsageError("maps to an unknown label", where=path.name, hint=hint)
     return {form(name): ours for name, ours in table.items()}

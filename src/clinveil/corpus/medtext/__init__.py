@@ -1,4 +1,4 @@
-"""MedText (paper C, section 3.1): notes as one sentence a line and one space between tokens, split by patient."""
+"""MedText (paper C, section 3.1): notes with one sentence per line, tokens separated by spaces, split by patient."""
 
 from clinveil.corpus.medtext.form import DEIDENTIFIED, EON, EOS, UNK, medtext, splitter
 from clinveil.corpus.medtext.parts import PARTS, Dictionary, SplitSizes, dictionary, split_notes, with_unknown

@@ -1,4 +1,4 @@
-"""The counts of a MedText corpus, and of general text beside it (paper C, Table 1)."""
+"""Counts of a MedText corpus and of general text for comparison (paper C, Table 1)."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from clinveil.core.errors import InputError
 from clinveil.corpus.medtext.form import Splitter, sentences
 from clinveil.corpus.medtext.parts import PARTS, Dictionary, dictionary
 
-_LONGEST = 1_000_000  # characters; a longer line is no sentence
+_LONGEST = 1_000_000  # characters; longer lines are split
 
 
 @dataclass(frozen=True)
 class PartCounts:
-    """Of one part: notes, patients, lines, and words without the ends of lines."""
+    """Counts of one part: notes, patients, lines, and words without line ends."""
 
     notes: int
     patients: int
@@ -32,7 +32,7 @@ class CorpusCounts:
 
     Attributes:
         parts: by name; general text has one, `train`.
-        vocabulary: words that are kept, `<unk>` where a word is rare, and `<eos>`.
+        vocabulary: frequent words, `<unk>` if there are rare ones, and `<eos>`.
         oov: share of running words that are rare.
     """
 
@@ -43,31 +43,31 @@ class CorpusCounts:
 
     @property
     def words(self) -> int:
-        """Of all parts."""
+        """Words of all parts."""
         return sum(part.words for part in self.parts.values())
 
     def as_dict(self) -> dict[str, Any]:
-        """All of it, ready for JSON."""
+        """Return all fields, JSON-serialisable."""
         return asdict(self)
 
 
 def vocabulary_size(words: Dictionary) -> int:
-    """Kept words, `<unk>` if there is a rare one, `<eos>`: what the dictionary of paper C's code counts."""
+    """Return the vocabulary size as in paper C's code: frequent words, `<unk>` if there are rare ones, `<eos>`."""
     return len(words.words) + (len(words.words) < len(words.counts)) + 1
 
 
 def general_counts(
     path: Path, words: int, *, min_count: int, encoding: str = "utf-8", split: Splitter = sentences
 ) -> CorpusCounts:
-    """The counts of general text, a sentence a line, cut where it has as many words as the notes.
+    """Count general text, one sentence per line, up to the size of the notes.
 
-    Both vocabulary and OOV depend on the size of a corpus, so only text of one size compares.
+    Vocabulary and OOV depend on the size of a corpus, so only texts of equal size are comparable.
 
     Args:
-        path: `.txt` or `.txt.gz`. words: how many at least, if it has so many.
+        path: `.txt` or `.txt.gz`. words: stop at this many words.
 
     Raises:
-        InputError: it cannot be read, or holds no word.
+        InputError: unreadable, or without words.
     """
     texts, seen = [], 0
     for line in _lines(path, encoding):
@@ -78,10 +78,11 @@ def general_counts(
         if seen >= words:
             break
     if not texts:
-        raise InputError("no line holds a word", where=path.name, hint="--general takes a sentence a line")
-    found = dictionary(texts, [""] * len(texts), min_count=min_count)
+        hint = "use a text file with one sentence per line for --general"
+        raise InputError("contains no words", where=path.name, hint=hint)
+    words_of_text = dictionary(texts, [""] * len(texts), min_count=min_count)
     part = PartCounts(notes=0, patients=0, lines=len(texts), words=seen)
-    return CorpusCounts("general text", {"train": part}, vocabulary_size(found), found.unknown_share)
+    return CorpusCounts("general text", {"train": part}, vocabulary_size(words_of_text), words_of_text.unknown_share)
 
 
 def _lines(path: Path, encoding: str) -> Iterator[str]:
@@ -91,14 +92,14 @@ def _lines(path: Path, encoding: str) -> Iterator[str]:
             while line := file.readline(_LONGEST):
                 yield line
     except LookupError:
-        raise InputError("no such --encoding", where=path.name, hint="for example cp1252") from None
+        raise InputError("unknown --encoding", where=path.name, hint="use for example cp1252") from None
     except (OSError, EOFError, zlib.error, UnicodeError):
-        hint = f"--general takes a text file in {encoding}, .txt or .txt.gz"
+        hint = f"use a text file in {encoding}, .txt or .txt.gz, for --general"
         raise InputError("cannot be read", where=path.name, hint=hint) from None
 
 
 def table_rows(columns: Sequence[CorpusCounts]) -> list[tuple[str, ...]]:
-    """The rows of Table 1, the names of the columns first; "" where a corpus has no such count."""
+    """Return the rows of Table 1, starting with the column names; "" for counts that a corpus does not have."""
     rows = [("", *(column.name for column in columns))]
     for what in ("notes", "patients", "lines", "words"):
         for part in PARTS:

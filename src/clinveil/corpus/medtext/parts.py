@@ -1,4 +1,4 @@
-"""A MedText corpus: training, validation and test by patient or by note, its dictionary and its rare words."""
+"""Split a MedText corpus by patient or note, and build its vocabulary."""
 
 from __future__ import annotations
 
@@ -17,10 +17,11 @@ MIN_COUNT = 3
 
 @dataclass(frozen=True)
 class SplitSizes:
-    """How many notes each part gets; training takes all that is left unless `train` or `words` says where to stop.
+    """The sizes of the parts; training gets all remaining notes unless `train` or `words` limits it.
 
     Attributes:
-        valid, test: notes at least (whole patients). train: notes at least, or None. words: words at least, or None.
+        valid, test: minimum number of notes (patients are not split). train: minimum number of notes, or None.
+        words: minimum number of words, or None.
     """
 
     valid: int = 128
@@ -36,17 +37,17 @@ SMALL, LARGE = SplitSizes(train=1280), SplitSizes()
 def split_notes(
     patients: Sequence[str], lengths: Sequence[int], sizes: SplitSizes, rng: Generator, *, by_note: bool = False
 ) -> dict[str, list[int]]:
-    """The rows of each part, in a random order; a patient's notes are all in one part unless `by_note`.
+    """Return the rows of each part, in random order; a patient's notes are in one part unless `by_note`.
 
-    The same generator gives the same validation and test parts whatever the size of the training part, and a smaller
+    For the same generator, validation and test parts do not depend on the size of the training part, and a smaller
     training part is a subset of a larger one.
 
     Args:
-        patients: whose each note is. lengths: words of each note.
-        by_note: paper C's split, in which a patient can be on both sides.
+        patients: the patient of each note. lengths: words of each note.
+        by_note: paper C's split, in which a patient may be in several parts.
 
     Raises:
-        InputError: fewer notes or words than the parts need.
+        InputError: too few notes or words for the parts.
     """
     groups: dict[str, list[int]] = {}
     for row, patient in enumerate(patients):
@@ -63,7 +64,7 @@ def split_notes(
         words += sum(lengths[row] for row in group)
         parts["train"] += group
     _refuse_short(parts, words, sizes, len(patients))
-    for name in reversed(PARTS):  # training last: its size must not change the order of the others
+    for name in reversed(PARTS):  # training last, so that its size does not change the order of the other parts
         parts[name] = [parts[name][i] for i in rng.permutation(len(parts[name]))]
     return parts
 
@@ -77,21 +78,21 @@ def _refuse_short(parts: dict[str, list[int]], words: int, sizes: SplitSizes, n:
     enough_words = sizes.words is not None and words >= sizes.words
     train = 1 if enough_words or sizes.train is None else sizes.train
     wanted = {"train": train, "valid": sizes.valid, "test": sizes.test}
-    hint = "smaller --train, --words, --valid or --test"
+    hint = "reduce --train, --words, --valid or --test"
     if any(len(parts[name]) < wanted[name] for name in PARTS):
-        raise InputError(f"{n} notes are too few: the parts need {sum(wanted.values())}", hint=hint)
+        raise InputError(f"{n} notes are too few; the parts need {sum(wanted.values())}", hint=hint)
     if sizes.train is None and sizes.words is not None and not enough_words:
-        raise InputError(f"{words} words are left for training, not {sizes.words}", hint=hint)
+        raise InputError(f"only {words} of {sizes.words} words are left for training", hint=hint)
 
 
 @dataclass(frozen=True)
 class Dictionary:
-    """The words of a corpus.
+    """The vocabulary of a corpus.
 
     Attributes:
-        words: those kept, in the order of first appearance.
-        counts: occurrences of every word, the rare ones too.
-        patients: of how many patients each word is.
+        words: frequent words, in order of first occurrence.
+        counts: occurrences of every word, including rare ones.
+        patients: number of patients per word.
     """
 
     words: tuple[str, ...] = field(repr=False)
@@ -100,7 +101,7 @@ class Dictionary:
 
     @property
     def unknown_share(self) -> float:
-        """Share of running words that are not kept (Table 1: OOV)."""
+        """Share of running words that are rare (OOV in Table 1)."""
         total = sum(self.counts.values())
         return (total - sum(self.counts[word] for word in self.words)) / total if total else 0.0
 
@@ -108,11 +109,11 @@ class Dictionary:
 def dictionary(
     notes: Iterable[str], patients: Sequence[str], *, min_count: int = MIN_COUNT, min_patients: int = 1
 ) -> Dictionary:
-    """Count the words of notes in MedText's form.
+    """Count the words of notes in MedText format.
 
     Args:
-        min_count: fewer occurrences make a word rare (paper C: below 3, over all parts).
-        min_patients: so do fewer patients, which the paper does not ask.
+        min_count: words with fewer occurrences are rare (paper C: below 3 in all parts).
+        min_patients: words with fewer patients are rare too (not in the paper).
     """
     counts: Counter[str] = Counter()
     seen: dict[str, set[str]] = {}
@@ -121,11 +122,11 @@ def dictionary(
         counts.update(row)
         for word in set(row):
             seen.setdefault(word, set()).add(patient)
-    of = Counter({word: len(owners) for word, owners in seen.items()})
-    kept = tuple(w for w in counts if counts[w] >= min_count and of[w] >= min_patients and w not in (UNK, EOS, EON))
-    return Dictionary(kept, counts, of)
+    n_patients = Counter({word: len(owners) for word, owners in seen.items()})
+    frequent = (w for w in counts if counts[w] >= min_count and n_patients[w] >= min_patients)
+    return Dictionary(tuple(w for w in frequent if w not in (UNK, EOS, EON)), counts, n_patients)
 
 
 def with_unknown(text: str, kept: frozenset[str]) -> str:
-    """A note in MedText's form with all words but those of the dictionary as `<unk>`."""
+    """Return a note in MedText format with all words outside the vocabulary replaced with `<unk>`."""
     return "\n".join(" ".join(w if w in kept else UNK for w in line.split(" ")) for line in text.split("\n"))

@@ -1,6 +1,6 @@
-"""Notes of a corpus in MedText's form, and what is written of them.
+"""Convert notes to MedText format and write the corpus.
 
-Parts as tables and in paper C's layout, the dictionary, the counts, a hash of every file.
+Writes the parts as tables and in paper C's layout, the vocabulary, the counts, and a hash of every file.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ NO_WORD = "no word in it"
 SCHEMA = "clinveil.medtext/1"
 SECRET = """SECRET: all of this folder. It must not leave.
 
-The parts are the notes, in another form; <unk> stands for rare words only, and nothing else was taken out. The
-dictionary is of the notes too. counts.json and hashes.json hold numbers only; whoever has the notes and the seed can
-make the hashes again, and see that these notes were used.
+The parts contain the notes in another format; only rare words are replaced, with <unk>. The vocabulary also comes from
+the notes. counts.json and hashes.json contain numbers only. Anyone with the notes and the seed can recompute the hashes
+and verify that these notes were used.
 """
 _COLUMNS = Columns(text=TEXT, note_id=NOTE_ID, patient_id=PATIENT_ID)
 
 
 @dataclass(frozen=True)
 class MedTextNotes:
-    """Notes in MedText's form, in source order. `repr` shows none of it.
+    """Notes in MedText format, in source order. The repr shows no content.
 
     Attributes:
         skipped: notes left out, by reason.
@@ -53,17 +53,17 @@ class MedTextNotes:
 
     @property
     def lengths(self) -> list[int]:
-        """Words of each note; ends of lines are not counted."""
+        """Words of each note, without line ends."""
         return [len(text.split()) for text in self.texts]
 
 
 def read_medtext(
     corpus: Corpus, *, only: Mapping[str, str] | None = None, tags: Tags = "all", split: Splitter = sentences
 ) -> MedTextNotes:
-    """All notes of a corpus that are asked for, in memory.
+    """Read the selected notes of a corpus into memory.
 
     Args:
-        only: column -> value; the corpus keeps these columns.
+        only: column -> value; the corpus must keep these columns.
 
     Raises:
         InputError: no note is left.
@@ -78,22 +78,22 @@ def read_medtext(
                 read.append((text, note, patient))
         skipped[UNWANTED] += batch.num_rows - wanted.num_rows
         skipped[NO_WORD] += wanted.num_rows - (len(read) - before)
-    skipped += corpus.skipped  # which also takes zeros away
+    skipped += corpus.skipped  # adding Counters also removes zero counts
     if not read:
         reasons = ", ".join(f"{reason}: {count}" for reason, count in skipped.most_common())
-        raise InputError(f"no note is left ({reasons})", hint="is it the right --text, and the right --only?")
+        raise InputError(f"no note is left ({reasons})", hint="check --text and --only")
     texts, notes, patients = zip(*read, strict=True)
     return MedTextNotes(texts, notes, patients, skipped)
 
 
 @dataclass(frozen=True)
 class MedTextPlan:
-    """How notes become MedText.
+    """Options for converting notes to MedText.
 
     Attributes:
-        sizes: of each corpus, by its name; one without a name is written to the folder itself.
-        by_note: paper C's split. seed: of the split.
-        min_count, min_patients: words of fewer occurrences, over all parts of a corpus, or of fewer patients are rare.
+        sizes: per corpus name; a corpus with an empty name is written to the folder itself.
+        by_note: split by note as in paper C. seed: of the split.
+        min_count, min_patients: words with fewer occurrences in all parts, or with fewer patients, are rare.
     """
 
     sizes: Mapping[str, SplitSizes]
@@ -104,7 +104,7 @@ class MedTextPlan:
 
 
 def write_medtext(notes: MedTextNotes, plan: MedTextPlan, folder: Path) -> list[CorpusCounts]:
-    """Write every corpus of a plan into a folder that exists; what it holds depends on notes and plan only.
+    """Write every corpus of a plan into an existing folder; the output depends only on notes and plan.
 
     Raises:
         InputError: fewer notes or words than the parts need.
@@ -112,11 +112,11 @@ def write_medtext(notes: MedTextNotes, plan: MedTextPlan, folder: Path) -> list[
     lengths = notes.lengths
     counts = []
     for name, sizes in plan.sizes.items():
-        rng = np.random.default_rng(plan.seed)  # a fresh one each, so that all corpora share validation and test notes
+        rng = np.random.default_rng(plan.seed)  # new each time: all corpora share validation and test notes
         parts = split_notes(notes.patients, lengths, sizes, rng, by_note=plan.by_note)
-        place = folder / name
-        place.mkdir(mode=0o700, exist_ok=True)
-        counts.append(replace(_write_corpus(notes, parts, plan, place), name=f"MedText {name}".strip()))
+        target = folder / name
+        target.mkdir(mode=0o700, exist_ok=True)
+        counts.append(replace(_write_corpus(notes, parts, plan, target), name=f"MedText {name}".strip()))
     return counts
 
 
@@ -136,15 +136,15 @@ def _write_corpus(
 
 def _batches(notes: MedTextNotes, rows: Sequence[int], kept: frozenset[str]) -> Iterator[pa.RecordBatch]:
     for start in range(0, len(rows), BATCH_ROWS):
-        own = rows[start : start + BATCH_ROWS]
-        texts = [with_unknown(notes.texts[row], kept) for row in own]
-        columns = ([notes.note_ids[row] for row in own], [notes.patients[row] for row in own], texts)
+        batch = rows[start : start + BATCH_ROWS]
+        texts = [with_unknown(notes.texts[row], kept) for row in batch]
+        columns = ([notes.note_ids[row] for row in batch], [notes.patients[row] for row in batch], texts)
         arrays = [pa.array(values, field.type) for values, field in zip(columns, ROLE_FIELDS, strict=True)]
         yield pa.record_batch(arrays, schema=pa.schema(ROLE_FIELDS))
 
 
 def _vocabulary(texts: Iterable[str], kept: frozenset[str]) -> Iterator[str]:
-    """The dictionary of paper C's code: all words as the models see them, in the order of first appearance."""
+    """Yield the vocabulary of paper C's code: all words after replacing rare ones, in order of first occurrence."""
     seen: set[str] = set()
     for text in texts:
         for line in text.split("\n"):
@@ -160,20 +160,20 @@ def _write_lines(path: Path, lines: Iterable[str]) -> None:
 
 
 def _counts(notes: MedTextNotes, parts: Mapping[str, Sequence[int]], words: Dictionary) -> CorpusCounts:
-    found = {}
+    counts = {}
     for part in PARTS:
         texts = [notes.texts[row] for row in parts[part]]
-        found[part] = PartCounts(
+        counts[part] = PartCounts(
             notes=len(texts),
             patients=len({notes.patients[row] for row in parts[part]}),
             lines=sum(text.count("\n") + 1 for text in texts),
             words=sum(len(text.split()) for text in texts),
         )
-    return CorpusCounts("", found, vocabulary_size(words), words.unknown_share)
+    return CorpusCounts("", counts, vocabulary_size(words), words.unknown_share)
 
 
 def write_records(folder: Path, corpora: Sequence[CorpusCounts], about: Mapping[str, Any]) -> None:
-    """Write `SECRET.txt`, `counts.json` and, last, `hashes.json`: SHA-256 of every other file of the folder."""
+    """Write `SECRET.txt`, `counts.json` and finally `hashes.json` with the SHA-256 of every other file."""
     (folder / "SECRET.txt").write_text(SECRET, encoding="utf-8")
     counts = {"schema": SCHEMA, **about, "corpora": [corpus.as_dict() for corpus in corpora]}
     _write_json(folder / "counts.json", counts)

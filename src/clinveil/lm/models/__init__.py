@@ -1,1 +1,1 @@
-"""The kinds of language models, one a file: each registers itself, with its sizes and what a card says of it."""
+"""Kinds of language models, one per file, each registered with its sizes and a description."""

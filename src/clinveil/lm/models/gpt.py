@@ -1,7 +1,7 @@
-"""A small decoder-only transformer: RoPE, RMSNorm, SwiGLU, `scaled_dot_product_attention`; after `need_torch()`.
+"""A small decoder-only transformer (RoPE, RMSNorm, SwiGLU); import it after `need_torch()`.
 
-Each window of a note is read by itself. Where a whole note is scored or written, a window is read anew at every half
-window, from half a window back; so every token but the first has at least half a window before it.
+Windows of a note are processed independently. When a note is scored or written, windows overlap by half, so every token
+after the first half window has at least half a window of context.
 Source: Su et al. 2021 (RoPE), Zhang & Sennrich 2019 (RMSNorm), Shazeer 2020 (SwiGLU).
 """
 
@@ -24,7 +24,7 @@ INIT_RANGE, BASE = 0.035, 10_000.0
 
 
 class Block(nn.Module):
-    """Attention and a feed-forward layer, each added to what came in; their last projections start at 0."""
+    """Attention and a feed-forward layer with residual connections; their last projections are initialized to 0."""
 
     def __init__(self, recipe: Recipe) -> None:
         super().__init__()
@@ -40,35 +40,35 @@ class Block(nn.Module):
         nn.init.zeros_(self.down.weight)
 
     def heads_of(self, x: Tensor, turn: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Query, key, value: (lanes, heads, steps, width per head), the first two turned by their places."""
+        """Return query, key and value, (lanes, heads, steps, width per head), the first two rotated by position."""
         lanes, steps, width = x.shape
         parts = self.qkv(self.before_attention(x)).view(lanes, steps, 3, self.heads, width // self.heads)
         query, key, value = parts.permute(2, 0, 3, 1, 4)
         return _turned(query, turn), _turned(key, turn), value
 
     def after(self, x: Tensor, attended: Tensor) -> Tensor:
-        """What follows attention, (lanes, heads, steps, width per head)."""
+        """Apply the output projection and the feed-forward layer to the attention's result."""
         x = x + self.dropout(self.out(attended.transpose(1, 2).flatten(2)))
         gate, up = self.gate(self.before_feed(x)).chunk(2, dim=-1)
         fed: Tensor = x + self.dropout(self.down(functional.silu(gate) * up))
         return fed
 
     def forward(self, x: Tensor, turn: Tensor) -> Tensor:
-        """(lanes, steps, width), each step sees itself and those before it."""
+        """Apply the block to (lanes, steps, width) with causal attention."""
         query, key, value = self.heads_of(x, turn)
         drop = self.drop if self.training else 0.0
         return self.after(x, functional.scaled_dot_product_attention(query, key, value, is_causal=True, dropout_p=drop))
 
 
 def _turned(x: Tensor, turn: Tensor) -> Tensor:
-    """RoPE: pairs of coordinates turned by an angle that grows with the place."""
+    """Apply RoPE: rotate pairs of coordinates by an angle proportional to the position."""
     cosine, sine = turn.unbind(-1)
     one, other = x.chunk(2, dim=-1)
     return torch.cat([one * cosine - other * sine, one * sine + other * cosine], dim=-1).to(x.dtype)
 
 
 class Gpt(Network):
-    """The decoder."""
+    """The transformer."""
 
     turns: Tensor
 
@@ -82,18 +82,18 @@ class Gpt(Network):
         self.register_buffer("turns", torch.stack([angles.cos(), angles.sin()], dim=-1), persistent=False)
 
     def start(self, lanes: int) -> State:
-        """Nothing is carried from window to window."""
+        """Return an empty state: windows are independent."""
         return ()
 
     def forward(self, inputs: Tensor, state: State) -> tuple[Tensor, State]:
-        """The layers over a window."""
+        """Apply the layers to a window."""
         x = self.dropout(functional.embedding(inputs.t(), self.input))
         for block in self.blocks:
             x = block(x, self.turns[: inputs.shape[0]])
         return self.last(x).transpose(0, 1), ()
 
     def log_probabilities(self, inputs: Tensor, targets: Tensor) -> Tensor:
-        """Window by window: from the second one on, the second half of each counts."""
+        """Return the log-probabilities by windows that overlap by half; later windows contribute their second half."""
         window, pieces = self.recipe.window, []
         for start in range(0, max(len(inputs) - window // 2, 1), window // 2):
             skip = window // 2 if start else 0
@@ -104,16 +104,16 @@ class Gpt(Network):
         return torch.cat(pieces)
 
     def decoder(self, lanes: int) -> GptDecoder:
-        """Notes being written."""
+        """Return a decoder for `lanes` notes."""
         return GptDecoder(self, lanes)
 
     def each_block(self) -> list[Block]:
-        """The layers, in order."""
+        """Return the layers in order."""
         return [block for block in self.blocks if isinstance(block, Block)]
 
 
 class GptDecoder(Decoder):
-    """Keys and values of each lane's window, and its tokens."""
+    """Decoder with the tokens, keys and values of the window of each lane."""
 
     @torch.inference_mode()
     def __init__(self, network: Gpt, lanes: int) -> None:
@@ -132,38 +132,38 @@ class GptDecoder(Decoder):
 
     @torch.inference_mode()
     def push(self, ids: Ints) -> None:
-        """One token; a full window is read anew from its second half."""
+        """Append one token to every lane; a full window restarts from its second half."""
         full = torch.nonzero(self._filled == self._window).flatten()
         if full.numel():
-            self._reread(full)
-        self._read(self._all, torch.from_numpy(ids).to(self._tokens.device))
+            self._restart(full)
+        self._append(self._all, torch.from_numpy(ids).to(self._tokens.device))
 
     @torch.inference_mode()
     def reset(self, lanes: Ints) -> None:
-        """An empty window with the end of a note in it."""
+        """Reset the windows of these lanes to a single end of a note."""
         if len(lanes):
             rows = torch.from_numpy(lanes).to(self._tokens.device)
             self._filled[rows] = 0
-            self._read(rows, torch.full((len(lanes),), END, device=rows.device))
+            self._append(rows, torch.full((len(lanes),), END, device=rows.device))
 
-    def _read(self, rows: Tensor, ids: Tensor) -> None:
-        """Read one more token in these lanes."""
-        net, places = self._network, self._filled[rows]
-        self._tokens[rows, places] = ids
+    def _append(self, rows: Tensor, ids: Tensor) -> None:
+        """Process one more token in these lanes."""
+        net, positions = self._network, self._filled[rows]
+        self._tokens[rows, positions] = ids
         x = functional.embedding(ids, net.input).unsqueeze(1)
-        seen = (torch.arange(self._window, device=rows.device) <= places[:, None])[:, None, None]
-        turn = net.turns[places][:, None, None].to(x.dtype)
+        visible = (torch.arange(self._window, device=rows.device) <= positions[:, None])[:, None, None]
+        turn = net.turns[positions][:, None, None].to(x.dtype)
         for layer, block in enumerate(net.each_block()):
             query, key, value = block.heads_of(x, turn)
-            self._keys[layer, rows, :, places] = key[:, :, 0]
-            self._values[layer, rows, :, places] = value[:, :, 0]
-            of = (self._keys[layer, rows], self._values[layer, rows])
-            x = block.after(x, functional.scaled_dot_product_attention(query, *of, attn_mask=seen))
+            self._keys[layer, rows, :, positions] = key[:, :, 0]
+            self._values[layer, rows, :, positions] = value[:, :, 0]
+            cached = (self._keys[layer, rows], self._values[layer, rows])
+            x = block.after(x, functional.scaled_dot_product_attention(query, *cached, attn_mask=visible))
         self._hidden[rows] = net.last(x)[:, 0]
         self._filled[rows] += 1
 
-    def _reread(self, rows: Tensor) -> None:
-        """Go on from the second half of full windows."""
+    def _restart(self, rows: Tensor) -> None:
+        """Continue full windows from their second half."""
         half, net = self._window // 2, self._network
         kept = self._tokens[rows, half:].clone()
         self._tokens[rows, :half] = kept
@@ -178,9 +178,9 @@ class GptDecoder(Decoder):
 
 def _check(recipe: Recipe) -> None:
     if recipe.width % (2 * recipe.heads) or recipe.window % 2:
-        raise UsageError("--width must be a multiple of twice --heads, and --window even")
+        raise UsageError("--width must be a multiple of twice --heads, and --window must be even")
     if recipe.plan == "stream":
-        raise UsageError("--plan stream is the LSTM's")
+        raise UsageError("--plan stream requires --model lstm")
 
 
 _COMMON: dict[str, Any] = {"dropout": 0.1, "tied": False, "optimizer": "adamw", "rate": 1e-3, "clip": 1.0, "epochs": 10}

@@ -1,4 +1,4 @@
-"""Paper C's LSTM language model (section 4.1; the word language model of PyTorch's examples); after `need_torch()`."""
+"""Paper C's LSTM language model (section 4.1, from PyTorch's examples); import it after `need_torch()`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ INIT_RANGE = 0.1
 
 
 class Lstm(Network):
-    """Token vectors, LSTM layers with dropout below, between and above them, scores of the next token."""
+    """Token vectors and LSTM layers, with dropout before, between and after the layers."""
 
     def __init__(self, size: int, recipe: Recipe) -> None:
         super().__init__(size, recipe, INIT_RANGE)
@@ -26,23 +26,23 @@ class Lstm(Network):
         self.dropout = nn.Dropout(recipe.dropout)
 
     def start(self, lanes: int) -> State:
-        """Zeros, (layers, lanes, width) twice."""
+        """Return a state of zeros, (layers, lanes, width) twice."""
         zeros = self.input.new_zeros(self.recipe.layers, lanes, self.recipe.width)
         return zeros, zeros.clone()
 
     def forward(self, inputs: Tensor, state: State) -> tuple[Tensor, State]:
-        """The layers over a window, from a state."""
+        """Apply the layers to a window, starting from a state."""
         vectors = self.dropout(nn.functional.embedding(inputs, self.input))
         hidden, state = self.lstm(vectors, (state[0], state[1]))
         return self.dropout(hidden), tuple(state)
 
     def decoder(self, lanes: int) -> LstmDecoder:
-        """Notes being written."""
+        """Return a decoder for `lanes` notes."""
         return LstmDecoder(self, lanes)
 
 
 class LstmDecoder(Decoder):
-    """The state of each lane. One step at a time, without what `nn.LSTM` prepares at each call."""
+    """Decoder with a state per lane; it avoids the overhead of `nn.LSTM` for single steps."""
 
     @torch.inference_mode()
     def __init__(self, network: Lstm, lanes: int) -> None:
@@ -68,12 +68,12 @@ class LstmDecoder(Decoder):
 
     @torch.inference_mode()
     def push(self, ids: Ints) -> None:
-        """One token for every lane."""
+        """Append one token to every lane."""
         self._state = list(self._after(torch.from_numpy(ids).to(self._network.input.device), self._state))
 
     @torch.inference_mode()
     def reset(self, lanes: Ints) -> None:
-        """Begin anew in these lanes."""
+        """Start new notes in these lanes."""
         for part, begun in zip(self._state, self._begun, strict=True):
             part[:, lanes.tolist()] = begun
 

@@ -1,5 +1,6 @@
-"""An n-gram model with absolute discounting: trained in seconds, remembers runs of words; what an attacker would use
-who has released text only.
+"""An n-gram model with absolute discounting: trained in seconds and memorizes word sequences.
+
+An attacker with only the released text would use such a model.
 
 p_k(w | h) = max(c(hw) - D, 0) / c(h) + D * types(h) / c(h) * p_{k-1}(w | h'), h' without its oldest word, and a
 Lidstone unigram below. Source: Chen & Goodman 1999, section 2.6 (interpolated, one discount).
@@ -26,9 +27,9 @@ NONE = -1
 
 @dataclass(frozen=True)
 class _Order:
-    """All n-grams of one length; by row of the shorter n-gram (context), tokens and different words after it.
+    """All n-grams of one length; for each context (row of the shorter n-gram), tokens and distinct words after it.
 
-    `keys`: (n,) sorted: row of the n-gram without its last word, times the vocabulary's size, plus the last word.
+    `keys`: (n,) sorted: row of the context times the vocabulary size, plus the last word.
     """
 
     keys: Ints = field(repr=False)
@@ -38,12 +39,12 @@ class _Order:
 
 
 class Ngram:
-    """A trained n-gram model. It scores; it does not write (`stream` is refused)."""
+    """N-gram model for scoring; it cannot write notes."""
 
     kind = "ngram"
 
     def __init__(self, notes: EncodedNotes, vocabulary: Vocabulary, order: int = 5, discount: float = 0.75) -> None:
-        """Count all n-grams up to `order`, each note by itself after an end. Raises ValueError for an order below 2."""
+        """Count all n-grams up to `order` within each note. Raises ValueError for an order below 2."""
         if order < 2 or not 0 < discount < 1:
             raise ValueError("an n-gram model has an order of 2 or more and a discount between 0 and 1")
         self.vocabulary, self.discount = vocabulary, discount
@@ -59,7 +60,7 @@ class Ngram:
             shorter = len(order_.keys)
 
     def score(self, notes: Sequence[Ids]) -> list[Doubles]:
-        """Log-probabilities of all tokens."""
+        """Return the log-probabilities of all tokens."""
         if not notes:
             return []
         ids, places = _primed(notes)
@@ -83,16 +84,16 @@ class Ngram:
         return np.where(followed > 0, mixed, chance), found
 
     def ready(self, *, double: bool = False, threads: int = 1) -> AbstractContextManager[None]:
-        """Nothing to prepare."""
+        """Return an empty context."""
         return nullcontext()
 
     def stream(self, lanes: int) -> Stream:
-        """Refused: an attacker's model only scores."""
-        raise InputError("an n-gram model scores notes and writes none", hint="--model unigram, lstm or gpt")
+        """Raise InputError: an n-gram model only scores."""
+        raise InputError("an n-gram model cannot write notes", hint="pass --model unigram, lstm or gpt")
 
 
 def _primed(notes: Sequence[Ids]) -> tuple[Ids, Ints]:
-    """All tokens with an end before each note, and the place of each in its note (0 for that end)."""
+    """Return all tokens with an end before each note, and the position of each in its note (0 for that end)."""
     start = np.array([END], dtype=np.int32)
     ids = np.concatenate([part for note in notes for part in (start, note)])
     sizes = np.array([note.size + 1 for note in notes])
@@ -100,7 +101,7 @@ def _primed(notes: Sequence[Ids]) -> tuple[Ids, Ints]:
 
 
 def _before(rows: Ints, places: Ints, length: int) -> Ints:
-    """For the n-gram of `length` that ends at each place, the row of all but its last word; -1 where there is none."""
+    """Return the row of the context of the n-gram that ends at each position; -1 where there is none."""
     before = np.concatenate([[NONE], rows[:-1]])
     return np.where(places >= length - 1, before, NONE)
 
@@ -118,7 +119,7 @@ def _count(ids: Ids, rows: Ints, places: Ints, length: int, size: int, shorter: 
 
 
 def _find(keys: Ints, wanted: Ints) -> Ints:
-    """The places of these keys; -1 where there is no such key."""
+    """Return the positions of some keys; -1 for unknown keys."""
     if not keys.size:
         return np.full(wanted.size, NONE, dtype=np.int64)
     at = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
@@ -126,10 +127,10 @@ def _find(keys: Ints, wanted: Ints) -> Ints:
 
 
 def _at(values: Ints, rows: Ints) -> Ints:
-    """The values of these rows; 0 where there is no row."""
+    """Return the values of some rows; 0 where the row is -1."""
     if not values.size:
         return np.zeros(rows.size, dtype=np.int64)
     return np.where(rows == NONE, 0, values[np.maximum(rows, 0)])
 
 
-language_models.register("ngram")(CountedKind(about="an n-gram model, which scores notes and writes none", count=Ngram))
+language_models.register("ngram")(CountedKind(about="an n-gram model, which only scores notes", count=Ngram))

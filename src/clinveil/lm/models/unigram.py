@@ -1,4 +1,4 @@
-"""The unigram model with Lidstone smoothing (paper C, equation 4): exact, and forgets the order of words."""
+"""The unigram model with Lidstone smoothing (paper C, equation 4); it ignores word order."""
 
 from __future__ import annotations
 
@@ -23,33 +23,33 @@ class Unigram:
     """p(u) = (count(u) + alpha) / (N + alpha V).
 
     `counts`: (size,) occurrences in the training notes.
-    Raises InputError: alpha not positive, or counts that do not fit the vocabulary.
+    Raises InputError: alpha is not positive, or counts of another size than the vocabulary.
     """
 
     kind = "unigram"
 
     def __init__(self, vocabulary: Vocabulary, counts: Ints, alpha: float = 1.0) -> None:
         if not alpha > 0:
-            raise InputError("Lidstone's constant must be positive")
+            raise InputError("the smoothing constant alpha must be positive")
         if counts.shape != (vocabulary.size,):
             raise InputError("counts and vocabulary differ in size")
         self.vocabulary, self.counts, self.alpha = vocabulary, counts, alpha
         self._logs = np.log(counts + alpha) - np.log(counts.sum() + alpha * counts.size)
 
     def score(self, notes: Sequence[Ids]) -> list[Doubles]:
-        """Log-probabilities, which do not depend on what stands before."""
+        """Return log-probabilities, which do not depend on context."""
         return [self._logs[note] for note in notes]
 
     def stream(self, lanes: int) -> _Constant:
-        """The same distribution for every lane and place."""
+        """Return a stream with the same distribution for every lane and position."""
         return _Constant(np.broadcast_to(np.exp(self._logs), (lanes, len(self._logs))))
 
     def ready(self, *, double: bool = False, threads: int = 1) -> AbstractContextManager[None]:
-        """Nothing to prepare."""
+        """Return an empty context."""
         return nullcontext()
 
     def save(self, folder: Path, vocabulary_sha256: str) -> dict[str, Any]:
-        """Write the counts; what `model.json` says of them."""
+        """Write the counts; return the entries for `model.json`."""
         with atomic(folder / "counts.npy", force=True) as part:
             save_array(part, self.counts)
         return {"alpha": self.alpha, "counts_sha256": _hash(self.counts)}
@@ -60,38 +60,38 @@ class _Constant:
         self._probabilities = probabilities
 
     def probabilities(self) -> Doubles:
-        """(lanes, size)."""
+        """Return the distribution, (lanes, size)."""
         return self._probabilities
 
     def push(self, ids: Ints) -> None:
-        """Nothing depends on it."""
+        """Do nothing."""
 
     def reset(self, lanes: Ints) -> None:
-        """Nothing depends on it."""
+        """Do nothing."""
 
 
 def counts_of(notes: EncodedNotes, vocabulary: Vocabulary) -> Ints:
-    """(size,) how often each token stands in the notes."""
+    """Return how often each token occurs in the notes, (size,)."""
     return np.bincount(notes.ids, minlength=vocabulary.size).astype(np.int64)
 
 
 def train_unigram(notes: EncodedNotes, vocabulary: Vocabulary, alpha: float = 1.0) -> Unigram:
-    """Count."""
+    """Train a unigram on notes."""
     return Unigram(vocabulary, counts_of(notes, vocabulary), alpha)
 
 
-def load_unigram(folder: Path, vocabulary: Vocabulary, said: Mapping[str, Any]) -> Unigram:
-    """What `save` wrote. Raises InputError for anything else."""
+def load_unigram(folder: Path, vocabulary: Vocabulary, meta: Mapping[str, Any]) -> Unigram:
+    """Return the unigram that `save` wrote. Raises InputError for damaged files."""
     try:
         with (folder / "counts.npy").open("rb") as file:
             counts = np.lib.format.read_array(file, allow_pickle=False)
-        alpha = float(said["alpha"])
+        alpha = float(meta["alpha"])
     except (OSError, ValueError, KeyError, TypeError):
         raise InputError("has no readable counts", where=folder.name) from None
     if counts.dtype.kind != "i" or (counts < 0).any():
-        raise InputError("holds no counts in counts.npy", where=folder.name)
-    if _hash(counts) != said.get("counts_sha256"):
-        raise InputError("its counts are not those that were written: counts.npy is damaged", where=folder.name)
+        raise InputError("counts.npy does not contain counts", where=folder.name)
+    if _hash(counts) != meta.get("counts_sha256"):
+        raise InputError("counts.npy is damaged: its hash differs", where=folder.name)
     return Unigram(vocabulary, counts, alpha)
 
 
@@ -99,5 +99,5 @@ def _hash(counts: Ints) -> str:
     return hashlib.sha256(np.ascontiguousarray(counts).data).hexdigest()
 
 
-ABOUT = "a unigram: words drawn one by one, as often as they stand in the training notes"
+ABOUT = "a unigram: words drawn independently with their frequencies in the training notes"
 language_models.register("unigram")(CountedKind(about=ABOUT, count=train_unigram, load=load_unigram))

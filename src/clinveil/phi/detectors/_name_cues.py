@@ -16,7 +16,7 @@ from clinveil.lexicons.ambiguity import LexicalClass
 from clinveil.phi.detectors import _name_cue_words as cue_words
 from clinveil.phi.marks import mark
 from clinveil.phi.matcher import matcher
-from clinveil.phi.note import NoteView, Word, begins_small, look_up
+from clinveil.phi.note import NoteView, begins_small, look_up
 
 
 class Trust(IntEnum):
@@ -233,25 +233,25 @@ def _backwards(
 ) -> Iterator[Cue]:
     """Yield cues for the words that end where `between` begins, before `end`, capitalised or in lower case."""
     texts, starts = note.words.texts, note.words.starts
-    found = -1
+    closest = -1
     for index in range(last, max(-1, last - 8), -1):
         if end - starts[index] > 60:
             break
         if between.fullmatch(note.plain, starts[index] + len(texts[index]), end):
-            found = index
-    if found < 0:
+            closest = index
+    if closest < 0:
         return
-    if begins_small(texts[found]):
-        first = found
-        while first > max(0, found - 3) and begins_small(texts[first - 1]):
+    if begins_small(texts[closest]):
+        first = closest
+        while first > max(0, closest - 3) and begins_small(texts[first - 1]):
             first -= 1
-        yield from (Cue(start, Trust.SPOKEN, why) for start in range(first, found + 1))
-        if between is _OWN_KIN and texts[found].lower() not in _PERSONS:
-            yield Cue(found, Trust.KIN, why)
+        yield from (Cue(start, Trust.SPOKEN, why) for start in range(first, closest + 1))
+        if between is _OWN_KIN and texts[closest].lower() not in _PERSONS:
+            yield Cue(closest, Trust.KIN, why)
         return
-    if why == "age" and _IS_A.match(note.plain, starts[found] + len(texts[found])):
+    if why == "age" and _IS_A.match(note.plain, starts[closest] + len(texts[closest])):
         trust = Trust.CALLED  # `White is a 45-year-old man`, but not `White 45-year-old man`
-    for start in capitals(note, found):
+    for start in capitals(note, closest):
         yield Cue(start, trust, why)
 
 
@@ -292,8 +292,3 @@ def credentials(note: NoteView) -> Iterator[int]:
         behind = gap.strip(" .") == "," or (gap in (" ", ". ") and text in _WITHOUT_COMMA)
         if behind and _ZIP.match(note.plain, start + len(text)) is None:
             yield index - 1
-
-
-def is_title(word: Word) -> bool:
-    """Return whether a word is a title that is followed only by names."""
-    return word.lower in cue_words.TITLES

@@ -39,6 +39,7 @@ _NAME_FIELDS = {
     "MRG": (7,), "PD1": (4,), "TXA": (5, 9, 22), "DG1": (16,), "AIP": (3,), "EVN": (5,), "ROL": (4,), "OBX": (16,),
 }  # fmt: skip
 _SEGMENT = re.compile(rf"^[\x0b ]*({'|'.join(_NAME_FIELDS)})\|[^\r\n]*", re.M)
+_AFFIXES = words("MD DO RN NP DR MR MRS MS JR L")
 _LETTERS = re.compile(r"[^\W\d_][^\d|~&]*")
 _KEYED = re.compile(
     r"(?<![^\W_])(?:pt|patient|subj|client|guarantor|nok|mother|father|provider|prov|contact)[_-]?"
@@ -132,18 +133,7 @@ def _components(field: str, start: int) -> Iterator[NameSpan]:
     count = 0
     for component in re.split(r"(?<=[\^~&])", field):
         body = component.rstrip("^~&")
-        if _LETTERS.fullmatch(body) and body.upper() not in (
-            "MD",
-            "DO",
-            "RN",
-            "NP",
-            "DR",
-            "MR",
-            "MRS",
-            "MS",
-            "JR",
-            "L",
-        ):
+        if _LETTERS.fullmatch(body) and body.upper() not in _AFFIXES:
             if count < 3:
                 yield NameSpan(start, start + len(body), "name field of HL7")
             count += 1

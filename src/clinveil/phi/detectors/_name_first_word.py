@@ -127,13 +127,13 @@ class FirstWord(Extent):
         if following is None or word.lower in NO_NAMES or word.classes & LexicalClass.FUNCTION:
             return False
         listed = word.classes & LexicalClass.FAMILIAR or (word.listed and not following.ordinary)
-        both = (
+        pair = (
             following.capital
             and bool(listed)
             and self._any_surname(following)
             and "\n" not in self.state.gap(index + 1)
         )
-        return both and self.state.closed(index + 2)
+        return pair and self.state.closed(index + 2)
 
     def _may_begin_small(self, index: int, word: Word, trust: Trust) -> bool:
         if trust >= Trust.SPOKEN and is_particle(word):

@@ -23,7 +23,6 @@ _SAYS = re.compile(
     r"|decided|refused|declined|complained|endorsed|attended|retired|worked)\b",
     re.I,
 )
-_BACKED = re.compile(r"\s+(?:is|was|has|had|will|does|did|can|could|would|should)\b")
 _OF_DISEASE = words("dementia like related type patients patient and medications medication onset stage")
 _OWNED = words("other own first most more many every only such")
 _GUESS = 0.6  # score of runs whose ordinary words are not searched for

@@ -16,21 +16,8 @@ from clinveil.phi.note import NoteView
 _NAME, _PERSON, _ADDRESS = "name", "person", "place"
 _FIELDS: dict[str, dict[int, str]] = {
     "PID": {
-        2: "MRN",
-        3: "MRN",
-        4: "MRN",
-        5: _NAME,
-        6: _NAME,
-        7: "DATE",
-        9: _NAME,
-        11: _ADDRESS,
-        13: "PHONE",
-        14: "PHONE",
-        18: "ACCOUNT",
-        19: "SSN",
-        20: "LICENSE",
-        21: "MRN",
-        29: "DATE",
+        **{2: "MRN", 3: "MRN", 4: "MRN", 5: _NAME, 6: _NAME, 7: "DATE", 9: _NAME},
+        **{11: _ADDRESS, 13: "PHONE", 14: "PHONE", 18: "ACCOUNT", 19: "SSN", 20: "LICENSE", 21: "MRN", 29: "DATE"},
     },
     "NK1": {2: _NAME, 4: _ADDRESS, 5: "PHONE", 6: "PHONE"},
     "GT1": {3: _NAME, 4: _NAME, 5: _ADDRESS, 6: "PHONE", 7: "PHONE", 8: "DATE", 12: "SSN"},

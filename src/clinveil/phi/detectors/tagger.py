@@ -62,13 +62,13 @@ class TaggerDetector:
     def _spans(self, note: NoteView, threshold: float | None) -> Iterator[Span]:
         for hit in _read(self.model).hits(note.tokens, threshold):
             if hit.label != "NAME" or threshold is not None or not _is_term(note.plain, hit):
-                yield note.span(hit.start, hit.end, hit.label, self.name, hit.chance, why="tagger")
+                yield note.span(hit.start, hit.end, hit.label, self.name, hit.probability, why="tagger")
 
 
 def _is_term(text: str, hit: Hit) -> bool:
     """Return whether a hit is part of a code, a test or a device, regardless of context."""
     words = text[hit.start : hit.end].split()
-    device = len(words) > 1 and words[-1].lower() in word_list("eponym_nouns") and hit.chance < _SURE
+    device = len(words) > 1 and words[-1].lower() in word_list("eponym_nouns") and hit.probability < _SURE
     return device or words[0].lower() in ABBREVIATED or bool(_CODE.search(text[max(0, hit.start - 1) : hit.end + 1]))
 
 

@@ -1,5 +1,5 @@
-"""The review of a run of `clinveil deidentify` in a browser of this machine.
+"""Review the findings of a `clinveil deidentify` run in a local browser.
 
-`queue`: which notes, the worst first; `desk`: what a reviewer sees and does; `log`: each step, on disk before it is
-said to be saved; `server`: the page's own server, for this machine only. The page itself lies in `page`.
+`queue` selects and orders the notes, `desk` holds the state of a review session, `log` stores each decision on disk
+before it is confirmed, `server` serves the page on the local machine only. The page is in `page`.
 """

@@ -1,6 +1,6 @@
-"""`Desk`: what a reviewer sees of the notes in the queue, and what becomes of them by what the reviewer does.
+"""`Desk`: the notes in a reviewer's queue, with the decisions on their spans and the resulting text.
 
-Offsets are in code points of the note; the page makes its own of them.
+Offsets are in code points of the note; the page converts them to UTF-16 units.
 """
 
 from __future__ import annotations
@@ -20,18 +20,20 @@ from clinveil.phi.review.log import DecisionLog, decision_log
 from clinveil.phi.review.queue import Entry, PastRun
 
 FOLDER = "review"
-_MOST_HITS = 2000
+_MAX_HITS = 2000
 Json = dict[str, Any]
 
 
 class Desk:
-    """The notes of a queue before one reviewer. Its methods are what the page can ask for.
+    """One reviewer's session. The public methods are the API of the page.
 
     Args:
-        treat: what treats spans as the run did. log: the reviewer's decisions. key: of their hashes, in hex.
+        treat: replaces spans with the settings of the run.
+        log: the reviewer's decisions.
+        key: key of the text hashes, in hex.
 
     Raises:
-        InputError: notes whose text has changed since this reviewer saw them.
+        InputError: the text of a note changed since this reviewer's last session.
     """
 
     def __init__(
@@ -40,31 +42,34 @@ class Desk:
         self.entries, self.reviewer = entries, reviewer
         self._treat, self._log, self._lock = treat, log, Lock()
         self._hashes = [text_hash(key, entry.note.text) for entry in entries]
-        there = ((log.notes.get(entry.note.note_id), told) for entry, told in zip(entries, self._hashes, strict=True))
-        if changed := sum(decided is not None and decided.text != told for decided, told in there):
-            what = f"{changed} of {len(log.notes)} notes with decisions have another text now"
-            raise InputError(what, where=f"reviewer {reviewer}", hint="move the file away, or take another --reviewer")
+        pairs = [
+            (log.notes.get(entry.note.note_id), digest) for entry, digest in zip(entries, self._hashes, strict=True)
+        ]
+        if changed := sum(decided is not None and decided.text != digest for decided, digest in pairs):
+            message = f"the text of {changed} of {len(log.notes)} notes with decisions has changed"
+            hint = "move the decisions file away, or choose another --reviewer"
+            raise InputError(message, where=f"reviewer {reviewer}", hint=hint)
 
     def queue(self) -> Json:
-        """The list of notes with what is done, and all labels."""
+        """Return the list of notes with their progress, and all labels."""
         return {
             "reviewer": self.reviewer,
-            "labels": [{"label": label, "means": means} for label, means in LABELS.items()],
+            "labels": [{"label": label, "means": meaning} for label, meaning in LABELS.items()],
             "notes": [self._listed(at) for at in range(len(self.entries))],
         }
 
     def note(self, at: int) -> Json:
-        """One note: its text, and what `_state` has."""
+        """Return a note: its text, its suspects and the result of `_state`."""
         entry = self._entry(at)
-        return {"text": entry.note.text, "suspects": [list(place) for place in entry.suspects], **self._state(at)}
+        return {"text": entry.note.text, "suspects": [list(span) for span in entry.suspects], **self._state(at)}
 
     def act(self, at: int, verdicts: Sequence[Mapping[str, Any]], done: bool | None = None) -> Json:
-        """Take a step: verdicts on places, and whether the note is done. Raises InputError for what makes no sense."""
+        """Apply a step: verdicts on spans, and whether the note is done. Raises InputError for an invalid step."""
         entry = self._entry(at)
         try:
             change = Change.of_line({"set": verdicts, "done": done})
         except (ValueError, TypeError, KeyError):
-            raise InputError("this is no decision") from None
+            raise InputError("invalid decision") from None
         with self._lock:
             self._refuse(entry, self._decided(at), change)
             if change.verdicts or change.done is not None:
@@ -72,7 +77,7 @@ class Desk:
         return self._state(at)
 
     def undo(self, at: int) -> Json:
-        """Take the last step on a note back."""
+        """Revert the last step on a note."""
         entry = self._entry(at)
         with self._lock:
             self._decided(at)
@@ -80,25 +85,25 @@ class Desk:
         return self._state(at)
 
     def search(self, words: str) -> Json:
-        """Where words stand in the notes of the queue, whatever their case: [note, start, end] each."""
-        wanted, hits = words.lower(), list[list[int]]()
-        for at, entry in enumerate(self.entries if wanted.strip() else ()):
+        """Search the notes of the queue, ignoring case. Each hit is [note, start, end]."""
+        query, hits = words.lower(), list[list[int]]()
+        for at, entry in enumerate(self.entries if query.strip() else ()):
             text = entry.note.text.lower()
-            if len(text) != len(entry.note.text):  # a few letters get longer in lower case, and places would move
+            if len(text) != len(entry.note.text):  # some letters become longer in lower case, which would shift offsets
                 text = "".join(low if len(low := c.lower()) == 1 else c for c in entry.note.text)
-            start = text.find(wanted)
-            while start >= 0 and len(hits) < _MOST_HITS:
-                hits.append([at, start, start + len(wanted)])
-                start = text.find(wanted, start + len(wanted))
-        return {"hits": hits, "all": len(hits) < _MOST_HITS}
+            start = text.find(query)
+            while start >= 0 and len(hits) < _MAX_HITS:
+                hits.append([at, start, start + len(query)])
+                start = text.find(query, start + len(query))
+        return {"hits": hits, "all": len(hits) < _MAX_HITS}
 
     def progress(self) -> tuple[int, int]:
-        """Notes that are done, and notes."""
+        """Return the number of completed notes and of all notes."""
         return sum(self._decided(at).done for at in range(len(self.entries))), len(self.entries)
 
     def _entry(self, at: int) -> Entry:
         if type(at) is not int or not 0 <= at < len(self.entries):
-            raise InputError("there is no such note in the queue")
+            raise InputError("no such note in the queue")
         return self.entries[at]
 
     def _decided(self, at: int) -> NoteDecisions:
@@ -110,7 +115,7 @@ class Desk:
         return {"id": entry.note.note_id, "doubt": round(entry.doubt, 1), "done": decided.done, **counts}
 
     def _state(self, at: int) -> Json:
-        """The spans of a note as they are now, the treated pieces, and what the list says of it."""
+        """Return the current spans of a note, its replacements, and its entry in the list of notes."""
         entry, decided = self.entries[at], self._decided(at)
         active = revised(entry.spans, decided.verdicts)
         written, _ = self._treat.replacements(entry.note.text, active, entry.note.patient_id)
@@ -121,41 +126,43 @@ class Desk:
 
     @staticmethod
     def _refuse(entry: Entry, decided: NoteDecisions, change: Change) -> None:
-        """Raise InputError for places outside the note, or decisions after which two spans would overlap."""
+        """Raise InputError for spans outside the note, or if two spans would overlap."""
         trial = replace(decided, verdicts=dict(decided.verdicts))
-        trial.take(change)
+        trial.apply(change)
         live = [span for span in _shown(entry.spans, trial.verdicts) if span["state"] != "dropped"]
         ends = [0, *(span["end"] for span in live)]
         if max(ends) > len(entry.note.text) or any(end > live[i]["start"] for i, end in enumerate(ends[:-1])):
-            raise InputError("two spans would overlap, or one would leave the note")
+            raise InputError("spans overlap or exceed the note")
 
 
 def _shown(found: Iterable[Span], verdicts: Mapping[tuple[int, int], Verdict]) -> list[Json]:
-    """All spans of a note for the page, in order: found ones by what was decided, and those that were added."""
-    by_place = {(span.start, span.end): span for span in found}
-    spans = [_one(place, span, verdicts.get(place, OPEN)) for place, span in by_place.items()]
-    spans += [_one(place, None, verdict) for place, verdict in verdicts.items() if place not in by_place and verdict]
+    """Return all spans of a note in order: detected ones with their decisions, and added ones."""
+    detected = {(span.start, span.end): span for span in found}
+    spans = [_page_span(place, span, verdicts.get(place, OPEN)) for place, span in detected.items()]
+    spans += [
+        _page_span(place, None, verdict) for place, verdict in verdicts.items() if place not in detected and verdict
+    ]
     return sorted(spans, key=lambda span: (span["start"], span["end"], span["state"] == "dropped"))
 
 
-def _one(place: tuple[int, int], found: Span | None, verdict: Verdict | str) -> Json:
+def _page_span(place: tuple[int, int], found: Span | None, verdict: Verdict | str) -> Json:
     now = verdict if isinstance(verdict, Kept) else Kept(found.start, found.end, found.label) if found else None
     assert now is not None
     state = verdict if isinstance(verdict, str) else "dropped" if verdict is None else "kept"
     source = (found.detector, found.why, found.score) if found else (REVIEW, "", 1.0)
-    told = dict(zip(("detector", "why", "score"), source, strict=True))
+    origin = dict(zip(("detector", "why", "score"), source, strict=True))
     changed = found is not None and now != (found.start, found.end, found.label)
-    return {"place": list(place), **now._asdict(), "state": state, "added": found is None, "changed": changed, **told}
+    return {"place": list(place), **now._asdict(), "state": state, "added": found is None, "changed": changed, **origin}
 
 
 @contextmanager
 def desk(run: PastRun, entries: Sequence[Entry], reviewer: str) -> Iterator[Desk]:
-    """The desk of one reviewer over the notes of a run; the decisions lie in the run's vault."""
+    """Open the session of one reviewer on the notes of a run. The decisions are in the run's vault."""
     key = hash_key(run.key)
     with decision_log(decisions_of(run.vault, reviewer), key, reviewer) as log:
         yield Desk(entries, run.deidentifier(), log, key=key, reviewer=reviewer)
 
 
 def decisions_of(vault: Path, reviewer: str) -> Path:
-    """The file of a reviewer's decisions."""
+    """Return the path of a reviewer's decisions."""
     return vault / FOLDER / f"{reviewer}.jsonl"

@@ -1,4 +1,4 @@
-"""The file of a reviewer's decisions while it grows: each step is on disk before it counts."""
+"""The append-only file of a reviewer's decisions. A step counts only after it is on disk."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from clinveil.phi.decisions import SCHEMA, Change, NoteDecisions, read_file
 
 
 class DecisionLog:
-    """Steps are added at the end, each one line, written and synced at once; steps can be taken back one by one.
+    """Append steps, one line each, written and synced immediately. Steps can be reverted one by one.
 
     Attributes:
-        notes: what was decided so far, by note.
+        notes: decisions so far, by note.
     """
 
     def __init__(self, descriptor: int, size: int) -> None:
@@ -28,20 +28,20 @@ class DecisionLog:
         self._back: dict[str, list[Change]] = {}
 
     def of(self, note_id: str, text: str) -> NoteDecisions:
-        """What was decided on a note whose text has this hash."""
+        """Return the decisions on a note whose text has this hash."""
         return self.notes.setdefault(note_id, NoteDecisions(text))
 
     def add(self, note_id: str, change: Change) -> None:
-        """Write a step on a note that `of` knows, then let it count. Raises OSError where the disk takes it not."""
+        """Write a step on a note known to `of`, then apply it. Raises OSError if the write fails."""
         self._write(note_id, change)
         self._take(note_id, change)
 
     def can_undo(self, note_id: str) -> bool:
-        """Whether a step on this note can be taken back."""
+        """Return whether a step on this note can be reverted."""
         return bool(self._back.get(note_id))
 
     def undo(self, note_id: str) -> Change | None:
-        """Take the last step on a note back, of an earlier session too; None where there is none."""
+        """Revert the last step on a note, including those of earlier sessions; return None if there is none."""
         if not self.can_undo(note_id):
             return None
         change = self._back[note_id][-1]
@@ -50,7 +50,7 @@ class DecisionLog:
         return change
 
     def replay(self, note_id: str, text: str, change: Change, *, undo: bool) -> None:
-        """Let a step count that stands in the file already."""
+        """Apply a step that is already in the file."""
         self.of(note_id, text)
         if undo and self.can_undo(note_id):
             self._undone(note_id, change)
@@ -58,11 +58,11 @@ class DecisionLog:
             self._take(note_id, change)
 
     def _take(self, note_id: str, change: Change) -> None:
-        self._back.setdefault(note_id, []).append(self.notes[note_id].take(change))
+        self._back.setdefault(note_id, []).append(self.notes[note_id].apply(change))
 
     def _undone(self, note_id: str, change: Change) -> None:
         self._back[note_id].pop()
-        self.notes[note_id].take(change)
+        self.notes[note_id].apply(change)
 
     def _write(self, note_id: str, change: Change, *, undo: bool = False) -> None:
         now = datetime.now(UTC).isoformat(timespec="milliseconds")
@@ -70,32 +70,33 @@ class DecisionLog:
         try:
             self._size += append(self._file, line | {"undo": True} if undo else line)
         except OSError:
-            os.ftruncate(self._file, self._size)  # no half line before the next one
+            os.ftruncate(self._file, self._size)  # remove a partial line
             raise
 
 
 @contextmanager
 def decision_log(path: Path, key: str, reviewer: str) -> Iterator[DecisionLog]:
-    """Open a reviewer's file, new or gone on with, against a second page on the same one.
+    """Open a reviewer's file, new or existing, with a lock against a second session.
 
     Raises:
-        InputError: a file that is none, or is of another run. UsageError: somebody is at work on it.
+        InputError: not a decisions file, or a file of another run.
+        UsageError: another session is open, or the file belongs to another reviewer.
     """
     private_folder(path.parent)
     with locked(path.with_suffix(".lock"), of=path.parent):
         if not path.exists() or not path.stat().st_size:
             _begin(path, key, reviewer)
-        said = read_file(path)
-        if said.key != key:
-            hint = "move it away, or review the run that it is of"
-            raise InputError("holds the decisions on another run", where=path.name, hint=hint)
-        if said.reviewer != reviewer:
-            raise UsageError("holds the decisions of another reviewer", where=path.name, hint="move it away")
+        stored = read_file(path)
+        if stored.key != key:
+            hint = "move the file away, or review the run that it belongs to"
+            raise InputError("contains decisions on another run", where=path.name, hint=hint)
+        if stored.reviewer != reviewer:
+            raise UsageError("contains decisions of another reviewer", where=path.name, hint="move the file away")
         descriptor = os.open(path, os.O_WRONLY | os.O_APPEND)
         try:
-            os.ftruncate(descriptor, said.size)  # what a killed run had half written was never said to be saved
-            log = DecisionLog(descriptor, said.size)
-            for note_id, text, change, undo in said.steps:
+            os.ftruncate(descriptor, stored.size)  # drop a partial line of a killed session
+            log = DecisionLog(descriptor, stored.size)
+            for note_id, text, change, undo in stored.steps:
                 log.replay(note_id, text, change, undo=undo)
             yield log
         finally:
@@ -110,13 +111,13 @@ def _begin(path: Path, key: str, reviewer: str) -> None:
         os.close(descriptor)
     folder = os.open(path.parent, os.O_RDONLY)
     try:
-        os.fsync(folder)  # or a crash could lose the name of the new file
+        os.fsync(folder)  # makes the new file name durable
     finally:
         os.close(folder)
 
 
 def append(descriptor: int, line: dict[str, Any]) -> int:
-    """Write a JSON line and wait until the disk has it; how many bytes it took."""
+    """Write a JSON line, sync it to disk, and return its length in bytes."""
     data = (json.dumps(line, ensure_ascii=True) + "\n").encode()
     written = 0
     while written < len(data):

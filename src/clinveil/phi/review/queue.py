@@ -1,6 +1,6 @@
-"""Which notes of a run are reviewed, and in which order: the worst first, or as they stand in the file.
+"""Select the notes of a run for review, and order them: most doubtful first, or in file order.
 
-The worst note is that with most to doubt: words that may be names and were not found, and spans of low scores.
+Doubt of a note: the number of undetected words that may be names, plus 1 minus the score of each detected span.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ from clinveil.phi.run import RECORD
 from clinveil.phi.settings import DeidentifySettings
 
 Order = Literal["worst", "given"]
-AGAIN = "run clinveil deidentify again, with --spans"
-_SHORT = 4  # letters; a shorter word in capitals is mostly an abbreviation
+AGAIN = "run clinveil deidentify again with stored spans (--spans)"
+_SHORT = 4  # letters; shorter upper-case words are mostly abbreviations
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,8 @@ class Entry:
     """A note of the queue.
 
     Attributes:
-        spans: what the run found. suspects: places of words that may be names and that it did not find.
+        spans: spans that the run detected.
+        suspects: ranges of undetected words that may be names.
         number: its row among the notes of the run, from 0.
     """
 
@@ -49,13 +50,13 @@ class Entry:
 
     @property
     def doubt(self) -> float:
-        """How much there is to doubt: suspects, and 1 less the score of each span."""
+        """Return the number of suspects plus 1 minus the score of each span."""
         return len(self.suspects) + sum(1 - span.score for span in self.spans)
 
 
 @dataclass(frozen=True)
 class PastRun:
-    """A run of `clinveil deidentify` with `--spans`, as its vault tells of it."""
+    """A completed `clinveil deidentify` run with stored spans, as described by its vault."""
 
     vault: Path
     notes: Path
@@ -63,23 +64,24 @@ class PastRun:
 
     @property
     def corpus(self) -> Corpus:
-        """The notes that it read."""
+        """The notes of the run."""
         return open_corpus(self.notes, self.settings.notes)
 
     @property
     def key(self) -> Key:
-        """The key that it treated them with."""
+        """The key of the run."""
         if self.settings.seed is not None:
             return Key.from_seed(self.settings.seed)
         return Key.load(self.vault / KEY)
 
     def deidentifier(self) -> Deidentifier:
-        """What treats spans as the run did."""
-        how = self.settings.identifiers
-        return Deidentifier.of(how, self.key, patients=read_patients(how.patients) if how.patients else None)
+        """Return a deidentifier with the settings of the run."""
+        settings = self.settings.identifiers
+        patients = read_patients(settings.patients) if settings.patients else None
+        return Deidentifier.of(settings, self.key, patients=patients)
 
     def entries(self) -> Iterator[Entry]:
-        """All its notes with what was found in them, in order. Raises InputError where the notes are others now."""
+        """Yield all notes with their spans, in order. Raises InputError if the notes have changed."""
         groups = groupby(_lines(self.vault / SPANS), key=lambda found: found[0])
         waiting = next(groups, None)
         for number, note in enumerate(rows(self.corpus)):
@@ -89,47 +91,56 @@ class PastRun:
                 waiting = next(groups, None)
             yield Entry(note, spans, tuple(suspects(note.text, spans)), number)
         if waiting is not None:
-            raise _others()
+            raise _changed_notes()
 
 
 def past_run(out: Path, *, vault: Path | None = None, notes: Path | None = None) -> PastRun:
-    """The run that made OUT. `notes`: where the notes lie now, if they were moved.
+    """Return the run that wrote OUT.
+
+    Args:
+        notes: current path of the notes, if they were moved.
 
     Raises:
-        UsageError: no run is there, or it kept no spans. InputError: its record is damaged.
+        UsageError: not a run, or a run without stored spans.
+        InputError: damaged record.
     """
-    own = vault or (out if (out / RECORD).is_file() else default_vault(out))
-    said = read_json(own / RECORD)
-    if not isinstance(said, dict) or not (own / SPANS).is_file():
-        what = "is no run of clinveil deidentify that kept its spans"
-        raise UsageError(what, where=out.name, hint="clinveil deidentify NOTES -o OUT --spans")
+    folder_of_run = vault or (out if (out / RECORD).is_file() else default_vault(out))
+    record = read_json(folder_of_run / RECORD)
+    if not isinstance(record, dict) or not (folder_of_run / SPANS).is_file():
+        raise UsageError(
+            "not a clinveil deidentify run with stored spans",
+            where=out.name,
+            hint="clinveil deidentify NOTES -o OUT --spans",
+        )
     try:
-        settings, folder = DeidentifySettings.model_validate(said["settings"]), Path(said["folder"])
-        read = notes or place(said["notes"])
+        settings, folder = DeidentifySettings.model_validate(record["settings"]), Path(record["folder"])
+        read = notes or place(record["notes"])
     except (KeyError, TypeError, ValueError):
-        raise InputError("its record is damaged, or of another version", where=own.name, hint=AGAIN) from None
+        raise InputError(
+            "the record of the run is damaged or of another version", where=folder_of_run.name, hint=AGAIN
+        ) from None
     if not settings.spans or settings.miss_rate is not None:
-        raise UsageError("the last run there kept no spans of the detectors", where=out.name, hint=AGAIN)
+        raise UsageError("the run stored no spans of the detectors", where=out.name, hint=AGAIN)
     if not read.exists():
-        raise InputError("the notes are where they were no more", where=read.name, hint="--notes NOTES")
-    return PastRun(own, read, _from(folder, settings))
+        raise InputError("notes not found", where=read.name, hint="pass their path with --notes")
+    return PastRun(folder_of_run, read, _from(folder, settings))
 
 
 def _from(folder: Path, settings: DeidentifySettings) -> DeidentifySettings:
-    """The settings with the places of their files as they were seen from the run's folder."""
-    how = dict(settings.identifiers)
-    return settings.but(**{name: folder / value for name, value in how.items() if isinstance(value, Path)})
+    """Return the settings with file paths relative to the run's folder resolved."""
+    identifiers = dict(settings.identifiers)
+    return settings.but(**{name: folder / value for name, value in identifiers.items() if isinstance(value, Path)})
 
 
 def queue(entries: Iterable[Entry], most: int, order: Order) -> list[Entry]:
-    """The notes to review, `most` at most; only they are held in memory."""
+    """Return the notes to review, at most `most`; only these are kept in memory."""
     if order == "given":
         return list(islice(entries, most))
     return nlargest(most, entries, key=lambda entry: (entry.doubt, -entry.number))
 
 
 def suspects(text: str, spans: Iterable[Span]) -> Iterator[tuple[int, int]]:
-    """Where words stand that may be names and that no span covers: written with a capital, and in no list of words."""
+    """Yield the ranges of words outside all spans that may be names: capitalised and not ordinary words."""
     view, covered = NoteView(text), sorted((span.start, span.end) for span in spans)
     at = 0
     for word in view.words:
@@ -149,24 +160,24 @@ def _suspect(word: Word) -> bool:
 
 
 def _lines(path: Path) -> Iterator[tuple[str, Span, str]]:
-    """Note, span and its text, of each line of a run's spans."""
+    """Yield note, span and text of each line of a run's spans."""
     with path.open(encoding="utf-8") as file:
         for number, line in enumerate(file, 1):
             try:
-                said = json.loads(line)
-                more = said["detector"], said["score"], said.get("why", "")
-                yield said["note_id"], Span(said["start"], said["end"], said["label"], *more), said["text"]
+                row = json.loads(line)
+                source = row["detector"], row["score"], row.get("why", "")
+                yield row["note_id"], Span(row["start"], row["end"], row["label"], *source), row["text"]
             except (ValueError, KeyError, TypeError, InputError):
-                raise InputError(f"line {number} is no span", where=path.name, hint=AGAIN) from None
+                raise InputError(f"line {number}: invalid span", where=path.name, hint=AGAIN) from None
 
 
 def _checked(text: str, found: Iterable[tuple[str, Span, str]]) -> Iterator[Span]:
-    for _, span, seen in found:
-        if text[span.start : span.end] != seen:
-            raise _others()
+    for _, span, expected in found:
+        if text[span.start : span.end] != expected:
+            raise _changed_notes()
         yield span
 
 
-def _others() -> InputError:
-    what = "the notes are not those of the run: what it found does not stand in them"
-    return InputError(what, hint=f"name the notes that were read (--notes), or {AGAIN}")
+def _changed_notes() -> InputError:
+    hint = f"pass the notes of the run with --notes, or {AGAIN}"
+    return InputError("the notes are not those of the run: its spans do not match their text", hint=hint)

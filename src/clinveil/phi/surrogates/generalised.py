@@ -14,6 +14,7 @@ from functools import cache
 from importlib.resources import files
 
 from clinveil.lexicons.words import word_list
+from clinveil.phi.detector import words
 from clinveil.phi.surrogates.dates import DATE_BRACKET, parse
 
 OLD_AGE = "90+"
@@ -21,33 +22,7 @@ OLD_AGE = "90+"
 LAST_OLD_YEAR = 1939
 # Three-digit prefixes shared by 20,000 people or fewer: the list in the guidance of the Department of Health of 2012
 # (census of 2000), and those below the limit in the census of 2010.
-SPARSE = frozenset(
-    [
-        "036",
-        "059",
-        "063",
-        "102",
-        "202",
-        "203",
-        "204",
-        "205",
-        "369",
-        "556",
-        "692",
-        "753",
-        "772",
-        "790",
-        "821",
-        "823",
-        "830",
-        "831",
-        "878",
-        "879",
-        "884",
-        "890",
-        "893",
-    ]
-)
+SPARSE = words("036 059 063 102 202 203 204 205 369 556 692 753 772 790 821 823 830 831 878 879 884 890 893")
 _YEAR = re.compile(r"(?<!\d)(?:1[89]|2[01])\d{2}(?!\d)|(?<=\d[/.-])\d{2}$|(?<=['’])\s?\d{2}(?!\d)")
 _ZIP = re.compile(r"(\d{3})\d{2}(?:-?\d{4})?")
 _NEXT_STATE = re.compile(r",?\s+(?:[A-Z]{2}\b|" + "|".join(sorted(word_list("states"))) + ")")

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING
 
 from clinveil.core.keys import Key
 from clinveil.lexicons.names import name_form
+from clinveil.phi.detector import words
 from clinveil.phi.detectors.known import name_forms, own_form
 from clinveil.phi.name_variants import within_one_edit
 from clinveil.phi.surrogates.numbers import other_number
@@ -31,50 +32,9 @@ from clinveil.phi.surrogates.roles import by_ending, kin, listed, role_of, usual
 if TYPE_CHECKING:
     from clinveil.corpus.people import Patient
 
-_PARTICLES = frozenset(
-    [
-        "de",
-        "la",
-        "las",
-        "los",
-        "van",
-        "von",
-        "der",
-        "den",
-        "het",
-        "ter",
-        "ten",
-        "te",
-        "di",
-        "da",
-        "del",
-        "della",
-        "degli",
-        "delle",
-        "dei",
-        "do",
-        "dos",
-        "das",
-        "du",
-        "des",
-        "le",
-        "bin",
-        "binti",
-        "binte",
-        "ibn",
-        "bint",
-        "abu",
-        "umm",
-        "al",
-        "el",
-        "ul",
-        "ap",
-        "af",
-        "av",
-        "zu",
-        "zur",
-        "vom",
-    ]
+_PARTICLES = words(
+    "de la las los van von der den het ter ten te di da del della degli delle dei do dos das du des le bin binti"
+    " binte ibn bint abu umm al el ul ap af av zu zur vom"
 )
 # Particles joined to the following name; the rest must be long enough to be a name.
 _GLUED = re.compile(r"(?:vander|vanden|vande|vonder|delos|delas|dela)(?=[a-z]{3})")
@@ -114,8 +74,8 @@ class NoteNames:
         """Return the form that an unlisted one misspells within the note, or the form itself."""
         if len(form) < 5 or listed(form):
             return form
-        near = [own for own in self._counts if own != form and len(own) > 3 and within_one_edit(form, own)]
-        return max([form, *sorted(near)], key=lambda own: (self._counts[own], own == form))
+        near = [name for name in self._counts if name != form and len(name) > 3 and within_one_edit(form, name)]
+        return max([form, *sorted(near)], key=lambda name: (self._counts[name], name == form))
 
 
 def by_ending_given(form: str) -> Role:
@@ -195,9 +155,9 @@ class NameSurrogates:
     def initial(self, letter: str, *, family: bool = False) -> str:
         """Return the new initial of a single letter."""
         form = name_form(letter)
-        own = [token for token in self._name if name_form(token)[:1] == form]
-        if own:
-            return self._drawn(self.form(own[-1 if family else 0]), None)[0]
+        tokens = [token for token in self._name if name_form(token)[:1] == form]
+        if tokens:
+            return self._drawn(self.form(tokens[-1 if family else 0]), None)[0]
         return _initial(self._key, self._patient_id, form, "family" if family else "given")
 
     def _word(self, word: str, *, family: bool = False) -> str:

@@ -42,9 +42,9 @@ def invented(key: Key, purpose: str, patient_id: str, original: str) -> str:
     """Return one of 1,632 invented place names, never the original."""
     stream = key.stream(purpose, patient_id, name_form(original))
     names = len(_HEADS) * len(_TAILS)
-    own = _numbered().get(original.casefold(), names)
-    index = stream.below(names - (own < names))
-    return _name_number(index + (index >= own))
+    excluded = _numbered().get(original.casefold(), names)
+    index = stream.below(names - (excluded < names))
+    return _name_number(index + (index >= excluded))
 
 
 @cache

@@ -86,8 +86,8 @@ def pool(role: Role, initial: str = "", culture: str = "") -> Pool:
     """Return the names of a role that begin with an initial (empty: all), of one culture (empty: all)."""
     shares = _shares(role)
     if culture:
-        own = _cultures()[culture][role]
-        shares = {name: shares.get(name, RAREST) for name in own if name.startswith(initial)}
+        forms = _cultures()[culture][role]
+        shares = {name: shares.get(name, RAREST) for name in forms if name.startswith(initial)}
         return Pool(sorted(shares), shares)
     names = _in_order(role)
     last = bisect_right(names, initial, key=lambda name: name[: len(initial)])
@@ -187,8 +187,8 @@ def _english() -> dict[str, frozenset[str]]:
 
 @cache
 def _world_gender() -> dict[str, frozenset[str]]:
-    own = _cultures().values()
-    return {role: frozenset[str]().union(*(each[role] for each in own)) for role in ("female", "male")}
+    cultures = _cultures().values()
+    return {role: frozenset[str]().union(*(each[role] for each in cultures)) for role in ("female", "male")}
 
 
 def _listed(locales: Iterator[str] | tuple[str, ...] | list[str], *words: str) -> Iterator[str]:

@@ -173,8 +173,8 @@ def _filler(slot: str, people: People, rng: Random) -> str:
         return written(people.one(rng), slot, rng)
     if slot in ("number", "phone", "date", "time", "age", "small", "year"):
         return _number(slot, rng)
-    made = _word(slot.lower(), rng)
-    return made.upper() if slot.isupper() else made[:1].upper() + made[1:] if slot[0].isupper() else made
+    word = _word(slot.lower(), rng)
+    return word.upper() if slot.isupper() else word[:1].upper() + word[1:] if slot[0].isupper() else word
 
 
 def _number(slot: str, rng: Random) -> str:

@@ -113,8 +113,9 @@ def load_tagger(path: Path) -> TaggerModel:
 
 @cache
 def own_tagger() -> TaggerModel:
-    """Return the bundled model, which detects NAME. `benchmarks/tagger.py` trains it; `docs/tagger.md` is its model
-    card.
+    """Return the bundled model, which detects NAME.
+
+    `benchmarks/tagger.py` trains it; `docs/deidentification.md` contains its model card.
     """
     with as_file(files("clinveil.phi.tagger").joinpath("names.npz")) as path:
         return load_tagger(path)

@@ -47,7 +47,7 @@ class _Parts(NamedTuple):
 
 
 def train_on_notes(
-    notes: Path, gold: Path, out: Path, how: TrainSettings, *, seed: int, say: Callable[[str], None]
+    notes: Path, gold: Path, out: Path, settings: TrainSettings, *, seed: int, say: Callable[[str], None]
 ) -> TaggerModel:
     """Train on notes and their gold spans and write the model, which is as confidential as the notes.
 
@@ -57,14 +57,14 @@ def train_on_notes(
         UsageError: conflicting paths, or an unknown label.
         InputError: spans without a note or outside it, too few patients, or no span with a requested label.
     """
-    if unknown := sorted(set(how.kind) - LABELS.keys()):
-        raise UsageError(f"unknown PHI label {unknown[0]}", where="--kind", hint="one of " + ", ".join(LABELS))
-    refuse_places(out, MAKER, force=how.force, read={"NOTES": notes, "--gold": gold})
+    if unknown := sorted(set(settings.kind) - LABELS.keys()):
+        raise UsageError(f"unknown PHI label {unknown[0]}", where="kind", hint="use one of " + ", ".join(LABELS))
+    refuse_places(out, MAKER, force=settings.force, read={"NOTES": notes, "--gold": gold})
     rng = Random(seed)
-    parts = _parts(list(rows(open_corpus(notes, how.notes))), read_spans(gold), rng)
+    parts = _parts(list(rows(open_corpus(notes, settings.notes))), read_spans(gold), rng)
     say(f"{len(parts.training)} notes for training, {len(parts.held_out)} held out; training takes some minutes")
-    model = _fitted(parts, how, seed, rng)
-    save_tagger(model, out, force=how.force)
+    model = _fitted(parts, settings, seed, rng)
+    save_tagger(model, out, force=settings.force)
     return model
 
 
@@ -84,17 +84,17 @@ def _parts(notes: Sequence[Note], gold: GoldSpans, rng: Random) -> _Parts:
     return _Parts(training, [text for apart, text in texts if apart], len(patients))
 
 
-def _fitted(parts: _Parts, how: TrainSettings, seed: int, rng: Random) -> TaggerModel:
+def _fitted(parts: _Parts, settings: TrainSettings, seed: int, rng: Random) -> TaggerModel:
     people, bundled = People(), own_tagger()
-    generated = how.invented if set(how.kind) == {"NAME"} else 0
+    generated = settings.invented if set(settings.kind) == {"NAME"} else 0
     texts = all_texts(
-        [parts.training, _copies(parts.training, how.kind, people, rng), invented(generated, people, rng)], rng
+        [parts.training, _copies(parts.training, settings.kind, people, rng), invented(generated, people, rng)], rng
     )
     card = {"notes": len(parts.training), "patients": parts.patients, "invented": generated, "seed": seed}
     words, known = written_small(text.text for text in parts.training), frozenset(bundled.vocabulary.tolist())
-    model = train_tagger(texts, how.kind, 0.5, card, words, known, how.iterations)
-    model = replace(model, threshold=threshold_within(model, parts.held_out, how.most_false))
-    return replace(model, card={**model.card, "most_false": how.most_false, **judged(model, parts.held_out)})
+    model = train_tagger(texts, settings.kind, 0.5, card, words, known, settings.iterations)
+    model = replace(model, threshold=threshold_within(model, parts.held_out, settings.most_false))
+    return replace(model, card={**model.card, "most_false": settings.most_false, **judged(model, parts.held_out)})
 
 
 def _copies(texts: Sequence[Labelled], kinds: Sequence[str], people: People, rng: Random) -> Iterator[Labelled]:

@@ -54,7 +54,7 @@ class Rows(dict[str, int]):
 
     def ids(self, tokens: Sequence[str] | Tokens) -> NDArray[np.int32]:
         """Return the row numbers of tokens, with two edge tokens before and after them."""
-        if len(self) > _MAX_ROWS:  # numbers share rows, so there are no more rows than words
+        if len(self) > _MAX_ROWS:  # bounded, because numbers share rows
             self.clear()
         ids = np.full(len(tokens) + 4, self[EDGE], np.int32)
         ids[2:-2] = self._column(tokens.table, tokens.ids) if isinstance(tokens, Tokens) else [self[t] for t in tokens]
@@ -92,7 +92,7 @@ class Rows(dict[str, int]):
 
 
 def _kinds_of(model: TaggerModel) -> list[str]:
-    """Return all kinds in the model's pair properties; the first stands for all others."""
+    """Return all kinds in the model's pair properties; the first represents all others."""
     pairs = [name[2:].split("\t") for name in model.properties if name[0] == "p"]
     return ["", *sorted({half for names in pairs for half in names} - {""})]
 
@@ -103,7 +103,7 @@ class Hit(NamedTuple):
     start: int
     end: int
     label: str
-    chance: float
+    probability: float
 
 
 class Tagger:
@@ -120,7 +120,7 @@ class Tagger:
         self.labels = frozenset(self._labels[1:])
         self._begins = [label.startswith("B-") for label in model.labels]
 
-    def chances(self, tokens: Sequence[str] | Tokens) -> NDArray[np.float64]:
+    def probabilities(self, tokens: Sequence[str] | Tokens) -> NDArray[np.float64]:
         """Return the probability of each label at each token: token x label."""
         ids = self.rows.ids(tokens)
         return marginals(ids, self.rows.table, self.rows.kinds, self.rows.pairs, self._moves)
@@ -128,15 +128,15 @@ class Tagger:
     def hits(self, text: str | Tokens, threshold: float | None = None) -> list[Hit]:
         """Return the identifiers in order, without overlaps."""
         tokens = Tokens(text) if isinstance(text, str) else text
-        chances = self.chances(tokens)
-        sure = 1 - chances[:, 0]
+        probabilities = self.probabilities(tokens)
+        sure = 1 - probabilities[:, 0]
         taken = np.flatnonzero(sure >= (self.model.threshold if threshold is None else threshold)).tolist()
         if threshold is None:
             taken = _with_neighbours(tokens, sure, taken, self.model.threshold / _NEIGHBOUR)
-        return list(self._joined(tokens, taken, chances)) if taken else []
+        return list(self._joined(tokens, taken, probabilities)) if taken else []
 
-    def _joined(self, tokens: Tokens, taken: list[int], chances: NDArray[np.float64]) -> Iterator[Hit]:
-        best = (chances[taken, 1:].argmax(axis=1) + 1).tolist()
+    def _joined(self, tokens: Tokens, taken: list[int], probabilities: NDArray[np.float64]) -> Iterator[Hit]:
+        best = (probabilities[taken, 1:].argmax(axis=1) + 1).tolist()
         run: list[tuple[int, int, int, int]] = []  # index, label, start, end
         for index, label in zip(taken, best, strict=True):
             start, end = int(tokens.starts[index]), int(tokens.ends[index])
@@ -144,24 +144,26 @@ class Tagger:
                 continue
             apart = run and (index != run[-1][0] + 1 or self._labels[label] != self._labels[run[-1][1]])
             if apart or (run and self._begins[label]):
-                yield from self._hit(tokens, run, chances)
+                yield from self._hit(tokens, run, probabilities)
                 run = []
             run.append((index, label, start, end))
-        yield from self._hit(tokens, run, chances)
+        yield from self._hit(tokens, run, probabilities)
 
-    def _hit(self, tokens: Tokens, run: list[tuple[int, int, int, int]], chances: NDArray[np.float64]) -> Iterator[Hit]:
+    def _hit(
+        self, tokens: Tokens, run: list[tuple[int, int, int, int]], probabilities: NDArray[np.float64]
+    ) -> Iterator[Hit]:
         """Yield a run trimmed to its first and last word or number, without a possessive ending."""
         while run and (not tokens[run[0][0]][0].isalnum() or _is_article(tokens, run)):
             run = run[1:]
         while run and not _may_end(tokens[run[-1][0]], tokens[run[0][0]]):
             run = run[:-1]
         words = [tokens[token[0]] for token in run]
-        chance = max((1 - chances[token[0], 0] for token in run), default=0)
+        probability = max((1 - probabilities[token[0], 0] for token in run), default=0)
         label = self._labels[run[0][1]] if run else ""
-        if any(map(_substantial, words)) and (label != "NAME" or chance >= _least(words)):
+        if any(map(_substantial, words)) and (label != "NAME" or probability >= _least(words)):
             last = tokens[run[-1][0]]
             possessive = 2 if len(last) > 2 and last[-2:] in ("'s", "'S") else 0
-            yield Hit(run[0][2], run[-1][3] - possessive, label, float(chance))
+            yield Hit(run[0][2], run[-1][3] - possessive, label, float(probability))
 
 
 def _with_neighbours(tokens: Tokens, sure: NDArray[np.float64], taken: list[int], least: float) -> list[int]:

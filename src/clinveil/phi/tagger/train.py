@@ -34,19 +34,19 @@ def labels_of(kinds: Sequence[str]) -> tuple[str, ...]:
 def labelled_tokens(text: Labelled, kinds: Sequence[str]) -> tuple[list[str], list[str]]:
     """Return the tokens of a text and their labels: B for the first token of a span, I for the others, else O."""
     copy = plain(text.text)
-    found = tokens(copy.text)
-    labels = ["O"] * len(found)
+    words = tokens(copy.text)
+    labels = ["O"] * len(words)
     spans = sorted(span for span in text.spans if span.label in kinds)
     last: Span | None = None
     at = 0
-    for index, (start, end) in enumerate(offsets(copy.text, found, range(len(found)))):
+    for index, (start, end) in enumerate(offsets(copy.text, words, range(len(words)))):
         begin, stop = copy.source_offsets(start, end)
         while at < len(spans) and spans[at].end <= begin:
             at += 1
         if at < len(spans) and spans[at].start < stop:
             labels[index] = ("I-" if spans[at] is last else "B-") + spans[at].label
             last = spans[at]
-    return found, labels
+    return words, labels
 
 
 def train_tagger(
@@ -72,12 +72,12 @@ def train_tagger(
 
     def examples() -> Iterator[tuple[list[str], list[str]]]:
         for text in texts:
-            found, given = labelled_tokens(text, kinds)
+            words_of_text, labels_of_text = labelled_tokens(text, kinds)
             counted["texts"] += 1
-            counted["tokens"] += len(found)
-            counted["marked"] += sum(label[0] == "B" for label in given)
-            if found:
-                yield found, given
+            counted["tokens"] += len(words_of_text)
+            counted["marked"] += sum(label[0] == "B" for label in labels_of_text)
+            if words_of_text:
+                yield words_of_text, labels_of_text
 
     # In training, a word is known only if it occurs in another text too, because new texts contain unknown words.
     weights = fit(examples(), labels, Features(known | _hashes(words, MIN_TEXTS + 1)), iterations)
@@ -112,13 +112,13 @@ def threshold_within(model: TaggerModel, texts: Iterable[Labelled], most: float,
         most: maximum share of their words.
         least: lower bound of the threshold.
     """
-    tagger, chances, words = Tagger(model), [np.empty(0)], 0
+    tagger, scores, words = Tagger(model), [np.empty(0)], 0
     for text in texts:
-        found, given = labelled_tokens(text, [*{span.label for span in text.spans}])
-        words += sum(token[0].isalpha() for token in found)
-        free = [at for at, label in enumerate(given) if label == "O" and found[at][0].isalpha()]
-        chances.append(1 - tagger.chances(found)[free, 0])
-    highest = np.sort(np.concatenate(chances))[::-1]
+        text_tokens, given = labelled_tokens(text, [*{span.label for span in text.spans}])
+        words += sum(token[0].isalpha() for token in text_tokens)
+        free = [at for at, label in enumerate(given) if label == "O" and text_tokens[at][0].isalpha()]
+        scores.append(1 - tagger.probabilities(text_tokens)[free, 0])
+    highest = np.sort(np.concatenate(scores))[::-1]
     allowed = int(most * words)
     return float(max(least, np.nextafter(highest[allowed], 1) if allowed < len(highest) else least))
 
@@ -127,20 +127,20 @@ def judged(model: TaggerModel, texts: Iterable[Labelled]) -> dict[str, int]:
     """Evaluate on held-out texts: count spans, fully detected spans, words and texts."""
     tagger, counts = Tagger(model), Counter(tuned_notes=0, tuned_words=0, tuned_places=0, tuned_found=0)
     for text in texts:
-        found, given = labelled_tokens(text, [*tagger.labels])
-        taken = 1 - tagger.chances(found)[:, 0] >= model.threshold
+        text_tokens, given = labelled_tokens(text, [*tagger.labels])
+        taken = 1 - tagger.probabilities(text_tokens)[:, 0] >= model.threshold
         starts = [at for at, label in enumerate(given) if label[0] == "B"]
         ends = [
             next((at for at in range(start + 1, len(given)) if given[at][0] != "I"), len(given)) for start in starts
         ]
         counts["tuned_notes"] += 1
         counts["tuned_words"] += sum(
-            token[0].isalpha() and label == "O" for token, label in zip(found, given, strict=True)
+            token[0].isalpha() and label == "O" for token, label in zip(text_tokens, given, strict=True)
         )
         counts["tuned_places"] += len(starts)
-        counts["tuned_found"] += sum(_detected(found, taken, *span) for span in zip(starts, ends, strict=True))
+        counts["tuned_found"] += sum(_detected(text_tokens, taken, *span) for span in zip(starts, ends, strict=True))
     return dict(counts)
 
 
-def _detected(found: Sequence[str], taken: NDArray[np.bool_], start: int, end: int) -> bool:
-    return all(taken[at] or not found[at][0].isalnum() for at in range(start, end))
+def _detected(tokens: Sequence[str], taken: NDArray[np.bool_], start: int, end: int) -> bool:
+    return all(taken[at] or not tokens[at][0].isalnum() for at in range(start, end))

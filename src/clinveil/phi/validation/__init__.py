@@ -1,1 +1,1 @@
-"""What a hospital can know of recall on its own notes, where nobody has marked them."""
+"""Estimate the recall of detection on a site's own notes, without annotated notes."""

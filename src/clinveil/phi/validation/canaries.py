@@ -1,15 +1,15 @@
-"""Canaries: invented identifiers in the site's own notes, and how many of them the engine leaves.
+"""Canaries: generated identifiers inserted into the site's own notes, to count how many the engine misses.
 
-Two sorts of places.
-- `found`: the places of identifiers that the engine found. The identifier goes, the words around it stay. This says how
-  far the engine depends on what stands in the place (an unusual name, another form of a date). Places in which it finds
-  nothing are never planted, so what it leaves there is not seen: survival here is too low, not too high, but for what
-  it took for an identifier wrongly, where a canary rightly survives.
-- `role`: places where the notes speak of a person or a day without an identifier: "the patient", "her daughter",
-  "yesterday". They are chosen by their words and not by the engine, so that they show places where nothing gives a
-  name away but itself. A real note names people mostly with more around them: survival here is too high.
+Two settings:
+- `found`: at locations of detected identifiers. The identifier is replaced and its context stays. This measures how
+much
+  detection depends on the identifier itself (an unusual name, another date format). Locations where the engine detects
+  nothing are never used, so the survival is an underestimate, except where the engine was wrong to detect anything.
+- `role`: where notes mention a person or a day without an identifier: "the patient", "her daughter", "yesterday". These
+  locations are selected by wording and not by the engine; the identifier has no supporting context. Real notes mostly
+  name people with more context, so the survival is an overestimate.
 
-A note is rewritten as a whole: each word of a name becomes one new word throughout, as one note has one person.
+A note is rewritten consistently: all occurrences of a word of a name become the same new word.
 """
 
 from __future__ import annotations
@@ -42,23 +42,23 @@ _PERSON = re.compile(
 _DAY = re.compile(r"\b(?:today|yesterday|this morning|last week)\b")
 _SKIPPED = frozenset(["dr", "mr", "mrs", "ms", "miss", "md", "rn", "do", "phd", "jr", "sr", "prof"]) | PARTICLES
 BIAS = {
-    FOUND: "places in which the engine never finds anything are not seen: the true survival is higher",
-    ROLE: "nothing but the name itself tells: names that stand beside a title or in a field survive more seldom",
+    FOUND: "locations where the engine detects nothing are not tested: the true survival is higher",
+    ROLE: "names have no supporting context: names next to a title or in a field survive less often",
 }
 
 
 class Canary(NamedTuple):
-    """One that was planted: where in the rewritten note, of what kind, and in what sort of place."""
+    """An inserted canary: its range in the rewritten note, label, kind and setting."""
 
     start: int
     end: int
     label: str
     kind: str
-    where: str
+    setting: str
 
 
 def planted(text: str, spans: Sequence[Span], kind: str, rng: Generator) -> tuple[str, list[Canary]]:
-    """A note with all that was found replaced by other identifiers; those of labels that are not invented stay."""
+    """Replace the detected identifiers of a note by others; labels without generator stay unchanged."""
     named: dict[str, str] = {}
     edits: list[Edit] = []
     for span in spans:
@@ -71,7 +71,7 @@ def planted(text: str, spans: Sequence[Span], kind: str, rng: Generator) -> tupl
 
 
 def planted_for_roles(text: str, kind: str, rng: Generator) -> tuple[str, list[Canary]]:
-    """A note that names people and gives days where it spoke of roles and of today: of each at most two."""
+    """Insert a name for at most two role mentions and a date for at most two relative days."""
     edits: list[Edit] = []
     for match in list(_PERSON.finditer(text))[:2]:
         full = f"{invented_name(kind, family=False, rng=rng)} {invented_name(kind, family=True, rng=rng)}"
@@ -87,7 +87,7 @@ Edit = tuple[int, int, str, str, str]
 
 
 def _renamed(text: str, span: Span, kind: str, named: dict[str, str], rng: Generator) -> Iterator[Edit]:
-    """The words of a found name; titles, particles and initials stay."""
+    """Yield the edits for the words of a detected name; titles, particles and initials stay."""
     for match in _WORD.finditer(text, span.start, span.end):
         word = re.sub("'[sS]$", "", match[0])
         form = name_form(word)
@@ -95,38 +95,38 @@ def _renamed(text: str, span: Span, kind: str, named: dict[str, str], rng: Gener
             continue
         if form not in named:
             family = surnames().get(form, 0.0) >= all_given_names().get(form, 0.0)
-            named[form] = invented_name(kind, family=family, rng=rng, besides=form)
+            named[form] = invented_name(kind, family=family, rng=rng, exclude=form)
         new = named[form]
         cased = new.upper() if word.isupper() else new.lower() if word.islower() else new
         yield match.start(), match.start() + len(word), cased, "NAME", kind
 
 
-def _edited(text: str, edits: Iterable[Edit], where: str) -> tuple[str, list[Canary]]:
+def _edited(text: str, edits: Iterable[Edit], setting: str) -> tuple[str, list[Canary]]:
     pieces: list[str] = []
     canaries: list[Canary] = []
-    at = length = 0
+    position = length = 0
     for start, end, new, label, kind in edits:
-        if start < at:
+        if start < position:
             continue
-        pieces += (text[at:start], new)
-        length += start - at
+        pieces += (text[position:start], new)
+        length += start - position
         lead = len(new) - len(new.lstrip()) + (3 if new.startswith("on ") and label == "DATE" else 0)
-        canaries.append(Canary(length + lead, length + len(new), label, kind, where))
-        length, at = length + len(new), end
-    return "".join([*pieces, text[at:]]), canaries
+        canaries.append(Canary(length + lead, length + len(new), label, kind, setting))
+        length, position = length + len(new), end
+    return "".join([*pieces, text[position:]]), canaries
 
 
 def survived(text: str, canary: Canary, spans: Sequence[Span]) -> bool:
-    """Whether a letter or digit of a canary lies in no span."""
-    open_ = set(range(canary.start, canary.end))
+    """Return whether a letter or digit of a canary is outside all spans."""
+    uncovered = set(range(canary.start, canary.end))
     for span in spans:
         if span.start < canary.end and span.end > canary.start:
-            open_ -= set(range(span.start, span.end))
-    return any(text[at].isalnum() for at in open_)
+            uncovered -= set(range(span.start, span.end))
+    return any(text[i].isalnum() for i in uncovered)
 
 
 class Tally:
-    """Planted and surviving canaries by patient, of each label, kind and sort of place."""
+    """Counts of inserted and surviving canaries per setting, label, kind and patient."""
 
     def __init__(self) -> None:
         self._counts: dict[tuple[str, str, str], dict[str, list[int]]] = defaultdict(
@@ -134,31 +134,38 @@ class Tally:
         )
 
     def add(self, patient: str, canary: Canary, *, left: bool) -> None:
-        """Count one, for its kind and for all of its label."""
+        """Count one canary, for its kind and for its label."""
         for kind in ("all", canary.kind):
-            entry = self._counts[canary.where, canary.label, kind][patient]
+            entry = self._counts[canary.setting, canary.label, kind][patient]
             entry[0] += left
             entry[1] += 1
 
     def findings(self) -> list[Finding]:
-        """One a label and kind."""
+        """Return one finding per label and kind."""
         order = sorted(self._counts, key=lambda key: (key[0], key[1], key[2] != "all", key[2]))
         return [self._finding(*key, self._counts[key]) for key in order]
 
-    def _finding(self, where: str, label: str, kind: str, by_patient: Mapping[str, list[int]]) -> Finding:
-        detail = {"setting": where, "label": label, "series": kind, "patients": len(by_patient), "warning": BIAS[where]}
+    def _finding(self, setting: str, label: str, kind: str, by_patient: Mapping[str, list[int]]) -> Finding:
+        detail = {
+            "setting": setting,
+            "label": label,
+            "series": kind,
+            "patients": len(by_patient),
+            "warning": BIAS[setting],
+        }
         counts = np.array(list(by_patient.values()), dtype=np.int64)
         return clustered_share(MEASURE, counts, over="patients", unit="canaries", detail=detail, source=SOURCE)
 
 
-SOURCE = "canaries: invented identifiers in the notes' own places"
+SOURCE = "canaries: generated identifiers in the notes' own context"
 
 
 def canary_survival(notes: Iterable[Note], finder: Finder, rng: Generator) -> list[Finding]:
-    """The share of canaries that the engine leaves, by sort of place, label and kind, with intervals by patient.
+    """Estimate the share of canaries that survive, per setting, label and kind, with intervals clustered by patient.
 
     Args:
-        notes: each is read three times. finder: without the known patients, who are not those of the canaries.
+        notes: each is processed three times.
+        finder: a finder without known patients, because the canaries are not their names.
     """
     tally, kinds = Tally(), list(name_pools())
     for note in notes:

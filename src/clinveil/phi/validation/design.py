@@ -1,8 +1,9 @@
-"""Which places are looked at, how many of each kind, and recall with its interval from what was seen there.
+"""Stratified sampling design: sample size per stratum, and recall with its interval from the annotated sample.
 
-Places lie in strata. Of each a simple random sample without replacement is looked at, so every place has a known chance
-to be drawn, and each that is drawn stands for as many others (Horvitz & Thompson 1952, J. Am. Stat. Assoc. 47:663).
-The interval is about these very notes: nothing is assumed of how identifiers lie in them, of patients or of detectors.
+Locations are divided into strata, and a simple random sample without replacement is drawn from each. Every location
+thus has a known inclusion probability, and a sampled location is weighted by its inverse (Horvitz & Thompson 1952,
+J. Am. Stat. Assoc. 47:663). The interval refers to these notes only. It makes no assumption about the distribution of
+identifiers, about patients or about detectors.
 """
 
 from __future__ import annotations
@@ -17,41 +18,43 @@ from scipy import special
 from clinveil.stats import Interval, clopper_pearson, ratio_of_intervals, sum_of_intervals, weighted_poisson
 
 _POWERS, _FOUND = (0.0, 0.25, 0.5, 0.75, 1.0), (0.05, 0.1, 0.15, 0.2, 0.3)
-LEAST = 8  # places of a stratum that are always looked at, where the spots are enough for it
-METHOD = "of the places drawn, by stratum (Clopper-Pearson, Fay-Feuer, MOVER), 95 %"
+MIN_SAMPLE = 8  # minimum sample per stratum, if the total allows it
+METHOD = "stratified sample of locations (Clopper-Pearson, Fay-Feuer, MOVER), 95 %"
 
 
 class Kind(NamedTuple):
-    """A stratum: whether its places were found by the engine, and how many of them are guessed to hold identifiers.
+    """A stratum: whether the engine detected its locations, and the assumed share of identifiers among them.
 
-    The guess decides only how many places are drawn, so a wrong one widens the interval and biases nothing.
+    The assumed share affects only the allocation. A wrong stratum widens the interval but causes no bias.
     """
 
     found: bool
     guess: float
-    says: str
+    description: str
 
 
 KINDS: Mapping[str, Kind] = {
-    "found": Kind(True, 0.95, "found by the engine, sure of it"),
-    "found_unsure": Kind(True, 0.8, "found by the engine, less sure"),
-    "tagger": Kind(False, 0.3, "not found; another detector takes it for an identifier"),
-    "name_like": Kind(False, 0.2, "not found; a word of the lists of names that is no ordinary word"),
-    "unknown_rare": Kind(False, 0.05, "not found; capitalised, in no list, of few patients"),
-    "unknown": Kind(False, 0.003, "not found; capitalised, in no list, of many patients"),
-    "digits": Kind(False, 0.03, "not found; long numbers, and digits near a cue"),
-    "cued": Kind(False, 0.01, "a passage of the rest that speaks of persons or places"),
-    "rest": Kind(False, 0.002, "a passage of the rest"),
+    "found": Kind(True, 0.95, "detected by the engine, high score"),
+    "found_unsure": Kind(True, 0.8, "detected by the engine, lower score"),
+    "tagger": Kind(False, 0.3, "not detected; suspected by another detector"),
+    "name_like": Kind(False, 0.2, "not detected; a listed name that is not an ordinary word"),
+    "unknown_rare": Kind(False, 0.05, "not detected; capitalised, unlisted, few patients"),
+    "unknown": Kind(False, 0.003, "not detected; capitalised, unlisted, many patients"),
+    "digits": Kind(False, 0.03, "not detected; long numbers, and digits near a cue"),
+    "cued": Kind(False, 0.01, "other passage that mentions persons or places"),
+    "rest": Kind(False, 0.002, "other passage"),
 }
 
 
 @dataclass(frozen=True)
-class Seen:
-    """What was seen of a stratum.
+class Annotated:
+    """Annotations of the sample of stratum stratum.
 
     Attributes:
-        size: its places; looked: those that were looked at, in random order.
-        hits: of each place that held identifiers how many, 1 of a found place.
+        found: whether the engine detected the locations.
+        size: number of locations in the stratum.
+        looked: number of annotated locations, in random order.
+        hits: number of identifiers in each location that contains any; 1 for a detected location.
     """
 
     found: bool
@@ -61,7 +64,7 @@ class Seen:
 
 
 class Recall(NamedTuple):
-    """Recall with its ends, and the numbers of identifiers that it comes from."""
+    """Recall with its interval, and the estimated numbers of detected and missed identifiers."""
 
     value: float
     low: float
@@ -71,35 +74,36 @@ class Recall(NamedTuple):
 
 
 def allocation(sizes: Mapping[str, int], spots: int) -> dict[str, int]:
-    """How many places of each stratum are looked at, `spots` in all, or all there are.
+    """Return the sample size of each stratum, `spots` in total, or all locations.
 
-    Of allocations between proportional ones and Neyman's (J. R. Stat. Soc. 1934, 97:558), with more or fewer of found
-    places, that by which the upper end of misses to identifiers found is expected to be lowest. Neyman's alone gives a
-    stratum that is thought to hold next to nothing so few places that what it could still hold is all of the interval.
+    The candidates interpolate between proportional and Neyman allocation (J. R. Stat. Soc. 1934, 97:558), with
+    different shares for detected locations. The result minimises the expected upper end of missed per detected
+    identifiers. Neyman allocation alone draws so few locations from a stratum with almost no expected identifiers that
+    this stratum dominates the interval.
     """
     sizes = {name: size for name, size in sizes.items() if size}
-    tried = (_shared(sizes, spots, power, found) for power in _POWERS for found in _FOUND)
-    return min(tried, key=lambda taken: _expected(sizes, taken))
+    candidates = (_shared(sizes, spots, power, found) for power in _POWERS for found in _FOUND)
+    return min(candidates, key=lambda taken: _expected(sizes, taken))
 
 
 def _shared(sizes: Mapping[str, int], spots: int, power: float, found: float) -> dict[str, int]:
-    """Places shared out: the part `found` to what was found, in proportion to size and deviation**power."""
+    """Distribute samples: the share `found` to detected locations, in proportion to size and deviation**power."""
     wanted = {name: size * sqrt(KINDS[name].guess * (1 - KINDS[name].guess)) ** power for name, size in sizes.items()}
-    both = {side: sum(w for name, w in wanted.items() if KINDS[name].found == side) or 1.0 for side in (True, False)}
+    totals = {side: sum(w for name, w in wanted.items() if KINDS[name].found == side) or 1.0 for side in (True, False)}
     share = {
-        name: w / both[KINDS[name].found] * (found if KINDS[name].found else 1 - found) for name, w in wanted.items()
+        name: w / totals[KINDS[name].found] * (found if KINDS[name].found else 1 - found) for name, w in wanted.items()
     }
-    least = min(LEAST, max(1, spots // (2 * len(sizes))))
+    least = min(MIN_SAMPLE, max(1, spots // (2 * len(sizes))))
     taken = {name: min(size, least) for name, size in sizes.items()}
     left = min(spots, sum(sizes.values())) - sum(taken.values())
-    for _ in range(max(left, 0)):  # the next to whom most is owed
-        open_ = (name for name in sizes if taken[name] < sizes[name])
-        taken[max(open_, key=lambda name: (share[name] / (taken[name] + 1), name))] += 1
+    for _ in range(max(left, 0)):  # add to the stratum furthest below its share
+        unfilled = (name for name in sizes if taken[name] < sizes[name])
+        taken[max(unfilled, key=lambda name: (share[name] / (taken[name] + 1), name))] += 1
     return taken
 
 
 def _expected(sizes: Mapping[str, int], taken: Mapping[str, int]) -> float:
-    """The upper end of misses to identifiers found that is expected of an allocation, as the guesses have it."""
+    """Return the expected upper end of missed per detected identifiers for an allocation, under the assumed shares."""
     total = square = most = found = variance = 0.0
     for name, size in sizes.items():
         guess, weight = KINDS[name].guess, size / taken[name]
@@ -115,44 +119,44 @@ def _expected(sizes: Mapping[str, int], taken: Mapping[str, int]) -> float:
     return high / max(found - 2 * sqrt(variance), 1.0)
 
 
-def recall(strata: Sequence[Seen]) -> Recall | None:
-    """Recall and its 95 % interval from what was seen; None where no found place held an identifier.
+def recall(strata: Sequence[Annotated]) -> Recall | None:
+    """Estimate recall and its 95 % interval; return None if no detected location contains an identifier.
 
-    Raises ValueError for a stratum with places of which none was looked at.
+    Raises ValueError for a non-empty stratum without annotations.
     """
-    if any(one.size and not one.looked for one in strata):
-        raise ValueError("of every stratum some places must be looked at")
-    found, of_found = _found([one for one in strata if one.found and one.size])
-    missed, of_missed = _missed([one for one in strata if not one.found and one.size])
+    if any(stratum.size and not stratum.looked for stratum in strata):
+        raise ValueError("every non-empty stratum needs at least stratum annotated location")
+    found, of_found = _found([stratum for stratum in strata if stratum.found and stratum.size])
+    missed, of_missed = _missed([stratum for stratum in strata if not stratum.found and stratum.size])
     if not found:
         return None
     ratio = ratio_of_intervals(missed, of_missed, found, of_found)
     return Recall(found / (found + missed), 1 / (1 + ratio.high), 1 / (1 + ratio.low), found, missed)
 
 
-def _found(strata: Sequence[Seen]) -> tuple[float, Interval]:
-    """How many found places are identifiers."""
+def _found(strata: Sequence[Annotated]) -> tuple[float, Interval]:
+    """Estimate the number of detected locations that are identifiers."""
     values, ends = [], []
-    for one in strata:
-        share, left = len(one.hits) / one.looked, sqrt(1 - one.looked / one.size)
-        low, high = clopper_pearson(len(one.hits), one.looked)
-        values.append(one.size * share)
-        ends.append([one.size * (share - (share - low) * left), one.size * (share + (high - share) * left)])
+    for stratum in strata:
+        share, left = len(stratum.hits) / stratum.looked, sqrt(1 - stratum.looked / stratum.size)
+        low, high = clopper_pearson(len(stratum.hits), stratum.looked)
+        values.append(stratum.size * share)
+        ends.append([stratum.size * (share - (share - low) * left), stratum.size * (share + (high - share) * left)])
     total = sum(values)
     low, high = sum_of_intervals(values, ends)
     return total, Interval(max(low, 0.0), high)
 
 
-def _missed(strata: Sequence[Seen]) -> tuple[float, Interval]:
-    """How many identifiers were missed: those that were seen, each as often as it stands for others.
+def _missed(strata: Sequence[Annotated]) -> tuple[float, Interval]:
+    """Estimate the number of missed identifiers: the annotated ones, weighted by their inverse inclusion probability.
 
-    Of a stratum without a hit the weight counts too: what it could hold is part of the upper end.
+    A stratum without hits also contributes to the upper end, through its weight.
     """
-    sure = sum(sum(one.hits) for one in strata if one.looked == one.size)
-    drawn = [one for one in strata if one.looked < one.size]
-    weights = [hit * one.size / one.looked for one in drawn for hit in one.hits]
+    sure = sum(sum(stratum.hits) for stratum in strata if stratum.looked == stratum.size)
+    drawn = [stratum for stratum in strata if stratum.looked < stratum.size]
+    weights = [hit * stratum.size / stratum.looked for stratum in drawn for hit in stratum.hits]
     if not drawn:
         return float(sure), Interval(sure, sure)
-    seen = sum(sum(one.hits) for one in drawn)
-    low, high = weighted_poisson(weights, most=max(one.size / one.looked for one in drawn))
-    return sure + sum(weights), Interval(sure + max(low, float(seen)), sure + high)
+    observed = sum(sum(stratum.hits) for stratum in drawn)
+    low, high = weighted_poisson(weights, most=max(stratum.size / stratum.looked for stratum in drawn))
+    return sure + sum(weights), Interval(sure + max(low, float(observed)), sure + high)

@@ -1,4 +1,4 @@
-"""One pass over notes and what was found in them: all places counted by stratum, and some of each drawn."""
+"""Count all locations of the notes by stratum and sample some of each, in one pass."""
 
 from __future__ import annotations
 
@@ -14,32 +14,32 @@ from clinveil.corpus.sample import KeySample
 from clinveil.phi.detector import detectors
 from clinveil.phi.note import NoteView
 from clinveil.phi.validation.design import KINDS, allocation
-from clinveil.phi.validation.places import Place, forms, open_parts, places
-from clinveil.phi.validation.sheet import Piece, Spot
+from clinveil.phi.validation.locations import Location, forms, locations, open_parts
+from clinveil.phi.validation.sheet import Piece, Sample
 
 
 @runtime_checkable
 class Suspecting(Protocol):
-    """A detector that can also say what it takes for an identifier with a small probability, such as a tagger."""
+    """A detector that can also return identifiers with a low probability, such as a tagger."""
 
     def suspect(self, note: NoteView) -> Iterable[Span]:
-        """Spans that it is not sure enough of to find them."""
+        """Return spans below the detection threshold."""
         ...
 
 
 def suspected(note: Note) -> list[Span]:
-    """What the detectors that can say so suspect in a note."""
+    """Return the low-probability spans of all detectors that provide them."""
     able = [detector for _, detector in detectors if isinstance(detector, Suspecting)]
     view = NoteView(note.text, note.note_id)
     return [span for detector in able for span in detector.suspect(view)]
 
 
-MANY = 5  # patients whose notes have a word that stands in no list: more likely a term than a name
-AROUND = 80  # characters before and after a place
+MANY = 5  # patients; an unlisted word in the notes of this many is more likely a term than a name
+AROUND = 80  # characters of context before and after a location
 
 
 def usual_forms(notes: Iterable[Note]) -> frozenset[str]:
-    """The forms of capitalised words in no list that the notes of `MANY` patients have."""
+    """Return the forms of unlisted capitalised words that occur in the notes of at least `MANY` patients."""
     patients: dict[str, set[str]] = defaultdict(set)
     for note in notes:
         for form in set(forms(NoteView(note.text))):
@@ -49,46 +49,47 @@ def usual_forms(notes: Iterable[Note]) -> frozenset[str]:
 
 
 class Draw:
-    """Counts places and keeps a random sample of each stratum."""
+    """Count locations and keep a random sample of each stratum."""
 
     def __init__(self, spots: int, words: int, usual: Set[str], rng: Generator) -> None:
         self.sizes: Counter[str] = Counter()
         self._spots, self._words, self._usual, self._rng = spots, words, usual, rng
-        self._kept: dict[str, KeySample[Spot]] = {name: KeySample(spots, rng) for name in KINDS}
+        self._kept: dict[str, KeySample[Sample]] = {name: KeySample(spots, rng) for name in KINDS}
 
-    def add(self, note: Note, found: Sequence[Span], suspected: Iterable[Span] = ()) -> list[Place]:
-        """Take in the places of one note; returns them."""
+    def add(self, note: Note, found: Sequence[Span], suspected: Iterable[Span] = ()) -> list[Location]:
+        """Add the locations of one note and return them."""
         view = NoteView(note.text, note.note_id)
-        made = places(view, found, suspected=suspected, usual=self._usual, words=self._words)
-        for place in made:
-            self.sizes[place.stratum] += 1
-            self._kept[place.stratum].offer(f"{note.note_id}\0{place.start}", lambda p=place: spot(note, p, made))  # type: ignore[misc]
-        return made
+        candidates = locations(view, found, suspected=suspected, usual=self._usual, words=self._words)
+        for location in candidates:
+            self.sizes[location.stratum] += 1
+            key = f"{note.note_id}\0{location.start}"
+            self._kept[location.stratum].offer(key, lambda p=location: sample(note, p, candidates))  # type: ignore[misc]
+        return candidates
 
-    def drawn(self) -> list[Spot]:
-        """The sample, by `allocation`, in random order."""
+    def drawn(self) -> list[Sample]:
+        """Return the sample, sized by `allocation`, in random order."""
         taken = allocation(self.sizes, self._spots)
-        some: list[Spot] = []
+        chosen: list[Sample] = []
         for name, number in taken.items():
             kept = self._kept[name].values
             keys = sorted(kept)
-            some += [kept[keys[i]] for i in self._rng.permutation(len(keys))[:number]]
-        return [some[i] for i in self._rng.permutation(len(some))]
+            chosen += [kept[keys[i]] for i in self._rng.permutation(len(keys))[:number]]
+        return [chosen[i] for i in self._rng.permutation(len(chosen))]
 
 
-def spot(note: Note, place: Place, others: Sequence[Place]) -> Spot:
-    """A place with its text, and with what stands around it."""
-    pieces = tuple(_pieces(note.text, place, open_parts(note.text, place, others)))
-    before, after = note.text[max(0, place.start - AROUND) : place.start], note.text[place.end :][:AROUND]
-    return Spot(note.note_id, place.start, place.end, place.stratum, pieces, before, after)
+def sample(note: Note, location: Location, others: Sequence[Location]) -> Sample:
+    """Return a location with its text and context."""
+    pieces = tuple(_pieces(note.text, location, open_parts(note.text, location, others)))
+    before, after = note.text[max(0, location.start - AROUND) : location.start], note.text[location.end :][:AROUND]
+    return Sample(note.note_id, location.start, location.end, location.stratum, pieces, before, after)
 
 
-def _pieces(text: str, place: Place, asked: Sequence[tuple[int, int]]) -> Iterator[Piece]:
-    at = place.start
+def _pieces(text: str, location: Location, asked: Sequence[tuple[int, int]]) -> Iterator[Piece]:
+    at = location.start
     for start, end in asked:
         if start > at:
             yield text[at:start], False
         yield text[start:end], True
         at = end
-    if at < place.end:
-        yield text[at : place.end], False
+    if at < location.end:
+        yield text[at : location.end], False

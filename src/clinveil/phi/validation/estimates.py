@@ -1,4 +1,4 @@
-"""What the marks of the drawn places say: recall, precision, and how full of identifiers each stratum is."""
+"""Findings from the annotated sample: recall, precision, and the share of identifiers in each stratum."""
 
 from __future__ import annotations
 
@@ -6,65 +6,73 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from clinveil.core.finding import Finding
-from clinveil.phi.validation.design import KINDS, METHOD, Seen, recall
-from clinveil.phi.validation.sheet import UNSURE, Design, seen
+from clinveil.phi.validation.design import KINDS, METHOD, Annotated, recall
+from clinveil.phi.validation.sheet import UNSURE, Design, annotated
 from clinveil.stats import clopper_pearson, sum_of_intervals
 
-SOURCE = "places drawn by stratum with known chances (Horvitz & Thompson 1952)"
+SOURCE = "stratified random sample with known inclusion probabilities (Horvitz & Thompson 1952)"
 EACH, SUMMED = "Clopper-Pearson, 95 %", "Clopper-Pearson by stratum, then MOVER, 95 %"
-WORST, BEST = (0, 1), (1, 0)  # what unsure marks count as, of a place that was found and of one that was not
+WORST, BEST = (0, 1), (1, 0)  # values of an unsure mark for a detected and an undetected location
 
 
 def marked_findings(design: Design, marks: Mapping[str, int]) -> list[Finding]:
-    """Recall and precision with their intervals, and the share of places with identifiers of each stratum.
+    """Return recall and precision with their intervals, and the share of locations with identifiers per stratum.
 
-    Places that somebody was unsure of count against the engine in the value and the lower end, for it in the upper.
-    Raises InputError where of some stratum nothing is marked.
+    Unsure marks count against the engine in the value and the lower end, and for it in the upper end. Raises InputError
+    if a stratum has no marks.
     """
-    worst, best = (seen(design, marks, unsure=unsure) for unsure in (WORST, BEST))
+    worst, best = (annotated(design, marks, unsure=unsure) for unsure in (WORST, BEST))
     about = {"marked": len(marks), "unsure": sum(mark == UNSURE for mark in marks.values())}
     return [_recall(worst, best, about), _precision(worst, best, about), *_strata(worst)]
 
 
-def _recall(worst: Mapping[str, Seen], best: Mapping[str, Seen], about: Mapping[str, int]) -> Finding:
+def _recall(worst: Mapping[str, Annotated], best: Mapping[str, Annotated], about: Mapping[str, int]) -> Finding:
     low, high = recall([*worst.values()]), recall([*best.values()])
     if low is None or high is None:
-        why = "no place that the engine found was marked as an identifier"
+        why = "no detected location was marked as an identifier"
         return Finding("validate.recall", None, 0, "higher", detail={**about, "why": why})
     detail = {**about, "found": low.found, "missed": low.missed}
-    said: dict[str, Any] = {"unit": "places", "method": METHOD, "source": SOURCE, "detail": detail}
-    return Finding("validate.recall", low.value, about["marked"], "higher", low.low, high.high, **said)
+    fields: dict[str, Any] = {"unit": "places", "method": METHOD, "source": SOURCE, "detail": detail}
+    return Finding("validate.recall", low.value, about["marked"], "higher", low.low, high.high, **fields)
 
 
-def _precision(worst: Mapping[str, Seen], best: Mapping[str, Seen], about: Mapping[str, int]) -> Finding:
-    places = sum(one.size for one in worst.values() if one.found)
-    looked = sum(one.looked for one in worst.values() if one.found)
+def _precision(worst: Mapping[str, Annotated], best: Mapping[str, Annotated], about: Mapping[str, int]) -> Finding:
+    locations = sum(stratum.size for stratum in worst.values() if stratum.found)
+    looked = sum(stratum.looked for stratum in worst.values() if stratum.found)
     if not looked:
-        return Finding("validate.precision", None, 0, "higher", detail={**about, "why": "the engine found nothing"})
-    (value, low, _), (_, _, high) = _share(worst, places), _share(best, places)
-    said: dict[str, Any] = {"unit": "places", "method": SUMMED, "source": SOURCE}
-    return Finding("validate.precision", value, looked, "higher", low, high, detail=about, **said)
+        return Finding("validate.precision", None, 0, "higher", detail={**about, "why": "the engine detected nothing"})
+    (value, low, _), (_, _, high) = _share(worst, locations), _share(best, locations)
+    fields: dict[str, Any] = {"unit": "places", "method": SUMMED, "source": SOURCE}
+    return Finding("validate.precision", value, looked, "higher", low, high, detail=about, **fields)
 
 
-def _share(strata: Mapping[str, Seen], places: int) -> tuple[float, float, float]:
-    found = [one for one in strata.values() if one.found and one.size]
-    values = [one.size / places * len(one.hits) / one.looked for one in found]
-    ends = [[one.size / places * end for end in clopper_pearson(len(one.hits), one.looked)] for one in found]
+def _share(strata: Mapping[str, Annotated], locations: int) -> tuple[float, float, float]:
+    found = [stratum for stratum in strata.values() if stratum.found and stratum.size]
+    values = [stratum.size / locations * len(stratum.hits) / stratum.looked for stratum in found]
+    ends = [[s.size / locations * end for end in clopper_pearson(len(s.hits), s.looked)] for s in found]
     low, high = sum_of_intervals(values, ends)
     return sum(values), max(low, 0.0), min(high, 1.0)
 
 
-def _strata(strata: Mapping[str, Seen]) -> Iterator[Finding]:
-    """The share of marked places that hold an identifier, stratum by stratum."""
-    for name, one in strata.items():
-        if not one.size:
+def _strata(strata: Mapping[str, Annotated]) -> Iterator[Finding]:
+    """Yield, per stratum, the share of marked locations that contain an identifier."""
+    for name, stratum in strata.items():
+        if not stratum.size:
             continue
-        low, high = clopper_pearson(len(one.hits), one.looked)
-        detail: dict[str, Any] = {"stratum": KINDS[name].says, "places": one.size, "identifiers": sum(one.hits)}
-        said: dict[str, Any] = {
-            "count": len(one.hits),
-            "unit": "places",
-            "method": EACH,
-            "source": SOURCE,
+        low, high = clopper_pearson(len(stratum.hits), stratum.looked)
+        detail: dict[str, Any] = {
+            "stratum": KINDS[name].description,
+            "places": stratum.size,
+            "identifiers": sum(stratum.hits),
         }
-        yield Finding("validate.places", len(one.hits) / one.looked, one.looked, None, low, high, detail=detail, **said)
+        fields: dict[str, Any] = {"count": len(stratum.hits), "unit": "places", "method": EACH, "source": SOURCE}
+        yield Finding(
+            "validate.places",
+            len(stratum.hits) / stratum.looked,
+            stratum.looked,
+            None,
+            low,
+            high,
+            detail=detail,
+            **fields,
+        )

@@ -1,8 +1,8 @@
-"""Invented identifiers of many kinds: what is planted in notes to see whether it is found.
+"""Generated identifiers of many kinds, for canaries.
 
-Names come from lists (census; of several peoples by the locale lists of the package Faker, read as data), only of the
-part that is for tests (`lexicons.held_out`), from ordinary words, or from no list at all: syllables, until they make
-no word and no name. Numbers have the shape of the one whose place they take, or another usual one.
+Names come from lists (census, and the locale lists of the package Faker, read as data), restricted to the test part
+(`lexicons.held_out`); from ordinary words; or from no list: syllables that form neither a word nor a known name.
+Numbers have the format of the number that they replace, or another usual format.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _STREETS = ("Street", "Avenue", "Road", "Lane", "Drive", "Court")
 
 @cache
 def name_pools() -> Mapping[str, Pool]:
-    """Kind of name -> first names and surnames; `UNLISTED` has none, its names are made."""
+    """Return kind of name -> first names and surnames. `UNLISTED` has empty lists; its names are generated."""
     given, family = all_given_names(), surnames()
     usual = (_kept(n for n, share in given.items() if share >= USUAL_GIVEN),
              _kept(n for n, share in family.items() if share >= FAMILIAR_FAMILY))  # fmt: skip
@@ -72,16 +72,16 @@ def _names(providers: Sequence[type], kind: str) -> list[str]:
     return sorted(name for name in names if _LATIN.fullmatch(name) and held_out(name))
 
 
-def invented_name(kind: str, *, family: bool, rng: Generator, besides: str = "") -> str:
-    """A first name or surname of a kind, with a capital, other than one."""
+def invented_name(kind: str, *, family: bool, rng: Generator, exclude: str = "") -> str:
+    """Return a capitalised first name or surname of a kind, different from `exclude`."""
     if kind == UNLISTED:
         return unlisted_name(lambda n: int(rng.integers(n)))
     pool = name_pools()[kind][family]
-    drawn = _any(pool, rng)
-    return drawn if name_form(drawn) != name_form(besides) else invented_name(kind, family=family, rng=rng, besides="")
+    drawn = _choice(pool, rng)
+    return drawn if name_form(drawn) != name_form(exclude) else invented_name(kind, family=family, rng=rng, exclude="")
 
 
-def _any(items: Sequence[str], rng: Generator) -> str:
+def _choice(items: Sequence[str], rng: Generator) -> str:
     return items[int(rng.integers(len(items)))]
 
 
@@ -112,12 +112,14 @@ _DIGIT, _LETTER = re.compile(r"\d"), re.compile("[A-Z]")
 
 
 def invented(label: str, original: str, rng: Generator) -> tuple[str, str]:
-    """An identifier of a label, and whether it has the `same form` as the original or `another form`."""
+    """Generate an identifier of a label; also return whether it has the `same form` as the original or `another
+    form`.
+    """
     same = label in ("MRN", "ID", "PHONE", "FAX", "SSN") and rng.integers(2) == 0
     if same and _DIGIT.search(original):
         digits = _DIGIT.sub(lambda match: str(rng.integers(1, 10)), original)
         return _LETTER.sub(lambda match: chr(65 + int(rng.integers(26))), digits), "same form"
-    return _filled(_any(SHAPES[label], rng), rng), "another form"
+    return _filled(_choice(SHAPES[label], rng), rng), "another form"
 
 
 def _filled(shape: str, rng: Generator) -> str:
@@ -131,4 +133,4 @@ def _part(name: str, rng: Generator) -> str:
         return invented_name("rare", family=name == "family", rng=rng)
     drawn = {"month": _MONTHS, "mon": [m[:3] for m in _MONTHS], "domain": _DOMAINS, "street": _STREETS,
              "street_short": ("St", "Ave", "Rd", "Blvd"), "letter": list("ABDEHKMNRT")}[name]  # fmt: skip
-    return _any(drawn, rng)
+    return _choice(drawn, rng)

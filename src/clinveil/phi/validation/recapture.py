@@ -1,11 +1,11 @@
-"""Capture-recapture: how many identifiers two detectors both missed, from those that only one of them found.
+"""Capture-recapture: estimate the identifiers that two detectors both missed, from those that only one detected.
 
-Of identifiers found by both (`both`), by the first only and by the second only, independent detectors would have missed
+With `both` identifiers detected by both and `first` and `second` by one only, independent detectors both miss
 first * second / both (Lincoln 1930, Petersen 1896; nearly unbiased: Chapman 1951, Univ. Calif. Publ. Stat. 1:131).
-Detectors are never independent: an unusual name without a title is hard for all of them. With an odds ratio above 1
-between their finds there are as many times more missed, so the figure at 1 is a lower bound of the misses, and of what
-depends on the label alone it is freed by counting each label by itself (Sekar & Deming 1949, JASA 44:101).
-What one of them takes for an identifier wrongly is as if the other had missed it, which raises the figure.
+Detectors are never independent: an unusual name without a title is difficult for all. An odds ratio above 1 between
+their detections multiplies the estimate, so the value at 1 is a lower bound. Dependence due to the label alone is
+removed by separate counts per label (Sekar & Deming 1949, JASA 44:101). A false positive of one detector has the same
+effect as a miss of the other, which increases the estimate.
 """
 
 from __future__ import annotations
@@ -30,77 +30,82 @@ from clinveil.stats import Interval, sum_of_intervals
 
 BOTH, FIRST, SECOND = 0, 1, 2
 RULES, TAGGER = "rules", "tagger"
-_FEWEST = 20  # identifiers of a label that is counted by itself
+_MIN_COUNT = 20  # minimum identifiers of a label that forms its own stratum
 Z = 1.959964
-METHOD = "log-normal of the expected misses, variance by leaving out patients, and Poisson of those that were, 95 %"
+METHOD = "log-normal for expected misses (jackknife over patients), Poisson for actual misses, 95 %"
 SOURCE = "Chapman 1951, by label"
-LOWER = "a lower bound of what is missed: two detectors miss the same hard identifiers; rows with dependence say more"
+LOWER = "a lower bound: both detectors miss the same difficult identifiers; see the rows with dependence"
 
 
-def side(named: str, there: Sequence[Detector] | None = None) -> tuple[Detector, ...]:
-    """The detectors of one side: names joined by +; `rules` is all that are there but tagger and known patients.
+def side(names_or_rules: str, available: Sequence[Detector] | None = None) -> tuple[Detector, ...]:
+    """Return the detectors of one side: names joined by +; `rules` are all except the tagger and known patients.
 
     Args:
-        there: what a run detects with (`Finder.detectors`), libraries of `--also` too; None for all registered ones.
+    available: the detectors of the run (`Finder.detectors`), including external libraries; None for all registered
+        ones.
 
-    Raises UsageError for a name that is not there.
+    Raises UsageError for an unknown name.
     """
-    by_name = {one.name: one for one in (all_detectors() if there is None else there)}
-    names = [name for name in by_name if name not in (TAGGER, "known")] if named == RULES else named.split("+")
+    by_name = {d.name: d for d in (all_detectors() if available is None else available)}
+    names = (
+        [name for name in by_name if name not in (TAGGER, "known")]
+        if names_or_rules == RULES
+        else names_or_rules.split("+")
+    )
     if unknown := [name for name in names if name not in by_name]:
-        hint = f"one or several of {', '.join((RULES, *sorted(by_name)))}, joined by +"
-        raise UsageError(f"there is no detector {unknown[0]}", where="--first, --second", hint=hint)
+        hint = f"use one or several of {', '.join((RULES, *sorted(by_name)))}, joined by +"
+        raise UsageError(f"unknown detector {unknown[0]}", where="first, second", hint=hint)
     return tuple(by_name[name] for name in names)
 
 
 class Captures:
-    """Identifiers that two sides found in notes, by patient and label."""
+    """Identifiers that two sides detected in notes, by patient and label."""
 
     def __init__(self, first: Sequence[Detector], second: Sequence[Detector]) -> None:
         self.sides = (tuple(first), tuple(second))
-        labels = [frozenset[str]().union(*(one.labels for one in side)) for side in self.sides]
+        labels = [frozenset[str]().union(*(detector.labels for detector in side)) for side in self.sides]
         self.labels = labels[0] & labels[1]
         self.counts: dict[str, dict[str, list[int]]] = defaultdict(lambda: defaultdict(lambda: [0, 0, 0]))
 
     def add(self, note: Note) -> None:
-        """Let both sides read a note."""
+        """Run both sides on a note."""
         view = NoteView(note.text, note.note_id)
-        found = [[s for one in side for s in one.find(view) if s.label in self.labels] for side in self.sides]
+        found = [[s for detector in side for s in detector.find(view) if s.label in self.labels] for side in self.sides]
         for label, which in compared(note.text, *found):
             self.counts[label][note.patient_id][which] += 1
 
 
 def compared(text: str, first: Iterable[Span], second: Iterable[Span]) -> Iterator[tuple[str, int]]:
-    """Of each identifier that somebody found its label, and who found it; spans that overlap are one identifier."""
+    """Yield label and detecting side of each identifier; overlapping spans are one identifier."""
     sides = [resolve(text, first), resolve(text, second)]
-    for whole in resolve(text, [*sides[0], *sides[1]]):
-        by = [any(span.overlaps(whole) for span in side) for side in sides]
-        yield whole.label, BOTH if all(by) else FIRST if by[0] else SECOND
+    for merged in resolve(text, [*sides[0], *sides[1]]):
+        by = [any(span.overlaps(merged) for span in side) for side in sides]
+        yield merged.label, BOTH if all(by) else FIRST if by[0] else SECOND
 
 
 class Missed(NamedTuple):
-    """Identifiers that both missed: how many, the ends of the interval, and how many somebody found."""
+    """Identifiers missed by both sides: estimate, ends of the interval, and number detected by any side."""
 
     value: float
     low: float
     high: float
-    seen: int
+    detected: int
 
 
 def missed(counts: Sequence[Sequence[Sequence[int]]], odds_ratio: float = 1.0) -> Missed:
-    """How many identifiers neither side found, if what one finds the other finds with these odds.
+    """Estimate the identifiers that neither side detected, given the odds ratio between their detections.
 
     Args:
-        counts: of each label (or other stratum) each patient's identifiers found by both, first only, second only.
-            A patient is at the same place in each stratum.
+        counts: per label (or other stratum) and patient, the identifiers detected by both, by the first only and by the
+            second only. Patients are in the same order in each stratum.
     """
     tables = np.array(counts, dtype=np.float64)  # strata, patients, three
-    seen = int(tables.sum())
+    detected = int(tables.sum())
     sums, value = tables.sum(axis=1), float(_chapman(tables.sum(axis=1)))
     patients = tables.shape[1]
-    without = np.array([_chapman(sums - tables[:, one]) for one in range(patients)])
+    without = np.array([_chapman(sums - tables[:, patient]) for patient in range(patients)])
     jackknife = (patients - 1) * float(without.var()) if patients > 1 else 0.0
-    # For few events the counts themselves vary more than the patients happen to show.
+    # For few events, Poisson variation exceeds the variation observed between patients.
     raised = sums + 0.5
     middle = raised[:, 1] * raised[:, 2] / raised[:, 0]
     poisson = float((middle**2 * (1 / raised).sum(axis=1)).sum())
@@ -108,11 +113,11 @@ def missed(counts: Sequence[Sequence[Sequence[int]]], odds_ratio: float = 1.0) -
     spread = exp(Z * sqrt(log(1 + max(jackknife, poisson) / centre**2)))
     expected = Interval(centre / spread * odds_ratio, centre * spread * odds_ratio)
     low, high = sum_of_intervals([centre * odds_ratio, 0.0], [expected, _around(centre * odds_ratio)])
-    return Missed(value * odds_ratio, min(max(low, 0.0), value * odds_ratio), high, seen)
+    return Missed(value * odds_ratio, min(max(low, 0.0), value * odds_ratio), high, detected)
 
 
 def _around(expected: float) -> Interval:
-    """How far a Poisson count of some expectation lies from it, in 95 of 100."""
+    """Return the deviation of a Poisson count from its expectation, 95 %."""
     low = float(special.pdtrik(0.025, expected)) if special.pdtr(0, expected) < 0.025 else 0.0
     return Interval(floor(low) - expected, ceil(float(special.pdtrik(0.975, expected))) - expected)
 
@@ -122,11 +127,11 @@ def _chapman(sums: Doubles) -> float:
 
 
 def strata(counts: Mapping[str, Mapping[str, Sequence[int]]]) -> list[list[Sequence[int]]]:
-    """Counts by label and patient as `missed` takes them; labels with few identifiers are one stratum."""
+    """Return counts per label and patient in the format of `missed`. Labels with few identifiers share a stratum."""
     patients = sorted({patient for by_patient in counts.values() for patient in by_patient})
     totals = {label: sum(map(sum, by_patient.values())) for label, by_patient in counts.items()}
-    groups = [[label] for label, total in totals.items() if total >= _FEWEST]
-    rest = [label for label, total in totals.items() if total < _FEWEST]
+    groups = [[label] for label, total in totals.items() if total >= _MIN_COUNT]
+    rest = [label for label, total in totals.items() if total < _MIN_COUNT]
     none = (0, 0, 0)
     return [
         [[sum(row) for row in zip(*(counts[label].get(patient, none) for label in group), strict=True)]
@@ -136,7 +141,7 @@ def strata(counts: Mapping[str, Mapping[str, Sequence[int]]]) -> list[list[Seque
 
 
 def recapture_findings(captures: Captures, names: tuple[str, str], dependence: Sequence[float]) -> list[Finding]:
-    """The share of identifiers that neither side found, for each odds ratio of dependence."""
+    """Return the share of identifiers that neither side detected, for each odds ratio of dependence."""
     by_kind = np.array([[sum(row[i] for p in captures.counts.values() for row in p.values()) for i in range(3)]])
     both, first, second = (int(n) for n in by_kind[0])
     detail: dict[str, int | str] = {
@@ -147,15 +152,15 @@ def recapture_findings(captures: Captures, names: tuple[str, str], dependence: S
         "second": names[1],
     }
     if not both:
-        why = "no identifier that both found, so nothing is known of what both missed"
+        why = "no identifier was detected by both, so misses cannot be estimated"
         return [Finding("validate.missed_by_both", None, 0, "lower", detail={**detail, "why": why})]
     tables = strata(captures.counts)
     return [_finding(missed(tables, ratio), ratio, detail) for ratio in dependence]
 
 
-def _finding(found: Missed, ratio: float, detail: Mapping[str, int | str]) -> Finding:
-    share, low, high = (n / (n + found.seen) for n in found[:3])
-    said = {**detail, "setting": f"odds ratio {ratio:g}", "missed": found.value}
-    said |= {"warning": LOWER} if ratio == 1 else {}
+def _finding(estimate: Missed, ratio: float, detail: Mapping[str, int | str]) -> Finding:
+    share, low, high = (n / (n + estimate.detected) for n in estimate[:3])
+    values: dict[str, Any] = {**detail, "setting": f"odds ratio {ratio:g}", "missed": estimate.value}
+    values |= {"warning": LOWER} if ratio == 1 else {}
     about: dict[str, Any] = {"unit": "identifiers", "method": METHOD, "source": SOURCE}
-    return Finding("validate.missed_by_both", share, found.seen, "lower", low, high, detail=said, **about)
+    return Finding("validate.missed_by_both", share, estimate.detected, "lower", low, high, detail=values, **about)

@@ -1,4 +1,4 @@
-"""The private report of a validation: what was measured, in words. It holds numbers only, no text of notes."""
+"""The confidential report of a validation as Markdown. It contains numbers only, no text of notes."""
 
 from __future__ import annotations
 
@@ -7,59 +7,59 @@ from collections.abc import Iterator, Sequence
 from clinveil.core.finding import Finding
 
 _HEADS = {
-    "validate.recall": "Recall, from the places that were looked at",
-    "validate.precision": "Precision, from the places that were looked at",
-    "validate.places": "What the places held, by kind",
-    "validate.known_patients": "Known patients of whose own name something is left",
-    "validate.known_mentions": "Mentions of known patients' own names that are left",
+    "validate.recall": "Recall, from the annotated sample",
+    "validate.precision": "Precision, from the annotated sample",
+    "validate.places": "Share of identifiers in the sample, by stratum",
+    "validate.known_patients": "Known patients whose own name was missed at least once",
+    "validate.known_mentions": "Missed mentions of known patients' own names",
     "validate.canaries": "Canaries that survive",
-    "validate.missed_by_both": "Identifiers that two detectors both missed",
+    "validate.missed_by_both": "Identifiers missed by two detectors",
 }
 _MEANING = {
-    "validate.recall": "The share of identifiers in these notes that the engine finds, in pieces: what is left of one"
-    " that was found in part counts as missed. The interval is about these notes; no model stands behind it.",
-    "validate.precision": "The share of what the engine found that is an identifier.",
-    "validate.places": "The share of places of a kind that hold an identifier.",
-    "validate.known_patients": "The feed is truth that the engine was not given (or was). Patients whose notes do not"
-    " name them are left out. Chance: another patient's name in the same notes.",
-    "validate.known_mentions": "As above, by mention.",
-    "validate.canaries": "Invented identifiers in places where the engine had found one (`found`), and where the notes"
-    " speak of a person or a day without one (`role`). Places of the first sort are such that the engine finds"
-    " something, so the true survival is higher; those of the second have no title and no field around them.",
-    "validate.missed_by_both": "As if the two detectors missed independently of one another (odds ratio 1): a lower"
-    " bound. With a higher odds ratio, what one misses the other misses more often too. Which ratio is true is not"
-    " known; the marks of the places tell recall without it.",
+    "validate.recall": "The share of identifiers in these notes that the engine detects. The undetected rest of a"
+    " partly detected identifier counts as missed. The interval refers to these notes and uses no model.",
+    "validate.precision": "The share of detected spans that are identifiers.",
+    "validate.places": "The share of locations in a stratum that contain an identifier.",
+    "validate.known_patients": "Own names of the patients in the feed, with the engine run without (or with) the feed."
+    " Patients whose notes do not name them are excluded. Chance: another patient's name in the same notes.",
+    "validate.known_mentions": "As above, per mention.",
+    "validate.canaries": "Generated identifiers where the engine had detected one (`found`), and where the notes"
+    " mention a person or a day without one (`role`). The engine detects something at all locations of the first"
+    " setting, so the true survival is higher. Those of the second have no title or field as context.",
+    "validate.missed_by_both": "At odds ratio 1, the two detectors miss independently, which gives a lower bound. At a"
+    " higher ratio, their misses are correlated. The true ratio is unknown; recall from the annotated sample does"
+    " not depend on it.",
 }
 NEXT = """
 ## What to do next
 
-Open spots.html in a browser and mark the places, or fill the column `mark` of spots.csv; then
-`clinveil validate --marked MARKS OUT`. Nothing in this folder may leave: spots.html and spots.csv hold note text.
+Open spots.html in a browser and annotate the sample, or fill in the column `mark` of spots.csv. Then run
+`clinveil validate --marked MARKS OUT`. Do not share this folder: spots.html and spots.csv contain note text.
 """
 
 
 def report(findings: Sequence[Finding]) -> str:
-    """The report as Markdown."""
-    return "\n".join(["# What is known of recall on these notes", "", *_lines(findings)]) + NEXT
+    """Return the report as Markdown."""
+    return "\n".join(["# Detection recall on these notes", "", *_lines(findings)]) + NEXT
 
 
 def _lines(findings: Sequence[Finding]) -> Iterator[str]:
     for measure, head in _HEADS.items():
-        mine = [finding for finding in findings if finding.measure == measure]
-        if not mine:
+        rows = [finding for finding in findings if finding.measure == measure]
+        if not rows:
             continue
         yield from (f"## {head}", "", _MEANING[measure], "")
-        yield from ("| of | value | 95 % | chance | n |", "| --- | ---: | --- | ---: | ---: |")
-        yield from map(_row, mine)
+        yield from ("| subject | value | 95 % | chance | n |", "| --- | ---: | --- | ---: | ---: |")
+        yield from map(_row, rows)
         yield ""
 
 
 def _row(finding: Finding) -> str:
-    of = ", ".join(
+    subject = ", ".join(
         str(finding.detail[key]) for key in ("setting", "label", "series", "stratum") if key in finding.detail
     )
     if finding.value is None:
-        return f"| {of} | not measured: {finding.detail['why']} | | | |"
+        return f"| {subject} | not measured: {finding.detail['why']} | | | |"
     ends = "" if finding.low is None or finding.high is None else f"{finding.low:.4f} to {finding.high:.4f}"
     chance = "" if finding.chance is None else f"{finding.chance:.4f}"
-    return f"| {of} | {finding.value:.4f} | {ends} | {chance} | {finding.n:,} {finding.unit} |"
+    return f"| {subject} | {finding.value:.4f} | {ends} | {chance} | {finding.n:,} {finding.unit} |"

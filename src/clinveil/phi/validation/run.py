@@ -1,4 +1,4 @@
-"""`clinveil validate` as one run: its stages, each kept so that a stopped run goes on, and the marks read back."""
+"""Run `clinveil validate`: stages with stored results, so that an interrupted run resumes, and evaluation of marks."""
 
 from __future__ import annotations
 
@@ -41,14 +41,14 @@ if TYPE_CHECKING:
 
 Side = tuple[Detector, ...]
 FINDINGS, REPORT, RECALL = "findings.json", "report.md", "recall.json"
-README = """What clinveil validate found out about your own notes. SECRET: none of this may leave.
+README = """Estimates of detection recall on your own notes. CONFIDENTIAL: do not share this folder.
 
-report.md      what was measured, in words
-findings.json  the same as numbers
-spots.html     the places to look at, to be marked with keys in a browser (nothing is sent anywhere); HOLDS NOTE TEXT
-spots.csv      the same places as a table, to be marked in the column mark; HOLDS NOTE TEXT
-design.json    how the places were drawn; clinveil validate --marked needs it
-recall.json    recall from the marks, after clinveil validate --marked MARKS OUT
+report.md      the results
+findings.json  the same results for programs
+spots.html     the sample to annotate in a browser, by keyboard (works offline); CONTAINS NOTE TEXT
+spots.csv      the same sample as a table, to annotate in the column mark; CONTAINS NOTE TEXT
+design.json    the sampling design; required by clinveil validate --marked
+recall.json    recall from the annotations, after clinveil validate --marked MARKS OUT
 """
 _OWN = frozenset({"stages", FINDINGS, REPORT, RECALL, "spots.csv", "spots.html", "design.json"})
 KIND = Kind("folder of clinveil validate", own=_OWN, notes={"README.txt": README})
@@ -56,7 +56,7 @@ KIND = Kind("folder of clinveil validate", own=_OWN, notes={"README.txt": README
 
 @dataclass(frozen=True)
 class Validation:
-    """What the stages of a run share."""
+    """State shared by the stages of a run."""
 
     settings: ValidateSettings
     corpus: OpenedCorpus
@@ -64,48 +64,50 @@ class Validation:
     seed: int
     say: Say
 
-    def notes(self, what: str) -> Iterator[Note]:
-        """The notes, from the start."""
-        return track(rows(self.corpus), f"notes {what}", self.say)
+    def notes(self, action: str) -> Iterator[Note]:
+        """Yield the notes from the start."""
+        return track(rows(self.corpus), f"notes {action}", self.say)
 
     def engine(self, *, feed: bool) -> Iterator[tuple[Note, list[Span]]]:
-        """Each note with all that the whole engine finds in it, with the known patients or without them."""
+        """Yield each note with all spans that the engine detects, with or without the known patients."""
         patients = self.patients if feed else None
-        key = Key.from_seed(self.seed)  # nothing that it makes is kept
+        key = Key.from_seed(self.seed)  # temporary; its output is discarded
         engine = Deidentifier.of(self.settings.identifiers, key, patients=patients, keep_spans=True)
         done = deidentify_corpus(self.corpus, engine, processes(self.settings.workers))
         for batch, treated in zip(self.corpus.batches(), done, strict=True):
             found: dict[str, list[Span]] = {}
-            for one in treated.spans or ():
-                found.setdefault(one.note_id, []).append(one.span)
+            for located in treated.spans or ():
+                found.setdefault(located.note_id, []).append(located.span)
             for note in rows([batch]):
                 yield note, sorted(found.get(note.note_id, []))
 
     def of_sampled_patients(self) -> list[Note]:
-        """All notes of a random sample of patients, by patient."""
+        """Return all notes of a random sample of patients, ordered by patient."""
         sample: KeySample[list[Note]] = KeySample(self.settings.sampled_patients, default_rng([self.seed, 1]))
         for note in self.notes("read"):
-            mine = sample.offer(note.patient_id, list)
-            if mine is not None:
-                mine.append(note)
+            kept = sample.offer(note.patient_id, list)
+            if kept is not None:
+                kept.append(note)
         return [note for patient in sorted(sample.values) for note in sample.values[patient]]
 
 
 def validate_notes(notes: Path, out: Path, settings: ValidateSettings, *, say: Say) -> tuple[list[Finding], int]:
-    """Measure what can be known of recall on these notes without gold, and draw the places to look at.
+    """Estimate recall on notes without annotations, and draw the sample of locations to annotate.
 
-    Returns the findings and the seed: one of the notes themselves where none is set, so that a stopped run goes on.
+    Returns the findings and the seed. Without a configured seed, it is derived from the notes, so that a run can
+    resume.
 
     Args:
-        out: a private folder, which will hold note text.
+        out: a private folder, which will contain note text.
 
     Raises:
-        UsageError: places or settings that do not fit. InputError: notes or patients that do not fit.
+        UsageError: conflicting paths or settings.
+        InputError: invalid notes or patients.
     """
     feed = settings.identifiers.patients
     refuse_nested(OUT=out, NOTES=notes, patients=feed)
-    there = Finder.of(settings.identifiers).detectors
-    sides = side(settings.first, there), _second(settings, there)
+    available = Finder.of(settings.identifiers).detectors
+    sides = side(settings.first, available), _second(settings, available)
     _refuse_dependence(settings)
     corpus = open_corpus(notes, settings.notes)
     hashed = fingerprint(notes)
@@ -119,35 +121,35 @@ def validate_notes(notes: Path, out: Path, settings: ValidateSettings, *, say: S
             "canaries": lambda: canary_survival(run.of_sampled_patients(), _finder(run), default_rng([seed, 2])),
             "recapture": lambda: _recapture(run, sides),
         }
-        found = [finding for name, stage in stages.items() for finding in _kept(folder, name, stage, seed)]
-        write_findings(folder.vault / FINDINGS, "validate", found, seed=seed)
-        private_text(folder.vault / REPORT, report(found))
+        findings = [finding for name, stage in stages.items() for finding in _kept(folder, name, stage, seed)]
+        write_findings(folder.vault / FINDINGS, "validate", findings, seed=seed)
+        private_text(folder.vault / REPORT, report(findings))
         folder.finish()
-    return found, seed
+    return findings, seed
 
 
 def recall_of_marks(marks: Path, out: Path, notes: Path | None = None) -> list[Finding]:
-    """Recall from the marks of a run's places, with its interval; it is kept in the folder of the run.
+    """Estimate recall from an annotated sample, with its interval, and store it in the folder of the run.
 
     Args:
-        notes: the notes of the run, to be sure that they are still the same; None to take them for that.
+        notes: the notes of the run, to verify that they are unchanged; None to skip the check.
 
     Raises:
-        InputError: a folder of no run, marks that do not fit it, or other notes.
+        InputError: not the folder of a run, marks of another run, or changed notes.
     """
     design = read_design(out)
     if notes is not None and fingerprint(notes) != design.notes:
-        hint = "the marks are of the notes as they were: validate these ones anew"
-        raise InputError("are not the notes that the places were drawn from", where=notes.name, hint=hint)
-    found = marked_findings(design, read_marks(marks, design))
-    write_findings(out / RECALL, "validate", found, seed=None)
+        hint = "run validate again on the changed notes"
+        raise InputError("not the notes of this run, or changed since", where=notes.name, hint=hint)
+    findings = marked_findings(design, read_marks(marks, design))
+    write_findings(out / RECALL, "validate", findings, seed=None)
     earlier = read_findings(out / FINDINGS) if (out / FINDINGS).exists() else []
-    private_text(out / REPORT, report([*found, *earlier]))
-    return found
+    private_text(out / REPORT, report([*findings, *earlier]))
+    return findings
 
 
 def _kept(folder: RunFolder, name: str, stage: Callable[[], list[Finding]], seed: int) -> list[Finding]:
-    """The findings of a stage: those that an earlier run kept, or new ones."""
+    """Return the findings of a stage, stored by an earlier run or computed now."""
     path = private_folder(folder.vault / "stages") / f"{name}.json"
     if not path.exists():
         write_findings(path, "validate", stage(), seed=seed)
@@ -155,16 +157,16 @@ def _kept(folder: RunFolder, name: str, stage: Callable[[], list[Finding]], seed
 
 
 def _spots(run: Validation, folder: RunFolder, asked: str, notes: str) -> list[Finding]:
-    how = run.settings
+    settings = run.settings
     usual = usual_forms(run.notes("read"))
-    draw = Draw(how.spots, how.passage, usual, default_rng([run.seed, 3]))
+    draw = Draw(settings.spots, settings.passage, usual, default_rng([run.seed, 3]))
     survival = Survival(run.patients, default_rng([run.seed, 4])) if run.patients else None
     for note, found in track(run.engine(feed=True), "notes searched", run.say):
         draw.add(note, found, suspected(note))
         if survival:
             survival.add(note, found)
     if not draw.sizes:
-        raise InputError("holds no text", where=run.corpus.name)
+        raise InputError("contains no text", where=run.corpus.name)
     name = sha256(f"{asked} spots".encode()).hexdigest()[:12]
     write_sheet(folder.vault, name, notes, draw.sizes, draw.drawn())
     return survival.findings("with the feed") if survival else []
@@ -184,25 +186,25 @@ def _finder(run: Validation) -> Finder:
 
 
 def _recapture(run: Validation, sides: tuple[Side, Side | None]) -> list[Finding]:
-    how = run.settings
+    settings = run.settings
     if sides[1] is None:
-        why = f"there is no detector {how.second} here; name two with --first and --second"
+        why = f"detector {settings.second} is not available; set first and second"
         return [Finding("validate.missed_by_both", None, 0, "lower", detail={"why": why})]
     captures = Captures(sides[0], sides[1])
     if not captures.labels:
-        raise UsageError("these detectors find no label in common", where="--first, --second")
+        raise UsageError("the two sides have no label in common", where="first, second")
     for note in track(run.of_sampled_patients(), "notes read by two detectors", run.say):
         captures.add(note)
-    return recapture_findings(captures, (how.first, how.second), how.dependence)
+    return recapture_findings(captures, (settings.first, settings.second), settings.dependence)
 
 
-def _second(settings: ValidateSettings, there: Side) -> Side | None:
-    """The second side; None where it is the default and is not there, as under --no-tagger."""
+def _second(settings: ValidateSettings, available: Side) -> Side | None:
+    """Return the second side, or None if it is the default and the tagger is disabled."""
     default = ValidateSettings.model_fields["second"].default
-    missing = default not in {one.name for one in there}
-    return None if settings.second == default and missing else side(settings.second, there)
+    missing = default not in {detector.name for detector in available}
+    return None if settings.second == default and missing else side(settings.second, available)
 
 
 def _refuse_dependence(settings: ValidateSettings) -> None:
     if not settings.dependence or min(settings.dependence) <= 0:
-        raise UsageError("--dependence takes odds ratios above 0, such as 1 and 5")
+        raise UsageError("odds ratios must be above 0, for example 1 and 5", where="dependence")

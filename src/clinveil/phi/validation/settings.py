@@ -1,4 +1,4 @@
-"""What `clinveil validate` can be told."""
+"""Settings of `clinveil validate`."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ from clinveil.phi.settings import PhiSettings
 
 
 class ValidateSettings(Settings):
-    """Everything that `clinveil validate` can be told."""
+    """Settings of `clinveil validate`."""
 
     identifiers: PhiSettings = group(PhiSettings)
     notes: NotesSettings = group(NotesSettings)
-    spots: int = flag(200, "How many places of the notes are drawn for somebody to look at.", ge=40, le=100_000)
-    passage: int = flag(40, "Words of a passage without anything suspicious: one place to look at.", ge=5, le=1_000)
-    sampled_patients: int = flag(1_000, "Patients whose notes get canaries, and are read by two detectors.", ge=2)
+    spots: int = flag(200, "Number of sampled locations to annotate.", ge=40, le=100_000)
+    passage: int = flag(40, "Words per passage, the sampling unit of unsuspicious text.", ge=5, le=1_000)
+    sampled_patients: int = flag(1_000, "Number of patients sampled for canaries and capture-recapture.", ge=2)
     first: str = flag(
-        "rules", "One side of capture-recapture: detectors joined by +; `rules`: all, --also too, but tagger."
+        "rules", "First side of capture-recapture: detectors joined by +, or `rules` (all but the tagger)."
     )
-    second: str = flag("tagger", "The other side: detectors joined by +.")
+    second: str = flag("tagger", "Second side of capture-recapture: detectors joined by +.")
     dependence: tuple[float, ...] = flag(
-        (1.0, 2.0, 5.0, 10.0), "Odds ratios between the two sides: how far what one misses the other misses too."
+        (1.0, 2.0, 5.0, 10.0), "Odds ratios of dependence between the two sides' misses."
     )
     workers: int = WORKERS
     seed: int | None = SEED

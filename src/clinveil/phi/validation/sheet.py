@@ -1,7 +1,8 @@
-"""The places that were drawn, as a private CSV and as a page to mark them with keys; and the marks read back.
+"""The sample as a private CSV and as an HTML page for annotation, and the reader of the marks.
 
-Both hold note text. The page is one file that asks nothing of any other place, and keeps marks in the browser's store
-by the name of the run, without any text. Neither says whether the engine found a place: who judges should not know.
+Both files contain note text. The page is self-contained, makes no requests, and stores marks without text in the
+browser's local storage under the name of the run. Neither file shows whether the engine detected a location: the
+annotator should be blind to it.
 """
 
 from __future__ import annotations
@@ -18,35 +19,30 @@ from typing import Any, NamedTuple
 
 from clinveil.core.errors import InputError
 from clinveil.core.files import private_text, read_json
-from clinveil.phi.validation.design import KINDS, Seen
+from clinveil.phi.validation.design import KINDS, Annotated
 
 CSV, PAGE, DESIGN, SCHEMA = "spots.csv", "spots.html", "design.json", "clinveil.spots/1"
 COLUMNS = ("run", "spot", "mark", "kind", "note_id", "start", "end", "before", "text", "after")
 UNSURE = -1
 _MARKS = {
-    "identifier": 1,
-    "i": 1,
-    "yes": 1,
-    "y": 1,
-    "not": 0,
-    "n": 0,
-    "no": 0,
-    "unsure": UNSURE,
-    "u": UNSURE,
-    "?": UNSURE,
+    **dict.fromkeys(("identifier", "i", "yes", "y"), 1),
+    **dict.fromkeys(("not", "n", "no"), 0),
+    **dict.fromkeys(("unsure", "u", "?"), UNSURE),
 }
-MARKS = "identifier, not, unsure, or of a passage the number of identifiers in it"
-_MOST = 99
+MARKS = "identifier, not, unsure, or for a passage the number of identifiers"
+_MAX_COUNT = 99
 Piece = tuple[str, bool]
-"""Text, and whether it is asked about; what is not is shown so that the rest can be understood."""
+"""Text, and whether it is to be judged; the other text is context."""
 
 
 @dataclass(frozen=True)
-class Spot:
-    """A place that was drawn. Its repr shows no text.
+class Sample:
+    """A sampled location. Its repr contains no text.
 
     Attributes:
-        pieces: the text of the place; before, after: what stands around it.
+        pieces: text of the location.
+        before: text before it.
+        after: text after it.
     """
 
     note_id: str = field(repr=False)
@@ -59,16 +55,18 @@ class Spot:
 
     @property
     def several(self) -> bool:
-        """Whether it is a passage, which can hold several identifiers."""
+        """Whether it is a passage, which may contain several identifiers."""
         return self.stratum in ("cued", "rest")
 
 
 class Design(NamedTuple):
-    """How places were drawn.
+    """The sampling design of a run.
 
     Attributes:
-        run: the name of the run, which each row of the CSV carries. notes: fingerprint of the notes.
-        sizes: places of each stratum. spots: the stratum of each that was drawn, by its number.
+        run: name of the run, which each row of the CSV contains.
+        notes: fingerprint of the notes.
+        sizes: number of locations per stratum.
+        spots: stratum of each sampled location, by its number.
     """
 
     run: str
@@ -77,29 +75,33 @@ class Design(NamedTuple):
     spots: Mapping[str, str]
 
 
-def write_sheet(folder: Path, run: str, notes: str, sizes: Mapping[str, int], spots: Sequence[Spot]) -> None:
-    """Write design.json, spots.csv and spots.html, each whole and for the owner only; spots are in random order."""
-    numbered = {str(number): spot for number, spot in enumerate(spots, 1)}
-    of = {number: spot.stratum for number, spot in numbered.items()}
-    design = {"schema": SCHEMA, "run": run, "notes": notes, "sizes": dict(sizes), "spots": of}
+def write_sheet(folder: Path, run: str, notes: str, sizes: Mapping[str, int], samples: Sequence[Sample]) -> None:
+    """Write design.json, spots.csv and spots.html atomically, readable by the owner only.
+
+    Args:
+        samples: in random order.
+    """
+    numbered = {str(number): sample for number, sample in enumerate(samples, 1)}
+    strata = {number: sample.stratum for number, sample in numbered.items()}
+    design = {"schema": SCHEMA, "run": run, "notes": notes, "sizes": dict(sizes), "spots": strata}
     private_text(folder / DESIGN, json.dumps(design))
     private_text(folder / CSV, _csv(run, numbered))
     private_text(folder / PAGE, _page(run, numbered))
 
 
-def _csv(run: str, spots: Mapping[str, Spot]) -> str:
-    made = io.StringIO()
-    writer = csv.writer(made, lineterminator="\n")
+def _csv(run: str, samples: Mapping[str, Sample]) -> str:
+    buffer = io.StringIO()
+    writer = csv.writer(buffer, lineterminator="\n")
     writer.writerow(COLUMNS)
-    for number, spot in spots.items():
-        text = "".join(piece if asked else f"⟪{piece}⟫" for piece, asked in spot.pieces)
-        told = (spot.note_id, spot.start, spot.end, *map(_cell, (spot.before, text, spot.after)))
-        writer.writerow((run, number, "", "passage" if spot.several else "place", *told))
-    return made.getvalue()
+    for number, sample in samples.items():
+        text = "".join(piece if asked else f"⟪{piece}⟫" for piece, asked in sample.pieces)
+        cells = (sample.note_id, sample.start, sample.end, *map(_cell, (sample.before, text, sample.after)))
+        writer.writerow((run, number, "", "passage" if sample.several else "place", *cells))
+    return buffer.getvalue()
 
 
 def _cell(text: str) -> str:
-    """Text that a spreadsheet does not take for a formula."""
+    """Return text that a spreadsheet does not interpret as a formula."""
     return f" {text}" if text[:1] in ("=", "+", "-", "@", "\t") else text
 
 
@@ -108,55 +110,56 @@ def _template() -> str:
     return files("clinveil.phi.validation").joinpath("page.html").read_text(encoding="utf-8")
 
 
-def _page(run: str, spots: Mapping[str, Spot]) -> str:
+def _page(run: str, samples: Mapping[str, Sample]) -> str:
     data = [
         {"spot": n, "passage": s.several, "note": s.note_id,
          "before": s.before, "pieces": s.pieces, "after": s.after}
-        for n, s in spots.items()
+        for n, s in samples.items()
     ]  # fmt: skip
-    told = json.dumps({"run": run, "spots": data}, ensure_ascii=False)
-    # Nothing of a note may end the script that it stands in.
-    return _template().replace("@DATA@", told.replace("<", "\\u003c").replace("\u2028", " ").replace("\u2029", " "))
+    content = json.dumps({"run": run, "spots": data}, ensure_ascii=False)
+    # Escape characters that could end the script element.
+    return _template().replace("@DATA@", content.replace("<", "\\u003c").replace("\u2028", " ").replace("\u2029", " "))
 
 
 def read_design(folder: Path) -> Design:
-    """The design of a validation's folder. Raises InputError where there is none."""
-    said: Any = read_json(folder / DESIGN)
-    fits = isinstance(said, dict) and said.get("schema") == SCHEMA and isinstance(said.get("spots"), dict)
-    if not fits or not set(said["spots"].values()) <= KINDS.keys():
-        raise InputError("is no folder of a finished clinveil validate", where=folder.name, hint="name its OUT")
-    return Design(said["run"], said["notes"], said["sizes"], said["spots"])
+    """Read the design of a validation folder. Raises InputError if there is none."""
+    record: Any = read_json(folder / DESIGN)
+    fits = isinstance(record, dict) and record.get("schema") == SCHEMA and isinstance(record.get("spots"), dict)
+    if not fits or not set(record["spots"].values()) <= KINDS.keys():
+        raise InputError("not the folder of a finished validate run", where=folder.name, hint="pass its OUT folder")
+    return Design(record["run"], record["notes"], record["sizes"], record["spots"])
 
 
 def read_marks(path: Path, design: Design) -> dict[str, int]:
-    """The marks of a CSV by the number of the spot: how many identifiers, or UNSURE; spots without a mark are left out.
+    """Read the marks of a CSV: number of the location -> number of identifiers, or UNSURE. Empty marks are omitted.
 
     Raises:
-        InputError: no CSV with the columns run, spot, mark; a row of another run; a spot twice, or not of this run;
-            a mark that is none; no mark at all.
+        InputError: missing columns run, spot, mark; a row of another run; a repeated or unknown location; an invalid
+        mark;
+            no marks.
     """
     marks: dict[str, int] = {}
     for number, row in _rows(path):
         if row["run"].strip() != design.run:
-            hint = "mark the spots of this folder, or name the folder that they are of"
-            raise InputError(f"row {number} is of another run", where=path.name, hint=hint)
+            hint = "pass the marks together with the folder of their run"
+            raise InputError(f"row {number} belongs to another run", where=path.name, hint=hint)
         spot, mark = row["spot"].strip(), row["mark"].strip().casefold()
         if spot not in design.spots:
-            raise InputError(f"row {number} is of a spot that was not drawn", where=path.name)
+            raise InputError(f"row {number}: unknown spot", where=path.name)
         if spot in marks:
-            raise InputError(f"row {number} marks a spot a second time", where=path.name, hint="one row a spot")
+            raise InputError(f"row {number}: duplicate spot", where=path.name, hint="keep one row per spot")
         if mark:
             marks[spot] = _mark(mark, number, path, several=design.spots[spot] in ("cued", "rest"))
     if not marks:
-        raise InputError("no spot is marked", where=path.name, hint=f"marks are {MARKS}")
+        raise InputError("no marks", where=path.name, hint=f"use the marks {MARKS}")
     return marks
 
 
 def _mark(mark: str, row: int, path: Path, *, several: bool) -> int:
-    if mark.isascii() and mark.isdigit() and int(mark) <= (_MOST if several else 1):
+    if mark.isascii() and mark.isdigit() and int(mark) <= (_MAX_COUNT if several else 1):
         return int(mark)
     if mark not in _MARKS:
-        raise InputError(f"row {row} has a mark that is none", where=path.name, hint=f"marks are {MARKS}")
+        raise InputError(f"row {row}: invalid mark", where=path.name, hint=f"use the marks {MARKS}")
     return _MARKS[mark]
 
 
@@ -167,28 +170,28 @@ def _rows(path: Path) -> Iterator[tuple[int, dict[str, str]]]:
             file.seek(0)
             rows = csv.DictReader(file, delimiter=";" if head.count(";") > head.count(",") else ",", restval="")
             if not {"run", "spot", "mark"} <= set(rows.fieldnames or ()):
-                hint = f"name {CSV} with its marks, or the marks.csv of the page"
-                raise InputError("it lacks the columns run, spot, mark", where=path.name, hint=hint)
-            yield from enumerate(rows, 2)  # as a spreadsheet counts: text of notes may go over several lines
+                hint = f"pass the annotated {CSV}, or the marks.csv saved by the page"
+                raise InputError("missing columns run, spot, mark", where=path.name, hint=hint)
+            yield from enumerate(rows, 2)  # cells may contain line breaks, so rows are counted
     except (OSError, UnicodeDecodeError, csv.Error):
-        raise InputError("it cannot be read as CSV in UTF-8", where=path.name) from None
+        raise InputError("not a CSV file in UTF-8", where=path.name) from None
 
 
-def seen(design: Design, marks: Mapping[str, int], *, unsure: tuple[int, int] = (0, 1)) -> dict[str, Seen]:
-    """What was seen of each stratum.
+def annotated(design: Design, marks: Mapping[str, int], *, unsure: tuple[int, int] = (0, 1)) -> dict[str, Annotated]:
+    """Return the annotations per stratum.
 
     Args:
-        unsure: what an unsure mark counts as, of a place that was found and of one that was not.
+        unsure: values of an unsure mark for a detected and an undetected location.
 
-    Raises InputError where of some stratum nothing is marked.
+    Raises InputError if a stratum has no marks.
     """
-    made = {}
+    strata = {}
     for name, size in design.sizes.items():
         counts = [marks[spot] for spot, stratum in design.spots.items() if stratum == name and spot in marks]
         if size and not counts:
-            hint = "mark at least one of each kind; in the order of the file, the first ones are a random sample"
-            raise InputError(f"no spot is marked of those {KINDS[name].says}", hint=hint)
+            hint = "mark more spots in the order of the file, which is random, until each stratum has one"
+            raise InputError(f"no marks in stratum '{KINDS[name].description}'", hint=hint)
         found = KINDS[name].found
-        each = [unsure[not found] if count == UNSURE else count for count in counts]
-        made[name] = Seen(found, size, len(counts), tuple(n for n in each if n))
-    return made
+        values = [unsure[not found] if count == UNSURE else count for count in counts]
+        strata[name] = Annotated(found, size, len(counts), tuple(n for n in values if n))
+    return strata

@@ -1,8 +1,8 @@
-"""Known patients' own names in what the engine leaves of their notes.
+"""Search for known patients' own names in the text that the engine leaves.
 
-The feed of known patients is a sample of names whose truth is known. Where the engine is not given it, what survives of
-them shows what the engine leaves of people whom no feed knows. They are looked for word by word, in any case and with
-or without accents, by a search that shares no code with the detector of known patients.
+The names of known patients are a sample with known truth. With the engine run without the feed, their survival
+estimates what the engine misses for unknown patients. Names are compared word by word, ignoring case and accents, by
+code that is independent of the known-patient detector.
 """
 
 from __future__ import annotations
@@ -25,29 +25,29 @@ from clinveil.stats.findings import clustered_share, proportion
 if TYPE_CHECKING:
     from clinveil.corpus.people import Patient
 
-SHORTEST = 3  # letters of a part of a name that is looked for
-SOURCE = "known patients' own names, looked for word by word"
-CHANCE_IS = "another patient's name, looked for in the same notes"
+SHORTEST = 3  # minimum letters of a part of a name
+SOURCE = "known patients' own names, compared word by word"
+CHANCE_IS = "another patient's name in the same notes"
 
 
 def own_words(patient: Patient) -> frozenset[str]:
-    """The forms of the parts of a patient's name that are long enough to look for."""
+    """Return the forms of the parts of a patient's name that are long enough."""
     parts = (part for token in patient.name for part in words(token))
     return frozenset(form for part in parts if len(form := name_form(part)) >= SHORTEST)
 
 
 class Survival:
-    """Counts, of each known patient, mentions of the own name in the notes and in what is left of them."""
+    """Count each known patient's own name in the notes and in the text left by the engine."""
 
     def __init__(self, patients: Mapping[str, Patient], rng: Generator) -> None:
         ids = list(patients)
         order = [ids[i] for i in rng.permutation(len(ids))]
         self._other = dict(zip(order, order[1:] + order[:1], strict=True))
-        self._own = {one: own_words(patient) for one, patient in patients.items()}
+        self._own = {patient_id: own_words(patient) for patient_id, patient in patients.items()}
         self._counts: dict[str, Counter[str]] = {}
 
     def add(self, note: Note, found: Sequence[Span]) -> None:
-        """Look through one note, and through what is left where all that was found is gone."""
+        """Count names in one note, and in the note without its detected spans."""
         if note.patient_id not in self._own:
             return
         counts = self._counts.setdefault(note.patient_id, Counter())
@@ -59,13 +59,15 @@ class Survival:
         counts["other"] += sum(left[form] for form in other)
 
     def findings(self, feed: str) -> list[Finding]:
-        """The share of patients of whose name something is left, and of the mentions.
+        """Return the share of patients with a surviving own name, and the share of surviving mentions.
 
         Args:
-            feed: what the engine knew, "without the feed" or "with the feed".
+            feed: "without the feed" or "with the feed".
 
         Raises:
-            InputError: no patient of the feed has a note. Warns with InputWarning where some have none.
+            InputError: no patient of the feed has a note.
+
+        Warns with InputWarning if some patients have none.
         """
         check_known_patients(self._own.keys(), self._counts.keys())
         named = [counts for counts in self._counts.values() if counts["before"]]
@@ -80,7 +82,7 @@ class Survival:
 
 def _of_patients(named: Sequence[Counter[str]], detail: Mapping[str, str | int]) -> Iterable[Finding]:
     if not named:
-        why = "no known patient's own name stands in these notes"
+        why = "no known patient's own name occurs in these notes"
         return [Finding("validate.known_patients", None, 0, "lower", detail={**detail, "why": why})]
     count, chance = sum(c["left"] > 0 for c in named), sum(c["other"] > 0 for c in named) / len(named)
     about = {"chance": chance, "chance_is": CHANCE_IS, "source": SOURCE, "detail": detail}

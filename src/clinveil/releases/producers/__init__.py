@@ -1,1 +1,1 @@
-"""The kinds of release: one file each."""
+"""Kinds of release, one file each."""

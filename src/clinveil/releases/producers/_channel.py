@@ -1,4 +1,4 @@
-"""What `obfuscated` and `coded` share: every word goes through a channel learned from word vectors of the notes."""
+"""Base of `obfuscated` and `coded`: replace every word through a channel built from word vectors."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from clinveil.phi.name_index import NameIndex
 from clinveil.releases.added import added_facts, added_warnings, unknown_line
 from clinveil.releases.attack_gates import adversary_gates
 from clinveil.releases.check import OutputCheck, check_output
-from clinveil.releases.crosswalk import ledger_batches
+from clinveil.releases.crosswalk import vault_batches
 from clinveil.releases.gates import accounting_gates, output_gates, patient_gates
 from clinveil.releases.measured import Measured, measured
 from clinveil.releases.parts import draw_parts, opened
@@ -64,7 +64,7 @@ LAYOUT = "Layout was kept:", "are the only ones with theirs"
 
 
 class ChannelProducer(Producer):
-    """A release whose words are drawn from a channel."""
+    """A kind of release whose words are drawn from a channel."""
 
     uses = frozenset({"channel", "vectors", "identifiers", "phi", "keep", "label", "order"})
     uses |= {"max_names", "max_linkage", "max_stolen"}
@@ -72,35 +72,35 @@ class ChannelProducer(Producer):
     learns = LEARNED
 
     def refuse_early(self, settings: ReleaseSettings) -> None:
-        """Raise InputError for a file of words that cannot be read."""
+        """Raise InputError for an unreadable word file."""
         for file in (settings.channel.keep_words, settings.channel.drop_words):
             if file:
                 read_words(file)
 
     def refuse_notes(self, found: Preflight, settings: ReleaseSettings) -> None:
-        """Refuse notes of fewer than 50 patients (paper A: not for small data sets). Raises InputError."""
+        """Raise InputError for fewer than 50 patients (paper A: not for small data sets)."""
         if found.patients < SMALL and not settings.channel.allow_small:
             raise InputError(
-                f"{found.patients} patients are too few: with so few, a replacement says whose note it is",
-                hint=f"bring at least {SMALL}, or take the risk with --allow-small",
+                f"{found.patients} patients are too few: replacements would identify them",
+                hint=f"use notes of at least {SMALL} patients, or accept the risk with --allow-small",
             )
 
     def plan(
         self, found: Preflight, settings: ReleaseSettings, *, train: bool = True
     ) -> Iterator[tuple[str, str, float]]:
-        """The stages of a run: name, what is done, estimated seconds."""
+        """Yield the stages of a run: name, description, estimated seconds."""
         mechanism = mechanism_of(settings.channel)
         vectors, types = settings.vectors, round(HEAPS[0] * max(found.tokens, 1) ** HEAPS[1])
         more = _words_in(vectors.more_text) if vectors.more_text and train else 0
         learnt = vectors.words_of(found.tokens) + more
         passes = vectors.passes_over(learnt)
-        said = {
+        descriptions = {
             "read and count": "count words and the patients who use them",
-            "replace PHI": f"find PHI, and treat it by {settings.identifiers.policy().name}",
+            "replace PHI": f"find identifiers, policy {settings.identifiers.policy().name}",
             "train vectors": f"{vectors.algorithm}, window {vectors.window}, {vectors.dim} dimensions, {passes} passes"
             f" over {learnt:,} words",
             "find neighbours": f"the {mechanism.reach} nearest of about {types:,} words",
-            "replace words": f"every word, {mechanism.said}",
+            "replace words": f"every word, {mechanism.description}",
             "check and report": "read the release back, attack it, measure utility",
         }
         stages = estimate(
@@ -117,23 +117,23 @@ class ChannelProducer(Producer):
             train_words=vectors.train_words,
             measure_words=settings.measure_words,
         ).stages
-        yield from ((name, said[name], seconds) for name, seconds in stages.items() if seconds)
+        yield from ((name, descriptions[name], seconds) for name, seconds in stages.items() if seconds)
 
     def make(self, making: Making) -> Product:
-        """Replace identifiers, learn vectors and a channel, draw every word, and read the notes back."""
-        job, found, clock = making.job, making.found, making.clock
-        heard: list[NameIndex] = []
-        entered, identifiers, left_out = protected(making, heard.append)
-        with clock.stage("vocabulary", "words and the patients who use them"):
+        """Replace identifiers, train vectors, build a channel, draw every word, and read the notes back."""
+        job, found, timer = making.job, making.found, making.timer
+        indexes: list[NameIndex] = []
+        entered, identifiers, left_out = protected(making, indexes.append)
+        with timer.stage("vocabulary", "words and the patients who use them"):
             counts = counted(job, found, entered)
-        learning = job.settings.vectors.said_of(counts.n_tokens) if job.imported is None else "take those given"
-        learning = "take those of the release that is added to" if job.added else learning
-        with clock.stage("vectors", learning) as row:
-            with steps("passes", clock.say) as on_epoch:
+        learning = job.settings.vectors.said_of(counts.n_tokens) if job.imported is None else "use the given ones"
+        learning = "use those of the release that is added to" if job.added else learning
+        with timer.stage("vectors", learning) as row:
+            with steps("passes", timer.say) as on_epoch:
                 vectors = vectors_of(job, entered, counts, making.seeds["training"], on_epoch)
             if job.imported is None:
                 row["determinism"] = str(vectors.meta.get("determinism", "statistical"))
-        with clock.stage("neighbours", "neighbour table and channel"):
+        with timer.stage("neighbours", "neighbour table and channel"):
             channel = channel_of(job, vectors, counts)
             digests = {name: fingerprint(job.folder.vault / name) for name in LEARNED}
         tally, check, path = _written(making, entered, channel)
@@ -149,7 +149,7 @@ class ChannelProducer(Producer):
             vectors=vectors,
             drawn_from=channel,
             tally=tally,
-            heard=tuple(heard),
+            name_indexes=tuple(indexes),
             digests=digests,
         )
 
@@ -159,7 +159,7 @@ class ChannelProduct(Product):
     """Notes whose words were drawn from a channel.
 
     Attributes:
-        entered: the notes as they entered the channel. heard: what their names were found by.
+        entered: the notes as they entered the channel. name_indexes: names found across notes, at most one index.
     """
 
     making: Making
@@ -168,19 +168,19 @@ class ChannelProduct(Product):
     vectors: Vectors = field(repr=False)
     drawn_from: Channel = field(repr=False)
     tally: Tally
-    heard: tuple[NameIndex, ...] = field(repr=False)
+    name_indexes: tuple[NameIndex, ...] = field(repr=False)
 
     @property
     def channel(self) -> Channel:
-        """The mechanism."""
+        """The channel."""
         return self.drawn_from
 
     def accounted(self) -> list[Gate]:
-        """The gates that every note, and every token, is accounted for."""
+        """Return the gates that every note and every token is accounted for."""
         return accounting_gates(self.rows, self.check, balanced=self.tally.balanced)
 
     def context(self) -> Context:
-        """Both sides of the release, and what made it."""
+        """Return source and released notes, channel and counts."""
         vault = self.job.folder.vault
         return Context(
             channel=self.channel,
@@ -188,7 +188,7 @@ class ChannelProduct(Product):
             original=self.job.corpus,
             released=self.released,
             entered=self.entered,
-            alignment=lambda: ledger_batches(vault, "alignment"),
+            alignment=lambda: vault_batches(vault, "alignment"),
             known=self.job.known,
             keep=self.released.columns.keep,
             scratch=self.job.folder.work,
@@ -196,11 +196,11 @@ class ChannelProduct(Product):
         )
 
     def findings(self, seen: Measured, rng: Generator) -> list[Finding]:
-        """Names with an output of their own."""
+        """Return the finding on names with an output of their own."""
         return single_names(seen.context)
 
     def cost_of_keeping(self, context: Context, rng: Generator) -> list[Finding]:
-        """With `--keep-words`, the inversion figures of the same channel with none kept."""
+        """Return the inversion figures of the channel without `keep_words`, if words are kept."""
         job = self.job
         if not job.settings.channel.keep_words:
             return []
@@ -210,7 +210,7 @@ class ChannelProduct(Product):
         return [replace(finding, measure=f"{finding.measure}_none_kept") for finding in findings]
 
     def gates(self, findings: Sequence[Finding]) -> list[Gate]:
-        """What reading back shows, own identifiers, words read back, notes linked."""
+        """Return the gates on the output check, own identifiers, recovered words and linked notes."""
         settings = self.job.settings
         numbers, shuffled = settings.channel.numbers != "drop", settings.channel.shuffle == "note"
         return [
@@ -220,69 +220,69 @@ class ChannelProduct(Product):
         ]
 
     def accounting(self) -> tuple[TokenRow, ...]:
-        """What became of the tokens of the source, by class."""
+        """Return source tokens by class and outcome."""
         return token_rows(self.tally)
 
     def facts(self) -> Iterator[Fact]:
-        """Words that may come out, vectors, kept words."""
-        yield Fact("different words that may come out", int(self.channel.written.sum()))
-        yield Fact("words seen in too few patients to come out", int((~self.channel.eligible).sum()))
+        """Yield facts on outputs and vectors."""
+        yield Fact("different words that can be released", int(self.channel.written.sum()))
+        yield Fact("words of too few patients, never released", int((~self.channel.eligible).sum()))
         yield Fact("words without a vector", without_vector(self.vectors, self.counts)[0])
         yield Fact("word vectors", origin(self.job))
 
     def more_facts(self) -> Iterator[Fact]:
-        """Kept words, and what the release adds to."""
+        """Yield facts on kept words and the release that is added to."""
         kept = sorted(self.channel.kept)
         if self.job.settings.channel.keep_words:
-            yield Fact("words kept as they are", len(kept))
+            yield Fact("words left unchanged", len(kept))
             yield Fact("which words", ", ".join(kept), internal=True)
         if self.job.added:
-            yield from added_facts(self.job.added, self.tally, self.making.on_both)
+            yield from added_facts(self.job.added, self.tally, self.making.coverage)
 
-    def told(self) -> dict[str, Any]:
-        """Tokens, and where the vectors come from."""
+    def manifest_entries(self) -> dict[str, Any]:
+        """Return token counts and the origin of the vectors."""
         meta = self.vectors.meta if self.job.imported is None else {}
         share = {} if meta.get("patients_share") is None else {"patients_share": meta["patients_share"]}
         vectors = {"from": origin(self.job), "passes": meta.get("epochs"), **share}
         return {"tokens": self.tally.as_dict(), "vectors": vectors}
 
     def warnings(self, findings: Sequence[Finding]) -> Iterator[str]:
-        """Vectors that others have, shortfalls of the channel, repeated draws, kept words."""
+        """Yield warnings on shared vectors, the channel, repeated draws and kept words."""
         job, settings = self.job, self.job.settings
         yield from _vector_warnings(job)
-        yield from added_warnings(job.added, self.tally, self.making.on_both) if job.added else ()
+        yield from added_warnings(job.added, self.tally, self.making.coverage) if job.added else ()
         if not settings.phi:
-            yield "PHI replacement was switched off: names entered the vocabulary."
+            yield "Identifier replacement was switched off: names are part of the vocabulary."
         yield from self.channel.shortfalls
         yield from self._scope_warnings()
         if settings.channel.layout == "keep":
             yield singled_out(findings, "attack.layout_unique", *LAYOUT)
         if settings.channel.keep_words:
-            yield f"{self.tally.kept_words:,} words were left as they are on request; they are not protected."
+            yield f"{self.tally.kept_words:,} words were left unchanged on request; they are not protected."
 
     def _scope_warnings(self) -> Iterator[str]:
-        """What repeats disclose; nothing where one draw tells as much as many."""
+        """Yield a warning if repeated draws of a word disclose more than one."""
         how = self.job.settings.channel
         if how.scope == "corpus":
-            yield "Each word has one replacement in the whole release: a code, that word frequencies help to break."
+            yield "Each word has one replacement in the whole release, a code that word frequencies help to break."
         elif not self.channel.settled and how.scope in ("occurrence", "rare"):
-            often = f" that occur {how.rare_below} times or more" if how.scope == "rare" else ""
-            yield f"Draws of words{often} are fresh for each occurrence: repeats add up (figures for several draws)."
+            words = f"Words that occur {how.rare_below} or more times" if how.scope == "rare" else "Words"
+            yield f"{words} are replaced independently at each occurrence, so repeated words disclose more."
 
     def measured(self, whole: Context) -> Measured:
-        """All notes, or patients drawn by the key."""
+        """Return all notes, or a keyed sample of patients."""
         job = self.job
         how = job.settings.measure_words, job.key.subkey("measured patients"), job.folder.work / "measured"
-        return measured(whole, partial(ledger_batches, job.folder.vault, "crosswalk"), *how)
+        return measured(whole, partial(vault_batches, job.folder.vault, "crosswalk"), *how)
 
     def sampled(self, rng: Generator) -> list[AlignedNote]:
-        """Sampled notes of the source next to their released ones."""
-        sample = sources(self.job.corpus, rng, self.job.deidentifier(*self.heard))
+        """Return sampled source notes aligned with their released versions."""
+        sample = sources(self.job.corpus, rng, self.job.deidentifier(*self.name_indexes))
         return aligned(sample, self.job.obfuscator(self.channel), "Sampled note")
 
 
 def _words_in(place: Path) -> int:
-    """Roughly, the words of text files by their size; packed ones are taken to be three times as long."""
+    """Estimate the words of text files by size; compressed files count three times."""
     files = [file for file in place.rglob("*") if file.is_file()] if place.is_dir() else [place]
     packed = {".gz", ".zst", ".parquet"}
     size = sum(file.stat().st_size * (3 if file.suffix.lower() in packed else 1) for file in files)
@@ -292,9 +292,9 @@ def _words_in(place: Path) -> int:
 def vectors_of(
     job: ReleaseContext, protected: Corpus, counts: WordCounts, seed: int, on_epoch: OnEpoch | None = None
 ) -> Vectors:
-    """Train word vectors, or take those that are given or that an interrupted run of the same settings left.
+    """Train word vectors, or return given ones or those of an interrupted run.
 
-    Of given ones the rows of the notes' words, with the notes' counts, go to the vault.
+    Of given vectors, the rows of the notes' words are stored in the vault with the notes' counts.
     """
     place = job.folder.vault / "vectors"
     if not place.exists():
@@ -309,7 +309,7 @@ def vectors_of(
 
 
 def channel_of(job: ReleaseContext, vectors: Vectors, counts: WordCounts) -> Channel:
-    """The channel; it and the neighbour table that it was made from are kept for a resumed run."""
+    """Build the channel, or load that of an interrupted run; store it with its neighbour table."""
     tables, place, how = job.folder.vault / "neighbours", job.folder.vault / "channel", job.settings.channel
     if not (tables.exists() and place.exists()):
         more: Any = {"threads": job.settings.workers, "counts": counts, "names": job.names}
@@ -322,7 +322,7 @@ def channel_of(job: ReleaseContext, vectors: Vectors, counts: WordCounts) -> Cha
 
 
 def write_notes(job: ReleaseContext, protected: Corpus, channel: Channel) -> tuple[Tally, Path]:
-    """Obfuscate every note and write it under new ids, with crosswalk and alignment beside it in the vault."""
+    """Obfuscate every note and write it with a new id; crosswalk and alignment go to the vault."""
     path = job.folder.staging / f"notes{job.corpus.suffix}"
     target = Target.of(job, path)
     with opened_for(job.settings, threaded=True) as over:
@@ -331,25 +331,25 @@ def write_notes(job: ReleaseContext, protected: Corpus, channel: Channel) -> tup
 
 
 def _written(making: Making, entered: Corpus, channel: Channel) -> tuple[Tally, OutputCheck, Path]:
-    """Write the release, in staging, and read it back: of part files each where it is written."""
-    job, found, clock = making.job, making.found, making.clock
-    what = f"replace every word, {mechanism_of(job.settings.channel).said}"
+    """Write the release into staging and read it back; part files are read back where they are written."""
+    job, found, timer = making.job, making.found, making.timer
+    what = f"replace every word, {mechanism_of(job.settings.channel).description}"
     if job.facts:
-        with clock.stage("obfuscate", f"{what}; read each part back", "keyed"):
+        with timer.stage("obfuscate", f"{what}; read each part back", "keyed"):
             return draw_parts(job, entered, channel)
-    with clock.stage("obfuscate", what, "keyed"):
+    with timer.stage("obfuscate", what, "keyed"):
         tally, path = write_notes(job, entered, channel)
     if job.added:
-        clock.say(unknown_line(job.added, tally))
-    with clock.stage("check", "read the release back"):
-        over = shown(found.over(job.settings.workers), "notes read back", clock.say, found.rows, lambda one: one.notes)
+        timer.say(unknown_line(job.added, tally))
+    with timer.stage("check", "read the release back"):
+        over = shown(found.over(job.settings.workers), "notes read back", timer.say, found.rows, lambda one: one.notes)
         released = released_in_order(job, path, opened(path, job.corpus.columns))
-        walk, places = (ledger_batches(job.folder.vault, name) for name in ("crosswalk", "alignment"))
-        return tally, check_output(entered.batches(), walk, released, channel, places, over), path
+        crosswalk, alignment = (vault_batches(job.folder.vault, name) for name in ("crosswalk", "alignment"))
+        return tally, check_output(entered.batches(), crosswalk, released, channel, alignment, over), path
 
 
 def token_rows(tally: Tally) -> tuple[TokenRow, ...]:
-    """The token accounting, by class; the denominator is everything but white space."""
+    """Return the token accounting by class; white space is not counted."""
     return (
         TokenRow(
             "words",
@@ -368,7 +368,7 @@ def token_rows(tally: Tally) -> tuple[TokenRow, ...]:
 
 
 def origin(job: ReleaseContext) -> str:
-    """Where the word vectors come from, in words."""
+    """Return the origin of the word vectors as text."""
     how = job.settings.vectors
     if job.added is not None:
         return job.added.base.origin
@@ -381,13 +381,13 @@ def origin(job: ReleaseContext) -> str:
 def _vector_warnings(job: ReleaseContext) -> Iterator[str]:
     if GIVEN in origin(job):
         yield (
-            "The word vectors were given: whoever else has their file has them. Figures of attackers without the "
-            "vectors say nothing of such people; read those of attackers who have them."
+            "The word vectors were given, so others may have the same file. For them, read the figures of attackers "
+            "with the vault's vectors."
         )
     elif job.settings.vectors.start_vectors:
         yield (
-            "The vectors were trained on from given ones: an attacker with that file begins where this release began, "
-            "and comes closer to its vectors than those who train their own, whom the figures are of."
+            "Training started from given vectors. An attacker with that file comes closer to its vectors "
+            "than the figures for shadow vectors assume."
         )
     if job.settings.vectors.more_text:
-        yield "Vectors were trained on more text than the notes: an attacker who has it can train closer ones."
+        yield "The vectors were also trained on other text. An attacker with that text can train more similar vectors."

@@ -1,4 +1,4 @@
-"""Running text: every word is replaced by a near neighbour of it (paper A, Algorithm 1, with a patient floor)."""
+"""Kind `obfuscated`: replace every word with a near neighbour (paper A, Algorithm 1, with a patient floor)."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ FEWEST = 5
 
 
 def patient_floor(patients: int) -> int:
-    """Return how many patients must use a word before it may be released, for notes of this many patients.
+    """Return how many patients must use a word before it may be released, given the number of patients.
 
-    One patient in 40, at least 5, and above 1,600 patients their square root: 8 of 300, 38 of 1,500, 1,000 of a
-    million. Source: measured (benchmarks/obfuscated.md).
+    One patient in 40, at least 5; above 1,600 patients the square root: 8 for 300, 38 for 1,500, 1,000 for a million.
+    Source: measured (benchmarks/obfuscated.md).
     """
     return max(FEWEST, ceil(min(patients / 40, sqrt(patients))))
 
 
 class Obfuscated(ChannelProducer):
-    """Notes in the order of their words, one word per word, with sentence ends; the default."""
+    """Running text in source order with sentence ends; the default kind."""
 
     defaults = MappingProxyType(
         {
@@ -53,7 +53,7 @@ class Obfuscated(ChannelProducer):
     )
 
     def floor(self, patients: int) -> int:
-        """The patient floor of `--min-patients auto`."""
+        """Return the patient floor of `--min-patients auto`."""
         return patient_floor(patients)
 
 

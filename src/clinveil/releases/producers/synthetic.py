@@ -1,4 +1,4 @@
-"""New notes, written by a language model that was trained on the notes (paper C)."""
+"""Kind `synthetic`: notes written by a language model that was trained on the notes (paper C)."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ from clinveil.releases.synthesis_model import (
     draw_notes,
     load_trained,
     n_held_out,
-    train_anew,
+    train_new,
 )
 from clinveil.report.record import Fact, Gate
 from clinveil.stats import wilson
@@ -51,16 +51,16 @@ PASS_SECONDS = 40.0  # of one pass over 100,000 words, size small, one core: a g
 
 
 class Synthetic(Producer):
-    """Notes that describe no real person, searched for copies of those that do."""
+    """Notes that describe no real person, searched for copies of real notes."""
 
     uses = frozenset({"lm", "synthetic", "identifiers", "phi", "min_patients"})
     learns = (MODEL, STATE)
 
     def refuse_early(self, settings: ReleaseSettings) -> None:
-        """Raise MissingExtra without PyTorch, UsageError for a model that writes no notes or a device not there."""
+        """Raise MissingExtra without PyTorch, UsageError for an unsuitable model or device."""
         how = settings.lm
         if how.model == "ngram":
-            raise UsageError("lm.model ngram scores notes and writes none", hint="unigram, lstm or gpt")
+            raise UsageError("lm.model ngram cannot write notes", hint="use unigram, lstm or gpt")
         if settings.synthetic.source is not None:
             return
         if how.neural:
@@ -72,13 +72,13 @@ class Synthetic(Producer):
             need_byte_pairs()
 
     def refuse_notes(self, found: Preflight, settings: ReleaseSettings) -> None:
-        """Raise InputError for too few patients to train on some and keep others aside."""
+        """Raise InputError for too few patients to split."""
         n_held_out(found.patients, settings.synthetic.held_out)
 
     def plan(
         self, found: Preflight, settings: ReleaseSettings, *, train: bool = True
     ) -> Iterator[tuple[str, str, float]]:
-        """The stages of a run: name, what is done, estimated seconds."""
+        """Yield the stages of a run: name, description, estimated seconds."""
         how, hundred = settings.lm, found.tokens / 100_000
         passes = how.recipe().epochs if how.neural else 1
         if settings.synthetic.source is None:
@@ -91,30 +91,30 @@ class Synthetic(Producer):
         yield "check and report", "search for copies, measure", 5.0 + 10.0 * hundred
 
     def make(self, making: Making) -> Product:
-        """Replace identifiers, train a language model or take the one given, write notes, and read them back."""
-        job, clock = making.job, making.clock
+        """Replace identifiers, train or load a language model, write notes, and read them back."""
+        job, timer = making.job, making.timer
         how, corpus, vault = job.settings.synthetic, job.corpus, job.folder.vault
-        entered, identifiers, left_out = protected(making, lambda heard: None)
+        entered, identifiers, left_out = protected(making, lambda _: None)
         notes = read_notes(entered, prepared=how.prepared)
         seed = training_seed(job)
-        with clock.stage("language model", f"{job.settings.lm.model}", "statistical"):
+        with timer.stage("language model", f"{job.settings.lm.model}", "statistical"):
             trained = _trained(job, notes, seed)
-        with clock.stage("held-out notes", "perplexity"), trained.model.ready(threads=how.threads):
+        with timer.stage("held-out notes", "perplexity"), trained.model.ready(threads=how.threads):
             fit = fit_of(trained.model, encode(trained.sides.held_out.texts, trained.model.vocabulary))
         findings = perplexity_findings(trained.model, fit, trained.sides.held_out, "held out")
         floor = Floor.of(trained.sides.training, job.settings.channel.floor)
         path = job.folder.staging / f"notes{corpus.suffix}"
         columns = Columns(text=corpus.columns.text, note_id=corpus.columns.note_id)
-        with clock.stage("write", "draw notes word by word", "keyed"):
+        with timer.stage("write", "draw notes word by word", "keyed"):
             counts = _written(job, trained, floor, path, columns)
         remove(vault / STATE)
         written = read_notes(released := opened(path, columns), prepared=True)
-        with clock.stage("copies", "search for copies of training notes"):
+        with timer.stage("copies", "search for copies of training notes"):
             rng, feed = np.random.default_rng([seed, 1]), job.settings.identifiers.patients
-            looked = examine(written, counts.notes, trained.sides, floor, rng, span=how.span, feed=feed)
+            examined = examine(written, counts.notes, trained.sides, floor, rng, span=how.span, feed=feed)
         for line in _lines(counts, floor):
-            clock.say(line)
-        findings += [_truncated(counts), _unknown(counts, floor), *looked.findings]
+            timer.say(line)
+        findings += [_truncated(counts), _unknown(counts, floor), *examined.findings]
         outputs = Counter(word for text in written.texts for word in words(text))
         check = OutputCheck.of({"notes": len(written), "words": outputs.total()}, outputs)
         accounting = Accounting(counts.notes, counts.notes)
@@ -127,25 +127,25 @@ class Synthetic(Producer):
             left_out=left_out,
             trained=trained,
             counts=counts,
-            looked=looked,
+            examined=examined,
             measures=tuple(findings),
             digests=digests,
         )
 
 
 def training_seed(job: ReleaseContext) -> int:
-    """The seed of split and training: the public one, or one that is as secret as the key."""
+    """Return the seed of split and training: the public test seed, or one derived from the key."""
     return job.key.digest("training seed") % 2**31 if job.key.test_seed is None else job.key.test_seed
 
 
 def _trained(job: ReleaseContext, notes: PlainNotes, seed: int) -> Trained:
-    """The model that is given, the one that an interrupted run trained, or a new one."""
+    """Return the given model, that of an interrupted run, or a new one."""
     source, place = job.settings.synthetic.source, job.folder.vault / MODEL
     if source is not None:
         return load_trained(source, notes, job.settings, before=True)
     if (place / "model.json").exists():
         return load_trained(place, notes, job.settings, before=False)
-    return train_anew(notes, job.settings, seed, job.folder.vault, job.say)
+    return train_new(notes, job.settings, seed, job.folder.vault, job.say)
 
 
 def _written(job: ReleaseContext, trained: Trained, floor: Floor, path: Path, columns: Columns) -> Counts:
@@ -163,13 +163,13 @@ def _written(job: ReleaseContext, trained: Trained, floor: Floor, path: Path, co
 
 
 def _lines(counts: Counts, floor: Floor) -> Iterator[str]:
-    yield f"{counts.notes} notes, {counts.words:,} words; {counts.truncated} cut at the longest length"
-    below = f"{floor.replaced:,} of {floor.words:,} words were below the patient floor and are <unk>"
-    yield f"{below}; with those that the model wrote so itself {counts.unknown:,} are ({counts.unknown_share:.1%})"
+    yield f"{counts.notes} notes, {counts.words:,} words; {counts.truncated} notes truncated at the maximum length"
+    below = f"{floor.replaced:,} of {floor.words:,} words were below the patient floor and replaced by <unk>"
+    yield f"{below}; {counts.unknown:,} words ({counts.unknown_share:.1%}) are <unk> in total"
 
 
 def _truncated(counts: Counts) -> Finding:
-    """`release.truncated_notes`: the share of the written notes that were cut at the longest length."""
+    """Return `release.truncated_notes`: the share of notes truncated at the maximum length."""
     low, high = wilson(counts.truncated, counts.notes)
     share, detail = counts.truncated / max(1, counts.notes), {"without_a_word": counts.empty}
     more: dict[str, Any] = {"unit": "notes", "count": counts.truncated, "method": "Wilson, 95 %"}
@@ -177,28 +177,28 @@ def _truncated(counts: Counts) -> Finding:
 
 
 def _unknown(counts: Counts, floor: Floor) -> Finding:
-    """`release.unknown_words`: the share of `<unk>` among the written words; counted, so without an interval."""
+    """Return `release.unknown_words`: the share of `<unk>` among the words; exact, so without an interval."""
     more: dict[str, Any] = {"unit": "words", "count": counts.unknown, "detail": {"below_floor": floor.replaced}}
     return Finding("release.unknown_words", counts.unknown_share, counts.words, "lower", **more)
 
 
 @dataclass(frozen=True, kw_only=True)
 class SyntheticProduct(Product):
-    """Notes that a language model wrote.
+    """Notes written by a language model.
 
     Attributes:
-        left_out: notes that were not trained on, by reason.
-        looked: gates and findings of the search for copies. measures: all findings of this kind.
+        left_out: notes not used for training, by reason.
+        examined: gates and findings of the search for copies. measures: all findings of this kind.
     """
 
     left_out: Counter[str]
     trained: Trained = field(repr=False)
     counts: Counts
-    looked: Examined = field(repr=False)
+    examined: Examined = field(repr=False)
     measures: tuple[Finding, ...] = field(repr=False)
 
     def context(self) -> Context:
-        """The written notes, the model, and both sides of its split; no note has a source."""
+        """Return the written notes, the model and its split; notes have no source."""
         sides = self.trained.sides
         return Context(
             released=self.released,
@@ -210,37 +210,37 @@ class SyntheticProduct(Product):
         )
 
     def measured(self, whole: Context) -> Measured:
-        """All notes."""
+        """Return all notes."""
         return Measured(whole, whole)
 
     def for_utility(self, seen: Context) -> Context:
-        """The written notes next to the real ones, without a crosswalk."""
+        """Return written and real notes, without a crosswalk."""
         return replace(seen, original=self.job.corpus, entered=self.job.corpus)
 
     def findings(self, seen: Measured, rng: np.random.Generator) -> list[Finding]:
-        """Perplexity, copies, known names."""
+        """Return the findings on perplexity, copies and known names."""
         return list(self.measures)
 
     def gates(self, findings: Sequence[Finding]) -> list[Gate]:
-        """Copies, the patient floor, known names."""
-        return self.looked.gates
+        """Return the gates on copies, the patient floor and known names."""
+        return self.examined.gates
 
     def accounted(self) -> list[Gate]:
-        """Nothing more: `synthetic_accounted` is among the gates of this kind."""
+        """Return nothing: `synthetic_accounted` is among the gates of this kind."""
         return []
 
     def facts(self) -> Iterator[Fact]:
-        """The model, and whom it was trained on."""
+        """Yield facts on the model and its training notes."""
         sides = self.trained.sides
         yield Fact("language model", self.trained.model.kind)
         yield Fact("training notes", len(sides.training), "notes")
-        yield Fact("notes kept from training", len(sides.held_out), "notes")
+        yield Fact("held-out notes", len(sides.held_out), "notes")
         yield from (Fact(f"notes left out: {why}", n, "notes") for why, n in sorted(self.left_out.items()))
-        yield Fact("notes cut at the longest length", self.counts.truncated, "notes")
+        yield Fact("notes truncated at the maximum length", self.counts.truncated, "notes")
         yield Fact("share of words written as <unk>", round(self.counts.unknown_share, 4))
 
-    def told(self) -> dict[str, Any]:
-        """The model and the counts."""
+    def manifest_entries(self) -> dict[str, Any]:
+        """Return model and counts."""
         trained = self.trained
         model: dict[str, Any] = {"kind": trained.model.kind, "trained": "before" if trained.before else "in this run"}
         model |= {"vocabulary": trained.model.vocabulary.kind, "recipe": trained.recipe}
@@ -248,17 +248,17 @@ class SyntheticProduct(Product):
         return {"model": model, "public_seeds": list(self.public_seeds()), "counts": counts}
 
     def public_seeds(self) -> tuple[str, ...]:
-        """`notes` (the draws), `model` (its split and training), as far as they come from a public seed."""
+        """Return `notes` (the draws) and `model` (split and training) if derived from a public seed."""
         model = ("model",) if self.trained.public_seed else ()
         return (*super().public_seeds(), *model)
 
     def warnings(self, findings: Sequence[Finding]) -> Iterator[str]:
-        """What the model remembers, and what describes nobody."""
-        yield "The notes describe no real person: figures about patients must not be computed from them."
+        """Yield warnings on the meaning of synthetic notes."""
+        yield "The notes describe no real person. Do not compute figures about patients from them."
         if not self.job.settings.phi:
-            yield "PHI replacement was switched off: the model learned names."
+            yield "Identifier replacement was switched off: the model learned names."
         if not self.job.settings.identifiers.patients:
-            yield "No known patients were given: the notes were not searched for their names (--patients)."
+            yield "No known-patient list was given, so the notes were not searched for their names (--patients)."
 
 
 producers.register("synthetic")(Synthetic())

@@ -1,1 +1,1 @@
-"""The executors, one a file."""
+"""Executors, one per file."""

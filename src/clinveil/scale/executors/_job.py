@@ -1,7 +1,7 @@
-"""What Ray and Spark share: a function as a worker of another process or machine applies it, and how it fails.
+"""Shared by Ray and Spark: apply a function in a remote worker and return its result or error.
 
-An error of the function comes back as a value, so that neither Ray nor Spark puts it into a report of its own, which
-would quote rows, nor tries again what fails each time.
+An error of the function is returned as a value. Otherwise Ray and Spark would put it into their own reports, which
+quote rows, and retry a task that always fails.
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ from clinveil.core.errors import InputError
 from clinveil.core.files import owner_only
 from clinveil.core.runfolder import code_version
 
-TRIES = 4  # of one item, before the workers are held to be lost
+TRIES = 4  # attempts per item before LostWorkers
 SAME = "install the same clinveil, with the same Python and libraries, on every node"
-NOWHERE = "http://127.0.0.1:9"  # a proxy that is none: see ray.py
+NOWHERE = "http://127.0.0.1:9"  # an unreachable proxy: see ray.py
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of an item: a result, or the error that the function raised."""
+    """The outcome of one item: a result, or the error that the function raised."""
 
     result: Any = field(default=None, repr=False)
     error: Exception | None = field(default=None, repr=False)
 
     def get(self) -> Any:
-        """The result; raises the error."""
+        """Return the result, or raise the error."""
         if self.error is not None:
             raise self.error
         return self.result
@@ -39,10 +39,10 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Job:
-    """A function for workers elsewhere: with our code, in the driver's folder if it is there, files for the owner only.
+    """A function for remote workers: checks the code version, sets the working folder, and writes private files.
 
     Attributes:
-        code: the driver's `code_version`, which a worker's must be. folder: where relative paths begin.
+        code: the driver's `code_version`, which must match the worker's. folder: base of relative paths.
     """
 
     function: Callable[[Any], Any] = field(repr=False)
@@ -55,12 +55,12 @@ class Job:
             self._settle()
             with owner_only():
                 return Outcome(self.function(item))
-        except Exception as error:  # noqa: BLE001  it is raised where the result is waited for
+        except Exception as error:  # noqa: BLE001  it is raised when the result is fetched
             return Outcome(error=_sendable(error))
 
     def _settle(self) -> None:
         if code_version() != self.code:
-            raise InputError("a worker has another clinveil than this one", where="--on", hint=SAME)
+            raise InputError("a worker has another version of clinveil", where="--on", hint=SAME)
         with suppress(OSError):
             os.chdir(self.folder)
         for name in ("http_proxy", "HTTP_PROXY"):
@@ -69,13 +69,13 @@ class Job:
 
 
 def _sendable(error: Exception) -> Exception:
-    """The error, or one that tells its kind where it cannot be sent."""
+    """Return the error, or one with only its type name if it cannot be copied."""
     try:
         return deepcopy(error)
-    except Exception:  # noqa: BLE001  whatever a library's own exception does when it is copied
+    except Exception:  # noqa: BLE001  copying a library's exception may fail in any way
         return RuntimeError(type(error).__name__)
 
 
 def foreign() -> InputError:
-    """A worker cannot load what it was sent."""
+    """Return the error for a worker that cannot load the function or an item."""
     return InputError("a worker cannot load this command's code or items", where="--on", hint=SAME)

@@ -1,6 +1,6 @@
-"""What Ray and Spark are started in: variables, signals and a private folder, each as before when they are gone.
+"""Environment variables, signals and private folders for Ray and Spark, restored afterwards.
 
-And whether anybody takes a connection where `--address` points: both would try for minutes.
+Also checks that `--address` accepts connections, because both libraries would retry for minutes.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from pathlib import Path
 from clinveil.core.files import remove
 
 ANSWERS = 10.0  # seconds
-LONGEST = 40  # characters of a folder in which the names of Ray's sockets are still short enough for the system
+LONGEST = 40  # characters of a folder's path that leave enough space for the names of Ray's sockets
 
 
 @contextmanager
 def environment(values: dict[str, str]) -> Iterator[None]:
-    """Variables for the block, and for what is started in it."""
+    """Set environment variables for the block and for processes started in it."""
     before = {name: os.environ.get(name) for name in values}
     os.environ.update(values)
     try:
@@ -36,9 +36,9 @@ def environment(values: dict[str, str]) -> Iterator[None]:
 
 @contextmanager
 def scratch() -> Iterator[Path]:
-    """A private folder, removed at the end."""
-    usual = tempfile.gettempdir()
-    folder = Path(tempfile.mkdtemp(prefix="clinveil-", dir=usual if len(usual) < LONGEST else "/tmp"))
+    """Create a private folder, removed at the end."""
+    default = tempfile.gettempdir()
+    folder = Path(tempfile.mkdtemp(prefix="clinveil-", dir=default if len(default) < LONGEST else "/tmp"))
     try:
         yield folder
     finally:
@@ -47,7 +47,7 @@ def scratch() -> Iterator[Path]:
 
 @contextmanager
 def own_signals() -> Iterator[None]:
-    """What signals did before they do after the block too: a library's handler would leave scratch behind."""
+    """Restore the signal handlers after the block, because a library's handler would leave scratch files behind."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -61,22 +61,22 @@ def own_signals() -> Iterator[None]:
 
 @contextmanager
 def hushed() -> Iterator[None]:
-    """Nothing on stderr in the block, not even by libraries that write there by themselves."""
-    kept = os.dup(2)
+    """Discard stderr in the block, including output of native libraries."""
+    saved = os.dup(2)
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, 2)
     try:
         yield
     finally:
-        os.dup2(kept, 2)
-        os.close(kept)
+        os.dup2(saved, 2)
+        os.close(saved)
         os.close(nowhere)
 
 
-def anybody_at(address: str) -> bool:
-    """Whether HOST:PORT, or one of several behind commas, takes a connection within ten seconds."""
-    for place in address.split(","):
-        host, _, port = place.rpartition(":")
+def accepts_connections(address: str) -> bool:
+    """Return whether HOST:PORT, or one of several separated by commas, accepts a connection within ten seconds."""
+    for endpoint in address.split(","):
+        host, _, port = endpoint.rpartition(":")
         try:
             socket.create_connection((host.strip("[]"), int(port)), ANSWERS).close()
             return True

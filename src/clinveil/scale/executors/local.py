@@ -1,4 +1,4 @@
-"""The spawned processes of this machine."""
+"""The executor for local spawned processes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from clinveil.scale.local import Map, processes
 @executors.register("local")
 @contextmanager
 def local(workers: int, address: str | None, ahead: int | None) -> Iterator[Map]:
-    """A map over processes; raises UsageError for an address."""
+    """Open a map over processes. Raises UsageError for an address."""
     if address is not None:
-        raise UsageError("local work has no address", hint="leave --address out, or name a cluster with --on")
+        hint = "omit --address, or choose a cluster with --on"
+        raise UsageError("the local executor takes no address", where="--address", hint=hint)
     yield processes(workers, ahead=ahead)

@@ -1,9 +1,8 @@
-"""Spark (extra `[spark]`): each item is one row of a DataFrame, and a job of its own, through `mapInArrow`.
+"""The Spark executor (extra `[spark]`): each item is one row of a DataFrame and one job, through `mapInArrow`.
 
-A job an item, from as many threads as there are workers, rather than jobs of many rows: results come in order, few
-items are read ahead, and no worker waits for the slowest of a wave. The function is broadcast once to each node, and
-each worker loads it once. Rows and results are bytes of Spark's own serializer. Spark's reports, which quote what a
-worker had in hand, are not shown.
+One job per item, submitted from as many threads as workers: results arrive in order, few items are read ahead, and no
+worker waits for the slowest job of a wave. The function is broadcast once to each node and loaded once per worker.
+Rows and results are bytes of Spark's own serializer. Spark's error reports, which may quote data, are not shown.
 """
 
 from __future__ import annotations
@@ -29,17 +28,17 @@ from clinveil.core.errors import InputError, LostWorkers, MissingExtra, UsageErr
 from clinveil.core.files import owner_only, remove
 from clinveil.scale.executor import executors
 from clinveil.scale.executors._job import TRIES, Job, foreign
-from clinveil.scale.executors._surroundings import anybody_at, environment, own_signals, scratch
+from clinveil.scale.executors._surroundings import accepts_connections, environment, own_signals, scratch
 from clinveil.scale.local import Map, behind
 
-JAVA = 17  # the oldest that Spark 4 runs on
-DEBIAN = "Java is Debian's openjdk-17-jre-headless, or what JAVA_HOME names"
-WAITS = 120.0  # seconds until a cluster gives its first executor
+JAVA = 17  # the oldest version that Spark 4 supports
+DEBIAN = "install Java (Debian: openjdk-17-jre-headless), or set JAVA_HOME"
+WAITS = 120.0  # seconds until a cluster must provide its first executor
 HERE = re.compile(r"local(-cluster)?(\[.*\])?")
 MASTERS = re.compile(r"spark://[^/,]+:\d+(,[^/,]+:\d+)*|yarn|k8s://.+")
 _VERSION = re.compile(rb'version "(?:1\.)?(\d+)')
 _FOREIGN = ("ModuleNotFoundError", "PYTHON_VERSION_MISMATCH", "AttributeError", "ImportError", "Cannot run program")
-# Our jobs are tiny: compiling them, in Java's compiler or in Spark's, takes longer than they do.
+# Our jobs are small: compiling them, in Java or in Spark, takes longer than running them.
 FAST = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 QUIET = {
     "spark.app.name": "clinveil",
@@ -51,7 +50,7 @@ QUIET = {
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.sql.catalogImplementation": "in-memory",
-    "spark.io.encryption.enabled": "true",  # blocks that reach a disk hold notes
+    "spark.io.encryption.enabled": "true",  # blocks written to disk contain notes
 }
 ALONE = {"spark.driver.host": "localhost", "spark.driver.bindAddress": "127.0.0.1", "spark.authenticate": "true"}
 _LOADED: dict[str, Job] = {}  # in a worker: the job of the last map
@@ -60,14 +59,14 @@ _LOADED: dict[str, Job] = {}  # in a worker: the job of the last map
 @executors.register("spark")
 @contextmanager
 def spark(workers: int, address: str | None, ahead: int | None) -> Iterator[Map]:
-    """A map over Spark jobs; a Spark that this process uses already is used, and left as it is.
+    """Open a map over Spark jobs; an active session of this process is used and left unchanged.
 
     Args:
         address: of a master (spark://HOST:PORT, yarn, k8s://…); None for Spark's local mode.
 
     Raises:
-        MissingExtra: no PySpark, or no Java that is new enough. UsageError: an address of another kind, or one where
-            this process uses a Spark already. InputError: no Spark answers there, or it gives no executor.
+        MissingExtra: PySpark or a recent Java is missing. UsageError: an invalid address, or an address while this
+            process has an active session. InputError: the cluster does not answer, or provides no executor.
     """
     try:
         from pyspark.sql import SparkSession
@@ -78,14 +77,14 @@ def spark(workers: int, address: str | None, ahead: int | None) -> Iterator[Map]
         if session is None:
             session = stack.enter_context(_started(workers, address))
         elif address is not None:
-            raise UsageError("a Spark is in use in this process", where="--address", hint="leave --address out")
+            raise UsageError("this process already has a Spark session", where="--address", hint="omit --address")
         yield partial(_spread, session, workers, ahead or 2 * workers)
 
 
 def _spread(
     session: Any, workers: int, ahead: int, function: Callable[[Any], Any], items: Iterable[Any], /
 ) -> Iterator[Any]:
-    """The results in order. Raises LostWorkers; InputError where a worker cannot load what it is sent."""
+    """Yield the results in order. Raises LostWorkers; InputError if a worker cannot load the function or an item."""
     from pyspark import cloudpickle
 
     context, tag = session.sparkContext, f"clinveil-{secrets.token_hex(8)}"
@@ -105,7 +104,7 @@ def _spread(
 
 
 def _done(session: Any, work: Callable[..., Any], item: Any) -> Any:
-    """The outcome of one item, as one job of one row."""
+    """Return the outcome of one item, as one job of one row."""
     from py4j.protocol import Py4JError
     from pyspark import cloudpickle
     from pyspark.errors import PySparkException
@@ -115,13 +114,13 @@ def _done(session: Any, work: Callable[..., Any], item: Any) -> Any:
         frame = session.createDataFrame(row).mapInArrow(work, "outcome binary")
         outcome = frame.toArrow().column(0)[0].as_buffer()
     except (Py4JError, PySparkException, OSError, EOFError) as error:
-        said = str(error)
-        raise (foreign() if any(name in said for name in _FOREIGN) else LostWorkers()) from None
+        message = str(error)
+        raise (foreign() if any(name in message for name in _FOREIGN) else LostWorkers()) from None
     return cloudpickle.loads(outcome)
 
 
 def _work(name: str, job: Any, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """In a worker: one row in, one row out."""
+    """Run in a worker: apply the job to each row."""
     from pyspark import cloudpickle
 
     for batch in batches:
@@ -134,13 +133,13 @@ def _work(name: str, job: Any, batches: Iterator[pa.RecordBatch]) -> Iterator[pa
 
 @contextmanager
 def _started(workers: int, address: str | None) -> Iterator[Any]:
-    """A session for the block, with its Java, which ends with it."""
+    """Open a session, with its own Java process, for the block."""
     from pyspark.find_spark_home import _find_spark_home
     from pyspark.sql import SparkSession
 
     _refuse_address(address)
     _need_java()
-    if address and address.startswith("spark://") and not anybody_at(address.removeprefix("spark://")):
+    if address and address.startswith("spark://") and not accepts_connections(address.removeprefix("spark://")):
         raise _silent()
     here = address is None or HERE.fullmatch(address) is not None
     with scratch() as folder, _gateway(here=here) as gateway:
@@ -157,12 +156,12 @@ def _started(workers: int, address: str | None) -> Iterator[Any]:
         finally:
             with suppress(Exception):
                 session.stop()
-            if address and address.startswith("local-cluster"):  # which keeps them beside Spark itself
+            if address and address.startswith("local-cluster"):  # it logs into Spark's own folder
                 remove(logs)
 
 
 def _context(told: dict[str, str], gateway: Any, *, here: bool) -> Any:
-    """A Spark context that has its executors. Raises InputError: no such Spark, or it gives none."""
+    """Return a Spark context with executors. Raises InputError if the cluster does not answer or provides none."""
     from pyspark import SparkConf, SparkContext
 
     try:
@@ -175,7 +174,7 @@ def _context(told: dict[str, str], gateway: Any, *, here: bool) -> Any:
     except InputError:
         context.stop()
         raise
-    except Exception:  # noqa: BLE001  Java's own text is long, and may name anything
+    except Exception:  # noqa: BLE001  Java's own message is long, and may contain data
         if SparkContext._active_spark_context is not None:
             with suppress(Exception):
                 SparkContext._active_spark_context.stop()
@@ -184,7 +183,7 @@ def _context(told: dict[str, str], gateway: Any, *, here: bool) -> Any:
 
 @contextmanager
 def _gateway(*, here: bool) -> Iterator[Any]:
-    """A Java for the block, whose own words are not shown; one that this process has already stays."""
+    """Run a Java process for the block, with its output discarded; an existing one is reused and kept."""
     from pyspark import SparkConf, SparkContext
     from pyspark.errors import PySparkException
     from pyspark.java_gateway import launch_gateway
@@ -198,7 +197,7 @@ def _gateway(*, here: bool) -> Iterator[Any]:
             nowhere = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
             gateway = launch_gateway(SparkConf(loadDefaults=False).set("spark.driver.extraJavaOptions", FAST), nowhere)
     except (PySparkException, OSError):
-        raise MissingExtra(f"a Java {JAVA} that starts", "spark", more=DEBIAN) from None
+        raise MissingExtra(f"a working Java {JAVA}", "spark", more=DEBIAN) from None
     try:
         yield gateway
     finally:
@@ -209,7 +208,7 @@ def _gateway(*, here: bool) -> Iterator[Any]:
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """Java ends as its input does; it is made to if it does not."""
+    """End Java by closing its input, or kill it after 20 s."""
     with suppress(OSError):
         assert process.stdin is not None
         process.stdin.close()
@@ -221,35 +220,35 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 
 
 def _need_java() -> None:
-    """Raise MissingExtra without a Java that is new enough."""
+    """Raise MissingExtra if Java is missing or too old."""
     home = os.environ.get("JAVA_HOME")
     java = str(Path(home) / "bin" / "java") if home else shutil.which("java")
     try:
-        said = subprocess.run([java or "java", "-version"], capture_output=True, check=True, timeout=60).stderr
+        output = subprocess.run([java or "java", "-version"], capture_output=True, check=True, timeout=60).stderr
     except (OSError, subprocess.SubprocessError):
         raise MissingExtra(f"Java {JAVA}", "spark", more=DEBIAN) from None
-    found = _VERSION.search(said)
-    if found and int(found[1]) < JAVA:
-        raise MissingExtra(f"Java {JAVA} (only {int(found[1])} is there)", "spark", more=DEBIAN)
+    version = _VERSION.search(output)
+    if version and int(version[1]) < JAVA:
+        raise MissingExtra(f"Java {JAVA} (found only {int(version[1])})", "spark", more=DEBIAN)
 
 
 def _refuse_address(address: str | None) -> None:
     if address is not None and not HERE.fullmatch(address) and not MASTERS.fullmatch(address):
-        raise UsageError("no address of a Spark", where="--address", hint="spark://HOST:PORT, yarn or k8s://…")
+        raise UsageError("not a Spark address", where="--address", hint="use spark://HOST:PORT, yarn or k8s://…")
 
 
 def _silent() -> InputError:
-    hint = "spark://HOST:PORT as the master's page names it, the same Spark here as there, and workers that start"
-    return InputError("no Spark answers there, or none that works", where="--address", hint=hint)
+    hint = "use spark://HOST:PORT as shown on the master's page, and the same Spark version on both sides"
+    return InputError("no working Spark cluster answers at this address", where="--address", hint=hint)
 
 
 def _wait(context: Any) -> None:
-    """Until the cluster gives an executor. Raises InputError if it gives none."""
+    """Wait until the cluster provides an executor. Raises InputError if it does not."""
     if context.getConf().get("spark.dynamicAllocation.enabled", "false") == "true":
         return
     until = time.monotonic() + WAITS
-    while context._jsc.sc().getExecutorMemoryStatus().size() < 2:  # the driver is one of them
+    while context._jsc.sc().getExecutorMemoryStatus().size() < 2:  # the driver counts as one
         if time.monotonic() > until:
-            hint = "look whether its workers are up, and have free cores and memory"
-            raise InputError(f"the cluster gave no executor in {WAITS:.0f} s", where="--address", hint=hint)
+            hint = "check that its workers are running and have free cores and memory"
+            raise InputError(f"the cluster provided no executor in {WAITS:.0f} s", where="--address", hint=hint)
         time.sleep(0.2)

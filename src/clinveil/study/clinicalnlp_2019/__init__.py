@@ -1,1 +1,1 @@
-"""Paper C (ClinicalNLP 2019): notes sampled from a language model, how private they are and what they are good for."""
+"""Study of paper C (ClinicalNLP 2019): privacy and utility of notes sampled from a language model."""

@@ -1,4 +1,4 @@
-"""The notes of paper C: in MedText's form, split, rare words unknown (section 3.1); and those that models wrote."""
+"""The notes of paper C: in MedText's form, split, with rare words unknown (section 3.1), and synthetic notes."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from clinveil.utility.casing.lines import read_lines
 
 @dataclass(frozen=True)
 class Parts(Task):
-    """Split the notes and count their words; `general` is text for the second column of Table 1."""
+    """Split the notes and count their words; `general`: general text for Table 1."""
 
     source: Source
     general: File | None
@@ -44,17 +44,17 @@ class Parts(Task):
     seed: int
 
     stage = "prepare"
-    says = "notes in MedText's form, split"
+    template = "notes in MedText's form, split"
 
     def __call__(self, folder: Path, store: Store) -> Result:
-        """Write the parts; returns the counts of Table 1."""
+        """Write the parts; return the counts of Table 1."""
         notes = read_notes(self.source.corpus())
         lengths = [len(text.split()) for text in notes.texts]
         rng = np.random.default_rng([self.seed, 1])
         try:
             rows = split_notes(notes.patients, lengths, self.sizes, rng, by_note=self.by_note)
         except InputError as error:
-            raise InputError(error.what, hint="smaller --words, --valid or --test") from None
+            raise InputError(error.what, hint="pass a smaller --words, --valid or --test") from None
         parts = {name: notes.rows(rows[name]) for name in PARTS}
         self._refuse_few(parts)
         every = notes.rows([row for name in PARTS for row in rows[name]])
@@ -70,19 +70,19 @@ class Parts(Task):
         return {"counts": counts}
 
     def _refuse_few(self, parts: Mapping[str, PlainNotes]) -> None:
-        """Before an hour of training, not after it."""
+        """Raise InputError for too few patients before the slow training starts."""
         for name in ("train", "test"):
             part = parts[name]
             if (n := len(set(part.note_ids if self.by_note else part.patients))) < FOLDS:
-                what = f"{n} patients in the {name} part, and membership inference needs {FOLDS}"
-                raise InputError(what, hint="more notes, or --words, --test in other proportions")
+                message = f"the {name} part has {n} patients, and membership inference requires {FOLDS}"
+                raise InputError(message, hint="pass more notes, or another --words or --test")
 
     def load(self, store: Store, name: str) -> PlainNotes:
-        """One part of a finished split."""
+        """Return one part of the finished split."""
         return load_notes(store.folder(self) / f"{name}.json")
 
     def vocabulary(self, store: Store) -> WordVocabulary:
-        """The words of all parts, as in paper C."""
+        """Return the vocabulary of all parts, as in paper C."""
         return WordVocabulary(json.loads((store.folder(self) / "words.json").read_text(encoding="utf-8")))
 
 
@@ -93,7 +93,7 @@ def _counts(parts: Mapping[str, PlainNotes], words: Dictionary) -> dict[str, Any
 
 
 def _general(path: Path, n_words: int, min_count: int) -> dict[str, Any]:
-    """As many words of general text, with the same tokens and the same rule for rare ones."""
+    """Return the counts of `n_words` words of general text, with the same tokens and rule for rare words."""
     counts: Counter[str] = Counter()
     total = 0
     for line in read_lines(path).lines:
@@ -114,20 +114,20 @@ def save_notes(path: Path, notes: PlainNotes) -> None:
 
 
 def load_notes(path: Path) -> PlainNotes:
-    """Read what `save_notes` wrote. Raises InputError if it is not there."""
+    """Read the notes of `save_notes`. Raises InputError if the file is missing or damaged."""
     try:
         texts, ids, patients = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
-        raise InputError("cannot be read", where=path.name, hint="run the study again with --force") from None
+        raise InputError("cannot be read", where=path.name, hint="run the study with --force") from None
     return PlainNotes(tuple(texts), tuple(ids), tuple(patients))
 
 
 @dataclass(frozen=True)
 class Written(NotesTask):
-    """One corpus: real training notes, a unigram's, or those that a model of an audit wrote.
+    """One corpus: real training notes, or notes of a unigram or of a model of an audit.
 
     Attributes:
-        label: `real notes`, `unigram` or `lstm, dropout 0.5`. model: who wrote them, or None.
+        label: `real notes`, `unigram` or `lstm, dropout 0.5`. model: the model that wrote the notes, or None.
     """
 
     label: str
@@ -135,7 +135,7 @@ class Written(NotesTask):
     model: AuditModel | None = None
 
     stage = "corpora"
-    says = "notes of: {label}"
+    template = "notes of: {label}"
 
     def __call__(self, folder: Path, store: Store) -> Result:
         """Write the notes in MedText's form."""
@@ -157,16 +157,16 @@ class Written(NotesTask):
         return decoded(notes.ids, words)
 
     def load(self, store: Store) -> PlainNotes:
-        """What a finished task wrote."""
+        """Return the notes of the finished task."""
         return load_notes(store.folder(self) / "notes.json")
 
     def corpus(self, store: Store) -> Corpus:
-        """The same, to train vectors on."""
+        """Return the notes as a corpus, to train vectors."""
         return self.load(store).as_corpus()
 
 
 def decoded(ids: SmallInts, vocabulary: Vocabulary) -> PlainNotes:
-    """The notes of tokens with an end after each; notes without a word are left out."""
+    """Return the notes of a sequence of tokens with ends, without empty notes."""
     ends = np.flatnonzero(ids == END)
     pieces = np.split(ids, ends + 1)
     texts = [text for piece in pieces if piece.size > 1 and (text := vocabulary.decode(piece.tolist()))]

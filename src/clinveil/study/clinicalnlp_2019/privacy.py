@@ -1,4 +1,4 @@
-"""The privacy score of paper C: the audits of a study, how scores differ on the same patients, and section 4.4."""
+"""The privacy score of paper C: audits, paired differences of scores, and the analysis of section 4.4."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Audits:
     """The audits of a study.
 
     Attributes:
-        models: by mode and dropout. planted: of the least dropout, with names. unigram: of the same patients, counted.
+        models: by mode and dropout. planted: lowest dropout, with planted names. unigram: of the same patients.
     """
 
     models: Mapping[tuple[Mode, float], Audit]
@@ -37,30 +37,30 @@ class Audits:
 
     @property
     def trained(self) -> list[Audit]:
-        """Those of networks."""
+        """Audits of networks."""
         return [*self.models.values(), self.planted]
 
 
-def audits_of(store: Store, parts: Parts, told: StudySettings) -> Audits:
-    """The audits that the settings ask for; writes their data to the store."""
-    modes: tuple[Mode, ...] = ("exact", "compat") if told.compat else ("exact",)
-    models = {(mode, p): _audit(store, parts, told, told.leave_out(p, mode)) for mode in modes for p in told.dropout}
-    first = told.dropout[0]
-    planted = _audit(store, parts, told, told.leave_out(first, "exact", names=True), PLANTED)
-    counted = told.leave_out(first, "exact").but(model="unigram")
-    return Audits(models, planted, audit_of(models["exact", first].data, counted, seed=told.seed, name=UNIGRAM))
+def audits_of(store: Store, parts: Parts, own: StudySettings) -> Audits:
+    """Return the audits of the settings, and write their data to the store."""
+    modes: tuple[Mode, ...] = ("exact", "compat") if own.compat else ("exact",)
+    models = {(mode, p): _audit(store, parts, own, own.leave_out(p, mode)) for mode in modes for p in own.dropout}
+    first = own.dropout[0]
+    planted = _audit(store, parts, own, own.leave_out(first, "exact", names=True), PLANTED)
+    unigram = own.leave_out(first, "exact").but(model="unigram")
+    return Audits(models, planted, audit_of(models["exact", first].data, unigram, seed=own.seed, name=UNIGRAM))
 
 
-def _audit(store: Store, parts: Parts, told: StudySettings, how: LeaveOutSettings, name: str = "") -> Audit:
+def _audit(store: Store, parts: Parts, own: StudySettings, how: LeaveOutSettings, name: str = "") -> Audit:
     notes, valid = (parts.load(store, part) for part in ("train", "valid"))
-    # Without names in it the vocabulary is that of all parts, as in paper C.
+    # Without planted names, the vocabulary is that of all parts, as in paper C.
     words = None if how.plant_names else parts.vocabulary(store)
-    rng = np.random.default_rng([told.seed, 2])
+    rng = np.random.default_rng([own.seed, 2])
     units = pick_units(notes, how.units, rng, by_note=how.unit == "note")
     data = prepare(notes, units, how, rng, vocabulary=words, validation=valid)
-    exact, main = (how.mode == mode and not name for mode in ("exact", told.main))
+    exact, main = (how.mode == mode and not name for mode in ("exact", own.main))
     tokens = data.encoded.ids.size
-    audit = audit_of(data.save(store.root), how, seed=told.seed, words=tokens * exact, name=name, keep=main)
+    audit = audit_of(data.save(store.root), how, seed=own.seed, words=tokens * exact, name=name, keep=main)
     if exact:
         return audit
     full = replace(audit.full, write=tokens) if main else audit.full
@@ -69,40 +69,41 @@ def _audit(store: Store, parts: Parts, told: StudySettings, how: LeaveOutSetting
 
 @dataclass
 class Privacy:
-    """What the audits found: numbers, a row a unit as CSV by file, and section 4.4's counts by model."""
+    """Results of the audits: findings, CSV files with one row per unit, and the counts of section 4.4 by model."""
 
     findings: list[Finding] = field(default_factory=list)
     files: dict[str, str] = field(default_factory=dict)
     rarity: dict[str, Mapping[str, Any]] = field(default_factory=dict)
 
 
-def privacy_of(store: Store, audits: Audits, told: StudySettings) -> Privacy:
+def privacy_of(store: Store, audits: Audits, own: StudySettings) -> Privacy:
     """Compare the finished models."""
-    made, seed, first = Privacy(), told.seed, told.dropout[0]
+    privacy, seed, first = Privacy(), own.seed, own.dropout[0]
     scores: dict[tuple[Mode, float], Compared] = {}
     for (mode, dropout), audit in audits.models.items():
         label, name = label_of(dropout), f"units-{mode}-{dropout:g}"
-        one = scores[mode, dropout] = _compared(store, audit, seed)
-        made.findings += [labelled(f, corpus=label) for f in one.findings]
-        made.files[f"{name}.csv"] = one.table
-        made.rarity[f"{label}, {mode}"] = rarities(load_data(audit.data), one.leave_out)
+        score = scores[mode, dropout] = _compared(store, audit, seed)
+        privacy.findings += [labelled(f, corpus=label) for f in score.findings]
+        privacy.files[f"{name}.csv"] = score.table
+        privacy.rarity[f"{label}, {mode}"] = rarities(load_data(audit.data), score.leave_out)
         if mode == "exact":
             text = _compared(store, audit, seed, text=True)
-            made.findings += [labelled(f, corpus=label) for f in text.findings]
-            made.files[f"{name}-text.csv"] = text.table
-    for (mode, dropout), one in scores.items():
+            privacy.findings += [labelled(f, corpus=label) for f in text.findings]
+            privacy.files[f"{name}-text.csv"] = text.table
+    for (mode, dropout), score in scores.items():
         if dropout != first:
             detail = {"corpus": label_of(dropout), "mode": mode, "against": label_of(first)}
-            made.findings += _falls(scores[mode, first], one, detail, seed)
+            privacy.findings += _falls(scores[mode, first], score, detail, seed)
     unigram = _compared(store, audits.unigram, seed)
-    made.findings += [labelled(f, corpus=SAME) for f in unigram.findings]
-    for (mode, dropout), one in scores.items():
+    privacy.findings += [labelled(f, corpus=SAME) for f in unigram.findings]
+    for (mode, dropout), score in scores.items():
         if mode == "exact":
-            made.findings += _falls(one, unigram, {"corpus": SAME, "mode": mode, "against": label_of(dropout)}, seed)
+            detail = {"corpus": SAME, "mode": mode, "against": label_of(dropout)}
+            privacy.findings += _falls(score, unigram, detail, seed)
     planted = _compared(store, audits.planted, seed)
-    made.findings += [labelled(f, corpus=f"{label_of(first)}, {PLANTED}") for f in planted.findings]
-    made.files["units-planted.csv"] = planted.table
-    return made
+    privacy.findings += [labelled(f, corpus=f"{label_of(first)}, {PLANTED}") for f in planted.findings]
+    privacy.files["units-planted.csv"] = planted.table
+    return privacy
 
 
 def _compared(store: Store, audit: Audit, seed: int, *, text: bool = False) -> Compared:
@@ -111,14 +112,14 @@ def _compared(store: Store, audit: Audit, seed: int, *, text: bool = False) -> C
 
 
 def _falls(before: Compared, after: Compared, detail: Mapping[str, Any], seed: int) -> Iterator[Finding]:
-    """What the score, and the effect where both have it, is lower in the second, on the same patients."""
+    """Yield the decrease of the score, and of the effect if both have it, on the same patients."""
     yield fall(before.leave_out.scores - after.leave_out.scores, {**detail, "of": "score"}, seed)
     if before.effects is not None and after.effects is not None:
         yield fall(before.effects.own - after.effects.own, {**detail, "of": "effect"}, seed)
 
 
 def fall(difference: Doubles, detail: Mapping[str, Any], seed: int) -> Finding:
-    """`attack.pdtp_fall`: the mean difference over patients."""
+    """Return `attack.pdtp_fall`: the mean difference over patients."""
     return Finding(
         "attack.pdtp_fall",
         float(difference.mean()),
@@ -137,32 +138,32 @@ def fall(difference: Doubles, detail: Mapping[str, Any], seed: int) -> Finding:
 
 
 def rarities(data: AuditData, compared: LeaveOut) -> dict[str, Any]:
-    """Section 4.4: of the words where the differences are largest, how many are rare, and how.
+    """Return counts of rare words among those with the largest differences (section 4.4).
 
     Returns:
-        units, positive; `only_here`: the word stands in no other unit's or note's text; `before_only_here`: the word
-        before it does not; `pair_only_here`: the two together do not; median occurrences, median place in the note.
+        units, positive differences; `only_here`: the word is in no other unit or note; `before_only_here`: the same for
+        the word before it; `pair_only_here`: for both as a pair; median occurrences, median position in the note.
     """
     ids, size = data.encoded.ids, data.vocabulary.size
     counts = np.bincount(ids, minlength=size)
     pairs = _pairs([data.encoded.note(row) for row in range(len(data.encoded))], size)
     rows: list[tuple[bool, bool, bool, int, float]] = []
-    for unit, place in enumerate(compared.places):
+    for unit, at in enumerate(compared.places):
         notes = data.notes_of(unit)
         own = np.concatenate(notes)
-        word, before = int(own[place]), int(own[place - 1]) if place else 0
+        word, before = int(own[at]), int(own[at - 1]) if at else 0
         rest = counts - np.bincount(own, minlength=size)
         own_pairs = _pairs(notes, size)
         pair = before * size + word
         alone = int((pairs == pair).sum() - (own_pairs == pair).sum()) == 0
-        rows.append((rest[word] == 0, rest[before] == 0, alone, int(counts[word]), place / own.size))
+        rows.append((rest[word] == 0, rest[before] == 0, alone, int(counts[word]), at / own.size))
     columns = [np.array(column, dtype=float) for column in zip(*rows, strict=True)]
     names = ("only_here", "before_only_here", "pair_only_here")
-    said: dict[str, Any] = {name: int(column.sum()) for name, column in zip(names, columns[:3], strict=True)}
-    said |= {"units": len(rows), "positive": int((compared.signed > 0).sum())}
-    return said | {"occurrences": float(np.median(columns[3])), "place": float(np.median(columns[4]))}
+    result: dict[str, Any] = {name: int(column.sum()) for name, column in zip(names, columns[:3], strict=True)}
+    result |= {"units": len(rows), "positive": int((compared.signed > 0).sum())}
+    return result | {"occurrences": float(np.median(columns[3])), "place": float(np.median(columns[4]))}
 
 
 def _pairs(notes: Sequence[SmallInts], size: int) -> Ints:
-    """Each word with the one before it in its note, as one number."""
+    """Return each word with the word before it in its note, as one number."""
     return np.concatenate([note[:-1].astype(np.int64) * size + note[1:] for note in notes])

@@ -1,4 +1,4 @@
-"""The study of paper C: its tasks, in the order in which they need one another, and what they found."""
+"""The study of paper C: its tasks in the order of their dependencies, and their results."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from clinveil.study.clinicalnlp_2019.corpora import Parts, Written
 from clinveil.study.clinicalnlp_2019.privacy import Audits, audits_of, privacy_of
 from clinveil.study.clinicalnlp_2019.settings import REAL, UNIGRAM, StudySettings, label_of
 from clinveil.study.clinicalnlp_2019.tables import figures, tables
-from clinveil.study.clinicalnlp_2019.tasks import Canaries, Casing, Inference, Looked, Predicted, Similar, UnigramScore
+from clinveil.study.clinicalnlp_2019.tasks import Canaries, Casing, Inference, Leaks, Predicted, Similar, UnigramScore
 from clinveil.study.engine import Bench, Plan, Results, Task, findings_of
 from clinveil.study.inputs import File, Source, Train
 from clinveil.study.outputs import Study, run
@@ -27,14 +27,14 @@ from clinveil.vectors.settings import VectorSettings
 
 
 def run_study(notes: Path, out: Path, settings: StudySettings, say: Say = lambda line: None) -> Results:
-    """Do the study of paper C on notes of one's own; the same call again goes on where an earlier one stopped.
+    """Run the study of paper C on the user's notes; the same call again resumes it.
 
     Args:
-        notes: a file or folder. out: the folder of the study, secret as a whole. say: is told plan and progress.
+        notes: a file or folder. out: the folder of the study, all of which is secret. say: receives plan and progress.
 
     Raises:
-        InputError: what does not fit. UsageError: the folder is something else's, or it would take too long.
-        MissingExtra: no PyTorch.
+        InputError: invalid inputs. UsageError: the folder is in use, or the study takes too long. MissingExtra: no
+            PyTorch.
     """
     need_torch()
     return run(ClinicalNlp2019(settings, Source.of(notes, settings.notes)), out, say)
@@ -50,33 +50,33 @@ class ClinicalNlp2019(Study):
 
     @cached_property
     def parts(self) -> Parts:
-        """The notes, split."""
-        told = self.settings
-        sizes = SplitSizes(valid=told.valid, test=told.test, words=told.words)
-        general = File.of(told.general) if told.general else None
-        return Parts(self.source, general, sizes, told.split == "note", told.min_count, told.seed)
+        """The split of the notes."""
+        own = self.settings
+        sizes = SplitSizes(valid=own.valid, test=own.test, words=own.words)
+        general = File.of(own.general) if own.general else None
+        return Parts(self.source, general, sizes, own.split == "note", own.min_count, own.seed)
 
     def perform(self, bench: Bench) -> Results:
-        """Do what is not done, and gather what was found."""
-        told, store = self.settings, bench.store
+        """Run unfinished tasks and collect the results."""
+        own, store = self.settings, bench.store
         perform(store, self.parts)
-        audits = audits_of(store, self.parts, told)
-        train_audits(store, audits.trained, bench.over, bench.say, workers=told.workers, most_hours=told.max_hours)
+        audits = audits_of(store, self.parts, own)
+        train_audits(store, audits.trained, bench.over, bench.say, workers=own.workers, most_hours=own.max_hours)
         perform_all(store, audits.unigram.models, bench.over, lambda line: None)
         corpora = self.corpora(audits)
         wanted = self.measures(corpora)
         bench.do(Plan(tuple(wanted), self.source.words))
-        privacy = privacy_of(store, audits, told)
+        privacy = privacy_of(store, audits, own)
         others = (finding for task in wanted for finding in findings_of(store.result(task)))
         counts = store.result(self.parts)["counts"]
         by_model = next(corpus for corpus in reversed(corpora) if corpus.model is not None)
         facts = {"lead": counts["notes"], "counts": counts, "rarity": privacy.rarity}
         facts |= {"labels": tuple(corpus.label for corpus in corpora)}
         facts |= {"sample": (by_model.label, sorted(by_model.load(store).texts, key=len))}
-        return Results(told, (*privacy.findings, *others), facts, privacy.files)
+        return Results(own, (*privacy.findings, *others), facts, privacy.files)
 
     def corpora(self, audits: Audits) -> list[Written]:
-        """The training corpora that are compared: the real notes, and those that each model wrote."""
+        """Return the compared corpora: the real notes, and the notes of each model."""
         own = [
             Written(label_of(dropout), self.parts, audit.full)
             for (mode, dropout), audit in audits.models.items()
@@ -85,30 +85,30 @@ class ClinicalNlp2019(Study):
         return [Written(REAL, self.parts), *own, Written(UNIGRAM, self.parts)]
 
     def measures(self, corpora: Sequence[Written]) -> list[Task]:
-        """What each corpus is good for, and what it gives away."""
-        told, scale = self.settings, self.settings.scale
-        tasks: list[Task] = [Casing(corpus, scale.casing, told.seed) for corpus in corpora]
-        for dropout in told.dropout:
-            how = told.leave_out(dropout, "exact").lm
-            tasks.append(Canaries(self.parts, label_of(dropout), how, scale.canaries, told.seed))
-        tasks += [Looked(corpus, told.seed) for corpus in corpora]
+        """Return the tasks that measure utility and leaks of each corpus."""
+        settings, scale = self.settings, self.settings.scale
+        tasks: list[Task] = [Casing(corpus, scale.casing, settings.seed) for corpus in corpora]
+        for dropout in settings.dropout:
+            how = settings.leave_out(dropout, "exact").lm
+            tasks.append(Canaries(self.parts, label_of(dropout), how, scale.canaries, settings.seed))
+        tasks += [Leaks(corpus, settings.seed) for corpus in corpora]
         tasks += [Predicted(corpus) for corpus in corpora]
         tasks.append(UnigramScore(self.parts))
         how_trained = VectorSettings(algorithm="skipgram", dim=scale.dim, window=5, negative=10, min_count=5, epochs=10)
-        trains = [Train(corpus, how_trained, told.seed, sentences=True) for corpus in corpora]
-        if told.pairs:
-            lists = tuple(map(File.of, told.pairs))
-            own = zip(corpora, trains, strict=True)
-            tasks += [Similar(corpus, train, lists, told.min_pair_count) for corpus, train in own]
-        if told.nli:
-            pairs, own = File.of(told.nli), zip(corpora, trains, strict=True)
-            tasks += [Inference(corpus, train, pairs, scale.nli) for corpus, train in own]
+        trains = [Train(corpus, how_trained, settings.seed, sentences=True) for corpus in corpora]
+        with_vectors = list(zip(corpora, trains, strict=True))
+        if settings.pairs:
+            lists = tuple(map(File.of, settings.pairs))
+            tasks += [Similar(corpus, train, lists, settings.min_pair_count) for corpus, train in with_vectors]
+        if settings.nli:
+            pairs = File.of(settings.nli)
+            tasks += [Inference(corpus, train, pairs, scale.nli) for corpus, train in with_vectors]
         return tasks
 
     def tables(self, results: Results) -> Sequence[Table]:
-        """All tables."""
+        """Return all tables."""
         return tables(results, self.paper)
 
     def figures(self, results: Results) -> Mapping[str, Sequence[Figure]]:
-        """The figures that have numbers."""
+        """Return the figures that have numbers."""
         return figures(results)

@@ -1,4 +1,4 @@
-"""What each corpus of paper C is good for, and what it gives away: one task a measure."""
+"""Tasks that measure utility and leaks of each corpus of paper C."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from clinveil.lm.notes import PlainNotes, encode
 from clinveil.lm.recipe import ModelSettings
 from clinveil.scale.tasks import Result, Store
 from clinveil.study.clinicalnlp_2019.corpora import Parts, Written
-from clinveil.study.clinicalnlp_2019.settings import REAL, UNIGRAM
+from clinveil.study.clinicalnlp_2019.settings import UNIGRAM
 from clinveil.study.engine import Task, found
 from clinveil.study.inputs import File, Train
 from clinveil.utility.casing import CasingSettings, casing
@@ -32,27 +32,26 @@ from clinveil.utility.nli import NliSettings, nli
 from clinveil.utility.nli.pairs import nli_parts, read_sentence_pairs
 from clinveil.utility.pairs import read_pairs
 from clinveil.utility.perplexity import perplexity_findings
-from clinveil.utility.qualities import qualities
 from clinveil.utility.similarity import SimilarityTask, similarity
 
 
-class Beside(Task):
-    """A measure on a corpus that needs no word vectors."""
+class WithoutVectors(Task):
+    """A measure on a corpus without word vectors."""
 
     stage = "utility and audits"
 
 
 @dataclass(frozen=True)
-class Looked(Beside):
-    """Copy scan, membership from the text (and from the model), and section 4.2's counts of one corpus."""
+class Leaks(WithoutVectors):
+    """Copies, and membership inference from the text (and from the model) of one corpus."""
 
     corpus: Written
     seed: int
 
-    says = "copies and membership of: {corpus.label}"
+    template = "copies and membership of: {corpus.label}"
 
     def __call__(self, folder: Path, store: Store) -> Result:
-        """All findings; the real notes are the positive control: a generator that copies."""
+        """Return all findings; the real notes are the positive control, a generator that copies."""
         parts, rng = self.corpus.parts, np.random.default_rng([self.seed, 9])
         train, valid, test = (by_unit(parts.load(store, name), parts.by_note) for name in ("train", "valid", "test"))
         notes = self.corpus.load(store)
@@ -64,18 +63,17 @@ class Looked(Beside):
             blind = next(f for f in findings if f.measure == "attack.membership_blind")
             by = {"from": "the model"}
             findings += infer_membership(model, train, test, rng, reference=valid, detail=by, blind=blind)[1:]
-        seen = test if self.corpus.label == REAL else notes
-        return found([*findings, *qualities(seen.texts, train.texts, rng)], corpus=self.corpus.label)
+        return found(findings, corpus=self.corpus.label)
 
 
 def by_unit(notes: PlainNotes, by_note: bool) -> PlainNotes:
-    """Split by note, a patient may stand on both sides; each note then counts as a patient of its own."""
+    """Return the notes with each note as its own patient if the split is by note."""
     return PlainNotes(notes.texts, notes.note_ids, notes.note_ids) if by_note else notes
 
 
 @dataclass(frozen=True)
-class Canaries(Beside):
-    """An audit copy with canaries, of one model; `each` is how many canaries there are of a kind."""
+class Canaries(WithoutVectors):
+    """Canaries in an audit copy of one model; `each`: canaries of each kind."""
 
     parts: Parts
     label: str
@@ -83,41 +81,41 @@ class Canaries(Beside):
     each: int
     seed: int
 
-    says = "canaries: {label}"
+    template = "canaries: {label}"
 
     def __call__(self, folder: Path, store: Store) -> Result:
-        """Exposure and extraction."""
+        """Return exposure and extraction."""
         attack = CanaryAttack(lm=self.how, seed=self.seed, each=self.each)
         context = Context(training=self.parts.load(store, "train"), workers=1)
         return found(attack(context, np.random.default_rng([self.seed, 0xCA])), corpus=self.label)
 
 
 @dataclass(frozen=True)
-class UnigramScore(Beside):
+class UnigramScore(WithoutVectors):
     """S-PDTP of the unigram, in closed form, for every note."""
 
     parts: Parts
 
-    says = "S-PDTP of the unigram"
+    template = "S-PDTP of the unigram"
 
     def __call__(self, folder: Path, store: Store) -> Result:
-        """The score over all patients."""
+        """Return the score over all patients."""
         rng = np.random.default_rng([self.parts.seed, 10])
         return found(closed_form(self.parts.load(store, "train"), rng), corpus=UNIGRAM)
 
 
 @dataclass(frozen=True)
-class Casing(Beside):
-    """A character model of a corpus restores the case of whole real test notes, all of them."""
+class Casing(WithoutVectors):
+    """Restore the letter case of all real test notes with a character model of a corpus."""
 
     corpus: Written
     how: CasingSettings
     seed: int
 
-    says = "letter case of: {corpus.label}"
+    template = "letter case of: {corpus.label}"
 
     def __call__(self, folder: Path, store: Store) -> Result:
-        """F1 of the model, beside that of each word's usual casing."""
+        """Return F1 of the model and of the usual casing of words."""
         parts = self.corpus.parts
         dev, test = (parts.load(store, name) for name in ("valid", "test"))
         three = (
@@ -130,22 +128,22 @@ class Casing(Beside):
 
 
 def lines_of(notes: PlainNotes, name: str, *, by_note: bool = False) -> Lines:
-    """All lines of whole notes, each with its patient (or its note, where notes count as patients)."""
+    """Return all lines of notes, each with its patient, or with its note if notes count as patients."""
     rows = zip(notes.texts, notes.note_ids if by_note else notes.patients, strict=True)
     pairs = [(line, owner) for text, owner in rows for line in text.split("\n")]
     return Lines(name, [line for line, _ in pairs], [owner for _, owner in pairs])
 
 
 @dataclass(frozen=True)
-class Predicted(Beside):
+class Predicted(WithoutVectors):
     """Perplexity of the real validation and test notes under a model, or under n-grams of a corpus."""
 
     corpus: Written
 
-    says = "perplexity of: {corpus.label}"
+    template = "perplexity of: {corpus.label}"
 
     def __call__(self, folder: Path, store: Store) -> Result:
-        """Of the model itself (a unigram's for the unigram), and of n-grams of the corpus."""
+        """Return the perplexity of the model (if there is one) and of n-grams of the corpus."""
         parts, words = self.corpus.parts, self.corpus.parts.vocabulary(store)
         models: list[tuple[str, LanguageModel]] = []
         models.append(("n-grams of the notes", model_of_text(self.corpus.load(store), words)))
@@ -165,7 +163,7 @@ class Predicted(Beside):
 
 @dataclass(frozen=True)
 class Similar(Task):
-    """Vectors against people's judgements, protocol clinicalnlp: the pairs that the real notes hold often enough."""
+    """Compare vectors with human scores, protocol clinicalnlp, on pairs that are frequent in the real notes."""
 
     corpus: Written
     train: Train
@@ -173,10 +171,10 @@ class Similar(Task):
     min_count: int
 
     stage = "word vectors"
-    says = "word pairs of: {corpus.label}"
+    template = "word pairs of: {corpus.label}"
 
     def __call__(self, folder: Path, store: Store) -> Result:
-        """The findings of all lists; a term counts where the real notes hold it in lower case (paper C's code)."""
+        """Return the findings of all lists; terms are counted in lower case in the real notes (paper C's code)."""
         vectors = self.train.load(store)
         texts = self.corpus.parts.load(store, "train").texts
         frequencies = Counter(token for text in texts for token in text.split())
@@ -194,7 +192,7 @@ class Similar(Task):
 
 @dataclass(frozen=True)
 class Inference(Task):
-    """The bag-of-words model of paper C with these vectors."""
+    """Natural language inference with paper C's bag-of-words model and some vectors."""
 
     corpus: Written
     train: Train
@@ -202,10 +200,10 @@ class Inference(Task):
     how: NliSettings
 
     stage = "word vectors"
-    says = "inference with vectors of: {corpus.label}"
+    template = "inference with vectors of: {corpus.label}"
 
     def __call__(self, folder: Path, store: Store) -> Result:
-        """Accuracy, and that of random vectors."""
+        """Return the accuracy with the vectors and with random vectors."""
         rng = np.random.default_rng([self.train.seed, 6])
         parts = nli_parts(read_sentence_pairs(self.pairs.path), None, None, rng)
         return found(nli(self.train.load(store), parts, rng, self.how), corpus=self.corpus.label)

@@ -17,7 +17,7 @@ from clinveil.corpus.open import open_corpus
 from clinveil.corpus.write import write_corpus
 from clinveil.study.compare.settings import HALVES, Amount, CompareSettings
 
-FEWEST = 2  # people who can be told apart
+FEWEST = 2  # patients with a public text
 
 
 def copy_notes(source: Corpus, path: Path, how: CompareSettings) -> tuple[NotesSettings, Amount]:

@@ -74,13 +74,15 @@ def points_of(comparison: Comparison) -> Iterator[Point]:
 def figure(points: list[Point]) -> str:
     """Return the scatter plot of some releases as SVG, readable on its own and inside a page."""
     top = max([1.0, *(point.utility for point in points)])
-    says = "; ".join(f"{p.name}: {p.risk:.1%} of notes found, {p.utility:.0%} of real" for p in points)
+    summary = "; ".join(f"{p.name}: {p.risk:.1%} of notes found, {p.utility:.0%} of real" for p in points)
     parts = [*_axes(top), *_marks(points, top)]
     return str(
         Markup(
             '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {w} {h}" role="img" font-family="sans-serif" '
-            'font-size="13" fill="currentColor"><title>{caption}</title><desc>{says}</desc>{parts}</svg>\n'
-        ).format(w=WIDTH, h=HEIGHT, caption=CAPTION, says=says or "no release has both", parts=Markup("").join(parts))
+            'font-size="13" fill="currentColor"><title>{caption}</title><desc>{summary}</desc>{parts}</svg>\n'
+        ).format(
+            w=WIDTH, h=HEIGHT, caption=CAPTION, summary=summary or "no release has both", parts=Markup("").join(parts)
+        )
     )
 
 

@@ -19,9 +19,9 @@ from clinveil.core.tokens import words
 from clinveil.core.types import Say
 from clinveil.corpus.corpus import rows
 from clinveil.corpus.open import open_corpus
+from clinveil.releases.finish import Outcome, Places
 from clinveil.releases.pipeline import dry_run, release
 from clinveil.releases.producer import producers
-from clinveil.releases.publish import Outcome, Places
 from clinveil.releases.stage_timer import nothing
 from clinveil.releases.stages import MeasuredWith
 from clinveil.scale import processes

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from clinveil.core.errors import UsageError
-from clinveil.core.settings import FORCE, QUIET, WORKERS, NotesSettings, Settings, choice, flag, load_settings
+from clinveil.core.load_settings import load_settings
+from clinveil.core.settings import FORCE, QUIET, WORKERS, NotesSettings, Settings, choice, flag
 from clinveil.releases.producer import producers
 from clinveil.releases.settings import ReleaseSettings
 from clinveil.utility.classifiers import classifiers
@@ -30,7 +31,7 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,39}")
 
 
 class CompareSettings(Settings):
-    """Everything that `clinveil compare` can be told."""
+    """Settings of `clinveil compare`."""
 
     label: str | None = flag(None, "Column to classify by, required: utility is measured on it.", min_length=1)
     id: str | None = flag(None, "Column of the note id, unique (guessed).", min_length=1)
@@ -38,7 +39,7 @@ class CompareSettings(Settings):
     patient: str | None = flag(None, "Column of the patient id (guessed).", min_length=1)
     patients: Path | None = flag(None, "Known patients (patients.parquet): their identifiers are searched for.")
     pairs: tuple[Path, ...] = flag((), "Word pairs with human similarity scores; repeatable.")
-    kind: tuple[str, ...] = choice(producers, (), "Compare only releases of this kind; repeatable.")
+    kind: tuple[str, ...] = choice(producers, (), "Compare only these kinds; repeatable.")
     setting: tuple[str, ...] = flag((), "Add NAME=KEY=VALUE[,KEY=VALUE], keys as of release --set; repeatable.")
     known: Path | None = flag(None, "Public texts about the patients, for linkage.")
     match: str | None = flag(None, "Column that NOTES and --known share (default: patient id).", min_length=1)
@@ -64,7 +65,7 @@ class CompareSettings(Settings):
         if self.half == "confirm" and not (self.setting or self.kind):
             raise UsageError("--half confirm requires the releases chosen on the other half: --setting or --kind")
         if not self.model:
-            raise UsageError("--model: one or several of " + ", ".join(classifiers.names()))
+            raise UsageError("no classifier selected", hint="pass --model " + " or ".join(classifiers.names()))
 
 
 @dataclass(frozen=True)

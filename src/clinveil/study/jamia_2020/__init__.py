@@ -1,1 +1,1 @@
-"""The study of paper A (JAMIA 2020): what obfuscation costs on word similarity and on classification."""
+"""Study of paper A (JAMIA 2020): cost of obfuscation for word similarity and classification."""

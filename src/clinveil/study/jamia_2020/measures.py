@@ -1,4 +1,4 @@
-"""What protection costs: retrained vectors on word pairs (Table 3), classifiers on treated notes (Table 4)."""
+"""Tasks that measure utility: retrained vectors on word pairs (Table 3), classifiers on protected notes (Table 4)."""
 
 from __future__ import annotations
 
@@ -20,24 +20,24 @@ from clinveil.utility.similarity import SimilarityTask, pair_similarities, simil
 from clinveil.vectors.files import load_vectors
 
 TEST = "test.npy"
-DRAWS = 200  # of the bootstrap over pairs, once a repetition
+DRAWS = 200  # bootstrap draws over pairs in each repetition
 
 
 @dataclass(frozen=True)
 class Lists:
-    """Word-pair lists; `any_size` takes them also where rows are missing."""
+    """Word-pair lists; `any_size` accepts published lists with missing rows."""
 
     files: tuple[File, ...]
     any_size: bool
 
     def read(self) -> list[PairList]:
-        """All lists. Raises InputError for one that does not fit."""
+        """Read all lists. Raises InputError for an invalid one."""
         return [read_pairs(file.path, any_size=self.any_size) for file in self.files]
 
 
 @dataclass(frozen=True)
 class Similar(Task):
-    """Score retrained vectors on every list, protocol jamia; `fast` are fastText's, for words without a vector."""
+    """Score retrained vectors on every list with protocol jamia; `fast`: fastText vectors for unknown words."""
 
     treat: Treat
     train: Train
@@ -45,23 +45,23 @@ class Similar(Task):
     lists: Lists
 
     stage = "word pairs"
-    says = "word pairs of {train.title}"
+    template = "word pairs of {train.title}"
 
     def __call__(self, folder: Path, store: Store) -> Result:
-        """The findings of all lists."""
+        """Return the findings of all lists."""
         vectors, fast = self.train.load(store), self.fast.load(store) if self.fast else None
         findings = []
         for pairs in self.lists.read():
             rng = np.random.default_rng([self.treat.seed, 5])
             findings += similarity(vectors, pairs, rng, SimilarityTask(subwords=fast, draws=DRAWS))
         own = [finding for finding in findings if finding.measure == "utility.similarity"]
-        said = {"algorithm": self.train.settings.algorithm, "n": self.treat.setting.n or "0"}
-        return found(own, **said, repetition=self.treat.repetition)
+        detail = {"algorithm": self.train.settings.algorithm, "n": self.treat.setting.n or "0"}
+        return found(own, **detail, repetition=self.treat.repetition)
 
 
 @dataclass(frozen=True)
 class References(Task):
-    """Out-of-domain vectors beside the original's, on the pairs that both cover (Figure 1's horizontal lines)."""
+    """Compare out-of-domain vectors with those of the original on common pairs (horizontal lines of Figure 1)."""
 
     train: Train
     lists: Lists
@@ -69,10 +69,10 @@ class References(Task):
     seed: int
 
     stage = "word pairs"
-    says = "out-of-domain vectors on the same pairs"
+    template = "out-of-domain vectors on the same pairs"
 
     def __call__(self, folder: Path, store: Store) -> Result:
-        """For each reference and list: both values and the pairs in common."""
+        """Return both values and the number of common pairs for each reference and list."""
         ours, rows = self.train.load(store), []
         for name, file in self.vectors:
             theirs = load_vectors(file.path)
@@ -88,11 +88,11 @@ class References(Task):
 
 @dataclass(frozen=True)
 class Classify(Task):
-    """Train one model on one side, and guess the test notes of that side.
+    """Train one model on one side, and predict the test notes of that side.
 
     Attributes:
-        treat: whose text. train: whose vectors a network starts from; None for linear models.
-        shuffled: labels dealt out anew (control).
+        treat: source of the text. train: source of a network's initial vectors; None for linear models.
+        shuffled: train on permuted labels (control).
     """
 
     prepare: Prepare
@@ -109,18 +109,18 @@ class Classify(Task):
 
     @property
     def title(self) -> str:
-        """What it does."""
+        """Description for messages."""
         start = f" on {self.train.title}" if self.train else ""
         return f"{self.model}{start}, text: {self.treat.setting.label}{', shuffled labels' if self.shuffled else ''}"
 
     def seconds(self, millions: float) -> float:
-        """By model."""
+        """Return the approximate time of the model."""
         return millions * classifier(self.model).cost + 5
 
     def __call__(self, folder: Path, store: Store) -> Result:
-        """Write the guesses."""
+        """Write the predictions."""
         labels, treated = self.prepare.labels(store), self.treat.texts(store)
-        # A note that the remover could not write is empty.
+        # A note that the remover could not process is empty.
         texts = [treated.get(note) or "" for note in labels.labelled.note_ids]
         settings = ClassifierSettings(size=self.size, max_tokens=self.max_tokens, device=self.device)
         side = Side(texts, texts, self.train.load(store) if self.train else None)
@@ -131,14 +131,14 @@ class Classify(Task):
         return {"valid": guesses.valid_score, "detail": dict(guesses.detail)}
 
     def load(self, store: Store) -> Predictions:
-        """What a finished task guessed."""
-        said = store.result(self)
-        return Predictions(np.load(store.folder(self) / TEST, allow_pickle=False), said["valid"], said["detail"])
+        """Return the predictions of the finished task."""
+        result = store.result(self)
+        return Predictions(np.load(store.folder(self) / TEST, allow_pickle=False), result["valid"], result["detail"])
 
 
 @dataclass(frozen=True)
 class Compare(Task):
-    """One model's runs on one treatment against its runs on the original, on the same test notes."""
+    """Compare the runs of a model on protected text with its runs on the original, on the same test notes."""
 
     original: tuple[Classify, ...]
     treated: tuple[Classify, ...]
@@ -147,10 +147,10 @@ class Compare(Task):
     seed: int = 1
 
     stage = "compare"
-    says = "compare {treated[0].title}"
+    template = "compare {treated[0].title}"
 
     def __call__(self, folder: Path, store: Store) -> Result:
-        """The findings of both sides and of the loss."""
+        """Return the findings of both sides and of the loss."""
         first = self.treated[0]
         labels, setting = first.prepare.labels(store), first.treat.setting
         ours, theirs, controls = (

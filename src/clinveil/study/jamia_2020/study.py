@@ -1,4 +1,4 @@
-"""The study of paper A: its grid as tasks, and what they found, with means over repetitions."""
+"""The study of paper A: its grid as tasks, and their results with means over repetitions."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from clinveil.utility.classifiers import any_neural, classifier
 from clinveil.vectors.settings import VectorSettings
 
 ORIGINAL = Setting("original")
-LEVEL = 0.9  # paper A's intervals
+LEVEL = 0.9  # level of paper A's intervals
 
 
 def run_study(
@@ -41,22 +41,22 @@ def run_study(
     references: Mapping[str, Path] | None = None,
     say: Say = lambda line: None,
 ) -> Results:
-    """Do the study of paper A on notes of one's own; the same call again goes on where an earlier one stopped.
+    """Run the study of paper A on the user's notes; the same call again resumes it.
 
     Args:
-        notes: a file or folder. out: the folder of the study, secret as a whole.
-        pairs: word-pair lists; without them there is no Table 3. references: name -> out-of-domain vectors.
-        settings: grid and sizes; without a label there is no Table 4.
-        say: is told the plan and each finished task.
+        notes: a file or folder. out: the folder of the study, all of which is secret.
+        pairs: word-pair lists, required for Table 3. references: name -> out-of-domain vectors.
+        settings: grid and sizes; Table 4 requires a label.
+        say: receives the plan and a message for each finished task.
 
     Raises:
-        InputError: what does not fit. UsageError: nothing to measure, a folder that is something else's, or a plan of
-            more than two hours without `yes`. MissingExtra: a network without PyTorch, Ray without Ray.
+        InputError: invalid inputs. UsageError: neither label nor pairs, a folder in use, or a plan of more than two
+            hours without `yes`. MissingExtra: a network without PyTorch, `--on ray` without Ray.
     """
     if not settings.label and not pairs:
-        raise UsageError("nothing to measure by", hint="--label COLUMN, --pairs FILE, or both")
+        raise UsageError("the study needs labels or word pairs", hint="pass --label COLUMN, --pairs FILE, or both")
     if len(settings.label) > 1:
-        raise UsageError("one label a study", hint="run it once for each --label")
+        raise UsageError("pass exactly one --label", hint="run the study once per label")
     if settings.label and any_neural(settings.model):
         need_torch()
     lists = Lists(tuple(map(File.of, pairs)), settings.any_size) if pairs else None
@@ -77,57 +77,58 @@ class Jamia2020(Study):
     command: ClassVar[str] = "study jamia-2020"
 
     def perform(self, bench: Bench) -> Results:
-        """Do what is not done, and gather what was found. Raises UsageError for a long plan without `yes`."""
+        """Run unfinished tasks and collect the results. Raises UsageError for a long plan without `yes`."""
         bench.do_if_short(self.plan, self.settings)
         return self._collected(bench.store)
 
     @cached_property
     def plan(self) -> Plan:
         """All tasks."""
-        told = self.settings
+        settings = self.settings
         wanted = (*self.treats, *self.similars, *self.reference_tasks, *self.compares)
-        return Plan(wanted, min(told.max_documents * told.max_tokens, 10**8))
+        return Plan(wanted, min(settings.max_documents * settings.max_tokens, 10**8))
 
     @cached_property
     def prepare(self) -> Prepare:
-        """The notes as sampled, cut and split."""
-        told = self.settings
-        label = told.label[0] if told.label else None
-        cuts = (told.max_documents, told.max_tokens, told.min_class, told.separator)
-        return Prepare(self.source, label, *cuts, told.seed)
+        """The task that samples, truncates and splits the notes."""
+        settings = self.settings
+        label = settings.label[0] if settings.label else None
+        limits = (settings.max_documents, settings.max_tokens, settings.min_class, settings.separator)
+        return Prepare(self.source, label, *limits, settings.seed)
 
     @cached_property
     def grid(self) -> list[Setting]:
         """The settings of Table 4, and the baselines."""
-        told = self.settings
-        grid = [Setting("neighbours", n, algorithm) for algorithm in told.algorithm for n in told.n if n != "0"]
-        if not told.baselines:
+        settings = self.settings
+        first = settings.algorithm[0]
+        grid = [Setting("neighbours", n, algorithm) for algorithm in settings.algorithm for n in settings.n if n != "0"]
+        if not settings.baselines:
             return [ORIGINAL, *grid]
-        noise = [Setting(kind, "", told.algorithm[0], share) for kind in told.noise for share in told.unchanged]
-        product = Setting("product", "3-14", told.algorithm[0])
+        noise = [Setting(kind, "", first, share) for kind in settings.noise for share in settings.unchanged]
+        product = Setting("product", "3-14", first)
         return [ORIGINAL, Setting("phi-remove"), Setting("phi-replace"), *grid, product, *noise]
 
     @cached_property
     def treats(self) -> list[Treat]:
-        """The notes under every setting, drawn once: of these the page shows the example and the tokens."""
+        """The notes under every setting, drawn once, for the example and the findings on single tokens."""
         pairs = [similar.treat for similar in self.similars if similar.treat.repetition == 0]
         return list(dict.fromkeys([*pairs, *map(self._treat, self.grid)]))
 
     @cached_property
     def similars(self) -> list[Similar]:
-        """Word pairs by N, each repetition with draws and training of its own."""
-        found: list[Similar] = []
+        """Word pairs by N, each repetition with separate draws and training."""
+        tasks: list[Similar] = []
         for algorithm in self.settings.similarity_algorithm if self.lists else ():
             grid = [ORIGINAL] + [Setting("neighbours", n, algorithm) for n in self.settings.n if n != "0"]
             for treat in (self._treat(s, repetition) for s in grid for repetition in range(self.settings.repetitions)):
                 assert self.lists is not None
                 fast = self._train(treat, "fasttext") if self.settings.subwords else None
-                found.append(Similar(treat, self._train(treat, algorithm), fast, self.lists))
-        return found
+                tasks.append(Similar(treat, self._train(treat, algorithm), fast, self.lists))
+        return tasks
 
     @cached_property
     def reference_tasks(self) -> list[References]:
-        """Out-of-domain vectors, where there are any."""
+        """The comparison with out-of-domain vectors, if there are any."""
         if not self.lists or not self.references:
             return []
         train = self._train(self._treat(ORIGINAL), self.settings.similarity_algorithm[0])
@@ -135,28 +136,28 @@ class Jamia2020(Study):
 
     @cached_property
     def compares(self) -> list[Compare]:
-        """Every model on every setting against itself on the original with vectors of the same algorithm."""
+        """Every model on every setting, compared with the same model and algorithm on the original."""
         if not self.settings.label:
             return []
-        found = []
+        tasks = []
         for setting in self.grid:
             for model in self.settings.model:
                 for algorithm in self._algorithms(model, setting):
                     original, treated = (self._runs(model, side, algorithm) for side in (ORIGINAL, setting))
                     controls = self._runs(model, ORIGINAL, algorithm, shuffled=True)[:1]
-                    found.append(Compare(original, treated, controls, seed=self.settings.seed))
-        return [*found, *(self._transfers() if self.settings.transfers and "cnn" in self.settings.model else ())]
+                    tasks.append(Compare(original, treated, controls, seed=self.settings.seed))
+        return [*tasks, *(self._transfers() if self.settings.transfers and "cnn" in self.settings.model else ())]
 
     def _transfers(self) -> Iterator[Compare]:
-        """The supplement: protected vectors on plain text, and plain vectors on protected text."""
-        told, algorithm = self.settings, self.settings.algorithm[0]
+        """Yield the transfers of the supplement: protected vectors on plain text, plain vectors on protected text."""
+        settings, algorithm = self.settings, self.settings.algorithm[0]
         original = self._runs("cnn", ORIGINAL, algorithm)
-        for n in [n for n in told.n if n != "0"][:1] + [n for n in told.n if "-" in n][:1]:
+        for n in [n for n in settings.n if n != "0"][:1] + [n for n in settings.n if "-" in n][:1]:
             setting = Setting("neighbours", n, algorithm)
             plain = self._runs("cnn", ORIGINAL, algorithm, start=setting)
-            yield Compare(original, plain, (), f"vectors of {setting.label}, plain text", told.seed)
+            yield Compare(original, plain, (), f"vectors of {setting.label}, plain text", settings.seed)
             other = self._runs("cnn", setting, algorithm, start=ORIGINAL)
-            yield Compare(original, other, (), f"plain vectors, text {setting.label}", told.seed)
+            yield Compare(original, other, (), f"plain vectors, text {setting.label}", settings.seed)
 
     def _algorithms(self, model: str, setting: Setting) -> tuple[str, ...]:
         if not classifier(model).neural:
@@ -166,15 +167,13 @@ class Jamia2020(Study):
     def _runs(
         self, model: str, setting: Setting, algorithm: str, *, start: Setting | None = None, shuffled: bool = False
     ) -> tuple[Classify, ...]:
-        """The runs of one model on one setting's text, from vectors of `start`'s text (the same unless given)."""
-        told = self.settings
+        """Return the runs of a model on the text of a setting, with vectors of `start` (default: the same setting)."""
+        own = self.settings
         train = self._train(self._treat(start or setting), algorithm) if algorithm else None
-        size: Literal["small", "paper"] = "paper" if told.size == "paper" else "small"
+        size: Literal["small", "paper"] = "paper" if own.size == "paper" else "small"
         return tuple(
-            Classify(
-                self.prepare, self._treat(setting), model, train, run, told.max_tokens, told.device, size, shuffled
-            )
-            for run in seeds(told.seed, 1 if not classifier(model).neural or shuffled else told.seeds)
+            Classify(self.prepare, self._treat(setting), model, train, run, own.max_tokens, own.device, size, shuffled)
+            for run in seeds(own.seed, 1 if not classifier(model).neural or shuffled else own.seeds)
         )
 
     def _treat(self, setting: Setting, repetition: int = 0) -> Treat:
@@ -202,26 +201,26 @@ class Jamia2020(Study):
         return Results(self.settings, (*means(raw), *raw, *tokens, *compared), facts)
 
     def tables(self, results: Results) -> Sequence[Table]:
-        """All tables that have numbers."""
+        """Return all tables that have numbers."""
         return tables(results, self.paper)
 
     def figures(self, results: Results) -> Mapping[str, Sequence[Figure]]:
-        """The figures that have numbers."""
+        """Return the figures that have numbers."""
         return figures(results)
 
 
 def means(raw: Sequence[Finding]) -> Iterator[Finding]:
-    """Correlations over repetitions: mean, 90 % t interval, and how many pairs every repetition scored."""
+    """Yield correlations over repetitions: mean, 90 % t interval, and the number of scored pairs."""
     grouped: dict[tuple[str, ...], list[Finding]] = {}
     names = ("algorithm", "list", "series", "n")
     for finding in raw:
         grouped.setdefault(tuple(str(finding.detail.get(name) or "") for name in names), []).append(finding)
-    for key, found in grouped.items():
-        values = [f.value for f in found if f.value is not None]
+    for key, findings in grouped.items():
+        values = [f.value for f in findings if f.value is not None]
         if len(values) < 2:
             continue
-        covered = min(int(f.detail.get("scored") or f.n) for f in found)
-        pairs = int(found[0].detail.get("pairs") or 0)
+        covered = min(int(f.detail.get("scored") or f.n) for f in findings)
+        pairs = int(findings[0].detail.get("pairs") or 0)
         yield Finding(
             "study.similarity",
             sum(values) / len(values),
@@ -243,5 +242,5 @@ def means(raw: Sequence[Finding]) -> Iterator[Finding]:
 
 
 def seeds(seed: int, n: int) -> list[int]:
-    """Independent seeds of runs."""
+    """Return independent seeds of runs."""
     return [int(x) for x in np.random.SeedSequence([seed, 9]).generate_state(n)]

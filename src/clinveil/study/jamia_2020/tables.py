@@ -1,4 +1,4 @@
-"""Tables 1 to 4 of paper A, the transfers, what channels do to single tokens, and Figures 1 and 2."""
+"""Tables 1 to 4 of paper A, the transfers, findings on single tokens, and Figures 1 and 2."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from clinveil.study.chart import Axes, Figure, Point, lines
 from clinveil.study.engine import Results
 from clinveil.study.tables import Paper, Row, Spec, Table, shown
 
-FIRST = ("pedersen", "hliaoutakis34", "mayosrs", "umnsrs_sim")  # lists of Figure 1
+FIRST = ("pedersen", "hliaoutakis34", "mayosrs", "umnsrs_sim")  # word-pair lists of Figure 1
 SIDE, LOSS = "utility.classification", "utility.classification_loss"
 
 
 def tables(results: Results, paper: Paper) -> list[Table]:
-    """All tables that have numbers."""
+    """Return all tables that have numbers."""
     spec = paper.tables
     made = [spec["table-1"].table(list(results.facts["examples"].items())), _corpus(results, spec["table-2"])]
     if results.all("study.similarity"):
@@ -39,15 +39,15 @@ def tables(results: Results, paper: Paper) -> list[Table]:
 
 
 def _corpus(results: Results, spec: Spec) -> Table:
-    said = results.facts["corpus"]
-    ours = (said["patients"], said["notes"], said["tokens"], said["types"])
+    corpus = results.facts["corpus"]
+    ours = (corpus["patients"], corpus["notes"], corpus["tokens"], corpus["types"])
     rows = [(name, theirs, f"{count:,}") for (name, theirs), count in zip(spec.paper.items(), ours, strict=True)]
-    detail, more = said.get("detail", {}), []
+    detail, more = corpus.get("detail", {}), []
     if detail:
         more.append(
             f"{detail['classes']} classes; left out: {detail['without_label']} notes without a label, "
             f"{detail['notes_of_small_classes']} of classes under {detail['min_class']} notes; "
-            f"{said['duplicates']} near-duplicates stay on one side of the split."
+            f"{corpus['duplicates']} near-duplicates stay on one side of the split."
         )
     return spec.table(rows, more, max_tokens=results.settings.max_tokens)
 
@@ -70,14 +70,14 @@ def _similarity(results: Results, spec: Spec) -> Table:
 
 
 def _groups(results: Results) -> list[dict[str, str]]:
-    """What tells one comparison of classifiers from another."""
+    """Return the details that identify each comparison of classifiers."""
     names = ("setting", "model", "vectors", "transfer")
     rows = (tuple(str(f.detail.get(name) or "") for name in names) for f in results.all(LOSS))
     return [dict(zip(names, row, strict=True)) for row in dict.fromkeys(rows)]
 
 
 def _change(results: Results, metric: str, own: dict[str, Any]) -> tuple[str, str]:
-    """The score on the released side, and the paired change in points."""
+    """Return the score on the released side, and the paired change in points."""
     loss = results.of(_measure(metric, "_loss"), **own)
     assert loss is not None
     change = between(points(loss.value), points(loss.high), points(loss.low), 1)
@@ -89,7 +89,7 @@ def _measure(metric: str, end: str = "") -> str:
 
 
 def points(loss: float | None) -> float | None:
-    """A loss as a change in points."""
+    """Return a loss as a change in points."""
     return None if loss is None else 0.0 - 100 * loss
 
 
@@ -110,14 +110,14 @@ def _transfers(results: Results) -> Iterator[Row]:
 
 def _tenths(results: Results, setting: str) -> Iterator[Row]:
     kept = results.of("attack.unchanged", setting=setting, label="all words")
-    if kept and kept.value:  # neighbours never keep a word: ten zeros say nothing
+    if kept and kept.value:  # neighbours never keep a word, so all tenths are 0
         labels = [f"tenth {i} by distance" for i in range(1, 11)]
         found = [results.of("attack.unchanged", setting=setting, label=label) for label in labels]
         yield (setting, *(shown(finding, show="value") for finding in found))
 
 
 def figures(results: Results) -> dict[str, list[Figure]]:
-    """The figures that have numbers, by the table that they stand below."""
+    """Return the figures that have numbers, by the table above them."""
     order = tuple(results.settings.n)
     one = "Figure 1: word similarity by N (broken lines: out-of-domain vectors on the pairs that both cover)"
     two = "Figure 2: change of macro-F1 against the original, points (neighbours of the first vectors)"

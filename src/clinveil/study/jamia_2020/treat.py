@@ -1,4 +1,4 @@
-"""The notes of paper A: sampled, cut and split once, and written anew under every setting of its grid."""
+"""The notes of paper A: sampled, truncated and split once, and protected with every setting of the grid."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ Row = tuple[str, str, str]  # note, patient, text
 
 @dataclass(frozen=True)
 class Prepare(NotesTask):
-    """Sample and cut the notes; with a label leave out what has none, and split by patient and near-duplicates."""
+    """Sample and truncate the notes; with a label, keep labelled notes and split by patient and near-duplicates."""
 
     source: Source
     label: str | None
@@ -55,16 +55,16 @@ class Prepare(NotesTask):
     seed: int
 
     stage = "prepare"
-    says = "sample and split the notes"
+    template = "sample and split the notes"
 
     def __call__(self, folder: Path, store: Store) -> Result:
-        """Write the notes; targets and parts as arrays."""
+        """Write the notes, and targets and parts as arrays."""
         rng = np.random.default_rng([self.seed, 0])
-        notes, said = (self._sample(rng), {}) if self.label is None else self._labelled(self.label, folder, rng)
+        notes, result = (self._sample(rng), {}) if self.label is None else self._labelled(self.label, folder, rng)
         write_notes(memory_corpus(notes).batches(), folder)
         forms = [words(text) for _, _, text in notes]
-        said |= {"notes": len(notes), "patients": len({patient for _, patient, _ in notes})}
-        return said | {"tokens": sum(map(len, forms)), "types": len({form for row in forms for form in row})}
+        result |= {"notes": len(notes), "patients": len({patient for _, patient, _ in notes})}
+        return result | {"tokens": sum(map(len, forms)), "types": len({form for row in forms for form in row})}
 
     def _labelled(self, label: str, folder: Path, rng: np.random.Generator) -> tuple[list[Row], Result]:
         how: dict[str, Any] = {"limit": self.max_documents, "min_class": self.min_class, "separator": self.separator}
@@ -74,8 +74,8 @@ class Prepare(NotesTask):
         arrays = {"targets": labelled.targets, "train": parts.train, "valid": parts.valid, "test": parts.test}
         for name, array in arrays.items():
             save_array(folder / f"{name}.npy", array)
-        said = {"classes": list(labelled.classes), "detail": dict(labelled.detail), "duplicates": parts.duplicates}
-        return list(zip(labelled.note_ids, labelled.patients, labelled.texts, strict=True)), said
+        result = {"classes": list(labelled.classes), "detail": dict(labelled.detail), "duplicates": parts.duplicates}
+        return list(zip(labelled.note_ids, labelled.patients, labelled.texts, strict=True)), result
 
     def _sample(self, rng: np.random.Generator) -> list[Row]:
         sample: KeySample[Row] = KeySample(self.max_documents, rng)
@@ -85,19 +85,19 @@ class Prepare(NotesTask):
         return list(sample.values.values())
 
     def labels(self, store: Store) -> Labels:
-        """The labelled notes and their split, as every model gets them; nothing is released yet."""
-        folder, said = store.folder(self), store.result(self)
+        """Return the labelled notes and their split; the released texts are the original ones."""
+        folder, result = store.folder(self), store.result(self)
         notes = list(rows(self.corpus(store)))
         ids, patients, texts = ([getattr(n, name) for n in notes] for name in ("note_id", "patient_id", "text"))
         targets, train, valid, test = (
             np.load(folder / f"{n}.npy", allow_pickle=False) for n in ("targets", "train", "valid", "test")
         )
-        labelled = Labelled(ids, patients, texts, tuple(said["classes"]), targets, said["detail"])
-        return Labels(labelled, texts, Parts(train, valid, test, said["duplicates"]))
+        labelled = Labelled(ids, patients, texts, tuple(result["classes"]), targets, result["detail"])
+        return Labels(labelled, texts, Parts(train, valid, test, result["duplicates"]))
 
 
 def cut(text: str, most: int) -> str:
-    """A text up to its word number `most`."""
+    """Return a text up to its word number `most`."""
     if len(text) <= most:
         return text
     seen = 0
@@ -114,7 +114,7 @@ class Setting:
 
     Attributes:
         kind: original, phi-remove, phi-replace, neighbours, product, laplace or gaussian.
-        n: of neighbours. algorithm: whose vectors; "" where none are used. share: of unchanged tokens, for noise.
+        n: number of neighbours. algorithm: of the vectors; "" without vectors. share: unchanged tokens, for noise.
     """
 
     kind: str
@@ -124,31 +124,31 @@ class Setting:
 
     @property
     def label(self) -> str:
-        """For tables."""
+        """Name in tables."""
         names = {"original": "original", "phi-remove": "PHI removed", "phi-replace": "PHI replaced"}
-        names |= {"product": "our defaults (N 3-14, floor 5, memo patient)"}
+        names |= {"product": "N = 3-14, floor of 5 patients, scope patient"}
         names |= {"neighbours": f"N = {self.n}, {self.algorithm}"}
-        return names.get(self.kind, f"{self.kind}, {self.share:.0%} of tokens stay")
+        return names.get(self.kind, f"{self.kind}, {self.share:.0%} of tokens unchanged")
 
 
 @dataclass(frozen=True)
 class Neighbourhood(Train):
-    """Train vectors on the original notes and find the neighbours of every word."""
+    """Train vectors on the original notes and compute the neighbours of every word."""
 
     stage = "neighbours"
 
     def __call__(self, folder: Path, store: Store) -> Result:
-        """Write vectors and table. Raises InputError where there are too few words."""
-        said = super().__call__(folder, store)
-        vectors = trained(folder, said)
+        """Write vectors and neighbour table. Raises InputError if there are too few words."""
+        result = super().__call__(folder, store)
+        vectors = trained(folder, result)
         eligible = output_floor(vectors, 1, need=REACH + 1, allow_small=True)
         save_neighbours(neighbours(vectors, REACH, eligible=eligible, threads=1, seed=self.seed), folder / TABLE)
-        return said
+        return result
 
 
 @dataclass(frozen=True)
 class Treat(NotesTask):
-    """The notes under one setting; each repetition draws afresh."""
+    """The notes under one setting; repetitions have independent draws."""
 
     prepare: Prepare
     setting: Setting
@@ -157,25 +157,25 @@ class Treat(NotesTask):
     seed: int
 
     stage = "treat"
-    says = "{setting.label}, repetition {repetition}"
+    template = "{setting.label}, repetition {repetition}"
 
     def seconds(self, millions: float) -> float:
-        """Measured on a shared x86-64 machine, November 2026."""
+        """Return the time measured on a shared x86-64 machine in November 2026."""
         return millions * (250.0 if self.setting.kind in ("laplace", "gaussian") else 12.0) + 6
 
     def __call__(self, folder: Path, store: Store) -> Result:
-        """Write the notes; return the example note and, of channels, what an attacker who has them gets."""
-        channel, said = self._channel(store)
+        """Write the notes; return the example note and, for channels, findings on single tokens."""
+        channel, tokens = self._channel(store)
         write_notes(self._treated(self.prepare.corpus(store), channel), folder)
         example = memory_corpus([("example", "example", read_paper(__file__).printed["example"])])
         shown = [note.text for note in rows(self._treated(example, channel))]
-        return {"example": "".join(shown), **said}
+        return {"example": "".join(shown), **tokens}
 
     def _channel(self, store: Store) -> tuple[Channel | None, Result]:
         if self.near is None:
             return None, {}
         vectors, table = self.near.load(store), load_neighbours(store.folder(self.near) / TABLE)
-        if self.setting.kind == "product":  # with the floor of patients, which the paper does not have
+        if self.setting.kind == "product":  # with a floor of patients, which the paper does not have
             eligible = output_floor(vectors, FLOOR, need=REACH + 1, allow_small=True)
             table = neighbours(vectors, REACH, eligible=eligible, threads=1, seed=0)
         assert vectors.counts is not None
@@ -187,7 +187,7 @@ class Treat(NotesTask):
         )
 
     def _mechanism(self, vectors: Vectors, table: Neighbours) -> Mechanism:
-        """Algorithm 1 as published, our defaults, or noise that leaves a share of the tokens of these vectors."""
+        """Return Algorithm 1 as published, or noise that leaves a share of the tokens unchanged."""
         kind = self.setting.kind
         if kind in ("neighbours", "product"):
             return mechanisms.get("neighbours").model_validate({"n": self.setting.n or "3-14"})
@@ -208,9 +208,9 @@ class Treat(NotesTask):
 
 
 def token_findings(channel: Channel, vectors: Vectors, table: Neighbours) -> list[Finding]:
-    """One-draw recovery by an attacker with the channel, words unchanged by distance, and what becomes of names."""
+    """Return recovery by an attacker with the channel, unchanged words by distance, and the outputs of names."""
     counts = vectors.counts if vectors.counts is not None else np.ones(len(vectors), dtype=np.int64)
-    nearest = nearest_distances(vectors.matrix, table.eligible)  # where the noise is measured, too
+    nearest = nearest_distances(vectors.matrix, table.eligible)  # Euclidean, as the noise
     names = filter(_is_name, vectors.words)
     return [
         *inversion(channel, counts),
@@ -220,5 +220,5 @@ def token_findings(channel: Channel, vectors: Vectors, table: Neighbours) -> lis
 
 
 def _is_name(word: str) -> bool:
-    """Whether a word can be read as a usual name and as nothing else; no eponym, for here is no list of patients."""
+    """Return whether a word is a common name and nothing else; not an eponym, because no patients are known here."""
     return is_name(word, usual=True) and not lexical_classes(word) & LexicalClass.EPONYM

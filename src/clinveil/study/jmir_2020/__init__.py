@@ -1,1 +1,1 @@
-"""The study of paper B (JMIR 2020): what word vectors trained on notes with missed names give away."""
+"""Study of paper B (JMIR 2020): what word vectors trained on notes with missed names disclose."""

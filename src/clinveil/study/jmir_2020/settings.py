@@ -1,4 +1,4 @@
-"""What the study of paper B can be told, three sizes of it, and the embeddings of its grid."""
+"""Settings of the study of paper B, its three sizes, and the embeddings of its grid."""
 
 from __future__ import annotations
 
@@ -11,8 +11,7 @@ from typing import Any, ClassVar, Literal
 from pydantic import field_validator
 
 from clinveil.core.settings import flag
-from clinveil.study.engine import StudySettings as AnyStudySettings
-from clinveil.study.engine import choices
+from clinveil.study.engine import CommonSettings, choices
 from clinveil.vectors.settings import VectorSettings
 
 NAMES = {"skipgram": "skip-gram", "cbow": "CBOW", "glove": "GloVe"}
@@ -21,10 +20,10 @@ VARIANTS = ("pair", "single")
 PAPER_WINDOWS = (1, 3, 5, 7, 9)
 
 
-class StudySettings(AnyStudySettings):
-    """Everything that `clinveil study jmir-2020` can be told."""
+class StudySettings(CommonSettings):
+    """Settings of `clinveil study jmir-2020`."""
 
-    # `paper` has 44 embeddings, as many as the paper's 88 models: its own list is lost, but for what its tables show.
+    # `paper` has 44 embeddings with two metrics, equal to the paper's 88 models; their complete list is not published.
     PROFILES: ClassVar[Mapping[str, Mapping[str, Any]]] = MappingProxyType(
         {
             "tiny": {
@@ -50,17 +49,17 @@ class StudySettings(AnyStudySettings):
     epochs: int = flag(5, "Passes of skip-gram and CBOW over the notes.", ge=1, le=1000)
     glove_epochs: int = flag(15, "Passes of GloVe over its word pairs.", ge=1, le=1000)
     mode: Literal["remove", "replace", "none"] = flag(
-        "remove", "Remove the names that are not missed, replace them, or leave all (positive control)."
+        "remove", "Remove the other names, replace them, or leave all names (positive control)."
     )
-    miss_rate: float = flag(0.01, "Share of the patients whose names the remover misses (paper: 0.01).", gt=0, le=1)
-    redrawn: bool = flag(False, "Negative control of attack 1: missed names are dealt out anew in every note.")
-    k: int | None = flag(None, "Pairs that the attacker takes for names (default: 600, or as many as are true).", ge=1)
-    draws: int = flag(9_999, "Re-pairings of the names.", ge=19)
+    miss_rate: float = flag(0.01, "Share of patients with missed names (paper: 0.01).", gt=0, le=1)
+    redrawn: bool = flag(False, "Negative control of attack 1: redraw missed names in every note.")
+    k: int | None = flag(None, "Pairs that the attacker guesses (default: 600, or the true number).", ge=1)
+    draws: int = flag(9_999, "Random re-pairings of names.", ge=19)
     permutations: int = flag(9_999, "Permutations of names over patients.", ge=99)
-    patient_draws: int | None = flag(None, "Random groups of diagnoses a patient (default: patients / 0.05).", ge=1)
+    patient_draws: int | None = flag(None, "Random groups of diagnoses per patient (default: patients / 0.05).", ge=1)
     scenario_draws: int = flag(1_000, "Random sets of 30 target diagnoses (paper: 1,000).", ge=1)
-    target: tuple[str, ...] = flag((), "Diagnosis or code that attack 3 is after; repeatable (default: the paper's).")
-    figure_3: bool = flag(True, "Also Figure 3: GloVe of 100 dimensions and window 10 on notes with all names.")
+    target: tuple[str, ...] = flag((), "Target diagnosis or code of attack 3; repeatable (default: the paper's).")
+    figure_3: bool = flag(True, "Also compute Figure 3: GloVe, 100 dimensions, window 10, on notes with all names.")
 
     @field_validator("algorithm", "metric", "glove_variant")
     @classmethod
@@ -71,13 +70,13 @@ class StudySettings(AnyStudySettings):
     @classmethod
     def _ascending(cls, values: tuple[int, ...]) -> tuple[int, ...]:
         if not values or min(values) < 1:
-            raise ValueError("one or several whole numbers from 1")
+            raise ValueError("must be one or several whole numbers from 1")
         return tuple(sorted(set(values)))
 
 
 @dataclass(frozen=True, order=True)
 class Model:
-    """One embedding of the grid: algorithm × window × dimensions × smallest count (× variant of GloVe, else "")."""
+    """One embedding of the grid; `variant` is that of GloVe, or ""."""
 
     algorithm: str
     window: int
@@ -88,12 +87,12 @@ class Model:
 
     @property
     def label(self) -> str:
-        """The model in words."""
-        variant = ", one vector a word" if self.variant == "single" else ""
+        """Name in tables."""
+        variant = ", one vector per word" if self.variant == "single" else ""
         return f"{NAMES[self.algorithm]}{variant}, window {self.window}, {self.dim} d, count {self.min_count}+"
 
     def vector_settings(self) -> VectorSettings:
-        """How it is trained."""
+        """Return the settings of training."""
         own = asdict(self)
         return VectorSettings(glove_variant=own.pop("variant") or "pair", **own)
 
@@ -102,7 +101,7 @@ FIGURE_3 = Model("glove", window=10, dim=100, min_count=1, epochs=15, variant="s
 
 
 def models(settings: StudySettings) -> list[Model]:
-    """The grid, in the order of the tables: algorithms, then windows."""
+    """Return the grid in the order of the tables: algorithms, then windows."""
     epochs = {"glove": settings.glove_epochs}
     return [
         Model(algorithm, window, dim, least, epochs.get(algorithm, settings.epochs), variant)
@@ -113,7 +112,7 @@ def models(settings: StudySettings) -> list[Model]:
 
 
 def main_models(settings: StudySettings) -> list[Model]:
-    """Those that the paper's tables have room for: the first of the dimensions, counts and variants."""
+    """Return the models of the paper's tables: the first dimension, count and variant."""
     first = (settings.dim[0], settings.min_count[0])
     chosen = [model for model in models(settings) if (model.dim, model.min_count) == first]
     return [model for model in chosen if model.variant in ("", settings.glove_variant[0])]

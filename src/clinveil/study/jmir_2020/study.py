@@ -1,4 +1,4 @@
-"""The study of paper B: its plan, and what its tasks found with P adjusted over models and the permuted control."""
+"""The study of paper B: its plan, and its results with P values adjusted over models and the permuted control."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from clinveil.study.engine import Bench, Plan, Results, findings_of, labelled
 from clinveil.study.inputs import File, Source, Train
 from clinveil.study.jmir_2020.settings import FIGURE_3, Model, StudySettings, models
 from clinveil.study.jmir_2020.tables import ALL_NAMES, figures, tables
-from clinveil.study.jmir_2020.tasks import Attack, AttackNames, Treat
+from clinveil.study.jmir_2020.tasks import Attack, AttackNames, RemoveNames
 from clinveil.study.outputs import Study, run
 from clinveil.study.tables import Table
 
@@ -27,16 +27,16 @@ from clinveil.study.tables import Table
 def run_study(
     notes: Path, patients: Path, codes: Path, out: Path, settings: StudySettings, say: Say = lambda line: None
 ) -> Results:
-    """Do the study of paper B on notes of one's own; the same call again goes on where an earlier one stopped.
+    """Run the study of paper B on the user's notes; the same call again resumes it.
 
     Args:
         notes: a file or folder; patients: patients.parquet; codes: codes.csv.
-        out: the folder of the study, secret as a whole: tables.md, figures, findings.json, study.html, tasks.
-        settings: grid, setting and draws.
-        say: is told the plan and each finished task.
+        out: the folder of the study, all of which is secret: tables.md, figures, findings.json, study.html, tasks.
+        settings: grid, mode and draws.
+        say: receives the plan and a message for each finished task.
 
     Raises:
-        InputError: what does not fit. UsageError: the folder is something else's. MissingExtra: `--on ray` without Ray.
+        InputError: invalid inputs. UsageError: the folder is in use. MissingExtra: `--on ray` without Ray.
     """
     read_codes(codes)
     source = Source.of(notes, settings.notes)
@@ -54,7 +54,7 @@ class Jmir2020(Study):
     command: ClassVar[str] = "study jmir-2020"
 
     def perform(self, bench: Bench) -> Results:
-        """Do what is not done, and gather what was found. Raises UsageError if no model could be attacked."""
+        """Run unfinished tasks and collect the results. Raises UsageError if no model could be attacked."""
         for line in self.plan.lines(bench.store, self.settings.workers):
             bench.say(line)
         bench.do(self.plan)
@@ -69,36 +69,36 @@ class Jmir2020(Study):
         return Plan((self.names, *filter(None, [self.figure_3]), *self.attacks), self.source.words)
 
     @cached_property
-    def treat(self) -> Treat:
-        """The notes with the names that the remover missed."""
-        told = self.settings
-        return Treat(self.source, self.patients, told.mode, told.miss_rate, told.seed, told.redrawn)
+    def treat(self) -> RemoveNames:
+        """The task that removes names, except for missed ones."""
+        own = self.settings
+        return RemoveNames(self.source, self.patients, own.mode, own.miss_rate, own.seed, own.redrawn)
 
     @cached_property
     def names(self) -> AttackNames:
         """Attack 1 on all models."""
-        told, treat, grid = self.settings, self.treat, models(self.settings)
+        own, treat, grid = self.settings, self.treat, models(self.settings)
         trains = tuple(_train(treat, model) for model in grid)
-        return AttackNames(treat, trains, tuple(model.label for model in grid), told.metric, told.k, told.draws)
+        return AttackNames(treat, trains, tuple(model.label for model in grid), own.metric, own.k, own.draws)
 
     @cached_property
     def attacks(self) -> list[Attack]:
         """Attacks 2 and 3 on each model under each metric."""
-        told, treat = self.settings, self.treat
-        draws = (told.permutations, told.patient_draws, told.scenario_draws, told.k, told.target)
+        own, treat = self.settings, self.treat
+        draws = (own.permutations, own.patient_draws, own.scenario_draws, own.k, own.target)
         return [
             Attack(treat, _train(treat, model), model.label, self.codes, metric, *draws)
-            for model in models(told)
-            for metric in told.metric
+            for model in models(own)
+            for metric in own.metric
         ]
 
     @cached_property
     def figure_3(self) -> Attack | None:
-        """The curve on notes with all names."""
-        told = self.settings
-        everyone = Treat(self.source, self.patients, "none", 1.0, told.seed, everyone=True)
-        own = (_train(everyone, FIGURE_3), FIGURE_3.label, self.codes, "cityblock", told.permutations)
-        return Attack(everyone, *own, curve_only=True) if told.figure_3 else None
+        """The curve of Figure 3 on notes with all names."""
+        own = self.settings
+        everyone = RemoveNames(self.source, self.patients, "none", 1.0, own.seed, everyone=True)
+        model = (_train(everyone, FIGURE_3), FIGURE_3.label, self.codes, "cityblock", own.permutations)
+        return Attack(everyone, *model, curve_only=True) if own.figure_3 else None
 
     def _collected(self, store: Store) -> Results:
         named, others = store.result(self.names), list[Finding]()
@@ -108,25 +108,25 @@ class Jmir2020(Study):
             if "why" in result:
                 missing[f"{attack.label}, {attack.metric}"] = str(result["why"])
             else:
-                others += _beside(findings_of(result), findings_of(result, "permuted"))
+                others += _with_control(findings_of(result), findings_of(result, "permuted"))
         curve = findings_of(store.result(self.figure_3)) if self.figure_3 else []
         curve = [labelled(f, series=ALL_NAMES) for f in curve if f.measure == "attack.association_by_frequency"]
-        control = "; control: names dealt out anew in every note" if self.settings.redrawn else ""
+        control = "; control: names redrawn in every note" if self.settings.redrawn else ""
         treated = store.result(self.treat)
         lead = {**treated, "mode": self.settings.mode, "redrawn": control}
         facts: Mapping[str, Any] = {"lead": lead, "k": int(named["k"]), "missing": missing}
         return Results(self.settings, (*findings_of(named), *over_models(others), *curve), facts)
 
     def tables(self, results: Results) -> Sequence[Table]:
-        """All tables."""
+        """Return all tables."""
         return tables(results, self.paper)
 
     def figures(self, results: Results) -> Mapping[str, Sequence[Figure]]:
-        """The figures that have numbers."""
+        """Return the figures that have numbers."""
         return figures(results, self.paper)
 
 
-def _train(treat: Treat, model: Model) -> Train:
+def _train(treat: RemoveNames, model: Model) -> Train:
     return Train(treat, model.vector_settings(), treat.seed)
 
 
@@ -134,8 +134,8 @@ def _key(finding: Finding) -> tuple[str, ...]:
     return (finding.measure, *(str(finding.detail.get(name, "")) for name in ("model", "metric", "series", "label")))
 
 
-def _beside(true: Sequence[Finding], permuted: Sequence[Finding]) -> Iterator[Finding]:
-    """The true findings, each with what it was under permuted names."""
+def _with_control(true: Sequence[Finding], permuted: Sequence[Finding]) -> Iterator[Finding]:
+    """Yield the true findings, each with its value under permuted names."""
     controls = {_key(finding): finding for finding in permuted}
     for finding in true:
         other = controls.get(_key(finding))

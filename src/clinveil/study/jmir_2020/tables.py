@@ -1,4 +1,4 @@
-"""Tables 1 to 4 in the paper's layout, with what the best model is worth, the chain, and Figures 3, 5, 6 and 7."""
+"""Tables 1 to 4 in the paper's layout with the best model, the chain of attacks, and Figures 3, 5, 6 and 7."""
 
 from __future__ import annotations
 
@@ -19,68 +19,68 @@ ALL_NAMES = "all names left in the notes"  # the series of Figure 3
 
 
 def tables(results: Results, paper: Paper) -> list[Table]:
-    """All tables; a number that could not be had is a dash, and why stands below."""
+    """Return all tables; a missing number is a dash, with the reason below the table."""
     spec = paper.tables
     draws = {"k": results.facts["k"], "draws": results.settings.scenario_draws}
-    made = [_grid(results, paper, spec[name], draws) for name in spec if name.startswith("table-")]
+    grids = [_grid(results, paper, spec[name], draws) for name in spec if name.startswith("table-")]
     pairs = dict.fromkeys(
         (str(f.detail["model"]), str(f.detail["metric"]))
         for f in results.findings
         if "metric" in f.detail and f.detail.get("series") != ALL_NAMES
     )
     models = [(*pair, *spec["models"].cells(results, model=pair[0], metric=pair[1])) for pair in pairs]
-    return [*made, spec["chain"].table(_chain(results)), spec["models"].table(models)]
+    return [*grids, spec["chain"].table(_chain(results)), spec["models"].table(models)]
 
 
 def metric_of(results: Results, spec: Spec) -> str:
-    """The metric of a table: the paper's, or the first that was asked for."""
+    """Return the metric of a table: the paper's, or the first one of the settings."""
     known, wanted = results.settings.metric, str(spec.more["metric"])
     return wanted if wanted in known else str(known[0])
 
 
 def cells(results: Results, spec: Spec) -> dict[tuple[int, str], tuple[str, Finding | None]]:
-    """Of each window and heading the paper's number, and our finding."""
-    made: dict[tuple[int, str], tuple[str, Finding | None]] = {}
+    """Return the paper's number and the finding for each window and heading."""
+    pairs: dict[tuple[int, str], tuple[str, Finding | None]] = {}
     metric, measure, series = metric_of(results, spec), spec.more["measure"], spec.more.get("series", "")
     for top in ("A@1", "A@5") if "A@1" in spec.paper else ("",):
         printed = spec.paper.get(top, {}) if top else spec.paper
         for model in main_models(results.settings):
             theirs = by_window(printed.get(model.algorithm, ())).get(model.window, NONE)
             ours = results.of(measure, model=model.label, metric=metric, series=series, label=top)
-            made[model.window, NAMES[model.algorithm] + (f", {top}" if top else "")] = (theirs, ours)
-    return made
+            pairs[model.window, NAMES[model.algorithm] + (f", {top}" if top else "")] = (theirs, ours)
+    return pairs
 
 
 def by_window(column: Sequence[str]) -> dict[int, str]:
-    """A printed column, by window."""
+    """Return a printed column by window."""
     return dict(zip(PAPER_WINDOWS, column, strict=bool(column)))
 
 
-def percent(said: str) -> float:
-    """The figure of a printed cell: the per cent in brackets, else its first number."""
-    return float(said.partition("(")[2].partition(")")[0] or said.split(",")[0])
+def percent(text: str) -> float:
+    """Return the number of a printed cell: the percentage in brackets, or the first number."""
+    return float(text.partition("(")[2].partition(")")[0] or text.split(",")[0])
 
 
-def _grid(results: Results, paper: Paper, spec: Spec, told: Mapping[str, Any]) -> Table:
-    """Windows by algorithms: the paper's number, where it printed such a table, and ours."""
-    found, kind = cells(results, spec), str(spec.more["kind"])
-    names = list(dict.fromkeys(name for _, name in found))
-    has_paper = any(theirs != NONE for theirs, _ in found.values())
+def _grid(results: Results, paper: Paper, spec: Spec, fill: Mapping[str, Any]) -> Table:
+    """Return a table of windows by algorithms with the paper's numbers, if printed, and the findings."""
+    pairs, kind = cells(results, spec), str(spec.more["kind"])
+    names = list(dict.fromkeys(name for _, name in pairs))
+    has_paper = any(theirs != NONE for theirs, _ in pairs.values())
     rows: list[Row] = []
     for window in results.settings.window:
-        both = [found[window, name] for name in names]
+        both = [pairs[window, name] for name in names]
         rows.append((str(window), *(c for t, ours in both for c in ((t,) * has_paper + (cell(ours, kind),)))))
     heads = [head for name in names for head in (f"{name}, paper",) * has_paper + (name,)]
     metric = metric_of(results, spec)
-    missing = [f.detail.get("why") for _, f in found.values() if f is not None and f.value is None]
+    missing = [f.detail.get("why") for _, f in pairs.values() if f is not None and f.value is None]
     why = [*dict.fromkeys(str(reason) for reason in missing if reason)]
     why += [f"{label}: {reason}" for label, reason in results.facts["missing"].items()]
     remarks = [*_remarks(results, paper.printed["says"], spec, metric), *why]
-    return spec.table(rows, remarks, ("window", *heads), metric=metric, **told)
+    return spec.table(rows, remarks, ("window", *heads), metric=metric, **fill)
 
 
 def _remarks(results: Results, says: Mapping[str, str], spec: Spec, metric: str) -> Iterator[str]:
-    """What the best of many models is worth, with a P that pays for the choice."""
+    """Yield remarks about the best model, with P values adjusted for the selection."""
     measure, kind = str(spec.more["measure"]), str(spec.more["kind"])
     if measure == "attack.names":
         yield from best_names(results, says)
@@ -95,7 +95,7 @@ def _remarks(results: Results, says: Mapping[str, str], spec: Spec, metric: str)
 
 
 def best_names(results: Results, says: Mapping[str, str]) -> Iterator[str]:
-    """Attack 1: the maximum statistic under the same re-pairings; and the ceiling."""
+    """Yield remarks about attack 1: the maximum statistic under the same re-pairings, and the ceiling."""
     for found in results.all("attack.names_best"):
         if found.value is not None:
             ends = {"low": figure(found.low, "count"), "high": figure(found.high, "count")}
@@ -107,7 +107,7 @@ def best_names(results: Results, says: Mapping[str, str]) -> Iterator[str]:
 
 
 def best_of(results: Results, says: Mapping[str, str], measure: str, kind: str) -> Iterator[str]:
-    """The model of the smallest P, adjusted by Holm over the models and metrics of its measure and series."""
+    """Yield a remark about the model with the smallest P (Holm over models and metrics of its measure and series)."""
     found = _measured(results, measure)
     if not found:
         return
@@ -125,22 +125,22 @@ def best_of(results: Results, says: Mapping[str, str], measure: str, kind: str) 
 
 
 def best_patients(results: Results, says: Mapping[str, str], series: str) -> Iterator[str]:
-    """The model with most significant patients, and its smallest P times patients and models."""
+    """Yield a remark about the model with most significant patients, and its smallest P times patients and models."""
     found = _measured(results, "attack.association_patients", series=series)
     if not found:
         return
     best = max(found, key=lambda finding: finding.value or 0.0)
     permuted, least = best.detail.get("names_permuted"), float(best.detail["smallest_p"] or 0.0)
     own = {"found": len(found), "count": best.count, "n": best.n, "p": p_value(min(1.0, least * best.n * len(found)))}
-    own |= {"floor": "; its P = 0 is count/n, which is no P" if least == 0 else ""}
+    own |= {"floor": "; its P = 0 is count/n, which is not a valid P value" if least == 0 else ""}
     own |= {"permuted": figure(permuted if isinstance(permuted, float) else best.control, "count")}
     yield says["patients"].format(**{**best.detail, **own})
     if "warning" in best.detail:
-        yield f"Beware: {best.detail['warning']}."
+        yield f"Warning: {best.detail['warning']}."
 
 
 def draws_floor(results: Results, says: Mapping[str, str], measure: str) -> Iterator[str]:
-    """Says so where there are too few permuted orders for Holm ever to reject."""
+    """Yield a remark if there are too few permutations for Holm to reject."""
     found = _measured(results, measure)
     families = [int(finding.detail.get("models") or len(found)) for finding in found]
     if families and smallest_holm_p(min(families), 1 / (REPLICATES + 1)) > LEVEL:
@@ -148,7 +148,7 @@ def draws_floor(results: Results, says: Mapping[str, str], measure: str) -> Iter
 
 
 def wilcoxon(results: Results, says: Mapping[str, str], metric: str) -> Iterator[str]:
-    """The paper's own test, and how often it rejects where names are permuted."""
+    """Yield a remark about the paper's test, and how often it rejects with permuted names."""
     found = results.all("attack.association_wilcoxon", metric=metric)
     if found:
         over = sum(_p(finding) <= LEVEL for finding in found)
@@ -166,7 +166,7 @@ def _p(finding: Finding) -> float:
 
 
 def _chain(results: Results) -> Iterator[Row]:
-    """The steps of the chain for the model that attack 1 did best on."""
+    """Yield the steps of the chain for the model with the best result of attack 1."""
     best = results.of("attack.names_best")
     of_model = {"model": best.detail["model"]} if best else {}
     for found in _measured(results, "attack.chain", **of_model):
@@ -179,7 +179,7 @@ def _chain(results: Results) -> Iterator[Row]:
 
 
 def figures(results: Results, paper: Paper) -> dict[str, list[Figure]]:
-    """The figures that have numbers: ours with intervals, the paper's as broken lines, chance as fine ones."""
+    """Return the figures: findings with intervals, the paper's numbers as broken lines, chance as fine lines."""
     spec = paper.tables
     five = _by_window(results, spec["table-1"], "fig-5", "Figure 5: name pairs found", "found")
     six = _by_window(results, spec["table-2"], "fig-6", "Figure 6: in-group minus out-group", "difference")
@@ -188,13 +188,13 @@ def figures(results: Results, paper: Paper) -> dict[str, list[Figure]]:
     return {ident: [drawn for drawn in figures if drawn] for ident, figures in below.items()}
 
 
-def _by_window(results: Results, spec: Spec, ident: str, title: str, what: str) -> Figure | None:
-    """One line an algorithm over the windows."""
+def _by_window(results: Results, spec: Spec, ident: str, title: str, y: str) -> Figure | None:
+    """Return a figure with one line per algorithm over the windows."""
     share = spec.more["kind"] == "count"
     printed = [
-        Point(NAMES[algorithm], window, percent(said) / (100 if share else 1), kind="reference")
+        Point(NAMES[algorithm], window, percent(text) / (100 if share else 1), kind="reference")
         for algorithm, column in spec.paper.items()
-        for window, said in by_window(column).items()
+        for window, text in by_window(column).items()
     ]
     ours = [
         point
@@ -205,16 +205,17 @@ def _by_window(results: Results, spec: Spec, ident: str, title: str, what: str) 
             Point(name, window, found.chance, kind="chance"),
         )
     ]
-    axes = Axes("context window", what, share=share, each="window ")
-    return lines(ident, title, [*printed, *ours], axes, "the paper's numbers (fine line: our chance)")
+    axes = Axes("context window", y, share=share, each="window ")
+    return lines(ident, title, [*printed, *ours], axes, "the paper's numbers (fine line: chance here)")
 
 
 def _curve(results: Results) -> Figure | None:
-    """Figure 3: in - out of the names below each frequency threshold, all names left in the notes."""
+    """Return Figure 3: in-group minus out-group of names below each frequency, with all names in the notes."""
     points: list[Point] = []
+    series = "GloVe, one vector per word, window 10"
     for found in _measured(results, "attack.association_by_frequency", series=ALL_NAMES):
         if isinstance(at := found.detail.get("below"), int):
-            points.append(Point("GloVe, one vector a word, window 10", at, found.value, found.low, found.high))
-            points.append(Point("GloVe, one vector a word, window 10", at, found.chance, kind="chance"))
-    axes = Axes("names seen fewer times than", "difference", log=True, each="names seen fewer times than ")
+            points.append(Point(series, at, found.value, found.low, found.high))
+            points.append(Point(series, at, found.chance, kind="chance"))
+    axes = Axes("names with fewer occurrences than", "difference", log=True, each="names with fewer occurrences than ")
     return lines("fig-3", "Figure 3: in-group minus out-group by name frequency", points, axes, "chance")

@@ -1,4 +1,4 @@
-"""The tasks of paper B: notes as an imperfect remover left them, and attacks 1 to 3 on vectors trained on them."""
+"""The tasks of paper B: notes after an imperfect removal of names, and attacks 1 to 3 on their word vectors."""
 
 from __future__ import annotations
 
@@ -29,18 +29,18 @@ from clinveil.study.inputs import COLUMNS, File, NotesTask, Source, Train, write
 from clinveil.vectors.table import Vectors
 
 MISSED, SURROGATES = "missed.parquet", "surrogates.parquet"
-SMALLEST = 20  # patients of a stratum of like note count
+SMALLEST = 20  # patients of a stratum with similar numbers of notes
 BEST = "attack.names_best"
 
 
 @dataclass(frozen=True)
-class Treat(NotesTask):
-    """Emulate the remover on the notes; write them, those who were missed, and their surrogates.
+class RemoveNames(NotesTask):
+    """Emulate an imperfect removal of names; write the notes, the missed patients and their surrogates.
 
     Attributes:
-        mode: what becomes of the names that are not missed; "none" leaves all, and attacks those who would be missed.
-        everyone: nobody's name is touched and all patients are attacked (Figure 3).
-        redrawn: the missed names are dealt out anew in every note.
+        mode: treatment of names that are not missed; "none" keeps all names and attacks the same patients.
+        everyone: keep all names and attack all patients (Figure 3).
+        redrawn: redraw the missed names in every note.
     """
 
     source: Source
@@ -55,17 +55,17 @@ class Treat(NotesTask):
 
     @property
     def title(self) -> str:
-        """What it does."""
+        """Description for messages."""
         return "names left in all notes" if self.everyone or self.mode == "none" else f"names, mode {self.mode}"
 
     def seconds(self, millions: float) -> float:
-        """Measured on a shared x86-64 machine, November 2026."""
+        """Return the time measured on a shared x86-64 machine in November 2026."""
         return 3.4 * millions
 
     def __call__(self, folder: Path, store: Store) -> Result:
         """Write the notes, `missed.parquet` and, in mode replace, `surrogates.parquet`."""
         treated, missed, surrogates = self._treated()
-        notes: Counter[str] = Counter()  # of each patient
+        notes: Counter[str] = Counter()  # by patient
 
         def counted() -> Iterator[pa.RecordBatch]:
             for batch in treated.batches():
@@ -92,22 +92,22 @@ class Treat(NotesTask):
         return corpus, remover.missed, remover.surrogate_patients() if self.mode == "replace" else []
 
     def people(self, store: Store, name: str = MISSED) -> list[Patient]:
-        """Those who were missed, or their surrogates."""
+        """Return the missed patients, or their surrogates."""
         path = store.folder(self) / name
         return list(read_patients(path).values()) if path.exists() else []
 
 
 @dataclass(frozen=True)
 class Attack(Task):
-    """Name and diagnosis (experiments 2a, 2b and 3) on one model under one metric.
+    """Attacks on names and diagnoses (experiments 2a, 2b and 3) with one model and metric.
 
     Attributes:
-        label: of the model. permutations, patient_draws, scenario_draws, k: as in the settings.
-        targets: descriptions or codes of attack 3; none for the paper's eleven.
-        curve_only: only the curve of Figure 3.
+        label: name of the model. permutations, patient_draws, scenario_draws, k: as in the settings.
+        targets: descriptions or codes of attack 3; empty for the paper's eleven.
+        curve_only: compute only the curve of Figure 3.
     """
 
-    treat: Treat
+    treat: RemoveNames
     train: Train
     label: str
     codes: File
@@ -120,14 +120,14 @@ class Attack(Task):
     curve_only: bool = False
 
     stage = "attack"
-    says = "attack {label}, {metric}"
+    template = "attack {label}, {metric}"
 
     def seconds(self, millions: float) -> float:
-        """With the paper's draws and 650 patients."""
+        """Return the time with the paper's draws and 650 patients."""
         return 20.0
 
     def __call__(self, folder: Path, store: Store) -> Result:
-        """Findings under the true names, and under names permuted over patients with as many notes."""
+        """Return findings with the true names, and with names permuted over patients with as many notes."""
         missed, codes = self.treat.people(store), read_codes(self.codes.path)
         rng = np.random.default_rng(self.treat.seed)
         try:
@@ -140,8 +140,8 @@ class Attack(Task):
             findings += chain.on(vectors, self._context(missed, codes), rng, targets=self.targets or PAPER_TARGETS)
             others = permuted_names(missed, treated["notes_of_missed"], rng)
             permuted = self._findings(vectors, others, codes, rng)
-            said = found(permuted, model=self.label)["findings"]
-            return {**found(findings, model=self.label), "permuted": said}
+            control = found(permuted, model=self.label)["findings"]
+            return {**found(findings, model=self.label), "permuted": control}
         except InputError as error:
             return {"why": str(error)}
 
@@ -162,10 +162,10 @@ class Attack(Task):
 
 
 def permuted_names(missed: Sequence[Patient], notes: Sequence[int], rng: Generator) -> list[Patient]:
-    """The patients with their whole names dealt out among those with as many notes: a control of attacks 2, 3.
+    """Return the patients with names permuted among those with as many notes, a control of attacks 2 and 3.
 
     Args:
-        missed: the patients whose names were left. notes: how many notes each has.
+        missed: the patients with missed names. notes: number of notes of each.
     """
     order = np.lexsort((rng.random(len(missed)), np.asarray(notes)))
     out = list(missed)
@@ -177,14 +177,14 @@ def permuted_names(missed: Sequence[Patient], notes: Sequence[int], rng: Generat
 
 @dataclass(frozen=True)
 class AttackNames(Task):
-    """Attack 1 on all models and metrics, under the same re-pairings, so that picking the best is paid for.
+    """Attack 1 on all models and metrics with the same re-pairings, to adjust for selecting the best model.
 
     Attributes:
-        labels: of the models. draws: re-pairings.
-        k: pairs taken for names; None for the paper's 600, or as many as are true if these are fewer.
+        labels: names of the models. draws: re-pairings.
+        k: pairs that are guessed; None for the paper's 600, or the number of true pairs if this is smaller.
     """
 
-    treat: Treat
+    treat: RemoveNames
     trains: tuple[Train, ...]
     labels: tuple[str, ...]
     metrics: tuple[str, ...]
@@ -192,15 +192,15 @@ class AttackNames(Task):
     draws: int
 
     stage = "attack"
-    says = "attack names in all models"
+    template = "attack names in all models"
 
     def seconds(self, millions: float) -> float:
-        """Of each model and metric 1.5 seconds with 9,999 re-pairings."""
+        """Return the time, 1.5 seconds per model and metric with 9,999 re-pairings."""
         return 1.5 * len(self.trains) * len(self.metrics) * self.draws / 9_999
 
     def __call__(self, folder: Path, store: Store) -> Result:
-        """The findings, each P also adjusted over all models and metrics."""
-        people, decoys = ([one.name for one in self.treat.people(store, kind)] for kind in (MISSED, SURROGATES))
+        """Return the findings with P values adjusted over all models and metrics."""
+        people, decoys = ([person.name for person in self.treat.people(store, k)] for k in (MISSED, SURROGATES))
         k, missing = self.k or paper_k(people), dict[str, str]()
         findings = Names(metric=self.metrics, k=k, draws=self.draws).on(
             self._models(store, missing),
@@ -210,12 +210,12 @@ class AttackNames(Task):
             threads=1,
             skip=lambda label, error: missing.update({label: str(error)}),
         )
-        best = [finding for finding in findings if finding.measure == BEST]  # its P pays for the choice already
+        best = [finding for finding in findings if finding.measure == BEST]  # its P is already adjusted
         others = over_models([finding for finding in findings if finding.measure != BEST])
         return {"k": k, **found([*others, *best]), "missing": missing}
 
     def _models(self, store: Store, missing: dict[str, str]) -> Iterator[tuple[str, Vectors]]:
-        """The models that were trained; why there are others not goes to `missing`."""
+        """Yield the trained models; reasons for others go to `missing`."""
         for train, label in zip(self.trains, self.labels, strict=True):
             try:
                 vectors = train.load(store)

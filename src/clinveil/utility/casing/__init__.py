@@ -1,4 +1,4 @@
-"""Letter-case restoration with a character model of some lines (paper C, section 3.3), beside the usual casings."""
+"""Letter-case restoration with a character model (paper C, section 3.3), compared with the usual casing of words."""
 
 from __future__ import annotations
 
@@ -31,35 +31,35 @@ from clinveil.utility.casing.lines import (
 )
 
 SOURCE = "paper C, section 3.3 (letter-case restoration); character LSTM of Susanto et al. 2016"
-SIZES = {"tiny": (1, 64), "small": (2, 300), "large": (3, 700)}  # layers, units; tiny is ours, for tests
-OnLook = Callable[[int, float, float], None]  # (steps, passes, dev loss) at each look at the dev lines
+SIZES = {"tiny": (1, 64), "small": (2, 300), "large": (3, 700)}  # layers, units; tiny is for tests
+OnLook = Callable[[int, float, float], None]  # (steps, epochs, dev loss) at each evaluation of the dev lines
 
 
 class CasingSettings(Settings):
-    """The character LSTM of Susanto et al. 2016 (raymondhs/char-rnn-truecase), its training and its search."""
+    """Settings of the character LSTM of Susanto et al. 2016 (raymondhs/char-rnn-truecase), its training and search."""
 
     size: Literal["tiny", "small", "large"] = flag(
         "small", "2 layers of 300 (small), 3 of 700 (large), 1 of 64 (tiny)."
     )
-    layers: int | None = flag(None, "Layers, if not those of --size.", ge=1, le=12)
-    hidden: int | None = flag(None, "Units of a layer, if not those of --size.", ge=1, le=8192)
+    layers: int | None = flag(None, "Layers (default: by --size).", ge=1, le=12)
+    hidden: int | None = flag(None, "Units of a layer (default: by --size).", ge=1, le=8192)
     dropout: float = flag(0.25, "Dropout between layers and before the output.", ge=0, lt=1)
-    batch: int = flag(100, "Columns that the training text is cut into.", ge=1, le=65_536)
+    batch: int = flag(100, "Columns of the training text.", ge=1, le=65_536)
     sequence: int = flag(50, "Characters of back-propagation.", ge=1, le=10_000)
-    epochs: int = flag(30, "Most passes over the training text.", ge=1, le=10_000)
+    epochs: int = flag(30, "Maximum passes over the training text.", ge=1, le=10_000)
     learning_rate: float = flag(0.002, "RMSprop's learning rate.", gt=0, allow_inf_nan=False)
-    decay: float = flag(0.97, "It is multiplied by this after each pass, from --decay-after on.", gt=0, le=1)
-    decay_after: int = flag(10, "The first pass after which it falls.", ge=1)
-    evaluate_every: int = flag(1_000, "Steps between looks at the dev text; also after each pass.", ge=1)
-    max_minutes: float | None = flag(None, "Stop training after so many minutes, and say so.", gt=0)
-    beam: int = flag(10, "Hypotheses kept by the search.", ge=1, le=1000)
-    state: Literal["document", "line"] = flag("document", "Carry the state from line to line, or start each line anew.")
-    streams: int = flag(1, "Parts of the test text that are searched side by side (document; faster).", ge=1, le=10_000)
+    decay: float = flag(0.97, "Factor of the rate after each epoch, from --decay-after on.", gt=0, le=1)
+    decay_after: int = flag(10, "First epoch after which the rate decays.", ge=1)
+    evaluate_every: int = flag(1_000, "Steps between evaluations of the dev text (also after each epoch).", ge=1)
+    max_minutes: float | None = flag(None, "Time limit of training, which the result reports.", gt=0)
+    beam: int = flag(10, "Beam width of the search.", ge=1, le=1000)
+    state: Literal["document", "line"] = flag("document", "Keep the state between lines, or reset it for each line.")
+    streams: int = flag(1, "Parts of the test text that are searched in parallel (document).", ge=1, le=10_000)
     device: str = flag("cpu", "cpu, cuda or cuda:1.")
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Layers and units."""
+        """Number of layers, and units of each."""
         layers, hidden = SIZES[self.size]
         return self.layers or layers, self.hidden or hidden
 
@@ -72,20 +72,20 @@ def casing(
     threads: int = 1,
     on_look: OnLook | None = None,
 ) -> list[Finding]:
-    """F1 of the words with a capital on the test lines, by the model and by each word's usual casing.
+    """Return F1 of words with capitals on the test lines, for the model and for the usual casing of each word.
 
     Args:
-        parts: training, dev and test lines, cased; where the test lines have owners, they are the intervals' unit.
-        threads: of PyTorch; with one, the same seed gives the same bits (unless a time limit ends training).
-        on_look: called with (step, epochs, dev loss) at each look at the dev lines.
+        parts: training, dev and test lines in their original case; owners of test lines are the unit of intervals.
+        threads: threads of PyTorch; with one, the same seed gives the same bits (without a time limit).
+        on_look: called with (step, epochs, dev loss) at each evaluation of the dev lines.
 
     Returns:
         `utility.casing` (F1; series `model` and `usual casing`), `utility.casing_accuracy` of both, and
-        `utility.casing_gain`, their F1's difference. Chance: all in lower case. Control: the casings that were
-        restored, dealt out anew among the words. Intervals are over owners of test lines (patients or notes), or over
-        lines where they have none; the model is trained once.
+        `utility.casing_gain`, the difference of their F1. Chance: all words in lower case. Control: the restored
+        casings permuted among the words. Intervals are over owners of test lines (patients or notes), or over lines
+        without owners; the model is trained once.
 
-    Raises MissingExtra: no PyTorch. InputError: no capital among the test lines, or training that cannot start.
+    Raises MissingExtra: no PyTorch. InputError: no capital in the test lines, or training cannot start.
     """
     need_torch()
     settings = settings or CasingSettings()
@@ -94,14 +94,14 @@ def casing(
     lowered = [line.lower() for line in reference]
     lower = count_words(reference, lowered)
     if not lower[:, GOLD].sum():
-        raise InputError("its lines hold no capital letter: there is nothing to restore", where=test.name)
+        raise InputError("has no capital letter to restore", where=test.name)
     restored, detail = _restored(parts, lowered, int(rng.integers(2**31)), settings, threads, on_look)
     usual = restore_usual(lowered, usual_casings(train.lines))
     detail["independent"] = len(reference if test.owners is None else set(test.owners))
     scores = _Scores(reference, test, lower, detail, rng)
     sides = {"model": restored, "usual casing": usual}
-    found = [scores.side(metric, *side) for metric in ("f1", "accuracy") for side in sides.items()]
-    return [*found, scores.gain(restored, usual)]
+    findings = [scores.side(metric, *side) for metric in ("f1", "accuracy") for side in sides.items()]
+    return [*findings, scores.gain(restored, usual)]
 
 
 def _restored(
@@ -112,7 +112,7 @@ def _restored(
     threads: int,
     on_look: OnLook | None,
 ) -> tuple[list[str], dict[str, Any]]:
-    """Train, and case the lowered lines; what training was like."""
+    """Train, and restore the case of lines in lower case; return them with details of the training."""
     from clinveil.utility.casing.network import CharacterLstm, CharacterTraining, restore
 
     device = device_named(settings.device)
@@ -133,7 +133,7 @@ def _restored(
 
 @dataclass(frozen=True)
 class _Scores:
-    """Turns restored lines into findings, with intervals over the owners of test lines; `lower`: of none restored."""
+    """Makes findings of restored lines, with intervals over owners; `lower`: counts of all words in lower case."""
 
     reference: list[str]
     test: Lines
@@ -146,21 +146,21 @@ class _Scores:
         return "test lines" if self.test.owners is None else "patients or notes"
 
     def counts(self, guess: list[str]) -> tuple[Counts, Counts]:
-        """By line, and by owner."""
+        """Return counts by line and by owner."""
         counts = count_words(self.reference, guess)
         return counts, by_owner(counts, self.test.owners)
 
     def side(self, metric: Literal["f1", "accuracy"], series: str, guess: list[str]) -> Finding:
-        """F1 or accuracy of one way to restore."""
+        """Return F1 or accuracy of restored lines."""
         counts, owned = self.counts(guess)
         control = count_words(self.reference, permuted(guess, self.rng))
         all_of = score(counts)
         detail = {**self.detail, "series": series, "metric": metric}
         detail |= {"precision": all_of.precision, "recall": all_of.recall}
         if series == "model" and metric == "f1" and detail["stopped"] != "all epochs":
-            made = f"{detail['epochs']:.1f} of {detail['epochs_asked']} passes"
-            detail["warning"] = f"training ended early ({detail['stopped']}), after {made}"
-        value, chance, control_value = (getattr(found, metric) for found in (all_of, score(self.lower), score(control)))
+            done = f"{detail['epochs']:.1f} of {detail['epochs_asked']} epochs"
+            detail["warning"] = f"training ended early ({detail['stopped']}), after {done}"
+        value, chance, control_value = (getattr(each, metric) for each in (all_of, score(self.lower), score(control)))
         measure, shares = "utility.casing" + ("" if metric == "f1" else "_accuracy"), metric_shares(owned, metric)
         span = share_by_patient(shares)
         return Finding(
@@ -168,12 +168,12 @@ class _Scores:
             unit="words",
             method=share_method(shares, self.of),
             chance_is="all in lower case",
-            control_is="restored casings dealt out anew",
+            control_is="restored casings permuted among the words",
             control_kind="negative",
         )
 
     def gain(self, guess: list[str], usual: list[str]) -> Finding:
-        """F1 of the model less F1 of the usual casings, on the same lines."""
+        """Return F1 of the model minus F1 of the usual casing, on the same lines."""
         (own, own_by), (floor, floor_by) = self.counts(guess), self.counts(usual)
         low = high = None
         if enough := len(own_by) > 1:

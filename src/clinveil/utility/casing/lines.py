@@ -1,4 +1,4 @@
-"""Cased lines: read from text or notes, split in three, as characters for a model; and restored ones, by words."""
+"""Lines of text for letter-case restoration: reading, splitting, encoding as characters, and scoring by words."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ CORRECT, PROPOSED, GOLD, EXACT, WORDS = range(5)
 
 @dataclass(frozen=True)
 class Lines:
-    """Lines that hold more than white space, stripped, in order.
+    """Stripped lines without empty ones, in order.
 
-    name: of the file. lines: (n_lines). owners: (n_lines) patients, where they come from notes.
+    name: name of the file. lines: (n_lines). owners: (n_lines) patients, for lines of notes.
     """
 
     name: str
@@ -43,42 +43,42 @@ class Lines:
         return len(self.lines)
 
     def rows(self, chosen: Ints) -> Lines:
-        """Some of the lines."""
+        """Return some of the lines."""
         owners = None if self.owners is None else [self.owners[row] for row in chosen]
         return Lines(self.name, [self.lines[row] for row in chosen], owners)
 
 
 def read_lines(path: Path, settings: NotesSettings = _GUESS) -> Lines:
-    """Read a text file of a sentence a line (gzip or zstd by name), or notes in any format.
+    """Read a text file with one sentence per line (gzip or zstd by name), or notes in any format.
 
-    Raises InputError: missing or damaged, not in the encoding, or without a line of text.
+    Raises InputError: missing or damaged, another encoding, or no line of text.
     """
     if path.is_dir() or suffix_of(path):
-        found = _of_notes(path, settings)
+        lines = _of_notes(path, settings)
     else:
-        found = Lines(path.name, _kept(_text(path, settings.encoding).split("\n")))
-    if not len(found):
-        raise InputError("holds no line of text", where=path.name)
-    return found
+        lines = Lines(path.name, _kept(_text(path, settings.encoding).split("\n")))
+    if not len(lines):
+        raise InputError("has no line of text", where=path.name)
+    return lines
 
 
 def split_lines(train: Lines, dev: Lines | None, test: Lines | None, rng: Generator) -> tuple[Lines, Lines, Lines]:
-    """Training, dev and test lines: what is not given is split off, a tenth to test and a twentieth as dev lines.
+    """Return training, dev and test lines; missing parts are split off (a tenth for testing, a twentieth for dev).
 
-    Lines of one patient stay on one side; of a text file, those that are equal but for case. (Headers and phrases that
-    many patients' notes share stand on every side: real notes do so too.)
+    Lines of one patient, or equal lines of a text file (ignoring case), stay in one part. Headers and phrases that
+    notes of many patients share occur in all parts.
 
-    Raises InputError: too few lines that are independent of each other.
+    Raises InputError for too few independent lines.
     """
     if test is None or dev is None:
-        place = _shuffled(_groups(train), rng)
-        tested = place < (TEST_SHARE * len(train) if test is None else 0)
-        picked = ~tested & (place < tested.sum() + (DEV_SHARE * len(train) if dev is None else 0))
+        position = _shuffled(_groups(train), rng)
+        tested = position < (TEST_SHARE * len(train) if test is None else 0)
+        picked = ~tested & (position < tested.sum() + (DEV_SHARE * len(train) if dev is None else 0))
         test = test or train.rows(np.flatnonzero(tested))
         dev = dev or train.rows(np.flatnonzero(picked))
         train = train.rows(np.flatnonzero(~tested & ~picked))
     if not (len(train) and len(dev) and len(test)):
-        raise InputError("too few lines to split in three parts", where=train.name, hint="give --dev and --test")
+        raise InputError("too few lines to split in three parts", where=train.name, hint="pass --dev and --test")
     return train, dev, test
 
 
@@ -108,13 +108,13 @@ def _kept(lines: Sequence[str]) -> list[str]:
 
 
 def _groups(lines: Lines) -> Ints:
-    """(n_lines,) what stays together."""
+    """Return the group of each line, (n_lines,)."""
     keys = [line.casefold() for line in lines.lines] if lines.owners is None else lines.owners
     return np.unique(np.array(keys, dtype=object), return_inverse=True)[1].astype(np.int64)
 
 
 def _shuffled(group: Ints, rng: Generator) -> Ints:
-    """(n_lines,) where the group of each line begins when groups are laid out in random order."""
+    """Return the start of the group of each line, with groups in random order, (n_lines,)."""
     sizes = np.bincount(group)
     order = rng.permutation(sizes.size)
     begins = np.empty_like(sizes)
@@ -123,34 +123,34 @@ def _shuffled(group: Ints, rng: Generator) -> Ints:
 
 
 def upper_of(character: str) -> str | None:
-    """The upper-case form that is one character and comes back when lowered; None where there is none (`ß`, `7`)."""
+    """Return the upper-case form if it is one character that lowers back; otherwise None (`ß`, `7`)."""
     upper = character.upper()
     return upper if len(upper) == 1 and upper != character and upper.lower() == character else None
 
 
 def alphabet_of(lines: Iterable[str]) -> WordIds:
-    """The characters of the training lines: 0 is any other one, 1 the newline, and the rest are sorted."""
+    """Return the characters of the training lines: 0 for unknown ones, 1 for the newline, the others sorted."""
     return WordIds.of(["\n", *sorted(set().union(*lines) - {"\n"})], first=NEWLINE)
 
 
 def encoded(alphabet: WordIds, text: str) -> Ints:
-    """(n_characters,) numbers; what training does not hold is unknown."""
+    """Return the numbers of characters, (n_characters,); characters that are not in training are unknown."""
     return np.array(alphabet.encode(text, unknown=UNKNOWN), dtype=np.int64)
 
 
 def stream(alphabet: WordIds, lines: Sequence[str]) -> Ints:
-    """Lines as one text, each line ended."""
+    """Encode lines as one text with a newline after each."""
     return encoded(alphabet, "".join(f"{line}\n" for line in lines))
 
 
 def candidates(alphabet: WordIds, text: str) -> Ints:
-    """(n_characters, 2) each character as it is, and in upper case; -1 where there is none or training has none."""
+    """Return each character and its upper case, (n_characters, 2); -1 if there is none or it is not in training."""
     known = {c: alphabet.ids.get(upper_of(c) or "", -1) for c in set(text)}
     return np.stack([encoded(alphabet, text), np.array([known[c] for c in text], dtype=np.int64)], axis=1)
 
 
 class Score(NamedTuple):
-    """Shares; 0 where there is nothing to divide by."""
+    """Scores; 0 where undefined."""
 
     precision: float
     recall: float
@@ -159,11 +159,11 @@ class Score(NamedTuple):
 
 
 def count_words(reference: Sequence[str], restored: Sequence[str]) -> Counts:
-    """(n_lines, 5) of each line: words with a capital that are right, proposed ones, true ones, all right ones, words.
+    """Return for each line, (n_lines, 5): correct, proposed and true words with capitals, correct words, and words.
 
-    A word is what stands between white space; a capital is any character that lowering changes.
+    Words are separated by white space; a capital is a character that lowering changes.
 
-    Raises ValueError where a line does not have as many words as its reference.
+    Raises ValueError if a line has another number of words than its reference.
     Source: word_eval.py of raymondhs/char-rnn-truecase.
     """
     return np.array([_line(*pair) for pair in zip(reference, restored, strict=True)], dtype=np.int64).reshape(-1, 5)
@@ -172,7 +172,7 @@ def count_words(reference: Sequence[str], restored: Sequence[str]) -> Counts:
 def _line(reference: str, restored: str) -> tuple[int, int, int, int, int]:
     true, guessed = reference.split(), restored.split()
     if len(true) != len(guessed):
-        raise ValueError("a restored line has not as many words as its reference")
+        raise ValueError("a restored line has another number of words than its reference")
     gold = [word != word.lower() for word in true]
     right = [one == other for one, other in zip(true, guessed, strict=True)]
     proposed = sum(word != word.lower() for word in guessed)
@@ -180,7 +180,7 @@ def _line(reference: str, restored: str) -> tuple[int, int, int, int, int]:
 
 
 def by_owner(counts: Counts, owners: Sequence[str] | None) -> Counts:
-    """(n_owners, 5) the sums of the lines of each owner; the lines themselves where there are no owners."""
+    """Return the sums of the lines of each owner, (n_owners, 5), or the counts of lines without owners."""
     if owners is None:
         return counts
     names, row = np.unique(np.array(owners, dtype=object), return_inverse=True)
@@ -190,14 +190,14 @@ def by_owner(counts: Counts, owners: Sequence[str] | None) -> Counts:
 
 
 def metric_shares(counts: Counts, metric: Metric) -> Doubles:
-    """(n_owners, 2) hits and things whose ratio is the metric; for F1 the right, and the mean of proposed and true."""
+    """Return numerator and denominator of the metric, (n_owners, 2); for F1: correct, mean of proposed and true."""
     if metric == "accuracy":
         return counts[:, [EXACT, WORDS]].astype(np.float64)
     return np.stack([counts[:, CORRECT], (counts[:, PROPOSED] + counts[:, GOLD]) / 2], axis=1)
 
 
 def score(counts: Counts) -> Score:
-    """The score of all lines, from `count_words`."""
+    """Return the score of all lines, from `count_words`."""
     totals = counts.sum(axis=0)
     precision, recall = _share(totals[CORRECT], totals[PROPOSED]), _share(totals[CORRECT], totals[GOLD])
     f1 = _share(2 * precision * recall, precision + recall)
@@ -209,7 +209,7 @@ def _share(part: float, whole: float) -> float:
 
 
 def usual_casings(lines: Sequence[str]) -> dict[str, str]:
-    """The most frequent casing of each lowered word of the training lines; of equally frequent ones the first seen."""
+    """Return the most frequent casing of each lowered word of the training lines; the first one of equal counts."""
     seen: dict[str, Counter[str]] = defaultdict(Counter)
     for line in lines:
         for word in line.split():
@@ -218,19 +218,19 @@ def usual_casings(lines: Sequence[str]) -> dict[str, str]:
 
 
 def restore_usual(lowered: Sequence[str], usual: Mapping[str, str]) -> list[str]:
-    """Lines with each word in its usual casing; unknown words stay lower case, white space becomes one space."""
+    """Return lines with each word in its usual casing; unknown words stay in lower case."""
     return [" ".join(usual.get(word, word) for word in line.split()) for line in lowered]
 
 
 def permuted(restored: Sequence[str], rng: Generator) -> list[str]:
-    """The same words in lower case with the words' casings (places of capitals) permuted among them (control)."""
+    """Return the words with their casings (positions of capitals) permuted among them (control)."""
     words = [line.split() for line in restored]
     patterns = [tuple(i for i, c in enumerate(w) if c != c.lower()) for line in words for w in line]
     order = iter(rng.permutation(len(patterns)).tolist())
     return [" ".join(_cased(word.lower(), patterns[next(order)]) for word in line) for line in words]
 
 
-def _cased(word: str, places: Sequence[int]) -> str:
-    chosen = set(places)
+def _cased(word: str, capitals: Sequence[int]) -> str:
+    chosen = set(capitals)
     cased = (c.upper() if i in chosen and len(c.upper()) == 1 else c for i, c in enumerate(word))
     return "".join(cased)

@@ -1,4 +1,4 @@
-"""The character LSTM, its training and the beam search for the casing of a text; import it after `need_torch()`."""
+"""The character LSTM, its training and the beam search for the casing; import it after `need_torch()`."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from clinveil.utility.casing import CasingSettings, OnLook
 from clinveil.utility.casing.lines import NEWLINE, candidates
 
 State = tuple[Tensor, Tensor]
-INIT_RANGE = 0.08  # first weights are uniform in (-0.08, 0.08)
+INIT_RANGE = 0.08  # initial weights are uniform in (-0.08, 0.08)
 SMOOTHING, CLAMP, EXPLODED = 0.95, 5.0, 3.0
-LINES = 64  # searched side by side where each starts anew
+LINES = 64  # lines searched in parallel if the state is reset for each
 
 
 class CharacterLstm(nn.Module):
-    """One-hot characters, LSTM layers with dropout between and above them, a linear layer.
+    """One-hot characters, LSTM layers with dropout between and after them, and a linear layer.
 
     Source: Susanto, Chieu & Lu 2016; LSTM.lua of raymondhs/char-rnn-truecase.
     """
@@ -40,24 +40,24 @@ class CharacterLstm(nn.Module):
         with torch.no_grad():
             for weight in self.parameters():
                 weight.uniform_(-INIT_RANGE, INIT_RANGE)
-            for layer in range(layers):  # gates stand in the order input, forget, cell, output
+            for layer in range(layers):  # the order of the gates is input, forget, cell, output
                 self.lstm.get_parameter(f"bias_ih_l{layer}")[hidden : 2 * hidden] = 1.0
 
     def start(self, rows: int) -> State:
-        """A state of zeros, (layers, rows, hidden) twice."""
+        """Return a state of zeros, (layers, rows, hidden) twice."""
         zeros = self.decoder.weight.new_zeros(self.lstm.num_layers, rows, self.lstm.hidden_size)
         return zeros, zeros.clone()
 
     def forward(self, characters: Tensor, state: State) -> tuple[Tensor, State]:
-        """(n_steps, rows, n_characters) scores of the next character, and the state after the last step."""
+        """Return scores of the next character, (n_steps, rows, n_characters), and the state after the last step."""
         one_hot = functional.one_hot(characters, self.n_characters).to(self.decoder.weight.dtype)
         above, state = self.lstm(one_hot, state)
         return self.decoder(self.dropout(above)), state
 
     def step(self, characters: Tensor, state: State) -> tuple[Tensor, State]:
-        """(rows, n_characters) log-probabilities of the next character after one more, (rows,), without dropout.
+        """Return log-probabilities of the next character, (rows, n_characters), after one more, (rows,).
 
-        The same as `forward` and a softmax, but without what `nn.LSTM` prepares at each call.
+        Equal to `forward` and a softmax without dropout, but without the overhead of `nn.LSTM` for single steps.
         """
         hidden, cells, below = [], [], characters
         for layer in range(self.lstm.num_layers):
@@ -78,16 +78,16 @@ class CharacterLstm(nn.Module):
 
 
 def _columns(text: Ints, batch: int) -> Tensor:
-    """(n_steps + 1, columns): the text cut into equal columns, fewer of them where it is short."""
+    """Cut a text into equal columns, (n_steps + 1, columns), fewer for a short text."""
     if len(text) < 2:
-        raise InputError("a text of fewer than two characters is too short")
+        raise InputError("a text needs at least two characters")
     columns = min(batch, len(text) // 2)
     length = len(text) // columns
     return torch.from_numpy(text[: columns * length].reshape(columns, length).T.copy())
 
 
 class CharacterTraining(Trainer[CharacterLstm, tuple[Tensor, Tensor]]):
-    """RMSprop over columns of a text, (n_characters,); the state goes on from batch to batch, through one pass.
+    """RMSprop over columns of a text, (n_characters,); the state is kept between batches of one epoch.
 
     Raises InputError for fewer than two characters.
     """
@@ -114,56 +114,56 @@ class CharacterTraining(Trainer[CharacterLstm, tuple[Tensor, Tensor]]):
 
     @property
     def history(self) -> dict[str, Any]:
-        """How training went: the lowest dev loss (nats a character), passes made, where the best weights come from."""
+        """Lowest dev loss (nats per character), epochs, epoch of the best weights, and why training stopped."""
         epochs, best = (step / self.steps_per_epoch for step in (self.progress.step, self._best_step))
         stopped = self.stopped or "all epochs"
         return {"dev_loss": self.progress.best, "epochs": epochs, "best_epoch": best, "stopped": stopped}
 
     def finish(self) -> CharacterLstm:
-        """The model of the lowest dev loss. Raises InputError where training exploded before the first look."""
+        """Return the model with the lowest dev loss. Raises InputError if training diverged from the start."""
         if self.best is None:
-            raise InputError("the loss grows or is no number from the start", hint="a smaller --learning-rate")
+            raise InputError("training diverged from the start", hint="pass a smaller --learning-rate")
         return super().finish()
 
     def batches(self, step: int) -> Iterator[tuple[Tensor, Tensor]]:
-        """The pieces of the text; each pass begins with a state of zeros."""
+        """Yield the pieces of the text; each epoch starts with a state of zeros."""
         for _ in range(self.settings.epochs):
             self._state = self.network.start(self.text.shape[1])
             yield from _pieces(self.text, self.settings.sequence)
 
     def loss(self, batch: tuple[Tensor, Tensor]) -> Tensor:
-        """The mean -ln P a character."""
+        """Return the mean -ln P per character."""
         rows, targets = batch
         scores, self._state = self.network(rows, (self._state[0].detach(), self._state[1].detach()))
         return functional.cross_entropy(scores.flatten(0, 1), targets.flatten())
 
     def checked(self, value: float, batch: tuple[Tensor, Tensor]) -> None:
-        """End where the loss is thrice the first one, or no number."""
+        """Stop if the loss is three times the first one, or not finite."""
         self._first = self._first or value
         if not value <= EXPLODED * self._first:
             self.stopped = "loss exploded"
 
     def after_epoch(self) -> None:
-        """A smaller learning rate."""
+        """Decay the learning rate."""
         if self.progress.step >= self.settings.decay_after * self.steps_per_epoch:
             for group in self.optimizer.param_groups:
                 group["lr"] *= self.settings.decay
 
     def validate(self) -> float:
-        """The dev loss; one that is no number is never the lowest, and the next step says that training exploded."""
+        """Return the dev loss; if it is not finite, the largest float, and the next step stops training."""
         loss = dev_loss(self.network, self.dev, self.settings.sequence)
         if self.on_look:
             self.on_look(self.progress.step, self.progress.step / self.steps_per_epoch, loss)
         return loss if math.isfinite(loss) else sys.float_info.max
 
     def keep(self) -> None:
-        """Also note the step."""
+        """Keep the weights and their step."""
         super().keep()
         self._best_step = self.progress.step
 
 
 def dev_loss(model: CharacterLstm, columns: Tensor, sequence: int) -> float:
-    """The mean of -ln P over all characters but the first of each column."""
+    """Return the mean -ln P of all characters except the first of each column."""
     model.eval()
     state, total = model.start(columns.shape[1]), 0.0
     with torch.no_grad():
@@ -174,29 +174,29 @@ def dev_loss(model: CharacterLstm, columns: Tensor, sequence: int) -> float:
 
 
 def _pieces(columns: Tensor, sequence: int) -> Iterator[tuple[Tensor, Tensor]]:
-    """Characters and those that follow them, (n_steps, columns) each."""
+    """Yield characters and the following characters, (n_steps, columns) each."""
     for start in range(0, len(columns) - 1, sequence):
         rows = columns[start : start + sequence + 1]
         yield rows[:-1], rows[1:]
 
 
 def restore(model: CharacterLstm, alphabet: WordIds, lowered: Sequence[str], settings: CasingSettings) -> list[str]:
-    """Lines in lower case as the model would case them.
+    """Restore the case of lines in lower case by beam search.
 
-    At each character the hypotheses are its two forms, the upper one only where it is a single character that
-    training holds; the best by the sum of log-probabilities are kept. A newline goes first and is not scored. The text
-    is one string, or `streams` equal parts of it, or each line alone.
+    The candidates of each character are its lower and upper case, if training contains the latter as one character. A
+    newline comes first and is not scored. The text is searched as one string, in `streams` equal parts, or by line.
 
-    Source: sample.lua of raymondhs/char-rnn-truecase; its Python port sorts and cuts ties, and so does this.
+    Source: sample.lua of raymondhs/char-rnn-truecase; ties are sorted and cut as in its Python port.
     """
     model.eval()
     if settings.state == "line":
         order = sorted(range(len(lowered)), key=lambda row: -len(lowered[row]))
-        found: dict[int, str] = {}
+        restored: dict[int, str] = {}
         for start in range(0, len(order), LINES):
             part = order[start : start + LINES]
-            found |= dict(zip(part, _searched(model, alphabet, [lowered[r] for r in part], settings.beam), strict=True))
-        return [found[row] for row in range(len(lowered))]
+            lines = _searched(model, alphabet, [lowered[row] for row in part], settings.beam)
+            restored |= dict(zip(part, lines, strict=True))
+        return [restored[row] for row in range(len(lowered))]
     pieces = np.array_split(np.arange(len(lowered)), min(settings.streams, max(1, len(lowered))))
     texts = ["\n".join(lowered[row] for row in piece) for piece in pieces]
     return [line for text in _searched(model, alphabet, texts, settings.beam) for line in text.split("\n")]
@@ -205,18 +205,18 @@ def restore(model: CharacterLstm, alphabet: WordIds, lowered: Sequence[str], set
 def _searched(model: CharacterLstm, alphabet: WordIds, texts: list[str], beam: int) -> list[str]:
     length = max(map(len, texts), default=0)
     forms = np.full((length, len(texts), 2), -1, dtype=np.int64)
-    for place, text in enumerate(texts):
-        forms[: len(text), place] = candidates(alphabet, text)
+    for column, text in enumerate(texts):
+        forms[: len(text), column] = candidates(alphabet, text)
     uppers = _uppers(model, torch.from_numpy(forms).to(model.decoder.weight.device), beam)
     return [
-        "".join(c.upper() if up else c for c, up in zip(text, uppers[: len(text), place], strict=True))
-        for place, text in enumerate(texts)
+        "".join(c.upper() if up else c for c, up in zip(text, uppers[: len(text), column], strict=True))
+        for column, text in enumerate(texts)
     ]
 
 
 @torch.no_grad()
 def _uppers(model: CharacterLstm, forms: Tensor, beam: int) -> Mask:
-    """(n_steps, n_texts) which characters the best hypothesis writes in upper case, followed back from the end."""
+    """Return which characters are upper case in the best hypothesis, (n_steps, n_texts)."""
     steps, texts, _ = forms.shape
     parents = np.zeros((steps, texts, beam), dtype=np.int16)
     choices = np.zeros((steps, texts, beam), dtype=np.bool_)
@@ -224,15 +224,15 @@ def _uppers(model: CharacterLstm, forms: Tensor, beam: int) -> Mask:
     for step, pair in enumerate(forms):
         parent, choice = search.advance(pair)
         parents[step], choices[step] = parent.cpu().numpy(), choice.cpu().numpy()
-    found, place, every = np.zeros((steps, texts), dtype=np.bool_), np.zeros(texts, dtype=np.int64), np.arange(texts)
-    for step in range(steps - 1, -1, -1):  # the best hypothesis stands first
-        found[step] = choices[step, every, place]
-        place = parents[step, every, place].astype(np.int64)
-    return found
+    upper, best, every = np.zeros((steps, texts), dtype=np.bool_), np.zeros(texts, dtype=np.int64), np.arange(texts)
+    for step in range(steps - 1, -1, -1):  # the best hypothesis comes first
+        upper[step] = choices[step, every, best]
+        best = parents[step, every, best].astype(np.int64)
+    return upper
 
 
 class _Beam:
-    """The hypotheses of all texts, (n_texts, beam): their scores, last characters and states."""
+    """Hypotheses of all texts, (n_texts, beam): scores, last characters and states."""
 
     def __init__(self, model: CharacterLstm, texts: int, beam: int) -> None:
         self.model, self.beam = model, beam
@@ -244,9 +244,9 @@ class _Beam:
         self.rows = torch.arange(texts, device=device)[:, None] * beam
 
     def advance(self, pair: Tensor) -> tuple[Tensor, Tensor]:
-        """One character on, (n_texts, 2) candidates: the parent of each hypothesis kept, and whether it is upper.
+        """Extend by one character with candidates (n_texts, 2); return the parent and the case of each hypothesis.
 
-        A text that has ended (its candidates are -1) keeps its hypotheses as they are.
+        Hypotheses of a text that has ended (candidates of -1) do not change.
         """
         texts, beam = self.scores.shape
         log_p, state = self.model.step(self.last, self.state)

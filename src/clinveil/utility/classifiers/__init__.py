@@ -1,4 +1,4 @@
-"""Text classifiers, one a file: linear models on TF-IDF, and paper A's networks on word vectors (extra `[neural]`)."""
+"""Text classifiers, one per file: linear models, and paper A's networks on word vectors (extra `[neural]`)."""
 
 from __future__ import annotations
 
@@ -24,40 +24,39 @@ if TYPE_CHECKING:
 
 
 class ClassifierSettings(Settings):
-    """How classifiers are trained on labelled notes (paper A); `size` sets what is not given."""
+    """Settings of training classifiers on labelled notes (paper A); `size` sets the defaults."""
 
     size: Literal["small", "paper"] = flag("small", "small trains on 2 cores in minutes; paper has the papers' sizes.")
-    max_documents: int | None = flag(None, "Labelled notes at most, a random sample (small: 5000, paper: all).", ge=20)
-    max_tokens: int | None = flag(None, "Networks read so many words of a note (small: 200, paper: 5000).", ge=5)
-    epochs: int | None = flag(None, "Passes of a network (small: 20, early end; paper: 25).", ge=1, le=1000)
-    features: Literal["tfidf", "hashed"] = flag("tfidf", "Linear models: TF-IDF, or hashed features in bounded memory.")
-    static: bool = flag(False, "Networks leave the word vectors as they are given.")
-    refit: bool = flag(False, "Networks: train anew on training and validation notes for the epochs found best.")
-    min_class: int = flag(50, "Classes of fewer notes are left out.", ge=2)
-    separator: str | None = flag(None, "What stands between several labels of one note; without it one label a note.")
-    device: str = flag("cpu", "cpu, cuda or cuda:1, for networks.")
+    max_documents: int | None = flag(None, "Maximum labelled notes, sampled (small: 5000, paper: all).", ge=20)
+    max_tokens: int | None = flag(None, "Networks: words read of each note (small: 200, paper: 5000).", ge=5)
+    epochs: int | None = flag(None, "Networks: epochs (small: 20, early stopping; paper: 25).", ge=1, le=1000)
+    static: bool = flag(False, "Networks: do not train the word vectors.")
+    refit: bool = flag(False, "Networks: retrain on training and validation notes for the best number of epochs.")
+    min_class: int = flag(50, "Leave out classes with fewer notes.", ge=2)
+    separator: str | None = flag(None, "Separator of several labels of one note (default: one label per note).")
+    device: str = flag("cpu", "Networks: cpu, cuda or cuda:1.")
 
     @property
     def documents(self) -> int:
-        """Labelled notes at most."""
+        """Maximum number of labelled notes."""
         return self.max_documents or (5_000 if self.size == "small" else 10**9)
 
     @property
     def tokens(self) -> int:
-        """Words of a note that networks read."""
+        """Words of each note that networks read."""
         return self.max_tokens or (200 if self.size == "small" else 5_000)
 
     @property
     def passes(self) -> int:
-        """Epochs at most."""
+        """Maximum number of epochs."""
         return self.epochs or (20 if self.size == "small" else 25)
 
 
 @dataclass(frozen=True)
 class Predictions:
-    """What a model says of the test notes, (n_test,) int64 classes or (n_test, n_classes) bool; what it was chosen by.
+    """Predictions of a model on the test notes, (n_test,) int64 classes or (n_test, n_classes) bool.
 
-    `valid_score`: macro-F1 on the validation notes, of several labels a note micro-F1. `detail`: for people.
+    `valid_score`: macro-F1 on the validation notes (with several labels per note micro-F1). `detail`: its settings.
     """
 
     test: NDArray[Any] = field(repr=False)
@@ -67,9 +66,9 @@ class Predictions:
 
 @dataclass(frozen=True)
 class Side:
-    """The text of *every* note on the side that is trained (and chosen) on, and on the side that is tested.
+    """Texts of *all* notes for training and validation, and texts of all notes for testing.
 
-    Both the same is the paper's setting; else a transfer. `vectors`: what a network starts from.
+    The paper's main setting uses the same texts; otherwise it is a transfer. `vectors`: initial vectors of networks.
     """
 
     train: Sequence[str] = field(repr=False)
@@ -78,15 +77,15 @@ class Side:
 
     @cached_property
     def counted(self) -> Counted:
-        """Grams of every note of both sides, counted once for all splits."""
+        """Counts of words and word pairs of all notes, shared by all splits."""
         return Counted.of(self.train, self.test)
 
 
 @dataclass(frozen=True)
 class Counted:
-    """How often each gram stands in each note: of the side trained on and of the side tested, CSR (n_notes, n_grams).
+    """Counts of grams in the training and in the test texts, CSR (n_notes, n_grams).
 
-    Columns are the grams of the side trained on, in the order of the alphabet.
+    Columns are the grams of the training texts in alphabetical order.
     """
 
     train: Any = field(repr=False)
@@ -94,13 +93,13 @@ class Counted:
 
     @classmethod
     def of(cls, train: Sequence[str], test: Sequence[str]) -> Counted:
-        """Count. Raises InputError where no note has a word."""
+        """Count the grams of texts. Raises InputError if no note has a word."""
         from sklearn.feature_extraction.text import CountVectorizer
 
         vectorizer = CountVectorizer(analyzer=grams, dtype=np.float32)
         try:
             counts = vectorizer.fit_transform(train)
-        except ValueError:  # sklearn's own message would say so less plainly
+        except ValueError:  # scikit-learn: empty vocabulary
             raise InputError(NO_WORD) from None
         counts.sort_indices()
         return cls(counts, counts if test is train else vectorizer.transform(test))
@@ -108,7 +107,7 @@ class Counted:
 
 @dataclass(frozen=True)
 class Job:
-    """All that a classifier is given; `targets`: (n_notes,) int64 classes, or of several (n_notes, n_classes) bool."""
+    """Input of a classifier; `targets`: (n_notes,) int64 classes, or with several labels (n_notes, n_classes) bool."""
 
     side: Side
     targets: NDArray[Any] = field(repr=False)
@@ -123,22 +122,22 @@ class Job:
         return self.targets.ndim == 2
 
     def texts(self, rows: NDArray[np.int64]) -> list[str]:
-        """Texts of the side that is trained on."""
+        """Return texts of the training side."""
         return [self.side.train[row] for row in rows]
 
     @property
     def tested(self) -> list[str]:
-        """Texts of the test notes, of the side that is tested."""
+        """Texts of the test notes."""
         return [self.side.test[row] for row in self.parts.test]
 
 
 @dataclass(frozen=True)
 class Classifier(ABC):
-    """A kind of classifier: what a file of this folder registers.
+    """A kind of classifier; each file of this folder registers one.
 
     Attributes:
-        about: what it is, for reports. cost: processor seconds for a million words of training notes, about.
-        neural: whether it needs PyTorch, and is trained with several seeds.
+        about: description for reports. cost: approximate processor seconds per million words of training notes.
+        neural: whether it requires PyTorch and is trained with several seeds.
     """
 
     about: str
@@ -147,18 +146,18 @@ class Classifier(ABC):
 
     @abstractmethod
     def __call__(self, job: Job) -> Predictions:
-        """Train on the training notes, choose on validation, say the classes of the test notes."""
+        """Train on the training notes, select on the validation notes, and predict the test notes."""
 
     def like(self, earlier: Predictions) -> Classifier:
-        """Return the classifier with the settings that an earlier run chose; itself where nothing can be reused."""
+        """Return the classifier with the settings that an earlier run selected, or itself."""
         return self
 
 
-NO_WORD = "no word stands in two notes: there is nothing to learn from"
+NO_WORD = "no word occurs in two notes, so there are no features"
 
 
 def grams(text: str) -> list[str]:
-    """Words, and pairs of words that follow each other."""
+    """Return words and pairs of adjacent words."""
     forms = words(text)
     return forms + [f"{one} {other}" for one, other in pairwise(forms)]
 
@@ -167,12 +166,12 @@ classifiers: Registry[Classifier] = Registry("classifier", "clinveil.utility.cla
 
 
 def classifier(model: str) -> Classifier:
-    """What stands for a name. Raises UsageError for an unknown one, MissingExtra for a network without PyTorch."""
+    """Return the classifier of a name. Raises UsageError for an unknown one, MissingExtra without PyTorch."""
     return found_in(classifiers, model)
 
 
 def any_neural(models: Iterable[str]) -> bool:
-    """Whether one of them needs PyTorch. Raises as `classifier` does."""
+    """Return whether a model requires PyTorch. Raises as `classifier` does."""
     return any(classifier(model).neural for model in models)
 
 
@@ -187,11 +186,10 @@ def predict(
     shuffled: bool = False,
     like: Predictions | None = None,
 ) -> Predictions:
-    """Train a model and say the classes of the test notes; the same seed gives the same.
+    """Train a model and return its predictions of the test notes; deterministic for a seed.
 
-    `side`: the labelled notes' own texts unless given; `shuffled`: train on permuted labels (control);
-    `like`: an earlier run whose choice of settings is reused. Raises as `classifier` does, and InputError where there
-    is nothing to learn from.
+    `side`: texts (default: those of the labelled notes); `shuffled`: train on permuted labels (control); `like`: an
+    earlier run whose selected settings are reused. Raises as `classifier` does, and InputError without features.
     """
     targets = labelled.targets
     if shuffled:
@@ -199,5 +197,5 @@ def predict(
         targets[parts.learn] = np.random.default_rng([seed, 1]).permutation(targets[parts.learn])
     side = side or Side(labelled.texts, labelled.texts)
     job = Job(side, targets, len(labelled.classes), parts, seed, settings or ClassifierSettings())
-    made = classifier(model)
-    return (made.like(like) if like else made)(job)
+    kind = classifier(model)
+    return (kind.like(like) if like else kind)(job)

@@ -1,7 +1,7 @@
-"""The networks of paper A's tasks: what they share, texts as rows of word numbers, and training.
+"""Base classes of paper A's networks, the encoding of texts as word numbers, and training.
 
-All take word numbers (n, length) and give one score a class (n, n_classes). Padding (number 0) stands behind the words
-and is masked: no pooling, state or attention sees it.
+Networks map word numbers (n, length) to scores of classes (n, n_classes). Padding (number 0) follows the words and is
+masked from pooling, states and attention.
 
 Sources: Kim 2014 (arXiv 1408.5882) and its released code; Liendo, De Roo & Karmakar 2017, paper A's reference 28, whose
 released code sets the sizes of the others.
@@ -38,14 +38,11 @@ MOST_WORDS = 60_000
 UNKNOWN_RANGE = 0.25  # Kim 2014: words without a vector are uniform in (-.25, .25)
 DIM = 100
 BATCH, LEAST, SCORED_AT_ONCE = 50, 5, 200
-PATIENCE = 4  # epochs in which validation score and loss are no better, before `small` ends; `paper` runs all
+PATIENCE = 4  # epochs without a better validation score or loss before `small` stops; `paper` runs all epochs
 
 
 class Network(nn.Module):
-    """Word vectors, a body that makes one vector a text, dropout and a linear output.
-
-    `penalty`: (parameter, weight) of the squares that the loss takes in (L2).
-    """
+    """Word vectors, a body that returns one vector per text, dropout and a linear output."""
 
     def __init__(self, matrix: Tensor, width: int, n_classes: int, *, static: bool) -> None:
         super().__init__()
@@ -54,25 +51,25 @@ class Network(nn.Module):
         self.drop = nn.Dropout(DROP)
 
     def forward(self, ids: Tensor) -> Tensor:
-        """(n, n_classes) scores of (n, length) word numbers."""
-        found: Tensor = self.output(self.drop(self.body(self.words(ids), ids != PAD)))
-        return found
+        """Return scores (n, n_classes) of word numbers (n, length)."""
+        scores: Tensor = self.output(self.drop(self.body(self.words(ids), ids != PAD)))
+        return scores
 
     def body(self, vectors: Tensor, real: Tensor) -> Tensor:
-        """(n, width) of (n, length, dim) vectors and which of them are words."""
+        """Return (n, width) from vectors (n, length, dim) and the mask of words."""
         raise NotImplementedError
 
     def penalty(self) -> Tensor:
-        """The weighted squares that the loss takes in."""
+        """Return the L2 penalty that is added to the loss."""
         return torch.zeros(())
 
     @torch.no_grad()
     def constrain(self) -> None:
-        """What holds after every step."""
+        """Apply constraints after every step."""
 
 
 def windows(real: Tensor, width: int) -> Tensor:
-    """(n, length - width + 1) which windows hold words only; of a text shorter than the window the first one."""
+    """Return which windows contain words only, (n, length - width + 1); the first one for shorter texts."""
     whole = real.unfold(1, width, 1).all(dim=-1)
     first = torch.zeros_like(whole)
     first[:, 0] = True
@@ -88,12 +85,12 @@ class Convolutions(nn.Module):
         self.widths = widths
 
     def squares(self) -> Tensor:
-        """The squares of all kernels, biases left out."""
+        """Return the sum of squares of all kernels, without biases."""
         kernels = [weight for name, weight in self.named_parameters() if name.endswith("weight")]
         return torch.stack([(kernel**2).sum() for kernel in kernels]).sum()
 
     def forward(self, vectors: Tensor, real: Tensor) -> list[tuple[Tensor, Tensor]]:
-        """Of each width the maps (n, MAPS, windows), and which windows hold words only."""
+        """Return for each width the maps (n, MAPS, windows) and the mask of windows with words only."""
         channels = vectors.transpose(1, 2)
         return [
             (functional.relu(maps(channels)), windows(real, width))
@@ -102,7 +99,7 @@ class Convolutions(nn.Module):
 
 
 class Attention(nn.Module):
-    """A weighted sum over time; the weights are the softmax of v · tanh(W h + b), both inputs and tanh dropped out."""
+    """Weighted sum over time with weights softmax(v · tanh(W h + b)), and dropout on inputs and tanh."""
 
     def __init__(self, width: int) -> None:
         super().__init__()
@@ -110,17 +107,17 @@ class Attention(nn.Module):
         self.drop = nn.Dropout(DROP)
 
     def weights(self, states: Tensor, real: Tensor) -> Tensor:
-        """(n, length), each row a distribution over the real places."""
+        """Return the weights (n, length); each row is a distribution over the words."""
         scores = self.score(self.drop(torch.tanh(self.inner(states)))).squeeze(-1)
         return torch.softmax(scores.masked_fill(~real, BELOW), dim=1)
 
     def forward(self, states: Tensor, real: Tensor) -> Tensor:
-        """(n, width) of (n, length, width)."""
+        """Return (n, width) from (n, length, width)."""
         states = self.drop(states)
         return torch.einsum("nl,nlw->nw", self.weights(states, real), states)
 
     def squares(self) -> Tensor:
-        """The squares of its weights, biases left out."""
+        """Return the sum of squares of the weights, without biases."""
         return (self.inner.weight**2).sum() + (self.score.weight**2).sum()
 
 
@@ -129,20 +126,20 @@ class Neural(Classifier):
     """A network as a classifier.
 
     Attributes:
-        network: makes it with its first weights, from a matrix of word vectors, the number of classes, and by name
-            `several` (labels a text) and `static` (the vectors do not learn).
-        optimizer: of the weights that learn, and whether a text has several labels.
+        network: returns an initialized network from word vectors, the number of classes, and the keywords `several`
+            (labels per text) and `static` (vectors are not trained).
+        optimizer: returns the optimizer of the trainable weights; the second argument is `several`.
     """
 
     network: Callable[..., Network]
-    # As the MIMIC models were released.
+    # As in the released code of the MIMIC models.
     optimizer: Callable[[list[nn.Parameter], bool], optim.Optimizer] = lambda weights, _: optim.Adam(weights, lr=1e-3)
     neural: ClassVar[bool] = True
 
     def __call__(self, job: Job) -> Predictions:
-        """Train on the training notes, choose epoch (and threshold) on validation, say the classes of the test notes.
+        """Train on the training notes, select epoch (and threshold) on validation notes, and predict the test notes.
 
-        Raises UsageError for a device that is not there, InputError where the loss is no number.
+        Raises UsageError for an unavailable device, InputError if the loss is not finite.
         """
         parts, settings, vectors = job.parts, job.settings, job.side.vectors
         device, rng = device_named(settings.device), np.random.default_rng([job.seed, 3])
@@ -155,9 +152,9 @@ class Neural(Classifier):
                 network = self.network(start, job.n_classes, several=job.several, static=settings.static).to(device)
                 weights = [weight for weight in network.parameters() if weight.requires_grad]
                 optimizer = self.optimizer(weights, job.several)
-                made = TextTraining(network, optimizer, device, texts, valid, epochs, rng)
-                made.patience = PATIENCE if settings.size == "small" else float("inf")
-                return made
+                trainer = TextTraining(network, optimizer, device, texts, valid, epochs, rng)
+                trainer.patience = PATIENCE if settings.size == "small" else float("inf")
+                return trainer
 
             best = training(train, valid, settings.passes).fit()
             epochs = best.progress.best_look
@@ -172,9 +169,9 @@ class Neural(Classifier):
 
 @dataclass(frozen=True)
 class Encoder:
-    """The words that a network knows: those of the texts that it learns from, most frequent first.
+    """Vocabulary of a network: the words of the training texts, most frequent first.
 
-    words: 0 pads and 1 is any other word. most_tokens: texts are cut there.
+    words: 0 is padding, and 1 is any other word. most_tokens: texts are truncated to this length.
     """
 
     words: WordIds
@@ -182,23 +179,22 @@ class Encoder:
 
     @classmethod
     def of(cls, texts: Iterable[str], most_tokens: int, vectors: Vectors | None = None) -> Encoder:
-        """Of the words of some texts, and of those that have a vector (they mean something before they are learnt)."""
+        """Return the vocabulary of some texts, extended by words with a vector, which are useful without training."""
         counted = Counter(form for text in texts for form in words(text)[:most_tokens])
         known = [form for form, _ in sorted(counted.items(), key=lambda item: (-item[1], item[0]))[:MOST_WORDS]]
         more = [] if vectors is None else [word for word in vectors.words if word not in counted]
-        room = max(0, MOST_WORDS - len(known))
-        return cls(WordIds.of([*known, *more[:room]], first=UNKNOWN + 1), most_tokens)
+        return cls(WordIds.of([*known, *more[: MOST_WORDS - len(known)]], first=UNKNOWN + 1), most_tokens)
 
     def __len__(self) -> int:
         return len(self.words)
 
     def rows(self, texts: Sequence[str]) -> list[Ints]:
-        """The numbers of each text's words; a text without words is one unknown word."""
-        found = (self.words.encode(words(text)[: self.most_tokens], unknown=UNKNOWN) for text in texts)
-        return [np.array(row or [UNKNOWN], dtype=np.int64) for row in found]
+        """Return the word numbers of each text; a text without words is one unknown word."""
+        numbers = (self.words.encode(words(text)[: self.most_tokens], unknown=UNKNOWN) for text in texts)
+        return [np.array(row or [UNKNOWN], dtype=np.int64) for row in numbers]
 
     def matrix(self, vectors: Vectors | None, rng: Generator) -> Floats:
-        """(n_words + 2, dim): zeros to pad, the words' vectors, and uniform draws for words without one."""
+        """Return initial vectors, (n_words + 2, dim): zeros for padding, uniform draws for words without a vector."""
         dim = DIM if vectors is None else vectors.dim
         matrix = rng.uniform(-UNKNOWN_RANGE, UNKNOWN_RANGE, (len(self), dim)).astype(np.float32)
         matrix[PAD] = 0
@@ -210,7 +206,7 @@ class Encoder:
 
 
 def padded(rows: Sequence[Ints], least: int) -> Ints:
-    """(n, longest) rows with zeros behind them, at least `least` columns."""
+    """Return rows padded with zeros, (n, longest), at least `least` columns."""
     width = max(least, *(row.size for row in rows))
     table = np.zeros((len(rows), width), dtype=np.int64)
     for i, row in enumerate(rows):
@@ -219,12 +215,12 @@ def padded(rows: Sequence[Ints], least: int) -> Ints:
 
 
 def batches(rows: Sequence[Ints], size: int, rng: Generator | None = None) -> list[Ints]:
-    """Numbers of rows in batches of like length, so that little is padding; with a generator in random order."""
+    """Return row numbers in batches of similar length, which reduces padding; with a generator in random order."""
     lengths = np.array([row.size for row in rows])
     if rng is None:
         order = np.argsort(lengths, kind="stable")
         return [order[i : i + size] for i in range(0, order.size, size)]
-    # Of like length, but not the same company every time: sorted within windows of 50 batches of a random order.
+    # Sorting within windows of 50 batches of a random order varies the composition of the batches.
     order = rng.permutation(lengths.size)
     windows = [order[i : i + 50 * size] for i in range(0, order.size, 50 * size)]
     order = np.concatenate([window[np.argsort(lengths[window], kind="stable")] for window in windows])
@@ -246,10 +242,10 @@ class _Texts:
 class TextTraining(Trainer[Network, Ints]):
     """One training of a network; batches are rows of the texts.
 
-    `score, threshold`: of the epoch that is best on validation: by its score, and among equal ones by its loss.
+    `score, threshold`: of the epoch with the best validation score; the loss decides between equal scores.
     """
 
-    hint = "vectors with smaller values, or none"
+    hint = "pass vectors with smaller values, or none"
 
     def __init__(
         self,
@@ -269,11 +265,11 @@ class TextTraining(Trainer[Network, Ints]):
         self._now = (0.0, 0.0)
 
     def batches(self, step: int) -> Iterator[Ints]:
-        """In another order in each epoch."""
+        """Yield batches in a new order in each epoch."""
         return (rows for _ in range(self.epochs) for rows in batches(self.texts.rows, BATCH, self.rng))
 
     def loss(self, batch: Ints) -> Tensor:
-        """Cross entropy, and the network's penalty."""
+        """Return the cross entropy plus the penalty of the network."""
         ids = torch.from_numpy(padded([self.texts.rows[i] for i in batch], LEAST)).to(self.device)
         scores, targets = self.network(ids), self.texts.targets[batch]
         if self.several:
@@ -282,11 +278,11 @@ class TextTraining(Trainer[Network, Ints]):
         return functional.cross_entropy(scores, torch.from_numpy(targets).to(self.device)) + self.network.penalty()
 
     def after_step(self) -> None:
-        """As the network asks."""
+        """Apply the constraints of the network."""
         self.network.constrain()
 
     def validate(self) -> float | None:
-        """The mean -ln P of the validation notes' classes."""
+        """Return the mean -ln P of the classes of the validation notes."""
         if self.valid is None:
             return None
         probabilities = _probabilities(self.network, self.valid.rows, self.several, self.device)
@@ -294,7 +290,7 @@ class TextTraining(Trainer[Network, Ints]):
         return log_loss(self.valid.targets, probabilities)
 
     def wins(self, lower: bool) -> bool:
-        """By the score, of equal ones by the loss."""
+        """Compare by score, and by loss for equal scores."""
         score, threshold = self._now
         if wins := score > self.score or (score == self.score and lower):
             self.score, self.threshold = score, threshold
@@ -303,15 +299,15 @@ class TextTraining(Trainer[Network, Ints]):
 
 @torch.no_grad()
 def _probabilities(network: Network, rows: list[Ints], several: bool, device: torch.device) -> Doubles:
-    """(n, n_classes)."""
+    """Return the class probabilities, (n, n_classes)."""
     network.eval()
-    found: Doubles | None = None
+    probabilities: Doubles | None = None
     for part in batches(rows, SCORED_AT_ONCE):
         ids = torch.from_numpy(padded([rows[i] for i in part], LEAST)).to(device)
         scores = network(ids)
         values = (torch.sigmoid(scores) if several else torch.softmax(scores, dim=1)).double().cpu().numpy()
-        found = np.zeros((len(rows), values.shape[1])) if found is None else found
-        found[part] = values
-    if found is None:
-        raise InputError("there is no note to say the class of")
-    return found
+        probabilities = np.zeros((len(rows), values.shape[1])) if probabilities is None else probabilities
+        probabilities[part] = values
+    if probabilities is None:
+        raise InputError("no note to classify")
+    return probabilities

@@ -1,4 +1,4 @@
-"""Kim's CNN for sentiment (arXiv 1408.5882), and of several labels with the windows of paper A's MIMIC task."""
+"""Kim's CNN for sentiment (arXiv 1408.5882); with several labels it has the windows of paper A's MIMIC task."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ KIM_WIDTHS, LARGEST_NORM = (3, 4, 5), 3.0
 
 
 class Cnn(Network):
-    """Kim's: the largest value of each feature map over time; rows of the output matrix no longer than 3."""
+    """Kim's CNN: max pooling over time, and output weights with a norm of at most 3 per class."""
 
     def __init__(self, matrix: Tensor, n_classes: int, *, several: bool = False, static: bool = False) -> None:
         widths = MIMIC_WIDTHS if several else KIM_WIDTHS
@@ -20,7 +20,7 @@ class Cnn(Network):
         self.convolutions = Convolutions(matrix.shape[1], widths)
 
     def body(self, vectors: Tensor, real: Tensor) -> Tensor:
-        """The largest value of each map."""
+        """Return the largest value of each map."""
         pooled = [
             maps.masked_fill(~whole.unsqueeze(1), BELOW).amax(dim=2) for maps, whole in self.convolutions(vectors, real)
         ]
@@ -28,13 +28,13 @@ class Cnn(Network):
 
     @torch.no_grad()
     def constrain(self) -> None:
-        """Cut the rows of the output matrix to length 3."""
+        """Rescale rows of the output matrix to a norm of at most 3."""
         norms = self.output.weight.norm(dim=1, keepdim=True).clamp_min(1e-12)
         self.output.weight.mul_((LARGEST_NORM / norms).clamp_max(1.0))
 
 
 def _optimizer(weights: list[nn.Parameter], several: bool) -> optim.Optimizer:
-    """Kim's is trained with Adadelta, the MIMIC task's with Adam."""
+    """Return Adadelta as in Kim 2014, or Adam as in the MIMIC task for several labels."""
     return optim.Adam(weights, lr=1e-3) if several else optim.Adadelta(weights, lr=1.0, rho=0.95, eps=1e-6)
 
 

@@ -10,7 +10,7 @@ from clinveil.utility.classifiers._neural import MAPS, MIMIC_WIDTHS, Attention, 
 
 
 class CnnAttention(Network):
-    """Feature maps of each width, weighed over time by an attention of their own."""
+    """Feature maps of several widths, each with an attention over time."""
 
     def __init__(self, matrix: Tensor, n_classes: int, *, several: bool = False, static: bool = False) -> None:
         super().__init__(matrix, MAPS * len(MIMIC_WIDTHS), n_classes, static=static)
@@ -21,13 +21,12 @@ class CnnAttention(Network):
         return [module for module in self.attentions if isinstance(module, Attention)]
 
     def body(self, vectors: Tensor, real: Tensor) -> Tensor:
-        """The attended maps of all widths."""
-        made = self.convolutions(vectors, real)
-        pairs = zip(self._attend(), made, strict=True)
+        """Return the attended maps of all widths."""
+        pairs = zip(self._attend(), self.convolutions(vectors, real), strict=True)
         return torch.cat([attend(maps.transpose(1, 2), whole) for attend, (maps, whole) in pairs], dim=1)
 
     def penalty(self) -> Tensor:
-        """1e-3 on the kernels, 1e-4 on attention, output and the word vectors where these learn."""
+        """Return 1e-3 times the squares of kernels, plus 1e-4 times those of attention, output and trained vectors."""
         rest = torch.stack([attend.squares() for attend in self._attend()]).sum() + (self.output.weight**2).sum()
         words = (self.words.weight**2).sum() if self.words.weight.requires_grad else torch.zeros(())
         return 1e-3 * self.convolutions.squares() + 1e-4 * (rest + words)

@@ -15,6 +15,4 @@ def _estimator(strength: float, seed: int) -> Any:
     return LogisticRegression(C=strength, random_state=seed, **balanced)
 
 
-classifiers.register("lr")(
-    Linear("logistic regression on words and word pairs", 20.0, _estimator, (2.0, 10.0, 50.0), "log_loss")
-)
+classifiers.register("lr")(Linear("logistic regression on words and word pairs", 20.0, _estimator, (2.0, 10.0, 50.0)))

@@ -10,7 +10,7 @@ from clinveil.utility.classifiers._neural import UNITS, Attention, Network, Neur
 
 
 class Lstm(Network):
-    """One LSTM of 50 units; its state after the last word, or with attention the weighted sum of all states."""
+    """An LSTM of 50 units: the state after the last word, or with attention the weighted sum of all states."""
 
     def __init__(
         self, matrix: Tensor, n_classes: int, *, several: bool = False, static: bool = False, attention: bool = False
@@ -20,7 +20,7 @@ class Lstm(Network):
         self.attention = Attention(UNITS) if attention else None
 
     def body(self, vectors: Tensor, real: Tensor) -> Tensor:
-        """The last state, or the attended ones."""
+        """Return the last state, or the attended states."""
         states, _ = self.lstm(vectors)
         if self.attention is not None:
             attended: Tensor = self.attention(states, real)
@@ -29,7 +29,7 @@ class Lstm(Network):
         return states[torch.arange(len(states), device=states.device), last]
 
     def penalty(self) -> Tensor:
-        """1e-4 on the attention's weights."""
+        """Return 1e-4 times the squares of the attention weights."""
         return 1e-4 * self.attention.squares() if self.attention is not None else torch.zeros(())
 
 

@@ -14,4 +14,4 @@ def _estimator(strength: float, seed: int) -> Any:
     return LinearSVC(C=strength, class_weight="balanced", max_iter=2_000, tol=1e-3, random_state=seed)
 
 
-classifiers.register("svm")(Linear("a linear SVM on words and word pairs", 15.0, _estimator, (0.05, 0.2, 1.0), "hinge"))
+classifiers.register("svm")(Linear("a linear SVM on words and word pairs", 15.0, _estimator, (0.05, 0.2, 1.0)))

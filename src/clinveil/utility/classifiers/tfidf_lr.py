@@ -1,4 +1,4 @@
-"""TF-IDF of single words and logistic regression: the plain scikit-learn pipeline that a recipient would write."""
+"""TF-IDF of single words and logistic regression: the simple scikit-learn pipeline that a recipient would write."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ STRENGTH = 10.0
 
 
 class TfidfLogisticRegression(Classifier):
-    """`TfidfVectorizer(sublinear_tf=True, min_df=2)` and `LogisticRegression(C=10)`; nothing is tuned.
+    """`TfidfVectorizer(sublinear_tf=True, min_df=2)` and `LogisticRegression(C=10)`, without tuning.
 
-    Without word pairs and tuning, a model trained on released notes has no features that only they have, and is not
-    tuned to them: it transfers to real notes as well as such a model can.
+    Without word pairs and tuning, the model does not adapt to features that only released notes have, so it transfers
+    well to real notes.
     """
 
     def __call__(self, job: Job) -> Predictions:
-        """Train on all notes that are not for testing. Raises InputError where no word occurs in two notes."""
+        """Train on the training and validation notes. Raises InputError if no word occurs in two notes."""
         from sklearn.feature_extraction.text import TfidfVectorizer
         from threadpoolctl import threadpool_limits
 

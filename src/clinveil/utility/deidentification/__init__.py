@@ -1,1 +1,1 @@
-"""How much of the identifiers a de-identifier finds: on a grid of invented notes, and on notes with gold spans."""
+"""Recall of de-identification on a grid of invented notes, and on notes with gold spans."""

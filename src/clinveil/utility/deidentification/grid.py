@@ -1,6 +1,6 @@
 """The grid: invented notes for every context, class of name, culture, gender and letter case, with gold spans.
 
-Contexts and names are of its own (`contexts.toml`, `grid_names.py`); no trained part of clinveil sees either.
+Its contexts and names (`contexts.toml`, `grid_names.py`) are not used to train any part of clinveil.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ _CHANGES: Mapping[Case, Callable[[str], str]] = {"as written": str, "lower": str
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """A text in which names are to be written.
+    """A template for names.
 
     Attributes:
-        kind: of its form (header, comma, signature, …).
-        cue: whether a reader can tell from the context that a name comes.
-        cases: how whole notes of it are written.
+        kind: form of the text (header, comma, signature, …).
+        cue: whether the context shows that a name follows.
+        cases: letter cases of whole notes.
     """
 
     number: int
@@ -44,11 +44,11 @@ class Context:
 
 @dataclass(frozen=True, slots=True)
 class GridNote:
-    """An invented note, where the identifiers of its people stand, and what it is an example of.
+    """An invented note with its gold spans and its cell of the grid.
 
     Attributes:
-        case: "lower" and "upper" where the letters of the whole note are; also of contexts that are written so.
-        sex: "" where the list of names does not tell.
+        case: "lower" or "upper" if the whole note is; also for contexts that are written so.
+        sex: "" if the list of names has no gender.
     """
 
     note_id: str
@@ -63,7 +63,7 @@ class GridNote:
 
 @cache
 def contexts() -> tuple[Context, ...]:
-    """All contexts, in the order of their file."""
+    """Return all contexts in the order of their file."""
     table = tomllib.loads(files(__package__).joinpath("contexts.toml").read_text(encoding="utf-8"))
     return tuple(_context(number, entry) for number, entry in enumerate(table["context"]))
 
@@ -75,10 +75,10 @@ def _context(number: int, entry: Mapping[str, Any]) -> Context:
 
 
 def grid_notes(rng: Generator, *, each: int = 1, every: bool = False) -> Iterator[GridNote]:
-    """`each` notes of every cell of context, letter case, class of name and culture.
+    """Yield `each` notes of every cell of context, letter case, class of name and culture.
 
     Args:
-        every: also names that are not held out for tests.
+        every: also use names that are not held out for tests.
     """
     for context in contexts():
         for case in context.cases:
@@ -98,9 +98,9 @@ def _note(note_id: str, context: Context, case: Case, of: tuple[str, str], names
 
 
 def write(template: str, person: Person, second: Person, case: Case = "as written") -> tuple[str, tuple[Span, ...]]:
-    """A template with people's names in it, and where these stand."""
+    """Return a template with names filled in, and the spans of its identifiers."""
     change, pieces, spans = _CHANGES[case], list[str](), list[Span]()
-    place = at = 0
+    done = at = 0
 
     def add(piece: str) -> None:
         nonlocal at
@@ -108,19 +108,19 @@ def write(template: str, person: Person, second: Person, case: Case = "as writte
         at += len(piece)
 
     for match in _PIECE.finditer(template):
-        add(change(template[place : match.start()]))
-        start, place = at, match.end()
+        add(change(template[done : match.start()]))
+        start, done = at, match.end()
         if match["gold"]:
             add(change(_named(match, person, second)))
             spans.append(Span(start, at, match["label"] or "NAME"))
         else:
             add(change(match["he"] if person.sex == "male" else match["she"]))
-    add(change(template[place:]))
+    add(change(template[done:]))
     return "".join(pieces), tuple(spans)
 
 
 def _named(match: re.Match[str], person: Person, second: Person) -> str:
-    """The identifier of a marker; of addresses and user names in plain small letters."""
+    """Return the identifier of a marker; addresses and user names are in plain lower case."""
 
     def fill(field: re.Match[str]) -> str:
         of = second if field["second"] else person
@@ -134,6 +134,6 @@ def _named(match: re.Match[str], person: Person, second: Person) -> str:
 
 
 def sample(rng: Generator, size: int, *, every: bool = False) -> list[GridNote]:
-    """Some notes of the grid, all cells equally likely, in the order of the grid: for a quick look."""
+    """Return a random sample of the notes of the grid, in the order of the grid."""
     notes = list(grid_notes(rng, every=every))
     return notes if size >= len(notes) else [notes[i] for i in sorted(rng.permutation(len(notes))[:size])]

@@ -1,7 +1,7 @@
-"""Recall on the grid: over all, by class of name, culture, gender, letter case and kind of context, and its gaps.
+"""Recall on the grid: overall, by class of name, culture, gender, letter case and kind of context, and its gaps.
 
-Intervals are by context where groups of names are compared, for all names of a group stand in the same contexts; of
-kinds of context they are by group of names.
+Intervals are over contexts where groups of names are compared, because all groups have the same contexts. For kinds of
+context, intervals are over groups of names.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from clinveil.utility.deidentification.grid import GridNote
 from clinveil.utility.deidentification.score import score
 
 SOURCE = "Xiao, Pollard & Ghassemi, FAccT 2023: names of many groups in the same contexts"
-LEAST = 30  # identifiers of a cell that may be called the worst
+LEAST = 30  # identifiers that a cell needs to be reported as the worst
 Find = Callable[[str], Sequence[Span]]
 
 
 @dataclass(frozen=True, slots=True)
 class Scored:
-    """A note of the grid and its numbers: identifiers found whole, identifiers, words touched, words."""
+    """Counts of a note of the grid: identifiers detected completely, identifiers, words with a detection, words."""
 
     note: GridNote
     whole: int
@@ -37,12 +37,12 @@ class Scored:
 
     @property
     def group(self) -> str:
-        """The culture of its name, or the class where it has none."""
+        """Culture of the name, or its class."""
         return self.note.culture or self.note.kind_of_name
 
     @property
     def case(self) -> str:
-        """How the note is written, as a row says it."""
+        """Letter case and cue, for tables."""
         cue = "with a cue" if self.note.context.cue else "without a cue"
         return f"{self.note.case}, {cue}"
 
@@ -51,7 +51,7 @@ Key = Callable[[Scored], str]
 
 
 def scored(notes: Iterable[GridNote], find: Find) -> Iterator[Scored]:
-    """What a finder finds in each note of the grid."""
+    """Yield the counts of each note of the grid with the detections of `find`."""
     for note in notes:
         done = score(note.text, note.gold, find(note.text))
         whole = sum(hits.whole for _, hits in done.gold)
@@ -59,11 +59,11 @@ def scored(notes: Iterable[GridNote], find: Find) -> Iterator[Scored]:
 
 
 def grid_findings(rows: Sequence[Scored]) -> list[Finding]:
-    """All findings of the grid. Raises ValueError where there are no notes."""
-    found = [_recall(rows, "all names"), _leaky(rows), _touched(rows), _worst(rows)]
+    """Return all findings of the grid. Raises ValueError if there are no notes."""
+    findings = [_recall(rows, "all names"), _leaky(rows), _touched(rows), _worst(rows)]
     for key, prefix in _KEYS:
-        found += _by(rows, key, prefix)
-    return [*found, *_gaps(rows)]
+        findings += _by(rows, key, prefix)
+    return [*findings, *_gaps(rows)]
 
 
 _KEYS: tuple[tuple[Key, str], ...] = (
@@ -76,7 +76,7 @@ _KEYS: tuple[tuple[Key, str], ...] = (
 
 
 def _by(rows: Sequence[Scored], key: Key, prefix: str) -> list[Finding]:
-    """Recall of each group of rows, in the order of the grid; rows without a name for it are left out."""
+    """Return the recall of each group of rows, in the order of the grid; rows with an empty key are left out."""
     groups: dict[str, list[Scored]] = defaultdict(list)
     for row in rows:
         if name := key(row):
@@ -97,48 +97,48 @@ def _group(row: Scored) -> str:
 def _recall(rows: Sequence[Scored], series: str, by_group: bool = False) -> Finding:
     counts = _counts(rows, _group if by_group else _context, lambda row: (row.whole, row.identifiers))
     over = "groups of names" if by_group else "contexts"
-    return clustered_share("phi.grid", counts, over=over, better="higher", unit="identifiers", **_said(rows, series))
+    return clustered_share("phi.grid", counts, over=over, better="higher", unit="identifiers", **_fields(rows, series))
 
 
 def _leaky(rows: Sequence[Scored]) -> Finding:
     counts = _counts(rows, _context, lambda row: (int(row.whole < row.identifiers), 1))
-    return clustered_share("phi.grid_leaky", counts, over="contexts", unit="notes", **_said(rows, "all names"))
+    return clustered_share("phi.grid_leaky", counts, over="contexts", unit="notes", **_fields(rows, "all names"))
 
 
 def _touched(rows: Sequence[Scored]) -> Finding:
     counts = _counts(rows, _context, lambda row: (row.touched, row.words))
-    return clustered_share("phi.grid_words", counts, over="contexts", unit="words", **_said(rows, "all names"))
+    return clustered_share("phi.grid_words", counts, over="contexts", unit="words", **_fields(rows, "all names"))
 
 
-def _said(rows: Sequence[Scored], series: str) -> dict[str, object]:
+def _fields(rows: Sequence[Scored], series: str) -> dict[str, object]:
     return {"source": SOURCE, "detail": {"series": series, "notes": len(rows)}}
 
 
 def _counts(rows: Sequence[Scored], cluster: Key, of: Callable[[Scored], tuple[int, int]]) -> Ints:
-    """Hits and things of each cluster, (n_clusters, 2)."""
+    """Return hits and totals of each cluster, (n_clusters, 2)."""
     sums: dict[str, list[int]] = defaultdict(lambda: [0, 0])
     for row in rows:
-        hits, things = of(row)
+        hits, total = of(row)
         sums[cluster(row)][0] += hits
-        sums[cluster(row)][1] += things
+        sums[cluster(row)][1] += total
     return np.array(list(sums.values()), dtype=np.int64)
 
 
 def _worst(rows: Sequence[Scored]) -> Finding:
-    """The cell of context's kind and group of names of which least was found."""
+    """Return the recall of the worst cell of kind of context and group of names."""
     cells: dict[tuple[str, str], list[Scored]] = defaultdict(list)
     for row in rows:
         cells[row.note.context.kind, row.group].append(row)
     sizes = Counter({cell: sum(row.identifiers for row in of) for cell, of in cells.items()})
     enough = [cell for cell in cells if sizes[cell] >= LEAST] or [sizes.most_common(1)[0][0]]
     worst = min(enough, key=lambda cell: (sum(row.whole for row in cells[cell]) / sizes[cell], cell))
-    found = _recall(cells[worst], f"worst cell: {worst[0]}, {worst[1].replace('_', ' ')}")
-    detail = {**found.detail, "cells": len(enough)}
-    return Finding(**{**found.as_dict(), "measure": "phi.grid_worst", "detail": detail})
+    recall = _recall(cells[worst], f"worst cell: {worst[0]}, {worst[1].replace('_', ' ')}")
+    detail = {**recall.detail, "cells": len(enough)}
+    return Finding(**{**recall.as_dict(), "measure": "phi.grid_worst", "detail": detail})
 
 
 def _gaps(rows: Sequence[Scored]) -> Iterator[Finding]:
-    """How much less is found of one group than of another, in the same contexts."""
+    """Yield the differences in recall between groups, in the same contexts."""
     women = [row for row in rows if row.note.sex == "female"]
     yield from _gap(women, [row for row in rows if row.note.sex == "male"], "men less women")
     written = {(row.note.context.number, row.group) for row in rows if row.note.case == "lower"}

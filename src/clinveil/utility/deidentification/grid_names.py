@@ -1,4 +1,4 @@
-"""Names by class and culture for the grid: of those in `lexicons.held_out` only, which nothing is trained on."""
+"""Names by class and culture for the grid, only from `lexicons.held_out`, which is not used for training."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from clinveil.lexicons.words import vocabulary, word_list
 
 Sex = Literal["female", "male"]
 SEXES: tuple[Sex, Sex] = ("female", "male")
-# Surnames by their rank in the census: the 1,000 commonest, the next 9,000, all others.
+# Surnames by rank in the census: the 1,000 most frequent, the next 9,000, all others.
 BANDS = {"census common": slice(0, 1000), "census middle": slice(1000, 10_000), "census rare": slice(10_000, None)}
 CLASSES = (*BANDS, "words", "eponyms", "hyphenated", "particles", "unlisted")
 PARTICLES = (
@@ -33,7 +33,7 @@ T = TypeVar("T")
 
 
 class Person(NamedTuple):
-    """A name as it is spelt, and whose it is; where a list does not tell by gender, `sex` only chooses pronouns."""
+    """A person's name with its spelling; if a list has no gender, `sex` selects pronouns only."""
 
     given: str
     family: str
@@ -42,10 +42,10 @@ class Person(NamedTuple):
 
 @dataclass(frozen=True)
 class NameList:
-    """Given names by gender and family names from which people are drawn.
+    """Given names by gender and family names, to sample people from.
 
     Attributes:
-        gendered: whether the given names tell a gender.
+        gendered: whether the given names have a gender.
     """
 
     female: Sequence[str]
@@ -54,22 +54,22 @@ class NameList:
     gendered: bool = True
 
     def person(self, rng: Generator, sex: Sex | None = None) -> Person:
-        """A person, all names equally likely; women as often as men where nothing is asked for."""
+        """Sample a person, with all names equally likely; without `sex`, women and men are equally likely."""
         of: Sex = one(SEXES, rng) if sex is None else sex
         return Person(one(self.female if of == "female" else self.male, rng), one(self.family, rng), of)
 
 
 def one(things: Sequence[T], rng: Generator) -> T:
-    """One of some things, all equally likely."""
+    """Sample one of some items, all equally likely."""
     return things[int(rng.integers(len(things)))]
 
 
 @cache
 def name_lists(*, every: bool = False) -> Mapping[tuple[str, str], NameList]:
-    """All lists by (class, culture); the culture of names that belong to none is empty.
+    """Return all lists by (class, culture); the culture is empty for classes without one.
 
     Args:
-        every: also names that are not held out: for looking, not for claims.
+        every: also names that are not held out (for inspection; results are not valid as a test).
     """
     kept: Callable[[str], bool] = (lambda name: True) if every else held_out
     made = {(which, ""): _census(which, kept) for which in BANDS}
@@ -89,7 +89,7 @@ def _cultures() -> Mapping[str, Mapping[str, object]]:
 
 
 def _given(sex: Sex, kept: Callable[[str], bool]) -> list[str]:
-    """Given names of the census, the commonest first, without those that are words."""
+    """Return given names of the census, most frequent first, without those that are words."""
     return [spelt(name.upper()) for name in given_names(sex) if kept(name) and name not in vocabulary()]
 
 
@@ -110,7 +110,7 @@ def _with_family(given: NameList, family: Sequence[str]) -> NameList:
 
 
 def _words(common: NameList, kept: Callable[[str], bool]) -> NameList:
-    """Names that are usual words: the family name always, the given name of every second person."""
+    """Return names that are common words: all family names, and the given name of every second person."""
     family = _surnames(lambda form: form in vocabulary() and kept(form), slice(0, 20_000))
 
     def given(sex: Sex, other: Sequence[str]) -> list[str]:
@@ -121,7 +121,7 @@ def _words(common: NameList, kept: Callable[[str], bool]) -> NameList:
 
 
 def _hyphenated(common: NameList, middle: NameList) -> NameList:
-    """Two family names in one; among the given names every second is double too."""
+    """Return double family names; half of the given names are double too."""
 
     def doubled(names: Sequence[str]) -> list[str]:
         half = len(names) // 2
@@ -132,7 +132,7 @@ def _hyphenated(common: NameList, middle: NameList) -> NameList:
 
 
 def _unlisted(kept: Callable[[str], bool], size: int = 400) -> NameList:
-    """Names that stand in no list, written letter by letter as those of the census are."""
+    """Return names that are in no list, generated from the letter sequences of census names."""
     female, male, family = (_written(which, kept, size) for which in ("female", "male", "family"))
     return NameList(female, male, family)
 
@@ -149,13 +149,13 @@ def _written(which: str, kept: Callable[[str], bool], size: int) -> list[str]:
 
 
 def _followers(names: Iterable[str]) -> Mapping[str, str]:
-    """Three letters -> all letters that follow them, as often as they do; a space begins and ends a name."""
-    found: dict[str, list[str]] = {}
+    """Return three letters -> all letters that follow them, with repetitions; spaces mark the ends of names."""
+    letters: dict[str, list[str]] = {}
     for name in names:
         padded = " " * _ORDER + name + " "
-        for place in range(len(name) + 1):
-            found.setdefault(padded[place : place + _ORDER], []).append(padded[place + _ORDER])
-    return {three: "".join(letters) for three, letters in found.items()}
+        for start in range(len(name) + 1):
+            letters.setdefault(padded[start : start + _ORDER], []).append(padded[start + _ORDER])
+    return {three: "".join(following) for three, following in letters.items()}
 
 
 def _one_written(follows: Mapping[str, str], rng: Generator) -> str:
@@ -192,6 +192,6 @@ def _culture(table: Mapping[str, object], kept: Callable[[str], bool]) -> NameLi
 def _of_culture(table: Mapping[str, object], key: str) -> Iterator[str]:
     yield from (name.replace("_", " ") for name in str(table.get(key, "")).split())
     for locale in table.get("locales", ()):  # type: ignore[attr-defined]
-        own = vars(import_module(f"faker.providers.person.{locale}").Provider)  # without what it has from English
+        own = vars(import_module(f"faker.providers.person.{locale}").Provider)  # without inherited English names
         listed = next((own[attribute] for attribute in _ATTRIBUTES[key] if own.get(attribute)), ())
         yield from (name for name in map(str, listed) if _LATIN.fullmatch(name) and name[0].isupper())

@@ -1,6 +1,6 @@
-"""Recall and more on notes with gold spans: what a finder found in them, or what is left in notes that were written.
+"""Recall and precision on notes with gold spans, and identifiers that remain in released notes.
 
-Everything is counted by patient, so that intervals are by patient too.
+Counts are kept by patient, so that intervals are over patients.
 """
 
 from __future__ import annotations
@@ -21,7 +21,9 @@ from clinveil.lexicons.names import name_form
 from clinveil.stats.findings import clustered_share, unmeasured
 from clinveil.utility.deidentification.score import NoteScore, score
 
-SOURCE = "i2b2 2014 de-identification (Stubbs et al. 2015): entity and token recall; leaks by note and patient are ours"
+SOURCE = (
+    "i2b2 2014 de-identification (Stubbs et al. 2015): entity and token recall; leaks by note and patient: this project"
+)
 METRICS = {
     "whole": "every letter and digit",
     "exact": "the same ends",
@@ -30,11 +32,11 @@ METRICS = {
 }
 PIECES = {"tokens": "all_tokens", "characters": "all_characters"}
 _WORDS = re.compile(r"[^\W_]+")
-SHORTEST = 3  # letters and digits: a shorter age or initial stands in any note
+SHORTEST = 3  # letters and digits; a shorter age or initial may occur in any note
 
 
 class GoldNote(NamedTuple):
-    """A note, whose it is, where its identifiers stand, and where something was found. Its repr shows nothing."""
+    """A note with gold spans and detected spans; its repr shows nothing of it."""
 
     note_id: str
     patient_id: str
@@ -51,9 +53,8 @@ class Tally:
     """Sums by patient.
 
     Attributes:
-        complete: whether the gold spans are all identifiers of these notes; only then is there a precision.
-        counts: (patient, what) -> [hits, things].
-        leaky: (patient, note is leaky) for each note with an identifier.
+        complete: whether the gold spans contain all identifiers of the notes, which precision requires.
+        counts: series -> patient -> [hits, total].
     """
 
     complete: bool = True
@@ -62,7 +63,7 @@ class Tally:
     notes: int = 0
 
     def add(self, note: GoldNote) -> NoteScore:
-        """Count a note; its score."""
+        """Count a note; return its score."""
         done = score(note.text, note.gold, note.found)
         self.notes += 1
         for label, hits in done.gold:
@@ -86,24 +87,23 @@ class Tally:
         self._count("words", note, done.touched, done.words)
         self._count("clinical words", note, done.clinical_touched, done.clinical)
 
-    def _count(self, what: str, note: GoldNote, hits: int, things: int = 1) -> None:
-        sums = self.counts[what].setdefault(note.patient_id, [0, 0])
+    def _count(self, series: str, note: GoldNote, hits: int, total: int = 1) -> None:
+        sums = self.counts[series].setdefault(note.patient_id, [0, 0])
         sums[0] += hits
-        sums[1] += things
+        sums[1] += total
 
-    def of(self, what: str) -> Ints:
-        """Hits and things of each patient, (n_patients, 2)."""
-        return np.array(list(self.counts.get(what, {}).values()), dtype=np.int64).reshape(-1, 2)
+    def of(self, series: str) -> Ints:
+        """Return hits and totals of each patient, (n_patients, 2)."""
+        return np.array(list(self.counts.get(series, {}).values()), dtype=np.int64).reshape(-1, 2)
 
 
 def gold_findings(tally: Tally, over: str = "patients") -> list[Finding]:
-    """All findings of a tally. over: whose the notes are ("notes" where nothing tells patients apart)."""
-    found = [_share(tally, "phi.recall", f"recall {metric}", over, metric=said) for metric, said in METRICS.items()]
-    found += [_share(tally, "phi.recall", f"recall {piece}", over, metric=piece, unit=piece) for piece in PIECES]
+    """Return all findings of a tally. over: "patients", or "notes" if patients are unknown."""
+    recall = [_share(tally, "phi.recall", f"recall {metric}", over, metric=text) for metric, text in METRICS.items()]
+    recall += [_share(tally, "phi.recall", f"recall {piece}", over, metric=piece, unit=piece) for piece in PIECES]
     labels = sorted(tally.labels, key=lambda label: (-tally.labels[label], label))
-    found += [_share(tally, "phi.recall", f"label {label}", over, label=label) for label in labels]
-    found += _leaks(tally, over)
-    return found + (_of_found(tally, over) if tally.complete else [_incomplete()])
+    recall += [_share(tally, "phi.recall", f"label {label}", over, label=label) for label in labels]
+    return [*recall, *_leaks(tally, over), *(_of_found(tally, over) if tally.complete else [_incomplete()])]
 
 
 def _leaks(tally: Tally, over: str) -> Iterator[Finding]:
@@ -115,90 +115,90 @@ def _leaks(tally: Tally, over: str) -> Iterator[Finding]:
 
 
 def _of_found(tally: Tally, over: str) -> list[Finding]:
-    said = {"exact": "the same ends as an identifier", "right": "a letter or digit of an identifier"}
-    found = [_share(tally, "phi.precision", f"precision {m}", over, metric=words) for m, words in said.items()]
-    labels = sorted(what.partition(" ")[2] for what in tally.counts if what.startswith("found "))
-    found += [_share(tally, "phi.precision", f"found {label}", over, label=label) for label in labels]
-    for what, series in (("words", "all words"), ("clinical words", "clinical words")):
-        found.append(_share(tally, "phi.touched", what, over, unit="words", better="lower", series=series))
-    return found
+    metrics = {"exact": "the same ends as an identifier", "right": "a letter or digit of an identifier"}
+    findings = [_share(tally, "phi.precision", f"precision {m}", over, metric=text) for m, text in metrics.items()]
+    labels = sorted(name.partition(" ")[2] for name in tally.counts if name.startswith("found "))
+    findings += [_share(tally, "phi.precision", f"found {label}", over, label=label) for label in labels]
+    for name, series in (("words", "all words"), ("clinical words", "clinical words")):
+        findings.append(_share(tally, "phi.touched", name, over, unit="words", better="lower", series=series))
+    return findings
 
 
 def _share(
-    tally: Tally, measure: str, what: str, over: str, *, unit: str = "identifiers", better: Any = "higher", **names: str
+    tally: Tally, measure: str, name: str, over: str, *, unit: str = "identifiers", better: Any = "higher", **names: str
 ) -> Finding:
-    counts = tally.of(what)
+    counts = tally.of(name)
     detail: Detail = {"notes": tally.notes, **names}
     if not counts[:, 1].sum():
-        return unmeasured(measure, "there is nothing of the kind in these notes", detail=detail)
+        return unmeasured(measure, "these notes have no item of this kind", detail=detail)
     return clustered_share(measure, counts, over=over, better=better, unit=unit, source=SOURCE, detail=detail)
 
 
 def _incomplete() -> Finding:
-    return unmeasured("phi.precision", "the gold spans were said to be incomplete, so nothing found is wrong for sure")
+    return unmeasured("phi.precision", "the gold spans are incomplete, so false positives cannot be counted")
 
 
 @dataclass
 class Survival:
-    """Which identifiers of the source still stand in the notes that were written, by patient and label.
+    """Identifiers of the source that remain in released notes, by patient and label.
 
-    An identifier stands where its words follow each other in the written note of the same id, whatever their case and
-    accents; one of fewer than three letters and digits is not looked for. A word of a name stands by itself.
-    Chance: the same for the written note of another patient.
+    An identifier remains if its words occur in sequence in the released note of the same id, ignoring case and accents.
+    Identifiers of fewer than three letters and digits are not searched. Words of names are also searched separately.
+    Chance: the same search in the released note of another patient.
     """
 
     counts: dict[str, dict[str, list[int]]] = field(default_factory=lambda: defaultdict(dict), repr=False)
     notes: int = 0
 
     def add(self, note: GoldNote, written: str, other: str | None) -> None:
-        """Count a note. other: a written note of another patient."""
+        """Count a note. written: its released text. other: a released text of another patient."""
         self.notes += 1
         for words, prefix in ((_forms(written), ""), (_forms(other or ""), "chance ")):
             if prefix and other is None:
                 continue
-            there = ((span.label, _forms(note.text[span.start : span.end])) for span in note.gold)
-            left = [(label, form in words) for label, form in there if len(form.replace(" ", "")) >= SHORTEST]
-            for label, stands in left:
-                self._count(f"{prefix}{label}", note.patient_id, stands)
-                self._count(f"{prefix}all", note.patient_id, stands)
+            identifiers = ((span.label, _forms(note.text[span.start : span.end])) for span in note.gold)
+            remains = [(label, form in words) for label, form in identifiers if len(form.replace(" ", "")) >= SHORTEST]
+            for label, hit in remains:
+                self._count(f"{prefix}{label}", note.patient_id, hit)
+                self._count(f"{prefix}all", note.patient_id, hit)
             for token in _name_words(note):
                 self._count(f"{prefix}words of names", note.patient_id, f" {token} " in words)
-            if left and not prefix:
-                self._count("notes", note.patient_id, any(stands for _, stands in left))
+            if remains and not prefix:
+                self._count("notes", note.patient_id, any(hit for _, hit in remains))
 
-    def _count(self, what: str, patient: str, hit: bool) -> None:
-        sums = self.counts[what].setdefault(patient, [0, 0])
+    def _count(self, series: str, patient: str, hit: bool) -> None:
+        sums = self.counts[series].setdefault(patient, [0, 0])
         sums[0] += hit
         sums[1] += 1
 
     def findings(self, over: str = "patients") -> Iterator[Finding]:
-        """One for all, for notes, for words of names and for each label, the most frequent first."""
-        sizes = {what: sum(things for _, things in of.values()) for what, of in self.counts.items()}
-        labels = sorted((what for what in sizes if what.isupper()), key=lambda label: (-sizes[label], label))
-        for what in ("all", "notes", "words of names", *labels):
-            if what in self.counts:
-                yield self._finding(what, self.counts[what], over)
+        """Yield findings for all identifiers, notes, words of names, and each label by frequency."""
+        sizes = {name: sum(total for _, total in counts.values()) for name, counts in self.counts.items()}
+        labels = sorted((name for name in sizes if name.isupper()), key=lambda label: (-sizes[label], label))
+        for name in ("all", "notes", "words of names", *labels):
+            if name in self.counts:
+                yield self._finding(name, self.counts[name], over)
 
-    def _finding(self, what: str, of: Mapping[str, list[int]], over: str) -> Finding:
-        guessed = np.array(list(self.counts.get(f"chance {what}", {}).values())).reshape(-1, 2).sum(axis=0)
-        unit = {"notes": "notes", "words of names": "words"}.get(what, "identifiers")
-        names = {"label": what} if what.isupper() else {"series": "all identifiers" if what == "all" else what}
+    def _finding(self, name: str, counts: Mapping[str, list[int]], over: str) -> Finding:
+        chance = np.array(list(self.counts.get(f"chance {name}", {}).values())).reshape(-1, 2).sum(axis=0)
+        unit = {"notes": "notes", "words of names": "words"}.get(name, "identifiers")
+        names = {"label": name} if name.isupper() else {"series": "all identifiers" if name == "all" else name}
         detail: Detail = {"notes": self.notes, **names}
         return clustered_share(
             "phi.survives",
-            np.array(list(of.values()), dtype=np.int64),
+            np.array(list(counts.values()), dtype=np.int64),
             over=over,
             unit=unit,
             source=SOURCE,
             detail=detail,
-            chance=float(guessed[0] / guessed[1]) if guessed[1] else None,
-            chance_is="the same identifiers in a written note of another patient" if guessed[1] else "",
+            chance=float(chance[0] / chance[1]) if chance[1] else None,
+            chance_is="the same identifiers in a released note of another patient" if chance[1] else "",
         )
 
 
 @lru_cache(maxsize=4)
 def _forms(text: str) -> str:
-    """The words of a text as forms between blanks."""
+    """Return the normalized words of a text, separated and surrounded by spaces."""
     return " " + " ".join(filter(None, map(_form, _WORDS.findall(text)))) + " "
 
 
@@ -207,7 +207,7 @@ def _form(word: str) -> str:
 
 
 def _name_words(note: GoldNote) -> set[str]:
-    """The words of a note's names that are more than an initial."""
+    """Return the words of a note's names, without initials."""
     names = (_forms(note.text[span.start : span.end]).split() for span in note.gold if span.label == "NAME")
     return {word for name in names for word in name if len(word) >= SHORTEST}
 
@@ -216,7 +216,7 @@ Read = Callable[[GoldNote, NoteScore], None]
 
 
 def tally_notes(notes: Iterable[GoldNote], *, complete: bool = True, read: Read | None = None) -> Tally:
-    """Count notes. read: is shown each with its score, for a private list of errors."""
+    """Count notes. read: called with each note and its score, for a private list of errors."""
     tally = Tally(complete)
     for note in notes:
         done = tally.add(note)

@@ -1,7 +1,7 @@
-"""What a de-identifier did to one note, held against its gold spans.
+"""Compare the detected spans of one note with its gold spans.
 
-An identifier is found whole where every letter and digit of it is covered, whatever the label: that is what keeps it
-from the reader. "Exact" asks for the same ends, "partly" for one letter or digit in common, both whatever the label.
+An identifier is detected completely ("whole") if all its letters and digits are covered, regardless of the label, since
+this hides it from readers. "Exact" requires the same ends, "partly" one letter or digit in common.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ _LETTERS = re.compile(r"[^\W\d_]+")
 
 @dataclass(frozen=True, slots=True)
 class Hits:
-    """How much of one identifier was found: 0 or 1 for the whole, and counts of what it is made of.
+    """Detection of one identifier.
 
     Attributes:
-        whole, exact, partly: of the identifier. named: found whole, and every span that covers it has its label.
-        tokens, characters: its runs of letters and digits, and single ones, that are covered; `all_` how many it has.
+        whole, exact, partly: 0 or 1. named: `whole`, and all spans that overlap it have its label.
+        tokens, characters: covered runs of letters and digits, and covered letters and digits; `all_`: their totals.
     """
 
     whole: int
@@ -42,7 +42,7 @@ HITS = tuple(field.name for field in fields(Hits))
 
 
 class FoundHits(NamedTuple):
-    """Whether a found span has the ends of a gold span, and whether it has a letter or digit in common with one."""
+    """Whether a detected span has the ends of a gold span, and whether it shares a letter or digit with one."""
 
     label: str
     exact: bool
@@ -51,12 +51,12 @@ class FoundHits(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class NoteScore:
-    """A note's identifiers with what was found of each, what was found, and the words that are no identifiers.
+    """Scores of a note.
 
     Attributes:
-        gold: (label, hits) of each gold span. found: of each found span.
-        words, touched: words outside gold spans, and those that a found span covers a letter or digit of.
-        clinical, clinical_touched: the same of words of the clinical list.
+        gold: (label, hits) of each gold span. found: score of each detected span.
+        words, touched: words outside gold spans, and those of them with a detected letter or digit.
+        clinical, clinical_touched: the same for words of the clinical word list.
     """
 
     gold: Sequence[tuple[str, Hits]]
@@ -68,12 +68,12 @@ class NoteScore:
 
     @property
     def leaky(self) -> bool:
-        """Whether an identifier was not wholly found."""
+        """Whether an identifier was not detected completely."""
         return not all(hits.whole for _, hits in self.gold)
 
 
 def score(text: str, gold: Sequence[Span], found: Sequence[Span]) -> NoteScore:
-    """Hold what was found in a note against its gold spans; both sorted or not."""
+    """Compare detected spans with gold spans, in any order."""
     covered, marked = mask(text, found), mask(text, gold)
     ends = {(span.start, span.end) for span in gold}
     of_gold = [(span.label, _hits(text, span, found, covered)) for span in gold]
@@ -85,35 +85,35 @@ def score(text: str, gold: Sequence[Span], found: Sequence[Span]) -> NoteScore:
 
 
 def mask(text: str, spans: Iterable[Span]) -> bytearray:
-    """One byte a code point: 1 where a span lies."""
-    made = bytearray(len(text))
+    """Return one byte per code point, 1 inside spans."""
+    covered = bytearray(len(text))
     for span in spans:
-        made[span.start : span.end] = b"\x01" * (span.end - span.start)
-    return made
+        covered[span.start : span.end] = b"\x01" * (span.end - span.start)
+    return covered
 
 
 def _hits(text: str, gold: Span, found: Sequence[Span], covered: bytearray) -> Hits:
     inside = text[gold.start : gold.end]
-    places = [gold.start + i for i, c in enumerate(inside) if c.isalnum()] or list(range(gold.start, gold.end))
-    hit = sum(covered[i] for i in places)
+    offsets = [gold.start + i for i, c in enumerate(inside) if c.isalnum()] or list(range(gold.start, gold.end))
+    hit = sum(covered[i] for i in offsets)
     tokens = [(gold.start + m.start(), gold.start + m.end()) for m in _TOKEN.finditer(inside)]
     whole_tokens = sum(all(covered[start:end]) for start, end in tokens)
     over = [span for span in found if span.overlaps(gold)]
-    whole = hit == len(places)
+    whole = hit == len(offsets)
     return Hits(
         *(whole, any((span.start, span.end) == (gold.start, gold.end) for span in over), hit > 0),
         whole and all(span.label == gold.label for span in over),
-        *(whole_tokens, len(tokens), hit, len(places)),
+        *(whole_tokens, len(tokens), hit, len(offsets)),
     )
 
 
 def _any(text: str, start: int, end: int, marked: bytearray) -> bool:
-    """Whether a letter or digit of a place is marked."""
+    """Return whether a letter or digit between two offsets is marked."""
     return any(marked[i] and text[i].isalnum() for i in range(start, end))
 
 
 def _words(text: str, marked: bytearray, covered: bytearray) -> tuple[int, int, int, int]:
-    """Words outside gold spans, those of them that are touched, and both for clinical words."""
+    """Return the words outside gold spans, those of them with a detection, and both for clinical words."""
     clinical, counts = word_list("clinical"), [0, 0, 0, 0]
     for word in _WORD.finditer(text):
         start, end = word.span()
@@ -121,6 +121,6 @@ def _words(text: str, marked: bytearray, covered: bytearray) -> tuple[int, int, 
             continue
         hit = any(covered[start:end]) and _any(text, start, end, covered)
         known = any(form in clinical for form in _LETTERS.findall(word[0].lower()))
-        for place, counted in enumerate((True, hit, known, known and hit)):
-            counts[place] += counted
+        for i, counted in enumerate((True, hit, known, known and hit)):
+            counts[i] += counted
     return counts[0], counts[1], counts[2], counts[3]

@@ -1,4 +1,4 @@
-"""What `clinveil evaluate deidentification` can be told."""
+"""Settings of `clinveil evaluate deidentification`."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from clinveil.phi.settings import PhiSettings
 
 
 class EvaluateDeidentificationSettings(Settings):
-    """Everything that `clinveil evaluate deidentification` can be told."""
+    """Settings of `clinveil evaluate deidentification`."""
 
     identifiers: PhiSettings = group(PhiSettings)
     notes: NotesSettings = group(NotesSettings)
     offsets: Literal["codepoints", "bytes", "utf16"] = flag(
-        "codepoints", "What the offsets of spans count: code points, bytes of UTF-8, units of UTF-16 (Java, browsers)."
+        "codepoints", "Unit of span offsets: code points, UTF-8 bytes, or UTF-16 units (Java, browsers)."
     )
-    listed: bool = flag(False, "Only the notes that SPANS names: a sample was annotated.")
-    incomplete: bool = flag(False, "SPANS are not all identifiers of their notes: no precision.")
-    grid: bool = flag(False, "Measure on invented notes: contexts × classes of name × cultures × gender × case.")
-    size: int | None = flag(None, "--grid: only so many of its notes.", ge=1)
-    all_names: bool = flag(False, "--grid: also names that are not held out for tests: for looking, not for claims.")
+    listed: bool = flag(False, "Use only notes that SPANS lists (an annotated sample).")
+    incomplete: bool = flag(False, "SPANS lacks some identifiers of its notes, so precision is not measured.")
+    grid: bool = flag(False, "Measure on a grid of invented notes instead.")
+    size: int | None = flag(None, "--grid: number of notes to sample.", ge=1)
+    all_names: bool = flag(False, "--grid: also use names that are not held out for tests.")
     workers: int = WORKERS
     seed: int | None = SEED
     quiet: bool = QUIET

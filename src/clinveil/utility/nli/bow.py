@@ -19,10 +19,10 @@ DECAY = 1e-6
 
 
 class BagOfWords(nn.Module):
-    """Sums of projected word vectors, premise beside hypothesis, three layers above them.
+    """Sums of projected word vectors of premise and hypothesis, followed by three layers.
 
-    Source: Romanov & Shivade 2018; PyTorchSimpleModel of jgc128/mednli; paper C, section 3.3. The projection is taken
-    once a distinct token of a batch and then summed over its places, which is the same sum; padding is a token too.
+    The projection is computed once per distinct token of a batch. Padding is a token, as in the released code. Source:
+    Romanov & Shivade 2018; PyTorchSimpleModel of jgc128/mednli; paper C, section 3.3.
     """
 
     def __init__(self, matrix: Floats, n_classes: int, settings: NliSettings) -> None:
@@ -39,23 +39,23 @@ class BagOfWords(nn.Module):
         self.layers = nn.Sequential(*layers, nn.Linear(width, n_classes))
 
     def forward(self, premises: Tensor, hypotheses: Tensor) -> Tensor:
-        """(n_pairs, n_classes) scores, from rows of tokens, (n_pairs, n_tokens) each."""
+        """Return scores (n_pairs, n_classes) from rows of tokens, (n_pairs, n_tokens) each."""
         one, other = (norm(self._bag(rows)) for norm, rows in zip(self.norms, (premises, hypotheses), strict=True))
         both = [one, other] if self.features == "paper" else [one, other, (one - other).abs(), one * other]
         scores: Tensor = self.layers(self.dropout(torch.cat(both, dim=1)))
         return scores
 
     def _bag(self, rows: Tensor) -> Tensor:
-        """(n_pairs, hidden) the sum over all places of ReLU of the projected vector."""
-        distinct, places = torch.unique(rows, return_inverse=True)
+        """Return the sum over tokens of ReLU of the projected vector, (n_pairs, hidden)."""
+        distinct, inverse = torch.unique(rows, return_inverse=True)
         table: Tensor = self.get_buffer("vectors")
         projected = functional.relu(self.project(table[distinct]))
-        return functional.embedding_bag(places, projected, mode="sum")
+        return functional.embedding_bag(inverse, projected, mode="sum")
 
 
 @dataclass(frozen=True)
 class Rows:
-    """Pairs as the model takes them: rows of tokens, (n_pairs, n_tokens), and classes, (n_pairs,)."""
+    """Input of the model: rows of tokens, (n_pairs, n_tokens), and classes, (n_pairs,)."""
 
     premises: Ints
     hypotheses: Ints
@@ -63,17 +63,17 @@ class Rows:
 
 
 class PairTraining(Trainer[BagOfWords, tuple[Tensor, Tensor, Tensor]]):
-    """Adam until the dev loss has not fallen for `patience` passes; call it inside `seeded`.
+    """Adam until the dev loss has not fallen for `patience` epochs; call it inside `seeded`.
 
-    Raises InputError: fewer than two training pairs.
+    Raises InputError for fewer than two training pairs.
     """
 
     judged_by = "loss on the dev pairs"
-    hint = "vectors of a smaller scale"
+    hint = "pass vectors of a smaller scale"
 
     def __init__(self, model: BagOfWords, train: Rows, dev: Rows, settings: NliSettings, device: torch.device) -> None:
         if len(train.targets) < 2:
-            raise InputError("one training pair is too few")
+            raise InputError("at least two training pairs are required")
         optimizer = torch.optim.Adam(model.to(device).parameters(), weight_decay=DECAY)
         per_epoch = len(_parts(torch.arange(len(train.targets)), settings.batch))
         super().__init__(model, optimizer, device, steps_per_epoch=per_epoch, steps=settings.epochs * per_epoch)
@@ -81,18 +81,18 @@ class PairTraining(Trainer[BagOfWords, tuple[Tensor, Tensor, Tensor]]):
         self.patience = settings.patience
 
     def batches(self, step: int) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
-        """In another order in each pass."""
+        """Yield batches in a new order in each epoch."""
         for _ in range(self.settings.epochs):
             order = torch.randperm(len(self.train.targets))
             yield from _batches(self.train, order, self.settings.batch, self.device)
 
     def loss(self, batch: tuple[Tensor, Tensor, Tensor]) -> Tensor:
-        """Cross entropy."""
+        """Return the cross entropy."""
         one, other, target = batch
         return functional.cross_entropy(self.network(one, other), target)
 
     def validate(self) -> float:
-        """The mean of the batches' mean losses, as in the released code."""
+        """Return the mean of the mean losses of batches, as in the released code."""
         self.network.eval()
         order = torch.arange(len(self.dev.targets))
         with torch.no_grad():
@@ -101,23 +101,23 @@ class PairTraining(Trainer[BagOfWords, tuple[Tensor, Tensor, Tensor]]):
 
     @property
     def epochs(self) -> float:
-        """Passes made."""
+        """Number of completed epochs."""
         return self.progress.step / self.steps_per_epoch
 
 
 def predictions(model: BagOfWords, rows: Rows, batch: int, device: torch.device) -> Ints:
-    """(n_pairs,) the class of the highest score."""
+    """Return the class with the highest score, (n_pairs,)."""
     model.eval()
     order = torch.arange(len(rows.targets))
     with torch.no_grad():
-        found = [
+        classes = [
             model(one, other).argmax(dim=1).cpu().numpy() for one, other, _ in _batches(rows, order, batch, device)
         ]
-    return np.concatenate(found) if found else np.zeros(0, dtype=np.int64)
+    return np.concatenate(classes) if classes else np.zeros(0, dtype=np.int64)
 
 
 def _batches(rows: Rows, order: Tensor, size: int, device: torch.device) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
-    """Batches in this order."""
+    """Yield batches in the given order."""
     columns = [torch.from_numpy(column) for column in (rows.premises, rows.hypotheses, rows.targets)]
     for part in _parts(order, size):
         one, other, target = (column[part].to(device) for column in columns)
@@ -125,7 +125,7 @@ def _batches(rows: Rows, order: Tensor, size: int, device: torch.device) -> Iter
 
 
 def _parts(order: Tensor, size: int) -> list[Tensor]:
-    """A last batch of a single pair joins the one before, for one pair has no variance."""
+    """Split an order into batches; a last batch of one pair joins the previous one, because it has no variance."""
     parts = list(torch.split(order, size))
     if len(parts) > 1 and len(parts[-1]) == 1:
         parts[-2:] = [torch.cat(parts[-2:])]

@@ -1,6 +1,6 @@
-"""Labelled sentence pairs in the layouts of MedNLI, SICK and RQE or any table; training, dev and test pairs.
+"""Labelled sentence pairs in the layouts of MedNLI, SICK, RQE or similar tables; training, dev and test pairs.
 
-Parts are the files given, or a split of one in which no sentence stands on two sides.
+Parts are separate files, or a split of one file that keeps each sentence in one part.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from clinveil.corpus.file_format import open_source
 from clinveil.utility.split import group_folds, groups
 
 Sentence = tuple[str, ...]
-# premise, hypothesis, label: the first layout whose columns are all there counts.
+# Columns of premise, hypothesis and label; the first complete layout is used.
 LAYOUTS = (
     ("sentence1_binary_parse", "sentence2_binary_parse", "gold_label"),
     ("sentence1", "sentence2", "gold_label"),
@@ -32,14 +32,14 @@ LAYOUTS = (
 )
 _BRACKETS = {"-LRB-": "(", "-RRB-": ")", "-LSB-": "[", "-RSB-": "]"}
 TENTHS = 10
-TEST, DEV = 2, 1  # tenths of what is split
-LARGEST = 0.2  # a larger group cannot be kept on one side of such a split
-NO_LABEL = "-"  # MedNLI's mark where the annotators did not agree
+TEST, DEV = 2, 1  # tenths
+LARGEST = 0.2  # a larger group cannot be kept in one part
+NO_LABEL = "-"  # MedNLI's mark of pairs on which the annotators did not agree
 
 
 @dataclass(frozen=True)
 class SentencePairs:
-    """Pairs of sentences of a file as tokens, each with its label; `dropped`: rows without a label or a sentence."""
+    """Sentence pairs of a file as tokens, with labels; `dropped`: rows without a label or a sentence."""
 
     name: str
     premises: Sequence[Sentence] = field(repr=False)
@@ -51,30 +51,30 @@ class SentencePairs:
         return len(self.labels)
 
     def rows(self, chosen: Ints) -> SentencePairs:
-        """The pairs of some rows."""
+        """Return some of the pairs."""
         premises, hypotheses = ([side[row] for row in chosen] for side in (self.premises, self.hypotheses))
         return SentencePairs(self.name, premises, hypotheses, [self.labels[row] for row in chosen])
 
 
 def read_sentence_pairs(path: Path, *, encoding: str = "utf-8") -> SentencePairs:
-    """Read CSV, TSV, JSONL (gzip or zstd by name) or Parquet; columns by name, see `LAYOUTS`.
+    """Read CSV, TSV, JSONL (gzip or zstd by name) or Parquet with the columns of one of `LAYOUTS`.
 
-    Raises InputError: missing, damaged or empty, not in the encoding, no known columns, no labelled pair.
+    Raises InputError: missing, damaged or empty, another encoding, unknown columns, no labelled pair.
     """
     source, _ = open_source(path, encoding)
     columns = next((layout for layout in LAYOUTS if set(layout) <= set(source.names)), None)
     if columns is None:
-        hint = "columns sentence1, sentence2, label; or the layout of MedNLI, SICK or RQE"
-        raise InputError("holds no sentence pairs in a known layout", where=path.name, hint=hint)
+        hint = "pass columns sentence1, sentence2, label, or the layout of MedNLI, SICK or RQE"
+        raise InputError("has no sentence pairs in a known layout", where=path.name, hint=hint)
     split = _leaves if columns[0].endswith("_parse") else _plain
-    rows, found = 0, []
+    rows, pairs = 0, []
     for batch in source.read((columns[2],), columns[:2]):
         rows += batch.num_rows
-        found += list(_pairs([batch.column(name).to_pylist() for name in columns], split))
-    if not found:
-        raise InputError("holds no labelled sentence pair", where=path.name)
-    premises, hypotheses, labels = zip(*found, strict=True)
-    return SentencePairs(path.name, premises, hypotheses, labels, rows - len(found))
+        pairs += list(_pairs([batch.column(name).to_pylist() for name in columns], split))
+    if not pairs:
+        raise InputError("has no labelled sentence pair", where=path.name)
+    premises, hypotheses, labels = zip(*pairs, strict=True)
+    return SentencePairs(path.name, premises, hypotheses, labels, rows - len(pairs))
 
 
 def _pairs(columns: list[list[Any]], split: Callable[[str], Sentence]) -> Iterator[tuple[Sentence, Sentence, str]]:
@@ -85,7 +85,7 @@ def _pairs(columns: list[list[Any]], split: Callable[[str], Sentence]) -> Iterat
 
 
 def _leaves(parse: str) -> Sentence:
-    """The leaves of a binary parse, without characters beyond ASCII (jgc128/mednli)."""
+    """Return the leaves of a binary parse, without non-ASCII characters (jgc128/mednli)."""
     words = (_BRACKETS.get(word, word) for word in parse.replace("(", " ").replace(")", " ").split())
     bare = (word.encode("ascii", "ignore").decode() for word in words)
     return tuple(word for word in bare if word)
@@ -97,7 +97,7 @@ def _plain(text: str) -> Sentence:
 
 @dataclass(frozen=True)
 class NliParts:
-    """The three parts; `detail` counts them and says what they share."""
+    """The three parts; `detail` has their sizes and overlaps."""
 
     train: SentencePairs
     dev: SentencePairs
@@ -106,11 +106,11 @@ class NliParts:
 
     @property
     def classes(self) -> list[str]:
-        """The labels of the training pairs, sorted."""
+        """Labels of the training pairs, sorted."""
         return sorted(set(self.train.labels))
 
     def targets(self, pairs: SentencePairs) -> Ints:
-        """(n_pairs,) the class of each pair. Raises InputError for a label that no training pair has."""
+        """Return the class of each pair, (n_pairs,). Raises InputError for a label that no training pair has."""
         numbers = {name: number for number, name in enumerate(self.classes)}
         unknown = sum(label not in numbers for label in pairs.labels)
         if unknown:
@@ -119,17 +119,17 @@ class NliParts:
 
 
 def nli_parts(train: SentencePairs, dev: SentencePairs | None, test: SentencePairs | None, rng: Generator) -> NliParts:
-    """What is not given is split off from the training pairs: two tenths to test, one tenth as dev pairs.
+    """Return three parts; missing ones are split off from the training pairs (two tenths for testing, one for dev).
 
-    Pairs that share a sentence stay on one side, whichever of the two it is. Where so many are linked that this
-    cannot be (RQE: 84 % of its pairs hang together through its answers), only pairs of one premise do.
-    `detail["grouping"]` says which; `test_hypotheses_seen` and `test_premises_seen` are the shares of test pairs whose
-    sentence stands in a training pair too, `test_pairs_seen` those with both in one.
+    Pairs with a common sentence stay in one part. If too many pairs are linked in this way (84 % of the pairs of RQE,
+    by its answers), only pairs of one premise do. `detail["grouping"]` names the rule. `test_hypotheses_seen` and
+    `test_premises_seen` are the shares of test pairs with a sentence that is also in a training pair, and
+    `test_pairs_seen` is the share of test pairs with both sentences in one training pair.
 
-    Raises InputError: one label only, or too few groups to split.
+    Raises InputError: only one label, or too few groups to split.
     """
     if len(set(train.labels)) < 2:
-        raise InputError("all its pairs have one label; there is nothing to learn", where=train.name)
+        raise InputError("all its pairs have the same label", where=train.name)
     detail: dict[str, Any] = {"dropped": sum(part.dropped for part in (train, dev, test) if part)}
     if test is None or dev is None:
         group, detail["grouping"], detail["largest_group"] = _groups(train)
@@ -142,18 +142,18 @@ def nli_parts(train: SentencePairs, dev: SentencePairs | None, test: SentencePai
     else:
         detail["grouping"] = "files as given"
     if not len(test) or not len(dev) or len(set(train.labels)) < 2:
-        raise InputError("too few pairs to split in three parts", where=train.name, hint="give --dev and --test")
+        raise InputError("too few pairs to split in three parts", where=train.name, hint="pass --dev and --test")
     detail |= {"train": len(train), "dev": len(dev), "test": len(test), "classes": len(set(train.labels))}
     return NliParts(train, dev, test, detail | _shared(train, test))
 
 
 def premise_groups(pairs: SentencePairs) -> Ints:
-    """(n_pairs,) the premise of each pair, numbered."""
+    """Return the number of the premise of each pair, (n_pairs,)."""
     return _numbered([_key(sentence) for sentence in pairs.premises])
 
 
 def _groups(pairs: SentencePairs) -> tuple[Ints, str, int]:
-    """What stays together, how it was found, and the size of the largest group."""
+    """Return the group of each pair, the rule of grouping, and the size of the largest group."""
     keys = _numbered([_key(s) for s in (*pairs.premises, *pairs.hypotheses)])
     linked = groups(int(keys.max()) + 1, keys.reshape(2, -1).T)[keys[: len(pairs)]]
     largest = int(np.bincount(linked).max())
@@ -173,8 +173,8 @@ def _numbered(keys: Sequence[Sentence]) -> Ints:
 
 
 def _tenths(pairs: SentencePairs, group: Ints, rng: Generator) -> Ints:
-    """(n_pairs,) a number below ten: groups whole, labels in about equal shares."""
-    few = InputError("too few pairs to split in three parts", where=pairs.name, hint="give --dev and --test")
+    """Return one of ten folds for each pair, (n_pairs,): whole groups, labels in about equal shares."""
+    few = InputError("too few pairs to split in three parts", where=pairs.name, hint="pass --dev and --test")
     tenth = np.zeros(len(pairs), dtype=np.int64)
     for number, (_, rows) in enumerate(group_folds(pairs.labels, group, TENTHS, rng, few)):
         tenth[rows] = number
@@ -182,7 +182,7 @@ def _tenths(pairs: SentencePairs, group: Ints, rng: Generator) -> Ints:
 
 
 def _shared(train: SentencePairs, test: SentencePairs) -> dict[str, float]:
-    """Shares of test pairs that meet a sentence of training, or the whole pair."""
+    """Return the shares of test pairs with a sentence, or both sentences, of a training pair."""
     premises, hypotheses = (set(map(_key, side)) for side in (train.premises, train.hypotheses))
     both = set(zip(map(_key, train.premises), map(_key, train.hypotheses), strict=True))
     keys = list(zip(map(_key, test.premises), map(_key, test.hypotheses), strict=True))

@@ -23,7 +23,6 @@ from clinveil.core.finding import Finding
 from clinveil.core.tokens import words
 from clinveil.core.types import Doubles, Ints
 from clinveil.stats.findings import unmeasured
-from clinveil.utility.classification import FOLDS, NEURAL_FOLDS, RELEASE_CLASS
 from clinveil.utility.classifiers import Side, classifier, predict
 from clinveil.utility.labelled import (
     OTHER,
@@ -39,6 +38,8 @@ from clinveil.utility.shares import SOURCE, bootstrap_arms, by_patient, f1_sums,
 from clinveil.utility.tasks.notes import MOST_NOTES, Release
 
 METHOD = "bootstrap over patients of the test notes, 95 %"
+RELEASE_CLASS = 20  # smallest class that is not merged: four test notes in each of five folds
+FOLDS, NEURAL_FOLDS = 5, 2  # networks are trained on the first two of five folds only
 
 
 @dataclass(frozen=True)
@@ -104,14 +105,14 @@ class Label:
 
 @dataclass(frozen=True)
 class Arms:
-    """The predictions of one model on one label, each arm trained when it is first asked for."""
+    """Predictions of one model on one label; each arm is trained on first access."""
 
     label: Label
     model: str
 
     @cached_property
     def folds(self) -> list[int]:
-        """The folds that are tested: all, or the first two for networks."""
+        """Tested folds: all, or the first two for networks."""
         return list(range(NEURAL_FOLDS if classifier(self.model).neural else FOLDS))
 
     @cached_property
@@ -178,9 +179,9 @@ class Arms:
         """Return a finding with the score of one arm between this label's floor and ceiling."""
         tested = {"released": arm, "floor": self.floor, "ceiling": self.ceiling}
         sums = {name: self._sums(each) for name, each in tested.items()}
-        made = bootstrap_arms(sums, macro_f1, rng, chance=permuted_f1)
-        told = {**self.label.detail, "model": self.model, "metric": "macro-F1", "folds": len(self.folds), **detail}
-        return share_finding(measure, made, len(arm.truth), told, unit="test notes", method=METHOD)
+        arms = bootstrap_arms(sums, macro_f1, rng, chance=permuted_f1)
+        entries = {**self.label.detail, "model": self.model, "metric": "macro-F1", "folds": len(self.folds), **detail}
+        return share_finding(measure, arms, len(arm.truth), entries, unit="test notes", method=METHOD)
 
     def _sums(self, tested: Tested) -> Doubles:
         n_classes = len(self.label.real.classes)
@@ -206,17 +207,17 @@ def drawn_words(notes: Labelled, learn: Ints, rng: Generator) -> list[str]:
 def why_not(measure: str, label: str, error: InputError) -> Finding:
     """Return the finding of a label that cannot be measured, with the reason as a sentence."""
     why = f"Column {label!r} cannot be used: {error.what}."
-    told = {"task": measure.partition(".")[2], "label": label}
-    return unmeasured(measure, why, detail=told, better="higher", source=SOURCE)
+    detail = {"task": measure.partition(".")[2], "label": label}
+    return unmeasured(measure, why, detail=detail, better="higher", source=SOURCE)
 
 
 def _by_id(notes: Labelled) -> Labelled:
-    """In the order of the ids, so that the order of the rows does not matter."""
+    """Sort notes by id, so that the result does not depend on the order of rows."""
     return notes.only(sorted(range(len(notes)), key=lambda row: notes.note_ids[row]))
 
 
 def _same_classes(release: Release, label: str, real: Labelled, rng: Generator) -> Labelled:
-    """The released notes with the classes of the real ones. Raises InputError where there is no such column or note."""
+    """Return the released notes with the classes of the real ones. Raises InputError for a missing column or class."""
     try:
         notes = read_labelled(release.released.batches(), label, rng, limit=MOST_NOTES, min_class=1)
     except WrongNotes:

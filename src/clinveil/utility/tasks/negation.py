@@ -1,4 +1,4 @@
-"""Negated content words, by rules: a short list of triggers in the manner of NegEx.
+"""Detect negated content words with a short list of triggers, similar to NegEx.
 
 Source: Chapman, Bridewell, Hanbury, Cooper & Buchanan 2001, J. Biomed. Inform. 34:301. Scope: five words, within the
 sentence, up to a conjunction.
@@ -33,7 +33,7 @@ _BREAK = re.compile(r"[.;:?!\n]")
 
 
 def _phrases(listed: str) -> dict[str, list[tuple[str, ...]]]:
-    """Phrases by first word, longest first."""
+    """Return phrases by first word, longest first."""
     made: dict[str, list[tuple[str, ...]]] = {}
     for phrase in sorted(listed.split(";"), key=len, reverse=True):
         forms = tuple(phrase.split())
@@ -69,7 +69,7 @@ def negation_labels(text: str) -> tuple[list[str], list[tuple[int, int]], NDArra
 
 
 def _trigger(forms: Sequence[str], at: int) -> tuple[str, int]:
-    """The kind and the number of words of the trigger that begins here; "" and 1 where there is none."""
+    """Return kind and number of words of the trigger that starts here; "" and 1 if there is none."""
     for kind, listed in _TRIGGERS.items():
         for phrase in listed.get(forms[at], ()):
             if tuple(forms[at : at + len(phrase)]) == phrase:

@@ -24,7 +24,7 @@ MOST_NOTES, MOST_CHARACTERS = 4_000, 8_000_000
 
 
 class ReleasedNotes(Protocol):
-    """What utility tasks need of a release; `attacks.attack.Context` has it.
+    """Input of utility tasks; `attacks.attack.Context` implements it.
 
     Attributes:
         original, released: the notes of both sides. entered: the real notes as the mechanism received them.
@@ -84,10 +84,7 @@ class Sides:
 
 @dataclass(frozen=True)
 class Release:
-    """The released notes of the context, without None.
-
-    Raises ValueError from `of` where a side is missing.
-    """
+    """Both sides of a context; `of` raises ValueError if one is missing."""
 
     original: Corpus
     released: Corpus
@@ -152,7 +149,7 @@ class Texts:
 def read_texts(release: Release, rng: Generator) -> Texts:
     """Read a random sample of the real notes (at most MOST_NOTES and MOST_CHARACTERS) and their released notes.
 
-    Without pairing, as many released notes are sampled. Raises InputError where no real note was released.
+    Without pairing, as many released notes are sampled. Raises InputError if no real note was released.
     """
     seed = int(rng.integers(2**31))
     real = _sample(release.original, rng)
@@ -173,7 +170,7 @@ def read_texts(release: Release, rng: Generator) -> Texts:
 
 
 def _sample(corpus: Corpus, rng: Generator) -> dict[str, tuple[str, str]]:
-    """Patient and text of sampled notes by id, in a random order that the ids and the seed decide."""
+    """Return patient and text of sampled notes by id, in a random order that depends on ids and seed only."""
     sample: KeySample[tuple[str, str]] = KeySample(MOST_NOTES, rng)
     for note in rows(corpus):
         sample.offer(note.note_id, lambda note=note: (note.patient_id, note.text))  # type: ignore[misc]
@@ -192,12 +189,12 @@ def with_sources(release: Release, texts: Texts) -> tuple[list[str], list[tuple[
     """Return the texts that the mechanism received, and the source spans of each released word (None: unknown)."""
     row = {note: i for i, note in enumerate(texts.ids)}
     entered: list[str] = list(texts.real)
-    places: list[tuple[list[int], list[int]] | None] = [None] * len(row)
+    spans: list[tuple[list[int], list[int]] | None] = [None] * len(row)
     for note in rows(release.context.entered) if release.context.entered else ():
         if note.note_id in row:
             entered[row[note.note_id]] = note.text
     for batch in release.context.alignment() if release.context.alignment else ():
         for at, note_id in enumerate(batch.column(NOTE_ID).to_pylist()):
             if note_id in row:
-                places[row[note_id]] = batch.column("start")[at].as_py(), batch.column("end")[at].as_py()
-    return entered, places
+                spans[row[note_id]] = batch.column("start")[at].as_py(), batch.column("end")[at].as_py()
+    return entered, spans

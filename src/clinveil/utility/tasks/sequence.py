@@ -1,10 +1,10 @@
-"""Sequence task: whether a content word is negated, which only the words before and after it in the note can tell.
+"""Sequence task: predict whether a content word is negated, which depends on the words around it.
 
-Rules (`negation.py`) label the words of the real notes; the alignment carries the labels to the released words. Without
-an alignment the rules label the released text itself; then even random words teach the rules, so only a share measured
-with the alignment says that order was kept. A logistic regression on the words and word pairs in a window is
-trained on released windows and tested on real windows of other patients. Ceiling: trained on real windows. Floor:
-trained on released windows whose words, with their labels, are shuffled within the note.
+Rules (`negation.py`) label the words of the real notes, and the alignment transfers the labels to the released words.
+Without an alignment the rules label the released text; then even random words teach the rules, so only a share with an
+alignment shows that word order is kept. A logistic regression on words and word pairs in a window is trained on
+released windows and tested on real windows of other patients. Ceiling: trained on real windows. Floor: trained on
+released windows with words and their labels shuffled within the note.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def sequence(release: Release, texts: Texts, rng: Generator) -> list[Finding]:
     few["released"] = sum(int((note.labels == NEGATED).sum()) for note in released)
     for side, count in few.items():
         if count < LEAST:
-            why = f"The rules find {count} negated words in the {side} notes; {LEAST} are needed."
+            why = f"The rules detect {count} negated words in the {side} notes; {LEAST} are required."
             return [unmeasured("utility.sequence", why, detail={"task": "sequence", **detail}, better="higher")]
     n_patients = int(texts.patient.max()) + 1
     sums = {arm: np.zeros((n_patients, 6)) for arm in ("released", "floor", "ceiling")}
@@ -70,9 +70,9 @@ def sequence(release: Release, texts: Texts, rng: Generator) -> list[Finding]:
         for arm, notes in arms.items():
             guess = _fitted(_windows(notes, rng)).predict(tested.features)
             sums[arm] += by_patient(f1_sums(tested.labels, guess, 2), patient, n_patients)
-    made = bootstrap_arms(sums, macro_f1, rng, chance=permuted_f1)
+    scored = bootstrap_arms(sums, macro_f1, rng, chance=permuted_f1)
     n = int(sums["ceiling"][:, 2:4].sum())
-    return [share_finding("utility.sequence", made, n, detail, unit="words of test notes", method=METHOD)]
+    return [share_finding("utility.sequence", scored, n, detail, unit="words of test notes", method=METHOD)]
 
 
 def _numbered(numbers: dict[str, int], forms: Sequence[str], labels: NDArray[np.int8]) -> Labelled:
@@ -80,7 +80,7 @@ def _numbered(numbers: dict[str, int], forms: Sequence[str], labels: NDArray[np.
 
 
 def _released(release: Release, texts: Texts, numbers: dict[str, int]) -> tuple[list[Labelled], bool]:
-    """The released notes with labels, and whether the alignment gave the labels."""
+    """Return the released notes with labels, and whether the labels come from the alignment."""
     if not (release.paired and release.context.alignment):
         by_rules = (negation_labels(text) for text in texts.released)
         return [_numbered(numbers, forms, labels) for forms, _, labels in by_rules], False
@@ -107,9 +107,9 @@ class _Windows:
 
 
 def _windows(notes: Sequence[Labelled], rng: Generator) -> _Windows:
-    """Windows around all negated words and as many affirmed ones of the notes, at most MOST in all.
+    """Return windows around all negated words and as many affirmed ones of the notes, at most MOST.
 
-    Raises InputError where there are none.
+    Raises InputError if there are none.
     """
     gap = np.zeros(WINDOW, dtype=np.int64)
     ids = np.concatenate([gap, *(part for note in notes for part in (note.ids, gap))])
@@ -126,7 +126,7 @@ def _windows(notes: Sequence[Labelled], rng: Generator) -> _Windows:
 
 
 def _features(ids: Ints, places: Ints) -> Any:
-    """Hashed features: the word itself, words and word pairs before it and after it, and its two neighbours."""
+    """Return hashed features: the word, words and word pairs before and after it, and its two neighbours."""
     from scipy.sparse import csr_matrix
 
     around = ids[places[:, None] + np.arange(-WINDOW, WINDOW + 1)]
@@ -144,7 +144,7 @@ def _features(ids: Ints, places: Ints) -> Any:
 
 
 def _hashed(kind: int, one: Ints | int, other: Ints) -> Ints:
-    """Columns of features; words that are padding share one column per kind."""
+    """Return the columns of features; padding has one column per kind."""
     mixed = (np.asarray(one, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)) ^ np.uint64(kind * 0x51_7C_C1_B7)
     mixed = (mixed + other.astype(np.uint64)) * np.uint64(0xBF58476D1CE4E5B9)
     return ((mixed ^ (mixed >> np.uint64(29))) % np.uint64(FEATURES)).astype(np.int64)

@@ -33,7 +33,7 @@ METHOD = "bootstrap over word pairs, 95 %"
 def vectors(release: Release, texts: Texts, pairs: Sequence[Path], rng: Generator) -> list[Finding]:
     """Return `utility.vectors` for each list of word pairs; nothing without lists.
 
-    Raises InputError for a file that is no list of pairs.
+    Raises InputError for a file that is not a list of word pairs.
     """
     if not pairs:
         return []
@@ -60,14 +60,14 @@ def _compared(released: Vectors, real: Vectors, pairs: PairList, rng: Generator)
     detail: dict[str, Any] = {"list": pairs.name, "metric": "Spearman", "pairs": len(pairs)}
     detail["pairs_real"] = int((~np.isnan(ours)).sum())
     if n < LEAST:
-        why = f"Vectors of both sides know {n} of the {len(pairs)} pairs; {LEAST} are needed."
-        told = {"task": "vectors", **detail}
-        return unmeasured("utility.vectors", why, n, detail=told, better="higher", source=SOURCE)
+        why = f"Vectors of both sides contain {n} of the {len(pairs)} pairs; {LEAST} are required."
+        entries = {"task": "vectors", **detail}
+        return unmeasured("utility.vectors", why, n, detail=entries, better="higher", source=SOURCE)
     chosen = rng.integers(n, size=(DRAWS, n))
     values = {"released": theirs[common], "ceiling": ours[common]}
     scores, draws = {"floor": 0.0}, {"floor": np.zeros(DRAWS)}
-    people = pairs.scores[common]
+    human = pairs.scores[common]
     for arm, cosines in values.items():
-        scores[arm] = float(products(prepared(cosines[None], "spearman"), prepared(people[None], "spearman"))[0])
-        draws[arm] = products(prepared(cosines[chosen], "spearman"), prepared(people[chosen], "spearman"))
+        scores[arm] = float(products(prepared(cosines[None], "spearman"), prepared(human[None], "spearman"))[0])
+        draws[arm] = products(prepared(cosines[chosen], "spearman"), prepared(human[chosen], "spearman"))
     return share_finding("utility.vectors", Arms(scores, draws), n, detail, unit="word pairs", method=METHOD)

@@ -1,4 +1,4 @@
-"""Within: a classifier trained and tested on released notes. It says nothing about models applied to real notes."""
+"""Within: a classifier trained and tested on released notes. It does not measure performance on real notes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One algorithm that trains word vectors a file; to add one see `vectors/algorithm.py`."""
+"""Registry of training algorithms, one per file; `vectors/algorithm.py` shows how to add one."""
 
 from __future__ import annotations
 
@@ -11,4 +11,4 @@ if TYPE_CHECKING:
 
 OURS = ("cbow", "skipgram", "fasttext", "glove")
 algorithms: Registry[type[Algorithm]] = Registry("vector algorithm", __name__, first=OURS)
-"""All algorithms by the name that the command line and the vectors' description know them by."""
+"""All algorithms by name, as in `--algorithm` and in the meta data of vectors."""

@@ -1,4 +1,4 @@
-"""CBOW: a word is predicted from the mean of its context (Mikolov et al. 2013); paper A's vectors."""
+"""CBOW predicts a word from the mean of its context (Mikolov et al. 2013); used by paper A."""
 
 from __future__ import annotations
 
@@ -10,6 +10,6 @@ from clinveil.vectors.by_gensim import ByGensim
 
 @algorithms.register("cbow")
 class Cbow(ByGensim):
-    """The word from the mean of its context."""
+    """Predict a word from the mean of its context (gensim)."""
 
     name: ClassVar[str] = "cbow"

@@ -1,4 +1,4 @@
-"""fastText: CBOW over words and their character n-grams, so unknown words have vectors (Bojanowski et al. 2017)."""
+"""fastText: CBOW over words and character n-grams, with vectors for unknown words (Bojanowski et al. 2017)."""
 
 from __future__ import annotations
 
@@ -16,25 +16,25 @@ _SHORTEST, _LONGEST, _MOST_BUCKETS = 3, 6, 2_000_000
 
 @algorithms.register("fasttext")
 class FastText(ByGensim):
-    """The word from the mean of its context, words and n-grams."""
+    """Predict a word from the mean of the words and character n-grams of its context (gensim)."""
 
     name: ClassVar[str] = "fasttext"
 
-    def model(self, words: Any, **how: Any) -> Any:
-        """gensim's model, not yet trained."""
+    def model(self, words: Any, **options: Any) -> Any:
+        """Return gensim's untrained model."""
         from gensim.models import FastText as Model
 
-        return Model(**self.shared(), **how, min_n=_SHORTEST, max_n=_LONGEST, bucket=_buckets(words))
+        return Model(**self.shared(), **options, min_n=_SHORTEST, max_n=_LONGEST, bucket=_buckets(words))
 
     def subwords(self, model: Any) -> Subwords:
-        """The n-gram vectors that training reached."""
+        """Return the n-gram vectors that training updated."""
         reached = np.unique(np.concatenate(model.wv.buckets_word)).astype(np.int64)
         kept = np.ascontiguousarray(model.wv.vectors_ngrams[reached], dtype=np.float32)
         return Subwords(reached, kept, int(model.wv.bucket), _SHORTEST, _LONGEST)
 
 
 def _buckets(words: Any) -> int:
-    """Rows for character n-grams: no more than there are n-grams, so that small vocabularies stay small."""
+    """Return the number of n-gram buckets: at most one per n-gram, so that small vocabularies stay small."""
     lengths = np.array([len(word) + 2 for word in words])
     n_grams = sum(int(np.maximum(lengths - n + 1, 0).sum()) for n in range(_SHORTEST, _LONGEST + 1))
     return min(_MOST_BUCKETS, max(1, n_grams))

@@ -14,14 +14,14 @@ from clinveil.vectors.table import Vectors
 
 @algorithms.register("glove")
 class Glove(GloveSettings, Algorithm):
-    """Co-occurrence counts, of pairs or with one vector a word."""
+    """Fit vectors to co-occurrence counts."""
 
     name: ClassVar[str] = "glove"
 
     def train(self, notes: Notes) -> Vectors:
-        """The vectors. Raises InputError for notes that are split into lines."""
+        """Train the vectors. Raises InputError for notes that are split into lines."""
         if notes.split is not whole_note:
-            raise InputError("GloVe is trained on whole notes only", hint="--algorithm skipgram")
+            raise InputError("GloVe trains on whole notes only", hint="use --algorithm skipgram")
         return train_glove(
             notes.corpus,
             self,

@@ -1,4 +1,4 @@
-"""Skip-gram: the context is predicted from the word (Mikolov et al. 2013); the loop is ours."""
+"""Skip-gram predicts the context from a word (Mikolov et al. 2013), with clinveil's own training loop."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from clinveil.vectors.table import Vectors
 
 @algorithms.register("skipgram")
 class Skipgram(Predicting):
-    """The context from the word."""
+    """Predict the context from a word."""
 
     name: ClassVar[str] = "skipgram"
 
     def train(self, notes: Notes) -> Vectors:
-        """The vectors; the same for any number of workers.
+        """Train the vectors; the result is the same for any number of workers.
 
-        Raises InputError for vectors to start from that cannot be read, do not fit, or share next to no word, and where
-        training runs away.
+        Raises InputError for unsuitable start vectors (unreadable, other dimensions, almost no shared word), or if
+        training diverges.
         """
         counts = notes.counts.counts[notes.counts.counts >= self.min_count]
         words = {word: row for row, word in enumerate(notes.counts.words[: len(counts)])}
@@ -35,4 +35,4 @@ class Skipgram(Predicting):
             epochs = self.epochs or passes(words_in(ids))
             plan = Plan(self.window, self.negative, epochs, notes.workers, notes.seed)
             train_skipgram(ids, counts, matrix, plan, notes.on_epoch)
-        return notes.table(matrix, self.said(notes, epochs, "clinveil"))
+        return notes.table(matrix, self.description(notes, epochs, "clinveil"))

@@ -1,8 +1,8 @@
 """GloVe: word vectors fitted to the logarithms of co-occurrence counts.
 
-`pair` is the model of Pennington, Socher and Manning (EMNLP 2014): a word and a context vector, summed in the end.
-`single` has one vector and bias a word, which are fitted to unordered pairs of different words; a setting in paper B
-(Figure 3) suggests that its authors used a program of this kind. It encodes directly which words stood together.
+`pair` is the model of Pennington, Socher and Manning (EMNLP 2014): a word and a context vector, summed at the end.
+`single` has one vector and bias per word, fitted to unordered pairs of different words; a setting in paper B (Figure 3)
+suggests that its authors used such a program. It encodes directly which words occur together.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from clinveil.vectors.settings import GloveSettings
 from clinveil.vectors.table import Vectors
 
 OnEpoch = Callable[[int, int], None]
-# The single-vector model's bound on a weighted error, without which its first steps can run away.
+# Bound of a weighted error of the single-vector model, whose first steps can diverge without it.
 _LARGEST_ERROR = 10.0
-# AdaGrad's loss wavers; ten times that of predicting log X = 0 throughout is no wavering.
+# Training has diverged if the loss is ten times that of predicting log X = 0 for all pairs.
 _DIVERGED = 10.0
 
 
@@ -49,20 +49,20 @@ def train_glove(
     Each note is a document: context windows do not cross notes; null texts are skipped.
 
     Args:
-        corpus: the notes; read once, and once more where `counts` is not given.
+        corpus: the notes; read once, and a second time without `counts`.
         settings: the model and its parameters.
         seed: public; the same seed gives the same bits on the same machine, for any number of workers.
         workers: threads, of which training uses at most 16.
-        scratch: a private folder for word pairs, removed at the end; 16 bytes a pair, and as much again for sorting.
-        counts: the words of these same notes, if counted already.
-        on_epoch: called with (done, all) after each pass.
+        scratch: a private folder for word pairs; needs 32 bytes per pair.
+        counts: word counts of the same notes, if known.
+        on_epoch: called with (epochs done, epochs in all) after each epoch.
 
     Returns:
-        One vector for each word with at least `min_count` occurrences, with counts and patients. A word that never
-        stands near another keeps its random first vector, close to zero.
+        One vector for each word with at least `min_count` occurrences, with counts and patients. A word without
+        neighbours keeps its random initial vector, close to zero.
 
     Raises:
-        InputError: no two words within a window of each other, or a loss that grows instead of falling.
+        InputError: no two words within a window of each other, or training diverges.
     """
     counts = counts or count_words(corpus, scratch)
     n_words = int((counts.counts >= settings.min_count).sum())
@@ -80,7 +80,9 @@ def train_glove(
         strata = Strata(folder, shared=settings.variant == "single")
         n_pairs, first_loss = _fill(strata, pairs, settings)
         if not n_pairs:
-            raise InputError("no two words stand near each other", hint="give more notes, or a smaller --min-count")
+            raise InputError(
+                "no two words occur within a window of each other", hint="pass more notes or a smaller --min-count"
+            )
         matrix, loss = _fitted(strata, n_words, settings, _Run(seed, workers, first_loss, on_epoch))
     return Vectors(
         counts.words[:n_words],
@@ -93,7 +95,7 @@ def train_glove(
 
 
 def _fill(strata: Strata, counts: Cooccurrences, settings: GloveSettings) -> tuple[int, float]:
-    """Write the training pairs to their blocks; return how many there are, and the loss of predicting log X = 0."""
+    """Write the training pairs to their blocks; return their number and the loss of predicting log X = 0."""
     n_pairs, loss = 0, 0.0
     for rows, columns, values in counts.blocks():
         pairs = training_pairs(rows, columns, values, settings)
@@ -106,16 +108,16 @@ def _fill(strata: Strata, counts: Cooccurrences, settings: GloveSettings) -> tup
 def training_pairs(
     rows: NDArray[np.int32], columns: NDArray[np.int32], values: NDArray[np.float64], settings: GloveSettings
 ) -> Pairs:
-    """What is fitted: log X with the weight min(1, X / x_max)^alpha (Pennington et al. 2014, equation 9).
+    """Return targets log X with weights min(1, X / x_max)^alpha (Pennington et al. 2014, equation 9).
 
-    Of symmetric counts, which hold each pair once, the pair model is given both orders; the single-vector model each
-    pair once, and no word with itself.
+    Symmetric counts contain each pair once. The pair model gets both orders; the single-vector model gets each pair
+    once, and no word paired with itself.
     """
     if settings.variant == "single":
         different = rows != columns
         rows, columns, values = rows[different], columns[different], values[different]
     elif settings.symmetric:
-        # Both orders side by side: then the sequence of pairs does not depend on where the blocks of counts end.
+        # Both orders are adjacent, so that the sequence of pairs does not depend on the blocks of counts.
         once = np.stack([np.ones(rows.size, np.bool_), rows != columns], axis=1).ravel()
         both = np.stack([rows, columns], axis=1)
         rows, columns, values = both.ravel()[once], both[:, ::-1].ravel()[once], np.repeat(values, 2)[once]
@@ -127,7 +129,7 @@ def training_pairs(
 
 
 class _Run:
-    """What changes the run but not the model's shape."""
+    """Parameters of a run that are not settings of the model."""
 
     def __init__(self, seed: int, workers: int, first_loss: float, on_epoch: OnEpoch | None) -> None:
         self.seed, self.workers, self.first_loss = seed, workers, first_loss
@@ -135,7 +137,7 @@ class _Run:
 
 
 def _fitted(strata: Strata, n_words: int, settings: GloveSettings, run: _Run) -> tuple[NDArray[np.float32], float]:
-    """The trained matrix, and the loss of the last pass."""
+    """Return the trained matrix and the loss of the last epoch."""
     rng = np.random.default_rng(run.seed)
     left = new_parameters(n_words, settings.dim, rng)
     right = left if settings.variant == "single" else new_parameters(n_words, settings.dim, rng)
@@ -155,10 +157,10 @@ def _fitted(strata: Strata, n_words: int, settings: GloveSettings, run: _Run) ->
 
 
 def rule_of(settings: GloveSettings) -> Rule:
-    """How the variant steps.
+    """Return the update rule of the variant.
 
     The pair model follows the program of Pennington et al., which sums the squares of eta times the gradient, so its
-    steps shrink slowly; the single-vector one sums the squares of the gradient itself (Duchi et al. 2011).
+    steps shrink slowly; the single-vector model sums the squares of the gradient (Duchi et al. 2011).
     """
     eta = np.float32(settings.eta)
     if settings.variant == "pair":
@@ -173,7 +175,7 @@ def _refuse_divergence(
     if not finite or not loss <= _DIVERGED * max(run.first_loss, 1.0):
         raise InputError(
             f"GloVe diverged in epoch {epoch + 1} of {settings.epochs} with eta {settings.eta:g}",
-            hint="use a smaller eta",
+            hint="pass a smaller eta",
         )
 
 

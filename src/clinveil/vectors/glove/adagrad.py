@@ -1,4 +1,4 @@
-"""AdaGrad over weighted log counts: GloVe's inner loop."""
+"""AdaGrad over weighted log counts, GloVe's inner loop."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from clinveil.core.compiled import compiled, kernel
 # One pair of words: log X(row, column), and the weight f(X).
 PAIR = np.dtype([("row", np.int32), ("column", np.int32), ("target", np.float32), ("weight", np.float32)])
 Pairs = NDArray[np.void]
-# (n_words, 2, dim + 1): of each word its vector and its bias, then AdaGrad's sums of squared gradients of the same.
-# They lie side by side because the loop waits for memory: one row of each word is all that a step fetches.
+# (n_words, 2, dim + 1): vector and bias of each word, then AdaGrad's sums of squared gradients of both. They are
+# adjacent because memory access limits the speed: a step reads one row per word.
 Parameters = NDArray[np.float32]
 
 
 class Rule(NamedTuple):
-    """How a gradient becomes a step.
+    """Update rule.
 
     Attributes:
         eta: the learning rate.
-        square_scale: what gradients are multiplied by before they are squared and summed.
-        clip: the largest weighted error; infinity clips nothing.
+        square_scale: factor of gradients before they are squared and summed.
+        clip: the largest weighted error; infinity for no limit.
     """
 
     eta: np.float32
@@ -32,29 +32,29 @@ class Rule(NamedTuple):
 
 
 def new_parameters(n_words: int, dim: int, rng: np.random.Generator) -> Parameters:
-    """Vectors uniform in (-0.5, 0.5) / dim, biases 0, sums of squares 1; shape (n_words, 2, dim + 1)."""
+    """Return vectors uniform in (-0.5, 0.5) / dim, biases 0, sums of squares 1; shape (n_words, 2, dim + 1)."""
     parameters = np.ones((n_words, 2, dim + 1), dtype=np.float32)
     parameters[:, 0, :dim] = (rng.random((n_words, dim), dtype=np.float32) - np.float32(0.5)) / np.float32(dim)
     parameters[:, 0, dim] = 0
     return parameters
 
 
-# Sums may be reordered, so that the loops over dimensions become vector instructions; NaN keeps its meaning.
+# Sums may be reordered, so that loops over dimensions compile to vector instructions; NaN is still handled.
 @compiled(error_model="numpy", fastmath={"reassoc", "contract", "arcp", "nsz"})
 def descend(pairs: Pairs, order: NDArray[np.int32], left: Parameters, right: Parameters, rule: Rule) -> float:
-    """One pass over the pairs in the given order, changing the parameters in place.
+    """Update the parameters in place with all pairs in the given order.
 
-    The loss of a pair is f(X) (w·c + b + b' - log X)² / 2 (Pennington et al. 2014, equation 8). A model of one vector
-    a word passes the same array twice, and then no pair may hold a word twice.
+    The loss of a pair is f(X) (w·c + b + b' - log X)² / 2 (Pennington et al. 2014, equation 8). A model with one vector
+    per word passes the same array twice; then no pair may consist of the same word twice.
 
     Args:
         pairs: (n,) records of `PAIR`.
         order: (n,) permutation.
         left, right: parameters of rows and of columns.
-        rule: the step.
+        rule: the update rule.
 
     Returns:
-        The sum of the pairs' losses, each before its own step.
+        The sum of the losses, each before the step of its pair.
     """
     total = 0.0
     dim = left.shape[2] - 1
@@ -84,12 +84,12 @@ def descend(pairs: Pairs, order: NDArray[np.int32], left: Parameters, right: Par
 
 @kernel
 def tiled_order(tiles: NDArray[np.int64], n_tiles: int, rng: np.random.Generator) -> NDArray[np.int32]:
-    """A random order that keeps the members of a tile together: tiles in random order, members at random in each.
+    """Return a random order of pairs by tile: tiles in random order, and a random order within each tile.
 
     Args:
         tiles: (n,) the tile of each pair.
-        n_tiles: how many tiles there are.
-        rng: the source of the order.
+        n_tiles: number of tiles.
+        rng: random generator.
     """
     ends = np.zeros(n_tiles, np.int64)
     for tile in tiles:

@@ -1,11 +1,11 @@
-"""Weighted co-occurrence counts of word pairs, exact and out of core.
+"""Count weighted co-occurrences of word pairs, exactly and out of core.
 
-Two words at distance d in one note (d up to the window) add 1/d to their pair; windows never cross notes. Words
-without an id are taken out first, so the window closes over them, as in the programs of word2vec and GloVe.
+Two words at distance d in one note (d up to the window) add 1/d to their pair; windows do not cross notes. Words
+without an id are removed first and do not count towards the distance, as in the programs of word2vec and GloVe.
 
-A hash table holds the pairs until its memory is spent; then it is sorted and written to a scratch file, a run, and
-the runs are merged at the end. Weights are summed as integers, so the counts are the same for any memory limit, any
-number of workers and any order.
+Pairs are collected in a hash table. When its memory is used up, it is sorted and written to a scratch file (a run), and
+the runs are merged at the end. Weights are summed as integers, so the counts are the same for any memory limit, number
+of workers and order.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ from clinveil.vectors.encoded import Ids
 
 Records = NDArray[np.void]
 
-# A pair of words, row << 32 | column, and its weight. In a table, no units mean an empty slot.
+# A pair of words, row << 32 | column, and its weight. In a table, 0 units mark an empty slot.
 RECORD = np.dtype([("key", np.int64), ("units", np.int64)])
 _LARGEST_UNIT = 1 << 30
 _FIRST_SLOTS = 1 << 16
 _LEAST_CHUNK = 1 << 12
-# A slot has 16 bytes; writing a table that is half full as a sorted run takes 16 more.
+# A slot has 16 bytes; writing a half-full table as a sorted run takes 16 more.
 _BYTES_PER_SLOT = 32
 
 
 def unit_of(window: int) -> int:
-    """How many units a weight of 1 has: every 1/d is a whole number of them up to window 22, and nearly so beyond."""
+    """Return the units of a weight of 1: up to window 22, every 1/d is a whole number of units."""
     return min(math.lcm(*range(1, window + 1)), _LARGEST_UNIT)
 
 
@@ -47,9 +47,9 @@ class Cooccurrences:
 
     Attributes:
         runs: sorted arrays of (key, units), in memory or mapped from scratch files that must outlive this object.
-        unit: units that make a weight of 1.
-        symmetric: whether X(i, j) = X(j, i), of which only i <= j is kept; otherwise j follows i in the text.
-        chunk: records of a run that are held in memory at a time.
+        unit: units of a weight of 1.
+        symmetric: whether X(i, j) = X(j, i), of which only i <= j is stored; otherwise j follows i in the text.
+        chunk: records of a run in memory at a time.
     """
 
     runs: Sequence[Records] = field(repr=False)
@@ -58,9 +58,9 @@ class Cooccurrences:
     chunk: int = 1 << 20
 
     def blocks(self) -> Iterator[tuple[Ids, Ids, NDArray[np.float64]]]:
-        """Rows, columns and counts of all pairs, each once, in order of row and column.
+        """Yield rows, columns and counts of all pairs, each once, in order of row and column.
 
-        A symmetric X(i, i) counts each of its co-occurrences twice, once from either side.
+        A symmetric X(i, i) counts each co-occurrence twice, once per direction.
         """
         for block in _merged(self.runs, self.chunk):
             rows = (block["key"] >> 32).astype(np.int32)
@@ -75,12 +75,12 @@ def count_pairs(
     """Count the co-occurrences of encoded notes.
 
     Args:
-        batches: word ids with `END` after each note, as `encoded.encode` gives them.
-        window: the largest distance that counts.
+        batches: word ids with `END` after each note, from `encoded.encode`.
+        window: the largest distance.
         symmetric: count unordered pairs, or (earlier, later) ones.
-        memory_mb: MiB for all tables together.
-        workers: threads; each has a table of its own, and they change no count.
-        folder: a private folder for runs; the result reads from it, so it must stay.
+        memory_mb: MiB for all tables.
+        workers: threads, each with a separate table; they do not change the counts.
+        folder: a private folder for runs, which the result reads.
     """
     slots = 1 << max(8, int(memory_mb * 2**20 / workers / _BYTES_PER_SLOT).bit_length() - 1)
     counters = [_Counter(window, symmetric, max(slots, _slots_for(window)), folder / str(n)) for n in range(workers)]
@@ -100,7 +100,7 @@ def count_pairs(
 
 
 class _Counter:
-    """One worker's table of pairs, with the runs that it has written."""
+    """Table of pairs of one worker, and its runs."""
 
     def __init__(self, window: int, symmetric: bool, most_slots: int, path: Path) -> None:
         self._weights = np.rint(unit_of(window) / np.arange(1, window + 1)).astype(np.int64)
@@ -115,9 +115,9 @@ class _Counter:
             position, self._used = _count(ids, position, self._weights, self._symmetric, self._table, self._used)
             if position == ids.size:
                 return
-            self._make_room()
+            self._grow()
 
-    def _make_room(self) -> None:
+    def _grow(self) -> None:
         if self._table.size < self._most_slots:
             larger = np.zeros(2 * self._table.size, RECORD)
             _move(self._table, larger)
@@ -135,40 +135,40 @@ class _Counter:
         return full[np.argsort(full["key"])]
 
     def finish(self) -> list[Records]:
-        """The runs on disk, and what is left in memory as the last one; the table is given up."""
+        """Return the runs on disk and the rest of the table as the last run, and free the table."""
         last = self._sorted()
         self._table = np.zeros(0, RECORD)
         return [*self._runs, last] if last.size else self._runs
 
 
 def _slots_for(window: int) -> int:
-    """The least table that takes the pairs of one word at half its slots."""
+    """Return the size of the smallest table that is at most half full with the pairs of one word."""
     return 1 << (2 * window).bit_length()
 
 
 def _merged(runs: Sequence[Records], chunk: int) -> Iterator[Records]:
-    """Merge sorted runs, adding the units of equal keys; about `chunk` records of each run are in memory at a time."""
+    """Merge sorted runs and add the units of equal keys, with about `chunk` records of each run in memory."""
     starts = [0] * len(runs)
     while unread := [n for n, run in enumerate(runs) if starts[n] < run.size]:
         heads = [runs[n][starts[n] : starts[n] + chunk] for n in unread]
-        # Up to the least of the last keys, no run can hold a key that has not been read.
+        # Up to the smallest of the last keys, all keys of all runs have been read.
         last = min(head["key"][-1] for head in heads)
         takes = [int(np.searchsorted(head["key"], last, side="right")) for head in heads]
         for n, take in zip(unread, takes, strict=True):
             starts[n] += take
-        together = np.concatenate([head[:take] for head, take in zip(heads, takes, strict=True)])
-        together = together[np.argsort(together["key"], kind="stable")]
-        firsts = np.flatnonzero(np.diff(together["key"], prepend=~together["key"][:1]))
-        block = together[firsts]
-        block["units"] = np.add.reduceat(together["units"], firsts)
+        merged = np.concatenate([head[:take] for head, take in zip(heads, takes, strict=True)])
+        merged = merged[np.argsort(merged["key"], kind="stable")]
+        firsts = np.flatnonzero(np.diff(merged["key"], prepend=~merged["key"][:1]))
+        block = merged[firsts]
+        block["units"] = np.add.reduceat(merged["units"], firsts)
         yield block
 
 
 @kernel
 def _slot(table: Records, key: int | np.int64) -> np.int64:
-    """The slot of a key in an open-addressed table: its own, or the empty one where it belongs."""
+    """Return the slot of a key in an open-addressed table, or the empty slot for a new key."""
     mask = table.size - 1
-    # Multiplicative hashing (Knuth, TAOCP 3, 6.4); the fold brings the well-mixed high bits down.
+    # Multiplicative hashing (Knuth, TAOCP 3, 6.4); the shift mixes the high bits into the low ones.
     product = np.uint64(key) * np.uint64(0x9E3779B97F4A7C15)
     slot = np.int64(product ^ (product >> np.uint64(32))) & mask
     while table[slot].units != 0 and table[slot].key != key:
@@ -180,7 +180,7 @@ def _slot(table: Records, key: int | np.int64) -> np.int64:
 def _count(
     ids: Ids, position: int, weights: NDArray[np.int64], symmetric: bool, table: Records, used: int
 ) -> tuple[int, int]:
-    """Count from a position on until the table is half full; return the next position and the used slots."""
+    """Count from a position until the table is half full; return the next position and the number of used slots."""
     window, limit = weights.size, table.size // 2
     while position < ids.size and used + window <= limit:
         word = np.int64(ids[position])
@@ -199,7 +199,7 @@ def _count(
 
 @kernel
 def _move(old: Records, new: Records) -> None:
-    """Copy all pairs of a table to a larger, empty one."""
+    """Copy all pairs of a table to a larger empty table."""
     for record in old:
         if record.units != 0:
             slot = _slot(new, record.key)

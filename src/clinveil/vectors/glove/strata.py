@@ -1,11 +1,11 @@
-"""Word pairs split so that threads never touch the same vector, whatever order they run in.
+"""Split word pairs into blocks so that concurrent threads never update the same vector.
 
-Words are dealt into `PARTS` parts, and pairs into blocks by the parts of their two words. A round is a set of blocks
-that share no part, so its blocks can be trained at the same time with the same result as one after the other: the
-outcome depends on the seed, not on the number of workers (distributed SGD of Gemulla et al., KDD 2011). Blocks lie in
-scratch files and are read one at a time.
+Words are assigned to `PARTS` parts, and pairs to blocks by the parts of their two words. A round is a set of blocks
+without a common part, so training them concurrently gives the same result as training them one after the other. The
+result depends on the seed, not on the number of workers (distributed SGD of Gemulla et al., KDD 2011). Blocks are
+stored in scratch files and read one at a time.
 
-Within a block, pairs come in tiles of `TILE` words by `TILE` words, so that the vectors at work stay in a core's cache.
+Within a block, pairs are ordered in tiles of `TILE` by `TILE` words, so that the vectors fit into a core's cache.
 """
 
 from __future__ import annotations
@@ -29,33 +29,33 @@ Step = Callable[[Pairs, NDArray[np.int32]], float]
 
 
 def part_of(words: NDArray[np.int32]) -> NDArray[np.int32]:
-    """The part of each word: dealt out by frequency, to and fro, so that the parts have much the same work."""
+    """Return the part of each word: alternating by frequency, so that all parts have about the same work."""
     turn = words % (2 * PARTS)
     return np.minimum(turn, 2 * PARTS - 1 - turn)
 
 
 def rounds(*, shared: bool) -> list[list[Block]]:
-    """All blocks, in rounds of blocks that share no parameter.
+    """Return all blocks in rounds; blocks of one round have no parameter in common.
 
     Args:
-        shared: rows and columns share their vectors, so a block (a, b) with a <= b holds the pairs of both orders and
-            needs both parts; otherwise it needs row part a and column part b.
+        shared: rows and columns share their vectors, so a block (a, b) with a <= b contains pairs of both orders and
+            uses both parts; otherwise it uses row part a and column part b.
     """
     if not shared:
         return [[(a, (a + shift) % PARTS) for a in range(PARTS)] for shift in range(PARTS)]
-    # The circle method of round-robin tournaments: one part stays, the others move around it.
+    # The circle method of round-robin tournaments: one part is fixed, the others rotate.
     turning = PARTS - 1
-    games: list[list[Block]] = [[(a, a) for a in range(PARTS)]]
+    schedule: list[list[Block]] = [[(a, a) for a in range(PARTS)]]
     for shift in range(turning):
         pairs = [(shift, turning)]
         pairs += [((shift + k) % turning, (shift - k) % turning) for k in range(1, PARTS // 2)]
-        games.append([(min(pair), max(pair)) for pair in pairs])
-    return games
+        schedule.append([(min(pair), max(pair)) for pair in pairs])
+    return schedule
 
 
 @dataclass(frozen=True)
 class Strata:
-    """The blocks of pairs in a folder, one file a block.
+    """Blocks of pairs in a folder, one file per block.
 
     Attributes:
         folder: a private folder.
@@ -84,12 +84,12 @@ class Strata:
                 write_array(file, pairs[members])
 
     def epoch(self, step: Step, *, seed: int, epoch: int, workers: int) -> float:
-        """Pass over all pairs once, rounds, tiles and their pairs in random order; return the sum of losses.
+        """Train on all pairs once, with rounds, tiles and pairs in random order; return the sum of losses.
 
         Args:
-            step: trains on pairs in an order and returns their loss; it must not hold the GIL.
-            seed, epoch: what the random order is made from.
-            workers: threads; they change nothing that comes out.
+            step: trains on pairs in an order and returns their loss; must release the GIL.
+            seed, epoch: seed of the random order.
+            workers: threads; they do not change the result.
         """
 
         def train(block: Block) -> float:
@@ -99,10 +99,10 @@ class Strata:
             pairs = np.fromfile(path, PAIR)
             return step(pairs, _order(pairs, np.random.default_rng([seed, epoch, *block])))
 
-        games = rounds(shared=self.shared)
-        turns: Iterable[int] = np.random.default_rng([seed, epoch]).permutation(len(games)).tolist()
-        # A map over threads ends before the next begins: that is the barrier between rounds.
-        return sum(sum(threads(workers)(train, games[turn])) for turn in turns)
+        schedule = rounds(shared=self.shared)
+        turns: Iterable[int] = np.random.default_rng([seed, epoch]).permutation(len(schedule)).tolist()
+        # Each map over threads ends before the next one begins, which separates the rounds.
+        return sum(sum(threads(workers)(train, schedule[turn])) for turn in turns)
 
 
 def _order(pairs: Pairs, rng: np.random.Generator) -> NDArray[np.int32]:

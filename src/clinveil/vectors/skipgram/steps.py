@@ -1,11 +1,11 @@
 """The inner loop of skip-gram with negative samples.
 
-Each word of the text, a centre, is told from `negative` words drawn at random, by every word around it. The words drawn
-are the same for all words around a centre (Ji, Satish, Li and Dubey, Parallelizing Word2Vec in Shared and Distributed
-Memory, 2016): so a centre costs a handful of rows from memory instead of hundreds, and the vocabulary may be large.
+Each word of the text is a centre. Every word around it is trained to distinguish the centre from `negative` random
+words. All words around a centre share these samples (Ji, Satish, Li and Dubey, Parallelizing Word2Vec in Shared and
+Distributed Memory, 2016), so a centre reads a few rows from memory instead of hundreds, even for large vocabularies.
 
-A lane works on copies of the rows that it meets, and what it changed is added to the model afterwards, lane by lane:
-so the result does not depend on how many threads walk the lanes.
+A lane updates copies of the rows that it uses. Its changes are added to the model afterwards, lane by lane, so the
+result does not depend on the number of threads.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ from clinveil.core.compiled import compiled, helper, kernel
 from clinveil.core.types import Floats, Ints
 from clinveil.vectors.encoded import Ids
 
-# Sums may be reordered, so that the loops over dimensions become vector instructions; NaN keeps its meaning.
+# Sums may be reordered, so that loops over dimensions compile to vector instructions; NaN is still handled.
 _FAST = {"error_model": "numpy", "fastmath": {"reassoc", "contract", "arcp", "nsz"}}
-_AT_ONCE = 3  # targets that one loop over the dimensions serves
-_END = -1  # `encoded.END`: a kernel uses constants of its own file alone
+_AT_ONCE = 3  # targets per loop over the dimensions
+_END = -1  # `encoded.END`: a kernel may use constants of its own file only
 
 
 class Model(NamedTuple):
-    """What is learnt, and what negative samples are drawn by.
+    """Trained vectors and the distribution of negative samples.
 
     Attributes:
-        inputs, outputs: (n_words, dim) of each word as one around a centre, and as a centre or a sample.
-        cumulative: (n_words,) chance that a sample is this word or one before; the last is 1.
-        guide: (g,) the first word with a cumulative chance above i / g, where the search for a draw begins.
+        inputs, outputs: (n_words, dim) vectors of words around a centre, and of centres and samples.
+        cumulative: (n_words,) probability that a sample is this word or one before; the last is 1.
+        guide: (g,) the first word with a cumulative probability above i / g, where the search for a draw begins.
     """
 
     inputs: Floats
@@ -41,9 +41,9 @@ class Model(NamedTuple):
 
 
 class Side(NamedTuple):
-    """Copies of rows of one matrix: `rows[slot]` is copied in `vectors[slot]`; `slots[row]` is -1 where there is none.
+    """Copies of rows of one matrix: `vectors[slot]` is a copy of `rows[slot]`; `slots[row]` is -1 if there is none.
 
-    Of `used[0]` slots. When a lane is done, `vectors` holds what it adds to the rows.
+    `used[0]` is the number of slots in use. When a lane is done, `vectors` contains the changes of the rows.
     """
 
     slots: Ids
@@ -53,7 +53,7 @@ class Side(NamedTuple):
 
 
 class Lane(NamedTuple):
-    """What one lane works on: copies of rows, and the targets of the centre at hand with their gains."""
+    """Working memory of a lane: copies of rows, and the targets of the current centre with their gradients."""
 
     inputs: Side
     outputs: Side
@@ -64,7 +64,7 @@ class Lane(NamedTuple):
 
 
 class Rule(NamedTuple):
-    """The largest window, how many samples a centre is told from, and the step."""
+    """The largest window, the number of negative samples, and the learning rate."""
 
     window: int
     negative: int
@@ -72,7 +72,7 @@ class Rule(NamedTuple):
 
 
 def new_lane(n_words: int, dim: int, *, centres: int, window: int, negative: int) -> Lane:
-    """A lane for stretches of so many centres."""
+    """Return a lane for `centres` centres at a time."""
 
     def side(capacity: int) -> Side:
         slots = np.full(n_words, -1, np.int32)
@@ -90,13 +90,13 @@ def new_lane(n_words: int, dim: int, *, centres: int, window: int, negative: int
 
 
 @kernel
-def thin_lines(ids: Ids, starts: Ints, order: Ints, keep: Floats, rng: np.random.Generator, kept: Ids) -> int:
-    """Copy lines in the given order, each word with its chance; return the length, with `END` after each line.
+def subsample_lines(ids: Ids, starts: Ints, order: Ints, keep: Floats, rng: np.random.Generator, kept: Ids) -> int:
+    """Copy lines in the given order and keep each word with its probability; return the length.
 
     Args:
-        ids: words, `END` after each line. starts: (lines,) where lines start. order: (lines,) permutation.
-        keep: (n_words,) the chance that an occurrence is trained on; 1 and more always is.
-        kept: room for as many as `ids`.
+        ids: words, `END` after each line. starts: (lines,) starts of lines. order: (lines,) permutation.
+        keep: (n_words,) the probability that an occurrence is kept; 1 or more keeps all.
+        kept: output of the size of `ids`, with `END` after each line.
     """
     length = 0
     for line in order:
@@ -114,7 +114,7 @@ def thin_lines(ids: Ids, starts: Ints, order: Ints, keep: Floats, rng: np.random
 
 @helper
 def _copied(side: Side, matrix: Floats, row: int) -> int:
-    """The slot of a row, which is copied where it is new."""
+    """Return the slot of a row; copy the row if it has none."""
     slot = side.slots[row]
     if slot < 0:
         slot = side.used[0]
@@ -127,8 +127,8 @@ def _copied(side: Side, matrix: Floats, row: int) -> int:
 
 @helper
 def _draw_targets(centre: int, model: Model, lane: Lane, negative: int, rng: np.random.Generator) -> int:
-    """Slots of the centre and of different words drawn beside it, and their vectors; return how many there are."""
-    found = 1
+    """Set the targets of a centre: the centre and distinct negative samples; return the number of targets."""
+    n_targets = 1
     lane.targets[0] = _copied(lane.outputs, model.outputs, centre)
     for _ in range(negative):
         draw = rng.random()
@@ -137,22 +137,22 @@ def _draw_targets(centre: int, model: Model, lane: Lane, negative: int, rng: np.
             word += 1
         slot = _copied(lane.outputs, model.outputs, word)
         new = True
-        for other in range(found):
+        for other in range(n_targets):
             new = new and lane.targets[other] != slot
         if new:
-            lane.targets[found] = slot
-            found += 1
+            lane.targets[n_targets] = slot
+            n_targets += 1
     for target in range(lane.targets.size):
         for k in range(lane.change.size):
-            lane.held[target, k] = lane.outputs.vectors[lane.targets[target], k] if target < found else 0
-    return found
+            lane.held[target, k] = lane.outputs.vectors[lane.targets[target], k] if target < n_targets else 0
+    return n_targets
 
 
 @compiled(**_FAST)
-def _tell(vector: Floats, lane: Lane, found: int, alpha: np.float32) -> None:
-    """One step of one word around the centre: its vector and those of all targets, by the same old vectors."""
+def _step(vector: Floats, lane: Lane, n_targets: int, alpha: np.float32) -> None:
+    """Update the vector of one word around the centre and those of all targets, from the same old vectors."""
     held, gains, change, dim = lane.held, lane.gains, lane.change, vector.size
-    for first in range(0, found, _AT_ONCE):
+    for first in range(0, n_targets, _AT_ONCE):
         one, two, three = held[first], held[first + 1], held[first + 2]
         a = b = c = np.float32(0)
         for k in range(dim):
@@ -162,10 +162,10 @@ def _tell(vector: Floats, lane: Lane, found: int, alpha: np.float32) -> None:
         gains[first], gains[first + 1], gains[first + 2] = a, b, c
     for target in range(gains.size):
         wanted = np.float32(1) if target == 0 else np.float32(0)
-        told = np.float32(1) / (np.float32(1) + np.exp(-gains[target]))
-        gains[target] = (wanted - told) * alpha if target < found else np.float32(0)
+        predicted = np.float32(1) / (np.float32(1) + np.exp(-gains[target]))
+        gains[target] = (wanted - predicted) * alpha if target < n_targets else np.float32(0)
     change[:] = 0
-    for first in range(0, found, _AT_ONCE):
+    for first in range(0, n_targets, _AT_ONCE):
         one, two, three = held[first], held[first + 1], held[first + 2]
         a, b, c = gains[first], gains[first + 1], gains[first + 2]
         for k in range(dim):
@@ -178,33 +178,33 @@ def _tell(vector: Floats, lane: Lane, found: int, alpha: np.float32) -> None:
 
 
 @compiled(**_FAST)
-def walk_lane(ids: Ids, first: int, last: int, model: Model, lane: Lane, rule: Rule, rng: np.random.Generator) -> None:
-    """Train on the centres from `first` to before `last`, by the words around them; windows end where a line does.
+def train_lane(ids: Ids, first: int, last: int, model: Model, lane: Lane, rule: Rule, rng: np.random.Generator) -> None:
+    """Train on the centres from `first` to before `last`; windows do not cross lines.
 
-    Changes the lane alone: `model` is as it was until `add_changes` is called.
+    Changes only the lane; `add_changes` applies the changes to `model`.
 
     Source: Mikolov et al., Distributed Representations of Words and Phrases and their Compositionality, 2013.
     """
-    for place in range(first, last):
-        if ids[place] == _END:
+    for centre in range(first, last):
+        if ids[centre] == _END:
             continue
         reach = 1 + int(rng.random() * rule.window)
-        found = _draw_targets(ids[place], model, lane, rule.negative, rng)
+        n_targets = _draw_targets(ids[centre], model, lane, rule.negative, rng)
         for step in (-1, 1):
-            at = place + step
-            while abs(at - place) <= reach and 0 <= at < ids.size and ids[at] != _END:
+            at = centre + step
+            while abs(at - centre) <= reach and 0 <= at < ids.size and ids[at] != _END:
                 slot = _copied(lane.inputs, model.inputs, ids[at])
-                _tell(lane.inputs.vectors[slot], lane, found, rule.alpha)
+                _step(lane.inputs.vectors[slot], lane, n_targets, rule.alpha)
                 at += step
-        for target in range(found):
+        for target in range(n_targets):
             for k in range(lane.change.size):
                 lane.outputs.vectors[lane.targets[target], k] = lane.held[target, k]
-    _less(lane.inputs, model.inputs)
-    _less(lane.outputs, model.outputs)
+    _subtract(lane.inputs, model.inputs)
+    _subtract(lane.outputs, model.outputs)
 
 
 @helper
-def _less(side: Side, matrix: Floats) -> None:
+def _subtract(side: Side, matrix: Floats) -> None:
     for slot in range(side.used[0]):
         row = side.rows[slot]
         for k in range(matrix.shape[1]):
@@ -213,7 +213,7 @@ def _less(side: Side, matrix: Floats) -> None:
 
 @kernel
 def add_changes(side: Side, matrix: Floats) -> None:
-    """Add what a lane changed, and leave it empty."""
+    """Add the changes of a lane to a matrix, and clear the lane."""
     for slot in range(side.used[0]):
         row = side.rows[slot]
         side.slots[row] = -1

@@ -1,9 +1,9 @@
-"""S-PDTP on language models (paper C, section 3.2): who is left out, the models without them, and what that tells.
+"""S-PDTP of language models (paper C, section 3.2): models with and without single units, and their differences.
 
-`exact`: one fixed plan of batches; a left-out unit weighs 0. Nothing else of the plan changes, but where the gradient
-is clipped by its norm over the whole batch, a batch without the unit may be scaled differently for all who are in it.
-`compat`: as paper C's code; the notes are taken out and the text is cut anew, so every batch changes. A unigram needs
-no training: `closed_form`.
+`exact`: one fixed plan of batches, in which a left-out unit has weight 0. Nothing else of the plan changes; but as
+gradients are clipped by their norm over the batch, a batch without the unit may be scaled differently for the others.
+`compat`: as paper C's code; the notes are removed and the text is cut again, so every batch changes. A unigram model
+needs no training: `closed_form`.
 """
 
 from __future__ import annotations
@@ -26,27 +26,30 @@ from clinveil.lm.notes import read_notes
 
 @attacks.register("leaveout")
 class LeaveOneOut(Attack):
-    """Train with and without each of some patients, and compare; beside it what any other change does to the score."""
+    """Train models with and without each of some patients and compare their probabilities (S-PDTP, paper C)."""
 
     needs = frozenset({"training"})
     words = words_beside(__path__[0])
     settings: LeaveOutSettings = group(LeaveOutSettings)
-    out: Path | None = flag(None, "Folder of the models, secret; the same one goes on.")
+    out: Path | None = flag(None, "Secret folder for the models; the same folder resumes a run.")
 
     def __call__(self, context: Context, rng: Generator) -> list[Finding]:
-        """Of `PlainNotes`; all but the closed form writes models, a table a unit and the findings to `out`.
+        """Run the audit on `PlainNotes`; except in closed form, writes models, tables of units and findings to `out`.
 
-        Without a seed in the settings, that of the training is drawn here. Raises UsageError without `out`.
+        Without a seed in the settings, the training seed is drawn here. Raises UsageError without `out`.
         """
         settings, notes = self.settings, context.training
         if settings.mode == "unigram":
             return closed_form(notes, rng, by_note=settings.unit == "note")
         if self.out is None:
-            raise UsageError("the models need a folder", hint="-o DIR; the same one goes on where a run stopped")
+            raise UsageError(
+                "an output folder for the models is required",
+                hint="pass -o DIR; the same folder resumes an interrupted run",
+            )
         seed = int(rng.integers(2**31)) if settings.seed is None else settings.seed
         public = read_notes(open_corpus(settings.pretrain)) if settings.pretrain else None
         with audit_folder(self.out, run_spec(notes, settings, seed, public), force=settings.force) as store:
             found = audit_notes(notes, settings, seed, store, self.out, context.say, public=public)
             write_findings(self.out / FINDINGS, "attack leaveout", found, seed=seed)
-        context.say(f"SECRET: all of {self.out.name}; {self.out.name}/units-*.csv has a row a unit")
+        context.say(f"SECRET: everything in {self.out.name}; {self.out.name}/units-*.csv has one row per unit")
         return found

@@ -1,4 +1,4 @@
-"""An audit from notes to findings: plan its models, train what is not trained, compare."""
+"""An audit from notes to findings: plan the models, train missing ones, compare."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ INITIAL = "initial.safetensors"
 def train_audits(
     store: Store, audits: Sequence[Audit], over: Map, say: Say, *, workers: int, most_hours: float
 ) -> None:
-    """Train all models that are not trained; says the hours first. Raises UsageError where they are too many."""
+    """Train all models not yet trained; reports the estimated hours. Raises UsageError if they exceed the limit."""
     waiting = [one for audit in audits for one in audit.models if not store.done(one)]
     networks = [one for one in waiting if isinstance(one, NetworkModel)]
     if networks:
@@ -47,7 +47,7 @@ def train_audits(
 
 
 def _refuse_too_slow(audit: Audit, waiting: Sequence[NetworkModel], say: Say, workers: int, most_hours: float) -> None:
-    """Say how long the models that are not trained will take, as the first audit's; refuse what is too long."""
+    """Report the estimated training time of the missing models, based on the first audit; refuse if too long."""
     model = audit.full if isinstance(audit.full, NetworkModel) else waiting[0]
     data, epochs = load_data(model.data), model.recipe.epochs
     seconds = seconds_of_one(data, model.recipe, model.device)
@@ -59,7 +59,7 @@ def _refuse_too_slow(audit: Audit, waiting: Sequence[NetworkModel], say: Say, wo
 
 
 def seconds_of_one(data: AuditData, recipe: Recipe, device: str) -> float:
-    """Seconds that one model's training takes, from a few steps of the real network on this machine."""
+    """Estimate the seconds of one model's training from a few steps of the real network on this machine."""
     from clinveil.core.neural import device_named, seeded
     from clinveil.lm.train import plan_of, refuse_too_large
     from clinveil.lm.training import Training
@@ -77,7 +77,7 @@ def seconds_of_one(data: AuditData, recipe: Recipe, device: str) -> float:
 
 
 def duration(hours: float) -> str:
-    """For people: hours with a decimal, below a tenth of one minutes, below two of those seconds."""
+    """Format a duration in hours, minutes or seconds."""
     seconds = 3600 * hours
     if hours >= 0.1:
         return f"{hours:.1f} hours"
@@ -87,9 +87,9 @@ def duration(hours: float) -> str:
 
 
 def refuse_too_long(hours: float, most: float) -> None:
-    """Raise UsageError where the plan cannot finish in time."""
+    """Raise UsageError if the plan cannot finish in time."""
     if hours > most:
-        hint = f"fewer --units, a smaller --size, or --max-hours {max(0.1, hours * 1.5):.1f}"
+        hint = f"use fewer --units, a smaller --size, or --max-hours {max(0.1, hours * 1.5):.1f}"
         raise UsageError(f"this would take about {duration(hours)}, more than --max-hours {most:g}", hint=hint)
 
 
@@ -104,13 +104,13 @@ def audit_notes(
     public: PlainNotes | None = None,
     over: Map | None = None,
 ) -> list[Finding]:
-    """Pick the units, train what is missing, compare; writes `units-*.csv` (numbers only) to `out`.
+    """Select units, train missing models, compare; writes `units-*.csv` (numbers only) to `out`.
 
     Args:
-        public: notes to pretrain on. over: how tasks are spread (default: one process a worker).
+        public: notes to pretrain on. over: how tasks are distributed (default: one process per worker).
 
     Raises:
-        InputError, UsageError: as the steps do; what is done stays done.
+        InputError, UsageError: as in the steps; completed steps are kept.
     """
     rng, by_note = np.random.default_rng(seed), settings.unit == "note"
     units = pick_units(notes, settings.units, rng, by_note=by_note)
@@ -137,7 +137,7 @@ def audit_notes(
 def _first_weights(
     data: AuditData, settings: LeaveOutSettings, seed: int, store: Store, public: PlainNotes | None
 ) -> dict[str, Pretrained | Embedded]:
-    """What makes first weights other than random ones, by name."""
+    """Return the tasks that create non-random initial weights, by name."""
     recipe, made = settings.audit_recipe(), dict[str, Pretrained | Embedded]()
     if recipe is not None and public is not None:
         place = AuditData(encode(public.texts, data.vocabulary), data.vocabulary, ()).save(store.root)
@@ -160,11 +160,11 @@ class Pretrained:
 
     @property
     def title(self) -> str:
-        """For people."""
+        """Return a title for progress lines."""
         return f"{self.recipe.kind} of public notes"
 
     def identity(self) -> Mapping[str, Any]:
-        """What the weights depend on."""
+        """Return what the weights depend on."""
         return {"data": self.data.name, "recipe": self.recipe.as_dict(), "seed": self.seed, "device": self.device}
 
     def __call__(self, folder: Path, store: Store) -> Result:
@@ -180,7 +180,7 @@ class Pretrained:
 
 @dataclass(frozen=True)
 class Embedded:
-    """Random weights, but for the token vectors: those of word vectors where there is one, at the usual spread."""
+    """Random initial weights, except that tokens with a word vector get it, rescaled to the usual spread."""
 
     data: Path
     recipe: Recipe
@@ -190,11 +190,11 @@ class Embedded:
 
     @property
     def title(self) -> str:
-        """For people."""
+        """Return a title for progress lines."""
         return f"first weights from {self.vectors.name}"
 
     def identity(self) -> Mapping[str, Any]:
-        """What the weights depend on."""
+        """Return what the weights depend on."""
         own = {"data": self.data.name, "recipe": self.recipe.as_dict(), "seed": self.seed}
         return own | {"vectors": self.vectors_sha256}
 
@@ -214,17 +214,17 @@ class Embedded:
 
 
 def _use_vectors(matrix: Floats, words: list[str], vectors: Vectors) -> int:
-    """Overwrite the rows of words that have a vector; returns how many."""
+    """Overwrite the rows of words that have a vector; returns their number."""
     if vectors.dim != matrix.shape[1]:
-        hint = f"--width {vectors.dim}, or vectors of {matrix.shape[1]}"
+        hint = f"pass --width {vectors.dim}, or vectors of {matrix.shape[1]} dimensions"
         raise InputError(f"the vectors have {vectors.dim} dimensions, the model {matrix.shape[1]}", hint=hint)
     rows = [(row, vectors.ids[form]) for row, word in enumerate(words, 3) if (form := lookup_form(word)) in vectors.ids]
     if not rows:
-        raise InputError("no word of the notes has a vector", hint="vectors of the same language")
+        raise InputError("no word of the notes has a vector", hint="pass vectors of the same language")
     to, of = (np.array(column) for column in zip(*rows, strict=True))
     own = vectors.matrix.astype(np.float64)
     spread = float(own.std())
     if not np.isfinite(spread) or spread == 0:
-        raise InputError("the vectors are all alike, or too large", hint="give vectors that were trained")
+        raise InputError("all vectors are equal, or their values are too large", hint="pass trained vectors")
     matrix[to] = own[of] * (float(matrix.std()) / spread)
     return len(rows)

@@ -1,4 +1,4 @@
-"""What the finished models of an audit say of its units: all findings, and a table with a row a unit."""
+"""Comparison of the finished models of an audit: all findings, and a table with one row per unit."""
 
 from __future__ import annotations
 
@@ -23,26 +23,26 @@ from clinveil.stats import permutation_p
 from clinveil.stats.findings import proportion
 
 PERMUTATIONS = 9_999
-FEW_NAMES = "an interval of the effect of names needs two units with a name and two without, not all alike"
-NAMES_METHOD = "Welch's t over units with a name and those without, 95 %"
+FEW_NAMES = "an interval for the effect of names needs two units with a name and two without, with different scores"
+NAMES_METHOD = "Welch's t, units with a name compared with those without, 95 %"
 NAMES_SOURCE = "paper C, section 4.4, asks whether names raise it; the experiment is ours"
 
 
 @dataclass(frozen=True)
 class Compared:
-    """What an audit found."""
+    """The result of an audit."""
 
     findings: list[Finding]
-    leave_out: pdtp.LeaveOut  # the differences they are made from
-    effects: Effects | None  # across training seeds; None where there is one seed, and something was drawn at random
-    table: str = field(repr=False)  # a row a unit, numbers only
+    leave_out: pdtp.LeaveOut  # the underlying differences
+    effects: Effects | None  # across training seeds; None with one seed of a model with random training
+    table: str = field(repr=False)  # one row per unit, numbers only
 
 
 def compare(store: Store, audit: Audit, rng: Generator, patients: Sequence[str], *, text: bool = False) -> Compared:
     """Compare the finished models of an audit.
 
     Args:
-        patients: whose each unit is. text: score by n-grams of each model's synthetic notes instead of by the model.
+        patients: the patient of each unit. text: score by n-grams of each model's synthetic notes, not by the model.
     """
     data, name = load_data(audit.data), "text-logs.npy" if text else "logs.npy"
 
@@ -72,13 +72,13 @@ def compare(store: Store, audit: Audit, rng: Generator, patients: Sequence[str],
 
 
 def _without_first(logs: Sequence[Logs], data: AuditData) -> list[Logs]:
-    """The first token of each note counts as no difference: paper C's code scores from the second one on."""
+    """Set the difference of the first token of each note to 0: paper C's code scores from the second token."""
     firsts = [np.cumsum([0, *data.encoded.lengths[unit][:-1]]) for unit in data.units]
     return [np.where(np.isin(np.arange(own.size), at), 0.0, own) for own, at in zip(logs, firsts, strict=True)]
 
 
 def _rerun(full: Sequence[Logs], again: Sequence[Logs], detail: Mapping[str, Any]) -> Finding:
-    """The same training twice: 0 where it is deterministic."""
+    """Return the largest difference between two runs of the same training; 0 if deterministic."""
     largest = max(float(np.abs(one - other).max()) for one, other in zip(full, again, strict=True))
     more = {**detail, "bit_identical": largest == 0.0, "scale": "nats"}
     about: dict[str, Any] = {"chance": 0.0, "chance_is": "deterministic training", "source": pdtp.SOURCE}
@@ -87,7 +87,7 @@ def _rerun(full: Sequence[Logs], again: Sequence[Logs], detail: Mapping[str, Any
 
 
 def _table(data: AuditData, compared: pdtp.LeaveOut, effects: Effects | None) -> str:
-    """A row a unit: score and floors, where its largest difference is, how often that token stands in the notes."""
+    """Return one row per unit: score and floors, where its largest difference is, and the count of that token."""
     counts = np.bincount(data.encoded.ids, minlength=data.vocabulary.size)
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
@@ -109,10 +109,10 @@ def _table(data: AuditData, compared: pdtp.LeaveOut, effects: Effects | None) ->
 
 
 def name_findings(data: AuditData, compared: pdtp.LeaveOut, rng: Generator, detail: Mapping[str, Any]) -> list[Finding]:
-    """What planted names did to the score; nothing without planted names.
+    """Return the effect of planted names on the score; empty without planted names.
 
-    `attack.pdtp_planted`: the mean score of units with a name less that of those without, P by permuting which have
-    one. `attack.pdtp_on_name`: the share of units whose largest difference is on the name.
+    `attack.pdtp_planted`: the mean score of units with a name minus that of those without, P by permuting which units
+    have one. `attack.pdtp_on_name`: the share of units with the largest difference on the name.
     """
     planted = np.array([bool(span) for span in data.planted])
     if not planted.any() or planted.all():
@@ -129,7 +129,7 @@ def _rise(scores: Doubles, planted: Any, rng: Generator, detail: Mapping[str, An
     more = {**detail, "planted": int(planted.sum()), "scale": "nats"}
     more |= {"with_name": float(scores[planted].mean()), "without": float(scores[~planted].mean())}
     about: dict[str, Any] = {"source": NAMES_SOURCE, "unit": "audited units", "p": permutation_p(value, null)}
-    about |= {"p_is": "which units have a name dealt out anew, one-sided"}
+    about |= {"p_is": "units with a name permuted, one-sided"}
     if ends is None:
         about["detail"] = {**more, "why": FEW_NAMES}
     else:
@@ -139,7 +139,7 @@ def _rise(scores: Doubles, planted: Any, rng: Generator, detail: Mapping[str, An
 
 
 def names_interval(one: Doubles, other: Doubles) -> tuple[float, float] | None:
-    """Of the difference of two means; units are few, and a bootstrap of three too narrow. Source: Welch 1947."""
+    """Return the interval of the difference of two means (Welch 1947); a bootstrap of few units is too narrow."""
     from scipy.stats import ttest_ind
 
     if min(one.size, other.size) < 2 or one.var() + other.var() == 0:

@@ -1,11 +1,11 @@
-"""What losing a unit does at one word, the word chosen under other training seeds than it is measured on.
+"""Effect of leaving a unit out at one word, where the word is chosen under other training seeds.
 
-S-PDTP takes the largest difference over a unit's words. That the word is chosen and measured on one pair of models
-makes it grow with the noise, and maxima at different words do not add: score less placebo is far below what the unit
-does (a true 2 nats on one word of 500 leaves 0.04 of 2.9). Here the word is chosen on the models of all training seeds
-but one and measured on those of the one kept aside, less what losing another unit does at that same word. That is
-unbiased for the effect at the chosen word. Where the word can be found it is what the unit does; where it cannot, it
-falls towards 0. So, on average over seeds, the largest effect lies between this and the score.
+S-PDTP is the largest difference over a unit's words. Because the word is chosen and measured on the same two models,
+the score grows with noise, and maxima at different words do not add: score minus placebo is far below the true effect
+(a true 2 nats on one word of 500 leaves 0.04 of 2.9). Here the word is chosen on the models of all training seeds but
+one, and measured on the remaining seed, minus the effect of leaving another unit out at the same word. This is unbiased
+for the effect at the chosen word. If the word can be identified, it is the effect of the unit; otherwise it decreases
+towards 0. On average over seeds, the largest effect is therefore between this value and the score.
 
 Source: sample splitting, Cox 1975, Biometrika 62:441; its use on S-PDTP is ours.
 """
@@ -26,15 +26,15 @@ from clinveil.core.finding import Finding
 from clinveil.core.types import Doubles, Ints
 from clinveil.stats import Interval, permutation_p, t_interval
 
-FLIPS, EXACT = 9_999, 12  # signs of up to so many patients are flipped in every way
+FLIPS, EXACT = 9_999, 12  # with at most `EXACT` patients, all combinations of signs are used
 METHOD = "Student's t over patients, 95 %"
-FEW = "an interval needs two patients"
-P_IS = "own less control, signs flipped by patient, one-sided"
-CONTROL = "another unit left out, its word chosen likewise"
+FEW = "an interval requires two patients"
+P_IS = "own minus control, signs flipped by patient, one-sided"
+CONTROL = "another unit left out, with its word chosen in the same way"
 NO_EFFECT: Mapping[str, Any] = {"chance": 0.0, "chance_is": "no effect"}
 SOURCE = "paper C, equations 2 and 3, at a word chosen on other seeds (Cox 1975)"
 UnitLogs = Sequence[NDArray[np.floating[Any]]]
-"""Of each unit, log p of its words, natural log."""
+"""log p of the words of each unit, natural log."""
 
 
 @dataclass(frozen=True)
@@ -42,9 +42,9 @@ class Effects:
     """Effects at chosen words, by model that lost a unit (rows) and scored unit (columns).
 
     Attributes:
-        matrix: (n_units, n_units) nats; above 0: the words are likelier where the unit was trained on. Off the diagonal
-            NaN for two units, where no third model is left to compare with.
-        seeds: training seeds; 1 only of models that are counted, where nothing is drawn at random.
+        matrix: (n_units, n_units) nats; above 0: the words are more probable with the unit in training. NaN off the
+            diagonal for two units, where no third model is left for comparison.
+        seeds: training seeds; 1 only for count models, with deterministic training.
     """
 
     matrix: Doubles = field(repr=False)
@@ -52,26 +52,26 @@ class Effects:
 
     @property
     def own(self) -> Doubles:
-        """(n_units,) of each unit on its own words."""
+        """Return the effect of each unit on its own words, (n_units,)."""
         return np.diag(self.matrix).copy()
 
     @property
     def control(self) -> float | None:
-        """What losing somebody else does, each model at a word chosen for it; None for two units."""
+        """Return the mean effect of leaving out another unit, at a word chosen for it; None for two units."""
         off = self.matrix[~np.eye(len(self.matrix), dtype=bool)]
         return float(off.mean()) if np.isfinite(off).all() else None
 
 
 def cross_fit(seeds: Sequence[Sequence[UnitLogs]]) -> Effects:
-    """The effects, from log-probabilities under the models without one unit each.
+    """Compute the effects from log-probabilities under models without one unit each.
 
     Args:
-        seeds: [s][i][j], of unit j's words under the model of training seed s that lost unit i. One seed only where
-            training draws nothing at random: then the word is chosen and measured on the same models.
+        seeds: [s][i][j], of unit j's words under the model of training seed s without unit i. One seed only for
+            deterministic training: then the word is chosen and measured on the same models.
 
     Raises:
-        InputError: a model gives a word no probability.
-        ValueError: no seed, fewer than two units, a unit without words, or models that scored other words.
+        InputError: a model gives a word zero probability.
+        ValueError: no seed, fewer than two units, a unit without words, or models that scored different words.
     """
     n = len(seeds[0]) if seeds else 0
     if n < 2 or any(len(models) != n or any(len(m) != n for m in models) for models in seeds):
@@ -84,18 +84,18 @@ def cross_fit(seeds: Sequence[Sequence[UnitLogs]]) -> Effects:
         if not logs.size:
             raise ValueError("a unit has no scored word")
         if not np.isfinite(logs).all():
-            raise InputError("a model gives a word no probability")
+            raise InputError("a model gives a word zero probability")
         matrix[:, j] = effects_on(logs, j)
     return Effects(matrix, len(seeds))
 
 
 def effects_on(logs: Doubles, own: int) -> Doubles:
-    """(n_models,) the effect of what each model lost on one unit's words; NaN where no other is left to compare with.
+    """Return the effect of each model's left-out unit on one unit's words, (n_models,); NaN without a comparison.
 
-    A model is compared with the mean of those that lost neither its unit nor the scored one.
+    A model is compared with the mean of those that were trained with both its unit and the scored one.
 
     Args:
-        logs: (n_seeds, n_models, n_words) of that unit's words. own: which model lost the unit itself.
+        logs: (n_seeds, n_models, n_words) of that unit's words. own: index of the model without the unit itself.
     """
     n_seeds, n, _ = logs.shape
     others = logs.sum(axis=1) - logs[:, own]
@@ -109,7 +109,7 @@ def effects_on(logs: Doubles, own: int) -> Doubles:
 
 
 def _held_out(differences: Doubles, seed: int) -> float:
-    """The difference on one seed, at the word where the mean of the others is largest; of a single seed its own."""
+    """Return the difference on one seed at the word with the largest mean in the others; of a single seed its own."""
     others = np.delete(differences, seed, axis=0) if len(differences) > 1 else differences
     return float(differences[seed, int(others.mean(axis=0).argmax())])
 
@@ -117,7 +117,7 @@ def _held_out(differences: Doubles, seed: int) -> float:
 def effect_finding(
     effects: Effects, rng: Generator, detail: Mapping[str, Any], patients: Sequence[str] | None = None
 ) -> Finding:
-    """`attack.pdtp_effect`: mean effect at the chosen word, chance 0, beside what losing somebody else does."""
+    """Return `attack.pdtp_effect`: mean effect at the chosen word, with the effect of another unit as control."""
     group, more = groups_of(patients, len(effects.matrix)), dict[str, Any]()
     if effects.control is not None:
         more = {"control": effects.control, "control_is": CONTROL, "control_kind": "negative", "p_is": P_IS}
@@ -127,7 +127,7 @@ def effect_finding(
 
 
 def mean_finding(measure: str, values: Doubles, group: Ints, detail: Mapping[str, Any], **more: Any) -> Finding:
-    """A mean over units, its interval over patients; of one patient without, and why."""
+    """Return a mean over units with an interval over patients; without an interval for one patient, with the reason."""
     more, ends = {"unit": "audited units", "detail": detail, **more}, mean_interval(values, group)
     if ends is None:
         more["detail"] = {**detail, "why": FEW}
@@ -137,9 +137,9 @@ def mean_finding(measure: str, values: Doubles, group: Ints, detail: Mapping[str
 
 
 def above_floors(matrix: Doubles) -> Doubles:
-    """(n_units,) the diagonal less what its row and its column have off it; three or more units.
+    """Return the diagonal minus the off-diagonal means of its row and column, (n_units,); for three or more units.
 
-    So neither a model that lost much and moved everywhere, nor a unit whose words move whoever is lost, counts.
+    This excludes models that differ everywhere, and units with words that change with any left-out unit.
     """
     n = len(matrix)
     off = matrix - np.diag(np.diag(matrix))
@@ -147,16 +147,16 @@ def above_floors(matrix: Doubles) -> Doubles:
 
 
 def groups_of(patients: Sequence[str] | None, n: int) -> Ints:
-    """(n_units,) the number of each unit's patient; each unit is its own where nothing is known."""
+    """Return the number of each unit's patient, (n_units,); every unit is its own patient if unknown."""
     if patients is None:
         return np.arange(n)
     return np.unique(np.array(patients, dtype=object), return_inverse=True)[1].astype(np.int64)
 
 
 def mean_interval(values: Doubles, group: Ints) -> Interval | None:
-    """The interval of a mean over units by Student's t, patients (groups) being independent; None for one patient.
+    """Return the interval of a mean over units by Student's t with independent patients (groups); None for one patient.
 
-    Each patient's sum of deviations counts as one value; with one unit a patient it is the usual t interval.
+    Each patient's sum of deviations counts as one value; with one unit per patient it is the usual t interval.
     Source: Liang & Zeger 1986, Biometrika 73:13, with n-1 degrees of freedom for n patients.
     """
     n = int(group.max()) + 1
@@ -167,7 +167,7 @@ def mean_interval(values: Doubles, group: Ints) -> Interval | None:
 
 
 def flipped_p(values: Doubles, group: Ints, rng: Generator) -> float:
-    """One-sided P that units' values lie no more above 0 than below: signs flipped by patient, in all ways if few.
+    """Return the one-sided P of a positive mean: signs flipped by patient, all combinations if few.
 
     Source: Fisher 1935, The Design of Experiments, section 21.
     """

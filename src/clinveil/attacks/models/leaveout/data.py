@@ -1,4 +1,4 @@
-"""What every model of one audit shares, in a folder: the notes as numbers, the vocabulary, and who is left out."""
+"""Data shared by all models of one audit, in a folder: encoded notes, vocabulary, and left-out units."""
 
 from __future__ import annotations
 
@@ -30,16 +30,16 @@ class AuditData:
     encoded: EncodedNotes  # of training
     vocabulary: Vocabulary
     units: tuple[Ints, ...] = field(repr=False)  # rows of the notes of each audited unit
-    validation: EncodedNotes | None = None  # kept aside for an annealed schedule
-    # Of each unit the first token of its planted name and one past the last; empty where none was planted.
+    validation: EncodedNotes | None = None  # held out for an annealed schedule
+    # Per unit, the first token of its planted name and one past the last; empty without one.
     planted: tuple[tuple[int, ...], ...] = field(default=(), repr=False)
 
     def notes_of(self, unit: int) -> list[Ids]:
-        """The notes of a unit."""
+        """Return the notes of a unit."""
         return [self.encoded.note(int(row)) for row in self.units[unit]]
 
     def without(self, unit: int | None) -> EncodedNotes:
-        """The training notes; given a unit, its notes taken out and the others in their order."""
+        """Return the training notes; with a unit, the others in their order."""
         if unit is None:
             return self.encoded
         kept = np.setdiff1d(np.arange(len(self.encoded)), self.units[unit])
@@ -47,7 +47,7 @@ class AuditData:
 
     @property
     def digest(self) -> str:
-        """A hash of all of it."""
+        """Return a hash of all data."""
         hashed = hashlib.sha256(json.dumps(self._plain(), sort_keys=True).encode())
         for notes in (self.encoded, self.validation):
             for name in NAMES if notes is not None else ():
@@ -59,7 +59,7 @@ class AuditData:
         return {"units": units, "planted": [list(p) for p in self.planted], "vocabulary": self.vocabulary.as_dict()}
 
     def save(self, root: Path) -> Path:
-        """Write it to the folder of its digest below `root`, unless it is there; returns that folder."""
+        """Write to the folder of its digest below `root`, unless it exists; returns that folder."""
         folder = root / self.digest
         if not (folder / "data.json").exists():
             private_folder(folder)
@@ -71,7 +71,7 @@ class AuditData:
 
 
 def load_data(folder: Path) -> AuditData:
-    """Read what `AuditData.save` wrote. Raises InputError if it is not there."""
+    """Read the output of `AuditData.save`. Raises InputError if it does not exist."""
     try:
         plain = json.loads((folder / "data.json").read_text(encoding="utf-8"))
         validation = _notes(folder, "validation") if (folder / "validation-ids.npy").exists() else None
@@ -80,7 +80,7 @@ def load_data(folder: Path) -> AuditData:
         vocabulary = vocabulary_of(plain["vocabulary"])
         return AuditData(_notes(folder, "training"), vocabulary, units, validation, planted)
     except (OSError, ValueError, KeyError, TypeError, EOFError):
-        raise InputError("holds no data of an audit", where=folder.name, hint="run again with --force") from None
+        raise InputError("contains no audit data", where=folder.name, hint="run again with --force") from None
 
 
 def _notes(folder: Path, part: str) -> EncodedNotes:
@@ -88,19 +88,19 @@ def _notes(folder: Path, part: str) -> EncodedNotes:
 
 
 def pick_units(notes: PlainNotes, n: int, rng: Generator, *, by_note: bool = False) -> list[list[int]]:
-    """Random units to leave out, as rows: patients spread evenly over their lengths, or single notes.
+    """Select random units to leave out, as rows: patients at evenly spaced lengths, or single notes.
 
-    Units are sorted by length, cut into `n` groups of equal size, and one is drawn from each.
+    Units are sorted by length, split into `n` groups of equal size, and one is drawn from each.
 
     Raises:
-        InputError: no unit would be left to train on.
+        InputError: no unit would remain for training.
     """
     groups: dict[str, list[int]] = {}
     for row, patient in enumerate(notes.patients):
         groups.setdefault(str(row) if by_note else patient, []).append(row)
     if len(groups) <= n:
         what = f"{len(groups)} {'notes' if by_note else 'patients'} are too few to leave {n} out"
-        raise InputError(what, hint="smaller --units")
+        raise InputError(what, hint="use smaller --units")
     lengths = {name: sum(len(notes.texts[row]) for row in rows) for name, rows in groups.items()}
     order = sorted(groups, key=lambda name: (lengths[name], name))
     strata = np.array_split(np.arange(len(order)), n)
@@ -108,18 +108,18 @@ def pick_units(notes: PlainNotes, n: int, rng: Generator, *, by_note: bool = Fal
 
 
 def hold_out(notes: PlainNotes, units: Sequence[Sequence[int]], rng: Generator, share: float = 0.1) -> list[int]:
-    """Rows of patients who are not audited, about `share` of all: validation notes of an annealed schedule."""
+    """Return rows of patients who are not audited, about `share` of all: validation notes of an annealed schedule."""
     audited = {notes.patients[row] for rows in units for row in rows}
     free = sorted(set(notes.patients) - audited)
     if not free:
-        raise InputError("no patient is left for validation", hint="smaller --units, or --schedule fixed")
+        raise InputError("no patient remains for validation", hint="use smaller --units, or --schedule fixed")
     wanted = max(1, round(share * len(set(notes.patients))))
     chosen = {free[i] for i in rng.permutation(len(free))[:wanted]}
     return [row for row, patient in enumerate(notes.patients) if patient in chosen]
 
 
 def invented_names(texts: Sequence[str], n: int, rng: Generator) -> list[tuple[str, str]]:
-    """Full names of words that stand in no note, each word used once. Raises InputError where there are too few."""
+    """Return full names of words that occur in no note, each word used once. Raises InputError if too few exist."""
     from clinveil.lexicons.names import all_given_names, surnames
 
     known = {word.lower() for text in texts for word in text.split()}
@@ -127,29 +127,29 @@ def invented_names(texts: Sequence[str], n: int, rng: Generator) -> list[tuple[s
     for names in (all_given_names(), surnames()):
         free = [name.capitalize() for name in sorted(names) if name.lower() not in known and name.isalpha()]
         if len(free) < n:
-            raise InputError("there are not enough names that no note holds", hint="smaller --units")
+            raise InputError("there are not enough names that occur in no note", hint="use smaller --units")
         pools.append([free[i] for i in rng.permutation(len(free))[:n]])
     return list(zip(*pools, strict=True))
 
 
 @dataclass(frozen=True)
 class Planted:
-    """A planted name: the text of its note up to the name, and up to the end of the name."""
+    """A planted name: the text of its note before the name, and to the end of the name."""
 
     name: tuple[str, str] = field(repr=False)
     before: str = field(repr=False)
     until: str = field(repr=False)
 
     def place(self, vocabulary: Vocabulary) -> tuple[int, int]:
-        """The tokens of the name, first and one past the last."""
-        closing = 2 if vocabulary.kind == "words" else 1  # ends of the line and of the note
+        """Return the tokens of the name, first and one past the last."""
+        closing = 2 if vocabulary.kind == "words" else 1  # end of line and end of note
         return vocabulary.encode(self.before).size - closing, vocabulary.encode(self.until).size - closing
 
 
 def plant(notes: PlainNotes, units: Sequence[Sequence[int]], rng: Generator) -> tuple[PlainNotes, list[Planted | None]]:
-    """The notes with a line that names the patient, in the first note of a random half of the units.
+    """Plant a line that names the patient, in the first note of a random half of the units.
 
-    Returns the notes, and of each unit what was planted, or None.
+    Returns the notes, and for each unit what was planted, or None.
     """
     n = len(units) // 2
     chosen = sorted(int(i) for i in rng.permutation(len(units))[:n])
@@ -176,13 +176,13 @@ def prepare(
     vocabulary: Vocabulary | None = None,
     validation: PlainNotes | None = None,
 ) -> AuditData:
-    """Plant names if asked to, and encode; the vocabulary is that of all notes, as in paper C.
+    """Plant names if requested, and encode; the vocabulary is that of all notes, as in paper C.
 
     Args:
-        units: rows of the notes of each audited unit, of `pick_units`.
-        public: notes to pretrain on, whose words the vocabulary must hold too.
-        vocabulary: instead of one made of the notes.
-        validation: of an annealed schedule, instead of a tenth of the patients, who are then not trained on.
+        units: rows of the notes of each audited unit, from `pick_units`.
+        public: notes to pretrain on, whose words are also in the vocabulary.
+        vocabulary: to use instead of one made from the notes.
+        validation: for an annealed schedule, instead of a tenth of the patients, who are then not trained on.
 
     Raises:
         InputError: too few patients. MissingExtra: byte pairs without `tokenizers`.

@@ -1,4 +1,4 @@
-"""The models of an audit, each a task that is done once: of all units, without one of them, with another seed."""
+"""The models of an audit, each a resumable task: of all units, without one of them, or with another seed."""
 
 from __future__ import annotations
 
@@ -27,44 +27,44 @@ if TYPE_CHECKING:
     from clinveil.lm.training import Training
 
 FORKS = "forks"
-OTHER_SEEDS = 1_000  # by how much the seeds of further trainings are larger
-MOST_FORKS = 4 * 2**30  # bytes of states kept to share beginnings
-History = dict[str, Any]  # what training says of itself, ready for JSON
+OTHER_SEEDS = 1_000  # offset of the seeds of further trainings
+MOST_FORKS = 4 * 2**30  # maximum bytes of states kept to share prefixes
+History = dict[str, Any]  # JSON-serializable training history
 
 
 @dataclass(frozen=True, kw_only=True)
 class AuditModel(ABC):
-    """One model, and what it gives the audited units; `logs.npy` holds that, unit after unit."""
+    """One model, and its log-probabilities of the audited units in `logs.npy`, unit by unit."""
 
     data: Path  # the folder of the audit's data, named by its digest
     kind: str
     mode: str  # `exact` or `compat`
     seed: int
-    left_out: int | None = None  # which unit
-    write: int = 0  # synthetic notes of so many words too, and the units by n-grams of them (`text-logs.npy`)
+    left_out: int | None = None  # index of the unit
+    write: int = 0  # words of synthetic notes to generate; their n-grams also score the units (`text-logs.npy`)
 
     @property
     def name(self) -> str:
-        """Of the model, for people."""
+        """Return the name of the model for progress lines."""
         return self.kind
 
     @property
     def title(self) -> str:
-        """For people."""
+        """Return a title for progress lines."""
         which = "of all units" if self.left_out is None else f"without unit {self.left_out + 1}"
         return f"{self.name}, {which}, seed {self.seed}"
 
     def identity(self) -> Mapping[str, Any]:
-        """What the result depends on."""
+        """Return what the result depends on."""
         own = {"data": self.data.name, "kind": self.kind, "mode": self.mode, "seed": self.seed}
         return own | {"left_out": self.left_out, "write": self.write}
 
     @abstractmethod
     def train(self, data: AuditData, folder: Path, store: Store) -> tuple[LanguageModel, History]:
-        """The model, and how its training went; what it leaves behind goes to the folder."""
+        """Return the model and its training history; other output goes to the folder."""
 
     def __call__(self, folder: Path, store: Store) -> Result:
-        """Train, score the units, and write what was asked for."""
+        """Train, score the units, and write the requested output."""
         data = load_data(self.data)
         model, history = self.train(data, folder, store)
         with model.ready():
@@ -74,9 +74,9 @@ class AuditModel(ABC):
         return history
 
     def _logs_from_text(self, model: LanguageModel, data: AuditData, folder: Path) -> Logs:
-        """Write notes under the model, count their n-grams, score the units with those; the text stays in the folder.
+        """Generate notes with the model and score the units by their n-grams; the text stays in the folder.
 
-        What synthetic notes give away without their model (paper C, footnote 6).
+        Measures what synthetic notes disclose without their model (paper C, footnote 6).
         """
         lengths = data.encoded.lengths
         notes = written(model, self.write, self.seed, SamplingConfig(batch_size_for(len(lengths)), int(lengths.max())))
@@ -86,13 +86,13 @@ class AuditModel(ABC):
 
 @dataclass(frozen=True, kw_only=True)
 class CountModel(AuditModel):
-    """A unigram or an n-gram model: counted, so that nothing is drawn at random."""
+    """A unigram or n-gram model; its training is deterministic."""
 
     def train(self, data: AuditData, folder: Path, store: Store) -> tuple[LanguageModel, History]:
         """Count the notes without the unit."""
         kind = kind_of(self.kind)
         if not isinstance(kind, CountedKind):
-            raise TypeError(f"{self.kind} is not a model of counts")
+            raise TypeError(f"{self.kind} is not a count model")
         return kind.count(data.without(self.left_out), data.vocabulary), {}
 
 
@@ -101,30 +101,30 @@ class NetworkModel(AuditModel):
     """An LSTM or a GPT."""
 
     recipe: Recipe
-    repeat: int = 0  # 1 for the same training once more
-    forks: NetworkModel | None = None  # the model of all units, to share the steps before the unit's first one with
-    shares: bool = False  # leave the states behind that such models go on from
-    keep: bool = False  # keep the weights, as a checkpoint in the task's folder
-    initial: Path | None = None  # a file of first weights
+    repeat: int = 0  # 1 for a second run of the same training
+    forks: NetworkModel | None = None  # the model of all units, to share the steps before the unit's first one
+    shares: bool = False  # save the states that such models resume from
+    keep: bool = False  # keep the weights as a checkpoint in the task's folder
+    initial: Path | None = None  # a file of initial weights
     device: str = "cpu"
 
     @property
     def name(self) -> str:
-        """Of the model, for people."""
+        """Return the name of the model for progress lines."""
         return f"{self.kind}, dropout {self.recipe.dropout:g}, {self.mode}"
 
     @property
     def title(self) -> str:
-        """For people."""
-        return super().title + (", once more" if self.repeat else "")
+        """Return a title for progress lines."""
+        return super().title + (", second run" if self.repeat else "")
 
     def identity(self) -> Mapping[str, Any]:
-        """What the result depends on; sharing a prefix changes nothing."""
+        """Return what the result depends on; sharing a prefix has no effect."""
         own = {"recipe": self.recipe.as_dict(), "repeat": self.repeat, "keep": self.keep, "device": self.device}
         return {**super().identity(), **own, "initial": self.initial.parent.name if self.initial else None}
 
     def plan(self, data: AuditData) -> Plan:
-        """`exact`: all notes in their places, the unit masked. `compat`: its notes taken out, the text cut anew."""
+        """Return the training plan. `exact`: the unit is masked. `compat`: its notes are removed."""
         if self.mode == "compat":
             return plan_of(data.without(self.left_out), self.recipe, self.seed)
         lanes, window, epochs = self.recipe.lanes, self.recipe.window, self.recipe.epochs
@@ -132,7 +132,7 @@ class NetworkModel(AuditModel):
         return rows if self.left_out is None else rows.without(data.units[self.left_out])
 
     def train(self, data: AuditData, folder: Path, store: Store) -> tuple[LanguageModel, History]:
-        """Train: from a shared state where there is one, and leaving such states behind."""
+        """Train, from a shared state if there is one, and save such states."""
         from clinveil.core.neural import seeded
         from clinveil.lm.model import save_model
         from clinveil.lm.network import NeuralModel, read_tensors
@@ -155,7 +155,7 @@ class NetworkModel(AuditModel):
         return model, training.history
 
     def _state_to_share(self, plan: Plan, data: AuditData, store: Store) -> Path | None:
-        """Of the model of all units just before the left-out unit's first step, where it was kept."""
+        """Return the state of the full model just before the left-out unit's first step, if it was kept."""
         if self.forks is None or self.left_out is None or not isinstance(plan, Rows):
             return None
         step = plan.first_step_of(data.units[self.left_out])
@@ -178,12 +178,12 @@ def _leave_states(training: Training, plan: Rows, data: AuditData, folder: Path,
 
 
 def _units_logs(model: LanguageModel, data: AuditData) -> Logs:
-    """log P of all tokens of the units' notes, unit after unit; the data says where each begins."""
+    """Return log P of all tokens of the units' notes, unit by unit."""
     return np.concatenate(list(model.score([note for unit in range(len(data.units)) for note in data.notes_of(unit)])))
 
 
 def load_logs(store: Store, model: AuditModel, data: AuditData, name: str = "logs.npy") -> list[Logs]:
-    """What a finished model gave each unit. Raises InputError where that is not readable."""
+    """Return a finished model's log-probabilities of each unit. Raises InputError if they are not readable."""
     lengths = [int(data.encoded.lengths[rows].sum()) for rows in data.units]
     folder = store.folder(model)
     try:
@@ -192,7 +192,7 @@ def load_logs(store: Store, model: AuditModel, data: AuditData, name: str = "log
             raise ValueError
     except (OSError, ValueError, EOFError):
         hint = f"remove tasks/{folder.name}, and run the same command again"
-        raise InputError(f"has no readable {name}", where=folder.name, hint=hint) from None
+        raise InputError(f"contains no readable {name}", where=folder.name, hint=hint) from None
     return list(np.split(flat, np.cumsum(lengths)[:-1]))
 
 
@@ -202,22 +202,22 @@ class Audit:
 
     data: Path
     full: AuditModel  # of all units
-    again: AuditModel | None  # the same once more; None for count models
+    again: AuditModel | None  # a second run of it; None for count models
     reseeded: tuple[AuditModel, ...]
     left_out: tuple[AuditModel, ...]
-    name: str = ""  # or how the first weights were made
-    other_seeds: tuple[tuple[AuditModel, ...], ...] = ()  # what `left_out` is, under each further training seed
+    name: str = ""  # or the kind of initial weights
+    other_seeds: tuple[tuple[AuditModel, ...], ...] = ()  # `left_out` under each further training seed
 
     @property
     def models(self) -> tuple[AuditModel, ...]:
-        """All of them, the full model first."""
+        """Return all models, the full model first."""
         again = (self.again,) if self.again else ()
         others = (one for models in self.other_seeds for one in models)
         return (self.full, *again, *self.reseeded, *self.left_out, *others)
 
     @property
     def shared(self) -> tuple[AuditModel, ...]:
-        """Those that others go on from: they are trained first."""
+        """Return the models that others resume from, which are trained first."""
         return (self.full, *(one for one in self.reseeded if isinstance(one, NetworkModel) and one.shares))
 
 
@@ -231,11 +231,11 @@ def audit_of(
     name: str = "",
     keep: bool = False,
 ) -> Audit:
-    """The models that an audit needs.
+    """Return the models that an audit needs.
 
     Args:
-        folder: of the data. words: tokens of synthetic notes a model, 0 for none. initial: first weights.
-        keep: keep the model of all units, as a checkpoint.
+        folder: of the data. words: tokens of synthetic notes per model, 0 for none. initial: initial weights.
+        keep: keep the model of all units as a checkpoint.
     """
     recipe, units = settings.audit_recipe(), range(len(load_data(folder).units))
     own: dict[str, Any] = {"data": folder, "kind": settings.lm.model, "mode": settings.mode}

@@ -1,12 +1,12 @@
-"""S-PDTP, sequential pointwise differential training privacy, with the floors without which it says nothing.
+"""S-PDTP, sequential pointwise differential training privacy, with the floors needed to interpret it.
 
 The score of a unit (a note, or all notes of a patient) is the largest |log p(word | before) - log p'(word | before)|
-over its words, p trained with the unit and p' without (paper C, equations 2 and 3; natural log). Much of it is there
-whatever is left out: the same largest difference under a model that lost *another* unit is the placebo, and between
-models that differ in their seed alone the reseed floor. Score less placebo is not what the unit adds: the two maxima
-stand at different words. That is what `crossfit` measures.
+over its words, p trained with the unit and p' without (paper C, equations 2 and 3; natural log). Much of the score does
+not depend on the unit: the same largest difference under a model that lost *another* unit is the placebo, and between
+models that differ only in their seed, the reseed floor. Score minus placebo is not the contribution of the unit,
+because the two maxima are at different words; `crossfit` measures the contribution.
 
-It is not an epsilon: one pair of trained models bounds nothing. Of a unigram it is exact, for every unit, without any
+It is not an epsilon: one pair of trained models bounds nothing. For a unigram it is exact, for every unit, without any
 training: `closed_form`.
 """
 
@@ -28,9 +28,9 @@ from clinveil.core.types import Doubles, Ints, Mask
 from clinveil.lm.notes import PlainNotes
 from clinveil.stats.findings import clustered_share, proportion
 
-SEEDS = "an interval of the reseed floor: it strays by seed, and seeds are few; their range is no interval"
+SEEDS = "no interval for the reseed floor: seeds are few and it varies by seed; their range is not an interval"
 SOURCE = "paper C, equations 2 and 3; placebo, reseed floor and gap are ours"
-OTHERS = 5  # left out, for the placebo of one unit of a unigram
+OTHERS = 5  # units left out for the placebo of one unit of a unigram
 PLACEBO = f"{OTHERS} other units left out, one at a time, mean"
 UNIGRAM_SOURCE = "paper C, section 4.2 and Table 2 (unigram), closed form"
 
@@ -39,38 +39,40 @@ UNIGRAM_SOURCE = "paper C, section 4.2 and Table 2 (unigram), closed form"
 class LeaveOut:
     """Differences between the model of all units and other models, by model (rows) and scored unit (columns)."""
 
-    largest: Doubles = field(repr=False)  # (n, n) the largest absolute one over the words of unit j when i was left out
+    largest: Doubles = field(repr=False)  # (n, n) the largest absolute one over the words of unit j without unit i
     gaps: Doubles = field(repr=False)  # (n, n) the mean of log p - log p': the strongest sign of membership
-    signed: Doubles = field(repr=False)  # (n,) with its sign where it is largest, each unit left out itself
-    places: Ints = field(repr=False)  # (n,) the word of each unit where that is
-    reseeded: Doubles = field(repr=False)  # (n_seeds, n) largest to models of all units with other seeds; maybe no row
+    signed: Doubles = field(repr=False)  # (n,) with its sign where it is largest, for each unit left out
+    places: Ints = field(repr=False)  # (n,) the index of that word
+    reseeded: Doubles = field(
+        repr=False
+    )  # (n_seeds, n) largest to models of all units with other seeds; may have no row
 
     @property
     def scores(self) -> Doubles:
-        """(n_units,) the score of each unit."""
+        """Return the score of each unit, (n_units,)."""
         return np.diag(self.largest).copy()
 
     @property
     def placebos(self) -> Doubles:
-        """(n_units,) the mean over models that lost another unit."""
+        """Return the mean over models that lost another unit, (n_units,)."""
         return _others(self.largest)
 
     @property
     def own_gaps(self) -> Doubles:
-        """(n_units,) the gap of each unit when it is left out itself."""
+        """Return the gap of each unit when it is left out, (n_units,)."""
         return np.diag(self.gaps).copy()
 
 
 def leave_out(full: UnitLogs, left_out: Sequence[UnitLogs], reseeded: Sequence[UnitLogs] = ()) -> LeaveOut:
-    """The differences, from log-probabilities of every unit's words under every model.
+    """Compute the differences from log-probabilities of every unit's words under every model.
 
     Args:
         full: under the model of all units. left_out: [i][j], of unit j under the model without unit i.
         reseeded: [s][j], of unit j under models of all units with other seeds.
 
     Raises:
-        InputError: a model gives a word no probability.
-        ValueError: fewer than two units, a unit without words, or models that scored other words.
+        InputError: a model gives a word zero probability.
+        ValueError: fewer than two units, a unit without words, or models that scored different words.
     """
     n = len(full)
     if n < 2 or len(left_out) != n:
@@ -95,7 +97,7 @@ def _differences(one: NDArray[np.floating[Any]], other: NDArray[np.floating[Any]
         raise ValueError("two models scored different words")
     difference = one.astype(np.float64) - other.astype(np.float64)
     if not np.isfinite(difference).all():
-        raise InputError("a model gives a word no probability")
+        raise InputError("a model gives a word zero probability")
     return difference
 
 
@@ -111,11 +113,11 @@ def findings(
     *,
     patients: Sequence[str] | None = None,
 ) -> list[Finding]:
-    """`attack.pdtp` and `attack.pdtp_gap` (mean log-likelihood gap; control: the placebo), `attack.pdtp_sign`.
+    """Return `attack.pdtp`, `attack.pdtp_gap` (mean log-likelihood gap; control: the placebo) and `attack.pdtp_sign`.
 
     Args:
-        patients: whose each unit is, where units are notes; they are what is independent.
-        detail: goes into every finding, for example the mode and the model.
+        patients: the patient of each unit, if units are notes; patients are independent.
+        detail: added to every finding, for example the mode and the model.
     """
     n = len(measured.signed)
     group, reseeds = groups_of(patients, n), len(measured.reseeded)
@@ -126,7 +128,7 @@ def findings(
     if n > 2:
         gap |= {"p": crossfit.flipped_p(crossfit.above_floors(measured.gaps), group, rng), "p_is": P_IS}
     score: dict[str, Any] = {**placebo, "control": float(measured.placebos.mean())}
-    nats, each = {**shared, "scale": "nats"}, {**shared, "scale": "nats a token"}
+    nats, each = {**shared, "scale": "nats"}, {**shared, "scale": "nats per token"}
     return [
         mean_finding("attack.pdtp", measured.scores, group, nats, **score),
         mean_finding("attack.pdtp_gap", measured.own_gaps, group, each, **gap),
@@ -144,9 +146,9 @@ def _sign(positive: Mask, group: Ints, detail: dict[str, Any]) -> Finding:
 
 
 def reseed_floor(measured: LeaveOut, detail: Mapping[str, Any]) -> Finding:
-    """`attack.pdtp_reseed_floor`: the score between models that differ in their seed alone; there must be one.
+    """Return `attack.pdtp_reseed_floor`: the score between models that differ only in their seed.
 
-    It strays more by seed than by patient, and seeds are few: no interval, but the least and largest in the detail.
+    It varies more by seed than by patient, and seeds are few: no interval, but the smallest and largest in the detail.
     """
     by_seed = measured.reseeded.mean(axis=1)
     least, largest, n = float(by_seed.min()), float(by_seed.max()), len(by_seed)
@@ -158,10 +160,10 @@ def reseed_floor(measured: LeaveOut, detail: Mapping[str, Any]) -> Finding:
 
 
 def closed_form(notes: PlainNotes, rng: Generator, *, by_note: bool = False, alpha: float = 1.0) -> list[Finding]:
-    """`attack.pdtp` and `attack.pdtp_effect` of the unigram over all units; words only, as in paper C's code.
+    """Return `attack.pdtp` and `attack.pdtp_effect` of the unigram over all units; words only, as in paper C's code.
 
-    There is no reseed floor and no other seed: nothing is drawn at random. Leaving out another unit changes a word's
-    probability by that unit's own share of it: the control, of each unit the mean over a few others.
+    There is no reseed floor and no other seed, because training is deterministic. Leaving out another unit changes a
+    word's probability by that unit's share of it; the control is the mean over a few others of each unit.
     """
     numbers: dict[str, int] = {}
     rows = [[numbers.setdefault(word, len(numbers)) for word in text.split()] for text in notes.texts]
@@ -191,17 +193,17 @@ def closed_form(notes: PlainNotes, rng: Generator, *, by_note: bool = False, alp
 
 
 def unigram_pdtp(counts: Ints, units: Sequence[tuple[Ints, Ints]], alpha: float = 1.0) -> Doubles:
-    """(n_units,) S-PDTP of a unigram model with Lidstone smoothing, in closed form; the vocabulary is kept.
+    """Return S-PDTP of a unigram model with Lidstone smoothing in closed form, (n_units,); the vocabulary is kept.
 
     max over words w of the unit of |log (C_w + a)/(N + aV) - log (C_w + a - n_w)/(N + aV - |unit|)|.
 
     Args:
-        counts: (n_words,) occurrences of each word in all training notes, the units' own among them.
-        units: of each unit the words it holds (distinct rows) and how often.
+        counts: (n_words,) occurrences of each word in all training notes, including the units.
+        units: the distinct words of each unit (rows) and their counts.
         alpha: Lidstone's constant.
 
     Raises:
-        ValueError: alpha not positive, a unit without words, or with more of a word than there is.
+        ValueError: alpha not positive, a unit without words, or with more of a word than the total.
     Source: paper C, section 4.2, and its released code.
     """
     if alpha <= 0:
@@ -218,7 +220,7 @@ def unigram_pdtp(counts: Ints, units: Sequence[tuple[Ints, Ints]], alpha: float 
 
 
 def _floors(counts: Ints, units: list[tuple[Ints, Ints]], alpha: float, rng: Generator) -> Doubles:
-    """(n_units, 3) placebo; effect of losing the unit at one of its words; mean of that for others (NaN for none)."""
+    """Return placebo, effect of the unit at one of its words, and mean effect of others (or NaN), (n_units, 3)."""
     found = np.empty((len(units), 3))
     for unit in range(len(units)):
         others = rng.choice(len(units) - 1, min(OTHERS, len(units) - 1), replace=False)
@@ -230,7 +232,7 @@ def _floors(counts: Ints, units: list[tuple[Ints, Ints]], alpha: float, rng: Gen
 
 
 def _change(counts: Ints, scored: Ints, left: tuple[Ints, Ints], alpha: float) -> Doubles:
-    """(n_scored,) log p of some words less what it is when a unit is left out."""
+    """Return log p of some words minus the same without a unit, (n_scored,)."""
     total = counts.sum() + alpha * counts.size
     before = counts[scored] + alpha
     _, here, there = np.intersect1d(scored, left[0], assume_unique=True, return_indices=True)

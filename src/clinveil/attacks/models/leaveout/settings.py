@@ -1,6 +1,6 @@
-"""What `clinveil attack leaveout` can be told, and the folder of one audit.
+"""Settings of `clinveil attack leaveout`, and the folder of one audit.
 
-The folder notes what its findings are of, so that those of other settings do not replace them unseen.
+The folder records the settings of its findings, so that findings of other settings do not replace them unnoticed.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ from clinveil.scale.tasks import Store, study_folder
 
 FINDINGS, RUN = "findings.json", "run.json"
 _TABLES = [f"units-{arm}-{what}.csv" for arm in ("random", "pretrained", "word-vectors") for what in ("model", "text")]
-ADDED = ("pretrain", "init_vectors", "from_text", "reseeds", "seeds")  # more of these adds to what is there
+ADDED = ("pretrain", "init_vectors", "from_text", "reseeds", "seeds")  # more of these adds to existing results
 SECRET = """SECRET: all of this folder. It must not leave.
 
-tasks/ holds the notes as numbers with their vocabulary, who was left out, states of the language models that were
-trained on the notes, the log-probability that each model gives every word of the audited patients and, with
---from-text, notes that the models wrote. findings.json and units-*.csv (a row a unit) hold numbers only, but they tell
-how well the attack works on these very notes. run.json holds settings and hashes.
+tasks/ contains the encoded notes with their vocabulary, the left-out units, states of the language models trained on
+the notes, the log-probability that each model gives every word of the audited patients and, with from_text, notes that
+the models generated. findings.json and units-*.csv (one row per unit) contain only numbers, but they show how well the
+attack works on these notes. run.json contains settings and hashes.
 """
 Mode = Literal["exact", "compat", "unigram"]
 
 
 class LeaveOutSettings(Settings):
-    """How S-PDTP is measured."""
+    """Settings of the S-PDTP measurement."""
 
     lm: ModelSettings = group(ModelSettings)
     notes: NotesSettings = group(NotesSettings)
@@ -45,30 +45,28 @@ class LeaveOutSettings(Settings):
     seed: int | None = SEED
     quiet: bool = QUIET
     force: bool = FORCE
-    mode: Mode = flag(
-        "exact", "exact: left-out notes weigh 0; compat: paper C's, re-packed and annealed; unigram: closed form."
-    )
-    unit: Literal["patient", "note"] = flag("patient", "What is left out: all notes of a patient, or one note.")
-    units: int = flag(30, "How many of them are left out, one after another (paper: 30).", ge=2)
+    mode: Mode = flag("exact", "Exact, as in paper C (compat), or the closed form of a unigram.")
+    unit: Literal["patient", "note"] = flag("patient", "Unit to leave out: all notes of a patient, or one note.")
+    units: int = flag(30, "Number of units to leave out, one at a time (paper: 30).", ge=2)
     reseeds: int = flag(3, "Models of all notes with other seeds: the reseed floor.", ge=0)
-    seeds: int = flag(2, "Training seeds under which each unit is left out: the effect is measured across them.", ge=1)
-    from_text: bool = flag(False, "Also from released notes alone: synthesize under each model, and score by n-grams.")
+    seeds: int = flag(2, "Training seeds per left-out unit, across which the effect is measured.", ge=1)
+    from_text: bool = flag(False, "Also score by n-grams of notes generated with each model.")
     plant_names: bool = flag(False, "Plant an invented full name in a random half of the audited units.")
-    pretrain: Path | None = flag(None, "Train on these public notes first; measured with and without.")
-    init_vectors: Path | None = flag(None, "Begin with these word vectors; measured with and without.")
+    pretrain: Path | None = flag(None, "Public notes to pretrain on; measured with and without.")
+    init_vectors: Path | None = flag(None, "Word vectors for initial weights; measured with and without.")
     prepared: bool = flag(False, "NOTES are in MedText's form already (clinveil prepare medtext).")
-    max_hours: float = flag(8.0, "Refuse what would take longer.", gt=0)
+    max_hours: float = flag(8.0, "Maximum estimated training time in hours.", gt=0)
 
     @model_validator(mode="after")
     def _can_be_left_out(self) -> Self:
         if self.mode == "compat" and self.lm.model == "gpt":
-            raise ValueError("--mode compat is of the LSTM: a GPT reads each note by itself")
+            raise ValueError("--mode compat requires the LSTM: a GPT reads each note separately")
         if self.mode == "unigram":
             self._refuse_beside_unigram()
         if self.init_vectors and not self.lm.word_vocabulary:
             raise ValueError("--init-vectors needs --vocabulary words")
         if (self.pretrain or self.init_vectors) and not self.lm.neural:
-            raise ValueError("--pretrain and --init-vectors are of the networks: --model lstm or gpt")
+            raise ValueError("--pretrain and --init-vectors require a network: --model lstm or gpt")
         return self
 
     def _refuse_beside_unigram(self) -> None:
@@ -78,12 +76,12 @@ class LeaveOutSettings(Settings):
             networks = bool(self.pretrain or self.init_vectors)
             hint = "--mode exact" if networks else "--mode exact --model unigram"
             are = "is" if len(given) == 1 else "are"
-            raise ValueError(f"{' and '.join(given)} {are} not for --mode unigram, a closed form: take {hint}")
+            raise ValueError(f"{' and '.join(given)} {are} not available with --mode unigram (closed form): use {hint}")
 
     def audit_recipe(self) -> Recipe | None:
-        """The recipe that the mode asks for: fixed schedule and rows, or paper C's stream, annealed; --schedule wins.
+        """Return the training recipe: fixed schedule and rows, or paper C's annealed stream; None for counts.
 
-        None for count models.
+        `--schedule` overrides the schedule.
         """
         if not self.lm.neural:
             return None
@@ -94,9 +92,9 @@ class LeaveOutSettings(Settings):
 
 
 def run_spec(notes: PlainNotes, settings: LeaveOutSettings, seed: int, public: PlainNotes | None) -> dict[str, Any]:
-    """All that the findings of an audit depend on, ready for JSON.
+    """Return everything that the findings of an audit depend on, ready for JSON.
 
-    Raises UsageError for a recipe whose parts do not fit.
+    Raises UsageError for an inconsistent recipe.
     """
     recipe, flat, words = settings.audit_recipe(), settings.flat(), settings.lm.word_vocabulary
     own = {name: flat[name] for name in ("mode", "model", "unit", "units", "plant_names", "device")}
@@ -116,10 +114,10 @@ def _hash(notes: PlainNotes) -> str:
 
 @contextmanager
 def audit_folder(out: Path, spec: dict[str, Any], *, force: bool = False) -> Iterator[Store]:
-    """Open DIR for one audit (`run_spec`): new, or that of the same settings, or of fewer.
+    """Open a folder for one audit (`run_spec`): a new one, or that of the same settings, or of fewer.
 
     Raises:
-        UsageError: it holds findings of other settings, or as `study_folder` does.
+        UsageError: it contains findings of other settings, or as in `study_folder`.
     """
     noted = json.dumps(spec, indent=1) + "\n"
     with study_folder(out, force=force, secret=SECRET) as store:
@@ -135,25 +133,25 @@ def audit_folder(out: Path, spec: dict[str, Any], *, force: bool = False) -> Ite
 
 
 def _refuse_other(out: Path, spec: dict[str, Any]) -> None:
-    """Raise UsageError where settings are others, but for those that only add to what was measured."""
-    before = _before(out)
+    """Raise UsageError if settings differ, except for those that only add results."""
+    recorded = _recorded(out)
 
-    def kept(name: str) -> bool:
-        now, then = spec.get(name), before.get(name)
+    def is_compatible(name: str) -> bool:
+        now, then = spec.get(name), recorded.get(name)
         if name in ("reseeds", "seeds"):
             return type(then) is int and int(now or 0) >= then
         return now == then or (name in ADDED and not then)
 
-    others = [name for name in dict.fromkeys([*spec, *before]) if not kept(name)]
+    others = [name for name in dict.fromkeys([*spec, *recorded]) if not is_compatible(name)]
     if others:
         flags = [name if name == "notes" else f"--{name.replace('_', '-')}" for name in others]
-        what = f"of other settings: {', '.join(flags)}" if before else "and does not say of which settings"
-        hint = "name another folder; --force removes what is there, its models too"
-        raise UsageError(f"holds findings {what}", where=out.name, hint=hint)
+        what = f"of other settings: {', '.join(flags)}" if recorded else "without recorded settings"
+        hint = "use another folder; --force removes the existing results, including models"
+        raise UsageError(f"contains findings {what}", where=out.name, hint=hint)
 
 
-def _before(out: Path) -> dict[str, Any]:
-    """What an earlier run noted; nothing where it is not readable."""
+def _recorded(out: Path) -> dict[str, Any]:
+    """Return the settings recorded by an earlier run; empty if not readable."""
     try:
         found = json.loads((out / RUN).read_text(encoding="utf-8"))
     except (OSError, ValueError):
@@ -162,6 +160,6 @@ def _before(out: Path) -> dict[str, Any]:
 
 
 def seed_of(out: Path) -> int | None:
-    """The seed of an earlier run in DIR, so that the same command without one goes on; None if there is none."""
-    seed = _before(out).get("seed")
+    """Return the seed of an earlier run in the folder, so that the same command resumes it; None without one."""
+    seed = _recorded(out).get("seed")
     return seed if type(seed) is int else None

@@ -1,9 +1,9 @@
-"""Linkage: whose note is this? Released notes are matched with what somebody knows of the people they are about.
+"""Linkage: match released notes with known information about people, to find the person of each note.
 
-What is known: whole texts (the source notes, or anything else about the same people), a few words of each in a row, the
-other notes of a patient, or public texts about the patients (`Context.public`). The adversaries: a recipient without
-vectors, a recipient who trains shadow vectors on the known texts, and an attacker with the channel. It works on any
-protected text, so that other tools' outputs can be measured too.
+Known information: entire texts (the source notes, or any other texts about the same people), some consecutive words of
+each, other notes of a patient, or public texts about the patients (`Context.public`). Adversaries: a recipient without
+vectors, a recipient with shadow vectors trained on the known texts, and an attacker with the channel. The attack works
+on any protected text, so that other tools can be measured too.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from numpy.random import Generator
 from clinveil.attacks.attack import Attack, Context, attacks
 from clinveil.attacks.text.linkage.combined import combined
 from clinveil.attacks.text.linkage.figures import Linked, unprotected
-from clinveil.attacks.text.linkage.likelihood import FRAGMENT_SHARES, SHARES, Likely, in_order, in_windows
+from clinveil.attacks.text.linkage.likelihood import FRAGMENT_SHARES, SHARES, Likelihood, in_order, in_windows
 from clinveil.attacks.text.linkage.matchers import bm25, length, mean_vector, tfidf
 from clinveil.attacks.text.linkage.own import Own
 from clinveil.attacks.text.linkage.sides import Sides, other_notes, paired, unsampled
@@ -35,32 +35,33 @@ from clinveil.stats.findings import unmeasured
 from clinveil.vectors.table import Vectors
 
 NOTES = 300
-TRAINED_ON = 600  # notes, of shadow vectors
-WORDS_KNOWN = 10  # in a row, of the target "note by ten words"
+TRAINED_ON = 600  # notes for training shadow vectors
+WORDS_KNOWN = 10  # consecutive words, for the target "note by ten words"
 WITHOUT, OWN, WITH = "without the vectors", "own vectors", "with the channel"
 _HOLDINGS: Mapping[str, Holding] = {WITHOUT: "recipient", OWN: "shadow", WITH: "stolen-vectors"}
 
 
 @attacks.register("linkage")
 class Linkage(Attack):
-    """Find whose note a released note is, among people of whom something is known."""
+    """Find the person of each released note, among people with known information."""
 
     needs = frozenset({"released", "original"})
     words = words_beside(__path__[0])
     on_release = True
     order = 450
-    match: str | None = flag(None, "Column of both that pairs them, or `patient`; without it the note ids.")
-    fragment: int = flag(10, "Words in a row that are known of a note, in the second view; 0: no such view.", ge=0)
-    top: int = flag(10, "The right one among so many counts as found, in the detail.", ge=1)
-    most: int = flag(NOTES, "Released notes at most, a random sample; as many people are told apart.", ge=2)
-    own_vectors: bool = flag(True, "Also a recipient who trains shadow vectors.")
+    match: str | None = flag(None, "Column that pairs both, or `patient`; default: the note ids.")
+    fragment: int = flag(10, "Known consecutive words of a note, in the second view; 0: omit it.", ge=0)
+    top: int = flag(10, "Rank up to which the right candidate counts as found, in the detail.", ge=1)
+    most: int = flag(NOTES, "Maximum released notes, a random sample, and number of candidates.", ge=2)
+    own_vectors: bool = flag(True, "Also a recipient with shadow vectors.")
     public_match: str = flag("patient", "Column that pairs the release with public texts, or `patient`.", min_length=1)
-    each: bool = flag(False, "Also every matcher alone.")
+    each: bool = flag(False, "Also report every matcher separately.")
 
     def __call__(self, context: Context, rng: Generator) -> list[Finding]:
-        """`original`: what is known, the source notes or other texts. With the channel also who holds that.
+        """Run the attack. `original` is the known information: the source notes or other texts.
 
-        Raises InputError where fewer than two people have a note and a known text; of a release a finding says so.
+        Raises InputError if fewer than two people have a note and a known text; for a release, a finding reports it
+        instead.
         """
         try:
             views = self._views(context, rng)
@@ -69,12 +70,12 @@ class Linkage(Attack):
                 raise
             return [unmeasured("attack.linkage", "fewer than two people have a released note", unit="notes")]
         vectors = context.vectors[0] if context.vectors else None
-        own = _own(views[0].sides, rng, context) if self.own_vectors else None
-        held = Held(context.channel, vectors, own)
-        return [finding for view in views for finding in view.findings(held, rng, top=self.top, each=self.each)]
+        own = _shadow(views[0].sides, rng, context) if self.own_vectors else None
+        assets = Assets(context.channel, vectors, own)
+        return [finding for view in views for finding in view.findings(assets, rng, top=self.top, each=self.each)]
 
     def _views(self, context: Context, rng: Generator) -> list[View]:
-        """What may be known of people: whole texts, fragments of them, and other notes of the patient."""
+        """Return what may be known about people: entire texts, fragments of them, and other notes of the patient."""
         assert context.released is not None and context.original is not None
         how = {"match": self.match, "crosswalk": context.notes, "limit": self.most}
         sides = paired(context.released, context.original, rng, **how)  # type: ignore[arg-type]
@@ -84,13 +85,13 @@ class Linkage(Attack):
         if self.fragment == WORDS_KNOWN:
             views[-1] = replace(views[-1], target="note by ten words")
         if (context.channel is not None or context.entered is not None) and self.match is None:
-            more = other_notes(context.released, context.original, rng, crosswalk=context.notes, limit=self.most)
+            added = other_notes(context.released, context.original, rng, crosswalk=context.notes, limit=self.most)
             target: Target = "note by the patient's other notes"
-            views += [View("the patient's other notes", more, target=target)] if more else []
+            views += [View("the patient's other notes", added, target=target)] if added else []
         return [*views, *self._public(context, rng)]
 
     def _public(self, context: Context, rng: Generator) -> Iterator[View]:
-        """Public texts about the patients, where they are given."""
+        """Yield a view for public texts about the patients, if given."""
         if context.public is None:
             return
         assert context.released is not None
@@ -100,11 +101,11 @@ class Linkage(Attack):
         yield View("public texts", sides, target="note by public knowledge")
 
 
-def _own(sides: Sides, rng: Generator, context: Context) -> Own | None:
-    """Shadow vectors and channels; None where the texts have too few words for them.
+def _shadow(sides: Sides, rng: Generator, context: Context) -> Own | None:
+    """Train shadow vectors and channels; None if the texts have too few words.
 
-    Of a release they are trained on source notes that are not attacked, which stand for similar public notes; in a
-    release of fewer than twice `NOTES` notes, and elsewhere, on the known texts themselves.
+    For a release they are trained on source notes that are not attacked, in place of similar public notes; for a
+    release of fewer than twice `NOTES` notes, and otherwise, on the known texts themselves.
     """
     release = context.entered is not None and context.original is not None
     texts = unsampled(context.original, sides, TRAINED_ON, rng) if release else []  # type: ignore[arg-type]
@@ -114,8 +115,8 @@ def _own(sides: Sides, rng: Generator, context: Context) -> Own | None:
 
 
 @dataclass(frozen=True, eq=False)
-class Held:
-    """What the attackers hold: the channel of the release, its vectors, or vectors and channels of their own."""
+class Assets:
+    """What attackers have: the channel of the release, its vectors, or shadow vectors and channels."""
 
     channel: Channel | None = None
     vectors: Vectors | None = None
@@ -124,11 +125,12 @@ class Held:
 
 @dataclass(frozen=True, eq=False)
 class View:
-    """One thing that is known of people.
+    """One kind of known information.
 
     Attributes:
-        known: what it is, in words. sides: the notes and it. target: the row of the adversary table, where it has one.
-        fragment: whether it is a piece of the note; then released notes are looked for by it, else whose a note is.
+        known: its name. sides: the notes and the known texts. target: the row of the adversary table, if any.
+        fragment: whether it is a piece of the note; then the attacker searches for the released note of each piece,
+            otherwise for the person of each released note.
     """
 
     known: str
@@ -136,75 +138,80 @@ class View:
     fragment: bool = False
     target: Target | None = None
 
-    def findings(self, held: Held, rng: Generator, *, top: int = 10, each: bool = False) -> list[Finding]:
-        """Every attacker's, who combines his matchers; with `each` also of each matcher alone."""
+    def findings(self, assets: Assets, rng: Generator, *, top: int = 10, each: bool = False) -> list[Finding]:
+        """Return the findings of every attacker, who combines their matchers; with `each` also of each matcher."""
         found: list[Finding] = []
         scores: dict[str, Doubles] = {}
-        for attacker, more in self._attackers(held):
-            scores |= more
+        for attacker, added in self._attackers(assets):
+            scores |= added
             if each:
-                found += [one for name, made in more.items() for one in self._linked(name, made).findings(rng, top=top)]
-            made = self.combined(attacker, list(scores.values()), rng).findings(rng, top=top)
-            found += [self._placed(attacker, one) for one in made]
+                found += [
+                    one for name, scored in added.items() for one in self._linked(name, scored).findings(rng, top=top)
+                ]
+            scored = self.combined(attacker, list(scores.values()), rng).findings(rng, top=top)
+            found += [self._with_cell(attacker, one) for one in scored]
         return [*found, *([unprotected(self.unprotected(rng), self.known)] if self.fragment else [])]
 
-    def _placed(self, attacker: str, finding: Finding) -> Finding:
-        """The share of notes linked, with its place in the adversary table."""
+    def _with_cell(self, attacker: str, finding: Finding) -> Finding:
+        """Return the finding on the share of notes linked with its cell of the adversary table."""
         if self.target is None or finding.measure != "attack.linkage":
             return finding
         gated = attacker != WITH and self.target != "note by its whole text"
         return tagged(finding, _HOLDINGS[attacker], self.target, gated=gated)
 
     def combined(self, attacker: str, scores: Sequence[Doubles], rng: Generator) -> Linked:
-        """All matchers of an attacker as one."""
+        """Combine all matchers of an attacker."""
         linked = self._linked(attacker, scores[0])
-        turned = [self._linked(attacker, one).scores for one in scores]
-        return replace(linked, scores=combined(turned, linked.truth, linked.people, rng))
+        oriented = [self._linked(attacker, one).scores for one in scores]
+        return replace(linked, scores=combined(oriented, linked.truth, linked.people, rng))
 
     def _linked(self, attacker: str, scores: Doubles) -> Linked:
-        told = {"attacker": attacker, "against": self.known, "left_out": self.sides.left_out}
+        labels = {"attacker": attacker, "against": self.known, "left_out": self.sides.left_out}
         return Linked(
-            scores.T if self.fragment else scores, self.sides.truth, self.sides.people, told, self.sides.rarest
+            scores.T if self.fragment else scores, self.sides.truth, self.sides.people, labels, self.sides.rarest
         )
 
     def unprotected(self, rng: Generator) -> Linked:
-        """The first attacker's figures, were the known texts released as they are."""
+        """Return the first attacker's scores if the known texts were released unchanged."""
         plain = replace(self.sides, released=[self.sides.whole[j] for j in self.sides.truth])
-        scores = list(_without(plain, fragment=self.fragment).values())
+        scores = list(_plain_matchers(plain, fragment=self.fragment).values())
         return replace(self, sides=plain).combined(WITHOUT, scores, rng)
 
-    def _attackers(self, held: Held) -> Iterator[tuple[str, Mapping[str, Doubles]]]:
-        """Who attacks, and the matchers that he has beyond those of the one before."""
-        yield WITHOUT, _without(self.sides, fragment=self.fragment)
-        if held.own is not None:
-            yield OWN, self._by_own(held.own)
-        if held.channel is not None:
-            more = {"mean vector": mean_vector(self.sides, held.vectors)} if held.vectors else {}
-            yield WITH, {**self._by_channel(held.channel), **more}
+    def _attackers(self, assets: Assets) -> Iterator[tuple[str, Mapping[str, Doubles]]]:
+        """Yield each attacker and the matchers they have in addition to those of the previous one."""
+        yield WITHOUT, _plain_matchers(self.sides, fragment=self.fragment)
+        if assets.own is not None:
+            yield OWN, self._by_shadow(assets.own)
+        if assets.channel is not None:
+            added = {"mean vector": mean_vector(self.sides, assets.vectors)} if assets.vectors else {}
+            yield WITH, {**self._by_channel(assets.channel), **added}
 
-    def _by_own(self, own: Own) -> dict[str, Doubles]:
+    def _by_shadow(self, own: Own) -> dict[str, Doubles]:
         scores = {"mean of own vectors": mean_vector(self.sides, own.vectors)}
         for number, channel in enumerate(own.channels, 1):
             scores |= {f"own {name} {number}": one for name, one in self._by_channel(channel).items()}
         return scores
 
     def _by_channel(self, channel: Channel) -> dict[str, Doubles]:
-        likely = Likely.of(self.sides, channel)
+        likelihood = Likelihood.of(self.sides, channel)
         shares = FRAGMENT_SHARES if self.fragment else SHARES
-        scores = {"channel": likely.mixture(shares), "channel, each output once": likely.mixture(shares, once=True)}
+        scores = {
+            "channel": likelihood.mixture(shares),
+            "channel, each output once": likelihood.mixture(shares, once=True),
+        }
         if self.fragment:
-            scores["channel, all of its words"] = likely.covered()
+            scores["channel, all of its words"] = likelihood.covered()
             scores["channel, words in order"] = in_order(self.sides, channel)
             scores["channel, words in a window"] = in_windows(self.sides, channel, channel.policy.window)
         return scores
 
 
-def _without(sides: Sides, *, fragment: bool) -> dict[str, Doubles]:
-    """The matchers that need no channel."""
+def _plain_matchers(sides: Sides, *, fragment: bool) -> dict[str, Doubles]:
+    """Return the matchers that need no channel."""
     found = {
         "words": tfidf(sides),
         "word pairs": tfidf(sides, pairs=True),
-        "BM25": bm25(sides, asked_by_known=fragment),
+        "BM25": bm25(sides, known_as_query=fragment),
     }
     return found if fragment else {**found, "length and layout": length(sides)}
 

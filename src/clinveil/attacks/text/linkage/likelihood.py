@@ -1,6 +1,6 @@
-"""Matchers with a channel: how likely the released words are, were the known text (or a piece of it) their source.
+"""Matchers with a channel: the likelihood of the released words if a known text (or a piece of it) is their source.
 
-The channel is the release's own (a thief of the vectors or of the channel), or one that the attacker made.
+The channel is the release's own (an attacker with the vault's vectors or channel), or a shadow channel.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from clinveil.core.types import Doubles, Ints
 SHARES = (0.1, 0.5, 0.95)
 FRAGMENT_SHARES = (0.01, 0.05, 0.2)
 SLIP = 1e-3
-"""The chance that a word of a fragment came out otherwise than the channel says: PHI replaced before, words dropped."""
+"""Probability that a fragment word came out in another way: identifiers replaced earlier, words dropped."""
 
 
 @dataclass(frozen=True, eq=False)
-class Likely:
-    """What both sides are to somebody who holds a channel.
+class Likelihood:
+    """Both sides, as seen by an attacker with a channel.
 
     Attributes:
         released: (n_released, n_words) counts of outputs. known: (n_known, n_words) counts of inputs.
-        ratio: (n_words, n_words) P(output | input) over how often the output comes at all, by input.
+        ratio: (n_words, n_words) P(output | input) divided by the frequency of the output, by input.
     """
 
     released: csr_matrix
@@ -38,20 +38,20 @@ class Likely:
     ratio: csr_matrix
 
     @classmethod
-    def of(cls, sides: Sides, channel: Channel) -> Likely:
-        """How often outputs come is counted in the released notes, half an occurrence added to each."""
+    def of(cls, sides: Sides, channel: Channel) -> Likelihood:
+        """Build from both sides; output frequencies are those of the released notes, plus 0.5 occurrences each."""
         ids = WordIds(channel.ids, 0)
         released, known = (counts(side, ids) for side in (sides.released_words, sides.known_words))
-        usual = np.asarray(released.sum(axis=0)).ravel() + 0.5
-        return cls(released, known, channel.matrix()[: len(channel.words)] @ diags(usual.sum() / usual))
+        output_counts = np.asarray(released.sum(axis=0)).ravel() + 0.5
+        return cls(released, known, channel.matrix()[: len(channel.words)] @ diags(output_counts.sum() / output_counts))
 
     def mixture(self, shares: Sequence[float], *, once: bool = False) -> Doubles:
-        """log P(note | text) - log P(note): each word comes from the text with a chance, else from anywhere.
+        """Return log P(note | text) - log P(note), where each word comes from the text with probability s.
 
         Bags of words: sum_t log(1 - s + s sum_x p(x | text) C(y_t | x) / q(y_t)), s the best of `shares` for the pair.
 
         Args:
-            once: count each output once in a note, for a memo repeats what it drew.
+            once: count each output once per note, because substitution scopes repeat draws.
         """
         sizes = np.maximum(np.asarray(self.known.sum(axis=1)).ravel(), 1)
         text = (diags(1 / sizes) @ self.known @ self.ratio).tocsr()
@@ -66,9 +66,9 @@ class Likely:
         return best
 
     def covered(self) -> Doubles:
-        """Of each known word how well the note's places explain it: sum_w log(slip + sum_t C(y_t | w) / (n q(y_t))).
+        """Return how well the note explains each known word: sum_w log(slip + sum_t C(y_t | w) / (n q(y_t))).
 
-        For fragments: all of their words stand in the note, whatever else does.
+        For fragments: all of their words are in the note.
         """
         used = np.unique(self.known.indices)
         sizes = np.maximum(np.asarray(self.released.sum(axis=1)).ravel(), 1)
@@ -79,42 +79,45 @@ class Likely:
 
 
 def in_order(sides: Sides, channel: Channel) -> Doubles:
-    """Of each known fragment the best place in each released note, word by word: max_s sum_k log C(y_s+k | w_k) / q.
+    """Score the best position of each known fragment in each released note: max_s sum_k log C(y_s+k | w_k) / q.
 
-    A word that does not fit costs log of `SLIP`. Exact over all places where at least one word fits.
+    A word that does not fit costs log of `SLIP`. Exact over all positions with at least one fitting word.
     """
-    fitting = _Fitting.of(sides, channel)
-    best = [_summed([(note, at - k, gain) for k, (note, at, gain) in enumerate(fits)]) for fits in fitting.fragments]
+    fitted = _Fits.of(sides, channel)
+    best = [
+        _summed([(note, positions - k, gain) for k, (note, positions, gain) in enumerate(fits)])
+        for fits in fitted.fragments
+    ]
     return np.stack([_by_note(*one, len(sides.released)) for one in best], axis=1)
 
 
 def in_windows(sides: Sides, channel: Channel, window: int) -> Doubles:
-    """As `in_order`, for words that were shuffled: each word fits anywhere in two windows on end."""
-    fitting, best = _Fitting.of(sides, channel), []
-    for fits in fitting.fragments:
-        blocks = [_in_two(note, at // window, gain) for note, at, gain in fits]
+    """Score as `in_order`, for shuffled words: each word fits anywhere in two consecutive windows."""
+    fitted, best = _Fits.of(sides, channel), []
+    for fits in fitted.fragments:
+        blocks = [_in_two_windows(note, positions // window, gain) for note, positions, gain in fits]
         best.append(_by_note(*_summed(blocks), len(sides.released)))
     return np.stack(best, axis=1)
 
 
 Fits = tuple[Ints, Ints, Doubles]
-"""Notes, places in them, and the gain of each."""
+"""Notes, positions in them, and the gain of each."""
 
 
 @dataclass(frozen=True, eq=False)
-class _Fitting:
-    """Of each known fragment and each of its words the places of all released notes that could come from it."""
+class _Fits:
+    """For each word of each known fragment, the positions in all released notes that could come from it."""
 
     fragments: Sequence[Sequence[Fits]]
 
     @classmethod
-    def of(cls, sides: Sides, channel: Channel) -> _Fitting:
-        ratio, ids = Likely.of(sides, channel).ratio, WordIds(channel.ids, 0)
+    def of(cls, sides: Sides, channel: Channel) -> _Fits:
+        ratio, ids = Likelihood.of(sides, channel).ratio, WordIds(channel.ids, 0)
         rows = [ids.encode(text, unknown=len(channel.words)) for text in sides.released_words]
         lengths = np.array([len(row) for row in rows])
         tokens = np.concatenate([np.array(row, dtype=np.int64) for row in rows])
         note = np.repeat(np.arange(len(rows)), lengths)
-        place = np.arange(tokens.size) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+        position = np.arange(tokens.size) - np.repeat(np.cumsum(lengths) - lengths, lengths)
         order = np.argsort(tokens, kind="stable")
         begins = np.searchsorted(tokens[order], np.arange(len(channel.words) + 1))
 
@@ -123,8 +126,8 @@ class _Fitting:
             entries = slice(ratio.indptr[word], ratio.indptr[word + 1]) if word >= 0 else slice(0, 0)
             outputs, gains = ratio.indices[entries], np.log1p(ratio.data[entries] / SLIP)
             found = [order[begins[y] : begins[y + 1]] for y in outputs.tolist()]
-            at = np.concatenate([np.zeros(0, dtype=np.int64), *found])
-            return note[at], place[at], np.repeat(gains, [len(one) for one in found])
+            positions = np.concatenate([np.zeros(0, dtype=np.int64), *found])
+            return note[positions], position[positions], np.repeat(gains, [len(one) for one in found])
 
         return cls([[fits(word) for word in ids.encode(text, unknown=-1)] for text in sides.known_words])
 
@@ -132,21 +135,21 @@ class _Fitting:
 _WIDE = 1 << 32
 
 
-def _in_two(note: Ints, window: Ints, gain: Doubles) -> Fits:
-    """The highest gain in each window and the one after it."""
-    note, place, gain = np.tile(note, 2), np.append(window, window - 1), np.tile(gain, 2)
-    order = np.lexsort((-gain, place, note))
-    note, place, gain = note[order], place[order], gain[order]
+def _in_two_windows(note: Ints, window: Ints, gain: Doubles) -> Fits:
+    """Return the highest gain in each window and the one after it."""
+    note, position, gain = np.tile(note, 2), np.append(window, window - 1), np.tile(gain, 2)
+    order = np.lexsort((-gain, position, note))
+    note, position, gain = note[order], position[order], gain[order]
     first = np.ones(note.size, dtype=np.bool_)
-    first[1:] = (np.diff(note) != 0) | (np.diff(place) != 0)
-    return note[first], place[first], gain[first]
+    first[1:] = (np.diff(note) != 0) | (np.diff(position) != 0)
+    return note[first], position[first], gain[first]
 
 
 def _summed(fits: Sequence[Fits]) -> tuple[Ints, Doubles]:
-    """The note of each place where anything fits, and the sum of gains there."""
-    note, place, gain = (np.concatenate(parts) for parts in zip(*fits, strict=True))
-    keys, where = np.unique(note * _WIDE + place + _WIDE // 2, return_inverse=True)
-    return keys // _WIDE, np.asarray(np.bincount(where, gain, keys.size), dtype=np.float64)
+    """Return the note of each position with any fit, and the sum of gains there."""
+    note, position, gain = (np.concatenate(parts) for parts in zip(*fits, strict=True))
+    keys, index = np.unique(note * _WIDE + position + _WIDE // 2, return_inverse=True)
+    return keys // _WIDE, np.asarray(np.bincount(index, gain, keys.size), dtype=np.float64)
 
 
 def _by_note(note: Ints, sums: Doubles, n_notes: int) -> Doubles:

@@ -1,4 +1,4 @@
-"""Shadow vectors: the attacker trains vectors on the known texts, and builds a channel of them."""
+"""Shadow vectors: the attacker trains vectors on the known texts, and builds a channel from them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ CHANNEL = ChannelSettings(mechanism="neighbours", min_patients=1, allow_small=Tr
 
 @dataclass(frozen=True, eq=False)
 class Own:
-    """Vectors that an attacker trained, and channels made of them; the settings of the release are no secret."""
+    """Vectors that an attacker trained, and channels built from them; the settings of the release are public."""
 
     vectors: Vectors = field(repr=False)
     channels: tuple[Channel, ...]
@@ -46,20 +46,20 @@ class Own:
         """Train on the known texts.
 
         Args:
-            vectors: settings of the training (default: those of every shadow vector).
-            channels: settings of the channels. like: the channel of the release, whose settings are taken instead,
-                with the released words as outputs; its matrix and words are not read.
-            texts: what to train on in place of the known texts.
+            vectors: training settings (default: those of all shadow vectors).
+            channels: settings of the channels. like: the channel of the release, whose settings are used instead, with
+                the released words as outputs; its matrix and words are not used.
+            texts: texts to train on instead of the known texts.
 
         Raises:
             InputError: the texts have too few words.
         """
         corpus = corpus_of_texts(texts or sides.known)
-        how = vectors or shadow_settings(sum(len(text.split()) for text in texts or sides.known))
-        made = train(corpus, how, seed=int(rng.integers(2**31)), workers=threads, scratch=scratch)
+        settings = vectors or shadow_settings(sum(len(text.split()) for text in texts or sides.known))
+        trained = train(corpus, settings, seed=int(rng.integers(2**31)), workers=threads, scratch=scratch)
         key = Key.from_seed(int(rng.integers(2**31)))
         if like is not None and like.mechanism in mechanisms:
             outputs = {word for note in sides.released_words for word in note}
-            return cls(made, (channel_like(like, made, outputs, key, threads),))
-        built = [build_channel(made, one, key=key, threads=threads)[0] for one in channels]
-        return cls(made, tuple(built))
+            return cls(trained, (channel_like(like, trained, outputs, key, threads),))
+        channels_built = [build_channel(trained, one, key=key, threads=threads)[0] for one in channels]
+        return cls(trained, tuple(channels_built))

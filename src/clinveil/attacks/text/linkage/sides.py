@@ -1,4 +1,4 @@
-"""The two sides of a linkage: released notes, and what somebody knows of the people whom they are about."""
+"""The two sides of a linkage: released notes, and known texts about the same people."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ _LETTER = re.compile(r"[^\W\d_]")
 
 @dataclass(frozen=True, eq=False)
 class Sides:
-    """Released notes and known texts, and which belong together.
+    """Released notes, known texts, and which of them belong together.
 
     Attributes:
-        released, known: the texts; none without a word. truth: (n_released,) the known text of each note.
-        people: (n_released,) whose note it is, numbered; intervals are by these.
-        left_out: notes that could not be used: without a word, or of nobody who is known.
-        wholes: (n_known,) the whole texts, where `known` are fragments of them.
-        ids: (n_known,) what pairs each known text.
+        released, known: texts that contain words. truth: (n_released,) the known text of each note.
+        people: (n_released,) number of the note's person; intervals are by person.
+        left_out: number of unusable notes: without words, or of a person without a known text.
+        wholes: (n_known,) the entire texts, if `known` are fragments of them.
+        ids: (n_known,) the key of each known text.
     """
 
     released: Sequence[str] = field(repr=False)
@@ -45,37 +45,39 @@ class Sides:
 
     @property
     def whole(self) -> Sequence[str]:
-        """The whole known texts."""
+        """Return the entire known texts."""
         return self.known if self.wholes is None else self.wholes
 
     @cached_property
     def released_words(self) -> list[list[str]]:
-        """The words of each released note."""
+        """Return the words of each released note."""
         return [words(text) for text in self.released]
 
     @cached_property
     def known_words(self) -> list[list[str]]:
-        """The words of each known text."""
+        """Return the words of each known text."""
         return [words(text) for text in self.known]
 
     @cached_property
     def rarest(self) -> Mask:
-        """(n_released,) the notes of the tenth of the people whose known texts hold the rarest words, on average."""
+        """Return a mask of notes of the tenth of the people whose known texts have the rarest words on average."""
         texts = [set(words(text)) for text in self.whole]
-        held = Counter(word for text in texts for word in text)
-        rarity = np.array([np.mean([-np.log(held[word]) for word in text]) if text else -np.inf for text in texts])
+        texts_held = Counter(word for text in texts for word in text)
+        rarity = np.array(
+            [np.mean([-np.log(texts_held[word]) for word in text]) if text else -np.inf for text in texts]
+        )
         of_people = np.full(int(self.people.max()) + 1, -np.inf)
         np.maximum.at(of_people, self.people, rarity[self.truth])
-        there = np.unique(self.people)
-        tenth = there[np.argsort(-of_people[there], kind="stable")[: -(-len(there) // 10)]]
+        present = np.unique(self.people)
+        tenth = present[np.argsort(-of_people[present], kind="stable")[: -(-len(present) // 10)]]
         return np.isin(self.people, tenth)
 
     def fragments(self, length: int, rng: Generator) -> Sides:
-        """One released note of each known text, and of the text a run of so many words from a random place."""
+        """Return one released note per known text, with a random run of `length` words of the text as known text."""
         first = np.unique(self.truth, return_index=True)[1]
         known = [self.known_words[j] for j in self.truth[first]]
-        begins = [int(rng.integers(max(1, len(text) - length + 1))) for text in known]
-        runs = [" ".join(text[at : at + length]) for text, at in zip(known, begins, strict=True)]
+        starts = [int(rng.integers(max(1, len(text) - length + 1))) for text in known]
+        runs = [" ".join(text[at : at + length]) for text, at in zip(known, starts, strict=True)]
         released = [self.released[i] for i in first]
         whole = [self.known[j] for j in self.truth[first]]
         return Sides(released, runs, np.arange(len(first)), self.people[first], self.left_out, whole)
@@ -90,14 +92,14 @@ def paired(
     crosswalk: Mapping[str, str] | None = None,
     limit: int,
 ) -> Sides:
-    """Released notes beside known texts of the same id; texts of one id are one. Streams both.
+    """Pair released notes with known texts of the same id; texts with the same id are joined. Streams both.
 
     Args:
-        match: the column of both that pairs them; `patient` for the patient ids; None: the note ids.
-        crosswalk: released note (or patient) id -> the id of the known text; None where they are equal.
-        limit: released notes at most, a random sample; where there are fewer, texts of other people fill up.
+        match: the column that pairs both; `patient` for the patient ids; None: the note ids.
+        crosswalk: released note (or patient) id -> the id of the known text; None if they are equal.
+        limit: maximum released notes, a random sample; with fewer notes, texts of other people are added up to it.
 
-    Raises InputError for a column that is not there, no id in common, or fewer than two people.
+    Raises InputError for a missing column, no common id, or fewer than two people.
     """
     column = {None: NOTE_ID, "patient": PATIENT_ID}.get(match, match or NOTE_ID)
     keys = {key for key, note in _keyed(known, column) if _has_words(note.text)}
@@ -110,39 +112,39 @@ def paired(
         if fits:
             sample.offer(note.note_id, lambda k=key, n=note: (k, n.patient_id, n.text))  # type: ignore[misc]
     if not sample.values:
-        hint = "name the column that pairs them with --match, or the vault of the release with --vault"
+        hint = "pass the pairing column with --match, or the vault of the release with --vault"
         raise InputError("no released note has the id of a known text", hint=hint)
-    of = _texts(known, column, {key for key, _, _ in sample.values.values()}, limit, rng)
-    return _sides(list(sample.values.values()), of, left_out)
+    texts_of = _texts(known, column, {key for key, _, _ in sample.values.values()}, limit, rng)
+    return _sides(list(sample.values.values()), texts_of, left_out)
 
 
 def _texts(known: Corpus, column: str, wanted: AbstractSet[str], limit: int, rng: Generator) -> dict[str, list[str]]:
-    """The texts of the wanted keys first, then of others, a random sample, up to `limit` keys in all."""
-    of, others = dict[str, list[str]](), KeySample[list[str]](max(1, limit - len(wanted)), rng)
+    """Return the texts of the wanted keys, then a random sample of others, up to `limit` keys in all."""
+    texts_of, others = dict[str, list[str]](), KeySample[list[str]](max(1, limit - len(wanted)), rng)
     for key, note in _keyed(known, column):
         if _has_words(note.text):
-            held = of.setdefault(key, []) if key in wanted else others.offer(key, list)
-            if held is not None:
-                held.append(note.text)
-    return of | (others.values if len(wanted) < limit else {})
+            texts_held = texts_of.setdefault(key, []) if key in wanted else others.offer(key, list)
+            if texts_held is not None:
+                texts_held.append(note.text)
+    return texts_of | (others.values if len(wanted) < limit else {})
 
 
-def _sides(notes: list[tuple[str, str, str]], of: Mapping[str, list[str]], left_out: int) -> Sides:
-    """Of notes (key, patient, text) and the texts of each key."""
-    place = {key: j for j, key in enumerate(of)}
+def _sides(notes: list[tuple[str, str, str]], texts_of: Mapping[str, list[str]], left_out: int) -> Sides:
+    """Build the sides from notes (key, patient, text) and the texts of each key."""
+    place = {key: j for j, key in enumerate(texts_of)}
     truth = np.array([place[key] for key, _, _ in notes], dtype=np.int64)
     if (people := len(np.unique(truth))) < 2:
-        raise InputError(f"linkage needs two people, here is {people}", hint="give notes and texts of more people")
-    whose = np.unique(np.array([patient for _, patient, _ in notes], dtype=object), return_inverse=True)[1]
-    known = ["\n".join(texts)[:CHARACTERS] for texts in of.values()]
+        raise InputError(f"linkage requires two people, found {people}", hint="provide notes and texts of more people")
+    people_numbers = np.unique(np.array([patient for _, patient, _ in notes], dtype=object), return_inverse=True)[1]
+    known = ["\n".join(texts)[:CHARACTERS] for texts in texts_of.values()]
     released = [text[:CHARACTERS] for *_, text in notes]
-    return Sides(released, known, truth, whose.astype(np.int64), left_out, ids=list(of))
+    return Sides(released, known, truth, people_numbers.astype(np.int64), left_out, ids=list(texts_of))
 
 
 def unsampled(corpus: Corpus, sides: Sides, limit: int, rng: Generator) -> list[str]:
     """Return the texts of at most `limit` notes, a random sample, that are not among the known texts of a linkage.
 
-    Empty where there are fewer of them than known texts: too few to train on.
+    Empty if they are fewer than the known texts, which is too few to train on.
     """
     known, sample = set(sides.ids), KeySample[str](limit, rng)
     for note in rows(corpus):
@@ -154,30 +156,30 @@ def unsampled(corpus: Corpus, sides: Sides, limit: int, rng: Generator) -> list[
 def other_notes(
     released: Corpus, original: Corpus, rng: Generator, *, crosswalk: Mapping[str, str] | None, limit: int
 ) -> Sides | None:
-    """One released note of each patient beside the patient's other source notes; None for fewer than two patients.
+    """Pair one released note of each patient with the patient's other source notes; None for fewer than two patients.
 
     Args:
-        crosswalk: released note id -> source id. limit: patients at most, a random sample of all.
+        crosswalk: released note id -> source id. limit: maximum patients, a random sample.
     """
     sample: KeySample[list[tuple[str, str]]] = KeySample(limit, rng)
     for note_id, patient, text in rows(released):
-        held = sample.offer(patient, list)
-        if held is not None and _has_words(text):
-            held.append((source_id(note_id, crosswalk), text))
-    several = {patient: held for patient, held in sample.values.items() if len(held) > 1}
-    chosen = {patient: held[int(rng.integers(len(held)))] for patient, held in several.items()}
-    owner = {source: patient for patient, held in several.items() for source, _ in held}
-    theirs = {source for source, _ in chosen.values()}
-    of: dict[str, list[str]] = {}
+        texts_held = sample.offer(patient, list)
+        if texts_held is not None and _has_words(text):
+            texts_held.append((source_id(note_id, crosswalk), text))
+    several = {patient: texts_held for patient, texts_held in sample.values.items() if len(texts_held) > 1}
+    chosen = {patient: texts_held[int(rng.integers(len(texts_held)))] for patient, texts_held in several.items()}
+    owner = {source: patient for patient, texts_held in several.items() for source, _ in texts_held}
+    released_sources = {source for source, _ in chosen.values()}
+    texts_of: dict[str, list[str]] = {}
     for note_id, _, text in rows(original):
-        if note_id in owner and note_id not in theirs and _has_words(text):
-            of.setdefault(owner[note_id], []).append(text)
-    notes = [(patient, patient, text) for patient, (_, text) in chosen.items() if patient in of]
-    return _sides(notes, of, len(sample.values) - len(notes)) if len(notes) > 1 else None
+        if note_id in owner and note_id not in released_sources and _has_words(text):
+            texts_of.setdefault(owner[note_id], []).append(text)
+    notes = [(patient, patient, text) for patient, (_, text) in chosen.items() if patient in texts_of]
+    return _sides(notes, texts_of, len(sample.values) - len(notes)) if len(notes) > 1 else None
 
 
 def _keyed(corpus: Corpus, column: str) -> Iterator[tuple[str, Note]]:
-    """Each note of a corpus and what pairs it."""
+    """Yield each note of a corpus and its pairing key."""
     if column == NOTE_ID:
         yield from ((note.note_id, note) for note in rows(corpus))
     elif column == PATIENT_ID:
@@ -186,7 +188,9 @@ def _keyed(corpus: Corpus, column: str) -> Iterator[tuple[str, Note]]:
         try:
             yield from ((str(value), note) for note, (value,) in rows_with(corpus, column) if value is not None)
         except KeyError:
-            raise InputError("has no such column to match by", hint="--match takes a column of both") from None
+            raise InputError(
+                "the column to match by does not exist", hint="pass a column of both files with --match"
+            ) from None
 
 
 def _has_words(text: str) -> bool:

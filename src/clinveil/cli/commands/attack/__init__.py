@@ -1,4 +1,4 @@
-"""`clinveil attack`: Attack what is to be released: word vectors, language models, synthetic notes."""
+"""`clinveil attack`: Attack notes, word vectors or language models before they are released."""
 
 from __future__ import annotations
 
@@ -6,5 +6,5 @@ from clinveil.cli.attack_command import AttackCommands
 from clinveil.cli.groups import PACKAGE, Group
 
 ORDER = ("inversion", "linkage", "inference", "names", "association", "scenario", "copies", "leaveout", "membership")
-HELP = "Attack what is to be released, with the truth at hand; prints findings beside chance and a control."
+HELP = "Attack notes, word vectors or language models before release; compare with chance and a control."
 Group("attack", HELP, AttackCommands("attack command", f"{PACKAGE}.attack", first=ORDER))

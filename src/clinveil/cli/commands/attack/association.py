@@ -1,4 +1,4 @@
-"""`clinveil attack association`: Compare names' distances to their bearers' diagnoses with those to others'."""
+"""`clinveil attack association`: Test whether names are closer to their bearers' diagnoses than to others'."""
 
 from __future__ import annotations
 

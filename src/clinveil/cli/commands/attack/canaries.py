@@ -1,4 +1,4 @@
-"""`clinveil attack canaries`: Plant invented secrets in an audit copy of the training, and look for them."""
+"""`clinveil attack canaries`: Plant invented secrets in a copy of the training notes and measure exposure."""
 
 from __future__ import annotations
 
@@ -20,27 +20,27 @@ from clinveil.lm.recipe import ModelSettings
 
 
 class CanarySettings(Settings):
-    """Everything that `clinveil attack canaries` can be told."""
+    """Settings of `clinveil attack canaries`."""
 
     lm: ModelSettings = group(ModelSettings)
     notes: NotesSettings = group(NotesSettings)
     seed: int | None = SEED
     quiet: bool = QUIET
-    workers: int = flag(1, "Threads of PyTorch; with one, the same seed gives the same bits.", ge=1, le=1024)
-    each: int = flag(5, "Canaries of every family and number of repeats.", ge=1)
-    repeats: tuple[int, ...] = flag((1, 2, 4, 8, 16), "How often a canary is planted; repeatable.")
-    prepared: bool = flag(False, "NOTES are in MedText's form already.")
+    workers: int = flag(1, "Threads of PyTorch; one makes results repeatable.", ge=1, le=1024)
+    each: int = flag(5, "Canaries per family and number of repeats.", ge=1)
+    repeats: tuple[int, ...] = flag((1, 2, 4, 8, 16), "Times that a canary is planted; repeatable.")
+    prepared: bool = flag(False, "NOTES are in MedText form already.")
 
 
-@command("attack canaries", CanarySettings, findings=True)
+@command("attack canaries", CanarySettings, flags="seed", findings=True)
 def canaries(
     run: Run[CanarySettings],
-    notes: Annotated[Path, typer.Argument(help="The training notes; the copy with canaries is never written.")],
+    notes: Annotated[Path, typer.Argument(help="Training notes; the copy with canaries is not written.")],
 ) -> None:
-    """Train on a copy with canaries in it; how far the model, and its synthetic notes alone, give them away."""
+    """Train on a copy with canaries; measure how far the model and its synthetic notes disclose them."""
     how = run.settings
     if not how.repeats or min(how.repeats) < 1:
-        raise UsageError("--repeats takes whole numbers from 1")
+        raise UsageError("--repeats must be 1 or more")
     if how.lm.neural:
         need_torch()
     read = read_notes(open_corpus(notes, how.notes), prepared=how.prepared)

@@ -1,4 +1,4 @@
-"""`clinveil attack copies`: Find runs of words that synthetic notes share with training notes, beside a control."""
+"""`clinveil attack copies`: Find word sequences that synthetic notes copy from training notes."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from clinveil.core.settings import QUIET, SEED, NotesSettings, Settings, group
 from clinveil.corpus.open import open_corpus
 
 Synthetic = Annotated[Path, typer.Argument(help="Synthetic notes: a file or a folder.")]
-Training = Annotated[Path, typer.Option("--training", help="The notes that the model was trained on.")]
-HeldOut = Annotated[Path, typer.Option("--held-out", help="Notes of other patients, kept from training: the control.")]
+Training = Annotated[Path, typer.Option("--training", help="Notes that the model was trained on.")]
+HeldOut = Annotated[Path, typer.Option("--held-out", help="Control: notes of other patients, not used for training.")]
 
 
 class CopiesSettings(Settings):
-    """Everything that `clinveil attack copies` can be told."""
+    """Settings of `clinveil attack copies`."""
 
     attack: Copies = group(Copies)
     notes: NotesSettings = group(NotesSettings)
@@ -27,9 +27,13 @@ class CopiesSettings(Settings):
     quiet: bool = QUIET
 
 
-@command("attack copies", CopiesSettings, findings=True)
+@command("attack copies", CopiesSettings, flags="seed", findings=True)
 def copies(run: Run[CopiesSettings], synthetic: Synthetic, training: Training, held_out: HeldOut) -> None:
-    """Find runs of words that synthetic notes share with training notes, beside those shared with other patients."""
-    made, seen, other = (open_corpus(path, run.settings.notes) for path in (synthetic, training, held_out))
-    findings = run.settings.attack(Context(released=made, training=seen, held_out=other), run.rng())
+    """Find word sequences that synthetic notes share with training notes; compare with notes of other patients."""
+    synthetic_notes, training_notes, others = (
+        open_corpus(path, run.settings.notes) for path in (synthetic, training, held_out)
+    )
+    findings = run.settings.attack(
+        Context(released=synthetic_notes, training=training_notes, held_out=others), run.rng()
+    )
     run.show(findings, f"{synthetic.name} against {training.name}, control {held_out.name} (seed {run.seed})")

@@ -1,4 +1,4 @@
-"""`clinveil attack inference`: Read an attribute of patients off their released notes, learnt from others' notes."""
+"""`clinveil attack inference`: Predict an attribute of patients from their released notes."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from clinveil.core.errors import UsageError
 from clinveil.core.settings import LABEL, QUIET, SEED, NotesSettings, Settings, group
 from clinveil.corpus.open import open_corpus
 
-Released = Annotated[Path, typer.Argument(help="Released notes with the attribute in a column: a file or a folder.")]
-Known = Annotated[Path | None, typer.Option("--known", help="Plain notes of other patients, with the same column.")]
+Released = Annotated[Path, typer.Argument(help="Released notes with the attribute in a column.")]
+Known = Annotated[Path | None, typer.Option("--known", help="Original notes of other patients, with the same column.")]
 
 
 class InferenceSettings(Settings):
-    """Everything that `clinveil attack inference` can be told."""
+    """Settings of `clinveil attack inference`."""
 
     attack: Inference = group(Inference)
     notes: NotesSettings = group(NotesSettings)
@@ -28,12 +28,12 @@ class InferenceSettings(Settings):
     quiet: bool = QUIET
 
 
-@command("attack inference", InferenceSettings, findings=True)
+@command("attack inference", InferenceSettings, flags="label seed", findings=True)
 def inference(run: Run[InferenceSettings], released: Released, known: Known = None) -> None:
-    """Read an attribute of patients off their released notes, learnt from other patients' released or plain notes."""
+    """Predict an attribute of patients from released notes; train on released or original notes of others."""
     how = run.settings
     if not how.label:
-        raise UsageError("there is no attribute to read", hint="name a column of the notes with --label")
-    made, others = (open_corpus(path, how.notes, keep=how.label) if path else None for path in (released, known))
-    context = Context(released=made, reference=others, keep=how.label, say=run.say)
+        raise UsageError("no attribute to predict", hint="pass --label COLUMN")
+    notes, others = (open_corpus(path, how.notes, keep=how.label) if path else None for path in (released, known))
+    context = Context(released=notes, reference=others, keep=how.label, say=run.say)
     run.show(how.attack(context, run.rng()), f"attributes in {released.name} (seed {run.seed}; lower is safer)")

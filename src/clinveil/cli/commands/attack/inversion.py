@@ -1,4 +1,4 @@
-"""`clinveil attack inversion`: How many released words are read back, by what an attacker knows."""
+"""`clinveil attack inversion`: Measure how many released words an attacker recovers."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from clinveil.releases.attacked import attacked_release
 
 ALL = 10**12
 Released = Annotated[Path, typer.Argument(help="The release: its folder, or its notes.")]
-Vault = Annotated[Path, typer.Option("--vault", help="Vault of the same run, OUT/vault.")]
-Original = Annotated[Path, typer.Option("--original", help="The notes that it was made of.")]
-Prior = Annotated[Path | None, typer.Option("--prior", help="An attacker's own notes (default: other patients').")]
-Patients = Annotated[Path | None, typer.Option("--patients", help="Known patients, where the release had them.")]
+Vault = Annotated[Path, typer.Option("--vault", help="Vault of the release (OUT/vault).")]
+Original = Annotated[Path, typer.Option("--original", help="Original notes.")]
+Prior = Annotated[Path | None, typer.Option("--prior", help="Notes of the attacker (default: of other patients).")]
+Patients = Annotated[Path | None, typer.Option("--patients", help="Known patients, if the release had them.")]
 
 
 class InversionSettings(Settings):
-    """Everything that `clinveil attack inversion` can be told."""
+    """Settings of `clinveil attack inversion`."""
 
     attack: AdversarySuite = group(AdversarySuite)
     workers: int = WORKERS
@@ -30,7 +30,7 @@ class InversionSettings(Settings):
     quiet: bool = QUIET
 
 
-@command("attack inversion", InversionSettings, findings=True)
+@command("attack inversion", InversionSettings, flags="seed", findings=True)
 def inversion(
     run: Run[InversionSettings],
     released: Released,
@@ -39,14 +39,14 @@ def inversion(
     prior: Prior = None,
     patients: Patients = None,
 ) -> None:
-    """Read released words back: the exact figures of one draw, then attackers of all kinds, each by what they know."""
+    """Recover released words: exact figures of one draw, then each adversary of the suite."""
     how = run.settings
     context = attacked_release(
         released, vault, original, others=prior, patients=patients, workers=how.workers, say=run.say
     )
     suite = how.attack.but(tokens=how.attack.tokens or ALL)
     found = [*Inversion()(context, run.rng()), *suite(context, run.rng())]
-    run.show(found, f"words of {released.name} read back (seed {run.seed}; lower is safer)")
-    told = {str(one.detail["reader"]): one.detail["knowledge"] for one in found if "reader" in one.detail}
-    for reader, knowledge in told.items():
-        run.say(f"{reader} knows: {knowledge}")
+    run.show(found, f"recovered words of {released.name} (seed {run.seed}; lower is safer)")
+    details = [finding.detail for finding in found if "reader" in finding.detail]
+    for adversary, knowledge in {str(detail["reader"]): detail["knowledge"] for detail in details}.items():
+        run.say(f"{adversary} knows: {knowledge}")

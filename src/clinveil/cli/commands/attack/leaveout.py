@@ -1,4 +1,4 @@
-"""`clinveil attack leaveout`: Measure S-PDTP: what a language model's predictions owe to one patient (paper C)."""
+"""`clinveil attack leaveout`: Measure how much predictions depend on one patient (S-PDTP, paper C)."""
 
 from __future__ import annotations
 
@@ -17,25 +17,25 @@ from clinveil.core.neural import need_torch
 from clinveil.corpus.open import open_corpus
 from clinveil.lm.notes import read_notes
 
-Folder = Annotated[Path | None, typer.Option("-o", "--out", help="Folder of the models, secret; the same one goes on.")]
+Folder = Annotated[Path | None, typer.Option("-o", "--out", help="Secret folder for models; pass it again to resume.")]
 
 
-@command("attack leaveout", LeaveOutSettings, findings=True)
+@command("attack leaveout", LeaveOutSettings, flags="mode seed force", findings=True)
 def leaveout(
     run: Run[LeaveOutSettings],
-    notes: Annotated[Path, typer.Argument(help="The training notes: a file or a folder.")],
+    notes: Annotated[Path, typer.Argument(help="Training notes: a file or a folder.")],
     out: Folder = None,
 ) -> None:
-    """Train with and without each of some patients, and compare; beside it what any other change does to the score."""
+    """Train with and without each of some patients, and compare; also measure the effect of other changes."""
     how = run.settings
     closed = how.mode == "unigram"
     before = None if closed or out is None or how.force or how.seed is not None else seed_of(out)
     seed = run.seed if before is None else before
     if not closed and out is None:
-        raise UsageError("the models need a folder", hint="-o DIR; the same one goes on where a run stopped")
+        raise UsageError("no folder for the models", hint="pass -o FOLDER, again to resume")
     if how.lm.neural and not closed:
         need_torch()
     context = Context(training=read_notes(open_corpus(notes, how.notes), prepared=how.prepared), say=run.say)
     found = LeaveOneOut(settings=how.but(seed=seed), out=out)(context, default_rng(seed))
-    title = f"S-PDTP on {notes.name}, natural logs; no epsilon, and nothing without its floors (seed {seed})"
+    title = f"S-PDTP on {notes.name}, natural logs; not an epsilon; compare with the floors (seed {seed})"
     run.show(found, title, seed=seed)

@@ -1,4 +1,4 @@
-"""`clinveil attack linkage`: Find whose note a released note is, among people of whom something is known."""
+"""`clinveil attack linkage`: Link released notes to patients of whom some text is known."""
 
 from __future__ import annotations
 
@@ -17,25 +17,25 @@ from clinveil.corpus.open import OpenedCorpus, open_corpus
 from clinveil.releases.crosswalk import source_notes
 from clinveil.vectors.files import load_vectors
 
-Released = Annotated[Path, typer.Argument(help="Protected notes, ours or another tool's: a file or a folder.")]
-Known = Annotated[Path, typer.Option("--known", help="Texts about the same people, or their source notes.")]
-Vault = Annotated[Path | None, typer.Option("--vault", help="Vault of the release: whose note is whose.")]
-ChannelOf = Annotated[Path | None, typer.Option("--channel", help="Also its thief: vault/channel.")]
-VectorsOf = Annotated[Path | None, typer.Option("--vectors", help="Also their thief: vault/vectors.")]
+Released = Annotated[Path, typer.Argument(help="Protected notes, of clinveil or another tool.")]
+Known = Annotated[Path, typer.Option("--known", help="Texts about the same patients, or their source notes.")]
+Vault = Annotated[Path | None, typer.Option("--vault", help="Vault of the release, for the true patients.")]
+ChannelOf = Annotated[Path | None, typer.Option("--channel", help="Also attack with this channel (vault/channel).")]
+VectorsOf = Annotated[Path | None, typer.Option("--vectors", help="Also attack with these vectors (vault/vectors).")]
 
 
 class LinkageSettings(Settings):
-    """Everything that `clinveil attack linkage` can be told."""
+    """Settings of `clinveil attack linkage`."""
 
     attack: Linkage = group(Linkage)
     notes: NotesSettings = group(NotesSettings)
-    known_text: str | None = flag(None, "Column of the known text, where it is another (guessed).", min_length=1)
+    known_text: str | None = flag(None, "Column of the known text, if it differs (default: guessed).", min_length=1)
     workers: int = WORKERS
     seed: int | None = SEED
     quiet: bool = QUIET
 
 
-@command("attack linkage", LinkageSettings, findings=True)
+@command("attack linkage", LinkageSettings, flags="seed", findings=True)
 def linkage(
     run: Run[LinkageSettings],
     released: Released,
@@ -44,7 +44,7 @@ def linkage(
     channel: ChannelOf = None,
     vectors: VectorsOf = None,
 ) -> None:
-    """Find whose note a released note is, among people of whom something is known; beside chance and a shuffle."""
+    """Link released notes to patients of whom some text is known; compare with chance and a control."""
     how = run.settings
     context = Context(
         released=_open(_notes_of(released), how, how.notes),
@@ -61,9 +61,9 @@ def linkage(
 
 
 def _notes_of(path: Path) -> Path:
-    """The notes of a release's folder; else the path itself."""
-    told = read_json(path / "manifest.json") if (path / "manifest.json").is_file() else None
-    file = told.get("notes", {}).get("file") if isinstance(told, dict) else None
+    """Return the notes file of a release folder, or the path itself."""
+    manifest = read_json(path / "manifest.json") if (path / "manifest.json").is_file() else None
+    file = manifest.get("notes", {}).get("file") if isinstance(manifest, dict) else None
     return path / file if isinstance(file, str) and (path / file).exists() else path
 
 

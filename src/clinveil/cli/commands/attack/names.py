@@ -1,4 +1,4 @@
-"""`clinveil attack names`: Pair the name tokens of word vectors into full names, by nearness (paper B)."""
+"""`clinveil attack names`: Recover full names from word vectors, by nearest pairs (paper B)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`clinveil attack scenario`: Name target diagnoses for each name, farthest and nearest, beside chance (paper B)."""
+"""`clinveil attack scenario`: Predict diagnoses of named patients from word vectors (paper B)."""
 
 from __future__ import annotations
 
@@ -6,5 +6,5 @@ from clinveil.attacks.vectors.scenario import Scenario
 from clinveil.cli.attack_command import attack_command
 from clinveil.cli.command import register
 
-TITLE = "diagnoses named from {vectors} (seed {seed}; lower is safer)"
+TITLE = "diagnoses predicted from {vectors} (seed {seed}; lower is safer)"
 register(attack_command("scenario", Scenario, TITLE, optional=("counts",)))

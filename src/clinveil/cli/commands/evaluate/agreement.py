@@ -1,4 +1,4 @@
-"""`clinveil evaluate agreement`: How far two reviewers of the same notes agree (clinveil review --reviewer)."""
+"""`clinveil evaluate agreement`: Measure the agreement of two reviewers (clinveil review --reviewer)."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from clinveil.cli.command import Run, command
 from clinveil.core.settings import QUIET, Settings, flag
 from clinveil.phi.review.queue import past_run
 
-Reviewed = Annotated[Path, typer.Argument(help="The run that both reviewed, as for clinveil review.", metavar="OUT")]
-NotesNow = Annotated[Path | None, typer.Option("--notes", help="The notes, if they lie elsewhere now.")]
-VaultOf = Annotated[Path | None, typer.Option("--vault", help="The vault of the run (default: OUT.vault).")]
+Reviewed = Annotated[Path, typer.Argument(help="Output of clinveil deidentify that both reviewed.", metavar="OUT")]
+NotesNow = Annotated[Path | None, typer.Option("--notes", help="The notes, if they were moved.")]
+VaultOf = Annotated[Path | None, typer.Option("--vault", help="Vault of the run (default: OUT.vault).")]
 
 
 class EvaluateAgreementSettings(Settings):
-    """Everything that `clinveil evaluate agreement` can be told."""
+    """Settings of `clinveil evaluate agreement`."""
 
-    reviewer: tuple[str, ...] = flag((), "Two reviewers, if there are more; give it twice.")
+    reviewer: tuple[str, ...] = flag((), "Name of a reviewer; pass two if there are more.")
     quiet: bool = QUIET
 
 
-@command("evaluate agreement", EvaluateAgreementSettings, findings=True)
+@command("evaluate agreement", EvaluateAgreementSettings, flags="", findings=True)
 def agreement(
     run: Run[EvaluateAgreementSettings], out: Reviewed, notes: NotesNow = None, vault: VaultOf = None
 ) -> None:
-    """How far two reviewers of the same notes agree: kappa over words and F1 of spans, with intervals by note."""
+    """Measure the agreement of two reviewers: kappa over words and F1 of spans, with intervals over notes."""
     from clinveil.utility.agreement import agreement as measure
     from clinveil.utility.agreement import two_files
 

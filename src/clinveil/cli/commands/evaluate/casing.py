@@ -1,4 +1,4 @@
-"""`clinveil evaluate casing`: Letter-case restoration with a character model of the notes (paper C)."""
+"""`clinveil evaluate casing`: Restore letter case with a character model of the notes (paper C)."""
 
 from __future__ import annotations
 
@@ -12,24 +12,26 @@ from clinveil.core.neural import device_named
 from clinveil.core.settings import QUIET, SEED, NotesSettings, Settings, flag, group
 from clinveil.utility.casing import CasingSettings
 
-Train = Annotated[Path, typer.Argument(help="Cased text to learn from: a sentence a line (.txt, .txt.gz), or notes.")]
-Dev = Annotated[Path | None, typer.Option("--dev", help="Text that says which weights to keep; split off without it.")]
-Test = Annotated[Path | None, typer.Option("--test", help="Real cased text to restore; split off TRAIN without it.")]
+Train = Annotated[
+    Path, typer.Argument(help="Training text with case: one sentence per line (.txt, .txt.gz), or notes.")
+]
+Dev = Annotated[Path | None, typer.Option("--dev", help="Validation text (default: split off TRAIN).")]
+Test = Annotated[Path | None, typer.Option("--test", help="Test text with case (default: split off TRAIN).")]
 
 
 class EvaluateCasingSettings(Settings):
-    """Everything that `clinveil evaluate casing` can be told."""
+    """Settings of `clinveil evaluate casing`."""
 
     model: CasingSettings = group(CasingSettings)
     notes: NotesSettings = group(NotesSettings)
     seed: int | None = SEED
     quiet: bool = QUIET
-    workers: int = flag(1, "Threads of PyTorch; with one, the same seed gives the same bits.", ge=1, le=1024)
+    workers: int = flag(1, "Threads of PyTorch; one makes results repeatable.", ge=1, le=1024)
 
 
-@command("evaluate casing", EvaluateCasingSettings, findings=True)
+@command("evaluate casing", EvaluateCasingSettings, flags="seed", findings=True)
 def casing(run: Run[EvaluateCasingSettings], train: Train, dev: Dev = None, test: Test = None) -> None:
-    """Train a character model and let it restore the case of text in lower case; F1 beside each word's usual casing."""
+    """Train a character model, restore the case of lower-case text, and compare F1 with each word's usual case."""
     how, rng = run.settings.model, run.rng()
     device_named(how.device)  # before what imports PyTorch
     from clinveil.utility.casing import casing as measure
@@ -39,8 +41,8 @@ def casing(run: Run[EvaluateCasingSettings], train: Train, dev: Dev = None, test
     others = (read_lines(path, reading) if path else None for path in (dev, test))
     parts = split_lines(read_lines(train, reading), next(others), next(others), rng)
 
-    def looked(step: int, epochs: float, loss: float) -> None:
-        run.say(f"step {step:,}, pass {epochs:.2f}: dev loss {loss:.4f} nats a character")
+    def report(step: int, epochs: float, loss: float) -> None:
+        run.say(f"step {step:,}, pass {epochs:.2f}: dev loss {loss:.4f} nats per character")
 
-    findings = measure(parts, rng, how, threads=run.settings.workers, on_look=looked)
+    findings = measure(parts, rng, how, threads=run.settings.workers, on_look=report)
     run.show(findings, f"{train.name}, {how.size}, beam {how.beam}, state by {how.state} (seed {run.seed})")

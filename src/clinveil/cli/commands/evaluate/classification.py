@@ -1,4 +1,4 @@
-"""`clinveil evaluate classification`: Document classification on the original and on the protected notes (paper A)."""
+"""`clinveil evaluate classification`: Compare classifiers on original and protected notes (paper A)."""
 
 from __future__ import annotations
 
@@ -18,15 +18,17 @@ from clinveil.utility.classification import Comparison, compared, evaluate
 from clinveil.utility.classifiers import ClassifierSettings, any_neural, classifiers
 from clinveil.vectors.files import load_vectors
 
-Original = Annotated[Path, typer.Argument(help="The original notes, with the label: a file or a folder.")]
-ReleasedNotes = Annotated[Path | None, typer.Argument(help="The protected notes; without them the original is scored.")]
-Plain = Annotated[Path | None, typer.Option("--vectors", help="Networks: word vectors of the original text.")]
-Protected = Annotated[Path | None, typer.Option("--released-vectors", help="Networks: vectors of the protected text.")]
-ReleaseVault = Annotated[Path | None, typer.Option("--vault", help="Vault of the release, where ids were replaced.")]
+Original = Annotated[Path, typer.Argument(help="Original notes with the label.")]
+ReleasedNotes = Annotated[Path | None, typer.Argument(help="Protected notes (default: score the original notes).")]
+Plain = Annotated[Path | None, typer.Option("--vectors", help="Word vectors of the original text, for networks.")]
+Protected = Annotated[
+    Path | None, typer.Option("--released-vectors", help="Word vectors of the protected text, for networks.")
+]
+ReleaseVault = Annotated[Path | None, typer.Option("--vault", help="Vault of the release, if ids were replaced.")]
 
 
 class ClassificationSettings(Settings):
-    """Everything that `clinveil evaluate classification` can be told."""
+    """Settings of `clinveil evaluate classification`."""
 
     training: ClassifierSettings = group(ClassifierSettings)
     notes: NotesSettings = group(NotesSettings)
@@ -35,13 +37,13 @@ class ClassificationSettings(Settings):
     quiet: bool = QUIET
     model: tuple[str, ...] = choice(classifiers, ("lr",), "Classifiers; repeatable.")
     setting: Literal["protected", "vectors-on-plain", "plain-vectors-on-protected"] = flag(
-        "protected", "Train and test on protected text, or one of the paper's transfers (networks)."
+        "protected", "Train and test on protected text, or a transfer of the paper (networks)."
     )
-    seeds: int = flag(3, "Runs of each network; their mean counts.", ge=1, le=100)
+    seeds: int = flag(3, "Runs of each network; the mean is reported.", ge=1, le=100)
     control: bool = flag(True, "Also train on shuffled labels.")
 
 
-@command("evaluate classification", ClassificationSettings, findings=True)
+@command("evaluate classification", ClassificationSettings, flags="label model seed", findings=True)
 def classification(
     run: Run[ClassificationSettings],
     original: Original,
@@ -50,10 +52,10 @@ def classification(
     released_vectors: Protected = None,
     vault: ReleaseVault = None,
 ) -> None:
-    """Train classifiers on both sides with one split by patient: F1, accuracy, what was lost, chance and control."""
+    """Train classifiers on both sides with one split by patient; report F1, accuracy, loss, chance and control."""
     how = run.settings
     if not how.label:
-        raise UsageError("no label to classify by", hint="--label COLUMN")
+        raise UsageError("no label to classify by", hint="pass --label COLUMN")
     if any_neural(how.model):
         device_named(how.training.device)
     found: list[Finding] = []

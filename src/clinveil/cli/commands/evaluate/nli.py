@@ -1,4 +1,4 @@
-"""`clinveil evaluate nli`: Natural language inference with frozen word vectors, beside random vectors (paper C)."""
+"""`clinveil evaluate nli`: Measure natural language inference with frozen word vectors (paper C)."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from clinveil.utility.nli import NliSettings
 
 Train = Annotated[
     Path,
-    typer.Option("--train", help="Labelled sentence pairs: MedNLI JSONL, SICK, RQE, or sentence1,sentence2,label."),
+    typer.Option("--train", help="Labelled sentence pairs: MedNLI, SICK, RQE, or sentence1,sentence2,label."),
 ]
-Dev = Annotated[Path | None, typer.Option("--dev", help="Pairs that say when to stop; split off --train without it.")]
-Test = Annotated[Path | None, typer.Option("--test", help="Pairs that count; split off --train without it.")]
+Dev = Annotated[Path | None, typer.Option("--dev", help="Validation pairs (default: split off --train).")]
+Test = Annotated[Path | None, typer.Option("--test", help="Test pairs (default: split off --train).")]
 
 
 class EvaluateNliSettings(Settings):
-    """Everything that `clinveil evaluate nli` can be told."""
+    """Settings of `clinveil evaluate nli`."""
 
     model: NliSettings = group(NliSettings)
     seed: int | None = SEED
@@ -30,9 +30,9 @@ class EvaluateNliSettings(Settings):
     encoding: str = flag("utf-8", "Character encoding of the pairs.")
 
 
-@command("evaluate nli", EvaluateNliSettings, findings=True)
+@command("evaluate nli", EvaluateNliSettings, flags="seed", findings=True)
 def nli(run: Run[EvaluateNliSettings], vectors: VectorFile, train: Train, dev: Dev = None, test: Test = None) -> None:
-    """Train the bag-of-words inference model on frozen vectors; accuracy beside random vectors and the majority."""
+    """Train a bag-of-words model on frozen vectors; compare accuracy with random vectors and the majority."""
     how, rng = run.settings.model, run.rng()
     device_named(how.device)  # before what imports PyTorch
     from clinveil.utility.nli import nli as measure

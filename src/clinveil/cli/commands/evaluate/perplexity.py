@@ -1,4 +1,4 @@
-"""`clinveil evaluate perplexity`: How well a language model, or one of synthetic notes, predicts real ones."""
+"""`clinveil evaluate perplexity`: Measure how well a language model predicts real notes."""
 
 from __future__ import annotations
 
@@ -23,39 +23,39 @@ from clinveil.lm.train import make_vocabulary, train_model
 from clinveil.releases.synthesis_model import TrainHoldoutSplit, split_as_before
 from clinveil.utility.perplexity import perplexity_findings
 
-Train = Annotated[Path | None, typer.Option("--train", help="Train on these notes: real ones, or synthetic ones.")]
-Model = Annotated[Path | None, typer.Option("--from", help="Use this model: OUT/vault/model of a synthetic release.")]
-NO_CONTROL = "none with --from: a unigram needs the training notes, which are not at hand"
-NOT_CHECKED = "whether the model was trained on some of these notes; its folder says too little of them"
-READ = "{name} holds <unk>, so it is in MedText's form already and was read as with --prepared"
-LOOKS_PREPARED = "{name} looks as if it were in MedText's form already; if it is, say --prepared"
-LOOKS_PLAIN = "{name} does not look like MedText's form; if it is not, leave --prepared out"
+Train = Annotated[Path | None, typer.Option("--train", help="Train on these notes, real or synthetic.")]
+Model = Annotated[Path | None, typer.Option("--from", help="Use this model (vault/model of a synthetic release).")]
+NO_CONTROL = "none with --from: a unigram model needs the training notes"
+NOT_CHECKED = "whether the model was trained on some of these notes; its folder has no record of them"
+READ = "{name} contains <unk>, so it was read as MedText, as with --set prepared=true"
+LOOKS_PREPARED = "{name} looks like MedText; if it is, pass --set prepared=true"
+LOOKS_PLAIN = "{name} does not look like MedText; if it is not, leave --set prepared out"
 
 
 class PerplexitySettings(Settings):
-    """Everything that `clinveil evaluate perplexity` can be told."""
+    """Settings of `clinveil evaluate perplexity`."""
 
     lm: ModelSettings = group(ModelSettings)
     notes: NotesSettings = group(NotesSettings)
     seed: int | None = SEED
     quiet: bool = QUIET
-    workers: int = flag(1, "Threads of PyTorch; with one, the same seed gives the same bits.", ge=1, le=1024)
-    prepared: bool = flag(False, "All notes are in MedText's form already; a file that holds <unk> is read so anyway.")
+    workers: int = flag(1, "Threads of PyTorch; one makes results repeatable.", ge=1, le=1024)
+    prepared: bool = flag(False, "All notes are in MedText form already; a file with <unk> is always read so.")
 
 
-@command("evaluate perplexity", PerplexitySettings, findings=True)
+@command("evaluate perplexity", PerplexitySettings, flags="seed", findings=True)
 def perplexity(
     run: Run[PerplexitySettings],
-    notes: Annotated[Path, typer.Argument(help="Real notes to predict, of patients that the model did not see.")],
+    notes: Annotated[Path, typer.Argument(help="Real notes of patients that are not in the training notes.")],
     train: Train = None,
     source: Model = None,
 ) -> None:
-    """Perplexity a token, and bits a character, of notes under a model; with --train, a unigram of it beside it.
+    """Compute perplexity per token and bits per character of notes; with --train, also of a unigram model.
 
-    Perplexities compare at one vocabulary only; bits a character at any: unknown words cost their spelling.
+    Compare perplexities for one vocabulary only, bits per character for any: unknown words are spelled out.
     """
     if (train is None) == (source is None):
-        raise UsageError("there is no model, or there are two", hint="--train NOTES or --from MODEL, one of them")
+        raise UsageError("no model, or two", hint="pass --train NOTES or --from MODEL")
     if source is None and run.settings.lm.neural:
         need_torch()
     remarks = _Remarks()
@@ -70,27 +70,27 @@ def perplexity(
 
 @dataclass
 class _Remarks:
-    """What has to be read beside the figures."""
+    """Remarks on the figures."""
 
     warnings: list[str] = field(default_factory=list)
     read: list[str] = field(default_factory=list)
     checked: bool = True
 
     def compare(self, seen: Seen | None, test: PlainNotes) -> None:
-        """Hold the test notes against those of the training; None where nothing is known of them."""
+        """Compare the test notes with those of the training, if these are known."""
         self.checked = seen is not None
         self.warnings += seen.warnings(test) if seen else []
 
     def detail(self, given: bool) -> dict[str, str]:
-        """Labels for the findings. given: the model was."""
+        """Return labels for the findings; `given`: the model was not trained here."""
         detail = {"control_is": NO_CONTROL} if given else {}
         detail |= {} if self.checked else {"not_checked": NOT_CHECKED}
-        told = (("warning", self.warnings), ("read", self.read))
-        return detail | {key: "; ".join(dict.fromkeys(lines)) for key, lines in told if lines}
+        remarks = (("warning", self.warnings), ("read", self.read))
+        return detail | {key: "; ".join(dict.fromkeys(lines)) for key, lines in remarks if lines}
 
 
 def _read(path: Path, how: PerplexitySettings, remarks: _Remarks) -> PlainNotes:
-    """Notes in MedText's form, whether they were or not."""
+    """Return notes in MedText form."""
     corpus = open_corpus(path, how.notes)
     form, prepared = Form.of(note.text for note in rows(corpus)), how.prepared
     if form.n_unk and not prepared:
@@ -104,7 +104,7 @@ def _read(path: Path, how: PerplexitySettings, remarks: _Remarks) -> PlainNotes:
 def _models(
     run: Run[PerplexitySettings], train: Path | None, source: Path | None, test: PlainNotes, remarks: _Remarks
 ) -> tuple[LanguageModel, LanguageModel | None]:
-    """The model, given or trained; and for one trained here a unigram of the same notes."""
+    """Return the model, and a unigram model of the same notes if it was trained here."""
     how = run.settings
     if source is not None:
         given, about = load_model(source, device=how.lm.device)
@@ -120,11 +120,11 @@ def _models(
 
 
 def _seen_whole(about: Mapping[str, Any], test: PlainNotes) -> Seen | None:
-    """For a model that keeps one hash of all its notes: whether the test notes are those, or those of its run."""
+    """Return the training notes of a model that recorded one hash of them, if the test notes match."""
     split = about.get("split")
     if isinstance(split, dict) and TrainHoldoutSplit(test, test).digest == split.get("notes_sha256"):
         return Seen.of(test)
     try:
         return Seen.of(split_as_before(test, split, "model").training)
     except ClinveilError:
-        return None  # other notes, or some of these: it cannot tell, and the findings say so
+        return None  # unknown notes; the findings report it

@@ -1,4 +1,4 @@
-"""`clinveil evaluate similarity`: Word vectors against people's judgements of word pairs, as paper A or C does."""
+"""`clinveil evaluate similarity`: Compare word vectors with human scores of word pairs (papers A, C)."""
 
 from __future__ import annotations
 
@@ -22,38 +22,38 @@ from clinveil.vectors.count import count_words
 from clinveil.vectors.files import load_vectors
 from clinveil.vectors.table import Vectors
 
-Pairs = Annotated[list[Path], typer.Option("--pairs", help="A list of word pairs: two terms and a score; repeatable.")]
+Pairs = Annotated[list[Path], typer.Option("--pairs", help="Word pairs: two terms and a score; repeatable.")]
 Subwords = Annotated[
-    Path | None, typer.Option("--subwords", help="fastText vectors of the same text, for words without a vector.")
+    Path | None, typer.Option("--subwords", help="fastText vectors of the same text, for missing words.")
 ]
-Notes = Annotated[Path | None, typer.Option("--notes", help="The real training notes: clinicalnlp counts words there.")]
+Notes = Annotated[Path | None, typer.Option("--notes", help="Real notes, to count words (protocol clinicalnlp).")]
 
 
 class SimilaritySettings(Settings):
-    """Everything that `clinveil evaluate similarity` can be told."""
+    """Settings of `clinveil evaluate similarity`."""
 
     notes: NotesSettings = group(NotesSettings)
     seed: int | None = SEED
     quiet: bool = QUIET
-    protocol: Literal["jamia", "clinicalnlp"] = flag("jamia", "Paper A's protocol (Pearson), or paper C's (Spearman).")
+    protocol: Literal["jamia", "clinicalnlp"] = flag("jamia", "Protocol of paper A (Pearson) or of paper C (Spearman).")
     missing: Literal["exclude", "random", "zero"] | None = flag(
-        None, "Pairs without a similarity: left out (jamia's default), drawn at random (clinicalnlp's), or 0."
+        None, "Leave out pairs without a similarity (default of jamia), draw it at random (clinicalnlp), or use 0."
     )
-    min_count: int = flag(20, "clinicalnlp: both words occur so often in the real notes.", ge=1)
-    any_size: bool = flag(False, "Take a published list also where rows are missing.")
-    draws: int = flag(1_000, "Draws of the bootstrap over pairs.", ge=100)
+    min_count: int = flag(20, "Minimum occurrences of both words in the real notes (clinicalnlp).", ge=1)
+    any_size: bool = flag(False, "Accept a published list with missing rows.")
+    draws: int = flag(1_000, "Bootstrap samples of the pairs.", ge=100)
 
 
-@command("evaluate similarity", SimilaritySettings, findings=True)
+@command("evaluate similarity", SimilaritySettings, flags="protocol seed", findings=True)
 def similarity(
     run: Run[SimilaritySettings], vectors: VectorFile, pairs: Pairs, subwords: Subwords = None, notes: Notes = None
 ) -> None:
-    """Correlate the cosines of word pairs with people's scores of them, with coverage, interval, chance and control."""
+    """Correlate the cosines of word pairs with human scores; report coverage, interval, chance and control."""
     how = run.settings
     if how.protocol == "jamia" and notes:
-        raise UsageError("--notes is for clinicalnlp: jamia counts no words")
+        raise UsageError("--notes requires --protocol clinicalnlp")
     if how.protocol == "clinicalnlp" and subwords:
-        raise UsageError("--subwords is for jamia: clinicalnlp draws similarities that are missing")
+        raise UsageError("--subwords requires --protocol jamia")
     lists = [read_pairs(path, any_size=how.any_size) for path in pairs]
     loaded = load_vectors(vectors)
     unknown = load_vectors(subwords) if subwords else loaded if loaded.subwords is not None else None
@@ -74,22 +74,22 @@ def similarity(
 
 
 def _counted(finding: Finding) -> str:
-    """What became of the pairs of a list."""
+    """Return one line on the coverage of a list."""
     d = finding.detail
     name = ", ".join(str(d[key]) for key in ("list", "series") if d.get(key))
     return (
-        f"{name}: {d['pairs']} pairs, {d['asked']} asked for ({d['single']} of single words), {d['covered']} covered "
-        f"({d['by_subwords']} by subwords, {d['partial']} with a word lacking); of the rest {d['left_out']} left out, "
+        f"{name}: {d['pairs']} pairs, {d['asked']} used ({d['single']} of single words), {d['covered']} covered "
+        f"({d['by_subwords']} by subwords, {d['partial']} with a missing word); others: {d['left_out']} left out, "
         f"{d['random']} at random, {d['zero']} as 0"
     )
 
 
 def _counts(notes: Path | None, how: SimilaritySettings, vectors: Vectors) -> dict[str, int] | None:
-    """Words of the real notes; without them those of the vectors' own training notes, which is said."""
+    """Return word counts of the real notes, or of the training notes of the vectors, with a message."""
     if how.protocol != "clinicalnlp" or (notes is None and vectors.counts is None):
         return None
     if notes is None and vectors.counts is not None:
-        say("clinveil: word counts are those of the vectors' own training notes (give --notes)")
+        say("clinveil: word counts are those of the vectors' training notes (pass --notes for others)")
         return dict(zip(vectors.words, vectors.counts.tolist(), strict=True))
     assert notes is not None
     with tempfile.TemporaryDirectory(prefix="clinveil-counts") as scratch:

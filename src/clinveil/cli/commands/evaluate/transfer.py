@@ -1,4 +1,4 @@
-"""`clinveil evaluate transfer`: What a recipient can do with a release, measured on real notes."""
+"""`clinveil evaluate transfer`: Train on a release and test on real notes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from clinveil.utility.tasks.notes import Sides
 Original = Annotated[Path, typer.Argument(help="Real notes to test on: a file or a folder.")]
 ReleasedNotes = Annotated[Path, typer.Argument(help="Released notes to train on.")]
 Pairs = Annotated[list[Path] | None, typer.Option("--pairs", help="Word pairs with human scores; repeatable.")]
-ReleaseVault = Annotated[Path | None, typer.Option("--vault", help="Vault of the release, where ids were replaced.")]
+ReleaseVault = Annotated[Path | None, typer.Option("--vault", help="Vault of the release, if ids were replaced.")]
 
 
 class TransferSettings(Settings):
@@ -33,10 +33,10 @@ class TransferSettings(Settings):
     workers: int = WORKERS
     quiet: bool = QUIET
     model: tuple[str, ...] = choice(classifiers, ("tfidf-lr",), "Classifiers; repeatable.")
-    unpaired: bool = flag(False, "Released notes describe other patients; both files have the label.")
+    unpaired: bool = flag(False, "Released notes are of other patients; both files have the label.")
 
 
-@command("evaluate transfer", TransferSettings, findings=True)
+@command("evaluate transfer", TransferSettings, flags="label model unpaired", findings=True)
 def transfer(
     run: Run[TransferSettings],
     original: Original,
@@ -66,7 +66,7 @@ def transfer(
 
 
 def _same_ids(real: Corpus, released: Corpus) -> dict[str, str]:
-    """Each released id as its own source. Raises InputError where no id is in the original."""
+    """Map each released id to itself. Raises InputError if the original notes have none of them."""
     ids = {note.note_id for note in rows(released)}
     if not any(note.note_id in ids for note in rows(real)):
         hint = "pass the release's vault with --vault, or --unpaired for notes of other patients"
@@ -75,7 +75,7 @@ def _same_ids(real: Corpus, released: Corpus) -> dict[str, str]:
 
 
 def _scores(finding: Finding) -> str:
-    """The scores behind a share, in one line; empty where there are none."""
+    """Return the scores behind a share in one line, or "" if there are none."""
     detail = finding.detail
     if "score" not in detail:
         return ""

@@ -1,8 +1,8 @@
-"""`clinveil study`: Repeat a paper's study on your own notes, with its numbers beside yours."""
+"""`clinveil study`: Repeat a paper's study on your own notes."""
 
 from __future__ import annotations
 
 from clinveil.cli.groups import Group, members_of
 
-HELP = "Repeat a paper's study on your own notes: its tables, with its own numbers beside yours."
+HELP = "Repeat a paper's study on your own notes; each table also shows the paper's numbers."
 Group("study", HELP, members_of("study", "jamia-2020", "jmir-2020", "clinicalnlp-2019"))

@@ -1,4 +1,4 @@
-"""What a study prints: its findings as JSON where they were asked for, and its tables."""
+"""The output of a study: its tables, and its findings as JSON."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from clinveil.study.tables import terminal
 
 
 def show(run: Run[S], results: Results, out: Path) -> None:
-    """Findings to `--json`, tables to stdout unless the findings go there, and what is secret."""
+    """Write findings to `--json`, print tables unless the findings go to stdout, and name the secret folder."""
     if run.json:
         write_findings(run.json, run.command, results.findings, seed=results.settings.seed)
     if run.json != "-":
         typer.echo(terminal(results.tables))
-    say(f"SECRET: all of {out.name}; begin with {out.name}/study.html")
+    say(f"SECRET: all of {out.name}; open {out.name}/study.html")

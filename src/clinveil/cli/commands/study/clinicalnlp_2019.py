@@ -1,4 +1,4 @@
-"""`clinveil study clinicalnlp-2019`: Paper C: synthetic notes by dropout, privacy with its floors, audits, utility."""
+"""`clinveil study clinicalnlp-2019`: Measure privacy and utility of synthetic notes (paper C)."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from clinveil.study.clinicalnlp_2019.settings import StudySettings
 from clinveil.study.clinicalnlp_2019.study import run_study
 
 
-@command("study clinicalnlp-2019", StudySettings, findings=True)
+@command("study clinicalnlp-2019", StudySettings, flags="size workers seed force", findings=True)
 def clinicalnlp_2019(
     run: Run[StudySettings],
-    notes: Annotated[Path, typer.Argument(help="Real notes: a file or a folder.")],
+    notes: Annotated[Path, typer.Argument(help="Notes: a file or a folder.")],
     out: Out,
 ) -> None:
-    """Train models by dropout, write synthetic notes, and measure privacy with its floors, audits and utility.
+    """Train language models, write synthetic notes, measure privacy and utility, and print the tables of paper C.
 
-    The same command goes on where an earlier run stopped. All of DIR is secret.
+    Run the same command again to resume. All of OUT is secret.
     """
     results = run_study(notes, out, run.settings, run.say)
     show(run, results, out)

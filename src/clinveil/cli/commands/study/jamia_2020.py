@@ -1,4 +1,4 @@
-"""`clinveil study jamia-2020`: Paper A: what obfuscation costs on similarity and classification, on your notes."""
+"""`clinveil study jamia-2020`: Measure what obfuscation costs on similarity and classification (paper A)."""
 
 from __future__ import annotations
 
@@ -14,31 +14,31 @@ from clinveil.core.errors import UsageError
 from clinveil.study.jamia_2020.settings import StudySettings
 from clinveil.study.jamia_2020.study import run_study
 
-Pairs = Annotated[list[Path] | None, typer.Option("--pairs", help="Word pairs with people's scores; repeatable.")]
+Pairs = Annotated[list[Path] | None, typer.Option("--pairs", help="Word pairs with human scores; repeatable.")]
 References = Annotated[
     list[str] | None, typer.Option("--reference-vectors", help="NAME=FILE: vectors of other text; repeatable.")
 ]
 
 
-@command("study jamia-2020", StudySettings, findings=True)
+@command("study jamia-2020", StudySettings, flags="label size workers seed yes force", findings=True)
 def jamia_2020(
     run: Run[StudySettings],
-    notes: Annotated[Path, typer.Argument(help="Original notes: a file or a folder.")],
+    notes: Annotated[Path, typer.Argument(help="Notes: a file or a folder.")],
     out: Out,
     pairs: Pairs = None,
     reference_vectors: References = None,
 ) -> None:
-    """Obfuscate by every N, retrain vectors and classifiers, print the paper's tables with what was lost.
+    """Obfuscate with each N, retrain vectors and classifiers, and print the tables of paper A.
 
-    The same command goes on where an earlier run stopped. All of DIR is secret.
+    Run the same command again to resume. All of OUT is secret.
     """
     references = dict(map(_named, reference_vectors or ()))
     results = run_study(notes, out, run.settings, pairs=tuple(pairs or ()), references=references, say=run.say)
     show(run, results, out)
 
 
-def _named(said: str) -> tuple[str, Path]:
-    name, equals, path = said.partition("=")
+def _named(text: str) -> tuple[str, Path]:
+    name, equals, path = text.partition("=")
     if not (name and equals and path):
         raise UsageError("--reference-vectors takes NAME=FILE")
     return name, Path(path)

@@ -1,4 +1,4 @@
-"""`clinveil study jmir-2020`: Paper B: what word vectors trained on notes give away; its Tables 1 to 4 on yours."""
+"""`clinveil study jmir-2020`: Measure what word vectors trained on notes disclose (paper B)."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from clinveil.cli.options import Out
 from clinveil.study.jmir_2020.settings import StudySettings
 from clinveil.study.jmir_2020.study import run_study
 
-Patients = Annotated[Path, typer.Option("--patients", help="Known patients: patients.parquet, with names and codes.")]
-Codes = Annotated[Path, typer.Option("--codes", help="codes.csv: code, description.")]
+Patients = Annotated[Path, typer.Option("--patients", help="Known patients (patients.parquet), with names and codes.")]
+Codes = Annotated[Path, typer.Option("--codes", help="Table of codes and descriptions (codes.csv).")]
 
 
-@command("study jmir-2020", StudySettings, findings=True)
+@command("study jmir-2020", StudySettings, flags="size workers seed force", findings=True)
 def jmir_2020(
     run: Run[StudySettings],
-    notes: Annotated[Path, typer.Argument(help="Notes with their names in place: a file or a folder.")],
+    notes: Annotated[Path, typer.Argument(help="Notes with names: a file or a folder.")],
     patients: Patients,
     codes: Codes,
     out: Out,
 ) -> None:
-    """Train the grid on notes whose names were removed imperfectly, attack every model, print the paper's tables.
+    """Train vectors on imperfectly de-identified notes, attack each model, and print the tables of paper B.
 
-    The same command goes on where an earlier run stopped. All of DIR is secret.
+    Run the same command again to resume. All of OUT is secret.
     """
     results = run_study(notes, patients, codes, out, run.settings, run.say)
     show(run, results, out)

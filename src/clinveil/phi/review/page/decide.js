@@ -1,4 +1,4 @@
-// Decisions, borders and labels: each is a step that the server writes before it is shown.
+// Decisions, boundaries and labels. The server stores each step before the page shows it.
 
 import { ORDERS } from "./lists.js";
 import { pickLabel } from "./labels.js";
@@ -22,24 +22,24 @@ async function decide(verdicts, done) {
   saved("saved");
 }
 
-function saved(words) {
-  byId("saved").textContent = words;
-  byId("saved").dataset.is = words;
+function saved(status) {
+  byId("saved").textContent = status;
+  byId("saved").dataset.is = status;
 }
 
 export async function verdict(make) {
   const span = currentSpan();
-  if (!span) return announce("No span is chosen.");
+  if (!span) return announce("No span selected.");
   await decide([make(span)]);
   const later = shown().sort(ORDERS.place).filter((s) => s.state === "open");
   const next = later.find((s) => s.start > span.start) ?? later[0];
   choose(next ? next.key : span.key);
-  if (!next) announce("No span is open: Enter goes to the next note.");
+  if (!next) announce("No open span. Press Enter for the next note.");
 }
 
 export async function acceptAll() {
   const open = state.spans.filter((span) => span.state === "open");
-  if (!open.length) return announce("No span is open.");
+  if (!open.length) return announce("No open span.");
   await decide(open.map((span) => keep(span, span.start, span.end, span.label)));
   show();
   announce(`${open.length} accepted.`);
@@ -47,12 +47,12 @@ export async function acceptAll() {
 
 export async function undo() {
   saved("saving …");
-  const before = new Map(state.spans.map((span) => [span.key, span.said + span.points]));
+  const before = new Map(state.spans.map((span) => [span.key, span.description + span.points]));
   take(await ask("undo", { at: state.at }));
   saved("saved");
-  const changed = state.spans.find((span) => before.get(span.key) !== span.said + span.points);
+  const changed = state.spans.find((span) => before.get(span.key) !== span.description + span.points);
   choose(changed?.key ?? currentSpan()?.key ?? null);
-  announce(`Taken back. ${byId("live").textContent}`);
+  announce(`Undone. ${byId("live").textContent}`);
 }
 
 export async function done() {
@@ -68,13 +68,13 @@ export async function done() {
   await openNote(next);
 }
 
-// Borders, labels, new spans: of what is marked, or of the chosen span
+// Boundaries, labels and new spans, for the selected text or the selected span
 
 export async function move(start, end) {
   const marked = page.marked;
   const span = currentSpan();
   const from = marked ?? (span ? [span.start, span.end] : null);
-  if (!from) return announce("No span is chosen.");
+  if (!from) return announce("No span selected.");
   const to = [start(from[0]), end(from[1])];
   if (to[0] >= to[1] || (to[0] === from[0] && to[1] === from[1])) return;
   if (marked) return page.mark(...to);
@@ -86,12 +86,12 @@ export async function label(name) {
   const marked = page.marked;
   if (marked) return add(...marked, name);
   const span = currentSpan();
-  if (!span) return announce("No span is chosen.");
+  if (!span) return announce("No span selected.");
   await decide([keep(span, span.start, span.end, name)]);
   choose(span.key);
 }
 
-/** A new span; live ones that it overlaps become part of it. */
+/** Add a span; active spans that overlap it are merged into it. */
 async function add(start, end, name) {
   const over = state.spans.filter((span) => span.state !== "dropped" && span.start < end && start < span.end);
   const place = [page.offsets.point(start), page.offsets.point(end)];
@@ -105,7 +105,7 @@ async function add(start, end, name) {
 
 export function askLabel() {
   const marked = page.marked;
-  if (!marked && !currentSpan()) return announce("Choose a span or mark a word first.");
+  if (!marked && !currentSpan()) return announce("Select a span or a word first.");
   pickLabel((name) => queueStep(() => {
     if (marked) page.mark(...marked);
     return label(name);

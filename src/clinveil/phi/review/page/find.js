@@ -1,4 +1,4 @@
-// Marking words in the note, and looking for them: in this one, or in all.
+// Select words in the note, and search in all notes.
 
 import { freeSuspects, openNote } from "./opened.js";
 import { ask } from "./server.js";
@@ -7,7 +7,7 @@ import { announce, byId, currentSpan, page, state } from "./state.js";
 export function select() {
   if (page.marked) return;
   const words = page.offsets.words;
-  if (!words.length) return announce("There is no word in this note.");
+  if (!words.length) return announce("This note has no words.");
   const from = currentSpan()?.end ?? 0;
   markWord(Math.min(page.offsets.wordAt(from), words.length - 1));
 }
@@ -16,7 +16,7 @@ function markWord(at) {
   const words = page.offsets.words;
   if (at < 0 || at >= words.length) return;
   page.mark(...words[at]);
-  announce(`Marked: ${page.text.slice(...words[at])}`);
+  announce(`Selected: ${page.text.slice(...words[at])}`);
 }
 
 export function moveMark(by) {
@@ -34,7 +34,7 @@ export function moveLine(by) {
 
 export function suspect(by) {
   const free = freeSuspects();
-  if (!free.length) return announce("No unknown word is left in this note.");
+  if (!free.length) return announce("No unknown words left in this note.");
   const from = (page.marked ?? [currentSpan()?.start ?? -1])[0];
   const next = by > 0 ? free.find(([start]) => start > from) ?? free[0] : free.findLast(([start]) => start < from) ?? free.at(-1);
   page.mark(...next);
@@ -44,13 +44,13 @@ export function suspect(by) {
 async function search(words) {
   state.hits = words ? await ask("search", { words }) : null;
   state.hit = -1;
-  state.sought = words;
+  state.query = words;
   byId("hits").textContent = words ? (state.hits.hits.length ? "" : "none") : "";
 }
 
 export async function nextHit(by) {
   const words = byId("words").value;
-  if (words !== state.sought) await search(words);
+  if (words !== state.query) await search(words);
   const hits = state.hits?.hits ?? [];
   if (!hits.length) return;
   state.hit = (state.hit + by + hits.length) % hits.length;

@@ -1,4 +1,4 @@
-// Which key does what, by the names that the buttons have too; `review.js` knows what each does.
+// Keyboard shortcuts: key -> name of the action, as in the buttons' `data-do`. `review.js` implements the actions.
 
 export const KEYS = {
   j: "next-span", ArrowRight: "next-span", k: "previous-span", ArrowLeft: "previous-span",

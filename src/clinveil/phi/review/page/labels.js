@@ -1,4 +1,4 @@
-// The dialog that gives a label: type to find one, arrows or the mouse to choose.
+// The label dialog: type to filter, choose with the arrow keys or the mouse.
 
 import { DIGITS, GROUPS, chip } from "./lists.js";
 import { element } from "./note.js";
@@ -8,16 +8,16 @@ const words = document.getElementById("labels-words");
 const list = document.getElementById("labels-list");
 let labels = [];
 
-/** Take the labels, those with a digit first. */
+/** Set the labels; those with a digit shortcut come first. */
 export function useLabels(given) {
-  labels = [...given].sort((one, other) => rank(one.label) - rank(other.label));
+  labels = [...given].sort((a, b) => rank(a.label) - rank(b.label));
   words.addEventListener("input", show);
   dialog.addEventListener("keydown", onKey);
 }
 
 const rank = (name) => (DIGITS.includes(name) ? DIGITS.indexOf(name) : DIGITS.length);
 
-/** Ask for a label; `then` gets it, unless there is none. */
+/** Ask for a label and pass it to `then`, unless the dialog is cancelled. */
 export function pickLabel(then) {
   words.value = "";
   show();
@@ -28,8 +28,8 @@ export function pickLabel(then) {
 }
 
 function show() {
-  const sought = words.value.trim().toLowerCase();
-  const fits = labels.filter(({ label, means }) => `${label} ${means}`.toLowerCase().includes(sought));
+  const query = words.value.trim().toLowerCase();
+  const fits = labels.filter(({ label, means }) => `${label} ${means}`.toLowerCase().includes(query));
   list.replaceChildren(...fits.map(option));
 }
 

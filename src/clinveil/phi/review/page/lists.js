@@ -1,4 +1,4 @@
-// What is said of notes and spans, and the lists of them.
+// Descriptions of notes and spans, and the lists that show them.
 
 import { element } from "./note.js";
 
@@ -12,14 +12,14 @@ const SIGNS = { open: "○", kept: "✓", dropped: "✗" };
 
 export function describe(span) {
   const source = span.added ? "added by you" : `${span.detector}${span.why ? `: ${span.why}` : ""}, score ${span.score.toFixed(2)}`;
-  const changed = span.changed ? ", put right" : "";
+  const changed = span.changed ? ", corrected" : "";
   return `${span.label}, ${STATES[span.state]}${changed} (${source})`;
 }
 
-// A click does not take the keyboard away from the note, nor the mark.
-export const stayThere = (event) => event.preventDefault();
+// Keep focus and selection in the note when a button is clicked.
+export const keepFocus = (event) => event.preventDefault();
 
-/** A line of the list of notes. */
+/** An entry of the list of notes. */
 export function noteItem(note, current, open) {
   const item = element("li");
   const button = element("button", note.done ? "done" : "");
@@ -27,18 +27,18 @@ export function noteItem(note, current, open) {
   button.append(
     element("span", "sign", note.done ? "✓" : note.decided ? "◐" : "○"),
     element("span", "id", note.id),
-    element("span", "doubt", `${note.spans} found, doubt ${note.doubt}`),
+    element("span", "doubt", `${note.spans} detected, doubt ${note.doubt}`),
   );
-  button.setAttribute("aria-label", `Note ${note.id}, ${note.done ? "done" : "not done"}, ${note.spans} found, doubt ${note.doubt}`);
+  button.setAttribute("aria-label", `Note ${note.id}, ${note.done ? "done" : "not done"}, ${note.spans} detected, doubt ${note.doubt}`);
   if (current) button.setAttribute("aria-current", "true");
-  button.title = "doubt: words that are in no list and that nothing found, and 1 less the score of each span";
-  button.addEventListener("mousedown", stayThere);
+  button.title = "doubt: number of undetected unknown words, plus 1 minus the score of each span";
+  button.addEventListener("mousedown", keepFocus);
   button.addEventListener("click", open);
   item.append(button);
   return item;
 }
 
-/** A line of the list of spans; `words`: what stands there. */
+/** An entry of the list of spans; `words`: the text of the span. */
 export function spanItem(span, words, current, choose) {
   const item = element("li");
   const button = element("button", span.state);
@@ -48,39 +48,39 @@ export function spanItem(span, words, current, choose) {
     element("span", "sign", SIGNS[span.state]),
     chip(span),
     element("span", "words", short(words, 60)),
-    element("span", "source", span.said.slice(span.said.indexOf("(") + 1, -1) + (span.changed ? " · put right" : "")),
+    element("span", "source", span.description.slice(span.description.indexOf("(") + 1, -1) + (span.changed ? " · corrected" : "")),
   );
   if (current) button.setAttribute("aria-current", "true");
-  button.addEventListener("mousedown", stayThere);
+  button.addEventListener("mousedown", keepFocus);
   button.addEventListener("click", choose);
   item.append(button);
   return item;
 }
 
 export function chip(span) {
-  const made = element("span", "chip", span.label);
-  made.dataset.group = span.group;
-  return made;
+  const badge = element("span", "chip", span.label);
+  badge.dataset.group = span.group;
+  return badge;
 }
 
 export const short = (words, most) => (words.length > most ? `${words.slice(0, most - 1)}…` : words);
 
 export const ORDERS = {
-  place: (one, other) => one.start - other.start,
-  score: (one, other) => one.score - other.score || one.start - other.start,
-  label: (one, other) => one.label.localeCompare(other.label) || one.start - other.start,
-  detector: (one, other) => one.detector.localeCompare(other.detector) || one.start - other.start,
+  place: (a, b) => a.start - b.start,
+  score: (a, b) => a.score - b.score || a.start - b.start,
+  label: (a, b) => a.label.localeCompare(b.label) || a.start - b.start,
+  detector: (a, b) => a.detector.localeCompare(b.detector) || a.start - b.start,
 };
-/** The choices of a filter: what the spans of the note have in a field, with their numbers. */
+/** Fill a filter with the values of a field in the note's spans, and their counts. */
 export function fillFilter(select, spans, field, names = {}) {
   const counts = new Map();
   for (const span of spans) counts.set(span[field], (counts.get(span[field]) ?? 0) + 1);
   const chosen = select.value;
   if (chosen && !counts.has(chosen)) counts.set(chosen, 0);
-  const made = [["", `all (${spans.length})`], ...[...counts].sort().map(([name, n]) => [name, `${names[name] ?? name} (${n})`])];
-  const says = JSON.stringify(made);
-  if (select.dataset.says === says) return;
-  select.dataset.says = says;
-  select.replaceChildren(...made.map(([value, text]) => new Option(text, value)));
+  const options = [["", `all (${spans.length})`], ...[...counts].sort().map(([name, n]) => [name, `${names[name] ?? name} (${n})`])];
+  const signature = JSON.stringify(options);
+  if (select.dataset.signature === signature) return;
+  select.dataset.signature = signature;
+  select.replaceChildren(...options.map(([value, text]) => new Option(text, value)));
   select.value = chosen;
 }

@@ -1,22 +1,22 @@
-// The note on the page: rows of lines, each as written and as treated. Rows that did not change are left alone.
+// The note as rows, each with the original and the de-identified text. Unchanged rows are not rebuilt.
 
 import { Offsets } from "./offsets.js";
 
-const LARGE = 200_000; // units; of larger notes a row takes several lines
+const LARGE = 200_000; // UTF-16 units; in larger notes a row contains several lines
 const ROW = 2_000;
-const LONGEST = 8_000; // a line without an end is cut here, for the eyes only
-// What nobody sees and what turns the order of letters round: shown as a dot with its number. The joiners are left
-// alone in scripts and emoji that need them.
-const UNSEEN = /[\u00ad\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff\u0000-\u0008\u000b\u000e-\u001f\u007f]|(?<=[\p{Script=Latin}\p{N}\s])[\u200c\u200d]/gu;
+const MAX_ROW = 8_000; // longer lines are split, for display only
+// Invisible characters and direction marks are shown as a dot with their code point. Joiners are kept in scripts and
+// emoji that need them.
+const INVISIBLE = /[\u00ad\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff\u0000-\u0008\u000b\u000e-\u001f\u007f]|(?<=[\p{Script=Latin}\p{N}\s])[\u200c\u200d]/gu;
 
 export class NotePage {
-  /** `box`: where the rows go. `onChosen` is called with the key of a span that was clicked. */
+  /** `box`: the container of the rows. `onChosen` is called with the key of a clicked span. */
   constructor(box) {
     this.box = box;
     this.onChosen = () => {};
-    this.starts = new WeakMap(); // of each text node as written, the unit at which it begins
-    // Marks are made for the rows that are near what can be seen; the others hold their text until then.
-    this.watch = new IntersectionObserver((seen) => seen.forEach((one) => this.seen(one)), { root: box, rootMargin: "100% 0px" });
+    this.starts = new WeakMap(); // original text node -> offset of its first unit
+    // Spans are rendered only for rows near the viewport; other rows contain plain text.
+    this.watch = new IntersectionObserver((entries) => entries.forEach((entry) => this.onVisible(entry)), { root: box, rootMargin: "100% 0px" });
     box.addEventListener("click", (event) => {
       const mark = event.target.closest("mark[data-key]");
       if (mark && getSelection().isCollapsed) this.onChosen(mark.dataset.key);
@@ -43,20 +43,20 @@ export class NotePage {
     this.rows.forEach((row) => this.watch.observe(row.row));
   }
 
-  seen({ target, isIntersecting }) {
+  onVisible({ target, isIntersecting }) {
     const at = this.byElement.get(target);
     if (at === undefined) return;
     this.near[isIntersecting ? "add" : "delete"](at);
     if (isIntersecting) this.fill(at);
   }
 
-  /** Show spans, suspects and treated pieces, all with their units; rows that have other ones now are made anew. */
+  /** Show spans, suspects and replacements, with offsets in units; changed rows are rebuilt. */
   show(spans, suspects, pieces, current) {
     const live = spans.filter((span) => span.state !== "dropped");
     const dropped = spans.filter((span) => span.state === "dropped");
-    const items = [...live, ...apart(dropped, live)];
-    items.push(...apart(suspects.map(([start, end]) => ({ start, end, state: "suspect" })), items));
-    items.sort((one, other) => one.start - other.start);
+    const items = [...live, ...disjoint(dropped, live)];
+    items.push(...disjoint(suspects.map(([start, end]) => ({ start, end, state: "suspect" })), items));
+    items.sort((a, b) => a.start - b.start);
     Object.assign(this, { marks: this.byRow(items), news: this.byRow(pieces), current });
     this.near.forEach((at) => this.fill(at));
   }
@@ -72,13 +72,13 @@ export class NotePage {
   }
 
   byRow(items) {
-    const found = [];
+    const rows = [];
     for (const item of items) {
       for (let at = this.rowAt(item.start); at < this.rows.length && this.rows[at].start < item.end; at += 1) {
-        (found[at] ??= []).push(item);
+        (rows[at] ??= []).push(item);
       }
     }
-    return found;
+    return rows;
   }
 
   rowAt(unit) {
@@ -103,11 +103,11 @@ export class NotePage {
         shown.dataset.key = mark.key;
         shown.dataset.group = mark.group;
         if (end === mark.end) shown.dataset.label = mark.label;
-        shown.setAttribute("aria-label", mark.said);
-        shown.title = mark.said;
+        shown.setAttribute("aria-label", mark.description);
+        shown.title = mark.description;
         if (mark.key === current) shown.setAttribute("aria-current", "true");
       } else {
-        shown.title = "a word with a capital that stands in no list of words";
+        shown.title = "capitalised word that is in no word list";
       }
       shown.append(...this.plain(start, end));
       yield shown;
@@ -117,12 +117,12 @@ export class NotePage {
   }
 
   *plain(start, end) {
-    for (const [from, to, unseen] of pieces(this.text, start, end)) {
+    for (const [from, to, invisible] of pieces(this.text, start, end)) {
       const node = document.createTextNode(this.text.slice(from, to));
       this.starts.set(node, from);
-      if (unseen) {
-        const shown = element("span", "unseen");
-        shown.title = unseen;
+      if (invisible) {
+        const shown = element("span", "invisible");
+        shown.title = invisible;
         shown.append(node);
         yield shown;
       } else {
@@ -131,7 +131,7 @@ export class NotePage {
     }
   }
 
-  /** What is marked in the note as written, [start, end) in units; null where nothing is. */
+  /** The selection in the original text, [start, end) in units, or null. */
   get marked() {
     const chosen = getSelection();
     if (!chosen.rangeCount || chosen.isCollapsed) return null;
@@ -144,7 +144,7 @@ export class NotePage {
 
   unitOf(node, offset) {
     if (this.starts.has(node)) return this.starts.get(node) + offset;
-    const range = document.createRange(); // the border stands between elements: the next text after it counts
+    const range = document.createRange(); // boundary between elements: use the next text node
     range.setStart(node, offset);
     const walker = document.createTreeWalker(this.box, NodeFilter.SHOW_TEXT);
     let last = 0;
@@ -156,7 +156,7 @@ export class NotePage {
     return last;
   }
 
-  /** Mark a place, in units, as the mouse would. */
+  /** Select a range, in units. */
   mark(start, end) {
     const [from, fromOffset] = this.nodeAt(start, false);
     const [to, toOffset] = this.nodeAt(end, true);
@@ -182,38 +182,38 @@ export class NotePage {
     shown?.scrollIntoView({ block: "center", inline: "nearest" });
   }
 
-  /** Bring a span into view. */
+  /** Scroll a span into view. */
   revealSpan({ key, start }) {
     const at = this.rowAt(start);
     this.fill(at);
-    const mark = [...this.rows[at].written.querySelectorAll("mark[data-key]")].find((one) => one.dataset.key === key);
+    const mark = [...this.rows[at].written.querySelectorAll("mark[data-key]")].find((element) => element.dataset.key === key);
     this.reveal(mark ?? this.rows[at].row);
   }
 }
 
-/** Rows of a text: its lines; of large texts several together. */
+/** Split a text into rows: single lines, or several lines in large texts. */
 function cut(text) {
   const least = text.length > LARGE ? ROW : 0;
   const rows = [];
   for (let start = 0; start < text.length; ) {
     const line = text.indexOf("\n", start + least) + 1 || text.length;
-    const end = line - start > LONGEST ? whole(text, start + LONGEST) : line;
+    const end = line - start > MAX_ROW ? wholeCharacter(text, start + MAX_ROW) : line;
     rows.push([start, end]);
     start = end;
   }
   return rows.length ? rows : [[0, 0]];
 }
 
-/** A place to cut that parts no surrogate pair. */
-function whole(text, unit) {
+/** Return the nearest offset that does not split a surrogate pair. */
+function wholeCharacter(text, unit) {
   return text.codePointAt(unit - 1) > 0xffff ? unit + 1 : unit;
 }
 
-/** Those of `items` that overlap none of the `others`. */
-function apart(items, others) {
-  const taken = [...others].sort((one, other) => one.start - other.start);
+/** Return the `items` that do not overlap any of the `others`. */
+function disjoint(items, others) {
+  const taken = [...others].sort((a, b) => a.start - b.start);
   let at = 0;
-  return [...items].sort((one, other) => one.start - other.start).filter((item) => {
+  return [...items].sort((a, b) => a.start - b.start).filter((item) => {
     while (at < taken.length && taken[at].end <= item.start) at += 1;
     return at === taken.length || taken[at].start >= item.end;
   });
@@ -221,8 +221,8 @@ function apart(items, others) {
 
 function* pieces(text, start, end) {
   let at = start;
-  for (const found of text.slice(start, end).matchAll(UNSEEN)) {
-    const unit = start + found.index;
+  for (const match of text.slice(start, end).matchAll(INVISIBLE)) {
+    const unit = start + match.index;
     if (at < unit) yield [at, unit, ""];
     yield [unit, unit + 1, `U+${text.charCodeAt(unit).toString(16).toUpperCase().padStart(4, "0")}`];
     at = unit + 1;
@@ -245,8 +245,8 @@ function* treated(text, row, news) {
 }
 
 export function element(name, kind, text = "") {
-  const made = document.createElement(name);
-  if (kind) made.className = kind;
-  if (text) made.textContent = text;
-  return made;
+  const created = document.createElement(name);
+  if (kind) created.className = kind;
+  if (text) created.textContent = text;
+  return created;
 }

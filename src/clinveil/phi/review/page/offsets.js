@@ -1,14 +1,14 @@
-// The server counts code points, the browser UTF-16 units: a map between the two for one note.
+// Convert between code points (server) and UTF-16 units (browser) for one note.
 
 const WIDE = /[\ud800-\udfff]/;
 const WORD = /[\p{L}\p{M}\p{N}]+(?:['’-][\p{L}\p{M}\p{N}]+)*/gu;
-const NEAR = 64; // units; no cluster of letters and marks that anybody reads is longer
+const NEAR = 64; // units; an upper bound for the length of a grapheme cluster
 const clusters = new Intl.Segmenter(undefined, { granularity: "grapheme" });
 
 export class Offsets {
   constructor(text) {
     this.text = text;
-    this.points = null; // of each unit its code point; null where they are the same
+    this.points = null; // unit -> code point; null if they are identical
     if (!WIDE.test(text)) return;
     this.points = new Uint32Array(text.length + 1);
     this.units = new Uint32Array(text.length + 1);
@@ -23,17 +23,17 @@ export class Offsets {
     this.points[text.length] = point;
   }
 
-  /** The unit at which a code point begins. */
+  /** Return the first unit of a code point. */
   unit(point) {
     return this.points ? this.units[point] : point;
   }
 
-  /** The code point that a unit belongs to. */
+  /** Return the code point of a unit. */
   point(unit) {
     return this.points ? this.points[unit] : unit;
   }
 
-  /** The nearest border between two readable characters after (step 1) or before (-1) a unit. */
+  /** Return the nearest grapheme boundary after (step 1) or before (-1) a unit. */
   character(unit, step) {
     const from = Math.max(0, this.unit(this.point(Math.max(0, unit - NEAR))));
     const near = this.text.slice(from, unit + NEAR);
@@ -42,13 +42,13 @@ export class Offsets {
     return fits.length ? fits[0] : unit;
   }
 
-  /** All words, [start, end) in units. */
+  /** All words as [start, end) in units. */
   get words() {
     this.found ??= [...this.text.matchAll(WORD)].map((m) => [m.index, m.index + m[0].length]);
     return this.found;
   }
 
-  /** The index of the first word that ends after a unit. */
+  /** Return the index of the first word that ends after a unit. */
   wordAt(unit) {
     let low = 0;
     let high = this.words.length;
@@ -60,7 +60,7 @@ export class Offsets {
     return low;
   }
 
-  /** The next end of a word after a unit, or start before it; where a word only shrinks, the other way round. */
+  /** Return the next word end after (step 1) or before (-1) a unit. */
   wordEnd(unit, step) {
     const ends = this.words;
     const at = this.wordAt(unit);

@@ -1,4 +1,4 @@
-// The note that is open: fetching it, showing it, and going from span to span.
+// The current note: load it, show it, and move between its spans.
 
 import { GROUPS, ORDERS, STATES, chip, describe, fillFilter, noteItem, short, spanItem } from "./lists.js";
 import { element } from "./note.js";
@@ -7,40 +7,40 @@ import { announce, byId, currentSpan, page, queueStep, state, written } from "./
 
 export async function openNote(at) {
   if (at < 0 || at >= state.notes.length) return announce(at < 0 ? "This is the first note." : "This is the last note.");
-  const said = await ask("note", { at });
+  const note = await ask("note", { at });
   state.at = at;
   state.current = null;
   getSelection().removeAllRanges();
-  page.open(said.text);
+  page.open(note.text);
   rows.clear();
-  state.suspects = said.suspects.map(([start, end]) => [page.offsets.unit(start), page.offsets.unit(end)]);
-  take(said);
+  state.suspects = note.suspects.map(([start, end]) => [page.offsets.unit(start), page.offsets.unit(end)]);
+  take(note);
   byId("text").scrollTop = 0;
   const first = shown().find((span) => span.state === "open") ?? shown()[0];
   choose(first?.key ?? null);
   showQueue();
 }
 
-export function take(said) {
+export function take(answer) {
   const unit = (point) => page.offsets.unit(point);
-  state.spans = said.spans.map((span) => {
-    const from = { ...span, start: unit(span.start), end: unit(span.end), points: [span.start, span.end] };
-    from.key = span.place.join("-");
-    from.group = GROUPS[span.label] ?? "number";
-    from.said = describe(from);
-    return from;
+  state.spans = answer.spans.map((span) => {
+    const converted = { ...span, start: unit(span.start), end: unit(span.end), points: [span.start, span.end] };
+    converted.key = span.place.join("-");
+    converted.group = GROUPS[span.label] ?? "number";
+    converted.description = describe(converted);
+    return converted;
   });
-  state.pieces = said.pieces.map(([start, end, text]) => ({ start: unit(start), end: unit(end), text }));
-  state.notes[said.at] = said.listed;
-  byId("undo").disabled = !said.undo;
+  state.pieces = answer.pieces.map(([start, end, text]) => ({ start: unit(start), end: unit(end), text }));
+  state.notes[answer.at] = answer.listed;
+  byId("undo").disabled = !answer.undo;
 }
 
-// What is shown
+// Display
 
 export function shown() {
-  const [label, source, now] = ["by-label", "by-source", "by-state"].map((id) => byId(id).value);
+  const [label, source, status] = ["by-label", "by-source", "by-state"].map((id) => byId(id).value);
   return state.spans.filter((span) =>
-    (!label || span.label === label) && (!source || span.detector === source) && (!now || span.state === now));
+    (!label || span.label === label) && (!source || span.detector === source) && (!status || span.state === status));
 }
 
 export function show() {
@@ -50,7 +50,7 @@ export function show() {
   showCounts();
 }
 
-/** The unknown words that no span covers now. */
+/** Return the unknown words outside all active spans. */
 export function freeSuspects() {
   const live = state.spans.filter((span) => span.state !== "dropped").sort(ORDERS.place);
   let at = 0;
@@ -70,7 +70,7 @@ export function showCounts() {
   byId("note-head").textContent = `Note ${state.at + 1}: ${note.id}`;
   const open = state.spans.filter((span) => span.state === "open").length;
   const unknown = freeSuspects().length;
-  byId("note-said").textContent = `${note.done ? "done · " : ""}${state.spans.length} found, ${open} open · ${unknown} unknown word${unknown === 1 ? "" : "s"}`;
+  byId("note-status").textContent = `${note.done ? "done · " : ""}${state.spans.length} detected, ${open} open · ${unknown} unknown word${unknown === 1 ? "" : "s"}`;
   listed[state.at]?.replaceWith((listed[state.at] = listEntry(note, state.at)));
 }
 
@@ -90,8 +90,8 @@ function showQueue() {
   button?.scrollIntoView({ block: "nearest" });
 }
 
-const LISTED = 400; // of more spans those about the chosen one are listed
-const rows = new Map(); // of the list: key -> [what it says, its element]
+const LISTED = 400; // maximum entries; in longer lists, those around the selected span
+const rows = new Map(); // span key -> [signature, list element]
 
 function showList() {
   fillFilter(byId("by-label"), state.spans, "label");
@@ -100,12 +100,12 @@ function showList() {
   const spans = shown().sort(ORDERS[byId("by-order").value]);
   const from = Math.max(0, spans.findIndex((span) => span.key === state.current) - LISTED / 2);
   const items = spans.slice(from, from + LISTED).map((span) => {
-    const says = JSON.stringify([span.said, span.start, span.end, span.key === state.current]);
+    const signature = JSON.stringify([span.description, span.start, span.end, span.key === state.current]);
     const old = rows.get(span.key);
-    if (old && old[0] === says) return old[1];
-    const made = spanItem(span, written(span), span.key === state.current, () => queueStep(() => choose(span.key)));
-    rows.set(span.key, [says, made]);
-    return made;
+    if (old && old[0] === signature) return old[1];
+    const item = spanItem(span, written(span), span.key === state.current, () => queueStep(() => choose(span.key)));
+    rows.set(span.key, [signature, item]);
+    return item;
   });
   const list = byId("spans");
   if (items.length !== list.children.length || items.some((item, at) => item !== list.children[at])) {
@@ -113,23 +113,23 @@ function showList() {
   }
   list.querySelector("[aria-current]")?.scrollIntoView({ block: "nearest" });
   const [count, all] = [spans.length, state.spans.length];
-  byId("spans-head").textContent = `Found (${count}${count < all ? ` of ${all}` : ""})`;
+  byId("spans-head").textContent = `Detected spans (${count}${count < all ? ` of ${all}` : ""})`;
   byId("spans-part").textContent = items.length < count ? `${from + 1} to ${from + items.length} of ${count}` : "";
 }
 
 function showCurrent() {
   const span = currentSpan();
-  const said = byId("current-said");
+  const text = byId("current-text");
   if (!span) {
-    said.textContent = state.spans.length ? "No span is chosen." : "Nothing was found in this note.";
+    text.textContent = state.spans.length ? "No span selected." : "No identifiers detected in this note.";
     return;
   }
   const treated = state.pieces.find((piece) => piece.start <= span.start && span.end <= piece.end);
-  const becomes = treated ? ` → ${treated.text ? short(treated.text, 60) : "nothing"}` : " stays";
-  said.replaceChildren(chip(span), " ", element("b", "", short(written(span), 80)), becomes, element("br"), element("small", "", span.said));
+  const becomes = treated ? ` → ${treated.text ? short(treated.text, 60) : "nothing"}` : " unchanged";
+  text.replaceChildren(chip(span), " ", element("b", "", short(written(span), 80)), becomes, element("br"), element("small", "", span.description));
 }
 
-// Going from span to span
+// Navigation between spans
 
 export function choose(key, scroll = true) {
   state.current = key;
@@ -138,13 +138,13 @@ export function choose(key, scroll = true) {
   if (!span) return;
   if (scroll) page.revealSpan(span);
   const at = state.spans.indexOf(span) + 1;
-  announce(`Span ${at} of ${state.spans.length}: ${written(span)}: ${span.said}`);
+  announce(`Span ${at} of ${state.spans.length}: ${written(span)}: ${span.description}`);
 }
 
 export function step(by) {
   getSelection().removeAllRanges();
   const spans = shown().sort(ORDERS.place);
-  if (!spans.length) return announce("There is no span.");
+  if (!spans.length) return announce("This note has no spans.");
   const at = spans.findIndex((span) => span.key === state.current);
   const from = currentSpan()?.start ?? 0;
   const next = at >= 0 ? at + by : by > 0 ? spans.findIndex((s) => s.start >= from) : spans.findLastIndex((s) => s.start < from);

@@ -1,11 +1,11 @@
-// The review page: what each key and button does.
-// Every step goes to the server first, and is shown when the server has it on disk.
+// The review page: actions of keys and buttons.
+// The server stores every step on disk before the page shows it.
 
 import { acceptAll, askLabel, done, keep, label, move, undo, verdict } from "./decide.js";
 import { moveLine, moveMark, nextHit, select, suspect } from "./find.js";
 import { KEYS } from "./keys.js";
 import { useLabels } from "./labels.js";
-import { DIGITS, stayThere } from "./lists.js";
+import { DIGITS, keepFocus } from "./lists.js";
 import { choose, openNote, show, step } from "./opened.js";
 import { Refused, ask, enter } from "./server.js";
 import { byId, page, queueStep, state } from "./state.js";
@@ -22,7 +22,7 @@ const DO = {
   "next-suspect": () => suspect(1),
   "previous-suspect": () => suspect(-1),
   accept: () => verdict((span) => keep(span, span.start, span.end, span.label)),
-  // What the reviewer added is taken back; nobody else found it.
+  // A span added by the reviewer is removed, because no detector found it.
   reject: () => verdict((span) => ({ place: span.place, verdict: span.added ? "open" : "drop" })),
   "accept-all": acceptAll,
   undo,
@@ -60,19 +60,19 @@ function onKey(event) {
   if (!byId("keys-on").checked) return;
   if (/^[0-9]$/.test(event.key)) return run(event, () => label(DIGITS[(Number(event.key) + 9) % 10]));
   const known = event.key in KEYS || event.key in MARKED;
-  // What is marked is known only when the steps before this one are through.
+  // The selection is known only after the preceding steps have finished.
   if (known && (event.key in KEYS || page.marked)) run(event, () => (page.marked && MARKED[event.key]) ? MARKED[event.key]() : DO[KEYS[event.key]]?.());
 }
 
-function run(event, does) {
+function run(event, action) {
   event.preventDefault();
-  queueStep(does);
+  queueStep(action);
 }
 
-function listen() {
+function addListeners() {
   document.addEventListener("keydown", onKey);
   document.querySelectorAll("[data-do]").forEach((button) => {
-    button.addEventListener("mousedown", stayThere);
+    button.addEventListener("mousedown", keepFocus);
     button.addEventListener("click", () => queueStep(DO[button.dataset.do]));
   });
   for (const id of ["by-label", "by-source", "by-state", "by-order"]) byId(id).addEventListener("change", show);
@@ -89,21 +89,21 @@ function listen() {
 async function stop() {
   await ask("stop");
   document.body.classList.add("stopped");
-  byId("trouble").textContent = "Stopped. All decisions are saved; this page can be closed.";
+  byId("trouble").textContent = "Stopped. All decisions are saved. You can close this page.";
   throw new Refused(byId("trouble").textContent);
 }
 
 async function begin() {
   await enter();
-  const said = await ask("queue");
-  Object.assign(state, { notes: said.notes, reviewer: said.reviewer });
-  useLabels(said.labels);
+  const queue = await ask("queue");
+  Object.assign(state, { notes: queue.notes, reviewer: queue.reviewer });
+  useLabels(queue.labels);
   byId("digits").textContent = DIGITS.map((name, at) => `${(at + 1) % 10} ${name}`).join(", ");
   byId("notes-fold").open = matchMedia("(min-width: 60rem)").matches;
-  if (!state.notes.length) throw new Refused("There is no note in the queue.");
+  if (!state.notes.length) throw new Refused("The queue is empty.");
   const first = state.notes.findIndex((note) => !note.done);
   await openNote(Math.max(0, first));
 }
 
-listen();
+addListeners();
 queueStep(begin);

@@ -1,15 +1,15 @@
-// Questions to the server of this page, one after another, with the word of the session.
+// Requests to the server, with the session token.
 
 const STORE = "clinveil-review";
 
 export class Refused extends Error {}
 
-/** Trade the one-time word behind the # for the session's, which lives as long as this tab. */
+/** Exchange the one-time token in the fragment for a session token, stored until the tab is closed. */
 export async function enter() {
-  const word = location.hash.slice(1);
-  if (word) {
+  const token = location.hash.slice(1);
+  if (token) {
     history.replaceState(null, "", location.pathname);
-    const { session } = await ask("enter", { word });
+    const { session } = await ask("enter", { word: token });
     sessionStorage.setItem(STORE, session);
   }
 }
@@ -28,9 +28,9 @@ export async function ask(name, body = {}) {
       credentials: "omit",
     });
   } catch {
-    throw new Refused("The server does not answer. What was said to be saved is saved; start clinveil review again and open the address that it prints.");
+    throw new Refused("The server does not respond. Steps shown as saved are stored. Start clinveil review again and open the printed address.");
   }
-  const said = await answer.json();
-  if (!answer.ok) throw new Refused(said.refused ?? "refused");
-  return said;
+  const result = await answer.json();
+  if (!answer.ok) throw new Refused(result.refused ?? "refused");
+  return result;
 }

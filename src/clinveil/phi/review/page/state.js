@@ -1,4 +1,4 @@
-// What the page knows: the notes, the spans of the one that is open, and the steps that wait for the server.
+// State of the page: the notes, the spans of the current note, and the queue of steps.
 
 import { NotePage } from "./note.js";
 import { Refused } from "./server.js";
@@ -10,14 +10,14 @@ export const page = new NotePage(byId("text"));
 export const written = (span) => page.text.slice(span.start, span.end).replace(/\s+/g, " ");
 export const currentSpan = () => state.spans.find((span) => span.key === state.current) ?? null;
 
-// Steps, one after another: a key that is pressed while the server works waits its turn.
+// Steps run one after another, so keys pressed during a request are processed in order.
 
 let line = Promise.resolve();
 let waiting = 0;
 
 export function queueStep(step) {
   busy(1);
-  line = line.then(step).then(calm, trouble).finally(() => busy(-1));
+  line = line.then(step).then(clearError, showError).finally(() => busy(-1));
   return line;
 }
 
@@ -26,13 +26,13 @@ function busy(by) {
   document.querySelector("main").ariaBusy = String(waiting > 0);
 }
 
-function calm() {
+function clearError() {
   byId("trouble").hidden = true;
 }
 
-function trouble(error) {
+function showError(error) {
   const shown = byId("trouble");
-  shown.textContent = error instanceof Refused ? error.message : "The page failed. Load it again; what was saved is saved.";
+  shown.textContent = error instanceof Refused ? error.message : "Unexpected error. Reload the page; all saved steps are stored.";
   shown.hidden = false;
   if (!(error instanceof Refused)) throw error;
 }

@@ -1,0 +1,142 @@
+"""`clinveil study prepare medtext`: Make MedText, a corpus for language models, split by patient."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Literal, Self
+
+from pydantic import model_validator
+from rich.console import Console
+from rich.table import Table
+
+from clinveil.cli.command import Run, command
+from clinveil.cli.options import Notes, Out
+from clinveil.core.atomic import atomic
+from clinveil.core.errors import InputError
+from clinveil.core.files import Maker, refuse_places
+from clinveil.core.settings import FORCE, QUIET, NotesSettings, Settings, flag, group
+from clinveil.corpus.medtext import prepare, splitter
+from clinveil.corpus.medtext.counts import CorpusCounts, general_counts, table_rows
+from clinveil.corpus.medtext.parts import SMALL, SplitSizes
+from clinveil.corpus.medtext.prepare import MedTextNotes, MedTextPlan, read_medtext
+from clinveil.corpus.open import OpenedCorpus, open_corpus
+from clinveil.corpus.selection import selection
+
+MAKER = Maker("prepare medtext")
+# Paper C uses these notes of MIMIC-III.
+CATEGORY, DISCHARGE = "category", "Discharge summary"
+
+
+class MedTextSettings(Settings):
+    """Settings of `clinveil study prepare medtext`."""
+
+    notes: NotesSettings = group(NotesSettings)
+    quiet: bool = QUIET
+    force: bool = FORCE
+
+    size: Literal["small", "large", "all"] = flag(
+        "small", "Train on 1,280 notes, on all others, or make both with one test set."
+    )
+    split: Literal["patient", "note"] = flag("patient", "Split by patient, or by note as in the paper.")
+    train: int | None = flag(None, "Number of training notes (size=all: of the small corpus).", ge=1)
+    words: int | None = flag(None, "Number of training words, instead of notes.", ge=1)
+    valid: int = flag(128, "Minimum number of validation notes; patients are not divided.", ge=1)
+    test: int = flag(128, "Minimum number of test notes.", ge=1)
+    only: tuple[str, ...] = flag(
+        (), "Use only notes with COLUMN=VALUE; repeatable (MIMIC-III: CATEGORY=Discharge summary)."
+    )
+    tags: Literal["all", "published"] = flag(
+        "all", "Replace all de-identification tags, or those that the paper's code replaces."
+    )
+    tokenizer: Literal["rules", "spacy"] = flag("rules", "Tokenize by rules or with spaCy, if installed.")
+    min_count: int = flag(3, "Replace words with fewer occurrences by <unk>.", ge=1)
+    min_patients: int = flag(1, "Replace words of fewer patients by <unk> (paper: 1).", ge=1)
+    general: Path | None = flag(None, "General text, one sentence per line (.txt, .txt.gz), to compare counts with.")
+    seed: int | None = flag(None, "Public seed of the split (default: random, printed).", ge=0)
+
+    @model_validator(mode="after")
+    def _one_size(self) -> Self:
+        if self.train is not None and self.words is not None:
+            raise ValueError("pass --train or --words, not both")
+        return self
+
+
+@command("study prepare medtext", MedTextSettings, flags="size seed force")
+def medtext(run: Run[MedTextSettings], notes: Notes, out: Out) -> None:
+    """Make MedText (paper C): one sentence per line, rare words as <unk>, split by patient into three parts."""
+    how = run.settings
+    refuse_places(out, MAKER, force=how.force, read={"NOTES": notes, "GENERAL": how.general}, apart=True)
+    if how.general and not how.general.is_file():
+        raise InputError("not a file", where=how.general.name, hint="pass a .txt or .txt.gz file")
+    split = splitter(how.tokenizer)
+    corpus, only = _open(notes, how)
+    found = read_medtext(corpus, only=only, tags=how.tags, split=split)
+    plan = MedTextPlan(_sizes(how), run.seed, how.split == "note", how.min_count, how.min_patients)
+    with atomic(out, force=how.force, maker=MAKER) as part:
+        part.mkdir(mode=0o700)
+        counts = prepare.write_medtext(found, plan, part)
+        columns = [column for corpus_counts in counts for column in _with_general(corpus_counts, how)]
+        prepare.write_records(part, columns, _about(how, plan, found))
+    _print(columns)
+    for line in _remarks(columns, found, how, has_patients=corpus.columns.has_patients, only=only):
+        run.say(line)
+
+
+def _open(path: Path, settings: MedTextSettings) -> tuple[OpenedCorpus, dict[str, str]]:
+    """Return the corpus with the columns that select notes, and column -> value of the selection."""
+    only = selection(settings.only)
+    corpus = open_corpus(path, settings.notes, keep=tuple(only))
+    category = [name for name in corpus.columns.dropped if name.lower() == CATEGORY]
+    if not only and corpus.preset == "mimic3" and len(category) == 1:
+        only = {category[0]: DISCHARGE}
+        corpus = open_corpus(path, settings.notes, keep=tuple(only))
+    return corpus, only
+
+
+def _sizes(how: MedTextSettings) -> dict[str, SplitSizes]:
+    """Return folder name -> sizes of each corpus to make."""
+    own = SplitSizes(how.valid, how.test, how.train, how.words)
+    given = how.train is not None or how.words is not None
+    small = own if given else SplitSizes(how.valid, how.test, SMALL.train)
+    large = own if given and how.size == "large" else SplitSizes(how.valid, how.test)
+    return {"small": {"": small}, "large": {"": large}, "all": {"small": small, "large": large}}[how.size]
+
+
+def _with_general(counts: CorpusCounts, settings: MedTextSettings) -> list[CorpusCounts]:
+    """Return the counts of a corpus, and of general text of the same size if there is any."""
+    if settings.general is None:
+        return [counts]
+    split, count = splitter(settings.tokenizer), settings.min_count
+    encoding = settings.notes.encoding
+    return [counts, general_counts(settings.general, counts.words, min_count=count, encoding=encoding, split=split)]
+
+
+def _about(settings: MedTextSettings, plan: MedTextPlan, found: MedTextNotes) -> dict[str, object]:
+    names = ("size", "split", "tags", "tokenizer", "min_count", "min_patients")
+    return {"seed": plan.seed, **{name: getattr(settings, name) for name in names}, "left_out": dict(found.skipped)}
+
+
+def _print(columns: list[CorpusCounts]) -> None:
+    """Print the counts as a table."""
+    head, *rows = table_rows(columns)
+    table = Table(*head, box=None, pad_edge=False)
+    for column in table.columns[1:]:
+        column.justify = "right"
+    for row in rows:
+        table.add_row(*row)
+    Console(highlight=False).print(table)
+
+
+def _remarks(
+    columns: list[CorpusCounts], found: MedTextNotes, how: MedTextSettings, *, has_patients: bool, only: dict[str, str]
+) -> Iterator[str]:
+    """Yield remarks on the table, and what was left out."""
+    if not has_patients and how.split == "patient":
+        yield "no patient column: each note counts as its own patient (pass --patient COLUMN)"
+    if only and not how.only:
+        yield f"notes of MIMIC-III with {CATEGORY.upper()}={DISCHARGE} (pass --only for others)"
+    if any(column.words < columns[0].words for column in columns[1::2]) and how.general:
+        yield "the general text is shorter than the notes: vocabulary and OOV are not comparable"
+    for reason, count in found.skipped.items():
+        yield f"  left out, {reason}: {count}"

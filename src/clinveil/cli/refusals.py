@@ -1,0 +1,67 @@
+"""Refuse an unknown option: a setting is answered with the `--set` that gives it, a typing error with a suggestion."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from difflib import get_close_matches
+from typing import Any
+
+from pydantic.fields import FieldInfo
+from typer.core import TyperCommand
+
+from clinveil.core.errors import UsageError
+from clinveil.core.load_settings import keys_of
+from clinveil.core.settings import Settings, extra_of
+
+
+def parser_class(name: str, settings: type[Settings] | None) -> type[TyperCommand]:
+    """Return the class of a command's parser.
+
+    Args:
+        name: the command's, with its group.
+    """
+
+    class Parser(TyperCommand):
+        """Explains unknown options."""
+
+        def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+            """Parse arguments. Raises UsageError for an unknown option."""
+            typed = list(args)
+            try:
+                return super().parse_args(ctx, args)
+            except Exception as error:
+                option = getattr(error, "option_name", None)
+                if option is None or not hasattr(error, "possibilities"):
+                    raise
+                flags = [flag for parameter in self.params for flag in parameter.opts]
+                raise _refusal(name, option, typed, flags, settings) from None
+
+    return Parser
+
+
+def _refusal(
+    command: str, option: str, typed: Sequence[str], flags: Sequence[str], settings: type[Settings] | None
+) -> UsageError:
+    keys = {name: field for name, (_, _, field) in keys_of(settings).items()} if settings else {}
+    shorts = {str(extra_of(field).get("short")): name for name, field in keys.items() if "." not in name}
+    name = shorts.get(option) or option.lstrip("-").replace("-", "_")
+    off = name.startswith("no_") and name not in keys
+    name = name.removeprefix("no_") if off else name
+    if name in keys:
+        value = _value(option, typed, keys[name], off=off)
+        return UsageError(f"{option} is a setting of {command}, not a flag", hint=f"use --set {name}={value}")
+    dashed = [f"--{key.replace('_', '-')}" for key in keys if "." not in key]
+    near = get_close_matches(option, [*flags, *dashed], n=1)
+    if not near:
+        return UsageError(f"{command} has no option {option}", hint=f"see clinveil {command} --help")
+    shown = near[0] if near[0] in flags else f"--set {near[0].lstrip('-').replace('-', '_')}"
+    return UsageError(f"{command} has no option {option}", hint=f"did you mean {shown}?")
+
+
+def _value(option: str, typed: Sequence[str], field: FieldInfo, *, off: bool) -> str:
+    """Return the value that was typed after an option, as `--set` takes it."""
+    if field.annotation is bool:
+        return "false" if off else "true"
+    after = [typed[place + 1] for place, word in enumerate(typed[:-1]) if word == option]
+    joined = [word.partition("=")[2] for word in typed if word.startswith(f"{option}=")]
+    return next((value for value in (*joined, *after) if not value.startswith("--")), "VALUE")

@@ -1,0 +1,157 @@
+"""Read settings from a TOML file, from `--set key=value` and from flags, with one line for each mistake."""
+
+from __future__ import annotations
+
+import tomllib
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
+from difflib import get_close_matches
+from pathlib import Path
+from types import NoneType, UnionType
+from typing import Any, TypeVar, Union, get_args, get_origin
+
+from pydantic import BaseModel, ValidationError
+from pydantic.fields import FieldInfo
+
+from clinveil.core.errors import InputWarning, UsageError
+from clinveil.core.settings import Settings, Values, extra_of, flag_name, sections
+
+S = TypeVar("S", bound=Settings)
+
+
+def load_settings(model: type[S], flags: Mapping[str, Any], config: Path | None = None, sets: Sequence[str] = ()) -> S:
+    """Return settings from a TOML file, from `--set key=value`, and from flags; a later source wins.
+
+    Raises UsageError with one line for the first mistake.
+    """
+    keys = keys_of(model)
+    file = _read_toml(keys, config) if config else {}
+    typed = _assigned(keys, sets)
+    given = {name: value for name, value in flags.items() if value is not None}
+    _refuse_foreign(keys, given)
+    sources = {name: f"{name} in {config.name}" for name in file} if config else {}
+    sources |= {name: f"--set {name}" for name in typed}
+    sources |= {name: flag_name(name, keys[name][2]) for name in given}
+    values: Values = {}
+    for name, value in (*file.items(), *typed.items(), *given.items()):
+        into, leaf, _ = keys[name]
+        (values.setdefault(into, {}) if into and isinstance(values.get(into, {}), dict) else values)[leaf] = value
+    model.refuse_given(sources, values)
+    try:
+        return model.model_validate(values)
+    except ValidationError as error:
+        raise UsageError(_first_mistake(error, keys)) from None
+
+
+def _first_mistake(error: ValidationError, keys: Mapping[str, Key]) -> str:
+    """Return one line for the first mistake: the flag or the key, and what is wrong."""
+    first = error.errors(include_input=False, include_url=False, include_context=False)[0]
+    location = [str(name) for name in first["loc"]]
+    if first["type"] == "extra_forbidden":
+        return f"unknown setting {'.'.join(location)}"
+    message = first["msg"].removeprefix("Value error, ")  # a rule over several settings has no location
+    if (dotted := ".".join(location[:2])) in keys and keys[dotted][0]:
+        return f"{dotted}: {message}"
+    if location and location[0] in {into for into, _, _ in keys.values()}:  # a rule within a table
+        return message.replace("--", f"{location[0]}.")
+    names = [name for name in location if name in keys]
+    return f"{flag_name(names[0], keys[names[0]][2])}: {message}" if names else message
+
+
+Key = tuple[str, str, FieldInfo]
+"""Where the value of a key is stored: the table ("" for none), the name in it, and its field."""
+
+
+def keys_of(model: type[Settings]) -> dict[str, Key]:
+    """Return all keys that a file or `--set` may use: names, `group.name`, `table.name`, and other names of these."""
+    keys: dict[str, Key] = {name: ("", name, field) for name, field in model.flags().items()}
+    for group, kind in sections(model).items():
+        keys |= {f"{group}.{name}": ("", name, field) for name, field in kind.flags().items()}
+    for table, kind in sections(model, tables=True).items():
+        keys |= {f"{table}.{name}": (table, name, field) for name, field in kind.flags().items()}
+        if table not in keys:  # in Python a table is one value
+            keys[table] = ("", table, model.model_fields[table])
+    for name, key in [*keys.items()]:
+        others = {extra_of(key[2]).get("flag"), extra_of(key[2]).get("formerly")} - {None}
+        keys |= {f"{name.rpartition('.')[0]}.{other}".lstrip("."): key for other in others}
+    return keys
+
+
+def _named(keys: Mapping[str, Key], name: str, where: str) -> str:
+    """Return the present name of a key. Raises UsageError for an unknown one; warns about an earlier one."""
+    _refuse_foreign(keys, [name], where)
+    into, leaf, field = keys[name]
+    group, _, written = name.rpartition(".")
+    if written == leaf:
+        return name
+    if written == extra_of(field).get("formerly"):
+        warnings.warn(f"{where}: {written} is now {leaf}; the old name goes in the next version", InputWarning, 2)
+    return f"{group}.{leaf}" if into else leaf
+
+
+def _refuse_foreign(keys: Mapping[str, Key], names: Iterable[str], where: str = "") -> None:
+    for name in names:
+        if name not in keys:
+            near = get_close_matches(name, keys, n=1) or [key for key in keys if key.endswith(f".{name}")]
+            hint = f"did you mean {near[0]}?" if near else "clinveil init-config lists the settings of a command"
+            raise UsageError(f"this command has no setting {name}", where=where, hint=hint)
+
+
+def _assigned(keys: Mapping[str, Key], texts: Iterable[str]) -> Values:
+    """Return key -> value of some `--set key=value`; values of one list add up. Raises UsageError."""
+    values: Values = {}
+    for text in texts:
+        name, value = _assignment(keys, text)
+        several = name in values and get_origin(keys[name][2].annotation) is tuple
+        values[name] = (*values[name], *value) if several else value
+    return values
+
+
+def _assignment(keys: Mapping[str, Key], text: str) -> tuple[str, Any]:
+    name, sign, written = (part.strip() for part in text.partition("="))
+    if not sign:
+        raise UsageError(f"--set {name}: no value", hint="write --set key=value")
+    name = _named(keys, name.replace("-", "_"), "--set")
+    try:
+        value = tomllib.loads(f"value = {written}")["value"]
+    except (ValueError, KeyError):
+        value = written
+    for read in (value, written, [value], [written]):
+        if _fits(read, keys[name][2].annotation):
+            return name, tuple(read) if isinstance(read, list) else read
+    raise UsageError(f"--set {name}: {_KIND}", hint=_KIND_HINT)
+
+
+def _read_toml(keys: Mapping[str, Key], config: Path) -> Values:
+    """Return key -> value of a file. Raises UsageError that names the key."""
+    try:
+        read = tomllib.loads(config.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        raise UsageError("the file does not exist or is not TOML", where=config.name) from None
+    values: Values = {}
+    nests = {key.partition(".")[0] for key in keys if "." in key}
+    for name, value in read.items():
+        nested = isinstance(value, dict) and name in nests
+        values |= {f"{name}.{leaf}": inner for leaf, inner in value.items()} if nested else {name: value}
+    values = {_named(keys, name, config.name): value for name, value in values.items()}
+    for name, value in values.items():
+        if not _fits(value, keys[name][2].annotation):
+            raise UsageError(f"{name}: {_KIND}", where=config.name, hint=_KIND_HINT)
+    return values
+
+
+_KIND, _KIND_HINT = "a value of the wrong type", "clinveil init-config lists the settings with their defaults"
+
+
+def _fits(value: Any, kind: Any) -> bool:
+    """Return whether a TOML value has a field's type; a Boolean is not a number, and a table fits no field."""
+    origin, parts = get_origin(kind), get_args(kind)
+    if origin in (Union, UnionType):
+        return any(_fits(value, part) for part in parts)
+    if origin is tuple:
+        return isinstance(value, list) and all(_fits(item, parts[0]) for item in value)
+    if isinstance(kind, type) and issubclass(kind, BaseModel):  # such as the range 3-14
+        return type(value) in (int, str)
+    if kind in (int, bool, NoneType):
+        return type(value) is kind
+    return type(value) in (int, float) if kind is float else isinstance(value, str)

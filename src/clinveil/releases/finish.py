@@ -1,0 +1,136 @@
+"""Folders of a run, and its last step: write reports, card, manifests and sums, and publish the release atomically.
+
+`OUT/vault/` contains all secrets; `OUT/release/` exists only if all gates passed. Temporary text is in
+`OUT/vault/work/`, which is removed at exit.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from clinveil.core.errors import InputError
+from clinveil.core.files import private_text, refuse_existing, remove
+from clinveil.core.finding import Finding, write_findings
+from clinveil.core.runfolder import Kind, RunFolder
+from clinveil.releases.ledger import IN_VAULT
+from clinveil.releases.manifest import NAME, Account, released_files, sealed, write_companions
+from clinveil.report.edition import external_edition
+from clinveil.report.record import Gate, ReleaseRecord, from_json, score, to_json
+from clinveil.report.render import release_card, render, write_report
+
+RECORD, EARLIER, NEW_ALONE = "record.json", "earlier", "findings-new.json"
+_MADE: tuple[str, ...] = ("vectors", "neighbours", "channel", "crosswalk.parquet", "alignment.parquet", "manifest.json")
+_MADE += ("tasks", "learnt.json", IN_VAULT, "record.json", "findings.json", "report.html", "report-external.html")
+_MADE += (f"{EARLIER}.parquet", NEW_ALONE, "model", "training.safetensors")
+KIND = Kind(
+    what="release run",
+    vault="vault",
+    own=frozenset(f"vault/{name}" for name in _MADE),
+    scratch=("vault/work", "vault/staging"),
+    stale=("release", "vault/refused"),
+)
+
+
+class Places:
+    """Folders of one run.
+
+    Attributes:
+        release: may leave. vault: must never leave. work: temporary text, removed at exit.
+        staging: the unfinished release. refused: a finished release with a test seed.
+    """
+
+    def __init__(self, run: RunFolder) -> None:
+        self.run, self.vault, self.release = run, run.vault, run.root / "release"
+        self.work, self.staging, self.refused = (run.vault / name for name in ("work", "staging", "refused"))
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """Result of a run: folders, gates and findings.
+
+    Attributes:
+        kind: of release. excerpts: passages of released text; empty if refused.
+        switched_off_by: profile or settings that switch gates off, as on the command line.
+    """
+
+    folder: Places
+    gates: tuple[Gate, ...] = field(repr=False)
+    findings: tuple[Finding, ...] = field(repr=False)
+    kind: str = "obfuscated"
+    excerpts: tuple[str, ...] = field(default=(), repr=False)
+    switched_off_by: str = ""
+
+    @property
+    def refused(self) -> bool:
+        """Whether a gate failed, so that nothing was released."""
+        return not all(gate.passed for gate in self.gates)
+
+    def summary(self) -> Iterator[str]:
+        """Yield the summary as lines of text."""
+        failed = [gate for gate in self.gates if not gate.passed]
+        yield score(self.gates)
+        if off := [gate.name for gate in self.gates if gate.switched_off]:
+            yield f"Switched off: {', '.join(off)}" + (f" ({self.switched_off_by})" if self.switched_off_by else "")
+        for gate in failed:
+            yield f"FAILED  {gate.name}: {gate.value} {gate.unit} (allowed: {gate.threshold}). {gate.hint}"
+        if not failed:
+            yield f"report   {self.folder.release / 'report.html'}"
+            yield f"release  {self.folder.release} ({self.kind})"
+        yield f"vault    {self.folder.vault} (must not leave; contains the full report.html)"
+
+
+def finish(
+    folder: Places,
+    account: Account,
+    record: ReleaseRecord,
+    enter: Callable[[], None],
+    switched_off_by: str = "",
+) -> Outcome:
+    """Write all results of a run, and publish the release if all gates passed.
+
+    A release with a test seed is kept in `vault/refused/`; after another failed gate only the evidence is kept.
+
+    Args:
+        record: internal edition. enter: adds the release to the ledger just before it is published.
+    """
+    outcome = Outcome(folder, tuple(account.gates), tuple(account.findings), account.kind)
+    leaves = () if outcome.refused else record.excerpts
+    outcome = replace(outcome, excerpts=leaves, switched_off_by=switched_off_by)
+    notes = released_files(folder.staging)
+    outward = external_edition(record)
+    (folder.staging / "report.html").write_text(render(outward), encoding="utf-8")
+    write_companions(folder.staging, release_card(outward, account.notes.file), account.manifest("external", notes))
+    private_text(folder.vault / NAME, sealed(account.manifest("internal", notes)))
+    private_text(folder.vault / RECORD, json.dumps({"internal": to_json(record), "external": to_json(outward)}))
+    write_report(record, folder.vault / "report.html")
+    write_findings(folder.vault / "findings.json", "release", account.findings, seed=account.entries["seed"])
+    if not outcome.refused:
+        enter()
+        _open_up(folder.staging)
+        folder.staging.replace(folder.release)
+    elif account.public_seeds:
+        folder.staging.replace(folder.refused)
+    remove(folder.vault / "tasks")  # finished parts, only needed to resume
+    folder.run.finish("refused" if outcome.refused else "finished")
+    return outcome
+
+
+def _open_up(release: Path) -> None:
+    """Give released files normal permissions."""
+    for item in [release, *release.rglob("*")]:
+        item.chmod(0o755 if item.is_dir() else 0o644)
+
+
+def rerender_report(run: Path, out: Path | None, *, edition: str, force: bool) -> Path:
+    """Write the report of one edition and return its path. Raises InputError if the vault has no record."""
+    try:
+        stored = json.loads((run / "vault" / RECORD).read_text(encoding="utf-8"))[edition]
+    except (OSError, ValueError, KeyError, TypeError):
+        raise InputError("contains no record of a run", where=run.name, hint="pass the OUT of a release") from None
+    target = out or run / "vault" / f"report{'-external' if edition == 'external' else ''}.html"
+    refuse_existing(target, force=force or out is None)
+    write_report(from_json(stored), target)
+    return target
