@@ -60,7 +60,7 @@ def test_every_attack_has_help_needs_and_words(name):
 
 
 def test_an_unknown_attack_is_a_users_mistake():
-    with pytest.raises(UsageError, match="there is no attack 'nonsense'"):
+    with pytest.raises(UsageError, match="unknown attack 'nonsense'"):
         attacks.get("nonsense")
 
 

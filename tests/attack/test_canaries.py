@@ -209,7 +209,7 @@ def test_an_exposure_at_its_ceiling_is_marked():
     whole, part, below = by_exposure([most] * 5), by_exposure([most, 3.0, 4.0]), by_exposure([9.0, 3.0])
     assert [f.detail["at_ceiling"] for f in (whole, part, below)] == [5, 1, 0]
     assert all(f.detail["ceiling"] == pytest.approx(most) for f in (whole, part, below))
-    assert "most that 1,000 fresh draws can show" in whole.detail["warning"] == part.detail["warning"]
+    assert "maximum for 1,000 fresh draws" in whole.detail["warning"] == part.detail["warning"]
     assert "warning" not in below.detail
     assert (whole.low, whole.high) == (None, None) and "no upper end" in whole.detail["why"]
     assert whole.method == ""
@@ -220,7 +220,7 @@ def test_an_exposure_at_its_ceiling_is_marked():
 def test_one_canary_has_no_interval():
     alone = by_exposure([4.0])
     assert (alone.value, alone.low, alone.high, alone.detail["at_ceiling"]) == (4.0, None, None, 0)
-    assert "alike" in alone.detail["why"]
+    assert "identical exposures" in alone.detail["why"]
 
 
 def test_extraction_says_how_its_interval_is_made(rng):

@@ -137,7 +137,7 @@ def test_nothing_to_compare_is_one_clear_line(people, codes, what):
 
 def test_nan_in_vectors_is_refused_before():
     places = {**PLACES, "ann": (float("nan"), 0)}
-    with pytest.raises(InputError, match="1 vectors hold NaN"):
+    with pytest.raises(InputError, match="1 vectors contain NaN"):
         vectors(places)
 
 

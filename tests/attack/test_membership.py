@@ -82,9 +82,9 @@ def test_without_a_reference_the_calibrated_attack_was_not_tried():
     assert list(found) == ["loss threshold", "calibrated"]
     left = found["calibrated"]
     assert left.value is None and left.n == 100 and left.detail["from"] == "the model"
-    assert "not tried" in left.detail["why"] and "--reference" in left.detail["why"]
+    assert "not run" in left.detail["why"] and "--reference" in left.detail["why"]
     both = membership(scored(0.1, n=100, reference=True))
-    assert not any("not tried" in str(f.detail.get("why")) for f in both)
+    assert not any("not run" in str(f.detail.get("why")) for f in both)
 
 
 def test_rates_that_cannot_be_measured_say_so():

@@ -68,7 +68,7 @@ def line(desk, command, flags, out):
     }
     places |= {"VECTORS": desk / "vectors", "ADMITTED": desk / "admitted.csv", "DIAGNOSES": desk / "diagnoses.csv"}
     command = command.removesuffix(" --vault")
-    return [*command.split(), *(str(places.get(word, word)) for word in flags.split()), "--set", "quiet=true"]
+    return [*command.split(), *(str(places.get(word, word)) for word in flags.split()), "--quiet"]
 
 
 def tree(folder):

@@ -194,7 +194,7 @@ def test_a_folder_of_others_is_not_shut(notes, tmp_path, capsys):
     (shared / "theirs").touch()
     shared.chmod(0o755)
     assert run(notes, "-o", tmp_path / "o.parquet", "--vault", shared) == 2
-    assert "shared: already exists, and is not a vault" in capsys.readouterr().err
+    assert "shared: already exists and is not a vault" in capsys.readouterr().err
     assert mode_of(shared) == 0o755
     assert [p.name for p in shared.iterdir()] == ["theirs"]
 

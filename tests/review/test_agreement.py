@@ -71,12 +71,12 @@ def test_fewer_or_more_than_two_are_said(open_desk, made, capsys):
 
     assert said() == (
         2,
-        "clinveil: agreement requires two reviewers, and there are 0 (clinveil review --reviewer SECOND)\n",
+        "clinveil: agreement requires two reviewers, and there are 0 (run clinveil review --set reviewer=SECOND)\n",
     )
     for name in ("a", "b", "c"):
         with open_desk(name):
             pass
-    assert "there are 3 (name two of them" in said()[1]
+    assert "there are 3 (pass --set reviewer=A --set reviewer=B" in said()[1]
     assert said("--set", "reviewer=a", "--set", "reviewer=c")[1].startswith(
         "clinveil: no note was finished by both reviewers"
     )

@@ -20,9 +20,9 @@ from clinveil.utility.classifiers import (
     Side,
     classifier,
     classifiers,
+    grams,
     predict,
 )
-from clinveil.utility.classifiers._linear import grams
 from clinveil.utility.labelled import Labelled, parts_of
 from clinveil.utility.scores import accuracy, micro_f1
 from clinveil.vectors.table import Vectors

@@ -42,7 +42,7 @@ def two_files(run: PastRun, reviewers: Sequence[str] = ()) -> tuple[DecisionFile
     """Return the decisions of the two named reviewers, or of the only two. Raises UsageError if there are not two."""
     names = list(reviewers) or sorted(path.stem for path in (run.vault / FOLDER).glob("*.jsonl"))
     if len(names) != 2 or names[0] == names[1]:
-        hint = "pass --reviewer A --reviewer B" if len(names) > 2 else "run clinveil review --reviewer SECOND"
+        hint = "pass --set reviewer=A --set reviewer=B" if len(names) > 2 else "run clinveil review --reviewer SECOND"
         raise UsageError(f"agreement requires two reviewers, and there are {len(set(names))}", hint=hint)
     one, other = (read_file(decisions_of(run.vault, name)) for name in names)
     if one.key != other.key:

@@ -196,9 +196,9 @@ def planted(corpus: Corpus, canaries: Sequence[Canary], rng: Generator) -> Memor
     patients = sorted(by_patient)
     additions: dict[str, list[str]] = {}
     for canary in canaries:
-        planted_scores = by_patient[patients[int(rng.integers(len(patients)))]]
+        own = by_patient[patients[int(rng.integers(len(patients)))]]
         for i in range(canary.repeats):
-            additions.setdefault(planted_scores[i % len(planted_scores)], []).append(canary.text)
+            additions.setdefault(own[i % len(own)], []).append(canary.text)
     return MemoryCorpus(lambda: _with_additions(corpus, additions), corpus.columns, corpus.suffix)
 
 
@@ -234,9 +234,9 @@ def exposures(canaries: Sequence[Canary], score: Score, rng: Generator, *, refer
         scored = score([*fresh, *(canaries[i].text for i in rows)])
         if not np.isfinite(scored).all():
             raise InputError("the model gives a canary zero probability")
-        drawn, planted_scores = np.sort(scored[:references]), scored[references:]
-        greater = references - np.searchsorted(drawn, planted_scores, side="right")
-        equal = references - greater - np.searchsorted(drawn, planted_scores, side="left")
+        drawn, own = np.sort(scored[:references]), scored[references:]
+        greater = references - np.searchsorted(drawn, own, side="right")
+        equal = references - greater - np.searchsorted(drawn, own, side="left")
         found[rows] = np.log2(references + 1) - np.log2(1 + greater + rng.integers(0, equal, endpoint=True))
     return found
 

@@ -128,7 +128,7 @@ def findings(
     if n > 2:
         gap |= {"p": crossfit.flipped_p(crossfit.above_floors(measured.gaps), group, rng), "p_is": P_IS}
     score: dict[str, Any] = {**placebo, "control": float(measured.placebos.mean())}
-    nats, each = {**shared, "scale": "nats"}, {**shared, "scale": "nats a token"}
+    nats, each = {**shared, "scale": "nats"}, {**shared, "scale": "nats per token"}
     return [
         mean_finding("attack.pdtp", measured.scores, group, nats, **score),
         mean_finding("attack.pdtp_gap", measured.own_gaps, group, each, **gap),
