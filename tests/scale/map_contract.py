@@ -87,7 +87,7 @@ class MapContract:
     @pytest.mark.parametrize(
         ("function", "kind", "said", "code"),
         [
-            (refuse, InputError, "row 1: is no number (mend it)", 3),
+            (refuse, InputError, "row 1: is no number (correct it)", 3),
             (want, MissingExtra, "torch is not installed (pip install 'clinveil[neural]')", 6),
             (fail, ValueError, "negative", None),
         ],

@@ -141,7 +141,7 @@ def test_a_lock_of_somebody_else_is_refused_and_left_alone(tmp_path, link, force
     else:
         theirs = out / "lock"
     theirs.write_text("mine")
-    with pytest.raises(UsageError, match="out: holds a lock"), study_folder(out, force=force):
+    with pytest.raises(UsageError, match="out: contains a lock"), study_folder(out, force=force):
         pass
     assert theirs.read_text() == "mine"
     assert [path.name for path in out.iterdir()] == ["lock"]

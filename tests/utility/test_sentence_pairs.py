@@ -73,7 +73,7 @@ def test_labels_may_be_numbers(tmp_path):
         ("x.csv", b"sentence1,sentence2,label\na,b,-\n", "no labelled sentence pair"),
         ("x.csv", b"sentence1,sentence2,label\na,\xe9zyqquavex,c\n", "row 1"),
         ("x.jsonl", b"{'no json'\n", "row 1"),
-        ("x.pkl", b"", "unknown kind"),
+        ("x.pkl", b"", "unknown file type"),
     ],
 )
 def test_bad_files_give_one_clear_line(tmp_path, name, data, says):

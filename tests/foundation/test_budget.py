@@ -1,0 +1,66 @@
+"""The size of the project stays within the budget of `pyproject.toml`; raising a limit needs a line in CHANGELOG.md."""
+
+from __future__ import annotations
+
+import io
+import re
+import tokenize
+import tomllib
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+BUDGET = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["clinveil-budget"]
+SOURCES = sorted((ROOT / "src").rglob("*.py"))
+# Words of an early private vocabulary of this project, for which the field has terms of its own.
+DIALECT = re.compile(
+    r"\b(anew|beside|so many|nobody|somebody|whose|heard|told|said|stands?|lies|strangers?|rooms?|thief|dealt|"
+    r"gives? away|read back|of elsewhere|of theirs|of like|but for|is no|are no|he|his|him|mend(?:s|ed)?|strays?)\b",
+    re.IGNORECASE,
+)
+
+
+def prose(path):
+    """All text of a Markdown file; comments and strings of several words of a Python file."""
+    source = path.read_text(encoding="utf-8")
+    if path.suffix == ".md":
+        return source
+    tokens = tokenize.generate_tokens(io.StringIO(source).readline)
+    kinds = {tokenize.COMMENT, tokenize.STRING}
+    return "\n".join(t.string for t in tokens if t.type in kinds and " " in t.string)
+
+
+def dialect_per_1000(paths):
+    texts = [prose(path) for path in paths]
+    return 1000 * sum(len(DIALECT.findall(text)) for text in texts) / sum(len(text.split()) for text in texts)
+
+
+def pages():
+    return [page for page in sorted((ROOT / "docs").glob("*.md")) if page.name != "api.md"]  # api.md is generated
+
+
+def words(paths):
+    return sum(len(path.read_text(encoding="utf-8").split()) for path in paths)
+
+
+def measured():
+    return {
+        "source_lines": sum(len(path.read_text(encoding="utf-8").splitlines()) for path in SOURCES),
+        "source_files": len(SOURCES),
+        "documentation_words": words(pages()),
+        "readme_words": words([ROOT / "README.md"]),
+        "dialect_per_1000_source": dialect_per_1000(SOURCES),
+        "dialect_per_1000_documentation": dialect_per_1000([ROOT / "README.md", *pages()]),
+    }
+
+
+@pytest.mark.parametrize("name, value", measured().items())
+def test_within_the_budget(name, value):
+    assert value <= BUDGET[name], f"{name} is {value:.4g}; shorten something, or raise the limit and say why"
+
+
+def test_dialect_is_found(tmp_path):
+    page = tmp_path / "page.py"
+    page.write_text('"""Who is told of a room."""\nroom = "room"  # not counted\n')
+    assert dialect_per_1000([page]) == pytest.approx(1000 * 2 / 9)
