@@ -101,9 +101,9 @@ def test_gradients_are_cut(limit, weight):
 def test_a_loss_that_is_no_number_says_where():
     training = Line(scale=float("nan"))
     training.hint = "smaller"
-    with pytest.raises(InputError, match=r"the loss is no number at step 1 of 12, learning rate 0.1 \(smaller\)"):
+    with pytest.raises(InputError, match=r"the loss is not finite at step 1 of 12, learning rate 0.1 \(smaller\)"):
         training.fit()
-    with pytest.raises(InputError, match="the validation loss is no number at step 3 of 12"):
+    with pytest.raises(InputError, match="the validation loss is not finite at step 3 of 12"):
         Line([float("inf")]).fit()
 
 

@@ -20,7 +20,7 @@ def test_a_damaged_crosswalk_or_alignment_is_none(tmp_path, name, damage):
     path = tmp_path / f"{name}.parquet"
     pq.write_table(pa.table({"note_id": ["n"], "start": [[0]]}), path)
     damage(path)
-    with pytest.raises(InputError, match=f"{tmp_path.name}: holds no {name}"):
+    with pytest.raises(InputError, match=f"{tmp_path.name}: contains no valid {name}"):
         list(_ledger(tmp_path, name))
 
 

@@ -114,7 +114,7 @@ def test_notes_are_not_added_to_a_release_without_a_channel(desk, kind, capsys):
 @pytest.mark.parametrize(
     ("kind", "flags", "message"),
     [
-        ("deidentified", ["--set", "mechanism=clusters"], "--mechanism applies to --as obfuscated or coded"),
+        ("deidentified", ["--set", "mechanism=clusters"], "--set mechanism applies to --as obfuscated or coded"),
         ("synthetic", ["--keep", "kind"], "--keep applies to --as obfuscated, coded or deidentified"),
         ("coded", ["--set", "lm.size=tiny"], "--set lm.size applies to --as synthetic, not to --as coded"),
         ("obfuscated", ["--set", "vectors.windw=3"], "did you mean vectors.window?"),
@@ -166,5 +166,5 @@ def test_folders_of_an_earlier_version_are_left_alone(desk, tmp_path, capsys):
     assert "was made by an earlier version of clinveil" in capsys.readouterr().err
     for flags in ([], ["--force"]):
         assert main(["release", str(desk / "notes.csv"), "-o", str(old), "--as", "deidentified", *flags]) == 2
-        assert "already exists, and is not a release run" in capsys.readouterr().err
+        assert "already exists and is not a" in capsys.readouterr().err
     assert {path: path.read_bytes() for path in old.rglob("*") if path.is_file()} == before
