@@ -185,7 +185,7 @@ def test_a_new_classifier_is_one_registration(files, capsys):
 def test_texts_without_words_cannot_be_learnt_from():
     notes = labelled(60)
     parts = parts_of(notes, np.random.default_rng(1))
-    with pytest.raises(InputError, match="nothing to learn"):
+    with pytest.raises(InputError, match="no word occurs in two notes"):
         predict("lr", notes, parts, 1, Side(["1 2 3"] * 60, notes.texts))
 
 
