@@ -200,4 +200,4 @@ def test_the_command_takes_both(tmp_path, capsys):
     assert "--vectors cannot be combined with --set start_vectors" in capsys.readouterr().err
     out = str(tmp_path / "more.txt")
     assert main(["embed", *common, "-o", out, "--force", "--set", f"more_text={out}"]) == 2
-    assert "same place" in capsys.readouterr().err
+    assert "are the same path" in capsys.readouterr().err
