@@ -377,7 +377,7 @@ def test_numbers_of_weights_are_about_right():
 def test_what_does_not_fit_into_memory_is_refused_at_once():
     huge = changed(width=100_000)
     assert memory_needed(10**9, huge) > 10**14
-    with pytest.raises(InputError, match=r"needs about .* GiB.*--vocabulary bytes"):
+    with pytest.raises(InputError, match=r"needs about .* GiB; .*--vocabulary bytes"):
         refuse_too_large(10**9, huge, "cpu")
     refuse_too_large(100, LSTM, "cpu")
     refuse_too_large(10**9, huge, "cuda")
