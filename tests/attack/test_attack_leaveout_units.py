@@ -77,7 +77,7 @@ def test_validation_notes_are_of_patients_who_are_not_audited():
     assert len(patients) == 2
     assert sorted(aside) == sorted(row for patient in patients for row in rows_of(notes, patient))
     assert not patients & {notes.patients[row] for rows in units for row in rows}
-    with pytest.raises(InputError, match="no patient is left"):
+    with pytest.raises(InputError, match="no patient remains"):
         hold_out(notes, [list(range(40))], rng())
 
 
@@ -220,7 +220,7 @@ def test_digests_tell_data_apart():
 def test_damaged_data_are_refused(damage, tmp_path):
     folder = data_of(notes_of(), settings_of(), rng()).save(tmp_path)
     (folder / "data.json").write_text(damage)
-    with pytest.raises(InputError, match=r"no data of an audit|no vocabulary"):
+    with pytest.raises(InputError, match=r"contains no audit data|no vocabulary"):
         load_data(folder)
 
 
@@ -229,10 +229,10 @@ def test_missing_data_are_refused(tmp_path):
         load_data(tmp_path / "nowhere")
     folder = data_of(notes_of(), settings_of(), rng()).save(tmp_path)
     (folder / "training-ids.npy").unlink()
-    with pytest.raises(InputError, match="no data of an audit"):
+    with pytest.raises(InputError, match="contains no audit data"):
         load_data(folder)
     (folder / "training-ids.npy").write_bytes(b"")
-    with pytest.raises(InputError, match="no data of an audit"):
+    with pytest.raises(InputError, match="contains no audit data"):
         load_data(folder)
 
 

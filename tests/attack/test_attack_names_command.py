@@ -49,7 +49,7 @@ def test_a_table_for_people(files, capsys):
     assert "seed 3" in err
     assert "1.0000" in out
     assert "re-paired" in out
-    assert "1 of 5 names have one token only" in err
+    assert "1 of 5 names have only one token" in err
     assert "1 of 9 name tokens have no vector" in err
     assert "zx" not in (out + err).lower()  # no name is ever printed
 

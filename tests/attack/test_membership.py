@@ -90,8 +90,8 @@ def test_without_a_reference_the_calibrated_attack_was_not_tried():
 def test_rates_that_cannot_be_measured_say_so():
     found = [f for f in membership(scored(0.0)) if f.measure == "attack.membership_hits"]
     assert [f.value for f in found] == [None, None]
-    assert "500 can" in found[0].detail["why"]
-    assert "5000 can" in found[1].detail["why"]
+    assert "use at least 500" in found[0].detail["why"]
+    assert "use at least 5000" in found[1].detail["why"]
 
 
 def test_rates_are_measured_with_enough_non_members():

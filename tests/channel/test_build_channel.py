@@ -143,14 +143,14 @@ def test_a_missing_word_file_is_refused(tmp_path):
 
 
 def test_too_few_eligible_words_are_refused():
-    with pytest.raises(InputError, match="41 are needed"):
+    with pytest.raises(InputError, match="41 are required"):
         built(ChannelSettings(n="3-40"))
     built(ChannelSettings(n="3-39"))
 
 
 def test_too_few_patients_are_refused_unless_allowed():
     few = vectors(n_patients=49)
-    with pytest.raises(InputError, match="fewer than 50"):
+    with pytest.raises(InputError, match="at least 50 are required"):
         built(of=few)
     built(ChannelSettings(allow_small=True), few)
 
@@ -164,5 +164,5 @@ def test_imported_vectors_take_patients_and_frequencies_from_the_notes(tmp_path)
     assert channel.eligible.tolist() == [True] * 30 + [False] * 30
     outputs, chances = channel.row(channel.unknown)
     assert outputs[0] == 0 and chances[0] == pytest.approx(9 / (9 + 29))
-    with pytest.raises(InputError, match="count the notes"):
+    with pytest.raises(InputError, match="no patient counts of their words"):
         built(of=bare)

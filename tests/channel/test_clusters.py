@@ -185,5 +185,5 @@ def test_the_same_bits_for_any_threads_and_twice():
 
 def test_fewer_words_than_a_cluster_are_refused():
     vectors = Vectors(*[getattr(topical(60), name) for name in ("words", "matrix", "counts")], np.full(60, 60), 60)
-    with pytest.raises(InputError, match="80 are needed"):
+    with pytest.raises(InputError, match="80 are required"):
         build_channel(vectors, ChannelSettings(mechanism="clusters", cluster_size=80), key=Key.from_seed(3), threads=1)

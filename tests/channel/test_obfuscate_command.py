@@ -226,7 +226,7 @@ def test_too_many_null_texts_leave_nothing(tmp_path, capsys):
 def test_too_few_patients_is_exit_3(tmp_path, capsys):
     pq.write_table(notes_table(40), tmp_path / "in.parquet")
     assert run(tmp_path / "in.parquet", tmp_path / "out") == 3
-    assert "--allow-small" in capsys.readouterr().err
+    assert "--set allow_small=true" in capsys.readouterr().err
     assert sorted(p.name for p in tmp_path.iterdir()) == ["in.parquet"]
     assert run(tmp_path / "in.parquet", tmp_path / "out", "--set", "allow_small=true", "--min-patients", "2") == 0
 
@@ -234,7 +234,7 @@ def test_too_few_patients_is_exit_3(tmp_path, capsys):
 def test_without_a_patient_column_it_says_so(tmp_path, capsys):
     pq.write_table(notes_table(patients=False), tmp_path / "in.parquet")
     assert run(tmp_path / "in.parquet", tmp_path / "out.csv") == 0
-    assert "patient of its own" in capsys.readouterr().err
+    assert "each note counts as a separate patient" in capsys.readouterr().err
     assert (tmp_path / "out.csv").read_text().replace('"', "").startswith("note_id,text\n")
 
 

@@ -242,7 +242,7 @@ def test_names_have_one_replacement_in_the_corpus():
 
 
 def test_rare_needs_the_scopes_of_rows():
-    with pytest.raises(ValueError, match="scope of each row"):
+    with pytest.raises(ValueError, match="needs a scope per row"):
         Obfuscator(circle().under(scope="rare"), KEY)
     with pytest.raises(ValueError, match="scopes"):
         Channel(

@@ -241,7 +241,7 @@ def test_too_few_codes_for_leaves(mimic, capsys):
 
 def test_notes_without_an_admission_column(mimic, capsys):
     (mimic / "plain.csv").write_text(f"note_id,text\n1,{SECRET}\n")
-    assert "--admission" in refused(["plain.csv", "DIAGNOSES_ICD.csv.gz"], capsys)
+    assert "--set admission=COLUMN" in refused(["plain.csv", "DIAGNOSES_ICD.csv.gz"], capsys)
     with pytest.raises(InputError, match="lists"):
         as_text(pa.array([["1"]]))
 

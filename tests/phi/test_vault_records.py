@@ -99,10 +99,10 @@ def test_no_canary_is_said(tmp_path, capsys):
     said = "".join(capsys.readouterr())
     assert not [word for word in CANARIES.values() if word in said]
     assert "KEPT: the policy (limited-dataset) keeps AGE, CITY, DATE, ZIP unchanged" in said
-    assert "KEPT as they are: 1 CITY, 1 ZIP, 3 DATE, 1 AGE" in said
+    assert "KEPT unchanged: 1 CITY, 1 ZIP, 3 DATE, 1 AGE" in said
     record = json.loads((tmp_path / "limited-dataset.parquet.vault" / "deidentify.json").read_text())
     assert record["kept"] == {"CITY": 1, "ZIP": 1, "DATE": 3, "AGE": 1}
-    assert len((tmp_path / "counts.parquet.vault" / "audit-0001.jsonl").read_text().splitlines()) == 2
+    assert len((tmp_path / "audit=counts.parquet.vault" / "audit-0001.jsonl").read_text().splitlines()) == 2
 
 
 def test_the_log_says_what_was_done_where(made):

@@ -89,7 +89,7 @@ def crosswalk(folder, name="crosswalk"):
 def at_once(folder, base, corpus, known=None):
     """The rows of one release of a corpus that is made with key, vectors and channel of another one."""
     with run_folder(folder, KIND, "0" * 64) as run:
-        base.lay_out(run.vault)
+        base.copy_to(run.vault)
         job = ReleaseContext(corpus, Places(run), base.key, base.settings, known or {})
         entered, *_ = protect(job)
         counts = count_words(entered, job.folder.work)

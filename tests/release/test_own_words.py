@@ -109,20 +109,22 @@ def desk(tmp_path_factory):
     return folder
 
 
-@pytest.mark.parametrize(("flags", "name"), [(["--shuffle", "none"], ANY), ([], MET)])
+@pytest.mark.parametrize(("flags", "name"), [(["--set", "shuffle=none"], ANY), ([], MET)])
 def test_addresses_that_nobody_took_out_are_refused(desk, flags, name, monkeypatch, capsys):
     """PHI off, the words of addresses kept, and an order that is not random: by request, or as it was not applied."""
     monkeypatch.setattr(measured, "of_release", lambda: [Identifiers])  # the others take most of the time
     monkeypatch.setattr(order, "_order", lambda aligned, *rest: np.arange(aligned[-1]))
     left_in = [
-        "--no-phi",
-        "--keep-words",
-        str(desk / "kept.txt"),
+        "--set",
+        "phi=false",
+        "--set",
+        f"keep_words={desk / 'kept.txt'}",
         "--min-patients",
         "1",
-        "--vary-length",
-        "0",
-        "--allow-small",
+        "--set",
+        "vary_length=0",
+        "--set",
+        "allow_small=true",
     ]
     assert main(release(desk, f"out{len(flags)}", *left_in, *flags)) == 4
     assert f"FAILED  {name}: " in capsys.readouterr().out

@@ -217,7 +217,7 @@ def test_a_folder_of_texts(tmp_path):
 def test_few_patients_are_refused(tmp_path, capsys):
     pq.write_table(pa.Table.from_batches(demo_notes(49, 4)), tmp_path / "n.parquet")
     assert main(["release", str(tmp_path / "n.parquet"), "-o", str(tmp_path / "out"), *FAST, *TAKEN]) == 3
-    assert "--allow-small" in capsys.readouterr().err
+    assert "--set allow_small=true" in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
 
 

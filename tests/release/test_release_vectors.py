@@ -100,7 +100,7 @@ def test_a_stopped_run_goes_on_with_the_vectors_it_has(desk, monkeypatch):
         ("five.vec", "5 2\nwaa 1 2\nwab 2 1\nwac 1 1\nwad 2 2\nwae 3 1\n", 3, "only 5 of"),
         ("broken.vec", "3 2\na 1 2\nb 2\nc 1 1\n", 3, "broken.vec: row 3"),
         ("nan.vec", "1 2\na nan 2\n", 3, "nan.vec: row 2"),
-        ("odd.pkl", "x", 3, "no kind of vectors"),
+        ("odd.pkl", "x", 3, "unknown format of vectors"),
         ("missing.vec", None, 3, "no vectors at this path"),
     ],
 )
@@ -117,7 +117,7 @@ def test_vectors_that_do_not_fit_are_refused_before_anything_is_made(desk, capsy
 def test_an_empty_folder_and_two_ways_at_once_are_refused(desk, tmp_path, capsys):
     assert release(desk, "none", "--vectors", tmp_path) == 3
     assert release(desk, "none", "--vectors", desk / "v.vec", "--set", f"start_vectors={desk / 'v.vec'}") == 2
-    assert "--vectors are not trained" in capsys.readouterr().err
+    assert "--vectors cannot be combined with --set start_vectors" in capsys.readouterr().err
     assert release(desk, "none", "--set", f"more_text={tmp_path / 'missing.txt'}") == 3
     assert not (desk / "none").exists()
 

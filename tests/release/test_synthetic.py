@@ -40,7 +40,7 @@ def test_another_batch_size_writes_the_same_notes(desk):
     assert refused(desk, "batch") == refused(desk, "whole")
 
 
-@pytest.mark.parametrize("words", ["pass 2 of 2", "25 notes written"])
+@pytest.mark.parametrize("words", ["epoch 2 of 2", "25 notes written"])
 def test_an_interrupted_run_goes_on_to_the_same_bytes(desk, words, monkeypatch):
     from clinveil.cli.progress import Speaker
 

@@ -43,7 +43,7 @@ class TestRay(ElsewhereContract):
         with opened("ray", 2) as again:
             assert list(again(len, ["a", "bc"])) == [1, 2]
         assert ray.is_initialized()
-        with pytest.raises(UsageError, match="in use"), opened("ray", 2, "127.0.0.1:6379"):
+        with pytest.raises(UsageError, match="already uses a Ray"), opened("ray", 2, "127.0.0.1:6379"):
             pass
 
     def test_nothing_leaves_this_machine(self, started):

@@ -57,7 +57,7 @@ def test_the_plan_is_said_before_the_work(finished):
     _, _, said = finished
     assert said[0].startswith("remove names: 1 tasks, 0 done; about")
     assert said[1].startswith("train: 2 tasks") and said[2].startswith("attack: 5 tasks")
-    assert "in all about" in said[3] and "1 workers" in said[3]
+    assert "total: about" in said[3] and "1 workers" in said[3]
     assert said[4] == "remove names 1 of 1: names, mode remove"
     assert len(said) == 4 + 1 + 2 + 5
 
@@ -118,7 +118,7 @@ def test_tables_hold_the_papers_numbers_beside_ours(finished):
     assert isinstance(ours, Cell) and ours.text == f"{found.detail['hits']} ({100 * found.value:.1f})"
     text = (out / "tables.md").read_text()
     assert text == markdown(results.tables)
-    assert "369 (61.5)" in text and "picking it is a selection" in text
+    assert "369 (61.5)" in text and "adjusted for the selection" in text
     assert f"**{ours.text}**" in text
     assert "All models" in text and "All models" not in terminal(results.tables)
 
@@ -249,7 +249,7 @@ def test_surrogates_stand_among_the_names_in_mode_replace(demo, tmp_path):
 def test_a_model_that_cannot_be_trained_does_not_end_the_study(demo, tmp_path):
     chosen = {"algorithm": ("cbow",), "metric": ("cosine",), "min_count": (1, 10_000_000)}
     results = run_study(*files(demo), tmp_path / "out", settings(**chosen))
-    assert "vectors need two" in results.facts["missing"]["CBOW, window 3, 8 d, count 10000000+"]
+    assert "training requires two" in results.facts["missing"]["CBOW, window 3, 8 d, count 10000000+"]
     assert results.findings
     assert any("count 10000000+" in remark for remark in results.tables[0].remarks)
 

@@ -217,5 +217,5 @@ def test_in_python(site):
     assert _value(found, "phi.recall", metric="every letter and digit").value == 0.5
     by_ours = clinveil.evaluate.deidentification(str(site / "notes.jsonl"), site / "gold.jsonl")
     assert _value(by_ours, "phi.recall", metric="every letter and digit").n == 5
-    with pytest.raises(clinveil.InputError, match="note id ->"):
+    with pytest.raises(clinveil.InputError, match="wrong shape"):
         clinveil.evaluate.deidentification(str(site / "notes.jsonl"), {"3": [0]})

@@ -163,6 +163,6 @@ def test_the_command_lists_what_was_missed(tmp_path, capsys):
         str(errors),
     ]
     assert main(["evaluate", "deidentification", *arguments]) == 0
-    assert "not for claims" in capsys.readouterr().err
+    assert "do not report these figures" in capsys.readouterr().err
     for line in errors.read_text().splitlines():
         assert json.loads(line)["error"] in ("missed", "found in part", "no identifier")

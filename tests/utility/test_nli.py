@@ -173,7 +173,7 @@ def test_training_stops_after_its_patience():
 
 def test_a_loss_that_is_no_number_is_said():
     matrix = np.full((5, 4), 3e38, dtype=np.float32)
-    with seeded(0), pytest.raises(InputError, match="no number at step 1 of"):
+    with seeded(0), pytest.raises(InputError, match="the loss is not finite at step 1 of"):
         PairTraining(BagOfWords(matrix, 2, SMALL), rows_of(64), rows_of(8), SMALL, CPU).fit()
 
 

@@ -142,7 +142,7 @@ def test_grams_are_words_and_pairs():
 def test_unknown_models_and_missing_torch(monkeypatch):
     notes = labelled(60)
     parts = parts_of(notes, np.random.default_rng(1))
-    with pytest.raises(UsageError, match="no classifier 'bert'"):
+    with pytest.raises(UsageError, match="unknown classifier 'bert'"):
         predict("bert", notes, parts, 1)
 
     def missing(name):
@@ -185,7 +185,7 @@ def test_a_new_classifier_is_one_registration(files, capsys):
 def test_texts_without_words_cannot_be_learnt_from():
     notes = labelled(60)
     parts = parts_of(notes, np.random.default_rng(1))
-    with pytest.raises(InputError, match="nothing to learn"):
+    with pytest.raises(InputError, match="no word occurs in two notes"):
         predict("lr", notes, parts, 1, Side(["1 2 3"] * 60, notes.texts))
 
 
@@ -239,7 +239,7 @@ def test_command_on_the_original_alone(files, capsys):
         ([], 2, "--label"),
         (["--label", "kind"], 3, "kind"),
         (["--label", "organ", "--set", "min_class=100"], 3, "two are required"),
-        (["--label", "organ", "--model", "cnn", "--set", "device=cuda:77"], 2, "--device"),
+        (["--label", "organ", "--model", "cnn", "--set", "device=cuda:77"], 2, "--set device"),
         (["--label", "organ", "--vault", "nowhere"], 3, "crosswalk"),
     ],
 )

@@ -375,7 +375,7 @@ def test_the_command_trains_and_stores_glove(tmp_path, flags, capsys):
     assert main(["embed", str(notes), "--algorithm", "glove", "--dim", "8", "--seed", "1", *flags, "-o", str(out)]) == 0
     vectors = load_vectors(out)
     assert vectors.matrix.shape == (24, 8)
-    assert vectors.meta["variant"] == (flags[1] if flags else "pair")
+    assert vectors.meta["variant"] == ("single" if flags else "pair")
     assert vectors.meta["epochs"] == (2 if flags else 15)
     assert {p.name for p in tmp_path.iterdir()} == {"notes.csv", "vectors"}
     assert "bitwise" in capsys.readouterr().err

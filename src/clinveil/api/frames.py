@@ -83,16 +83,19 @@ def in_python(function: Callable[P, R]) -> Callable[P, R]:
         try:
             return function(*args, **kwargs)
         except (InputError, UsageError, GateError) as error:
-            what, hint = (_FLAG.sub(_keyword, message) for message in (error.what, error.hint))
+            what, hint = (_with_keywords(message) for message in (error.what, error.hint))
             raise type(error)(what, where=error.where, hint=hint) from None
 
     return called
 
 
 _FLAG = re.compile(r"--(no-)?([a-z][a-z0-9-]*)")
-
-
+_SETTING = re.compile(r"--set (?=[a-z_.]+=)")  # the keyword follows as key=value
 _RENAMED = {"with": "before"}  # a Python keyword
+
+
+def _with_keywords(message: str) -> str:
+    return _FLAG.sub(_keyword, _SETTING.sub("", message).replace("=true", "=True"))
 
 
 def _keyword(flag: re.Match[str]) -> str:

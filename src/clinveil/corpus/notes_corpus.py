@@ -74,7 +74,10 @@ class NotesCorpus:
     def _refuse_long(self, batch: pa.RecordBatch, rows: int) -> None:
         longer = np.flatnonzero(text_bytes(batch) > self._max_bytes)
         if longer.size:
-            where, hint = f"{self.name}, row {rows + longer[0] + 1}", "split the note or raise max-note-bytes"
+            where, hint = (
+                f"{self.name}, row {rows + longer[0] + 1}",
+                "split it or raise --set max_note_bytes=BYTES",
+            )
             raise InputError(f"the note has more than {self._max_bytes:,} bytes", where=where, hint=hint)
 
     def _without_errors(self, batch: pa.RecordBatch, raw: pa.RecordBatch) -> pa.RecordBatch:

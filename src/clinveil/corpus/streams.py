@@ -20,7 +20,7 @@ from clinveil.core.remote import RemotePath, failure, is_failure_of_store
 CHUNK_BYTES = 8 << 20
 # A longer row indicates an unclosed quote or a missing line break; the limit bounds memory.
 ROW_BYTES = 256 << 20
-LONGER = "check for an unclosed quote or a missing line break, or raise max-note-bytes"
+LONGER = "check for an unclosed quote or a missing line break, or raise --set max_note_bytes=BYTES"
 _COMPRESSION = {".gz": "gzip", ".zst": "zstd"}
 # Magic numbers of zstd frames, and the type of a run-length block (RFC 8878).
 _FRAME, _SKIPPABLE = 0xFD2FB528, 0x184D2A50

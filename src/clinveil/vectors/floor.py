@@ -46,7 +46,7 @@ def output_floor(
     if n_patients < FEWEST_PATIENTS and not allow_small:
         raise InputError(
             f"the notes describe {n_patients} patients; at least {FEWEST_PATIENTS} are required",
-            hint="pass more notes, or --allow-small",
+            hint="pass more notes, or --set allow_small=true",
         )
     mask = (patients >= min_patients) & usable(vectors.words)
     if (eligible := int(mask.sum())) < need:

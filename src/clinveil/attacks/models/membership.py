@@ -201,7 +201,7 @@ def _hits(roc: RocScores, rate: float, detail: dict[str, Any]) -> Finding:
     try:
         share, (low, high) = roc.tpr_at_fpr(rate)
     except InputError as error:
-        return unmeasured(name, error.what, n, **about)
+        return unmeasured(name, str(error), n, **about)
     about |= {
         "chance": rate,
         "chance_is": "the same share of members and non-members above the threshold",

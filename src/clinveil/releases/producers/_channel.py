@@ -82,7 +82,7 @@ class ChannelProducer(Producer):
         if found.patients < SMALL and not settings.channel.allow_small:
             raise InputError(
                 f"{found.patients} patients are too few: replacements would identify them",
-                hint=f"use notes of at least {SMALL} patients, or accept the risk with --allow-small",
+                hint=f"use notes of at least {SMALL} patients, or accept the risk with --set allow_small=true",
             )
 
     def plan(
