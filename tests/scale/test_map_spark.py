@@ -58,7 +58,7 @@ class TestSpark(ElsewhereContract):
         with opened("spark", 2) as again:
             assert list(again(len, ["a", "bc"])) == [1, 2]
         assert list(over(len, ["a"])) == [1]
-        with pytest.raises(UsageError, match="in use"), opened("spark", 2, "spark://h:7077"):
+        with pytest.raises(UsageError, match="already has a Spark session"), opened("spark", 2, "spark://h:7077"):
             pass
 
     def test_a_killed_executor_changes_nothing(self, over, tmp_path):
@@ -77,7 +77,7 @@ def test_nobody_at_the_address(monkeypatch):
         pass
 
 
-@pytest.mark.parametrize(("java", "said"), [(None, "Java 17 is not installed"), ("1.8.0_402", "only 8 is there")])
+@pytest.mark.parametrize(("java", "said"), [(None, "Java 17 is not installed"), ("1.8.0_402", "found only 8")])
 def test_java_that_is_missing_or_too_old(java, said, tmp_path, monkeypatch):
     from clinveil.scale.executors.spark import _need_java
 
