@@ -218,7 +218,7 @@ def test_a_second_audit_does_not_replace_the_first(audit, tmp_path, capfd):
     capfd.readouterr()
     assert audit("--seed", "2", "--set", "plant_names=true") == 2
     last = capfd.readouterr().err.splitlines()[-1]
-    assert "out: contains findings of other settings: --plant-names, --seed (use another folder" in last
+    assert "out: contains findings of other settings: --set plant_names, --seed (use another folder" in last
     assert [(tmp_path / "out" / name).read_bytes() for name in files] == before
     assert audit("--seed", "2", "--set", "plant_names=true", out="other") == 0
     assert audit("--seed", "2", "--set", "plant_names=true", "--force") == 0
