@@ -123,7 +123,7 @@ def test_a_hundred_notes_by_keyboard_alone_and_nothing_is_lost_when_the_server_i
                 process.send_signal(signal.SIGKILL)
                 process.wait()
                 reviewer.page.keyboard.press("a")
-                reviewer.wait("#trouble", "The server does not answer")
+                reviewer.wait("#trouble", "The server does not respond")
                 assert reviewer.text("#saved") == "not saved"
                 reviewer.shot("killed")
             reviewer.page.close()
@@ -155,7 +155,7 @@ def check_file(folder, texts):
         assert ("Zylphara" in kept) == (n % 4 == 0)
         assert {"Mary Okwuosa", f"617-555-{1000 + n}"} <= set(kept)
     decisions = folder / "out.parquet.vault" / "review" / "first.jsonl"
-    assert deidentify("notes.parquet", "-o", "new.parquet", "--mode", "tag", "--decisions", decisions) == 0
+    assert deidentify("notes.parquet", "-o", "new.parquet", "--set", "mode=tag", "--decisions", decisions) == 0
     import pyarrow.parquet as pq
 
     assert pq.read_table("new.parquet")["text"][0].as_py().startswith("Dr. Smith saw [NAME] on [DATE]")
