@@ -47,7 +47,7 @@ def adversary_gates(
     """Return all gates on what adversaries recover and link.
 
     Args:
-        names, linkage: `--max-names`, `--max-linkage`.
+        names, linkage: `max_names`, `max_linkage`.
         stolen: `--max-stolen`; with None or 1 stolen vectors are not judged.
     """
     return [*reading_gates(findings, names), *linkage_gates(findings, linkage), *stolen_gates(findings, stolen)]
