@@ -16,13 +16,13 @@ from clinveil.corpus.people import Patient
 from clinveil.lexicons.ambiguity import LexicalClass, lexical_classes
 from clinveil.lexicons.names import name_form, nicknames
 from clinveil.phi.combine import agreed, off_list
-from clinveil.phi.deidentifier import Deidentifier
 from clinveil.phi.detector import Rule, RuleDetector, detectors
 from clinveil.phi.finder import Finder
 from clinveil.phi.name_variants import MISSPELT, NICKNAME, OWN, USER_NAME, NameVariants, is_near
 from clinveil.phi.note import NoteView
-from clinveil.phi.passes import deidentify_corpus
 from clinveil.phi.settings import PhiSettings
+from clinveil.phi.treatment.deidentifier import Deidentifier
+from clinveil.phi.treatment.passes import deidentify_corpus
 from clinveil.scale import serial
 
 KEY = Key.from_seed(5)

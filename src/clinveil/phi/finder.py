@@ -13,7 +13,7 @@ from clinveil.phi.detector import Detector, all_detectors
 from clinveil.phi.detectors.tagger import with_tagger
 from clinveil.phi.name_index import NameIndex, mentions, names_in
 from clinveil.phi.note import NoteView
-from clinveil.phi.policy import resolve
+from clinveil.phi.treatment.policy import resolve
 
 if TYPE_CHECKING:
     from clinveil.corpus.people import Patient

@@ -13,9 +13,9 @@ from typing import Any, TextIO
 
 from clinveil.core.atomic import atomic
 from clinveil.core.keys import Key
-from clinveil.phi.audit import NAME, Chain, next_log
-from clinveil.phi.crosswalk import Writer
-from clinveil.phi.deidentifier import Deidentified
+from clinveil.phi.treatment.audit import NAME, Chain, next_log
+from clinveil.phi.treatment.crosswalk import Writer
+from clinveil.phi.treatment.deidentifier import Deidentified
 
 SPANS, CROSSWALK = "spans.jsonl", re.compile(r"crosswalk-[0-9a-f]{16}\.bin")
 _PARTIAL = re.compile(r"\.(?:spans|audit-\d+|crosswalk-[0-9a-f]+)\.(?:jsonl|bin)\.[0-9a-f]{8}\.part")

@@ -159,7 +159,7 @@ def gender(form: str) -> Role:
 
 @cache
 def _culture_file() -> dict[str, dict[str, Any]]:
-    file = files("clinveil.phi.surrogates").joinpath("cultures.toml")
+    file = files("clinveil.phi.treatment.surrogates").joinpath("cultures.toml")
     return tomllib.loads(file.read_text(encoding="utf-8"))
 
 

@@ -13,10 +13,10 @@ from clinveil.core.keys import Key
 from clinveil.core.runfolder import FREE, fingerprint
 from clinveil.core.settings import Settings
 from clinveil.corpus.people import read_patients
-from clinveil.phi.decisions import Decisions
-from clinveil.phi.deidentifier import Deidentifier
-from clinveil.phi.partial_removal import EmulatedRemover
+from clinveil.phi.review.decisions import Decisions
 from clinveil.phi.settings import DeidentifySettings
+from clinveil.phi.treatment.deidentifier import Deidentifier
+from clinveil.phi.treatment.partial_removal import EmulatedRemover
 
 
 def remover_of(settings: DeidentifySettings, key: Key, decisions: Decisions | None) -> Deidentifier | EmulatedRemover:

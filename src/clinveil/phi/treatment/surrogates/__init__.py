@@ -20,12 +20,12 @@ from typing import TYPE_CHECKING
 
 from clinveil.core.keys import Key
 from clinveil.lexicons.names import name_form
-from clinveil.phi.surrogates.accounts import email, number_or_account
-from clinveil.phi.surrogates.dates import shifted
-from clinveil.phi.surrogates.generalised import old_age
-from clinveil.phi.surrogates.names import NOTHING, NameSurrogates, NoteNames
-from clinveil.phi.surrogates.numbers import internet_address, other_number, social_security_number, url
-from clinveil.phi.surrogates.places import address, city, institution
+from clinveil.phi.treatment.surrogates.accounts import email, number_or_account
+from clinveil.phi.treatment.surrogates.dates import shifted
+from clinveil.phi.treatment.surrogates.generalised import old_age
+from clinveil.phi.treatment.surrogates.names import NOTHING, NameSurrogates, NoteNames
+from clinveil.phi.treatment.surrogates.numbers import internet_address, other_number, social_security_number, url
+from clinveil.phi.treatment.surrogates.places import address, city, institution
 
 if TYPE_CHECKING:
     from clinveil.corpus.people import Patient

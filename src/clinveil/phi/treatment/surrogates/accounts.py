@@ -11,9 +11,9 @@ import re
 
 from clinveil.core.keys import Key
 from clinveil.lexicons.names import all_given_names, name_form, surnames
-from clinveil.phi.surrogates.names import NameSurrogates
-from clinveil.phi.surrogates.numbers import other_number
-from clinveil.phi.surrogates.roles import listed
+from clinveil.phi.treatment.surrogates.names import NameSurrogates
+from clinveil.phi.treatment.surrogates.numbers import other_number
+from clinveil.phi.treatment.surrogates.roles import listed
 
 _DOMAINS = ("example.com", "example.net", "example.org")
 _AT = re.compile(r"@|\sat\s|\s?\(at\)\s?|\s?\[at\]\s?", re.I)

@@ -7,7 +7,7 @@ from functools import cache
 
 from clinveil.core.keys import Key
 from clinveil.lexicons.names import name_form
-from clinveil.phi.surrogates.numbers import other_number
+from clinveil.phi.treatment.surrogates.numbers import other_number
 
 _HEADS = (
     "Alder", "Amber", "Ash", "Barrow", "Beck", "Birch", "Bram", "Brier", "Caln", "Cald", "Corr", "Crest", "Dun",

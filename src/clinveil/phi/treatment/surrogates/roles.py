@@ -14,7 +14,7 @@ from math import log
 
 from clinveil.lexicons.names import all_given_names, given_names, surnames, world_given, world_surnames
 from clinveil.phi.name_variants import within_one_edit
-from clinveil.phi.surrogates.pools import RAREST, Role, gender
+from clinveil.phi.treatment.surrogates.pools import RAREST, Role, gender
 
 _FEMALE = "daughter wife mother mom mum sister aunt niece grandmother girlfriend granddaughter"
 _MALE = "son husband father dad brother uncle nephew grandfather boyfriend grandson"

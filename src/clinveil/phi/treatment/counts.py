@@ -10,8 +10,8 @@ from typing import Any
 
 from clinveil.core.errors import GateError
 from clinveil.corpus.corpus import PATIENT_ID
-from clinveil.phi.deidentifier import RAISED, Deidentified
-from clinveil.phi.policy import Policy
+from clinveil.phi.treatment.deidentifier import RAISED, Deidentified
+from clinveil.phi.treatment.policy import Policy
 
 MOST_RAISED = 0.01  # share of the notes
 

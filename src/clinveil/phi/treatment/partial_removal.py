@@ -29,11 +29,11 @@ from clinveil.core.tokens import Kind, tokenize, words
 from clinveil.corpus.corpus import TEXT, Corpus, MemoryCorpus, rows, with_texts
 from clinveil.corpus.people import Patient
 from clinveil.lexicons.names import name_form
-from clinveil.phi.deidentifier import Deidentified, Deidentifier
 from clinveil.phi.note import NoteView
-from clinveil.phi.passes import deidentify_corpus
-from clinveil.phi.policy import Mode
-from clinveil.phi.surrogates.names import NameSurrogates
+from clinveil.phi.treatment.deidentifier import Deidentified, Deidentifier
+from clinveil.phi.treatment.passes import deidentify_corpus
+from clinveil.phi.treatment.policy import Mode
+from clinveil.phi.treatment.surrogates.names import NameSurrogates
 from clinveil.scale import serial
 
 if TYPE_CHECKING:

@@ -18,13 +18,13 @@ from clinveil.core.collector import uncollected
 from clinveil.core.keys import Key
 from clinveil.core.spans import Span, splice
 from clinveil.corpus.corpus import TEXT, Note, rows, with_texts
-from clinveil.phi.audit import note_line
-from clinveil.phi.crosswalk import Row, row
 from clinveil.phi.detector import Detector
 from clinveil.phi.finder import Finder, Revise
-from clinveil.phi.policy import Mode, Policy, Treatment
-from clinveil.phi.surrogates.dates import offset
-from clinveil.phi.treating import Treated, Treating, failed
+from clinveil.phi.treatment.audit import note_line
+from clinveil.phi.treatment.crosswalk import Row, row
+from clinveil.phi.treatment.policy import Mode, Policy, Treatment
+from clinveil.phi.treatment.surrogates.dates import offset
+from clinveil.phi.treatment.treating import Treated, Treating, failed
 
 if TYPE_CHECKING:
     from clinveil.corpus.people import Patient

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
 
-from clinveil.phi.deidentifier import Deidentified
+from clinveil.phi.treatment.deidentifier import Deidentified
 
 ROWS = 500
 

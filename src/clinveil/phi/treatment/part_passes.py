@@ -19,11 +19,11 @@ from clinveil.core.files import private_folder, remove
 from clinveil.core.progress import track
 from clinveil.core.types import Say
 from clinveil.corpus.open import NotesCorpus
-from clinveil.phi.deidentifier import Deidentified
 from clinveil.phi.name_index import NameIndex
 from clinveil.phi.name_index_store import NameIndexStore, open_name_index
-from clinveil.phi.passes import BatchSpans, changed, detect_batch, index_batch, patients_of, treat_batch
-from clinveil.phi.remover import Recipe
+from clinveil.phi.treatment.deidentifier import Deidentified
+from clinveil.phi.treatment.passes import BatchSpans, changed, detect_batch, index_batch, patients_of, treat_batch
+from clinveil.phi.treatment.remover import Recipe
 from clinveil.scale import Map
 from clinveil.scale.pieces import each
 from clinveil.scale.tasks import Store, name_of, performed

@@ -21,17 +21,17 @@ from clinveil.corpus.open import OpenedCorpus, PartedCorpus, open_corpus
 from clinveil.corpus.part_facts import as_parts
 from clinveil.corpus.people import write_patients
 from clinveil.corpus.write import place_in, write_corpus
-from clinveil.phi.counts import Counts
-from clinveil.phi.decisions import Decisions
-from clinveil.phi.deidentifier import Deidentified, Deidentifier
-from clinveil.phi.partial_removal import EmulatedRemover
-from clinveil.phi.passes import check_known_patients, deidentify_corpus
-from clinveil.phi.policy import Treatment
-from clinveil.phi.records import Records, is_leftover, records
-from clinveil.phi.remover import deidentifier_of, remover_of
-from clinveil.phi.run_parts import SCRATCH, TASKS, holds_tasks, write_parts
+from clinveil.phi.review.decisions import Decisions
 from clinveil.phi.settings import DeidentifySettings, PhiSettings
-from clinveil.phi.surrogates.pools import sizes
+from clinveil.phi.treatment.counts import Counts
+from clinveil.phi.treatment.deidentifier import Deidentified, Deidentifier
+from clinveil.phi.treatment.partial_removal import EmulatedRemover
+from clinveil.phi.treatment.passes import check_known_patients, deidentify_corpus
+from clinveil.phi.treatment.policy import Treatment
+from clinveil.phi.treatment.records import Records, is_leftover, records
+from clinveil.phi.treatment.remover import deidentifier_of, remover_of
+from clinveil.phi.treatment.run_parts import SCRATCH, TASKS, holds_tasks, write_parts
+from clinveil.phi.treatment.surrogates.pools import sizes
 from clinveil.scale.executor import opened_for
 
 MAKER = Maker("deidentify")

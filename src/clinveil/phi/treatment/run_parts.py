@@ -17,13 +17,13 @@ from clinveil.core.types import Say
 from clinveil.corpus.part_facts import facts_of, names_of
 from clinveil.corpus.parts import PartedCorpus
 from clinveil.corpus.write import write_corpus
-from clinveil.phi.counts import Counts
-from clinveil.phi.crosswalk import Replacement, Row
-from clinveil.phi.deidentifier import Deidentified, Deidentifier, Found
-from clinveil.phi.part_passes import TreatPart, detect_parts
-from clinveil.phi.records import Records
-from clinveil.phi.remover import Recipe, of_settings
 from clinveil.phi.settings import DeidentifySettings
+from clinveil.phi.treatment.counts import Counts
+from clinveil.phi.treatment.crosswalk import Replacement, Row
+from clinveil.phi.treatment.deidentifier import Deidentified, Deidentifier, Found
+from clinveil.phi.treatment.part_passes import TreatPart, detect_parts
+from clinveil.phi.treatment.records import Records
+from clinveil.phi.treatment.remover import Recipe, of_settings
 from clinveil.scale import Map
 from clinveil.scale.pieces import Broken, each
 from clinveil.scale.tasks import Store

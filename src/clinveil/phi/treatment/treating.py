@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from clinveil.core.keys import Key
 from clinveil.core.spans import Span
-from clinveil.phi.dated import dated
 from clinveil.phi.note import plain
-from clinveil.phi.policy import MASK, Policy, Treatment, tag
-from clinveil.phi.surrogates import Surrogates
-from clinveil.phi.surrogates.generalised import GENERALISED
-from clinveil.phi.surrogates.names import NoteNames
+from clinveil.phi.treatment.dated import dated
+from clinveil.phi.treatment.policy import MASK, Policy, Treatment, tag
+from clinveil.phi.treatment.surrogates import Surrogates
+from clinveil.phi.treatment.surrogates.generalised import GENERALISED
+from clinveil.phi.treatment.surrogates.names import NoteNames
 
 if TYPE_CHECKING:
     from clinveil.corpus.people import Patient

@@ -25,9 +25,9 @@ from clinveil.lexicons.names import name_form
 from clinveil.phi.detector import words
 from clinveil.phi.detectors.known import name_forms, own_form
 from clinveil.phi.name_variants import within_one_edit
-from clinveil.phi.surrogates.numbers import other_number
-from clinveil.phi.surrogates.pools import Role, culture_of, gender, pool
-from clinveil.phi.surrogates.roles import by_ending, kin, listed, role_of, usual_spelling
+from clinveil.phi.treatment.surrogates.numbers import other_number
+from clinveil.phi.treatment.surrogates.pools import Role, culture_of, gender, pool
+from clinveil.phi.treatment.surrogates.roles import by_ending, kin, listed, role_of, usual_spelling
 
 if TYPE_CHECKING:
     from clinveil.corpus.people import Patient

@@ -15,7 +15,7 @@ from importlib.resources import files
 
 from clinveil.lexicons.words import word_list
 from clinveil.phi.detector import words
-from clinveil.phi.surrogates.dates import DATE_BRACKET, parse
+from clinveil.phi.treatment.surrogates.dates import DATE_BRACKET, parse
 
 OLD_AGE = "90+"
 # A birth in this year or before allows an age of 90 or more; the age detector uses the same limit.
@@ -72,7 +72,7 @@ def state(original: str, after: str = "") -> str | None:
 
 @cache
 def _states() -> dict[str, str]:
-    file = files("clinveil.phi.surrogates").joinpath("city_states.toml")
+    file = files("clinveil.phi.treatment.surrogates").joinpath("city_states.toml")
     cities = tomllib.loads(file.read_text(encoding="utf-8"))
     return {
         town.replace("_", " ").casefold(): name.replace("_", " ")

@@ -19,7 +19,7 @@ from clinveil.core.errors import InputError, InputWarning
 from clinveil.core.keys import Key
 from clinveil.core.spans import LABELS, Span
 from clinveil.corpus.corpus import Corpus, rows
-from clinveil.phi.policy import united
+from clinveil.phi.treatment.policy import united
 
 SCHEMA = "clinveil.decisions/1"
 REVIEW = "review"

@@ -18,9 +18,9 @@ from clinveil.core.settings import FORCE, KEEP, LABEL, NotesSettings, Settings, 
 from clinveil.corpus.corpus import NOTE_ID, PATIENT_ID, TEXT, rows, with_texts
 from clinveil.corpus.open import open_corpus
 from clinveil.corpus.write import place_in, write_corpus
-from clinveil.phi.audit import Chain, next_log, reference
-from clinveil.phi.crosswalk import Row, digest, read_crosswalk
-from clinveil.phi.records import CROSSWALK
+from clinveil.phi.treatment.audit import Chain, next_log, reference
+from clinveil.phi.treatment.crosswalk import Row, digest, read_crosswalk
+from clinveil.phi.treatment.records import CROSSWALK
 
 MAKER = Maker("reidentify")
 _HINT = "pass the vault of the run that wrote the notes, with its key; that run must have used --crosswalk"

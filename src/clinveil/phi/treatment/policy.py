@@ -204,13 +204,13 @@ _KEYS = ("base", "labels", "bare_years", "recall_first")
 @cache
 def profiles() -> tuple[str, ...]:
     """Return the names of the built-in profiles."""
-    entries = files("clinveil.phi").joinpath("profiles").iterdir()
+    entries = files("clinveil.phi.treatment").joinpath("profiles").iterdir()
     return tuple(sorted(file.name.removesuffix(".toml") for file in entries if file.name.endswith(".toml")))
 
 
 @cache
 def _profile(name: str) -> Policy:
-    file = files("clinveil.phi").joinpath("profiles", f"{name}.toml")
+    file = files("clinveil.phi.treatment").joinpath("profiles", f"{name}.toml")
     return _policy(name, file.name, tomllib.loads(file.read_text(encoding="utf-8")), builtin=True)
 
 

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from clinveil.core.spans import Span
-from clinveil.phi.surrogates.dates import DATE_BRACKET, WEEKDAY
+from clinveil.phi.treatment.surrogates.dates import DATE_BRACKET, WEEKDAY
 
 DETECTOR, BRACKETS = "bare years", "date brackets"
 _REACH = 14  # characters: the longest weekday with its signs
