@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 
 from clinveil.cli.main import main
 from clinveil.core.errors import InputError
-from clinveil.utility.casing import CasingSettings, casing
-from clinveil.utility.casing.lines import NEWLINE, Lines, alphabet_of, encoded, stream
+from clinveil.utility.evaluations._case_lines import NEWLINE, Lines, alphabet_of, encoded, stream
+from clinveil.utility.evaluations.casing import CasingSettings, casing
 
 torch = pytest.importorskip("torch", reason="the extra [neural] is not installed")
 from clinveil.core.neural import seeded  # noqa: E402
-from clinveil.utility.casing.network import (  # noqa: E402
+from clinveil.utility.evaluations._case_model import (  # noqa: E402
     CharacterLstm,
     CharacterTraining,
     _columns,
@@ -410,7 +410,7 @@ def test_command_refuses_in_one_line(files, capsys, monkeypatch, arguments, code
 
 @pytest.mark.slow
 def test_real_sentences(real_data, tmp_path):
-    from clinveil.utility.casing.lines import read_lines
+    from clinveil.utility.evaluations._case_lines import read_lines
 
     lines = read_lines(real_data("casing/wiki_sentences.txt.gz"))
     assert len(lines) == 12_363

@@ -10,15 +10,15 @@ import pytest
 from clinveil.cli.main import main
 from clinveil.core.errors import InputError, UsageError
 from clinveil.core.tokens import WordIds
-from clinveil.utility.nli import NliSettings, matrix_of, nli, random_vectors, words_of
-from clinveil.utility.nli import rows_of as token_rows
-from clinveil.utility.nli.pairs import SentencePairs, nli_parts
+from clinveil.utility.evaluations._sentence_pairs import SentencePairs, nli_parts
+from clinveil.utility.evaluations.nli import NliSettings, matrix_of, nli, random_vectors, words_of
+from clinveil.utility.evaluations.nli import rows_of as token_rows
 from clinveil.vectors.files import save_vectors
 from clinveil.vectors.table import Vectors
 
 torch = pytest.importorskip("torch", reason="the extra [neural] is not installed")
 from clinveil.core.neural import seeded  # noqa: E402
-from clinveil.utility.nli.bow import BagOfWords, PairTraining, Rows, predictions  # noqa: E402
+from clinveil.utility.evaluations._pairs_model import BagOfWords, PairTraining, Rows, predictions  # noqa: E402
 
 SMALL = NliSettings(hidden=16, seeds=2, batch=64, max_tokens=6, epochs=25, dropout=0.2)
 CPU = torch.device("cpu")

@@ -10,8 +10,8 @@ import scipy.stats
 
 from clinveil.cli.main import main
 from clinveil.core.errors import InputError
+from clinveil.utility.evaluations.similarity import SimilarityTask, frequent_pairs, pair_similarities, similarity
 from clinveil.utility.pairs import PairList
-from clinveil.utility.similarity import SimilarityTask, frequent_pairs, pair_similarities, similarity
 from clinveil.vectors.files import save_vectors
 from clinveil.vectors.subwords import Subwords, hashed, n_grams
 from clinveil.vectors.table import Vectors

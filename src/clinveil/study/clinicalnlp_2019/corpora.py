@@ -29,7 +29,7 @@ from clinveil.scale.tasks import Result, Store
 from clinveil.study.clinicalnlp_2019.settings import REAL
 from clinveil.study.engine import Task
 from clinveil.study.inputs import File, NotesTask, Source
-from clinveil.utility.casing.lines import read_lines
+from clinveil.utility.evaluations._case_lines import read_lines
 
 
 @dataclass(frozen=True)

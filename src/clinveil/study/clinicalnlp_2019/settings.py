@@ -13,8 +13,8 @@ from pydantic import field_validator
 from clinveil.attacks.models.leaveout.settings import LeaveOutSettings
 from clinveil.core.settings import flag
 from clinveil.study.engine import CommonSettings
-from clinveil.utility.casing import CasingSettings
-from clinveil.utility.nli import NliSettings
+from clinveil.utility.evaluations.casing import CasingSettings
+from clinveil.utility.evaluations.nli import NliSettings
 
 Mode = Literal["exact", "compat"]
 REAL, UNIGRAM = "real notes", "unigram"

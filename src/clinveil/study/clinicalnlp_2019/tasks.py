@@ -26,13 +26,13 @@ from clinveil.study.clinicalnlp_2019.corpora import Parts, Written
 from clinveil.study.clinicalnlp_2019.settings import UNIGRAM
 from clinveil.study.engine import Task, found
 from clinveil.study.inputs import File, Train
-from clinveil.utility.casing import CasingSettings, casing
-from clinveil.utility.casing.lines import Lines
-from clinveil.utility.nli import NliSettings, nli
-from clinveil.utility.nli.pairs import nli_parts, read_sentence_pairs
+from clinveil.utility.evaluations._case_lines import Lines
+from clinveil.utility.evaluations._sentence_pairs import nli_parts, read_sentence_pairs
+from clinveil.utility.evaluations.casing import CasingSettings, casing
+from clinveil.utility.evaluations.nli import NliSettings, nli
+from clinveil.utility.evaluations.perplexity import perplexity_findings
+from clinveil.utility.evaluations.similarity import SimilarityTask, similarity
 from clinveil.utility.pairs import read_pairs
-from clinveil.utility.perplexity import perplexity_findings
-from clinveil.utility.similarity import SimilarityTask, similarity
 
 
 class WithoutVectors(Task):

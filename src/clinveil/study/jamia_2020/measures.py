@@ -13,10 +13,10 @@ from clinveil.scale.tasks import Result, Store
 from clinveil.study.engine import Task, found
 from clinveil.study.inputs import File, Train
 from clinveil.study.jamia_2020.treat import Prepare, Treat
-from clinveil.utility.classification import compare
 from clinveil.utility.classifiers import ClassifierSettings, Predictions, Side, classifier, predict
+from clinveil.utility.evaluations.classification import compare
+from clinveil.utility.evaluations.similarity import SimilarityTask, pair_similarities, similarity
 from clinveil.utility.pairs import PairList, read_pairs
-from clinveil.utility.similarity import SimilarityTask, pair_similarities, similarity
 from clinveil.vectors.files import load_vectors
 
 TEST = "test.npy"

@@ -31,7 +31,7 @@ from clinveil.scale.tasks import Result, Store
 from clinveil.study.engine import found
 from clinveil.study.inputs import NotesTask, Source, Train, trained, write_notes
 from clinveil.study.tables import read_paper
-from clinveil.utility.classification import Task as Labels
+from clinveil.utility.evaluations.classification import Task as Labels
 from clinveil.utility.labelled import Labelled, Parts, parts_of, read_labelled
 from clinveil.vectors.euclidean import nearest_distances
 from clinveil.vectors.floor import output_floor

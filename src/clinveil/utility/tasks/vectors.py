@@ -18,9 +18,9 @@ from clinveil.core.finding import Finding
 from clinveil.corpus.corpus import corpus_of_texts
 from clinveil.stats.findings import unmeasured
 from clinveil.utility.correlation import prepared, products
+from clinveil.utility.evaluations.similarity import pair_similarities
 from clinveil.utility.pairs import PairList, read_pairs
 from clinveil.utility.shares import DRAWS, SOURCE, Arms, share_finding
-from clinveil.utility.similarity import pair_similarities
 from clinveil.utility.tasks.notes import Release, Texts
 from clinveil.vectors.settings import VectorSettings
 from clinveil.vectors.table import Vectors

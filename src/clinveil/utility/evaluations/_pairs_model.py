@@ -13,7 +13,7 @@ from torch.nn import functional
 from clinveil.core.errors import InputError
 from clinveil.core.fit import Trainer
 from clinveil.core.types import Floats, Ints
-from clinveil.utility.nli import NliSettings
+from clinveil.utility.evaluations.nli import NliSettings
 
 DECAY = 1e-6
 

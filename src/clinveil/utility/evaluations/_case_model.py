@@ -16,8 +16,8 @@ from clinveil.core.errors import InputError
 from clinveil.core.fit import Trainer
 from clinveil.core.tokens import WordIds
 from clinveil.core.types import Ints, Mask
-from clinveil.utility.casing import CasingSettings, OnLook
-from clinveil.utility.casing.lines import NEWLINE, candidates
+from clinveil.utility.evaluations._case_lines import NEWLINE, candidates
+from clinveil.utility.evaluations.casing import CasingSettings, OnLook
 
 State = tuple[Tensor, Tensor]
 INIT_RANGE = 0.08  # initial weights are uniform in (-0.08, 0.08)
