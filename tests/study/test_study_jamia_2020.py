@@ -17,7 +17,7 @@ from clinveil.core.tokens import words
 from clinveil.corpus.demo import write_demo
 from clinveil.report.numerals import between, decimals
 from clinveil.scale.tasks import Store
-from clinveil.study.chart import Axes, Point, lines
+from clinveil.study.engine import stages
 from clinveil.study.inputs import File, Source
 from clinveil.study.jamia_2020.measures import Classify, Lists
 from clinveil.study.jamia_2020.settings import StudySettings
@@ -62,7 +62,6 @@ def test_every_output_is_there_and_its_owners_only(done):
     for name in ("tables.md", "findings.json", "study.html", "SECRET.txt"):
         assert stat.S_IMODE((out / name).stat().st_mode) == 0o600
     assert stat.S_IMODE(out.stat().st_mode) == 0o700
-    assert (out / "figures" / "fig-2.svg").read_text().startswith("<svg")
 
 
 def test_tables_have_the_papers_numbers_beside_ours(done):
@@ -154,12 +153,12 @@ def planned(notes, lists=None, **told):
 
 
 def tasks_of(study, kind):
-    return [task for tasks in study.plan.stages.values() for task in tasks if isinstance(task, kind)]
+    return [task for tasks in stages(study.wanted).values() for task in tasks if isinstance(task, kind)]
 
 
 def test_the_grid_is_the_papers(notes):
     study = planned(notes)
-    assert list(study.plan.stages) == ["prepare", "neighbours", "treat", "train", "classify", "compare"]
+    assert list(stages(study.wanted)) == ["prepare", "neighbours", "treat", "train", "classify", "compare"]
     treats, classifies = tasks_of(study, Treat), tasks_of(study, Classify)
     grid = {t.setting.label for t in treats if t.setting.kind == "neighbours"}
     assert grid == {f"N = {n}, {a}" for n in ("3", "5", "7", "9", "3-14") for a in ("cbow", "skipgram")}
@@ -190,14 +189,6 @@ def test_word_pairs_are_repeated_for_every_n(notes, pairs):
         counted[n] = counted.get(n, 0) + 1
     assert counted == dict.fromkeys(("0", "3", "5", "7", "9", "3-14"), 4)
     assert all(s.fast.settings.algorithm == "fasttext" and s.fast.seed == s.train.seed for s in study.similars)
-
-
-def test_the_plan_says_hours_and_long_plans_need_a_yes(notes, tmp_path):
-    study = planned(notes, size="paper")
-    assert study.plan.hours(Store(tmp_path), 2) > 2
-    settings = load_settings(StudySettings, {**TINY, "size": "paper", "max_documents": 10**6})
-    with pytest.raises(UsageError, match="--yes"):
-        run_study(notes, tmp_path / "out", settings)
 
 
 @pytest.mark.parametrize(
@@ -259,14 +250,6 @@ def test_numbers():
 def test_markdown():
     table = Table("t", "Table", "Why?", ("a", "b"), (("x|y", "1"),), ("said",))
     assert markdown([table]) == "## Table\n\nWhy?\n\n| a | b |\n| --- | --- |\n| x\\|y | 1 |\n\n- said\n"
-
-
-def test_figures_need_points():
-    axes = Axes("N", "y", ("0", "3"))
-    assert lines("f", "c", [], axes) is None
-    figure = lines("f", "c", [Point("s", "0", 1.0, 0.5, 1.5), Point("s", "3", 2.0, kind="reference")], axes)
-    assert "s, 0: 1" in figure.says
-    assert figure.svg.startswith("<svg")
 
 
 def test_command(notes, tmp_path, capsys):

@@ -10,7 +10,6 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from xml.etree import ElementTree
 
 import pytest
 
@@ -90,7 +89,7 @@ def test_p_values_are_adjusted_over_models_and_the_best_is_paid_for(finished):
 def test_the_folder_is_secret_and_holds_what_was_promised(finished):
     out, results, _ = finished
     assert {path.name for path in out.iterdir()} == {
-        *("SECRET.txt", "tasks", "tables.md", "findings.json", "study.html", "figures"),
+        *("SECRET.txt", "tasks", "tables.md", "findings.json", "study.html"),
     }
     for path in [out, *out.rglob("*")]:
         assert stat.S_IMODE(path.stat().st_mode) == (0o700 if path.is_dir() else 0o600), path
@@ -133,15 +132,6 @@ def test_the_page_runs_no_script_fetches_nothing_and_quotes_no_name(finished, de
     shown = set(re.findall(r"[a-z]+", re.sub(r"<style>.*?</style>", "", page, flags=re.DOTALL).lower()))
     common = {"an", "do", "may", "will", "long", "large", "law", "page", "given", "price", "said", "see", "so"}
     assert not {form for form in forms & shown if len(form) > 4} - common
-
-
-def test_figures_are_svg_files_of_their_own(finished):
-    out, _, _ = finished
-    assert {path.name for path in (out / "figures").iterdir()} == {"fig-5.svg", "fig-6.svg", "fig-7.svg"}
-    for path in (out / "figures").iterdir():
-        root = ElementTree.parse(path).getroot()
-        assert root.tag == "{http://www.w3.org/2000/svg}svg"
-        assert "skip-gram, window 3" in root.find("{http://www.w3.org/2000/svg}desc").text
 
 
 def test_a_second_run_does_nothing_again(finished, demo):

@@ -14,8 +14,8 @@ from clinveil.utility.labelled import WrongNotes
 from clinveil.utility.scores import macro_f1 as scored_f1
 from clinveil.utility.shares import LEVEL, Arms, bootstrap_arms, f1_sums, macro_f1, permuted_f1, share_finding
 from clinveil.utility.tasks.labels import drawn_words
-from clinveil.utility.tasks.negation import AFFIRMED, NEGATED, negation_labels
 from clinveil.utility.tasks.notes import Sides
+from clinveil.utility.tasks.sequence import AFFIRMED, NEGATED, negation_labels
 
 ORDER = ["utility.transfer", "utility.sequence", "utility.language_model", "utility.within"]
 FINDINGS = [f"{a}{b}a" for a in "bcdfghjklm" for b in "aeiou"]

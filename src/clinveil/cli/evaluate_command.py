@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from inspect import Parameter, Signature
 from pathlib import Path
 from typing import Annotated, Any
@@ -38,7 +39,7 @@ def _read(one: Input, path: Any) -> Any:
         return path
     from clinveil.releases.crosswalk import source_notes
 
-    return source_notes(path)
+    return partial(source_notes, path)
 
 
 def _parameter(name: str, one: Input) -> Parameter:

@@ -1,4 +1,4 @@
-"""Run a study and write its tables, figures, findings and page; all outputs are secret."""
+"""Run a study and write its tables, findings and page; all outputs are secret."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import hashlib
 import json
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
@@ -16,14 +16,16 @@ from typing import Any, ClassVar
 from jinja2 import ChoiceLoader, Environment, PackageLoader
 from markupsafe import Markup
 
-from clinveil.core.files import private_folder, private_text
+from clinveil.core.files import private_text
 from clinveil.core.finding import document
 from clinveil.core.types import Say
 from clinveil.report.render import environment
+from clinveil.scale.executor import opened_for
 from clinveil.scale.tasks import study_folder
-from clinveil.study.chart import Figure, standalone
-from clinveil.study.engine import Bench, Results, map_of
+from clinveil.study.engine import Bench, Results
 from clinveil.study.tables import Paper, Table, markdown, read_paper
+
+AHEAD = 1_000
 
 
 class Study(ABC):
@@ -45,10 +47,6 @@ class Study(ABC):
     def tables(self, results: Results) -> Sequence[Table]:
         """Return all tables in the order of the page."""
 
-    @abstractmethod
-    def figures(self, results: Results) -> Mapping[str, Sequence[Figure]]:
-        """Return the figures that have numbers, by the table above them."""
-
 
 def run(study: Study, out: Path, say: Say) -> Results:
     """Run a study; the same call again resumes it.
@@ -58,10 +56,11 @@ def run(study: Study, out: Path, say: Say) -> Results:
         say: receives the plan and a message for each finished task.
 
     Raises:
-        UsageError: the folder is in use, or the study would take too long. InputError: invalid inputs.
+        UsageError: the folder is in use. InputError: invalid inputs.
         MissingExtra: `--on ray` without Ray, a network without PyTorch.
     """
-    with study_folder(out, force=study.settings.force) as store, map_of(study.settings) as over:
+    # All tasks of a stage are submitted at once, because they are few and of different length.
+    with study_folder(out, force=study.settings.force) as store, opened_for(study.settings, ahead=AHEAD) as over:
         results = study.perform(Bench(store, over, say))
         results = replace(results, tables=tuple(study.tables(results)))
         write(study, results, out)
@@ -69,22 +68,18 @@ def run(study: Study, out: Path, say: Say) -> Results:
 
 
 def write(study: Study, results: Results, out: Path) -> None:
-    """Write `tables.md`, `figures/*.svg`, `findings.json`, `study.html` and additional files, readable by the owner."""
-    for old in (*out.glob("units-*.csv"), *(out / "figures").glob("fig-*.svg")):
+    """Write `tables.md`, `findings.json`, `study.html` and additional files, readable by the owner."""
+    for old in out.glob("units-*.csv"):
         old.unlink()  # from a run with other settings
-    figures = study.figures(results)
-    folder = private_folder(out / "figures")
-    for figure in (figure for below in figures.values() for figure in below):
-        private_text(folder / f"{figure.ident}.svg", standalone(figure))
     findings = document(study.command, results.findings, seed=study.settings.seed)
-    page = _page(study, results, figures)
+    page = _page(study, results)
     written = {"tables.md": markdown(results.tables), "study.html": page, **results.files}
     written["findings.json"] = json.dumps(findings, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
     for name, text in written.items():
         private_text(out / name, text)
 
 
-def _page(study: Study, results: Results, figures: Mapping[str, Sequence[Figure]]) -> str:
+def _page(study: Study, results: Results) -> str:
     pages = templates()
     style = "".join(pages.get_template(name).render() for name in ("style.css", "study.css"))
     return pages.get_template("study.html").render(
@@ -93,7 +88,6 @@ def _page(study: Study, results: Results, figures: Mapping[str, Sequence[Figure]
         paper=study.paper,
         lead=study.paper.lead.format(**results.facts["lead"]),
         tables=results.tables,
-        figures=figures,
         settings=study.settings.for_page(),
         version=version("clinveil"),
     )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +18,6 @@ from clinveil.core.files import private_text
 from clinveil.core.types import SmallInts
 from clinveil.corpus.corpus import Corpus
 from clinveil.corpus.medtext import Dictionary, SplitSizes, dictionary, split_notes, with_unknown
-from clinveil.corpus.medtext.form import sentences
 from clinveil.corpus.medtext.parts import PARTS
 from clinveil.lm.models.unigram import train_unigram
 from clinveil.lm.notes import PlainNotes, encode, read_notes
@@ -28,16 +26,14 @@ from clinveil.lm.vocabulary import END, Vocabulary, WordVocabulary
 from clinveil.scale.tasks import Result, Store
 from clinveil.study.clinicalnlp_2019.settings import REAL
 from clinveil.study.engine import Task
-from clinveil.study.inputs import File, NotesTask, Source
-from clinveil.utility.evaluations._case_lines import read_lines
+from clinveil.study.inputs import NotesTask, Source
 
 
 @dataclass(frozen=True)
 class Parts(Task):
-    """Split the notes and count their words; `general`: general text for Table 1."""
+    """Split the notes and count their words."""
 
     source: Source
-    general: File | None
     sizes: SplitSizes
     by_note: bool
     min_count: int
@@ -65,8 +61,6 @@ class Parts(Task):
             save_notes(folder / f"{name}.json", PlainNotes(texts, part.note_ids, part.patients))
         private_text(folder / "words.json", json.dumps(list(words.words)))
         counts = {"notes": _counts(parts, words)}
-        if self.general is not None:
-            counts["general text"] = _general(self.general.path, parts["train"].words, self.min_count)
         return {"counts": counts}
 
     def _refuse_few(self, parts: Mapping[str, PlainNotes]) -> None:
@@ -90,21 +84,6 @@ def _counts(parts: Mapping[str, PlainNotes], words: Dictionary) -> dict[str, Any
     own: dict[str, Any] = {f"notes_{name}": len(part) for name, part in parts.items()}
     own |= {f"words_{name}": part.words for name, part in parts.items()}
     return own | {"vocabulary": len(words.words), "unknown": words.unknown_share}
-
-
-def _general(path: Path, n_words: int, min_count: int) -> dict[str, Any]:
-    """Return the counts of `n_words` words of general text, with the same tokens and rule for rare words."""
-    counts: Counter[str] = Counter()
-    total = 0
-    for line in read_lines(path).lines:
-        row = [token for sentence in sentences(line) for token in sentence]
-        counts.update(row)
-        total += len(row)
-        if total >= n_words:
-            break
-    kept = [word for word, n in counts.items() if n >= min_count]
-    unknown = 1 - sum(counts[word] for word in kept) / max(1, total)
-    return {"words_train": total, "vocabulary": len(kept), "unknown": unknown}
 
 
 def save_notes(path: Path, notes: PlainNotes) -> None:

@@ -9,9 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from clinveil.attacks.attack import Context
 from clinveil.attacks.models._without_model import model_of_text
-from clinveil.attacks.models.canaries import Canaries as CanaryAttack
 from clinveil.attacks.models.leaveout.pdtp import closed_form
 from clinveil.attacks.models.membership import infer_membership
 from clinveil.attacks.text.copies import copies
@@ -20,7 +18,6 @@ from clinveil.core.finding import Finding
 from clinveil.lm.model import LanguageModel, fit_of, load_model
 from clinveil.lm.models.unigram import train_unigram
 from clinveil.lm.notes import PlainNotes, encode
-from clinveil.lm.recipe import ModelSettings
 from clinveil.scale.tasks import Result, Store
 from clinveil.study.clinicalnlp_2019.corpora import Parts, Written
 from clinveil.study.clinicalnlp_2019.settings import UNIGRAM
@@ -69,25 +66,6 @@ class Leaks(WithoutVectors):
 def by_unit(notes: PlainNotes, by_note: bool) -> PlainNotes:
     """Return the notes with each note as its own patient if the split is by note."""
     return PlainNotes(notes.texts, notes.note_ids, notes.note_ids) if by_note else notes
-
-
-@dataclass(frozen=True)
-class Canaries(WithoutVectors):
-    """Canaries in an audit copy of one model; `each`: canaries of each kind."""
-
-    parts: Parts
-    label: str
-    how: ModelSettings
-    each: int
-    seed: int
-
-    template = "canaries: {label}"
-
-    def __call__(self, folder: Path, store: Store) -> Result:
-        """Return exposure and extraction."""
-        attack = CanaryAttack(lm=self.how, seed=self.seed, each=self.each)
-        context = Context(training=self.parts.load(store, "train"), workers=1)
-        return found(attack(context, np.random.default_rng([self.seed, 0xCA])), corpus=self.label)
 
 
 @dataclass(frozen=True)

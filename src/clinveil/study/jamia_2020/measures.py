@@ -13,7 +13,7 @@ from clinveil.scale.tasks import Result, Store
 from clinveil.study.engine import Task, found
 from clinveil.study.inputs import File, Train
 from clinveil.study.jamia_2020.treat import Prepare, Treat
-from clinveil.utility.classifiers import ClassifierSettings, Predictions, Side, classifier, predict
+from clinveil.utility.classifiers import ClassifierSettings, Predictions, Side, predict
 from clinveil.utility.evaluations.classification import compare
 from clinveil.utility.evaluations.similarity import SimilarityTask, pair_similarities, similarity
 from clinveil.utility.pairs import PairList, read_pairs
@@ -112,10 +112,6 @@ class Classify(Task):
         """Description for messages."""
         start = f" on {self.train.title}" if self.train else ""
         return f"{self.model}{start}, text: {self.treat.setting.label}{', shuffled labels' if self.shuffled else ''}"
-
-    def seconds(self, millions: float) -> float:
-        """Return the approximate time of the model."""
-        return millions * classifier(self.model).cost + 5
 
     def __call__(self, folder: Path, store: Store) -> Result:
         """Write the predictions."""

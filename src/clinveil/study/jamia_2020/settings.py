@@ -60,7 +60,6 @@ class StudySettings(CommonSettings):
     separator: str | None = flag(None, "Separator of several labels of one note.")
     device: str = flag("cpu", "Networks: cpu or cuda.")
     any_size: bool = flag(False, "Accept published word-pair lists with missing rows.")
-    yes: bool = flag(False, "Start even if the study takes longer than two hours.")
 
     @field_validator("n")
     @classmethod

@@ -16,12 +16,11 @@ from clinveil.core.neural import need_torch
 from clinveil.core.types import Say
 from clinveil.scale.tasks import Store
 from clinveil.stats import t_interval
-from clinveil.study.chart import Figure
-from clinveil.study.engine import Bench, Plan, Results, findings_of
+from clinveil.study.engine import Bench, Results, Task, findings_of
 from clinveil.study.inputs import File, Source, Train
 from clinveil.study.jamia_2020.measures import Classify, Compare, Lists, References, Similar
 from clinveil.study.jamia_2020.settings import StudySettings
-from clinveil.study.jamia_2020.tables import figures, tables
+from clinveil.study.jamia_2020.tables import tables
 from clinveil.study.jamia_2020.treat import Neighbourhood, Prepare, Setting, Treat
 from clinveil.study.outputs import Study, run
 from clinveil.study.tables import Table
@@ -50,8 +49,8 @@ def run_study(
         say: receives the plan and a message for each finished task.
 
     Raises:
-        InputError: invalid inputs. UsageError: neither label nor pairs, a folder in use, or a plan of more than two
-            hours without `yes`. MissingExtra: a network without PyTorch, `--on ray` without Ray.
+        InputError: invalid inputs. UsageError: neither label nor pairs, or a folder in use. MissingExtra: a network
+            without PyTorch, `--on ray` without Ray.
     """
     if not settings.label and not pairs:
         raise UsageError("the study needs labels or word pairs", hint="pass --label COLUMN, --pairs FILE, or both")
@@ -77,16 +76,14 @@ class Jamia2020(Study):
     command: ClassVar[str] = "study jamia-2020"
 
     def perform(self, bench: Bench) -> Results:
-        """Run unfinished tasks and collect the results. Raises UsageError for a long plan without `yes`."""
-        bench.do_if_short(self.plan, self.settings)
+        """Run unfinished tasks and collect the results."""
+        bench.do(self.wanted)
         return self._collected(bench.store)
 
-    @cached_property
-    def plan(self) -> Plan:
-        """All tasks."""
-        settings = self.settings
-        wanted = (*self.treats, *self.similars, *self.reference_tasks, *self.compares)
-        return Plan(wanted, min(settings.max_documents * settings.max_tokens, 10**8))
+    @property
+    def wanted(self) -> tuple[Task, ...]:
+        """All tasks that the tables need."""
+        return (*self.treats, *self.similars, *self.reference_tasks, *self.compares)
 
     @cached_property
     def prepare(self) -> Prepare:
@@ -203,10 +200,6 @@ class Jamia2020(Study):
     def tables(self, results: Results) -> Sequence[Table]:
         """Return all tables that have numbers."""
         return tables(results, self.paper)
-
-    def figures(self, results: Results) -> Mapping[str, Sequence[Figure]]:
-        """Return the figures that have numbers."""
-        return figures(results)
 
 
 def means(raw: Sequence[Finding]) -> Iterator[Finding]:

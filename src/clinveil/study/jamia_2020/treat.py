@@ -159,10 +159,6 @@ class Treat(NotesTask):
     stage = "treat"
     template = "{setting.label}, repetition {repetition}"
 
-    def seconds(self, millions: float) -> float:
-        """Return the time measured on a shared x86-64 machine in November 2026."""
-        return millions * (250.0 if self.setting.kind in ("laplace", "gaussian") else 12.0) + 6
-
     def __call__(self, folder: Path, store: Store) -> Result:
         """Write the notes; return the example note and, for channels, findings on single tokens."""
         channel, tokens = self._channel(store)

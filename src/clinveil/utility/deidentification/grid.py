@@ -74,15 +74,11 @@ def _context(number: int, entry: Mapping[str, Any]) -> Context:
     return Context(number, entry["kind"], entry["text"], cue, tuple(entry.get("cases", usual)))
 
 
-def grid_notes(rng: Generator, *, each: int = 1, every: bool = False) -> Iterator[GridNote]:
-    """Yield `each` notes of every cell of context, letter case, class of name and culture.
-
-    Args:
-        every: also use names that are not held out for tests.
-    """
+def grid_notes(rng: Generator, *, each: int = 1) -> Iterator[GridNote]:
+    """Yield `each` notes of every cell of context, letter case, class of name and culture."""
     for context in contexts():
         for case in context.cases:
-            for (kind_of_name, culture), names in name_lists(every=every).items():
+            for (kind_of_name, culture), names in name_lists().items():
                 for number in range(each):
                     note_id = f"{context.number}-{case[:1]}-{culture or kind_of_name}-{number}".replace(" ", "-")
                     yield _note(note_id, context, case, (kind_of_name, culture), names, rng)
@@ -133,7 +129,7 @@ def _named(match: re.Match[str], person: Person, second: Person) -> str:
     return _FIELD.sub(fill, match["gold"])
 
 
-def sample(rng: Generator, size: int, *, every: bool = False) -> list[GridNote]:
+def sample(rng: Generator, size: int) -> list[GridNote]:
     """Return a random sample of the notes of the grid, in the order of the grid."""
-    notes = list(grid_notes(rng, every=every))
+    notes = list(grid_notes(rng))
     return notes if size >= len(notes) else [notes[i] for i in sorted(rng.permutation(len(notes))[:size])]

@@ -65,21 +65,16 @@ def one(things: Sequence[T], rng: Generator) -> T:
 
 
 @cache
-def name_lists(*, every: bool = False) -> Mapping[tuple[str, str], NameList]:
-    """Return all lists by (class, culture); the culture is empty for classes without one.
-
-    Args:
-        every: also names that are not held out (for inspection; results are not valid as a test).
-    """
-    kept: Callable[[str], bool] = (lambda name: True) if every else held_out
-    made = {(which, ""): _census(which, kept) for which in BANDS}
+def name_lists() -> Mapping[tuple[str, str], NameList]:
+    """Return all lists by (class, culture); the culture is empty for classes without one."""
+    made = {(which, ""): _census(which) for which in BANDS}
     common = made["census common", ""]
-    made["words", ""] = _words(common, kept)
-    made["eponyms", ""] = _with_family(common, _surnames(lambda form: form in word_list("eponyms") and kept(form)))
+    made["words", ""] = _words(common)
+    made["eponyms", ""] = _with_family(common, _surnames(lambda form: form in word_list("eponyms") and held_out(form)))
     made["hyphenated", ""] = _hyphenated(made["census common", ""], made["census middle", ""])
     made["particles", ""] = _with_family(common, [p + name for p in PARTICLES for name in common.family[:40]])
-    made["unlisted", ""] = _unlisted(kept)
-    return made | {("culture", name): _culture(table, kept) for name, table in _cultures().items()}
+    made["unlisted", ""] = _unlisted()
+    return made | {("culture", name): _culture(table) for name, table in _cultures().items()}
 
 
 @cache
@@ -88,33 +83,33 @@ def _cultures() -> Mapping[str, Mapping[str, object]]:
     return tomllib.loads(text)
 
 
-def _given(sex: Sex, kept: Callable[[str], bool]) -> list[str]:
+def _given(sex: Sex) -> list[str]:
     """Return given names of the census, most frequent first, without those that are words."""
-    return [spelt(name.upper()) for name in given_names(sex) if kept(name) and name not in vocabulary()]
+    return [spelt(name.upper()) for name in given_names(sex) if held_out(name) and name not in vocabulary()]
 
 
 def _surnames(kept: Callable[[str], bool], ranks: slice = slice(None)) -> list[str]:
     return [spelt(name.upper()) for name in list(surnames())[ranks] if kept(name)]
 
 
-def _census(which: str, kept: Callable[[str], bool]) -> NameList:
+def _census(which: str) -> NameList:
     def plain(form: str) -> bool:
-        return kept(form) and form not in vocabulary() and form not in word_list("eponyms")
+        return held_out(form) and form not in vocabulary() and form not in word_list("eponyms")
 
     size = 100 if which == "census common" else None
-    return NameList(_given("female", kept)[:size], _given("male", kept)[:size], _surnames(plain, BANDS[which]))
+    return NameList(_given("female")[:size], _given("male")[:size], _surnames(plain, BANDS[which]))
 
 
 def _with_family(given: NameList, family: Sequence[str]) -> NameList:
     return NameList(given.female, given.male, family)
 
 
-def _words(common: NameList, kept: Callable[[str], bool]) -> NameList:
+def _words(common: NameList) -> NameList:
     """Return names that are common words: all family names, and the given name of every second person."""
-    family = _surnames(lambda form: form in vocabulary() and kept(form), slice(0, 20_000))
+    family = _surnames(lambda form: form in vocabulary() and held_out(form), slice(0, 20_000))
 
     def given(sex: Sex, other: Sequence[str]) -> list[str]:
-        words = [name.capitalize() for name in given_names(sex) if name in vocabulary() and kept(name)]
+        words = [name.capitalize() for name in given_names(sex) if name in vocabulary() and held_out(name)]
         return [*words, *other[: len(words)]]
 
     return NameList(given("female", common.female), given("male", common.male), family)
@@ -131,19 +126,19 @@ def _hyphenated(common: NameList, middle: NameList) -> NameList:
     return NameList(doubled(common.female), doubled(common.male), pairs)
 
 
-def _unlisted(kept: Callable[[str], bool], size: int = 400) -> NameList:
+def _unlisted(size: int = 400) -> NameList:
     """Return names that are in no list, generated from the letter sequences of census names."""
-    female, male, family = (_written(which, kept, size) for which in ("female", "male", "family"))
+    female, male, family = (_written(which, size) for which in ("female", "male", "family"))
     return NameList(female, male, family)
 
 
-def _written(which: str, kept: Callable[[str], bool], size: int) -> list[str]:
+def _written(which: str, size: int) -> list[str]:
     source = surnames() if which == "family" else given_names("female" if which == "female" else "male")
     follows = _followers(source)
     rng, made = default_rng(1990), dict[str, None]()
     while len(made) < size:
         name = _one_written(follows, rng)
-        if _SHORTEST <= len(name) <= _LONGEST and not _listed(name) and kept(name):
+        if _SHORTEST <= len(name) <= _LONGEST and not _listed(name) and held_out(name):
             made[name.capitalize()] = None
     return list(made)
 
@@ -184,8 +179,8 @@ _ATTRIBUTES = {
 }
 
 
-def _culture(table: Mapping[str, object], kept: Callable[[str], bool]) -> NameList:
-    found = {key: sorted({name for name in _of_culture(table, key) if kept(name)}) for key in _KEYS}
+def _culture(table: Mapping[str, object]) -> NameList:
+    found = {key: sorted({name for name in _of_culture(table, key) if held_out(name)}) for key in _KEYS}
     return NameList(found["female"], found["male"], found["family"], gendered=found["female"] != found["male"])
 
 

@@ -39,8 +39,8 @@ class Input:
 
     Attributes:
         help: description of the path. option: its option; empty for an argument. many: several paths.
-        crosswalk: the path is of a vault, and the evaluation takes its mapping of released id -> source id, which the
-            caller reads, because this package does not know releases.
+        crosswalk: the path is of a vault, and the evaluation takes the mapping of released id -> source id, or a
+            function that reads it, because this package does not know releases.
     """
 
     help: str
@@ -108,6 +108,11 @@ def as_vectors(given: Any) -> Vectors:
     from clinveil.vectors.files import load_vectors
 
     return load_vectors(given) if isinstance(given, Path) else given
+
+
+def as_crosswalk(given: Any) -> Mapping[str, str] | None:
+    """Return released id -> source id, which a function may read."""
+    return given() if callable(given) else given
 
 
 def name_of(given: Any, default: str) -> str:

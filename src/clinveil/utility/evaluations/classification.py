@@ -34,6 +34,7 @@ from clinveil.utility.evaluations import (
     Evaluation,
     Input,
     as_corpus,
+    as_crosswalk,
     as_vectors,
     evaluations,
     name_of,
@@ -194,7 +195,7 @@ class Classification(Evaluation):
 
     def _by_label(self, label: str, given: Mapping[str, Any], seed: int, say: Say) -> list[Finding]:
 
-        rng, released, crosswalk = default_rng(seed), given.get("released"), given.get("crosswalk")
+        rng, released, crosswalk = default_rng(seed), given.get("released"), as_crosswalk(given.get("crosswalk"))
         other = None if released is None else as_corpus(released, self.notes.but(preset="none")).batches()
         original = as_corpus(given["original"], self.notes, label=self.label).batches()
         task = evaluate(original, other, label, rng, self.training, crosswalk=crosswalk)

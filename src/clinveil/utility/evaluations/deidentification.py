@@ -22,10 +22,9 @@ from clinveil.phi.settings import PhiSettings
 from clinveil.phi.treatment.deidentifier import Deidentifier
 from clinveil.phi.treatment.passes import deidentify_corpus
 from clinveil.scale import processes
-from clinveil.utility.deidentification.errors import ErrorList
 from clinveil.utility.deidentification.grid import grid_notes, sample
 from clinveil.utility.deidentification.grid_findings import grid_findings, scored
-from clinveil.utility.deidentification.on_gold import GoldNote, Survival, gold_findings, tally_notes
+from clinveil.utility.deidentification.on_gold import ErrorList, GoldNote, Survival, gold_findings, tally_notes
 from clinveil.utility.evaluations import Evaluated, Evaluation, Input, as_corpus, evaluations, name_of
 
 Detections = Iterator[tuple[Note, list[Span]]]  # a note, and the spans detected in it
@@ -161,7 +160,7 @@ class Deidentification(Evaluation):
 
     def __call__(self, given: Mapping[str, Any], seed: int = 1, say: Say = lambda line: None) -> Evaluated:
         """Return recall and precision, or the identifiers that remain in `output`, or the findings of the grid."""
-        held = {name: given.get(name) for name in self.inputs}
+        held: dict[str, Any] = {name: given.get(name) for name in self.inputs}
         self._refuse_together(held)
         errors = ErrorList() if held["errors"] is not None else None
         if self.grid:
@@ -169,10 +168,10 @@ class Deidentification(Evaluation):
             title = f"{size:,} notes of the grid (seed {seed})"
         else:
             findings, title = self._on_gold(held, errors)
-        remarks = ()
+        remarks = []
         if errors is not None:
-            count, name = errors.write(held["errors"]), held["errors"].name
-            remarks = (f"SECRET: {count:,} errors with text of the notes in {name}",)
+            path = Path(held["errors"])
+            remarks.append(f"SECRET: {errors.write(path):,} errors with text of the notes in {path.name}")
         return Evaluated(findings, title, None if self.grid else 0, remarks=remarks)
 
     def _on_gold(self, held: Mapping[str, Any], errors: ErrorList | None) -> tuple[list[Finding], str]:

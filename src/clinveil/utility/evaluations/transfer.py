@@ -21,27 +21,33 @@ from clinveil.core.types import Say
 from clinveil.corpus.corpus import Corpus, rows
 from clinveil.stats.findings import unmeasured
 from clinveil.utility.classifiers import any_neural, classifiers
-from clinveil.utility.evaluations import VAULT, Evaluated, Evaluation, Input, as_corpus, evaluations, name_of
+from clinveil.utility.evaluations import (
+    VAULT,
+    Evaluated,
+    Evaluation,
+    Input,
+    as_corpus,
+    as_crosswalk,
+    evaluations,
+    name_of,
+)
 from clinveil.utility.labelled import WrongNotes
 from clinveil.utility.shares import SOURCE
-from clinveil.utility.tasks.labels import Arms, Label, why_not
+from clinveil.utility.tasks.labels import Arms, Label, transfer, why_not, within
 from clinveil.utility.tasks.language_model import language_model
-from clinveil.utility.tasks.notes import Release, ReleasedNotes, Sides, read_texts
+from clinveil.utility.tasks.notes import Sides, read_texts
 from clinveil.utility.tasks.sequence import sequence
-from clinveil.utility.tasks.transfer import transfer
 from clinveil.utility.tasks.vectors import vectors
-from clinveil.utility.tasks.within import within
 
 UTILITY_SEED = 20260101  # public, and the same for every release, so that releases can be compared
 
 
-def useful(
-    context: ReleasedNotes, labels: Sequence[str], models: Sequence[str], pairs: Sequence[Path] = ()
-) -> list[Finding]:
+def useful(context: Any, labels: Sequence[str], models: Sequence[str], pairs: Sequence[Path] = ()) -> list[Finding]:
     """Measure what a recipient can do with a release.
 
     Args:
-        context: both sides; without `notes` the released notes describe no particular real notes.
+        context: `Sides`, or an object with the same attributes. Without `notes` the released notes describe no
+            particular real notes.
         labels: columns to classify by. models: classifiers. pairs: files of word pairs with human scores.
 
     Returns:
@@ -51,7 +57,7 @@ def useful(
     Raises WrongNotes if the original lacks a label column or the crosswalk lacks a released note; ValueError without
     both sides.
     """
-    release = Release.of(context)
+    release = Sides.of(context)
     arms: list[Arms] = []
     missing: list[tuple[str, InputError]] = []
     for label in labels:
@@ -89,7 +95,7 @@ def _by_label(
     return found + [why_not(measure, label, error) for label, error in missing]
 
 
-def _in_order(release: Release, pairs: Sequence[Path]) -> list[Finding]:
+def _in_order(release: Sides, pairs: Sequence[Path]) -> list[Finding]:
     """Run the tasks without labels: word order, language model and word vectors."""
     try:
         texts = read_texts(release, _rng())
@@ -146,7 +152,7 @@ class Transfer(Evaluation):
         real = as_corpus(given["original"], self.notes, label=self.label)
         label = self.label if self.unpaired else ()
         other = as_corpus(given["released"], self.notes.but(preset="none"), label=label)
-        notes = crosswalk if crosswalk is not None else None if self.unpaired else _same_ids(real, other)
+        notes = as_crosswalk(crosswalk) if crosswalk is not None else None if self.unpaired else _same_ids(real, other)
         sides = Sides(real, other, notes=notes, workers=self.workers)
         findings = useful(sides, self.label, self.model, given.get("pairs") or ())
         title = f"{name_of(given['released'], 'released notes')} tested on {name_of(given['original'], 'real notes')}"

@@ -21,7 +21,7 @@ from clinveil.utility.correlation import prepared, products
 from clinveil.utility.evaluations.similarity import pair_similarities
 from clinveil.utility.pairs import PairList, read_pairs
 from clinveil.utility.shares import DRAWS, SOURCE, Arms, share_finding
-from clinveil.utility.tasks.notes import Release, Texts
+from clinveil.utility.tasks.notes import Sides, Texts
 from clinveil.vectors.settings import VectorSettings
 from clinveil.vectors.table import Vectors
 from clinveil.vectors.train import train
@@ -30,7 +30,7 @@ LEAST, LEAST_COUNT, PASSES = 20, 5, 10
 METHOD = "bootstrap over word pairs, 95 %"
 
 
-def vectors(release: Release, texts: Texts, pairs: Sequence[Path], rng: Generator) -> list[Finding]:
+def vectors(release: Sides, texts: Texts, pairs: Sequence[Path], rng: Generator) -> list[Finding]:
     """Return `utility.vectors` for each list of word pairs; nothing without lists.
 
     Raises InputError for a file that is not a list of word pairs.
@@ -39,13 +39,13 @@ def vectors(release: Release, texts: Texts, pairs: Sequence[Path], rng: Generato
         return []
     lists = [read_pairs(path) for path in pairs]
     seed = int(rng.integers(2**31))
-    with tempfile.TemporaryDirectory(prefix="utility-vectors", dir=release.context.scratch) as scratch:
+    with tempfile.TemporaryDirectory(prefix="utility-vectors", dir=release.scratch) as scratch:
         released, real = (
             train(
                 corpus_of_texts(side),
                 VectorSettings(min_count=LEAST_COUNT, epochs=PASSES),
                 seed=seed,
-                workers=release.context.workers,
+                workers=release.workers,
                 scratch=Path(scratch) / name,
             )
             for name, side in (("released", texts.released), ("real", texts.real))

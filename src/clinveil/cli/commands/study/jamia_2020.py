@@ -20,7 +20,7 @@ References = Annotated[
 ]
 
 
-@command("study jamia-2020", StudySettings, flags="label size workers seed yes force", findings=True)
+@command("study jamia-2020", StudySettings, flags="label size workers seed force", findings=True)
 def jamia_2020(
     run: Run[StudySettings],
     notes: Annotated[Path, typer.Argument(help="Notes: a file or a folder.")],
