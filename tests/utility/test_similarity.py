@@ -276,15 +276,6 @@ def test_options_of_the_other_protocol_are_refused(files, capsys, monkeypatch, m
     assert capsys.readouterr().err.count("\n") == 1
 
 
-def test_a_shortened_list_is_refused_by_the_command_unless_told(files, capsys):
-    (files / "pedersen30.csv").write_text((files / "pairs.csv").read_text())
-    arguments = ["evaluate", "similarity", str(files / "v"), "--pairs", str(files / "pedersen30.csv"), "--json", "-"]
-    assert main(arguments) == 3
-    assert "40 pairs" in capsys.readouterr().err
-    assert main([*arguments, "--set", "any_size=true"]) == 0
-    assert json.loads(capsys.readouterr().out)["findings"][0]["detail"]["published"] == "30"
-
-
 @pytest.mark.real
 @pytest.mark.slow
 def test_real_lists_on_real_notes_beat_chance(real_data, tmp_path, capsys):

@@ -44,8 +44,7 @@ class CommonSettings(Settings):
         if not isinstance(values, dict):
             return values
         size = values.get("size", cls.model_fields["size"].default)
-        old = {"on": "local"} if values.get("on") == "processes" else {}  # the name in older files
-        return {**cls.PROFILES.get(size, {}), **values, **old}
+        return {**cls.PROFILES.get(size, {}), **values}
 
     def for_page(self) -> dict[str, str]:
         """Return the settings that affect the results, for the page, without paths and column names."""

@@ -17,19 +17,6 @@ from clinveil.core.tokens import words
 from clinveil.core.types import Doubles, Floats, Ints, Mask
 from clinveil.vectors.table import Vectors
 
-# Rows of published lists by name pattern, first match. UMNSRS relatedness has 588 published and 587 usable rows.
-PUBLISHED: tuple[tuple[str, tuple[int, ...]], ...] = (
-    (r"umnsrssim\w*mod", (449,)),
-    (r"umnsrsrel\w*mod", (458,)),
-    (r"umnsrssim", (566,)),
-    (r"umnsrsrel", (587, 588)),
-    (r"minimayo", (29,)),
-    (r"mayosrs", (101,)),
-    (r"pedersen", (30,)),
-    (r"hliaoutakis36", (36,)),
-    (r"hliaoutakis", (34, 36)),
-    (r"wordsim353", (353,)),
-)
 _TERMS = (("term1", "term2"), ("word1", "word2"))
 _SCORES = (
     *(("score",), ("mean",), ("humanmean",), ("rating",), ("similarity",), ("relatedness",)),
@@ -46,7 +33,7 @@ class PairList:
     Attributes:
         name: name of the list, from its file. terms: (n_pairs) both terms, as written.
         scores: (n_pairs,) float64; the mean of the scores of physicians and coders.
-        detail: `score`, the column of the scores (or "mean of ..."), and `published`, the published number of rows.
+        detail: `score`, the column of the scores (or "mean of ...").
     """
 
     name: str
@@ -58,16 +45,14 @@ class PairList:
         return len(self.terms)
 
 
-def read_pairs(path: Path, *, any_size: bool = False) -> PairList:
+def read_pairs(path: Path) -> PairList:
     """Read a list from CSV or tab-separated text, with named columns or three columns: two terms and a score.
 
     Column names: term1, term2 (or word1, word2) and score, mean, rating, similarity, or physicians and coders.
 
-    `any_size`: accept a list with a known name and another number of rows than published.
-
     Raises:
-        InputError: missing, not UTF-8, unknown columns, a blank term, a score that is not a number, or another number
-            of rows than published; one line with the file and the row.
+        InputError: missing, not UTF-8, unknown columns, a blank term, or a score that is not a
+            number; one line with the file and the row.
     """
     rows = _rows(path)
     terms, scores, body = _layout(rows, path)
@@ -75,15 +60,8 @@ def read_pairs(path: Path, *, any_size: bool = False) -> PairList:
         raise InputError("has no pair below its header", where=path.name)
     pairs = [_pair(row, values, terms, scores, path) for row, values in body]
     name = re.sub(r"\W+", "-", path.stem.lower()).strip("-") or "pairs"
-    compact = re.sub(r"\W|_", "", name)
-    published = next((sizes for pattern, sizes in PUBLISHED if re.search(pattern, compact)), ())
-    if published and len(pairs) not in published and not any_size:
-        message = f"has {len(pairs)} pairs; the published list of that name has {' or '.join(map(str, published))}"
-        raise InputError(message, where=path.name, hint="pass --any-size to accept it")
     names = [rows[0][1][column].lower() for column in scores] if len(body) < len(rows) else ["third column"]
     detail = {"score": names[0] if len(names) == 1 else f"mean of {' and '.join(names)}"}
-    if published:
-        detail["published"] = " or ".join(map(str, published))
     return PairList(name, tuple(pair for pair, _ in pairs), np.array([score for _, score in pairs]), detail)
 
 

@@ -25,14 +25,13 @@ DRAWS = 200  # bootstrap draws over pairs in each repetition
 
 @dataclass(frozen=True)
 class Lists:
-    """Word-pair lists; `any_size` accepts published lists with missing rows."""
+    """Word-pair lists."""
 
     files: tuple[File, ...]
-    any_size: bool
 
     def read(self) -> list[PairList]:
         """Read all lists. Raises InputError for an invalid one."""
-        return [read_pairs(file.path, any_size=self.any_size) for file in self.files]
+        return [read_pairs(file.path) for file in self.files]
 
 
 @dataclass(frozen=True)

@@ -52,14 +52,13 @@ class StudySettings(CommonSettings):
     epochs: int = flag(5, "Epochs of vector training.", ge=1, le=1000)
     unchanged: tuple[float, ...] = flag((0.25, 0.5), "Share of tokens that noise leaves unchanged; repeatable.")
     noise: tuple[str, ...] = flag(NOISE, "Noise mechanisms to compare: laplace, gaussian; repeatable.")
-    baselines: bool = flag(True, "Also measure PHI removed, PHI replaced, noise, and neighbours with a floor.")
+    baselines: bool = flag(True, "Also measure PHI removed, PHI replaced, and noise.")
     transfers: bool = flag(True, "Also the supplement's transfers: vectors of one side on text of the other (cnn).")
     max_documents: int = flag(5_000, "Maximum number of documents, sampled at random.", ge=20)
     max_tokens: int = flag(200, "Words of each document; longer documents are truncated first.", ge=5)
     min_class: int = flag(50, "Leave out classes with fewer notes.", ge=2)
     separator: str | None = flag(None, "Separator of several labels of one note.")
     device: str = flag("cpu", "Networks: cpu or cuda.")
-    any_size: bool = flag(False, "Accept published word-pair lists with missing rows.")
 
     @field_validator("n")
     @classmethod

@@ -58,7 +58,7 @@ def run_study(
         raise UsageError("pass exactly one --label", hint="run the study once per label")
     if settings.label and any_neural(settings.model):
         need_torch()
-    lists = Lists(tuple(map(File.of, pairs)), settings.any_size) if pairs else None
+    lists = Lists(tuple(map(File.of, pairs))) if pairs else None
     if lists:
         lists.read()
     known = {name: File.of(path) for name, path in (references or {}).items()}
@@ -102,8 +102,7 @@ class Jamia2020(Study):
         if not settings.baselines:
             return [ORIGINAL, *grid]
         noise = [Setting(kind, "", first, share) for kind in settings.noise for share in settings.unchanged]
-        product = Setting("product", "3-14", first)
-        return [ORIGINAL, Setting("phi-remove"), Setting("phi-replace"), *grid, product, *noise]
+        return [ORIGINAL, Setting("phi-remove"), Setting("phi-replace"), *grid, *noise]
 
     @cached_property
     def treats(self) -> list[Treat]:

@@ -38,7 +38,7 @@ from clinveil.vectors.floor import output_floor
 from clinveil.vectors.neighbours import load_neighbours, neighbours, save_neighbours
 from clinveil.vectors.table import Neighbours, Vectors
 
-TABLE, REACH, FLOOR = "neighbours", 14, 5
+TABLE, REACH = "neighbours", 14
 Row = tuple[str, str, str]  # note, patient, text
 
 
@@ -113,7 +113,7 @@ class Setting:
     """One treatment of the notes.
 
     Attributes:
-        kind: original, phi-remove, phi-replace, neighbours, product, laplace or gaussian.
+        kind: original, phi-remove, phi-replace, neighbours, laplace or gaussian.
         n: number of neighbours. algorithm: of the vectors; "" without vectors. share: unchanged tokens, for noise.
     """
 
@@ -126,7 +126,6 @@ class Setting:
     def label(self) -> str:
         """Name in tables."""
         names = {"original": "original", "phi-remove": "PHI removed", "phi-replace": "PHI replaced"}
-        names |= {"product": "N = 3-14, floor of 5 patients, scope patient"}
         names |= {"neighbours": f"N = {self.n}, {self.algorithm}"}
         return names.get(self.kind, f"{self.kind}, {self.share:.0%} of tokens unchanged")
 
@@ -171,9 +170,6 @@ class Treat(NotesTask):
         if self.near is None:
             return None, {}
         vectors, table = self.near.load(store), load_neighbours(store.folder(self.near) / TABLE)
-        if self.setting.kind == "product":  # with a floor of patients, which the paper does not have
-            eligible = output_floor(vectors, FLOOR, need=REACH + 1, allow_small=True)
-            table = neighbours(vectors, REACH, eligible=eligible, threads=1, seed=0)
         assert vectors.counts is not None
         pool = common_pool(vectors.counts, table.eligible)
         material = Material(vectors, table.eligible, pool, table, seed=self.seed, draws=100)
@@ -185,8 +181,8 @@ class Treat(NotesTask):
     def _mechanism(self, vectors: Vectors, table: Neighbours) -> Mechanism:
         """Return Algorithm 1 as published, or noise that leaves a share of the tokens unchanged."""
         kind = self.setting.kind
-        if kind in ("neighbours", "product"):
-            return mechanisms.get("neighbours").model_validate({"n": self.setting.n or "3-14"})
+        if kind == "neighbours":
+            return mechanisms.get("neighbours").model_validate({"n": self.setting.n})
         rays = cast_rays(vectors, table.eligible, np.random.default_rng([self.seed, 4]))
         size = calibrate(kind, rays, self.setting.share)
         return mechanisms.get(kind).model_validate({"epsilon" if kind == "laplace" else "sigma": size})
@@ -194,8 +190,7 @@ class Treat(NotesTask):
     def _treated(self, corpus: Corpus, channel: Channel | None) -> Iterator[pa.RecordBatch]:
         key, kind = Key.from_seed(1_000_003 * self.seed + self.repetition), self.setting.kind
         if channel is not None:
-            own = channel.under(scope="patient" if kind == "product" else "occurrence")
-            obfuscator = Obfuscator(own, key)
+            obfuscator = Obfuscator(channel.under(scope="occurrence"), key)
             return (obfuscator(batch).batch for batch in corpus.batches())
         if kind == "original":
             return corpus.batches()

@@ -58,10 +58,8 @@ class CasingSettings(Settings):
     decay: float = flag(0.97, "Factor of the rate after each epoch, from --decay-after on.", gt=0, le=1)
     decay_after: int = flag(10, "First epoch after which the rate decays.", ge=1)
     evaluate_every: int = flag(1_000, "Steps between evaluations of the dev text (also after each epoch).", ge=1)
-    max_minutes: float | None = flag(None, "Time limit of training, which the result reports.", gt=0)
     beam: int = flag(10, "Beam width of the search.", ge=1, le=1000)
-    state: Literal["document", "line"] = flag("document", "Keep the state between lines, or reset it for each line.")
-    streams: int = flag(1, "Parts of the test text that are searched in parallel (document).", ge=1, le=10_000)
+    streams: int = flag(1, "Parts of the test text that are searched in parallel.", ge=1, le=10_000)
     device: str = flag("cpu", "cpu, cuda or cuda:1.")
 
     @property
@@ -83,7 +81,7 @@ def casing(
 
     Args:
         parts: training, dev and test lines in their original case; owners of test lines are the unit of intervals.
-        threads: threads of PyTorch; with one, the same seed gives the same bits (without a time limit).
+        threads: threads of PyTorch; with one, the same seed gives the same bits.
         on_look: called with (step, epochs, dev loss) at each evaluation of the dev lines.
 
     Returns:
@@ -133,7 +131,7 @@ def _restored(
         restored = restore(training.finish(), alphabet, lowered, settings)
     detail: dict[str, Any] = {"train_lines": len(train), "dev_lines": len(dev), "test_lines": len(test)}
     detail |= {"characters": len(text), "alphabet": len(alphabet), "layers": layers, "hidden": hidden}
-    detail |= training.history | {"beam": settings.beam, "state": settings.state}
+    detail |= training.history | {"beam": settings.beam}
     detail |= {"epochs_asked": settings.epochs, "batch": settings.batch}
     return restored, detail
 
@@ -223,4 +221,4 @@ class Casing(Evaluation):
             say(f"step {step:,}, pass {epochs:.2f}: dev loss {loss:.4f} nats per character")
 
         findings = casing(parts, rng, how, threads=self.workers, on_look=report)
-        return Evaluated(findings, f"{train.name}, {how.size}, beam {how.beam}, state by {how.state} (seed {seed})")
+        return Evaluated(findings, f"{train.name}, {how.size}, beam {how.beam} (seed {seed})")

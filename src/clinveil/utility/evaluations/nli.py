@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.random import Generator, default_rng
@@ -39,9 +39,6 @@ RANDOM = 0.5  # tokens without a vector share one from uniform(-0.5, 0.5)
 class NliSettings(Settings):
     """Settings of the bag-of-words model of Romanov & Shivade 2018 (jgc128/mednli) and its training."""
 
-    features: Literal["paper", "difference"] = flag(
-        "paper", "Concatenated sentences (paper), or also |u-v| and u*v (difference)."
-    )
     seeds: int = flag(5, "Models with different seeds, whose scores are averaged.", ge=1, le=100)
     hidden: int = flag(300, "Units of a sentence; the following layers have twice as many.", ge=1, le=4096)
     max_tokens: int = flag(50, "Tokens of a sentence; longer ones keep their last tokens.", ge=1, le=10_000)
@@ -72,7 +69,7 @@ def nli(vectors: Vectors, parts: NliParts, rng: Generator, settings: NliSettings
     floor = np.stack([task.predict(vectors, seed, random=True) for seed in numbers])
     shuffled = np.stack([task.predict(vectors, seed, random=True, shuffled=True) for seed in numbers[:1]])
     known = [row is not None for row in vector_rows(task.words, vectors)]
-    detail = {**parts.detail, "features": settings.features, "seeds": settings.seeds}
+    detail = {**parts.detail, "seeds": settings.seeds}
     detail |= {"epochs_mean": float(np.mean(task.epochs)), "words_with_vector": float(np.mean(known))}
     majority = int(np.bincount(parts.targets(parts.train)).argmax())
     scores = _Scores(premise_groups(parts.test), float((truth == majority).mean()), detail)
@@ -231,5 +228,5 @@ class Nli(Evaluation):
         others = (given.get(name) for name in ("dev", "test"))
         dev, test = (read_sentence_pairs(path, encoding=self.encoding) if path else None for path in others)
         findings = nli(as_vectors(given["vectors"]), nli_parts(pairs, dev, test, rng), rng, how)
-        title = f"{name_of(given['vectors'], 'vectors')}, features {how.features}, {how.seeds} seeds (seed {seed})"
+        title = f"{name_of(given['vectors'], 'vectors')}, {how.seeds} seeds (seed {seed})"
         return Evaluated(findings, title)

@@ -158,7 +158,6 @@ class _Selected:
             "scored": int((covered if self.task.policy == "exclude" else wanted).sum()),
             **{name: gaps if policy == self.task.policy else 0 for name, policy in _GAPS.items()},
             "missing": self.task.policy,
-            **({"published": self.pairs.detail["published"]} if "published" in self.pairs.detail else {}),
             **({"min_count": self.task.min_count} if self.task.protocol == "clinicalnlp" else {}),
         }
 
@@ -232,7 +231,6 @@ class Similarity(Evaluation):
         None, "Leave out pairs without a similarity (default of jamia), draw it at random (clinicalnlp), or use 0."
     )
     min_count: int = flag(20, "Minimum occurrences of both words in the real notes (clinicalnlp).", ge=1)
-    any_size: bool = flag(False, "Accept a published list with missing rows.")
     draws: int = flag(1_000, "Bootstrap samples of the pairs.", ge=100)
 
     def __call__(self, given: Mapping[str, Any], seed: int = 1, say: Say = lambda line: None) -> Evaluated:
@@ -243,7 +241,7 @@ class Similarity(Evaluation):
             raise UsageError("--notes requires --protocol clinicalnlp")
         if self.protocol == "clinicalnlp" and subwords is not None:
             raise UsageError("--subwords requires --protocol jamia")
-        lists = [read_pairs(p, any_size=self.any_size) if isinstance(p, Path) else p for p in given["pairs"]]
+        lists = [read_pairs(p) if isinstance(p, Path) else p for p in given["pairs"]]
         loaded = as_vectors(given["vectors"])
         unknown = as_vectors(subwords) if subwords is not None else loaded if loaded.subwords is not None else None
         counts, remarks = self._counts(notes, loaded)
