@@ -42,18 +42,6 @@ def colours(n=600, seed=0, noise=False):
     return SentencePairs("colours.csv", premises, hypotheses, labels)
 
 
-def same(n=600, seed=0):
-    """The label is whether both sentences name the same of 150 animals."""
-    rng = np.random.default_rng(seed)
-    one = rng.integers(150, size=n)
-    other = np.where(rng.random(n) < 0.5, one, rng.integers(150, size=n))
-    labels = ["same" if a == b else "other" for a, b in zip(one, other, strict=True)]
-    premises, hypotheses = (
-        [(f"{side}{i}", f"w{j}") for i, j in enumerate(w)] for side, w in (("p", one), ("h", other))
-    )
-    return SentencePairs("same.csv", premises, hypotheses, labels), [f"w{j}" for j in range(150)]
-
-
 def one(findings, series):
     return next(f for f in findings if f.detail["series"] == series)
 
