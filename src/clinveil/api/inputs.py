@@ -53,7 +53,7 @@ def _file(loader: str) -> Callable[[Any, Reading], Any]:
     """Return a reader that loads a path with a function `module:name`, and returns other values unchanged."""
 
     def read(value: Any, _: Reading) -> Any:
-        module, _, name = loader.partition(":")
+        module, name = loader.split(":")
         return getattr(import_module(module), name)(Path(value)) if isinstance(value, str | Path) else value
 
     return read

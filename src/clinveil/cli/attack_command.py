@@ -50,11 +50,11 @@ def _signature(given: Mapping[str, Input], optional: frozenset[str]) -> Signatur
     """Return the parameters: the first input is an argument, the others are options."""
     parameters = [Parameter("run", Parameter.POSITIONAL_OR_KEYWORD)]
     for field, one in given.items():
-        kind: Any = list[Path] if one.several else Path
+        kind: Any = list[Path] if one.several else Path | None if field in optional else Path
         argument = typer.Argument(help=one.help, metavar=one.name.upper())
         option = argument if len(parameters) == 1 else typer.Option(help=one.help)
         default = None if field in optional else Parameter.empty
-        annotation = Annotated[kind | None if field in optional else kind, option]
+        annotation: Any = Annotated[kind, option]
         parameters.append(Parameter(one.name, Parameter.KEYWORD_ONLY, default=default, annotation=annotation))
     return Signature(parameters)
 
