@@ -17,7 +17,7 @@ from clinveil.core.types import Say
 from clinveil.corpus.corpus import Corpus, Note, rows
 from clinveil.corpus.gold import GoldSpans, Scheme, read_labels, read_spans
 from clinveil.corpus.people import read_patients
-from clinveil.phi.finder import Finder
+from clinveil.phi.detection.finder import Finder
 from clinveil.phi.settings import PhiSettings
 from clinveil.phi.treatment.deidentifier import Deidentifier
 from clinveil.phi.treatment.passes import deidentify_corpus
