@@ -13,9 +13,18 @@ from clinveil.core.spans import Span
 from clinveil.lexicons.held_out import held_out
 from clinveil.lexicons.names import given_names, name_form, surnames, world_given, world_surnames
 from clinveil.lexicons.words import vocabulary
-from clinveil.utility.deidentification.grid import contexts, grid_notes, sample, write
+from clinveil.utility.deidentification.grid import (
+    BANDS,
+    CLASSES,
+    NameList,
+    Person,
+    contexts,
+    grid_notes,
+    name_lists,
+    sample,
+    write,
+)
 from clinveil.utility.deidentification.grid_findings import grid_findings, scored
-from clinveil.utility.deidentification.grid_names import BANDS, CLASSES, NameList, Person, name_lists
 
 
 @pytest.fixture(scope="module")

@@ -18,8 +18,8 @@ from clinveil.core.finding import Finding
 from clinveil.core.types import Doubles, Ints, SmallInts
 from clinveil.scale.tasks import Store
 from clinveil.stats import t_interval
-from clinveil.study.clinicalnlp_2019.corpora import Parts
 from clinveil.study.clinicalnlp_2019.settings import SAME, UNIGRAM, Mode, StudySettings, label_of
+from clinveil.study.clinicalnlp_2019.tasks import Parts
 from clinveil.study.engine import labelled
 
 

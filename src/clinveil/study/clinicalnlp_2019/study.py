@@ -13,11 +13,19 @@ from clinveil.core.neural import need_torch
 from clinveil.core.types import Say
 from clinveil.corpus.medtext import SplitSizes
 from clinveil.scale.tasks import perform, perform_all
-from clinveil.study.clinicalnlp_2019.corpora import Parts, Written
 from clinveil.study.clinicalnlp_2019.privacy import Audits, audits_of, privacy_of
 from clinveil.study.clinicalnlp_2019.settings import REAL, UNIGRAM, StudySettings, label_of
 from clinveil.study.clinicalnlp_2019.tables import tables
-from clinveil.study.clinicalnlp_2019.tasks import Casing, Inference, Leaks, Predicted, Similar, UnigramScore
+from clinveil.study.clinicalnlp_2019.tasks import (
+    Casing,
+    Inference,
+    Leaks,
+    Parts,
+    Predicted,
+    Similar,
+    UnigramScore,
+    Written,
+)
 from clinveil.study.engine import Bench, Results, Task, findings_of
 from clinveil.study.inputs import File, Source, Train
 from clinveil.study.outputs import Study, run

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, Literal
@@ -18,10 +18,18 @@ from clinveil.scale.tasks import Store
 from clinveil.stats import t_interval
 from clinveil.study.engine import Bench, Results, Task, findings_of
 from clinveil.study.inputs import File, Source, Train
-from clinveil.study.jamia_2020.measures import Classify, Compare, Lists, References, Similar
 from clinveil.study.jamia_2020.settings import StudySettings
 from clinveil.study.jamia_2020.tables import tables
-from clinveil.study.jamia_2020.treat import Neighbourhood, Prepare, Setting, Treat
+from clinveil.study.jamia_2020.tasks import (
+    Classify,
+    Compare,
+    Lists,
+    Neighbourhood,
+    Prepare,
+    Setting,
+    Similar,
+    Treat,
+)
 from clinveil.study.outputs import Study, run
 from clinveil.study.tables import Table
 from clinveil.utility.classifiers import any_neural, classifier
@@ -37,14 +45,13 @@ def run_study(
     settings: StudySettings,
     *,
     pairs: tuple[Path, ...] = (),
-    references: Mapping[str, Path] | None = None,
     say: Say = lambda line: None,
 ) -> Results:
     """Run the study of paper A on the user's notes; the same call again resumes it.
 
     Args:
         notes: a file or folder. out: the folder of the study, all of which is secret.
-        pairs: word-pair lists, required for Table 3. references: name -> out-of-domain vectors.
+        pairs: word-pair lists, required for Table 3.
         settings: grid and sizes; Table 4 requires a label.
         say: receives the plan and a message for each finished task.
 
@@ -61,18 +68,16 @@ def run_study(
     lists = Lists(tuple(map(File.of, pairs))) if pairs else None
     if lists:
         lists.read()
-    known = {name: File.of(path) for name, path in (references or {}).items()}
-    return run(Jamia2020(settings, Source.of(notes, settings.notes, settings.label), lists, known), out, say)
+    return run(Jamia2020(settings, Source.of(notes, settings.notes, settings.label), lists), out, say)
 
 
 @dataclass(frozen=True)
 class Jamia2020(Study):
-    """Paper A on some notes, word-pair lists and out-of-domain vectors."""
+    """Paper A on some notes and word-pair lists."""
 
     settings: StudySettings
     source: Source
     lists: Lists | None = None
-    references: Mapping[str, File] = field(default_factory=dict)
     command: ClassVar[str] = "study jamia-2020"
 
     def perform(self, bench: Bench) -> Results:
@@ -83,7 +88,7 @@ class Jamia2020(Study):
     @property
     def wanted(self) -> tuple[Task, ...]:
         """All tasks that the tables need."""
-        return (*self.treats, *self.similars, *self.reference_tasks, *self.compares)
+        return (*self.treats, *self.similars, *self.compares)
 
     @cached_property
     def prepare(self) -> Prepare:
@@ -121,14 +126,6 @@ class Jamia2020(Study):
                 fast = self._train(treat, "fasttext") if self.settings.subwords else None
                 tasks.append(Similar(treat, self._train(treat, algorithm), fast, self.lists))
         return tasks
-
-    @cached_property
-    def reference_tasks(self) -> list[References]:
-        """The comparison with out-of-domain vectors, if there are any."""
-        if not self.lists or not self.references:
-            return []
-        train = self._train(self._treat(ORIGINAL), self.settings.similarity_algorithm[0])
-        return [References(train, self.lists, tuple(self.references.items()), self.settings.seed)]
 
     @cached_property
     def compares(self) -> list[Compare]:
@@ -193,7 +190,6 @@ class Jamia2020(Study):
         corpus = store.result(self.prepare)
         facts: dict[str, Any] = {"lead": corpus, "corpus": corpus}
         facts["examples"] = {treat.setting.label: str(result["example"]) for treat, result in treated}
-        facts["references"] = [row for task in self.reference_tasks for row in store.result(task)["rows"]]
         return Results(self.settings, (*means(raw), *raw, *tokens, *compared), facts)
 
     def tables(self, results: Results) -> Sequence[Table]:

@@ -19,14 +19,9 @@ def tables(results: Results, paper: Paper) -> list[Table]:
     if results.all("study.similarity"):
         made.append(_similarity(results, spec["table-3"]))
     chance = decimals(getattr(results.of(SIDE), "chance", None))
-    references = (
-        (f"{r['reference']}, {r['list']}", str(r["pairs"]), decimals(r["original"]), decimals(r["value"]))
-        for r in results.facts["references"]
-    )
     settings = dict.fromkeys(f.detail["setting"] for f in results.all("attack.inversion"))
     tokens = ((str(setting), *spec["tokens"].cells(results, setting=setting)) for setting in settings)
     made += [
-        spec["references"].table(references),
         spec["table-4"].table(_classified(results), chance=chance),
         spec["transfers"].table(_transfers(results)),
         spec["tokens"].table(tokens),

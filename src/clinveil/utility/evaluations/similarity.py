@@ -25,7 +25,6 @@ from clinveil.core.tokens import words
 from clinveil.core.types import Doubles, Mask, Say
 from clinveil.stats import permutation_p
 from clinveil.stats.findings import unmeasured
-from clinveil.utility.correlation import Correlated, Statistic
 from clinveil.utility.evaluations import (
     VECTORS,
     Evaluated,
@@ -36,7 +35,7 @@ from clinveil.utility.evaluations import (
     evaluations,
     name_of,
 )
-from clinveil.utility.pairs import PairList, PairVectors, Protocol, pair_vectors, read_pairs
+from clinveil.utility.pairs import Correlated, PairList, PairVectors, Protocol, Statistic, pair_vectors, read_pairs
 from clinveil.vectors.table import Vectors
 
 Missing = Literal["exclude", "random", "zero"]

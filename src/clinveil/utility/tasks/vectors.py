@@ -17,9 +17,8 @@ from numpy.random import Generator
 from clinveil.core.finding import Finding
 from clinveil.corpus.corpus import corpus_of_texts
 from clinveil.stats.findings import unmeasured
-from clinveil.utility.correlation import prepared, products
 from clinveil.utility.evaluations.similarity import pair_similarities
-from clinveil.utility.pairs import PairList, read_pairs
+from clinveil.utility.pairs import PairList, prepared, products, read_pairs
 from clinveil.utility.shares import DRAWS, SOURCE, Arms, share_finding
 from clinveil.utility.tasks.notes import Sides, Texts
 from clinveil.vectors.settings import VectorSettings
