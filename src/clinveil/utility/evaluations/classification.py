@@ -1,15 +1,15 @@
 """Compare classifiers on original and protected notes (paper A).
 
-Both sides have the same notes, split and seeds. The setting of paper A trains and tests on protected text; the
-transfers of its supplement mix the sides. Chance is the majority class, and the control is trained on shuffled labels.
-Intervals resample test patients; differences are paired.
+Both sides have the same notes, split and seeds; as in paper A, the released side trains and tests on protected text.
+Chance is the majority class, and the control is trained on shuffled labels. Intervals resample test patients;
+differences are paired.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import pyarrow as pa
 from numpy.random import Generator, default_rng
@@ -43,9 +43,6 @@ from clinveil.utility.labelled import Labelled, Parts, paired, parts_of, read_la
 from clinveil.utility.scores import Scores, majority_of
 from clinveil.vectors.table import Vectors
 
-# Protected text on both sides; networks with protected vectors on plain text; plain vectors on protected text.
-Setting = Literal["protected", "vectors-on-plain", "plain-vectors-on-protected"]
-
 
 @dataclass(frozen=True)
 class Task:
@@ -72,7 +69,6 @@ class Comparison:
         control: also train on shuffled labels, once per side.
     """
 
-    setting: Setting = "protected"
     vectors: Vectors | None = None
     released_vectors: Vectors | None = None
     seeds: int = 1
@@ -81,12 +77,7 @@ class Comparison:
     def sides(self, task: Task) -> tuple[Side, Side]:
         """Return the original side, and the side that it is compared with."""
         plain, protected = task.labelled.texts, task.released
-        texts, vectors = {
-            "protected": (protected, self.released_vectors),
-            "vectors-on-plain": (plain, self.released_vectors),
-            "plain-vectors-on-protected": (protected, self.vectors),
-        }[self.setting]
-        return Side(plain, plain, self.vectors), Side(texts, texts, vectors)
+        return Side(plain, plain, self.vectors), Side(protected, protected, self.released_vectors)
 
 
 def evaluate(
@@ -127,7 +118,7 @@ def compared(
     sides = comparison.sides(task)
     ours, theirs = (run(side, seeds) for side in sides)
     controls = [run(side, seeds[:1], shuffled=True) if comparison.control else [] for side in sides]
-    detail = {**task.detail, "model": model, "setting": comparison.setting}
+    detail = {**task.detail, "model": model, "setting": "protected"}
     return compare(task, ours, theirs, rng, detail, controls)
 
 
@@ -174,9 +165,6 @@ class Classification(Evaluation):
     label: tuple[str, ...] = LABEL
     seed: int | None = SEED
     model: tuple[str, ...] = choice(classifiers, ("lr",), "Classifiers; repeatable.")
-    setting: Literal["protected", "vectors-on-plain", "plain-vectors-on-protected"] = flag(
-        "protected", "Train and test on protected text, or a transfer of the paper (networks)."
-    )
     seeds: int = flag(3, "Runs of each network; the mean is reported.", ge=1, le=100)
     control: bool = flag(True, "Also train on shuffled labels.")
 
@@ -201,7 +189,7 @@ class Classification(Evaluation):
         task = evaluate(original, other, label, rng, self.training, crosswalk=crosswalk)
         start, other_start = (given.get(name) for name in ("vectors", "released_vectors"))
         sides = (None if vectors is None else as_vectors(vectors) for vectors in (start, other_start))
-        comparison = Comparison(self.setting, next(sides), next(sides), self.seeds, self.control)
+        comparison = Comparison(next(sides), next(sides), self.seeds, self.control)
         found: list[Finding] = []
         for model in self.model:
             say(f"{label}: {model} on {len(task.labelled)} notes")
