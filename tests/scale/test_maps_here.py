@@ -18,7 +18,7 @@ from clinveil.scale import processes_later, serial, threads
 from clinveil.scale.executor import executors, opened, opened_for
 from clinveil.scale.executors._job import Job
 from clinveil.scale.executors._surroundings import environment, scratch
-from clinveil.study.jamia_2020.settings import StudySettings
+from clinveil.study.jamia_2020.study import StudySettings
 
 
 class TestSerial(MapContract):

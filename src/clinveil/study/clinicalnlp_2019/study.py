@@ -28,8 +28,7 @@ from clinveil.study.clinicalnlp_2019.tasks import (
 )
 from clinveil.study.engine import Bench, Results, Task, findings_of
 from clinveil.study.inputs import File, Source, Train
-from clinveil.study.outputs import Study, run
-from clinveil.study.tables import Table
+from clinveil.study.tables import Study, Table, run
 from clinveil.vectors.settings import VectorSettings
 
 

@@ -16,7 +16,7 @@ from clinveil.core.files import private_text
 from clinveil.core.finding import Finding, write_findings
 from clinveil.report.numerals import NONE, bare
 from clinveil.study.compare.run import Comparison, Measured
-from clinveil.study.outputs import templates
+from clinveil.study.tables import templates
 
 TEN_WORDS: tuple[Target, ...] = ("note by ten words",)
 NAMES: tuple[Target, ...] = ("names", "planted names")

@@ -19,8 +19,7 @@ from clinveil.study.inputs import File, Source, Train
 from clinveil.study.jmir_2020.settings import FIGURE_3, Model, StudySettings, models
 from clinveil.study.jmir_2020.tables import ALL_NAMES, tables
 from clinveil.study.jmir_2020.tasks import Attack, AttackNames, RemoveNames
-from clinveil.study.outputs import Study, run
-from clinveil.study.tables import Table
+from clinveil.study.tables import Study, Table, run
 
 
 def run_study(

@@ -34,10 +34,9 @@ from clinveil.utility.evaluations import (
 from clinveil.utility.labelled import WrongNotes
 from clinveil.utility.shares import SOURCE
 from clinveil.utility.tasks.labels import Arms, Label, transfer, why_not, within
-from clinveil.utility.tasks.language_model import language_model
+from clinveil.utility.tasks.models import language_model, vectors
 from clinveil.utility.tasks.notes import Sides, read_texts
 from clinveil.utility.tasks.sequence import sequence
-from clinveil.utility.tasks.vectors import vectors
 
 UTILITY_SEED = 20260101  # public, and the same for every release, so that releases can be compared
 

@@ -10,8 +10,7 @@ import typer
 from clinveil.cli.command import Run, command
 from clinveil.cli.commands.study._print import show
 from clinveil.cli.options import Out
-from clinveil.study.jamia_2020.settings import StudySettings
-from clinveil.study.jamia_2020.study import run_study
+from clinveil.study.jamia_2020.study import StudySettings, run_study
 
 Pairs = Annotated[list[Path] | None, typer.Option("--pairs", help="Word pairs with human scores; repeatable.")]
 
