@@ -35,7 +35,7 @@ from clinveil.utility.shares import DRAWS, SOURCE, Arms, bootstrap_arms, by_pati
 from clinveil.utility.tasks.notes import Sides, Texts
 from clinveil.vectors.settings import VectorSettings
 from clinveil.vectors.table import Vectors
-from clinveil.vectors.train import train
+from clinveil.vectors.train import train as train_vectors
 
 ORDER, LEAST_TWICE, LM_FOLDS = 3, 2, 2
 LM_METHOD = f"bootstrap over patients of the test notes of {LM_FOLDS} of 5 folds, 95 %"
@@ -114,7 +114,7 @@ def vectors(release: Sides, texts: Texts, pairs: Sequence[Path], rng: Generator)
     seed = int(rng.integers(2**31))
     with tempfile.TemporaryDirectory(prefix="utility-vectors", dir=release.scratch) as scratch:
         released, real = (
-            train(
+            train_vectors(
                 corpus_of_texts(side),
                 VectorSettings(min_count=LEAST_COUNT, epochs=PASSES),
                 seed=seed,
