@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from clinveil.corpus.demo import places
 from clinveil.corpus.demo.language import language
 from clinveil.corpus.demo.names import Name
+from clinveil.corpus.demo.notes import STYLES, Calendar, misspell, slip, written
 from clinveil.corpus.demo.persons import FAMILY, FAMILY_DOCTORS, PER_CLINIC, clinicians, uniforms
 from clinveil.corpus.demo.places import identifiers
-from clinveil.corpus.demo.writing import STYLES, Calendar, misspell, slip, written
 
 DAY = date(2014, 3, 4).toordinal()
 

@@ -28,8 +28,8 @@ from clinveil.core.progress import track
 from clinveil.core.runfolder import Kind, run_folder, run_hash
 from clinveil.core.types import Say
 from clinveil.corpus.corpus import NO_PATIENTS
+from clinveil.corpus.open import PartedCorpus
 from clinveil.corpus.part_facts import PartFacts, digest_of, facts_of, names_of
-from clinveil.corpus.parts import PartedCorpus
 from clinveil.corpus.write import write_corpus
 from clinveil.scale import Map
 from clinveil.scale.executor import opened_for

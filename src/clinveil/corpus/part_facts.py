@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import closing
 from dataclasses import asdict, dataclass, field, replace
 from hashlib import blake2b, sha256
 from pathlib import Path
@@ -20,9 +19,9 @@ from clinveil.core.remote import RemotePath
 from clinveil.core.types import Say
 from clinveil.corpus.corpus import NOTE_ID, Corpus
 from clinveil.corpus.file_format import suffix_of
-from clinveil.corpus.open import NotesCorpus
-from clinveil.corpus.parts import PartedCorpus
-from clinveil.corpus.uniqueness import Hashes, HashLog
+from clinveil.corpus.open import NotesCorpus, PartedCorpus
+from clinveil.corpus.part_columns import WithConstants
+from clinveil.corpus.uniqueness import Hashes, joined
 from clinveil.scale import Map
 from clinveil.scale.pieces import Broken, each
 
@@ -86,10 +85,11 @@ class _Digest:
 
     def __init__(self, part: NotesCorpus) -> None:
         source: Any = part._source
-        keys = getattr(source, "keys", {})  # of folders named key=value
+        constants = source.constants.items() if isinstance(source, WithConstants) else ()
         path = getattr(getattr(source, "source", source), "path", None)
         self._file = path if isinstance(path, Path) and not isinstance(path, RemotePath) and path.is_file() else None
-        layout = [asdict(part.columns), part.suffix, part._error_flag, dict(keys) if keys else {}]
+        added = {name: value.as_py() for name, value in constants}
+        layout = [asdict(part.columns), part.suffix, part._error_flag, added]
         self._hash = sha256(json.dumps(layout, sort_keys=True).encode())
 
     def add(self, batch: pa.RecordBatch) -> None:
@@ -123,20 +123,13 @@ class _HashingFile:
 
 
 def refuse_repeats_over(corpus: PartedCorpus, facts: Sequence[PartFacts]) -> None:
-    """Raise InputError, naming both parts, for a note id in two parts. Memory as for `HashLog`."""
-    with closing(HashLog()) as log:
-        for number, part in enumerate(facts):
-            log.add(part.ids, np.full(len(part.ids), number, dtype=np.uint64))
-        for first, second, suspects in _shared(log):
-            _refuse(corpus.parts[first], corpus.parts[second], suspects)
-
-
-def _shared(log: HashLog) -> Iterator[tuple[int, int, set[int]]]:
-    """Yield pairs of parts with the hashes that occur in both."""
-    for keys, tags in log.groups():
-        shared = np.flatnonzero((keys[1:] == keys[:-1]) & (tags[1:] != tags[:-1]))
-        for index in shared.tolist():
-            yield int(tags[index]), int(tags[index + 1]), {int(keys[index])}
+    """Raise InputError, naming both parts, for a note id in two parts."""
+    rows = np.array([len(part.ids) for part in facts], dtype=np.int64)
+    ids, numbers = joined([part.ids for part in facts]), np.repeat(np.arange(len(facts)), rows)
+    order = np.lexsort((numbers, ids))
+    ids, numbers = ids[order], numbers[order]
+    for index in np.flatnonzero((ids[1:] == ids[:-1]) & (numbers[1:] != numbers[:-1])).tolist():
+        _refuse(corpus.parts[numbers[index]], corpus.parts[numbers[index + 1]], {int(ids[index])})
 
 
 def _refuse(first: NotesCorpus, second: NotesCorpus, suspects: set[int]) -> None:
