@@ -126,7 +126,7 @@ _NUMBERS: Mapping[str, type[float] | type[int]] = {
 }
 # Names that a detail may not have, because they are fields.
 _FIELDS = frozenset(
-    ["count", "p", "interval", "chance", "control", "unit", "p_is", "chance_is", "control_is", "question"]
+    {"count", "p", "p_is", "interval", "chance", "chance_is", "control", "control_is", "unit", "question"}
 )
 
 

@@ -4,8 +4,24 @@ The templates are in `language/*.toml`. `grammar` compiles and expands them, `no
 returns and writes them. Nothing in it comes from a real person's record.
 """
 
-from clinveil.corpus.demo.stream import Chunk, DemoFiles, demo_chunks, demo_codes, demo_corpus, demo_notes, write_demo
-from clinveil.corpus.demo.stream import demo_patients as demo_patients
-from clinveil.corpus.demo.stream import demo_spans as demo_spans
+from clinveil.corpus.demo.stream import (
+    DemoFiles,
+    demo_chunks,
+    demo_codes,
+    demo_corpus,
+    demo_notes,
+    demo_patients,
+    demo_spans,
+    write_demo,
+)
 
-__all__ = ["Chunk", "DemoFiles", "demo_chunks", "demo_codes", "demo_corpus", "demo_notes", "write_demo"]
+__all__ = [
+    "DemoFiles",
+    "demo_chunks",
+    "demo_codes",
+    "demo_corpus",
+    "demo_notes",
+    "demo_patients",
+    "demo_spans",
+    "write_demo",
+]
