@@ -32,7 +32,7 @@ def test_dates_are_written_in_many_styles(style: str, text: str):
 
 
 def test_an_unknown_style_is_refused():
-    with pytest.raises(ValueError, match="stardate"):
+    with pytest.raises(KeyError, match="stardate"):
         written(DAY, "stardate")
 
 
