@@ -21,7 +21,7 @@ from clinveil.corpus.corpus import BATCH_ROWS, NOTE_ID, PATIENT_ID, ROLE_FIELDS,
 from clinveil.corpus.medtext.counts import CorpusCounts, PartCounts, vocabulary_size
 from clinveil.corpus.medtext.form import EOS, Splitter, Tags, medtext, sentences
 from clinveil.corpus.medtext.parts import PARTS, Dictionary, SplitSizes, dictionary, split_notes, with_unknown
-from clinveil.corpus.selection import UNWANTED, selected
+from clinveil.corpus.roles import UNWANTED, selected
 from clinveil.corpus.write import write_corpus
 
 NO_WORD = "no word in it"

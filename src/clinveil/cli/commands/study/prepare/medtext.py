@@ -21,7 +21,7 @@ from clinveil.corpus.medtext.counts import CorpusCounts, general_counts, table_r
 from clinveil.corpus.medtext.parts import SMALL, SplitSizes
 from clinveil.corpus.medtext.prepare import MedTextNotes, MedTextPlan, read_medtext
 from clinveil.corpus.open import OpenedCorpus, open_corpus
-from clinveil.corpus.selection import selection
+from clinveil.corpus.roles import selection
 
 MAKER = Maker("prepare medtext")
 # Paper C uses these notes of MIMIC-III.
