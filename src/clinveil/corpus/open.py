@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 
 import pyarrow as pa
@@ -12,7 +13,7 @@ import pyarrow as pa
 from clinveil.core.errors import InputError
 from clinveil.core.remote import place
 from clinveil.core.settings import NotesSettings
-from clinveil.corpus.corpus import NOTE_ID, Columns
+from clinveil.corpus.corpus import BATCH_ROWS, NOTE_ID, Columns, Corpus, MemoryCorpus, memory_corpus
 from clinveil.corpus.file_format import Source, has_header, open_source
 from clinveil.corpus.notes_corpus import AS_GUESSED, ENTERED_IN_ERROR, NotesCorpus, corpus_of
 from clinveil.corpus.part_columns import (
@@ -25,10 +26,21 @@ from clinveil.corpus.part_columns import (
 )
 from clinveil.corpus.part_files import PartFile, delta_files, is_delta, part_files
 from clinveil.corpus.sql import QueryPath
-from clinveil.corpus.streams import codec_name, row_limit
+from clinveil.corpus.streams import byte_lines, codec_name, decoded, row_limit
 from clinveil.corpus.uniqueness import Hashes, hashes, repeated
 
-__all__ = ["ENTERED_IN_ERROR", "NotesCorpus", "OpenedCorpus", "PartedCorpus", "corpus_of", "open_corpus"]
+__all__ = [
+    "ENTERED_IN_ERROR",
+    "NotesCorpus",
+    "OpenedCorpus",
+    "PartedCorpus",
+    "corpus_of",
+    "joined",
+    "open_corpus",
+    "open_text",
+]
+
+LINES = (".txt", ".txt.gz", ".txt.zst")
 
 
 @dataclass(frozen=True)
@@ -152,3 +164,34 @@ def _opened(file: PartFile, settings: NotesSettings) -> Source:
         raise InputError(what, where=file.name, hint="rename one of the two")
     missing = {name: pa.scalar(None, kind) for name, kind in file.fills.items() if name not in source.names}
     return with_constants(source, missing | {key: pa.scalar(value, pa.string()) for key, value in file.keys.items()})
+
+
+def open_text(path: Path) -> Corpus:
+    """Open text for training: notes in any supported format, or lines (.txt, also compressed), one text per line.
+
+    Raises InputError for a missing, empty or damaged file, or invalid UTF-8; for lines when they are read.
+    """
+    if path.is_dir() or not path.name.lower().endswith(LINES):
+        return open_corpus(path, NotesSettings())
+    if not path.is_file():
+        raise InputError("no such file or folder", where=path.name, hint="check the path")
+    return MemoryCorpus(lambda: _lines(path))
+
+
+def _lines(path: Path) -> Iterator[pa.RecordBatch]:
+    lines, empty = enumerate(byte_lines(path), start=1), True
+    while some := [(f"line {n}", f"line {n}", decoded(line, path.name)) for n, line in islice(lines, BATCH_ROWS)]:
+        empty = False
+        yield from memory_corpus(some).batches()
+    if empty:
+        raise InputError("the file is empty", where=path.name, hint="use a file with one text per line")
+
+
+def joined(notes: Corpus, more: Corpus) -> Corpus:
+    """Return the texts of one corpus followed by those of another; kept columns may differ."""
+
+    def both() -> Iterator[pa.RecordBatch]:
+        yield from notes.batches()
+        yield from more.batches()
+
+    return MemoryCorpus(both)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import codecs
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -106,6 +106,27 @@ class ByteReader:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self._file.close()
+
+
+def byte_lines(path: Path, encoding: str = "utf-8", row_bytes: int = ROW_BYTES) -> Iterator[bytes]:
+    """Yield the lines of a file in UTF-8, without line ends. Raises InputError like `ByteReader`, and for long ones."""
+    rest = b""
+    with ByteReader(path, encoding) as stream:
+        while data := stream.read():
+            *lines, rest = (rest + data).split(b"\n")
+            yield from lines
+            if len(rest) > row_bytes:
+                raise too_long("a line", row_bytes, path.name)
+    if rest:
+        yield rest
+
+
+def decoded(data: bytes, where: str) -> str:
+    """Return the text of bytes in UTF-8. Raises InputError for invalid ones."""
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        raise wrong_encoding(where, "utf-8") from None
 
 
 def _open(path: Path) -> pa.NativeFile:

@@ -8,7 +8,7 @@ from pathlib import Path
 from clinveil.core.errors import InputError
 from clinveil.core.files import private_folder
 from clinveil.corpus.corpus import Corpus
-from clinveil.corpus.extra_text import joined, open_text
+from clinveil.corpus.open import joined, open_text
 from clinveil.scale import processes_later
 from clinveil.vectors.algorithm import Algorithm, Notes, OnEpoch, algorithms
 from clinveil.vectors.count import WordCounts, count_words, over_words

@@ -10,7 +10,7 @@ import pyarrow as pa
 from clinveil.core.errors import InputError
 from clinveil.corpus.file_format import FileFormat, Reading, formats
 from clinveil.corpus.note_files import FolderSink, FolderSource
-from clinveil.corpus.streams import ByteReader, too_long, wrong_encoding
+from clinveil.corpus.streams import ByteReader, decoded, too_long
 
 _BOM = "\ufeff"
 
@@ -25,10 +25,7 @@ def _text(how: Reading, file: Path) -> str:
                 raise too_long("a note", how.row_bytes, file.name)
     if b"\0" in data:
         raise InputError("contains a NUL byte", where=file.name, hint="use a text file, or try another --encoding")
-    try:
-        return data.decode()
-    except UnicodeDecodeError:
-        raise wrong_encoding(file.name, "utf-8") from None
+    return decoded(data, file.name)
 
 
 def _data(text: str, where: str) -> bytes:

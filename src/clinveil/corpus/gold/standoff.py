@@ -21,7 +21,7 @@ from clinveil.core.files import private_text
 from clinveil.core.spans import Span
 from clinveil.corpus.gold.marks import Mark, Offsets, offset_map
 from clinveil.corpus.note_files import note_files, write_note_file
-from clinveil.corpus.streams import ByteReader, wrong_encoding
+from clinveil.corpus.streams import byte_lines, decoded
 
 _SHAPE = 'write one {"note_id": …, "start": …, "end": …, "label": …} per line'
 _LINE = re.compile(r"T\d+\t(?P<label>\S+) (?P<offsets>\d+ \d+(?:;\d+ \d+)*)(?:\t(?P<text>.*))?")
@@ -31,11 +31,7 @@ _STANDOFF = "write T1<tab>LABEL START END<tab>text"
 
 def read_lines(path: Path) -> Iterator[tuple[str, Mark | None]]:
     """Yield (note id, mark) for each line; gzip and zstd by name. Raises InputError with the line number."""
-    with ByteReader(path) as stream:
-        data = b""
-        while part := stream.read():
-            data += part
-    for number, line in enumerate(data.split(b"\n"), start=1):
+    for number, line in enumerate(byte_lines(path), start=1):
         if line.strip():
             yield _mark(line, f"{path.name}, line {number}")
 
@@ -75,12 +71,9 @@ def read_brat(folder: Path) -> Iterator[tuple[str, Mark | None]]:
     """Yield (note id, None) for each .ann file and (note id, mark) for each of its spans. Raises InputError."""
     for file, note_id in note_files(folder, ".ann"):
         yield note_id, None
-        try:
-            lines = file.read_text(encoding="utf-8-sig").split("\n")
-        except UnicodeDecodeError:
-            raise wrong_encoding(file.name, "utf-8") from None
-        for number, line in enumerate(lines, start=1):
-            yield from ((note_id, mark) for mark in _fragments(line.rstrip("\r"), f"{file.name}, line {number}"))
+        for number, line in enumerate(byte_lines(file), start=1):
+            text = decoded(line, file.name).rstrip("\r")
+            yield from ((note_id, mark) for mark in _fragments(text, f"{file.name}, line {number}"))
 
 
 def _fragments(line: str, where: str) -> Iterator[Mark]:
