@@ -289,7 +289,7 @@ def report(figures: dict[str, dict[str, float]], of_peer: tuple[float | None, st
     rate = ours["words"] / ours["seconds"]
     size = (folder / "released.parquet").stat().st_size / 1e6
     rows = [
-        ("clinveil obfuscate, Parquet to Parquet, 2 workers", rate),
+        ("`Obfuscator`, Parquet to Parquet, 2 workers", rate),
         ("copying the released file, same reader and writer", ours["words"] / copying["seconds"]),
         ("clinveil, one batch in memory, 1 thread", figures["kernel"]["rate"]),
         ("Python loop over a cached neighbour table", figures["python_loop"]["rate"]),
