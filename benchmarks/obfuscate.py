@@ -58,7 +58,7 @@ def prepare(data: Path, folder: Path, n_tokens: int) -> None:
     vectors = Vectors(words, matrix, counts)
     save_vectors(vectors, folder / "vectors.bin")
     eligible = np.ones(N_WORDS, dtype=np.bool_)
-    table = neighbours(vectors, HIGH, eligible=eligible, threads=WORKERS, seed=0)
+    table = neighbours(vectors, HIGH, eligible=eligible, threads=WORKERS)
     np.save(folder / "table.npy", table.ids)
     material = Material(vectors, eligible, common_pool(counts, eligible), table)
     save_channel(NeighbourMechanism(n=f"{LOW}-{HIGH}").compile(material), folder / "channel")

@@ -17,10 +17,10 @@ from test_obfuscator import CORPUS, TEXTS
 
 from clinveil.channel import kernel
 from clinveil.channel.apply import PURPOSES, Obfuscator, obfuscate_batches
+from clinveil.channel.build import name_rows, scoped
 from clinveil.channel.channel import Channel
 from clinveil.channel.identity import identity_channel
 from clinveil.channel.policy import SCOPES
-from clinveil.channel.scopes import name_rows, scoped
 from clinveil.core.errors import InputError
 from clinveil.core.keys import Key
 from clinveil.core.tokens import words

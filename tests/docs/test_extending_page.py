@@ -52,7 +52,18 @@ def test_the_command_line_knows_them(desk):
 
 
 def test_the_mechanism_and_the_detector_work(desk):
-    fast = ("--set", "phi=false", "--set", "background=0", "--set", "layout=plain", "--set", "dim=8", "--set", "epochs=1")
+    fast = (
+        "--set",
+        "phi=false",
+        "--set",
+        "background=0",
+        "--set",
+        "layout=plain",
+        "--set",
+        "dim=8",
+        "--set",
+        "epochs=1",
+    )
     clinveil(desk, "release", "notes.jsonl", "-o", "common", "--seed", "1", *COMMON, *fast)
     released = next((desk / "common").rglob("notes.jsonl"))
     words = {word for line in released.read_text().splitlines() for word in json.loads(line)["text"].split()}

@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
-from clinveil.channel.channel import Channel
+from clinveil.channel.channel import Channel, usable
+from clinveil.channel.kernel import CORPUS, OCCURRENCE, PATIENT
 from clinveil.channel.mechanism import NO_POOL, Material, Mechanism, common_pool, mechanisms
-from clinveil.channel.scopes import scoped
+from clinveil.channel.policy import SCOPES
 from clinveil.channel.settings import ChannelSettings
 from clinveil.core.errors import InputError, UsageError
 from clinveil.core.keys import Key
-from clinveil.core.tokens import words
-from clinveil.core.types import Ints
+from clinveil.core.tokens import word_set, words
+from clinveil.core.types import Ints, Mask
+from clinveil.lexicons.ambiguity import is_name
 from clinveil.lexicons.words import word_list
 from clinveil.vectors.count import WordCounts
-from clinveil.vectors.floor import output_floor
 from clinveil.vectors.neighbours import neighbours
 from clinveil.vectors.table import Neighbours, Vectors
+
+FEWEST_PATIENTS = 50
 
 
 def build_channel(
@@ -35,7 +39,7 @@ def build_channel(
 
     Args:
         vectors: all words are inputs; those above the rare-word floor are outputs.
-        key: derives N per type and the seed of an approximate search.
+        key: derives N per type, cluster codes and the seed of noise.
         counts: word counts of the notes; required for imported vectors, which lack patient counts.
         names: words of known patients' names, in lookup form.
 
@@ -44,8 +48,7 @@ def build_channel(
     """
     mechanism, small = mechanism_of(settings), settings.allow_small
     eligible = output_floor(vectors, settings.min_patients, need=mechanism.need, allow_small=small, counts=counts)
-    seed = key.digest("neighbour search") % 2**31
-    table = neighbours(vectors, mechanism.reach, eligible=eligible, threads=threads, seed=seed)
+    table = neighbours(vectors, mechanism.reach, eligible=eligible, threads=threads)
     frequencies = _frequencies(vectors, counts)
     pool = common_pool(frequencies, eligible) if settings.unknown == "pool" else NO_POOL
     seed, counted = key.digest("noise draws") % 2**31, replace(vectors, counts=frequencies)
@@ -90,3 +93,71 @@ def read_words(path: Path) -> frozenset[str]:
     if not found:
         raise UsageError("contains no words", where=path.name, hint="one word per line")
     return frozenset(found)
+
+
+def output_floor(
+    vectors: Vectors, min_patients: int, *, need: int, allow_small: bool, counts: WordCounts | None = None
+) -> Mask:
+    """Return the words that may be outputs: usable ones that occur in the notes of at least `min_patients` patients.
+
+    Args:
+        vectors: their patient counts are used if they have any.
+        min_patients: the floor.
+        need: eligible words that the channel needs at least (N + 1: a word is never its own neighbour).
+        allow_small: accept fewer than 50 patients (paper A: not for small data sets).
+        counts: counts of the notes at hand, used for imported vectors, which have no patient counts.
+
+    Returns:
+        A mask of shape (n_words,).
+
+    Raises:
+        InputError: no patient counts, fewer than 50 patients, or fewer than `need` eligible words.
+    """
+    n_patients, patients = _patients(vectors, counts)
+    if n_patients < FEWEST_PATIENTS and not allow_small:
+        raise InputError(
+            f"the notes describe {n_patients} patients; at least {FEWEST_PATIENTS} are required",
+            hint="pass more notes, or --set allow_small=true",
+        )
+    mask = (patients >= min_patients) & usable(vectors.words)
+    if (eligible := int(mask.sum())) < need:
+        raise InputError(
+            f"{eligible} words occur in the notes of {min_patients} or more patients; {need} are required",
+            hint="pass more notes, a smaller N or a smaller --min-patients",
+        )
+    return mask
+
+
+def _patients(vectors: Vectors, counts: WordCounts | None) -> tuple[int, Ints]:
+    if vectors.patients is not None and vectors.n_patients is not None:
+        return vectors.n_patients, vectors.patients
+    if counts is None:
+        raise InputError("the vectors have no patient counts of their words", hint="pass counts of the notes at hand")
+    known = dict(zip(counts.words, counts.patients.tolist(), strict=True))
+    patients = (known.get(word, 0) for word in vectors.words)
+    return counts.n_patients, np.fromiter(patients, dtype=np.int64, count=len(vectors))
+
+
+def scoped(channel: Channel, counts: Ints, *, names: Iterable[str] | None = None) -> Channel:
+    """Return the channel with the scope of each row: rare words per patient, names in the whole corpus.
+
+    Args:
+        counts: (n_words,) occurrences of the words; used for scope "rare" only.
+        names: names in addition to the lexicon, full or parts; None: names are treated as other words.
+    """
+    policy = channel.policy
+    if policy.scope != "rare" and names is None:
+        return replace(channel, scopes=None)
+    usual = OCCURRENCE if policy.scope == "rare" else SCOPES.index(policy.scope)
+    scopes = np.full(len(channel.words) + 1, usual, dtype=np.uint8)
+    if policy.scope == "rare":
+        scopes[np.append(counts < policy.rare_below, True)] = PATIENT
+    if names is not None:
+        scopes[:-1][name_rows(channel, names)] = CORPUS
+    return replace(channel, scopes=scopes)
+
+
+def name_rows(channel: Channel, names: Iterable[str] = ()) -> Ints:
+    """Return the rows of words that are only names, by the lexicon or in `names`, sorted: (n_names,)."""
+    given = word_set(names)
+    return np.flatnonzero([is_name(word, given) for word in channel.words])

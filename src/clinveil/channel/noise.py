@@ -30,8 +30,7 @@ from clinveil.channel.settings import UNCHANGED_HELP
 from clinveil.core.settings import flag
 from clinveil.core.types import Doubles, Floats, Ints, SmallInts
 from clinveil.scale.local import threads as in_threads
-from clinveil.vectors.euclidean import Candidates, nearest_distances
-from clinveil.vectors.search import alone, one_thread_each
+from clinveil.vectors.search import Candidates, alone, nearest_distances, one_thread_each
 
 # Function of generator, m and dim that returns noise of shape (m, dim), float32.
 Noise = Callable[[Generator, int, int], Floats]
@@ -151,7 +150,7 @@ def _drawn(candidates: Candidates, matrix: Floats, noise: Noise, seed: int, batc
     """Return the outputs of the draws of a batch."""
     dim = matrix.shape[1]
     points = [matrix[p.row] + noise(np.random.default_rng([seed, p.row, p.number]), p.draws, dim) for p in batch]
-    return candidates.nearest(np.concatenate(points).astype(np.float32, copy=False))[0]
+    return candidates.nearest(np.concatenate(points).astype(np.float32, copy=False))
 
 
 def _rows(outputs: SmallInts, totals: Ints) -> Rows:

@@ -65,7 +65,7 @@ class NeighbourMechanism(Mechanism):
         degrees = np.bincount(channel.indices[np.append(occurs, False)[channel.rows]], minlength=n)
         assert material.table is not None
         stays = material.table.eligible & (degrees >= floor)
-        table = neighbours(material.vectors, self.n.high, eligible=stays, threads=material.threads, seed=material.seed)
+        table = neighbours(material.vectors, self.n.high, eligible=stays, threads=material.threads)
         again = replace(material, table=table, pool=_within(material.pool, stays))
         channel = self._rows(again)
         parameters = {**channel.parameters, "in_degree": self.in_degree, "left": int(stays.sum())}
