@@ -258,5 +258,5 @@ def test_an_earlier_name_is_accepted_with_a_warning(tmp_path, text):
     path.write_text(text)
     with pytest.warns(InputWarning, match=r"^c\.toml: memo is now scope"):
         assert load_settings(ReleaseSettings, {}, path).channel.scope == "note"
-    with pytest.warns(InputWarning, match=r"^--set: memo_names is now scope_names"):
-        assert load_settings(ReleaseSettings, {}, None, ["memo_names=true"]).channel.scope_names
+    with pytest.warns(InputWarning, match=r"^--set: memo is now scope"):
+        assert load_settings(ReleaseSettings, {}, None, ["memo=note"]).channel.scope == "note"

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
 from clinveil.channel.channel import Channel, usable
-from clinveil.channel.kernel import CORPUS, OCCURRENCE, PATIENT
+from clinveil.channel.kernel import OCCURRENCE, PATIENT
 from clinveil.channel.mechanism import NO_POOL, Material, Mechanism, common_pool, mechanisms
-from clinveil.channel.policy import SCOPES
 from clinveil.channel.settings import ChannelSettings
 from clinveil.core.errors import InputError, UsageError
 from clinveil.core.keys import Key
-from clinveil.core.tokens import word_set, words
+from clinveil.core.tokens import words
 from clinveil.core.types import Ints, Mask
-from clinveil.lexicons.ambiguity import is_name
 from clinveil.lexicons.words import word_list
 from clinveil.vectors.count import WordCounts
 from clinveil.vectors.neighbours import neighbours
@@ -55,7 +52,7 @@ def build_channel(
     channel = mechanism.compile(Material(counted, eligible, pool, table, key, seed, threads=threads, names=names))
     channel = replace(channel, policy=settings.policy).dropping(_dropped(settings))
     channel = channel.keeping(read_words(settings.keep_words) if settings.keep_words else ())
-    return scoped(channel, frequencies, names=names if settings.scope_names else None), table
+    return scoped(channel, frequencies), table
 
 
 def _dropped(settings: ChannelSettings) -> frozenset[str]:
@@ -138,26 +135,13 @@ def _patients(vectors: Vectors, counts: WordCounts | None) -> tuple[int, Ints]:
     return counts.n_patients, np.fromiter(patients, dtype=np.int64, count=len(vectors))
 
 
-def scoped(channel: Channel, counts: Ints, *, names: Iterable[str] | None = None) -> Channel:
-    """Return the channel with the scope of each row: rare words per patient, names in the whole corpus.
+def scoped(channel: Channel, counts: Ints) -> Channel:
+    """Return the channel with the scope of each row: for scope "rare", rare words per patient, others per occurrence.
 
     Args:
-        counts: (n_words,) occurrences of the words; used for scope "rare" only.
-        names: names in addition to the lexicon, full or parts; None: names are treated as other words.
+        counts: (n_words,) occurrences of the words.
     """
-    policy = channel.policy
-    if policy.scope != "rare" and names is None:
+    if channel.policy.scope != "rare":
         return replace(channel, scopes=None)
-    usual = OCCURRENCE if policy.scope == "rare" else SCOPES.index(policy.scope)
-    scopes = np.full(len(channel.words) + 1, usual, dtype=np.uint8)
-    if policy.scope == "rare":
-        scopes[np.append(counts < policy.rare_below, True)] = PATIENT
-    if names is not None:
-        scopes[:-1][name_rows(channel, names)] = CORPUS
-    return replace(channel, scopes=scopes)
-
-
-def name_rows(channel: Channel, names: Iterable[str] = ()) -> Ints:
-    """Return the rows of words that are only names, by the lexicon or in `names`, sorted: (n_names,)."""
-    given = word_set(names)
-    return np.flatnonzero([is_name(word, given) for word in channel.words])
+    rare = np.append(counts < channel.policy.rare_below, True)
+    return replace(channel, scopes=np.where(rare, PATIENT, OCCURRENCE).astype(np.uint8))

@@ -72,7 +72,6 @@ class ChannelSettings(Settings):
         formerly="memo",
     )
     rare_below: int = flag(20, "Words with fewer occurrences are rare (scope=rare).", ge=1)
-    scope_names: bool = flag(False, "Keep one replacement per name in all notes, for any scope.", formerly="memo_names")
     layout: Layout = flag("plain", "Words only, words and sentence ends, or keep ASCII punctuation and lines.")
     numbers: Numbers = flag("drop", "Drop numbers, or write one # per digit; they are never kept.")
     shuffle: Shuffle = flag("none", "Shuffle released words within windows, sentences or whole notes.")

@@ -15,9 +15,9 @@ from clinveil.attacks.channel.name_outputs import name_outputs
 from clinveil.attacks.channel.unchanged import unchanged_by_distance
 from clinveil.channel.apply import Obfuscator
 from clinveil.channel.build import output_floor
-from clinveil.channel.calibrate import calibrate, cast_rays
 from clinveil.channel.channel import Channel
 from clinveil.channel.mechanism import Material, Mechanism, common_pool, mechanisms
+from clinveil.channel.noise import calibrate, cast_rays
 from clinveil.core.files import save_array
 from clinveil.core.finding import Finding
 from clinveil.core.keys import Key
