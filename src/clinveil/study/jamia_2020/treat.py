@@ -142,7 +142,7 @@ class Neighbourhood(Train):
         result = super().__call__(folder, store)
         vectors = trained(folder, result)
         eligible = output_floor(vectors, 1, need=REACH + 1, allow_small=True)
-        save_neighbours(neighbours(vectors, REACH, eligible=eligible, threads=1, seed=self.seed), folder / TABLE)
+        save_neighbours(neighbours(vectors, REACH, eligible=eligible, threads=1), folder / TABLE)
         return result
 
 
