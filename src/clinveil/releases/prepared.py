@@ -24,7 +24,7 @@ from clinveil.scale import Map, serial
 from clinveil.scale.executor import opened_for
 from clinveil.scale.pieces import Broken
 from clinveil.utility.classifiers import any_neural
-from clinveil.vectors.by_gensim import need_gensim
+from clinveil.vectors.algorithms.cbow import need_gensim
 from clinveil.vectors.files import load_vectors
 from clinveil.vectors.imported import refuse_foreign
 from clinveil.vectors.table import Vectors
