@@ -14,9 +14,10 @@ from clinveil.attacks.channel.inversion import inversion
 from clinveil.attacks.channel.name_outputs import name_outputs
 from clinveil.attacks.channel.unchanged import unchanged_by_distance
 from clinveil.channel.apply import Obfuscator
-from clinveil.channel.calibrate import calibrate, cast_rays
+from clinveil.channel.build import output_floor
 from clinveil.channel.channel import Channel
 from clinveil.channel.mechanism import Material, Mechanism, common_pool, mechanisms
+from clinveil.channel.noise import calibrate, cast_rays
 from clinveil.core.files import save_array
 from clinveil.core.finding import Finding
 from clinveil.core.keys import Key
@@ -37,9 +38,8 @@ from clinveil.utility.evaluations.classification import compare
 from clinveil.utility.evaluations.similarity import SimilarityTask, similarity
 from clinveil.utility.labelled import Labelled, Parts, parts_of, read_labelled
 from clinveil.utility.pairs import PairList, read_pairs
-from clinveil.vectors.euclidean import nearest_distances
-from clinveil.vectors.floor import output_floor
 from clinveil.vectors.neighbours import load_neighbours, neighbours, save_neighbours
+from clinveil.vectors.search import nearest_distances
 from clinveil.vectors.table import Neighbours, Vectors
 
 TABLE, REACH = "neighbours", 14
@@ -145,7 +145,7 @@ class Neighbourhood(Train):
         result = super().__call__(folder, store)
         vectors = trained(folder, result)
         eligible = output_floor(vectors, 1, need=REACH + 1, allow_small=True)
-        save_neighbours(neighbours(vectors, REACH, eligible=eligible, threads=1, seed=self.seed), folder / TABLE)
+        save_neighbours(neighbours(vectors, REACH, eligible=eligible, threads=1), folder / TABLE)
         return result
 
 

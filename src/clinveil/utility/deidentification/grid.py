@@ -1,6 +1,6 @@
 """The grid: invented notes for every context, class of name, culture, gender and letter case, with gold spans.
 
-Its contexts (`contexts.toml`) and names (only from `lexicons.held_out`) are not used to train any part of clinveil.
+Its contexts (`contexts.toml`) and names (only from `held_out`) are not used to train any part of clinveil.
 """
 
 from __future__ import annotations
@@ -18,8 +18,7 @@ from numpy.random import Generator, default_rng
 
 from clinveil.core.spans import Span
 from clinveil.corpus.demo.names import spelt
-from clinveil.lexicons.held_out import held_out
-from clinveil.lexicons.names import given_names, name_form, surnames, world_given, world_surnames
+from clinveil.lexicons.names import given_names, held_out, name_form, surnames, world_given, world_surnames
 from clinveil.lexicons.words import vocabulary, word_list
 
 Sex = Literal["female", "male"]
