@@ -7,6 +7,7 @@ import io
 import json
 import re
 import stat
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -19,7 +20,7 @@ from clinveil.corpus.demo import write_demo
 from clinveil.stats import t_interval
 from clinveil.study.clinicalnlp_2019 import study
 from clinveil.study.clinicalnlp_2019.privacy import audits_of, fall, rarities
-from clinveil.study.clinicalnlp_2019.settings import SAME, StudySettings
+from clinveil.study.clinicalnlp_2019.settings import SAME, SCALES, StudySettings
 from clinveil.study.clinicalnlp_2019.study import ClinicalNlp2019, run_study
 from clinveil.study.clinicalnlp_2019.tables import tables
 from clinveil.study.clinicalnlp_2019.tasks import by_unit, lines_of
@@ -30,6 +31,18 @@ pytest.importorskip("torch")
 TINY = {"size": "tiny", "words": 8_000, "valid": 10, "test": 40, "units": 2, "reseeds": 1, "epochs": 1, "workers": 1}
 PATIENTS = 50
 PAPER = read_paper(study.__file__)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def quick():
+    """Letter case with a network of 8 units, trained once over the text."""
+    tiny = SCALES["tiny"]
+    casing = tiny.casing.model_copy(update={"epochs": 1, "hidden": 8, "beam": 2})
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(
+            "clinveil.study.clinicalnlp_2019.settings.SCALES", {**SCALES, "tiny": replace(tiny, casing=casing)}
+        )
+        yield
 
 
 def settings(**more):
@@ -164,7 +177,7 @@ def test_the_row_of_a_unit_holds_numbers_only(finished):
     rows = list(csv.DictReader(io.StringIO((out / "units-exact-0.csv").read_text(encoding="utf-8"))))
     assert len(rows) == 2
     for row in rows:
-        plain = [value for name, value in row.items() if name not in ("sign",)]
+        plain = [value for name, value in row.items() if name not in ("sign", "planted", "on_name")]
         assert all(np.isfinite(float(value)) for value in plain)
 
 
@@ -196,7 +209,7 @@ def test_split_by_note_counts_every_note_as_a_patient(demo):
 
 
 def test_too_many_hours_are_refused_before_any_training(demo):
-    with pytest.raises(UsageError, match=r"seconds?, more than"):
+    with pytest.raises(UsageError, match=r", more than"):
         run_study(demo / "demo" / "notes.parquet", demo / "long", settings(max_hours=1e-9))
     assert not list((demo / "long" / "tasks").glob("*/logs.npy"))
 
@@ -290,8 +303,6 @@ def nli_of(value, low, high, chance):
 
 @pytest.mark.parametrize(("low", "says"), [(0.50, "has no power"), (0.60, "has power")])
 def test_inference_says_whether_real_notes_beat_the_majority(finished, low, says):
-    from dataclasses import replace
-
     _, results, _ = finished
     with_nli = replace(results, findings=(*results.findings, nli_of(0.62, low, 0.7, 0.563)))
     text = terminal(tables(with_nli, PAPER))

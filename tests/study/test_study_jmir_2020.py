@@ -176,7 +176,7 @@ def test_after_a_kill_the_same_command_finds_the_same(finished, demo, tmp_path):
     assert not (out / "findings.json").exists()
     said = []
     resumed = run_study(*files(demo), out, settings(), said.append)
-    assert said[0] == "remove names: 1 tasks, 1 done; nothing to do"
+    assert said[0] == "train: 1 of 2 tasks to do"
     assert resumed.findings == results.findings
 
 
