@@ -15,7 +15,7 @@ from typing import Any, Protocol
 from clinveil.core.registry import Registry
 from clinveil.core.spans import LABELS, Span
 from clinveil.phi.detection.note import NoteView
-from clinveil.phi.matching.matcher import Matcher, candidates, matcher
+from clinveil.phi.matching.matcher import candidates, matcher
 
 
 class Detector(Protocol):
@@ -85,10 +85,10 @@ class Rule:
         """Description of the rule, derived from its example: `Seen on {3/4/2019}.` gives `Seen on 9/9/9999`."""
         return _shape(self.example)
 
-    def find(self, note: NoteView, pattern_matcher: Matcher | None = None) -> Iterator[tuple[int, int]]:
-        """Yield the offsets of identifiers in the normalised copy; `pattern_matcher`: that of the pattern, if known."""
+    def find(self, note: NoteView) -> Iterator[tuple[int, int]]:
+        """Yield the offsets of identifiers in the normalised copy."""
         group = "phi" if "phi" in self.pattern.groupindex else 0
-        for match in (pattern_matcher or matcher(self.pattern)).matches(note):
+        for match in matcher(self.pattern).matches(note):
             if match.end(group) > match.start(group) and (self.check is None or self.check(match, note)):
                 yield match.span(group)
 
@@ -103,15 +103,15 @@ class RuleDetector:
     name: str
     rules: tuple[Rule, ...]
 
-    _matchers: tuple[Matcher, ...] = field(init=False, repr=False, compare=False)
-    _numbers: frozenset[int | None] = field(init=False, repr=False, compare=False)
+    _by_number: dict[int | None, list[Rule]] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if unknown := sorted(self.labels.difference(LABELS)):
             raise ValueError(f"detector {self.name}: unknown label {unknown[0]}")
-        # All patterns are added at once: a pattern added later invalidates the table of known words.
-        object.__setattr__(self, "_matchers", tuple(matcher(rule.pattern) for rule in self.rules))
-        object.__setattr__(self, "_numbers", frozenset(rule_matcher.number for rule_matcher in self._matchers))
+        by_number: dict[int | None, list[Rule]] = {}
+        for rule in self.rules:  # all patterns at once: a pattern added later invalidates the table of known words
+            by_number.setdefault(matcher(rule.pattern).number, []).append(rule)
+        object.__setattr__(self, "_by_number", by_number)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return RuleDetector, (self.name, self.rules)  # a worker's copy builds its matchers again
@@ -128,12 +128,9 @@ class RuleDetector:
 
     def find(self, note: NoteView) -> Iterator[Span]:
         """Yield the findings of each rule, rule by rule."""
-        by_number = candidates(note)
-        if self._numbers.isdisjoint(by_number) and None not in self._numbers:
-            return
-        for rule, rule_matcher in zip(self.rules, self._matchers, strict=True):
-            if rule_matcher.number is None or rule_matcher.number in by_number:
-                for start, end in rule.find(note, rule_matcher):
+        for number in self._by_number.keys() & {None, *candidates(note)}:
+            for rule in self._by_number[number]:
+                for start, end in rule.find(note):
                     yield note.span(start, end, rule.label, self.name, rule.score, rule.why)
 
 
