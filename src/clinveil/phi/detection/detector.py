@@ -55,6 +55,7 @@ def covered() -> frozenset[str]:
 
 
 Check = Callable[[re.Match[str], NoteView], bool]
+Follow = Callable[[NoteView, int], Iterable[tuple[int, int, str]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,11 +98,15 @@ class Rule:
 class RuleDetector:
     """Detector made of rules; each pattern is tried only at offsets where it can match.
 
+    Attributes:
+        follow: yields the start, end and label of identifiers that follow an ADDRESS in the normalised copy.
+
     Raises ValueError for a label that is not in `core.spans.LABELS`.
     """
 
     name: str
     rules: tuple[Rule, ...]
+    follow: Follow | None = field(default=None, repr=False, compare=False)
 
     _by_number: dict[int | None, list[Rule]] = field(init=False, repr=False, compare=False)
 
@@ -114,7 +119,7 @@ class RuleDetector:
         object.__setattr__(self, "_by_number", by_number)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return RuleDetector, (self.name, self.rules)  # a worker's copy builds its matchers again
+        return RuleDetector, (self.name, self.rules, self.follow)  # a worker's copy builds its matchers again
 
     @property
     def labels(self) -> frozenset[str]:
@@ -132,6 +137,9 @@ class RuleDetector:
             for rule in self._by_number[number]:
                 for start, end in rule.find(note):
                     yield note.span(start, end, rule.label, self.name, rule.score, rule.why)
+                    if self.follow is not None and rule.label == "ADDRESS":
+                        for first, last, label in self.follow(note, end):
+                            yield note.span(first, last, label, self.name, rule.score, "after an address")
 
 
 _FIRST_MARK = re.compile(r"(?P<before>[^{}]*)\{(?P<phi>[^{}]*)\}")

@@ -116,7 +116,9 @@ class Anchor(NamedTuple):
         work = 1.0 + min(self.before.high, 96) / 4
         if self.strings:
             return sum(map(_share_of_string, self.strings)) * work
-        return (0.005 * 0.5**self.digits if self.digits else _share(self.signs)) * work
+        return (
+            0.005 * 0.5**self.digits if self.digits else sum(_SHARE[c] for c in _ASCII if self.signs >> ord(c) & 1)
+        ) * work
 
 
 class Required(NamedTuple):
@@ -130,10 +132,6 @@ class Required(NamedTuple):
     anchor: Anchor | None
     first: int
     before: int
-
-
-def _share(chars: int) -> float:
-    return min(1.0, sum(share for c, share in _SHARE.items() if chars >> ord(c) & 1))
 
 
 def _share_of_string(text: str) -> float:
