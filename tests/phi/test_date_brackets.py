@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from clinveil.core.keys import Key
 from clinveil.phi.detectors.dates import MONTHS
+from clinveil.phi.treatment.dates import WEEKDAYS, offset
 from clinveil.phi.treatment.deidentifier import Deidentifier
 from clinveil.phi.treatment.policy import Policy
-from clinveil.phi.treatment.surrogates.dates import WEEKDAYS, offset
 
 KEY = Key.from_seed(3)
 FORMS = (
