@@ -19,7 +19,7 @@ from functools import lru_cache
 
 from clinveil.core.keys import Key
 from clinveil.core.spans import Span
-from clinveil.phi.detectors.dates import MONTHS
+from clinveil.phi.detection.detectors.dates import MONTHS
 
 LARGEST_OFFSET = 365  # days
 _LATEST_SHORT_YEAR = 49  # '49 is 2049, '50 is 1950
