@@ -273,10 +273,6 @@ def _ordinal(day: int, old: str) -> str:
     return ending.upper() if old.isupper() else ending
 
 
-# Detector, score and reason of the spans.
-_BRACKETS = ("date brackets", 1.0, "date in a bracket of an earlier de-identification")
-_YEARS = ("bare years", 0.7, "year after a word of time")
-_WEEKDAYS = ("weekdays", 0.7, "weekday in a note with dates")
 _LONGEST_WEEKDAY = 14  # characters, with its signs
 _WEEKDAY_BEFORE = re.compile(rf"(?<![^\W_]){WEEKDAY},?\s+(?:the\s+)?$", re.I)
 _WEEKDAY_AFTER = re.compile(rf",?\s+(?:\({WEEKDAY}\)|{WEEKDAY}(?![^\W_]))", re.I)
@@ -301,20 +297,27 @@ def date_spans(text: str, spans: Sequence[Span], *, shifting: bool) -> list[Span
         spans: sorted, without overlaps.
     """
     if "[**" in text:
-        matches = DATE_BRACKET.finditer(text)
-        spans = _with_free(spans, (Span(*m.span(), "DATE", *_BRACKETS) for m in matches))
+        spans = _with_free(
+            spans,
+            DATE_BRACKET.finditer(text),
+            "date brackets",
+            1.0,
+            "date in a bracket of an earlier de-identification",
+        )
     spans = list(_with_weekdays(text, spans))
     if not shifting:
         return spans
     if any(span.label == "DATE" for span in spans):
-        matches = _WEEKDAY_ALONE.finditer(text)
-        spans = _with_free(spans, (Span(*m.span(), "DATE", *_WEEKDAYS) for m in matches))
+        spans = _with_free(spans, _WEEKDAY_ALONE.finditer(text), "weekdays", 0.7, "weekday in a note with dates")
     years = (m for m in _BARE_YEAR.finditer(text) if _TO_YEAR.search(text, max(0, m.start() - _REACH), m.start()))
-    return _with_free(spans, (Span(*m.span(), "DATE", *_YEARS) for m in years))
+    return _with_free(spans, years, "bare years", 0.7, "year after a word of time")
 
 
-def _with_free(spans: Sequence[Span], more: Iterable[Span]) -> list[Span]:
-    """Return the spans with those of `more` that overlap none of them."""
+def _with_free(
+    spans: Sequence[Span], matches: Iterable[re.Match[str]], detector: str, score: float, why: str
+) -> list[Span]:
+    """Return the spans and those of matches that overlap none of them."""
+    more = [Span(*match.span(), "DATE", detector, score, why) for match in matches]
     return sorted([*spans, *(new for new in more if not any(span.overlaps(new) for span in spans))])
 
 
