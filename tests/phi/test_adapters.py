@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import pickle
 import re
 import sys
@@ -11,6 +12,7 @@ import pytest
 
 from clinveil.cli.main import main
 from clinveil.core.errors import InputError, InputWarning, MissingExtra, UsageError
+from clinveil.core.finding import read_findings
 from clinveil.core.keys import Key
 from clinveil.corpus.corpus import memory_corpus
 from clinveil.phi.detection.adapter import (
@@ -58,6 +60,20 @@ class TestAnyAdapter:
     def test_labels_that_are_not_understood_are_said(self, fake):
         with pytest.warns(InputWarning, match="ignored labels without a mapping: KUDOS"):
             adapters_for([fake, fake])
+
+    def test_an_engine_replaces_the_detectors_of_clinveil(self, fake, tmp_path, capsys):
+        text = "Dr. Zy saw Dr. Smith. Q7"
+        (tmp_path / "notes.csv").write_text(f'id,patient,text\n1,a,"{text}"\n', encoding="utf-8")
+        gold = [{"note_id": "1", "start": at, "end": at + len(name), "label": "NAME", "text": name}
+                for name in ("Zy", "Smith") for at in [text.index(name)]]  # fmt: skip
+        (tmp_path / "gold.jsonl").write_text("".join(json.dumps(span) + "\n" for span in gold), encoding="utf-8")
+        command = ["evaluate", "deidentification", str(tmp_path / "notes.csv"), "--gold", str(tmp_path / "gold.jsonl")]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", InputWarning)
+            assert main([*command, "--engine", "fake", "--set", "workers=1", "--json", str(tmp_path / "f.json")]) == 0
+        found = read_findings(tmp_path / "f.json")
+        recall = next(f for f in found if "recall" in f.measure and "NAME" in str(f.detail))
+        assert recall.value == 0.5
 
     def test_spans_carry_its_name_its_own_label_and_a_score_that_fits(self, fake):
         (span,) = AdapterDetector(fake).find(NoteView("Dr. Zy"))

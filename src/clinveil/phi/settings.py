@@ -25,6 +25,7 @@ class PhiSettings(Settings):
         (),
         "Add an external detector: presidio, spacy:FOLDER or hf:FOLDER; repeatable.",
     )
+    engine: str | None = flag(None, "Detect with this external detector only (values as for also).")
     propagate: Literal["patient", "note", "none"] = flag(
         "patient", "Search for names found elsewhere in all notes of the patient, one note, or none."
     )
