@@ -13,7 +13,7 @@ from clinveil.core.spans import Span
 from clinveil.corpus.corpus import Note
 from clinveil.corpus.people import Patient
 from clinveil.lexicons.ambiguity import lexical_classes
-from clinveil.lexicons.held_out import held_out
+from clinveil.lexicons.names import held_out
 from clinveil.phi.detection.finder import Finder
 from clinveil.phi.validation.invented import SHAPES, UNLISTED, invented, invented_name, name_pools
 from clinveil.phi.validation.survival import Canary, Survival, canary_survival, planted, planted_for_roles, survived
