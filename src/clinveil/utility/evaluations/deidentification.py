@@ -145,7 +145,7 @@ class Deidentification(Evaluation):
         "errors": Input("Write missed and false detections to a file (SECRET: note text).", "--errors"),
         "labels": Input('TOML file that maps labels: THEIRS = "OURS" ("" for none).', "--labels"),
     }
-    shown = "grid seed"
+    shown = "grid engine seed"
     identifiers: PhiSettings = group(PhiSettings)
     notes: NotesSettings = group(NotesSettings)
     offsets: Literal["codepoints", "bytes", "utf16"] = flag(
