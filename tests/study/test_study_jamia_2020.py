@@ -24,7 +24,7 @@ from clinveil.study.jamia_2020.tables import points
 from clinveil.study.jamia_2020.tasks import Classify, Lists, Prepare, Setting, Treat, cut
 from clinveil.study.tables import Table, markdown
 
-TINY = {"size": "tiny", "label": ("diagnosis_group",), "workers": 1, "seed": 3, "noise": ("gaussian",)}
+TINY = {"size": "tiny", "label": ("diagnosis_group",), "workers": 1, "seed": 3}
 
 
 @pytest.fixture(scope="module")
@@ -65,7 +65,7 @@ def test_every_output_is_there_and_its_owners_only(done):
 def test_tables_have_the_papers_numbers_beside_ours(done):
     results, out, _ = done
     made = {table.ident: table for table in results.tables}
-    assert list(made) == ["table-1", "table-2", "table-3", "table-4", "tokens", "tenths"]
+    assert list(made) == ["table-1", "table-2", "table-3", "table-4", "tokens"]
     assert made["table-2"].rows[0][:2] == ("patients", "542,651")
     assert ("Pedersen, paper", "all", "0.61", "0.54 (0.51 to 0.56)") in made["table-3"].rows
     text = (out / "tables.md").read_text()
@@ -160,7 +160,7 @@ def test_the_grid_is_the_papers(notes):
     grid = {t.setting.label for t in treats if t.setting.kind == "neighbours"}
     assert grid == {f"N = {n}, {a}" for n in ("3", "5", "7", "9", "3-14") for a in ("cbow", "skipgram")}
     kinds = {t.setting.kind for t in treats}
-    assert kinds == {"original", "neighbours", "phi-remove", "phi-replace", "laplace", "gaussian"}
+    assert kinds == {"original", "neighbours", "phi-remove", "phi-replace"}
     assert len(set(classifies)) == len(classifies)
     assert {c.model for c in classifies} == {"lr", "svm", "cnn", "lstm"}
     transfers = {c.transfer for c in study.compares if c.transfer}
@@ -196,7 +196,6 @@ def test_word_pairs_are_repeated_for_every_n(notes, pairs):
         {"n": ("x",)},
         {"model": ("bert",)},
         {"algorithm": ("glove",)},
-        {"unchanged": (1.5,)},
     ],
 )
 def test_settings_that_make_no_sense(told):
@@ -229,7 +228,7 @@ def test_prepared_without_a_label_is_a_sample(notes, tmp_path):
 
 def test_settings_have_labels_of_their_own():
     assert Setting("neighbours", "3-14", "cbow").label == "N = 3-14, cbow"
-    assert Setting("laplace", "", "cbow", 0.25).label == "laplace, 25% of tokens unchanged"
+    assert Setting("neighbours", "3", "cbow").label == "N = 3, cbow"
 
 
 def test_points():

@@ -39,7 +39,6 @@ from clinveil.vectors.settings import VectorSettings
 
 PAPER_N = ("0", "3", "5", "7", "9", "3-14")
 ALGORITHMS = ("cbow", "skipgram")
-NOISE = ("laplace", "gaussian")
 
 
 class StudySettings(CommonSettings):
@@ -53,7 +52,6 @@ class StudySettings(CommonSettings):
                 "model": ("lr",),
                 "repetitions": 2,
                 "dim": 16,
-                "unchanged": (0.5,),
                 "max_documents": 400,
                 "max_tokens": 60,
                 "min_class": 10,
@@ -74,9 +72,7 @@ class StudySettings(CommonSettings):
     window: int = flag(5, "Context words on either side.", ge=1, le=100)
     negative: int = flag(5, "Negative samples.", ge=1, le=100)
     epochs: int = flag(5, "Epochs of vector training.", ge=1, le=1000)
-    unchanged: tuple[float, ...] = flag((0.25, 0.5), "Share of tokens that noise leaves unchanged; repeatable.")
-    noise: tuple[str, ...] = flag(NOISE, "Noise mechanisms to compare: laplace, gaussian; repeatable.")
-    baselines: bool = flag(True, "Also measure PHI removed, PHI replaced, and noise.")
+    baselines: bool = flag(True, "Also measure PHI removed and PHI replaced.")
     transfers: bool = flag(True, "Also the supplement's transfers: vectors of one side on text of the other (cnn).")
     max_documents: int = flag(5_000, "Maximum number of documents, sampled at random.", ge=20)
     max_tokens: int = flag(200, "Words of each document; longer documents are truncated first.", ge=5)
@@ -92,17 +88,10 @@ class StudySettings(CommonSettings):
                 raise ValueError("N must be 0 (the original), 2 or more, or a range such as 3-14")
         return tuple(dict.fromkeys(("0", *values)))
 
-    @field_validator("algorithm", "similarity_algorithm", "model", "noise")
+    @field_validator("algorithm", "similarity_algorithm", "model")
     @classmethod
     def _known(cls, values: tuple[str, ...], info: Any) -> tuple[str, ...]:
-        return choices(values, {"model": classifiers.names(), "noise": NOISE}.get(info.field_name, ALGORITHMS))
-
-    @field_validator("unchanged")
-    @classmethod
-    def _shares(cls, values: tuple[float, ...]) -> tuple[float, ...]:
-        if any(not 0 < value < 1 for value in values):
-            raise ValueError("must be shares between 0 and 1")
-        return tuple(sorted(set(values)))
+        return choices(values, classifiers.names() if info.field_name == "model" else ALGORITHMS)
 
 
 ORIGINAL = Setting("original")
@@ -172,12 +161,10 @@ class Jamia2020(Study):
     def grid(self) -> list[Setting]:
         """The settings of Table 4, and the baselines."""
         settings = self.settings
-        first = settings.algorithm[0]
         grid = [Setting("neighbours", n, algorithm) for algorithm in settings.algorithm for n in settings.n if n != "0"]
         if not settings.baselines:
             return [ORIGINAL, *grid]
-        noise = [Setting(kind, "", first, share) for kind in settings.noise for share in settings.unchanged]
-        return [ORIGINAL, Setting("phi-remove"), Setting("phi-replace"), *grid, *noise]
+        return [ORIGINAL, Setting("phi-remove"), Setting("phi-replace"), *grid]
 
     @cached_property
     def treats(self) -> list[Treat]:

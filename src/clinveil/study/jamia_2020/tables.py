@@ -25,7 +25,6 @@ def tables(results: Results, paper: Paper) -> list[Table]:
         spec["table-4"].table(_classified(results), chance=chance),
         spec["transfers"].table(_transfers(results)),
         spec["tokens"].table(tokens),
-        spec["tenths"].table(row for setting in settings for row in _tenths(results, str(setting))),
     ]
     return [table for table in made if table.rows]
 
@@ -98,11 +97,3 @@ def _transfers(results: Results) -> Iterator[Row]:
     for own in _groups(results):
         if own["transfer"]:
             yield (f"{own['transfer']}; {own['model']}", *_change(results, "macro_f1", own))
-
-
-def _tenths(results: Results, setting: str) -> Iterator[Row]:
-    kept = results.of("attack.unchanged", setting=setting, label="all words")
-    if kept and kept.value:  # neighbours never keep a word, so all tenths are 0
-        labels = [f"tenth {i} by distance" for i in range(1, 11)]
-        found = [results.of("attack.unchanged", setting=setting, label=label) for label in labels]
-        yield (setting, *(shown(finding, show="value") for finding in found))

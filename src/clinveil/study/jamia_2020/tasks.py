@@ -12,12 +12,10 @@ import pyarrow as pa
 
 from clinveil.attacks.channel.inversion import inversion
 from clinveil.attacks.channel.name_outputs import name_outputs
-from clinveil.attacks.channel.unchanged import unchanged_by_distance
 from clinveil.channel.apply import Obfuscator
 from clinveil.channel.build import output_floor
 from clinveil.channel.channel import Channel
-from clinveil.channel.mechanism import Material, Mechanism, common_pool, mechanisms
-from clinveil.channel.noise import calibrate, cast_rays
+from clinveil.channel.mechanism import Material, common_pool, mechanisms
 from clinveil.core.files import save_array
 from clinveil.core.finding import Finding
 from clinveil.core.keys import Key
@@ -39,8 +37,7 @@ from clinveil.utility.evaluations.similarity import SimilarityTask, similarity
 from clinveil.utility.labelled import Labelled, Parts, parts_of, read_labelled
 from clinveil.utility.pairs import PairList, read_pairs
 from clinveil.vectors.neighbours import load_neighbours, neighbours, save_neighbours
-from clinveil.vectors.search import nearest_distances
-from clinveil.vectors.table import Neighbours, Vectors
+from clinveil.vectors.table import Vectors
 
 TABLE, REACH = "neighbours", 14
 Row = tuple[str, str, str]  # note, patient, text
@@ -117,21 +114,19 @@ class Setting:
     """One treatment of the notes.
 
     Attributes:
-        kind: original, phi-remove, phi-replace, neighbours, laplace or gaussian.
-        n: number of neighbours. algorithm: of the vectors; "" without vectors. share: unchanged tokens, for noise.
+        kind: original, phi-remove, phi-replace or neighbours.
+        n: number of neighbours. algorithm: of the vectors; "" without vectors.
     """
 
     kind: str
     n: str = ""
     algorithm: str = ""
-    share: float = 0.0
 
     @property
     def label(self) -> str:
         """Name in tables."""
         names = {"original": "original", "phi-remove": "PHI removed", "phi-replace": "PHI replaced"}
-        names |= {"neighbours": f"N = {self.n}, {self.algorithm}"}
-        return names.get(self.kind, f"{self.kind}, {self.share:.0%} of tokens unchanged")
+        return names.get(self.kind, f"N = {self.n}, {self.algorithm}")
 
 
 @dataclass(frozen=True)
@@ -177,19 +172,8 @@ class Treat(NotesTask):
         assert vectors.counts is not None
         pool = common_pool(vectors.counts, table.eligible)
         material = Material(vectors, table.eligible, pool, table, seed=self.seed, draws=100)
-        channel = self._mechanism(vectors, table).compile(material)
-        return channel, {} if self.repetition else found(
-            token_findings(channel, vectors, table), setting=self.setting.label
-        )
-
-    def _mechanism(self, vectors: Vectors, table: Neighbours) -> Mechanism:
-        """Return Algorithm 1 as published, or noise that leaves a share of the tokens unchanged."""
-        kind = self.setting.kind
-        if kind == "neighbours":
-            return mechanisms.get("neighbours").model_validate({"n": self.setting.n})
-        rays = cast_rays(vectors, table.eligible, np.random.default_rng([self.seed, 4]))
-        size = calibrate(kind, rays, self.setting.share)
-        return mechanisms.get(kind).model_validate({"epsilon" if kind == "laplace" else "sigma": size})
+        channel = mechanisms.get("neighbours").model_validate({"n": self.setting.n}).compile(material)
+        return channel, {} if self.repetition else found(token_findings(channel, vectors), setting=self.setting.label)
 
     def _treated(self, corpus: Corpus, channel: Channel | None) -> Iterator[pa.RecordBatch]:
         key, kind = Key.from_seed(1_000_003 * self.seed + self.repetition), self.setting.kind
@@ -202,16 +186,10 @@ class Treat(NotesTask):
         return (done.batch for done in deidentify_corpus(corpus, deidentifier, serial))
 
 
-def token_findings(channel: Channel, vectors: Vectors, table: Neighbours) -> list[Finding]:
-    """Return recovery by an attacker with the channel, unchanged words by distance, and the outputs of names."""
+def token_findings(channel: Channel, vectors: Vectors) -> list[Finding]:
+    """Return recovery by an attacker with the channel, and the outputs of names; no word is unchanged."""
     counts = vectors.counts if vectors.counts is not None else np.ones(len(vectors), dtype=np.int64)
-    nearest = nearest_distances(vectors.matrix, table.eligible)  # Euclidean, as the noise
-    names = filter(_is_name, vectors.words)
-    return [
-        *inversion(channel, counts),
-        *unchanged_by_distance(channel, counts, nearest),
-        *name_outputs(channel, names, counts),
-    ]
+    return [*inversion(channel, counts), *name_outputs(channel, filter(_is_name, vectors.words), counts)]
 
 
 def _is_name(word: str) -> bool:
