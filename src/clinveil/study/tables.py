@@ -34,6 +34,8 @@ from clinveil.scale.executor import opened_for
 from clinveil.scale.tasks import study_folder
 from clinveil.study.engine import Bench, Results
 
+AHEAD = 1_000
+
 
 @dataclass(frozen=True)
 class Cell:
@@ -219,9 +221,6 @@ def _spec(ident: str, entry: Mapping[str, Any]) -> Spec:
     columns = tuple(Column(**column) for column in entry.get("columns", ()))
     more = {name: value for name, value in entry.items() if name not in {*known, "columns"}}
     return Spec(ident, **known, columns=columns, more=more)
-
-
-AHEAD = 1_000
 
 
 class Study(ABC):

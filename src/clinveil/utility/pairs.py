@@ -22,6 +22,11 @@ _SCORES = (
     *(("score",), ("mean",), ("humanmean",), ("rating",), ("similarity",), ("relatedness",)),
     *(("physicians", "coders"), ("physician", "coder")),
 )
+Statistic = Literal["pearson", "spearman"]
+REPETITIONS = 100  # draws of random similarities for missing pairs (paper C's code)
+PERMUTATIONS = 999
+_FILLS = 10  # the same for each draw of the bootstrap
+_CELLS = 1 << 21  # numbers in memory in `in_blocks`
 Protocol = Literal["jamia", "clinicalnlp"]
 Rows = list[tuple[int, list[str]]]
 
@@ -232,13 +237,6 @@ def _subword(vectors: Vectors, form: str) -> Floats | None:
     if form in vectors.ids:
         return vectors.matrix[vectors.ids[form]]
     return vectors.subwords.vector(form) if vectors.subwords else None
-
-
-Statistic = Literal["pearson", "spearman"]
-REPETITIONS = 100  # draws of random similarities for missing pairs (paper C's code)
-PERMUTATIONS = 999
-_FILLS = 10  # the same for each draw of the bootstrap
-_CELLS = 1 << 21  # numbers in memory in `in_blocks`
 
 
 def prepared(rows: Doubles, statistic: Statistic) -> Doubles:

@@ -37,6 +37,8 @@ from clinveil.study.tables import Study, Table, run
 from clinveil.utility.classifiers import any_neural, classifier, classifiers
 from clinveil.vectors.settings import VectorSettings
 
+ORIGINAL = Setting("original")
+LEVEL = 0.9  # level of paper A's intervals
 PAPER_N = ("0", "3", "5", "7", "9", "3-14")
 ALGORITHMS = ("cbow", "skipgram")
 
@@ -92,10 +94,6 @@ class StudySettings(CommonSettings):
     @classmethod
     def _known(cls, values: tuple[str, ...], info: Any) -> tuple[str, ...]:
         return choices(values, classifiers.names() if info.field_name == "model" else ALGORITHMS)
-
-
-ORIGINAL = Setting("original")
-LEVEL = 0.9  # level of paper A's intervals
 
 
 def run_study(

@@ -40,6 +40,8 @@ from clinveil.vectors.neighbours import load_neighbours, neighbours, save_neighb
 from clinveil.vectors.table import Vectors
 
 TABLE, REACH = "neighbours", 14
+TEST = "test.npy"
+DRAWS = 200  # bootstrap draws over pairs in each repetition
 Row = tuple[str, str, str]  # note, patient, text
 
 
@@ -195,10 +197,6 @@ def token_findings(channel: Channel, vectors: Vectors) -> list[Finding]:
 def _is_name(word: str) -> bool:
     """Return whether a word is a common name and nothing else; not an eponym, because no patients are known here."""
     return is_name(word, usual=True) and not lexical_classes(word) & LexicalClass.EPONYM
-
-
-TEST = "test.npy"
-DRAWS = 200  # bootstrap draws over pairs in each repetition
 
 
 @dataclass(frozen=True)

@@ -30,6 +30,10 @@ PARTICLES = (
     *("van der ", "van den ", "van ", "von ", "de la ", "de los ", "de ", "del ", "da ", "dos ", "di ", "della "),
     *("le ", "du ", "ter ", "al-", "el-", "Al-", "El ", "bin ", "binti ", "ap ", "St. ", "Mac", "Mc", "O'", "D'", "O’"),
 )
+Case = Literal["as written", "lower", "upper"]
+_PIECE = re.compile(r"«(?:(?P<label>[A-Z]+)\|)?(?P<gold>[^»]+)»|\{(?P<he>[A-Za-z ]+)\|(?P<she>[A-Za-z ]+)\}")
+_FIELD = re.compile(r"\{(?P<which>given|family|g|f)(?P<second>2?)\}", re.IGNORECASE)
+_CHANGES: Mapping[Case, Callable[[str], str]] = {"as written": str, "lower": str.lower, "upper": str.upper}
 _LATIN = re.compile(r"[A-Za-zÀ-ɏḀ-ỿ'’ -]{2,}")
 _ORDER, _SHORTEST, _LONGEST = 3, 5, 10
 T = TypeVar("T")
@@ -193,12 +197,6 @@ def _of_culture(table: Mapping[str, object], key: str) -> Iterator[str]:
         own = vars(import_module(f"faker.providers.person.{locale}").Provider)  # without inherited English names
         listed = next((own[attribute] for attribute in _ATTRIBUTES[key] if own.get(attribute)), ())
         yield from (name for name in map(str, listed) if _LATIN.fullmatch(name) and name[0].isupper())
-
-
-Case = Literal["as written", "lower", "upper"]
-_PIECE = re.compile(r"«(?:(?P<label>[A-Z]+)\|)?(?P<gold>[^»]+)»|\{(?P<he>[A-Za-z ]+)\|(?P<she>[A-Za-z ]+)\}")
-_FIELD = re.compile(r"\{(?P<which>given|family|g|f)(?P<second>2?)\}", re.IGNORECASE)
-_CHANGES: Mapping[Case, Callable[[str], str]] = {"as written": str, "lower": str.lower, "upper": str.upper}
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,6 +28,11 @@ from clinveil.stats import Interval, jackknife_t
 from clinveil.utility.evaluations import THREADS, Evaluated, Evaluation, Input, as_corpus, evaluations, name_of
 
 SOURCE = "paper C, Table 2 (perplexity); bits per character: this project"
+NO_CONTROL = "none with --from: a unigram model needs the training notes"
+NOT_CHECKED = "whether the model was trained on some of these notes; its folder has no record of them"
+READ = "{name} contains <unk>, so it was read as MedText, as with --set prepared=true"
+LOOKS_PREPARED = "{name} looks like MedText; if it is, pass --set prepared=true"
+LOOKS_PLAIN = "{name} does not look like MedText; if it is not, leave --set prepared out"
 SPELLING = "unknown words are charged for their spelling, {bits:.2f} bits per letter and per end of word"
 STANDING = "{standing:,} words are <unk> in the notes; their spelling is unknown and not charged"
 
@@ -165,13 +170,6 @@ def _charged(unknown: Unknown, fit: Fit) -> dict[str, str | int | float]:
         notes.append(STANDING.format(standing=int(unknown.unk_in_source.sum())))
     detail: dict[str, str | int | float] = {"spelling_bits_per_character": spelt, "symbols": unknown.symbols}
     return detail | ({"code": "; ".join(notes)} if notes else {})
-
-
-NO_CONTROL = "none with --from: a unigram model needs the training notes"
-NOT_CHECKED = "whether the model was trained on some of these notes; its folder has no record of them"
-READ = "{name} contains <unk>, so it was read as MedText, as with --set prepared=true"
-LOOKS_PREPARED = "{name} looks like MedText; if it is, pass --set prepared=true"
-LOOKS_PLAIN = "{name} does not look like MedText; if it is not, leave --set prepared out"
 
 
 @evaluations.register("perplexity")

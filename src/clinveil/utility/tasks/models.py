@@ -38,6 +38,7 @@ from clinveil.vectors.table import Vectors
 from clinveil.vectors.train import train as train_vectors
 
 ORDER, LEAST_TWICE, LM_FOLDS = 3, 2, 2
+METHOD = "bootstrap over word pairs, 95 %"
 LM_METHOD = f"bootstrap over patients of the test notes of {LM_FOLDS} of 5 folds, 95 %"
 
 
@@ -100,7 +101,6 @@ def _unknown(notes: Sequence[Sequence[str]], vocabulary: WordVocabulary) -> floa
 
 
 LEAST, LEAST_COUNT, PASSES = 20, 5, 10
-METHOD = "bootstrap over word pairs, 95 %"
 
 
 def vectors(release: Sides, texts: Texts, pairs: Sequence[Path], rng: Generator) -> list[Finding]:
