@@ -60,26 +60,6 @@ class Task:
         return {**self.labelled.detail, **sizes}
 
 
-@dataclass(frozen=True)
-class Comparison:
-    """How the two sides of a task are compared.
-
-    Attributes:
-        vectors, released_vectors: initial vectors of networks. seeds: runs of each network, which are averaged.
-        control: also train on shuffled labels, once per side.
-    """
-
-    vectors: Vectors | None = None
-    released_vectors: Vectors | None = None
-    seeds: int = 1
-    control: bool = True
-
-    def sides(self, task: Task) -> tuple[Side, Side]:
-        """Return the original side, and the side that it is compared with."""
-        plain, protected = task.labelled.texts, task.released
-        return Side(plain, plain, self.vectors), Side(protected, protected, self.released_vectors)
-
-
 def evaluate(
     original: Iterable[pa.RecordBatch],
     released: Iterable[pa.RecordBatch] | None,
@@ -105,19 +85,31 @@ def evaluate(
 
 
 def compared(
-    task: Task, model: str, rng: Generator, settings: ClassifierSettings, comparison: Comparison | None = None
+    task: Task,
+    model: str,
+    rng: Generator,
+    settings: ClassifierSettings,
+    *,
+    vectors: Sequence[Vectors | None] = (None, None),
+    seeds: int = 1,
+    control: bool = True,
 ) -> list[Finding]:
-    """Return the scores of a model on both sides of a task, and the loss; networks are averaged over seeds."""
-    comparison = comparison or Comparison()
-    seeds = [int(rng.integers(2**31)) for _ in range(comparison.seeds if classifier(model).neural else 1)]
+    """Return the scores of a model on both sides of a task, and the loss.
+
+    Args:
+        vectors: initial vectors of networks on both sides. seeds: runs of each network, which are averaged.
+        control: also train on shuffled labels, once per side.
+    """
+    numbers = [int(rng.integers(2**31)) for _ in range(seeds if classifier(model).neural else 1)]
 
     def run(side: Side, seeds: Sequence[int], *, shuffled: bool = False) -> list[Predictions]:
         given = (task.labelled, task.parts)
         return [predict(model, *given, seed, side, settings=settings, shuffled=shuffled) for seed in seeds]
 
-    sides = comparison.sides(task)
-    ours, theirs = (run(side, seeds) for side in sides)
-    controls = [run(side, seeds[:1], shuffled=True) if comparison.control else [] for side in sides]
+    texts = (task.labelled.texts, task.released)
+    sides = [Side(own, own, start) for own, start in zip(texts, vectors, strict=True)]
+    ours, theirs = (run(side, numbers) for side in sides)
+    controls = [run(side, numbers[:1], shuffled=True) if control else [] for side in sides]
     detail = {**task.detail, "model": model, "setting": "protected"}
     return compare(task, ours, theirs, rng, detail, controls)
 
@@ -187,11 +179,10 @@ class Classification(Evaluation):
         other = None if released is None else as_corpus(released, self.notes.but(preset="none")).batches()
         original = as_corpus(given["original"], self.notes, label=self.label).batches()
         task = evaluate(original, other, label, rng, self.training, crosswalk=crosswalk)
-        start, other_start = (given.get(name) for name in ("vectors", "released_vectors"))
-        sides = (None if vectors is None else as_vectors(vectors) for vectors in (start, other_start))
-        comparison = Comparison(next(sides), next(sides), self.seeds, self.control)
+        vectors = [None if v is None else as_vectors(v) for v in map(given.get, ("vectors", "released_vectors"))]
+        how: Any = {"vectors": vectors, "seeds": self.seeds, "control": self.control}
         found: list[Finding] = []
         for model in self.model:
             say(f"{label}: {model} on {len(task.labelled)} notes")
-            found += compared(task, model, rng, self.training, comparison)
+            found += compared(task, model, rng, self.training, **how)
         return found
