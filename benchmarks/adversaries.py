@@ -1,6 +1,6 @@
 """Print the adversary table of one channel setting: what each adversary recovers and links, by what they hold.
 
-Usage: python -P benchmarks/adversaries.py NOTES [--id COL] [--text COL] [--patient COL] [--set NAME=VALUE ...]
+Usage: python benchmarks/adversaries.py NOTES [--id COL] [--text COL] [--patient COL] [--set NAME=VALUE ...]
        [--vectors FOLDER] [--train NAME=VALUE ...] [--public TEXTS --match COL] [--tokens 40000] [--seed 1] [--all]
 
 Trains word vectors on the notes (or takes those of --vectors), builds the channel of `clinveil obfuscate` with the
@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import tempfile
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -31,9 +32,10 @@ from clinveil.core.keys import Key
 from clinveil.core.settings import NotesSettings
 from clinveil.corpus.corpus import Corpus, MemoryCorpus
 from clinveil.corpus.open import open_corpus
-from clinveil.vectors.count import count_words
+from clinveil.vectors.count import WordCounts, count_words
 from clinveil.vectors.files import load_vectors
 from clinveil.vectors.settings import VectorSettings
+from clinveil.vectors.table import Vectors
 from clinveil.vectors.train import train
 
 
@@ -73,10 +75,17 @@ def released(corpus: Corpus, options: argparse.Namespace, scratch: Path) -> Cont
         how = VectorSettings.model_validate(pairs(options.train))
         vectors = train(corpus, how, seed=options.seed, workers=options.workers, scratch=scratch, counts=counts)
     settings = ChannelSettings.model_validate({"allow_small": True, **pairs(options.set)})
-    key = Key.generate()
-    channel, near = build_channel(vectors, settings, key=key, threads=options.workers, counts=counts)
-    made = [Obfuscator(channel, key, align=True)(batch) for batch in corpus.batches()]
     public = open_corpus(options.public, NotesSettings(), keep=kept(options)) if options.public else None
+    context = context_of(corpus, counts, vectors, settings, Key.generate(), scratch)
+    return replace(context, public=public, workers=options.workers, say=lambda line: print(line, flush=True))
+
+
+def context_of(
+    corpus: Corpus, counts: WordCounts, vectors: Vectors, settings: ChannelSettings, key: Key, scratch: Path
+) -> Context:
+    """Return notes obfuscated under a key, and what attacks and utility tasks need of them."""
+    channel, near = build_channel(vectors, settings, key=key, threads=2, counts=counts)
+    made = [Obfuscator(channel, key, align=True)(batch) for batch in corpus.batches()]
     return Context(
         channel=channel,
         counts=counts,
@@ -85,10 +94,8 @@ def released(corpus: Corpus, options: argparse.Namespace, scratch: Path) -> Cont
         entered=corpus,
         released=MemoryCorpus(tuple(one.batch for one in made)),
         alignment=lambda: iter([one.alignment for one in made if one.alignment is not None]),
-        public=public,
         scratch=scratch,
-        workers=options.workers,
-        say=lambda line: print(line, flush=True),
+        workers=2,
     )
 
 

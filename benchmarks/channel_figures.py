@@ -1,10 +1,9 @@
 """Seconds for each exact figure of a channel.
 
-Usage: python -P benchmarks/channel_figures.py [--words 100000] [--n 14]
+Usage: python benchmarks/channel_figures.py [--words 100000] [--n 14]
 
 The channel is made up: each word has N different outputs, the more frequent a word the more often, as likely as N
-drawn from 3 to N makes them; counts fall as Zipf's. (`-P`, because names.py in this folder hides a package
-of that name.) Writes a Markdown table to stdout.
+drawn from 3 to N makes them; counts fall as Zipf's. Writes a Markdown table to stdout.
 """
 
 from __future__ import annotations

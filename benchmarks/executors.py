@@ -1,4 +1,4 @@
-"""Cost of Ray and Spark compared with local processes: `python -P benchmarks/executors.py [PATIENTS [local ray]]`.
+"""Cost of Ray and Spark compared with local processes: `python benchmarks/executors.py [PATIENTS [local ray]]`.
 
 For each executor: seconds to its first result, for an empty item, for a megabyte sent and returned, and for
 one `deidentify` of demo notes, whose bytes must be the same. Ratios are against local processes of the same run.

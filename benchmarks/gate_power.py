@@ -1,8 +1,7 @@
 """Power of the gates of `release`, and their rate of false refusals.
 
-    python -P benchmarks/gate_power.py [--seeds 100] [--parts verbatim,honest,names,words]
+    python benchmarks/gate_power.py [--seeds 100] [--parts verbatim,honest,names,words]
 
-(`-P`, because names.py in this folder hides a package of that name.)
 
 Notes are those of the demo corpus, one a patient, below a floor of 5 patients; a tenth of the patients is held out.
 

@@ -1,7 +1,6 @@
 """Linkage of protected biographies with public articles about the same people, by protection.
 
-Usage: python -P benchmarks/linkage.py linkage.jsonl.gz [--scrubbed scrubadub.jsonl] [--keep DIR] [--only TEXT]
-(`-P`, because names.py in this folder hides a package of that name.)
+Usage: python benchmarks/linkage.py linkage.jsonl.gz [--scrubbed scrubadub.jsonl] [--keep DIR] [--only TEXT]
 
 The file has a person a line: name, public_knowledge (the body of an encyclopedia article), note (its lead). The note is
 protected; the attacker has all articles, and names a person for each note. Attackers: without the vectors (words, word
@@ -95,7 +94,7 @@ def identified(case: Case, mode: str) -> list[str]:
         text for batch in corpus_of_texts(case.notes).batches() for text in made(batch).batch.column(TEXT).to_pylist()
     ]
     if len(texts) < len(case.notes):
-        raise SystemExit("detectors failed; run with python -P")
+        raise SystemExit("detectors failed")
     return texts
 
 

@@ -1,6 +1,6 @@
 """Mechanisms at several strengths on the same notes: accuracy of a classifier, and words recovered from one draw.
 
-Usage: python -P benchmarks/mechanisms.py NOTES --label COL [--id COL] [--text COL] [--patient COL] [--notes 1500]
+Usage: python benchmarks/mechanisms.py NOTES --label COL [--id COL] [--text COL] [--patient COL] [--notes 1500]
        [--vectors FOLDER] [--only NAME ...]
 
 Without --vectors, word vectors are trained on the notes (skip-gram, window 40, 20 passes). Draws are fresh and PHI

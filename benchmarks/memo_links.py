@@ -9,14 +9,11 @@ released under every scope with one channel. Writes a Markdown table to stdout.
 
 from __future__ import annotations
 
-import sys
 import tempfile
 from collections import Counter
 from pathlib import Path
 
 import numpy as np
-
-sys.path.append(sys.path.pop(sys.path.index(str(Path(__file__).resolve().parent))))  # names.py hides a package
 from context_attack import arguments, shared_out
 from outsiders import Tool
 

@@ -1,6 +1,6 @@
 """Settings of the obfuscated release on one half of the patients: utility for a recipient, and linkage.
 
-Usage: python -P benchmarks/obfuscated.py NOTES --label COLUMN [--id COL] [--text COL] [--patient COL]
+Usage: python benchmarks/obfuscated.py NOTES --label COLUMN [--id COL] [--text COL] [--patient COL]
        [--half choose|confirm] [--model NAME ...] [--seed 1] N/FLOOR/BACKGROUND ...
 
 A setting such as 3-14/auto/0.6 names N, the patient floor (a number, or `auto`: that of a release of these notes) and
@@ -21,11 +21,10 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from adversaries import context_of
 
 from clinveil.attacks.attack import Context
 from clinveil.attacks.text.linkage import Linkage
-from clinveil.channel.apply import Obfuscator
-from clinveil.channel.build import build_channel
 from clinveil.channel.settings import ChannelSettings
 from clinveil.core.keys import Key
 from clinveil.core.settings import NotesSettings
@@ -69,20 +68,7 @@ def released(corpus: Corpus, counts: WordCounts, vectors: Vectors, setting: str,
     how = ChannelSettings.model_validate(
         {"n": n, "min_patients": least, "background": float(background), "allow_small": True}
     )
-    key = Key.from_seed(5)
-    channel, near = build_channel(vectors, how, key=key, threads=2, counts=counts)
-    made = [Obfuscator(channel, key, align=True)(batch) for batch in corpus.batches()]
-    return Context(
-        channel=channel,
-        counts=counts,
-        near=near,
-        original=corpus,
-        entered=corpus,
-        released=MemoryCorpus(tuple(one.batch for one in made)),
-        alignment=lambda: iter([one.alignment for one in made if one.alignment is not None]),
-        scratch=scratch,
-        workers=2,
-    )
+    return context_of(corpus, counts, vectors, how, Key.from_seed(5), scratch)
 
 
 def row(context: Context, setting: str, label: str, models: list[str]) -> Iterator[str]:

@@ -1,6 +1,6 @@
 """Coverage of the intervals of `clinveil validate`, on corpora resampled from annotated notes.
 
-    python -P benchmarks/phi_validate.py [--patients 300] [--corpora 400] [--asq FILE]
+    python benchmarks/phi_validate.py [--patients 300] [--corpora 400] [--asq FILE]
 
 The notes are read once; a corpus is as many patients, drawn with replacement. Prints the tables of phi-validate.md.
 """

@@ -1,6 +1,6 @@
 """Skip-gram compared with gensim's: time, and loss on held-out notes.
 
-usage: python -P benchmarks/skipgram.py NOTES [--id …] [--text …] [--window 40] [--passes 5] [--most 10000]
+usage: python benchmarks/skipgram.py NOTES [--id …] [--text …] [--window 40] [--passes 5] [--most 10000]
 One note in ten is held out. The loss is the mean training objective over pairs of words within the window, with
 five samples per pair; both models are evaluated on the same pairs and samples.
 """

@@ -1,4 +1,4 @@
-"""Train the tagger of the package: `python -P benchmarks/tagger.py ../shared/data OUT.npz`.
+"""Train the tagger of the package: `python benchmarks/tagger.py ../shared/data OUT.npz`.
 
 Needs the public data next to the project (`notes`, `people`, `casing`, `phi`); the same data give the same bytes. Every
 fifth actor, every second query of ASQ-PHI and two fifths of MTSamples are never read for training; no name that

@@ -1,6 +1,6 @@
 """Utility and recovery by settings of word vectors and by additional text, on one corpus.
 
-usage: python -P benchmarks/vectors_default.py NOTES --label COLUMN [--id …] [--text …] SETTING …
+usage: python benchmarks/vectors_default.py NOTES --label COLUMN [--id …] [--text …] SETTING …
 A setting is `skipgram`, `skipgram,window=40,epochs=5`, `start_vectors=FOLDER`, `more_text=FILE`, or `vectors=FOLDER`.
 """
 

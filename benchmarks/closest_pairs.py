@@ -1,6 +1,6 @@
 """Closest pairs of name tokens: seconds and memory, compared with SciPy's pdist.
 
-    python benchmarks/names.py [--tokens 100000] [--dim 100] [--k 600] [--threads 2]
+    python benchmarks/closest_pairs.py [--tokens 100000] [--dim 100] [--k 600] [--threads 2]
 
 Vectors are simulated: clusters of different size and length, so that distances resemble those of trained vectors.
 """
