@@ -15,7 +15,7 @@ from clinveil.core.errors import UsageError
 from clinveil.core.keys import Key
 from clinveil.corpus.corpus import NOTE_ID, PATIENT_ID, TEXT, MemoryCorpus, memory_corpus
 from clinveil.corpus.people import Patient
-from clinveil.phi import finder as room
+from clinveil.phi.detection import finder as room
 from clinveil.phi.treatment import passes
 from clinveil.phi.treatment.deidentifier import NULL_TEXT, RAISED, Deidentifier
 from clinveil.phi.treatment.passes import deidentify_corpus

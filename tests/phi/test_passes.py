@@ -12,11 +12,11 @@ from clinveil.core.errors import InputError
 from clinveil.core.keys import Key
 from clinveil.core.spans import Span
 from clinveil.corpus.corpus import NOTE_ID, TEXT, MemoryCorpus, memory_corpus
-from clinveil.phi.detector import Rule, RuleDetector, all_detectors
-from clinveil.phi.detectors.tagger import with_tagger
-from clinveil.phi.finder import Finder
+from clinveil.phi.detection.detector import Rule, RuleDetector, all_detectors
+from clinveil.phi.detection.detectors.tagger import with_tagger
+from clinveil.phi.detection.finder import Finder
+from clinveil.phi.detection.note import NoteView
 from clinveil.phi.name_index import NameIndex, mentions
-from clinveil.phi.note import NoteView
 from clinveil.phi.settings import PhiSettings
 from clinveil.phi.treatment import passes
 from clinveil.phi.treatment.deidentifier import RAISED, Deidentifier

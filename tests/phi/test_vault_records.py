@@ -13,7 +13,7 @@ from clinveil.cli.main import main
 from clinveil.core.errors import InputError
 from clinveil.core.keys import Key
 from clinveil.core.spans import LABELS, Span
-from clinveil.phi.detector import detectors
+from clinveil.phi.detection.detector import detectors
 from clinveil.phi.treatment.audit import audit_checks, logs, note_line
 from clinveil.phi.treatment.crosswalk import Replacement, Row, Writer, read_crosswalk
 from clinveil.phi.treatment.policy import Treatment
@@ -297,7 +297,7 @@ def test_chunks_know_their_place(tmp_path):
 
 
 def test_detectors_that_always_raise_fail_the_gate(tmp_path, monkeypatch, capsys):
-    from clinveil.phi import finder
+    from clinveil.phi.detection import finder
 
     def burst(text, spans):
         raise ValueError(text)

@@ -49,6 +49,7 @@ class ChannelFigures(Attack):
     """
 
     needs = frozenset({"channel", "counts"})
+    optional = frozenset({"prior", "known", "near"})
     words = words_beside(__file__)
     eta: float = flag(0.05, "S_w: the share of a word's outputs that is left out, from the least likely.", ge=0, lt=1)
     pairs: int = flag(20_000, "Number of random pairs of words to compare.", ge=2)

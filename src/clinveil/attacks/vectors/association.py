@@ -52,6 +52,7 @@ class Association(Attack):
     """Compare the distances of names to their patients' diagnoses with those to others' (paper B, experiment 2)."""
 
     needs = frozenset({"vectors", "known", "codes"})
+    optional = frozenset({"counts"})
     words = words_beside(__file__)
     metric: tuple[str, ...] = flag(
         ("cityblock", "cosine", "euclidean"),

@@ -22,7 +22,7 @@ from clinveil.core.spans import Span
 from clinveil.corpus.corpus import Corpus, Note, rows
 from clinveil.corpus.open import open_corpus
 from clinveil.corpus.people import read_patients
-from clinveil.phi.note import NoteView, Word
+from clinveil.phi.detection.note import NoteView, Word
 from clinveil.phi.settings import DeidentifySettings
 from clinveil.phi.treatment.deidentifier import Deidentifier
 from clinveil.phi.treatment.records import SPANS

@@ -18,8 +18,8 @@ from clinveil.core.collector import uncollected
 from clinveil.core.keys import Key
 from clinveil.core.spans import Span, splice
 from clinveil.corpus.corpus import TEXT, Note, rows, with_texts
-from clinveil.phi.detector import Detector
-from clinveil.phi.finder import Finder, Revise
+from clinveil.phi.detection.detector import Detector
+from clinveil.phi.detection.finder import Finder, Revise
 from clinveil.phi.treatment.audit import note_line
 from clinveil.phi.treatment.crosswalk import Row, row
 from clinveil.phi.treatment.policy import Mode, Policy, Treatment

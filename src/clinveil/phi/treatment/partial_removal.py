@@ -29,7 +29,7 @@ from clinveil.core.tokens import Kind, tokenize, words
 from clinveil.corpus.corpus import TEXT, Corpus, MemoryCorpus, rows, with_texts
 from clinveil.corpus.people import Patient
 from clinveil.lexicons.names import name_form
-from clinveil.phi.note import NoteView
+from clinveil.phi.detection.note import NoteView
 from clinveil.phi.treatment.deidentifier import Deidentified, Deidentifier
 from clinveil.phi.treatment.passes import deidentify_corpus
 from clinveil.phi.treatment.policy import Mode

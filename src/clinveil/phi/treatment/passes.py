@@ -28,11 +28,11 @@ from clinveil.core.progress import track
 from clinveil.core.spans import Span
 from clinveil.core.types import Say
 from clinveil.corpus.corpus import NOTE_ID, PATIENT_ID, Corpus, Note, rows
-from clinveil.phi.finder import Finder
+from clinveil.phi.detection.finder import Finder
+from clinveil.phi.detection.note import NoteView
 from clinveil.phi.name_index import NameIndex, names_in, staff_in, unlisted
 from clinveil.phi.name_index_store import COMMON, NameIndexStore
 from clinveil.phi.name_variants import Name
-from clinveil.phi.note import NoteView
 from clinveil.phi.treatment.deidentifier import Deidentified, Deidentifier
 from clinveil.phi.treatment.pieces import Pieces
 from clinveil.scale import Map

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from clinveil.core.keys import Key
 from clinveil.core.spans import Span
-from clinveil.phi.note import plain
+from clinveil.phi.detection.note import plain
 from clinveil.phi.treatment.dated import dated
 from clinveil.phi.treatment.policy import MASK, Policy, Treatment, tag
 from clinveil.phi.treatment.surrogates import Surrogates

@@ -22,8 +22,8 @@ from clinveil.corpus.corpus import Note, rows
 from clinveil.corpus.open import OpenedCorpus, open_corpus
 from clinveil.corpus.people import read_patients
 from clinveil.corpus.sample import KeySample
-from clinveil.phi.detector import Detector
-from clinveil.phi.finder import Finder
+from clinveil.phi.detection.detector import Detector
+from clinveil.phi.detection.finder import Finder
 from clinveil.phi.treatment.deidentifier import Deidentifier
 from clinveil.phi.treatment.passes import deidentify_corpus
 from clinveil.phi.validation.canaries import canary_survival

@@ -17,7 +17,7 @@ from datetime import date, timedelta
 from functools import lru_cache
 
 from clinveil.core.keys import Key
-from clinveil.phi.detectors.dates import MONTHS
+from clinveil.phi.detection.detectors.dates import MONTHS
 
 LARGEST_OFFSET = 365  # days
 _LATEST_SHORT_YEAR = 49  # '49 is 2049, '50 is 1950

@@ -14,7 +14,7 @@ from functools import cache
 from importlib.resources import files
 
 from clinveil.lexicons.words import word_list
-from clinveil.phi.detector import words
+from clinveil.phi.detection.detector import words
 from clinveil.phi.treatment.surrogates.dates import DATE_BRACKET, parse
 
 OLD_AGE = "90+"

@@ -22,8 +22,8 @@ from typing import TYPE_CHECKING
 
 from clinveil.core.keys import Key
 from clinveil.lexicons.names import name_form
-from clinveil.phi.detector import words
-from clinveil.phi.detectors.known import name_forms, own_form
+from clinveil.phi.detection.detector import words
+from clinveil.phi.detection.detectors.known import name_forms, own_form
 from clinveil.phi.name_variants import within_one_edit
 from clinveil.phi.treatment.surrogates.numbers import other_number
 from clinveil.phi.treatment.surrogates.pools import Role, culture_of, gender, pool
