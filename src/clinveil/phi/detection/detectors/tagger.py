@@ -89,8 +89,8 @@ def _has_neighbour(hit: Hit, hits: list[Hit]) -> bool:
 def _is_term(note: NoteView, hit: Hit, near: bool) -> bool:
     """Return whether a hit is rather a code, a test, a device, a drug or a common word than a name.
 
-    A word that may be one of these counts only next to a second cue: a title, a relative, a credential, or (`near`) another
-    part of the name.
+    A word that may be one of these counts only next to a second cue: a title, a relative, a credential, or (`near`)
+    another part of the name.
     """
     words = note.words
     first, end = bisect_left(words.starts, hit.start), bisect_left(words.starts, hit.end)
