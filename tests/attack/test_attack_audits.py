@@ -334,10 +334,10 @@ def test_membership_without_a_reference_says_what_it_did_not_try(files, capfd):
                 "--set",
                 "plant_names=true",
                 "--set",
-                "pretrain=third.txt",
+                "from_text=true",
             ],
             2,
-            "plant_names and --set pretrain are not available with --mode unigram (closed form): use --mode exact",
+            "plant_names and --set from_text are not available with --mode unigram (closed form): use --mode exact",
         ),
         (
             ["leaveout", "members.csv", "-o", "DIR", "--set", "max_hours=1e-9", "--set", "units=2"],

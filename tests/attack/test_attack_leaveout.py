@@ -280,16 +280,6 @@ def test_damaged_logs_of_a_member_say_what_to_remove(laid, damage):
         load_logs(store, audit.full, data)
 
 
-@pytest.mark.parametrize("value", [0.0, 1.5])
-def test_first_vectors_that_are_all_alike_are_refused(value):
-    from clinveil.attacks.models.leaveout.audit import _use_vectors
-    from clinveil.vectors.table import Vectors
-
-    vectors = Vectors(["pain", "cough"], np.full((2, 4), value, dtype=np.float32))
-    with pytest.raises(InputError, match="all vectors are equal"):
-        _use_vectors(np.ones((9, 4), dtype=np.float32), ["pain", "cough"], vectors)
-
-
 def test_a_killed_run_goes_on_and_repeats_nothing(laid, monkeypatch):
     store, audit, _ = laid()
     trained, train = [], NetworkModel.train
@@ -452,16 +442,7 @@ def test_a_whole_audit_by_text_too(tmp_path):
     said = []
     found = audit_notes(notes_of(), settings, SEED, Store(tmp_path), tmp_path, said.append, over=serial)
     assert [f.detail["from"] for f in found if f.measure == "attack.pdtp"] == ["the model", "released notes"]
-    assert {path.name for path in tmp_path.glob("units-*.csv")} == {"units-random-model.csv", "units-random-text.csv"}
+    assert {path.name for path in tmp_path.glob("units-*.csv")} == {"units-model.csv", "units-text.csv"}
     again = audit_notes(notes_of(), settings, SEED, Store(tmp_path), tmp_path, said.append, over=serial)
     assert [f.value for f in again] == [f.value for f in found]
     assert not any("own" in line for line in said)
-
-
-def test_an_audit_with_public_notes_measures_both_beginnings(tmp_path):
-    settings, public = settings_of(units=2, reseeds=0, epochs=1), notes_of(4, 1, seed=9)
-    found = audit_notes(notes_of(), settings, SEED, Store(tmp_path), tmp_path, quiet, public=public, over=serial)
-    assert [f.detail["first_weights"] for f in found if f.measure == "attack.pdtp"] == ["random", "pretrained"]
-    values = [f.value for f in found if f.measure == "attack.pdtp"]
-    assert values[0] != values[1]
-    assert all(f.value == 0 for f in found if f.measure == "attack.pdtp_rerun")

@@ -241,8 +241,6 @@ def test_missing_data_are_refused(tmp_path):
     [
         {"mode": "compat", "model": "gpt"},
         {"mode": "unigram", "plant_names": True},
-        {"init_vectors": "v", "vocabulary": "bytes"},
-        {"model": "ngram", "pretrain": "p"},
         {"units": 1},
     ],
 )

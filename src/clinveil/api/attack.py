@@ -87,7 +87,7 @@ def names(
     Args:
         vectors: the vectors to be released, or their path; several are compared.
         people: the true full names: a file, patients by id, or a list of full names as strings or tuples of tokens.
-        settings: `metric`, `k`, `draws`, `find_names`.
+        settings: `metric`, `k`, `draws`, `surrogates`.
 
     Raises InputError for fewer than two name tokens with a vector.
     """

@@ -67,7 +67,7 @@ if TYPE_CHECKING:
     from clinveil.corpus.people import Patient
     from clinveil.lm.model import LanguageModel
     from clinveil.vectors.count import WordCounts
-    from clinveil.vectors.table import Neighbours, Vectors
+    from clinveil.vectors.table import Vectors
 
 
 @dataclass(frozen=True)
@@ -75,8 +75,8 @@ class Context:
     """The release and the secret data that an attack may use; a field is None where the data is not available.
 
     Attributes:
-        channel: mechanism of the release. counts: word frequencies of the source; prior: of other notes.
-        near: neighbour table over the channel's words. earlier: mechanism of an earlier release of the same notes.
+        channel: mechanism of the release. counts: word frequencies of the source.
+        earlier: mechanism of an earlier release of the same notes.
         original, released: notes before and after protection. entered: notes as they entered the channel.
         others: plain-text notes of other patients that the attacker has.
         public: public texts about the same patients that the attacker has. alignment: for each source note, the
@@ -109,8 +109,6 @@ class Context:
     training: Any = field(default=None, repr=False)
     held_out: Any = field(default=None, repr=False)
     reference: Any = field(default=None, repr=False)
-    prior: WordCounts | None = None
-    near: Neighbours | None = field(default=None, repr=False)
     keep: tuple[str, ...] = ()
     scratch: Path | None = field(default=None, repr=False)
     workers: int = 2

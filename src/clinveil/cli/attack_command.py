@@ -84,12 +84,6 @@ def _channel(path: Path, _: NotesSettings) -> Any:
     return load_channel(path)
 
 
-def _near(path: Path, _: NotesSettings) -> Any:
-    from clinveil.vectors.neighbours import load_neighbours
-
-    return load_neighbours(path)
-
-
 def _sources(path: Path, _: NotesSettings) -> Any:
     from clinveil.releases.crosswalk import source_notes
 
@@ -112,7 +106,6 @@ INPUTS: Mapping[str, Input] = {
     "held_out": Input("held_out", _path("--held-out", _HELD_OUT), _corpus, True),
     "reference": Input("reference", _path("--reference", "Notes of third patients."), _corpus, True),
     "counts": Input("notes", _path("--notes", "Source notes, to count words."), _counts, True),
-    "prior": Input("prior", _path("--prior", "Other notes, for the word counts of the attacker."), _counts, True),
     "names": Input("names", _path("--names", "True names: a patients file, or one full name per line."), _names),
     "known": Input(
         "patients", _path("--patients", "Patients whose names the vectors contain (missed.parquet)."), _known
@@ -121,7 +114,6 @@ INPUTS: Mapping[str, Input] = {
     "model": Input("source", _path("--from", "Language model (vault/model of a synthetic release)."), _model),
     "earlier": Input("earlier", _path("--earlier", "Channel of an earlier release of the same notes."), _channel),
     "channel": Input("channel", _path("--channel", "Channel of a release (vault/channel)."), _channel),
-    "near": Input("neighbours", _path("--neighbours", "Neighbour table (vault/neighbours)."), _near),
     "notes": Input("vault", _path("--vault", "Vault of the release, for the source of each note."), _sources),
 }
 """Field of an attack's context -> input of the command line."""
@@ -186,7 +178,7 @@ def _warn_without_counts(held: Mapping[str, Any], optional: Iterable[str]) -> No
 
 # Attacks that a release runs, or that are part of another command.
 OF_RELEASES = frozenset({"inversion", "repetition", "name-outputs", "unchanged", "identifiers", "overlap"})
-OF_RELEASES |= {"uniqueness", "chain", "channel-figures", "adversary-suite"}
+OF_RELEASES |= {"uniqueness", "chain", "adversary-suite"}
 
 
 class AttackCommands(Registry[Parsed]):

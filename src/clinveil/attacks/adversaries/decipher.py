@@ -9,11 +9,9 @@ import numpy as np
 from numpy.random import Generator
 from scipy.sparse import coo_matrix, csc_matrix, diags_array
 
-from clinveil.attacks.adversaries._candidates import Candidates
-from clinveil.attacks.adversaries._context import in_context, pairs_of, posteriors, pruned
-from clinveil.attacks.adversaries._ngrams import Pairs
+from clinveil.attacks.adversaries._candidates import Candidates, Table, frequency, table_of
+from clinveil.attacks.adversaries._sequence import Pairs, pairs_of, posteriors, recovered
 from clinveil.attacks.adversaries._shadow import cached_shadow
-from clinveil.attacks.adversaries._tables import Table, frequency, table_of
 from clinveil.attacks.adversary import Adversary, AdversaryView, Knowledge, Recovery, adversaries
 from clinveil.attacks.threats import Holding
 from clinveil.core.settings import flag
@@ -56,7 +54,7 @@ class Decipher(Adversary):
     def recover(self, view: AdversaryView, rng: Generator) -> list[Recovery]:
         """Return the candidates after the last round, weighed by context."""
         pairs, estimate = view.cached(("decipher", id(view.others), self), lambda: self._estimate(view, rng))
-        return pruned(in_context(view, pairs, estimate))
+        return recovered(view, pairs, estimate)
 
     def _estimate(self, view: AdversaryView, rng: Generator) -> tuple[Pairs, Candidates]:
         """Return word pairs of other notes, and P(y | x) after all rounds on the first `words` released words."""
@@ -86,11 +84,8 @@ class Decipher(Adversary):
 def _counted(released: Sequence[Ints], workers: int, pairs: Pairs, estimate: Candidates) -> Doubles:
     """Return the expected occurrences of each entry in released notes, under the current probabilities."""
 
-    def one(note: Ints) -> tuple[Ints, Doubles]:
-        return entries(estimate, note), posteriors(pairs, estimate, note)[1]
-
     counts = np.zeros(estimate.rows.size)
-    for indices, chances in threads(workers)(one, released):
+    for indices, chances in threads(workers)(lambda note: posteriors(pairs, estimate, note), released):
         np.add.at(counts, indices, chances)
     return counts
 
@@ -99,15 +94,6 @@ def _of_inputs(table: Table, weights: Doubles) -> Candidates:
     """Scale the weights so that those of each input sum to 1: P(y | x)."""
     totals = np.bincount(table.rows, weights)
     return Candidates(table.starts, table.rows, np.asarray(weights / np.maximum(totals, 1e-300)[table.rows]))
-
-
-def entries(estimate: Candidates, outputs: Ints) -> Ints:
-    """Return the candidate entries behind each position of a note."""
-    sizes = estimate.starts[outputs + 1] - estimate.starts[outputs]
-    ends = np.cumsum(sizes)
-    return np.asarray(
-        np.repeat(estimate.starts[outputs] - ends + sizes, sizes) + np.arange(sizes.sum()), dtype=np.int64
-    )
 
 
 def _by_rank(view: AdversaryView, width: int) -> csc_matrix:

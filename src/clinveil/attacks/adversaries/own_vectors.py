@@ -9,8 +9,8 @@ from typing import ClassVar
 import numpy as np
 from numpy.random import Generator
 
+from clinveil.attacks.adversaries._candidates import frequency
 from clinveil.attacks.adversaries._shadow import cached_shadow, shadow_matrix, shadow_table
-from clinveil.attacks.adversaries._tables import frequency
 from clinveil.attacks.adversary import Adversary, AdversaryView, Knowledge, Recovery, adversaries
 from clinveil.core.settings import NotesSettings, flag
 from clinveil.core.tokens import words

@@ -19,10 +19,9 @@ from numpy.random import Generator
 
 from clinveil.attacks.adversary import KNOWLEDGE, Adversary, AdversaryView, AlignedNote, adversaries
 from clinveil.attacks.attack import Attack, Context, attacks
-from clinveil.attacks.channel._canaries import EACH, planted
+from clinveil.attacks.channel._inputs import word_strata
 from clinveil.attacks.channel._scoring import Scored, Scores
-from clinveil.attacks.channel._strata import word_strata
-from clinveil.attacks.channel._view import adversary_views, halves
+from clinveil.attacks.channel._view import EACH, adversary_views, halves, planted
 from clinveil.attacks.threats import GATED, Target, tagged
 from clinveil.channel.identity import identity_channel
 from clinveil.core.finding import Finding

@@ -4,7 +4,7 @@ The attacker names the word with the largest pi(x) C(y1|x) ... C(ym|x). The subs
 independent draws occur: with `occurrence` at any m positions, with `note` in m notes, with `patient` in the notes of m
 patients (who share the name of a family, a clinician or a town), and with `corpus` only in m releases of the same
 notes. With `rare`, rare words need m patients and all words m positions. The number of repeats within a scope also
-carries information: see `_patient_counts.py`.
+carries information: see `inversion.py`.
 """
 
 from __future__ import annotations

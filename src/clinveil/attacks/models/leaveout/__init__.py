@@ -20,8 +20,6 @@ from clinveil.core.errors import UsageError
 from clinveil.core.finding import Finding, write_findings
 from clinveil.core.settings import flag, group
 from clinveil.core.words import words_beside
-from clinveil.corpus.open import open_corpus
-from clinveil.lm.notes import read_notes
 
 
 @attacks.register("leaveout")
@@ -47,9 +45,8 @@ class LeaveOneOut(Attack):
                 hint="pass -o DIR; the same folder resumes an interrupted run",
             )
         seed = int(rng.integers(2**31)) if settings.seed is None else settings.seed
-        public = read_notes(open_corpus(settings.pretrain)) if settings.pretrain else None
-        with audit_folder(self.out, run_spec(notes, settings, seed, public), force=settings.force) as store:
-            found = audit_notes(notes, settings, seed, store, self.out, context.say, public=public)
+        with audit_folder(self.out, run_spec(notes, settings, seed), force=settings.force) as store:
+            found = audit_notes(notes, settings, seed, store, self.out, context.say)
             write_findings(self.out / FINDINGS, "attack leaveout", found, seed=seed)
         context.say(f"SECRET: everything in {self.out.name}; {self.out.name}/units-*.csv has one row per unit")
         return found

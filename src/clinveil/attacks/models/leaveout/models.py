@@ -105,7 +105,6 @@ class NetworkModel(AuditModel):
     forks: NetworkModel | None = None  # the model of all units, to share the steps before the unit's first one
     shares: bool = False  # save the states that such models resume from
     keep: bool = False  # keep the weights as a checkpoint in the task's folder
-    initial: Path | None = None  # a file of initial weights
     device: str = "cpu"
 
     @property
@@ -121,7 +120,7 @@ class NetworkModel(AuditModel):
     def identity(self) -> Mapping[str, Any]:
         """Return what the result depends on; sharing a prefix has no effect."""
         own = {"recipe": self.recipe.as_dict(), "repeat": self.repeat, "keep": self.keep, "device": self.device}
-        return {**super().identity(), **own, "initial": self.initial.parent.name if self.initial else None}
+        return {**super().identity(), **own}
 
     def plan(self, data: AuditData) -> Plan:
         """Return the training plan. `exact`: the unit is masked. `compat`: its notes are removed."""
@@ -135,12 +134,11 @@ class NetworkModel(AuditModel):
         """Train, from a shared state if there is one, and save such states."""
         from clinveil.core.neural import seeded
         from clinveil.lm.model import save_model
-        from clinveil.lm.network import NeuralModel, read_tensors
+        from clinveil.lm.network import NeuralModel
         from clinveil.lm.training import load_training
 
-        first = read_tensors(self.initial)[0] if self.initial else None
         about = (data.encoded, data.vocabulary, self.recipe, self.seed)
-        task = NeuralTask(*about, self.device, validation=data.validation, initial=first)
+        task = NeuralTask(*about, self.device, validation=data.validation)
         identity = identity_of(*about)
         with seeded(self.seed):
             training = task.training(self.plan(data))
@@ -205,7 +203,7 @@ class Audit:
     again: AuditModel | None  # a second run of it; None for count models
     reseeded: tuple[AuditModel, ...]
     left_out: tuple[AuditModel, ...]
-    name: str = ""  # or the kind of initial weights
+    name: str = ""  # of an audit that differs from the others of a study
     other_seeds: tuple[tuple[AuditModel, ...], ...] = ()  # `left_out` under each further training seed
 
     @property
@@ -227,14 +225,13 @@ def audit_of(
     *,
     seed: int,
     words: int = 0,
-    initial: Path | None = None,
     name: str = "",
     keep: bool = False,
 ) -> Audit:
     """Return the models that an audit needs.
 
     Args:
-        folder: of the data. words: tokens of synthetic notes per model, 0 for none. initial: initial weights.
+        folder: of the data. words: tokens of synthetic notes per model, 0 for none.
         keep: keep the model of all units as a checkpoint.
     """
     recipe, units = settings.audit_recipe(), range(len(load_data(folder).units))
@@ -243,7 +240,7 @@ def audit_of(
     if recipe is None:
         counted = CountModel(**own)
         return Audit(folder, counted, None, (), tuple(replace(counted, left_out=unit) for unit in units), name)
-    bare = NetworkModel(**own, recipe=recipe, initial=initial, device=settings.lm.device)
+    bare = NetworkModel(**own, recipe=recipe, device=settings.lm.device)
     full, more = replace(bare, keep=keep, shares=True), settings.seeds - 1
     reseeded = tuple(replace(bare, seed=seed + OTHER_SEEDS + i, shares=i < more) for i in range(settings.reseeds))
 
