@@ -18,8 +18,7 @@ from pathlib import Path
 import numpy as np
 
 from clinveil.attacks.channel.inversion import inversion
-from clinveil.attacks.channel.name_outputs import name_outputs
-from clinveil.attacks.channel.unchanged import unchanged_by_distance
+from clinveil.attacks.channel.name_outputs import name_outputs, unchanged_by_distance
 from clinveil.channel.calibrate import calibrate, cast_rays
 from clinveil.channel.mechanism import Material, Mechanism, mechanisms
 from clinveil.corpus.people import read_names

@@ -13,9 +13,8 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "release"))
 from synthesis_cases import Always, Copying, notes_of, rows_of, write_csv
 
 from clinveil.attacks.attack import Context
-from clinveil.attacks.models._without_model import model_of_text, words_of
 from clinveil.attacks.models.canaries import Canaries, families, score_of
-from clinveil.attacks.models.membership import infer_membership
+from clinveil.attacks.models.membership import infer_membership, model_of_text, words_of
 from clinveil.attacks.text.copies import copies
 from clinveil.cli.main import main
 from clinveil.core.errors import InputError

@@ -1,4 +1,4 @@
-"""Audits by leaving out: against slow references, zero against itself, shared beginnings, and taken up again."""
+"""Audits by leaving out: against slow references, zero against itself, and taken up again."""
 
 from __future__ import annotations
 
@@ -11,11 +11,9 @@ import numpy as np
 import pytest
 from leaveout_cases import data_of, notes_of, settings_of
 
-from clinveil.attacks.models.leaveout.audit import audit_notes, refuse_too_long, train_audits
-from clinveil.attacks.models.leaveout.compare import compare
-from clinveil.attacks.models.leaveout.crossfit import cross_fit
-from clinveil.attacks.models.leaveout.models import NetworkModel, audit_of, load_logs
-from clinveil.attacks.models.leaveout.pdtp import closed_form, leave_out, unigram_pdtp
+from clinveil.attacks.models.leaveout.audit import NetworkModel, audit_of, load_logs, refuse_too_long, train_audits
+from clinveil.attacks.models.leaveout.compare import audit_notes, compare
+from clinveil.attacks.models.leaveout.pdtp import closed_form, cross_fit, leave_out, unigram_pdtp
 from clinveil.core.errors import InputError, UsageError
 from clinveil.lm.models.ngram import Ngram
 from clinveil.lm.notes import PlainNotes
@@ -169,70 +167,6 @@ def test_a_model_trained_twice_scores_nothing_against_itself(how, laid):
     assert all((one == other).all() for one, other in zip(full, again, strict=True))
     assert not leave_out(full, [again] * 3).largest.any()
     assert scores(store, audit, data).scores.min() > 0
-
-
-@networks
-def test_a_shared_beginning_gives_the_bits_of_a_whole_training(how, laid):
-    store, audit, data = laid(lanes=1, **{"epochs": 1, **how})  # one lane: units begin late
-    perform(store, audit.full)
-    states = sorted((store.folder(audit.full) / "forks").glob("*.safetensors"))
-    assert len(states) >= 2
-    perform(store, audit.reseeded[0])
-    for model in (audit.left_out[-1], audit.other_seeds[0][-1]):
-        perform(store, model)
-        shared = load_logs(store, model, data)
-        own = store.folder(model).rename(store.root / f"kept-{model.seed}-{model.left_out}")
-        assert store.folder(replace(model, forks=None)) == store.folder(model)  # sharing does not change a task's name
-        perform(store, replace(model, forks=None))
-        scratch = load_logs(store, model, data)
-        assert all((one == other).all() for one, other in zip(shared, scratch, strict=True))
-        assert (own / "done").exists()
-
-
-def test_a_shared_beginning_is_used(laid, monkeypatch):
-    """The model without a unit makes only the steps from the unit's first one on."""
-    from clinveil.lm.training import Training
-
-    store, audit, _ = laid(lanes=1)
-    perform(store, audit.full)
-    made, step = [], Training._step
-    monkeypatch.setattr(Training, "_step", lambda self: (made.append(1), step(self))[1])
-    for model in audit.left_out:
-        perform(store, model)
-    shared = len(made)
-    perform(store, audit.again)
-    assert shared < 3 * (len(made) - shared)
-
-
-def test_only_models_of_all_units_that_others_go_on_from_leave_states_behind(laid):
-    store, audit, _ = laid(lanes=1)
-    models = (audit.full, audit.again, *audit.reseeded, audit.left_out[0], audit.other_seeds[0][0])
-    for model in models:
-        perform(store, model)
-    left = [model for model in models if (store.folder(model) / "forks").exists()]
-    assert left == [audit.full, audit.reseeded[0]]
-
-
-def test_a_state_of_other_weights_is_not_shared(laid):
-    """With another seed the beginnings differ, and so would the states."""
-    store, audit, _ = laid(lanes=1)
-    perform(store, audit.full)
-    other = replace(audit.left_out[-1], seed=SEED + 1)
-    with pytest.raises(InputError, match="another training"):
-        perform_with_any_step(store, other, audit)
-
-
-def perform_with_any_step(store, model, audit):
-    """Give the model the states of another seed at the steps where it looks for them."""
-    from clinveil.attacks.models.leaveout.data import load_data
-    from clinveil.lm.plan import rows_plan
-
-    data, recipe = load_data(model.data), model.recipe
-    plan = rows_plan(data.encoded, lanes=recipe.lanes, window=recipe.window, epochs=recipe.epochs, seed=model.seed)
-    folder = store.folder(audit.full) / "forks"
-    first = plan.first_step_of(data.units[model.left_out])
-    next(folder.glob("*.safetensors")).replace(folder / f"{first}.safetensors")
-    perform(store, model)
 
 
 def test_leaving_a_unit_out_does_not_touch_what_came_before_it(laid):
@@ -418,12 +352,11 @@ def test_the_effect_is_measured_on_the_seed_that_did_not_choose_the_word(trained
     assert {row["effect"] for row in csv.DictReader(one.table.splitlines())} == {"nan"}
 
 
-def test_seeds_beyond_the_reseeds_are_trained_whole(laid):
+def test_every_further_seed_is_trained_without_each_unit(laid):
     _, audit, _ = laid(reseeds=1, seeds=3)
-    assert [models[0].forks for models in audit.other_seeds] == [audit.reseeded[0], None]
-    assert audit.shared == (audit.full, audit.reseeded[0])
+    assert [models[0].seed for models in audit.other_seeds] == [SEED + 1_000, SEED + 1_001]
     _, bare, _ = laid(reseeds=0, seeds=1)
-    assert bare.other_seeds == () and bare.shared == (bare.full,)
+    assert bare.other_seeds == ()
 
 
 def test_a_kept_model_is_the_one_that_was_scored(laid):

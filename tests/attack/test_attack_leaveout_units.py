@@ -18,7 +18,7 @@ from clinveil.attacks.models.leaveout.data import (
     plant,
 )
 from clinveil.core.errors import InputError
-from clinveil.lm.notes import PlainNotes, encode
+from clinveil.lm.notes import encode
 from clinveil.lm.train import make_vocabulary
 
 
@@ -184,14 +184,6 @@ def test_validation_notes_of_ones_own_cost_no_training_note():
     exact = data_of(notes, settings_of(mode="exact"), rng(3), validation=own)
     assert exact.validation is None
     assert [rows.tolist() for rows in data.units] == [rows.tolist() for rows in exact.units]
-
-
-def test_public_notes_bring_their_words_and_no_notes():
-    public = PlainNotes(("elsewhere words",), ("x",), ("p0",))
-    data = data_of(notes_of(), settings_of(), rng(), public=public)
-    assert len(data.encoded) == 16
-    assert 2 not in data.vocabulary.encode("elsewhere words")
-    assert 2 in data_of(notes_of(), settings_of(), rng()).vocabulary.encode("elsewhere words")
 
 
 def test_data_there_and_back(tmp_path):

@@ -177,7 +177,7 @@ def _warn_without_counts(held: Mapping[str, Any], optional: Iterable[str]) -> No
 
 
 # Attacks that a release runs, or that are part of another command.
-OF_RELEASES = frozenset({"inversion", "repetition", "name-outputs", "unchanged", "identifiers", "overlap"})
+OF_RELEASES = frozenset({"inversion", "repetition", "name-outputs", "identifiers", "overlap"})
 OF_RELEASES |= {"uniqueness", "chain", "adversary-suite"}
 
 

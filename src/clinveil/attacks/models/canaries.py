@@ -21,7 +21,7 @@ import pyarrow as pa
 from numpy.random import Generator
 
 from clinveil.attacks.attack import Attack, Context, attacks
-from clinveil.attacks.models._without_model import model_of_text, written
+from clinveil.attacks.models.membership import model_of_text, written
 from clinveil.attacks.suffix_automaton import SuffixAutomaton, separated
 from clinveil.attacks.suffix_automaton import Vocabulary as WordIds
 from clinveil.attacks.threats import tagged

@@ -13,7 +13,7 @@ from pathlib import Path
 from numpy.random import Generator
 
 from clinveil.attacks.attack import Attack, Context, attacks
-from clinveil.attacks.models.leaveout.audit import audit_notes
+from clinveil.attacks.models.leaveout.compare import audit_notes
 from clinveil.attacks.models.leaveout.pdtp import closed_form
 from clinveil.attacks.models.leaveout.settings import FINDINGS, LeaveOutSettings, audit_folder, run_spec
 from clinveil.core.errors import UsageError

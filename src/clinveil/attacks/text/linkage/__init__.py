@@ -18,12 +18,19 @@ from typing import Any
 from numpy.random import Generator
 
 from clinveil.attacks.attack import Attack, Context, attacks
-from clinveil.attacks.text.linkage.combined import combined
-from clinveil.attacks.text.linkage.figures import Linked, unprotected
-from clinveil.attacks.text.linkage.likelihood import FRAGMENT_SHARES, SHARES, Likelihood, in_order, in_windows
-from clinveil.attacks.text.linkage.matchers import bm25, length, mean_vector, tfidf
-from clinveil.attacks.text.linkage.own import Own
-from clinveil.attacks.text.linkage.sides import Sides, other_notes, paired, unsampled
+from clinveil.attacks.text.linkage.figures import Linked, combined, unprotected
+from clinveil.attacks.text.linkage.matchers import (
+    FRAGMENT_SHARES,
+    SHARES,
+    Likelihood,
+    bm25,
+    in_order,
+    in_windows,
+    length,
+    mean_vector,
+    tfidf,
+)
+from clinveil.attacks.text.linkage.sides import Own, Sides, other_notes, paired, unsampled
 from clinveil.attacks.threats import Holding, Target, tagged
 from clinveil.channel.channel import Channel
 from clinveil.core.errors import InputError
