@@ -6,6 +6,7 @@ import csv
 import math
 from dataclasses import replace
 from functools import partial
+from shutil import rmtree
 
 import numpy as np
 import pytest
@@ -75,7 +76,6 @@ def slow_unigram(data, unit):
 
 def test_the_unigrams_models_against_a_slow_reference_and_the_closed_form(laid):
     store, audit, data = laid(model="unigram", units=5)
-    assert audit.again is None
     assert audit.reseeded == ()
     run(store, audit)
     found = scores(store, audit, data).scores
@@ -161,9 +161,12 @@ networks = pytest.mark.parametrize("how", NETWORKS.values(), ids=NETWORKS)
 @networks
 def test_a_model_trained_twice_scores_nothing_against_itself(how, laid):
     store, audit, data = laid(**how)
-    for model in (audit.full, audit.again, *audit.left_out):
+    for model in (audit.full, *audit.left_out):
         perform(store, model)
-    full, again = (load_logs(store, model, data) for model in (audit.full, audit.again))
+    full = load_logs(store, audit.full, data)
+    rmtree(store.folder(audit.full))
+    perform(store, audit.full)
+    again = load_logs(store, audit.full, data)
     assert all((one == other).all() for one, other in zip(full, again, strict=True))
     assert not leave_out(full, [again] * 3).largest.any()
     assert scores(store, audit, data).scores.min() > 0
@@ -187,7 +190,7 @@ def test_leaving_a_unit_out_does_not_touch_what_came_before_it(laid):
 def test_tasks_of_an_audit_are_told_apart(laid):
     store, audit, _ = laid(units=4, reseeds=2)
     names = {store.folder(model).name for model in audit.models}
-    assert len(names) == len(audit.models) == 1 + 1 + 2 + 4 + 4
+    assert len(names) == len(audit.models) == 1 + 2 + 4 + 4
     assert store.folder(replace(audit.full, device="cuda")).name not in names
     assert store.folder(replace(audit.full, mode="compat")).name not in names
     titles = [model.title for model in audit.left_out]
@@ -277,8 +280,6 @@ def test_findings_of_a_network_stand_beside_their_floors(laid):
     run(store, audit)
     measured = compare(store, audit, rng(), [f"unit {i}" for i in range(4)])
     found = measured_by_name(measured)
-    assert found["attack.pdtp_rerun"].value == 0.0
-    assert found["attack.pdtp_rerun"].detail["bit_identical"] is True
     full, (other,) = (
         load_logs(store, audit.full, data),
         [load_logs(store, one, data) for one in audit.reseeded],

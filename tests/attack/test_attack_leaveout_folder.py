@@ -54,8 +54,6 @@ def refusal(out, of):
         ({"min_count": 2}, ["--min-count"]),
         ({"vocabulary": "bytes"}, ["--vocabulary", "--vocabulary-size"]),
         ({"notes": notes_of(seed=3)}, ["notes"]),
-        ({"reseeds": 0}, ["--reseeds"]),
-        ({"seeds": 1}, ["--seeds"]),
         ({"unit": "note"}, ["--unit"]),
     ],
 )
@@ -75,13 +73,13 @@ def test_the_same_settings_go_on(same, tmp_path):
     finish(tmp_path / "out", given(**same))
 
 
-def test_what_adds_goes_on_and_what_takes_away_does_not(tmp_path):
+def test_other_numbers_of_models_go_on(tmp_path):
     out = tmp_path / "out"
     finish(out, given())
     finish(out, given(reseeds=3))
     finish(out, given(reseeds=3, seeds=2))
     finish(out, given(reseeds=3, from_text=True))
-    assert "--from-text (" in refusal(out, given(reseeds=3))
+    finish(out, given(reseeds=1, seeds=1))
 
 
 def test_force_begins_anew(tmp_path):

@@ -72,7 +72,7 @@ class AdversaryView:
         threads: number of threads; no result depends on it. scratch: private folder for training.
         shadow: runs this software, which is public, on plain notes with patient numbers. It trains vectors and builds a
             channel under the policy and mechanism of the release and a key of its own. It returns the channel and its
-            outputs, as rows of that channel.
+            outputs, as rows of that channel. None: vectors are trained with default settings.
         cache: results shared between attacks on the same release (shadow vectors, n-gram tables). Copies made with
             `dataclasses.replace` share it; a view of another release needs a new one.
     """

@@ -41,11 +41,13 @@ Other distributions list their class in the entry point group `clinveil.attacks`
 
 from __future__ import annotations
 
+import sys
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property
 from inspect import getdoc
+from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -54,11 +56,9 @@ from clinveil.core.finding import Finding
 from clinveil.core.registry import Registry
 from clinveil.core.settings import Settings
 from clinveil.core.types import Say
-from clinveil.core.words import MeasureText
+from clinveil.core.words import MeasureText, read_words
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     import pyarrow as pa
     from numpy.random import Generator
 
@@ -156,7 +156,7 @@ class Attack(Settings):
 
     Attributes:
         needs: fields of `Context` that the attack requires.
-        words: report texts of its measures, by dotted name.
+        words: report texts of its measures, by dotted name; default: the TOML file next to the class.
         on_release: whether every release runs it, with default settings.
         sees_all: whether it must read every note of a release, even where other attacks use a sample of patients.
         order: its position among the attacks of a release, which run in sequence and share one generator (inversion
@@ -168,6 +168,14 @@ class Attack(Settings):
     on_release: ClassVar[bool] = False
     sees_all: ClassVar[bool] = False
     order: ClassVar[int] = 1000
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        """Read the report texts of the TOML file next to the class, unless the class has its own."""
+        super().__init_subclass__(**options)
+        file = getattr(sys.modules.get(cls.__module__), "__file__", None)
+        if "words" not in vars(cls) and file:
+            table = Path(file.removesuffix("/__init__.py")).with_suffix(".toml")
+            cls.words = read_words(table) if table.exists() else cls.words
 
     @abstractmethod
     def __call__(self, context: Context, rng: Generator) -> list[Finding]:

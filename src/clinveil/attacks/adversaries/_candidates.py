@@ -24,12 +24,21 @@ class Candidates:
     """The inputs of each output, sorted by row.
 
     Attributes:
-        starts: (n_words + 1,) offsets of each output in the other arrays. rows: inputs. weights: P(output | input).
+        starts: (n_words + 1,) offsets of each output in the other arrays. rows: inputs.
+        weights: P(output | input), or from `table_of` P(input | output).
     """
 
     starts: Ints
     rows: Ints
     weights: Doubles
+
+    def recoveries(self, view: AdversaryView) -> list[Recovery]:
+        """Return the recovery of each note, for weights P(input | output); the candidates depend on the output only."""
+        return [from_table(note.outputs, self.starts, self.rows, self.weights) for note in view.notes]
+
+    def inverse(self, prior: Doubles) -> Candidates:
+        """Return the same candidates with P(y | x), up to a factor per y: P(x | y) by the prior, (n_words,)."""
+        return Candidates(self.starts, self.rows, np.asarray(self.weights / prior[self.rows], dtype=np.float64))
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,27 +110,6 @@ def candidates(view: AdversaryView, limit: int | None = None, prior: Doubles | N
     return Weighed(starts, rows, weights, prior, weighed)
 
 
-@dataclass(frozen=True, eq=False)
-class Table:
-    """Candidates by output: offsets (n_words + 1,), then rows and chances of all outputs; rows are sorted."""
-
-    starts: Ints
-    rows: Ints
-    chances: Doubles
-
-    def recoveries(self, view: AdversaryView) -> list[Recovery]:
-        """Return the recovery of each note; the candidates depend on the output only."""
-        return [from_table(note.outputs, self.starts, self.rows, self.chances) for note in view.notes]
-
-    def as_candidates(self, prior: Doubles) -> Candidates:
-        """Return the same candidates with P(y | x), up to a factor per y, for a prior (n_words,)."""
-        return Candidates(self.starts, self.rows, self.inverse(prior))
-
-    def inverse(self, prior: Doubles) -> Doubles:
-        """Return P(y | x) of each entry, up to a factor per y: the chances divided by the prior (n_words,)."""
-        return np.asarray(self.chances / prior[self.rows], dtype=np.float64)
-
-
 def frequency(notes: Sequence[Ints], n_words: int, pseudo: float = 0.1) -> Doubles:
     """Return the share of each known word in some notes, (n_words,), smoothed by `pseudo` occurrences."""
     counts = np.bincount(np.concatenate([np.zeros(0, np.int64), *notes]), minlength=n_words + 1)[:n_words] + pseudo
@@ -130,7 +118,7 @@ def frequency(notes: Sequence[Ints], n_words: int, pseudo: float = 0.1) -> Doubl
 
 def table_of(
     joint: csc_matrix, background: Doubles, common: Doubles, limit: int = MAX_CANDIDATES, wide: int = COMMON
-) -> Table:
+) -> Candidates:
     """Return candidates from direct evidence, joint(x, y), and from a background(y) common(x) shared by all words.
 
     Args:
@@ -149,7 +137,7 @@ def table_of(
     totals = np.asarray(joint.sum(axis=0)).ravel() + background * common.sum()
     keep = (scores > 0) & (_rank(columns, scores) < limit)
     starts = np.searchsorted(columns[keep], np.arange(n_words + 1))
-    return Table(starts.astype(np.int64), rows[keep], scores[keep] / totals[columns[keep]])
+    return Candidates(starts.astype(np.int64), rows[keep], scores[keep] / totals[columns[keep]])
 
 
 def _rank(columns: Ints, scores: Doubles) -> Ints:

@@ -150,7 +150,6 @@ def links(begin: Ints, rows: Ints, pairs: Pairs) -> Links:
 
 @helper
 def _normalize(values: Doubles, low: int, high: int) -> None:
-    """Normalize the values of a position to a sum of 1."""
     total = 0.0
     for j in range(low, high):
         total += values[j]

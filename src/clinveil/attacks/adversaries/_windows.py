@@ -102,7 +102,6 @@ def _unseen(x: int, w: int, counts: WindowCounts) -> float:
 
 @helper
 def _ratio(x: int, w: int, counts: WindowCounts) -> float:
-    """Return the log ratio of a pair."""
     place = _find(counts.indices, counts.indptr[w], counts.indptr[w + 1], x)
     return counts.ratios[place] if place >= 0 else _unseen(x, w, counts)
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.random import Generator
 from scipy.sparse import coo_matrix, csc_matrix, diags_array
 
-from clinveil.attacks.adversaries._candidates import Candidates, Table, frequency, table_of
+from clinveil.attacks.adversaries._candidates import Candidates, frequency, table_of
 from clinveil.attacks.adversaries._sequence import Pairs, pairs_of, posteriors, recovered
 from clinveil.attacks.adversaries._shadow import cached_shadow
 from clinveil.attacks.adversary import Adversary, AdversaryView, Knowledge, Recovery, adversaries
@@ -61,7 +61,7 @@ class Decipher(Adversary):
         n_words, outputs = view.prior.size, frequency(view.released, view.prior.size)
         pairs, table = pairs_of(view.others, view.channel.policy, n_words, rng), self._first(view, rng)
         frequencies = np.repeat(outputs, np.diff(table.starts))
-        first = estimate = _of_inputs(table, table.inverse(view.prior) * frequencies)
+        first = estimate = _of_inputs(table, table.inverse(view.prior).weights * frequencies)
         ends = np.cumsum([note.size for note in view.released])
         notes = view.released[: int(np.searchsorted(ends, self.words)) + 1]
         for _ in range(self.rounds):
@@ -69,7 +69,7 @@ class Decipher(Adversary):
             estimate = _of_inputs(table, counts + self.prior_weight * first.weights)
         return pairs, estimate
 
-    def _first(self, view: AdversaryView, rng: Generator) -> Table:
+    def _first(self, view: AdversaryView, rng: Generator) -> Candidates:
         ranks = _by_rank(view, self.candidates)
         joint = ranks / ranks.sum()
         if view.channel.mechanism not in NEVER_ITSELF:
@@ -90,7 +90,7 @@ def _counted(released: Sequence[Ints], workers: int, pairs: Pairs, estimate: Can
     return counts
 
 
-def _of_inputs(table: Table, weights: Doubles) -> Candidates:
+def _of_inputs(table: Candidates, weights: Doubles) -> Candidates:
     """Scale the weights so that those of each input sum to 1: P(y | x)."""
     totals = np.bincount(table.rows, weights)
     return Candidates(table.starts, table.rows, np.asarray(weights / np.maximum(totals, 1e-300)[table.rows]))

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.random import Generator
 from scipy.sparse import csc_matrix, csr_matrix, diags_array
 
-from clinveil.attacks.adversaries._candidates import COMMON, MAX_CANDIDATES, Table, frequency, table_of
+from clinveil.attacks.adversaries._candidates import COMMON, MAX_CANDIDATES, Candidates, frequency, table_of
 from clinveil.attacks.adversaries._sequence import Pairs, pairs_of, recovered
 from clinveil.attacks.adversaries._shadow import cached_shadow
 from clinveil.attacks.adversary import Adversary, AdversaryView, AlignedNote, Knowledge, Recovery, adversaries
@@ -69,9 +69,9 @@ class KnownPlaintext(Adversary):
         """Recover each note; words outside the pairs are weighed by their frequency in other notes."""
         name = "known pairs", id(view.others), id(view.pairs), self
         table, prior, pairs = view.cached(name, lambda: self._tables(view, rng))
-        return table.recoveries(view) if pairs is None else recovered(view, pairs, table.as_candidates(prior))
+        return table.recoveries(view) if pairs is None else recovered(view, pairs, table.inverse(prior))
 
-    def _tables(self, view: AdversaryView, rng: Generator) -> tuple[Table, Doubles, Pairs | None]:
+    def _tables(self, view: AdversaryView, rng: Generator) -> tuple[Candidates, Doubles, Pairs | None]:
         """Return candidates of each output, input frequencies, and with context the word pairs of plain notes."""
         used_pairs, policy, n_words = view.pairs[: self.notes], view.channel.policy, len(view.channel.words)
         plain = [*view.others, *(_plain(note) for note in used_pairs)]
@@ -89,7 +89,7 @@ def _plain(note: AlignedNote) -> Ints:
 
 def pairs_table(
     draws: DrawCounts, prior: Doubles, outputs: Doubles, shadow: csr_matrix, one_by_one: bool, wide: int = COMMON
-) -> Table:
+) -> Candidates:
     """Return candidates of each output from known draws and a shadow channel.
 
     Args:
@@ -206,7 +206,6 @@ def _bags(note: AlignedNote, policy: Policy, n_words: int) -> tuple[Ints, Ints, 
 
 @helper
 def _index(keys: Ints, key: int) -> int:
-    """Return the index of a key in a sorted array."""
     low, high = 0, keys.size
     while low < high:
         middle = (low + high) // 2

@@ -48,7 +48,6 @@ from clinveil.channel.posterior import entropy
 from clinveil.core.finding import Detail, Finding
 from clinveil.core.settings import flag
 from clinveil.core.types import Doubles, Ints, Mask
-from clinveil.core.words import words_beside
 from clinveil.corpus.corpus import Corpus
 from clinveil.stats import ratio
 from clinveil.stats.findings import clustered_share, unmeasured
@@ -66,7 +65,6 @@ class Inversion(Attack):
     """Measure how many words, rare words and names are recovered from one draw of the channel."""
 
     needs = frozenset({"channel", "counts"})
-    words = words_beside(__file__)
     on_release = True
     order = 100
     rare: int = flag(RARE, "Words with fewer occurrences are rare.", ge=2)

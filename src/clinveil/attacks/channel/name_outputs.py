@@ -23,7 +23,6 @@ from clinveil.core.finding import Finding
 from clinveil.core.settings import flag
 from clinveil.core.tokens import word_set
 from clinveil.core.types import Doubles, Ints, Mask, SmallInts
-from clinveil.core.words import words_beside
 from clinveil.stats.findings import unmeasured
 
 BANDS = ((1, 1), (2, 4), (5, 19), (20, 99), (100, None))
@@ -41,7 +40,6 @@ class NameOutputs(Attack):
     """Measure how often known names are unchanged, become other names, or similarly spelled words."""
 
     needs = frozenset({"channel", "counts", "known"})
-    words = words_beside(__file__)
     on_release = True
     order = 700
     bands: bool = flag(False, "Also by the frequency of the names.")

@@ -36,7 +36,6 @@ from clinveil.channel.policy import Scope
 from clinveil.core.finding import Detail, Finding
 from clinveil.core.settings import flag
 from clinveil.core.types import Doubles, Ints
-from clinveil.core.words import words_beside
 from clinveil.corpus.corpus import Corpus
 from clinveil.stats import ratio, share_by_patient, share_method, wilson
 from clinveil.stats.findings import unmeasured
@@ -61,7 +60,6 @@ class Repetition(Attack):
     """Measure how many words are recovered from several draws of one source word, and how often notes repeat words."""
 
     needs = frozenset({"channel", "counts"})
-    words = words_beside(__file__)
     on_release = True
     order = 400
     draws: int | None = flag(None, "Simulated words for each number of repeats (default: 5,000, fewer for N > 14).")

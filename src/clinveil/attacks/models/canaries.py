@@ -30,7 +30,6 @@ from clinveil.core.finding import Finding
 from clinveil.core.settings import flag, group
 from clinveil.core.tokens import words as words_of
 from clinveil.core.types import Doubles, Mask, Say
-from clinveil.core.words import words_beside
 from clinveil.corpus.corpus import NOTE_ID, TEXT, Corpus, MemoryCorpus, rows
 from clinveil.lm.model import LanguageModel
 from clinveil.lm.notes import EncodedNotes, PlainNotes, encode, read_notes
@@ -62,7 +61,6 @@ class Canaries(Attack):
     """
 
     needs = frozenset({"training"})
-    words = words_beside(__file__)
     lm: ModelSettings = group(ModelSettings)
     seed: int = flag(0, "Seed of the training.", ge=0, le=2**63 - 1)
     each: int = flag(5, "Canaries per family and number of repeats.", ge=1)

@@ -30,7 +30,6 @@ from clinveil.core.keys import Key
 from clinveil.core.settings import flag
 from clinveil.core.tokens import words
 from clinveil.core.types import Doubles, Ints, Mask
-from clinveil.core.words import words_beside
 from clinveil.corpus.medtext import dictionary
 from clinveil.lm.model import LanguageModel, fit_of
 from clinveil.lm.models.ngram import Ngram
@@ -56,7 +55,6 @@ class Membership(Attack):
     """Distinguish members from non-members by the model's loss; with a blind attacker as the control."""
 
     needs = frozenset({"model", "training", "held_out"})
-    words = words_beside(__file__)
     most: int = flag(MOST, "Maximum notes of each side, a random sample of patients.", ge=20)
 
     def __call__(self, context: Context, rng: Generator) -> list[Finding]:

@@ -25,7 +25,6 @@ from clinveil.attacks.text._full_names import PERMUTATIONS, REPLICATES, NameInde
 from clinveil.attacks.threats import tagged
 from clinveil.core.finding import ControlKind, Finding
 from clinveil.core.tokens import Kind, character_classes, words
-from clinveil.core.words import words_beside
 from clinveil.corpus.corpus import Corpus, rows
 from clinveil.corpus.people import Patient
 from clinveil.stats.findings import proportion, unmeasured
@@ -48,7 +47,6 @@ class Identifiers(Attack):
     """Search released notes for patients' own identifiers and full names, and for other patients' names."""
 
     needs = frozenset({"released", "known"})
-    words = words_beside(__file__)
     on_release = True
     sees_all = True
     order = 600

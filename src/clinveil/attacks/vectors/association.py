@@ -28,7 +28,6 @@ from clinveil.attacks.vectors._groups import COUNTED, SWAPPED, Groups, distance_
 from clinveil.core.finding import Finding
 from clinveil.core.settings import flag
 from clinveil.core.types import Doubles, Ints
-from clinveil.core.words import words_beside
 from clinveil.stats import Interval, benjamini_hochberg, bootstrap_clusters, holm, rank_biserial, wilcoxon_p
 from clinveil.stats.findings import proportion, unmeasured
 from clinveil.stats.strata import NamePermutations, differences, name_ranks, permute_names, permuted, strata
@@ -77,7 +76,6 @@ class Association(Attack):
     """Compare the distances of names to their patients' diagnoses with those to others' (paper B, experiment 2)."""
 
     needs = frozenset({"vectors", "known", "codes"})
-    words = words_beside(__file__)
     metric: tuple[str, ...] = flag(
         ("cityblock", "cosine", "euclidean"),
         "cityblock, cosine or euclidean; repeatable (default: all). The first is used for the frequency curve.",

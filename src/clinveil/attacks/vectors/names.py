@@ -22,7 +22,6 @@ from clinveil.core.errors import InputError, UsageError
 from clinveil.core.finding import Finding
 from clinveil.core.settings import flag
 from clinveil.core.types import Say
-from clinveil.core.words import words_beside
 from clinveil.vectors.table import Vectors
 
 
@@ -31,7 +30,6 @@ class Names(Attack):
     """Reconstruct full names from the nearest pairs of name tokens in word vectors (paper B, experiment 1)."""
 
     needs = frozenset({"vectors", "names"})
-    words = words_beside(__file__)
     metric: tuple[str, ...] = flag(("cosine",), "cosine, cityblock or euclidean; repeatable.")
     k: int = flag(K, "Number of pairs that the attacker takes for names (paper B: 600).", ge=1)
     draws: int = flag(DRAWS, "Re-pairings of the true names, for the control and the P.", ge=19)

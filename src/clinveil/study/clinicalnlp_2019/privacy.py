@@ -63,7 +63,7 @@ def _audit(store: Store, parts: Parts, own: StudySettings, how: LeaveOutSettings
     if exact:
         return audit
     full = replace(audit.full, write=tokens) if main else audit.full
-    return replace(audit, full=full, again=None, reseeded=(), other_seeds=())
+    return replace(audit, full=full, reseeded=(), other_seeds=())
 
 
 @dataclass

@@ -19,7 +19,6 @@ from clinveil.attacks.models.leaveout.settings import FINDINGS, LeaveOutSettings
 from clinveil.core.errors import UsageError
 from clinveil.core.finding import Finding, write_findings
 from clinveil.core.settings import flag, group
-from clinveil.core.words import words_beside
 
 
 @attacks.register("leaveout")
@@ -27,7 +26,6 @@ class LeaveOneOut(Attack):
     """Train models with and without each of some patients and compare their probabilities (S-PDTP, paper C)."""
 
     needs = frozenset({"training"})
-    words = words_beside(__path__[0])
     settings: LeaveOutSettings = group(LeaveOutSettings)
     out: Path | None = flag(None, "Secret folder for the models; the same folder resumes a run.")
 

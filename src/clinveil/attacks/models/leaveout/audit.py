@@ -100,7 +100,6 @@ class NetworkModel(AuditModel):
     """An LSTM or a GPT."""
 
     recipe: Recipe
-    repeat: int = 0  # 1 for a second run of the same training
     keep: bool = False  # keep the weights as a checkpoint in the task's folder
     device: str = "cpu"
 
@@ -109,14 +108,9 @@ class NetworkModel(AuditModel):
         """Return the name of the model for progress lines."""
         return f"{self.kind}, dropout {self.recipe.dropout:g}, {self.mode}"
 
-    @property
-    def title(self) -> str:
-        """Return a title for progress lines."""
-        return super().title + (", second run" if self.repeat else "")
-
     def identity(self) -> Mapping[str, Any]:
         """Return what the result depends on."""
-        own = {"recipe": self.recipe.as_dict(), "repeat": self.repeat, "keep": self.keep, "device": self.device}
+        own = {"recipe": self.recipe.as_dict(), "keep": self.keep, "device": self.device}
         return {**super().identity(), **own}
 
     def plan(self, data: AuditData) -> Plan:
@@ -169,7 +163,6 @@ class Audit:
 
     data: Path
     full: AuditModel  # of all units
-    again: AuditModel | None  # a second run of it; None for count models
     reseeded: tuple[AuditModel, ...]
     left_out: tuple[AuditModel, ...]
     name: str = ""  # of an audit that differs from the others of a study
@@ -178,9 +171,8 @@ class Audit:
     @property
     def models(self) -> tuple[AuditModel, ...]:
         """Return all models, the full model first."""
-        again = (self.again,) if self.again else ()
         others = (one for models in self.other_seeds for one in models)
-        return (self.full, *again, *self.reseeded, *self.left_out, *others)
+        return (self.full, *self.reseeded, *self.left_out, *others)
 
 
 def audit_of(
@@ -203,14 +195,13 @@ def audit_of(
     own |= {"seed": seed, "write": words}
     if recipe is None:
         counted = CountModel(**own)
-        return Audit(folder, counted, None, (), tuple(replace(counted, left_out=unit) for unit in units), name)
+        return Audit(folder, counted, (), tuple(replace(counted, left_out=unit) for unit in units), name)
     bare = NetworkModel(**own, recipe=recipe, device=settings.lm.device)
     left_out = tuple(replace(bare, left_out=unit) for unit in units)
     reseeded = tuple(replace(bare, seed=seed + OTHER_SEEDS + i) for i in range(settings.reseeds))
     others = (seed + OTHER_SEEDS + i for i in range(settings.seeds - 1))
     other_seeds = tuple(tuple(replace(one, seed=other) for one in left_out) for other in others)
-    again = replace(bare, repeat=1, write=0)
-    return Audit(folder, replace(bare, keep=keep), again, reseeded, left_out, name, other_seeds)
+    return Audit(folder, replace(bare, keep=keep), reseeded, left_out, name, other_seeds)
 
 
 def train_audits(

@@ -70,8 +70,6 @@ def compare(store: Store, audit: Audit, rng: Generator, patients: Sequence[str],
         found.append(pdtp.effect_finding(effects, rng, detail, patients))
     if len(compared.reseeded):
         found.append(pdtp.reseed_floor(compared, detail))
-    if audit.again is not None and not text:
-        found.append(_rerun(full, read(audit.again), detail))
     found += name_findings(data, compared, rng, detail)
     return Compared(found, compared, effects, _table(data, compared, effects))
 
@@ -80,15 +78,6 @@ def _without_first(logs: Sequence[Logs], data: AuditData) -> list[Logs]:
     """Set the difference of the first token of each note to 0: paper C's code scores from the second token."""
     firsts = [np.cumsum([0, *data.encoded.lengths[unit][:-1]]) for unit in data.units]
     return [np.where(np.isin(np.arange(own.size), at), 0.0, own) for own, at in zip(logs, firsts, strict=True)]
-
-
-def _rerun(full: Sequence[Logs], again: Sequence[Logs], detail: Mapping[str, Any]) -> Finding:
-    """Return the largest difference between two runs of the same training; 0 if deterministic."""
-    largest = max(float(np.abs(one - other).max()) for one, other in zip(full, again, strict=True))
-    more = {**detail, "bit_identical": largest == 0.0, "scale": "nats"}
-    about: dict[str, Any] = {"chance": 0.0, "chance_is": "deterministic training", "source": pdtp.SOURCE}
-    tokens = sum(logs.size for logs in full)
-    return Finding("attack.pdtp_rerun", largest, tokens, detail=more, unit="tokens", **about)
 
 
 def _table(data: AuditData, compared: pdtp.LeaveOut, effects: pdtp.Effects | None) -> str:

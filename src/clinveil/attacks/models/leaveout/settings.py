@@ -24,7 +24,7 @@ from clinveil.scale.tasks import Store, study_folder
 
 FINDINGS, RUN = "findings.json", "run.json"
 _TABLES = ("units-model.csv", "units-text.csv")
-ADDED = ("from_text", "reseeds", "seeds")  # more of these adds to existing results
+ADDED = ("from_text", "reseeds", "seeds")  # may change: the models of an earlier run are used again
 SECRET = """SECRET: all of this folder. It must not leave.
 
 tasks/ contains the encoded notes with their vocabulary, the left-out units, states of the language models trained on
@@ -104,7 +104,7 @@ def _hash(notes: PlainNotes) -> str:
 
 @contextmanager
 def audit_folder(out: Path, spec: dict[str, Any], *, force: bool = False) -> Iterator[Store]:
-    """Open a folder for one audit (`run_spec`): a new one, or that of the same settings, or of fewer.
+    """Open a folder for one audit (`run_spec`): a new one, or that of the same settings except `ADDED`.
 
     Raises:
         UsageError: it contains findings of other settings, or as in `study_folder`.
@@ -123,16 +123,9 @@ def audit_folder(out: Path, spec: dict[str, Any], *, force: bool = False) -> Ite
 
 
 def _refuse_other(out: Path, spec: dict[str, Any]) -> None:
-    """Raise UsageError if settings differ, except for those that only add results."""
+    """Raise UsageError if settings differ, except for `ADDED`."""
     recorded = _recorded(out)
-
-    def is_compatible(name: str) -> bool:
-        now, then = spec.get(name), recorded.get(name)
-        if name in ("reseeds", "seeds"):
-            return type(then) is int and int(now or 0) >= then
-        return now == then or (name in ADDED and not then)
-
-    others = [name for name in dict.fromkeys([*spec, *recorded]) if not is_compatible(name)]
+    others = [name for name in {**spec, **recorded} if name not in ADDED and spec.get(name) != recorded.get(name)]
     if others:
         flags = [name if name == "notes" else f"--{name.replace('_', '-')}" for name in others]
         what = f"of other settings: {', '.join(flags)}" if recorded else "without recorded settings"

@@ -37,7 +37,6 @@ from clinveil.core.errors import InputError
 from clinveil.core.finding import Finding
 from clinveil.core.settings import flag
 from clinveil.core.types import Doubles
-from clinveil.core.words import words_beside
 from clinveil.stats.findings import unmeasured
 from clinveil.vectors.table import Vectors
 
@@ -53,7 +52,6 @@ class Linkage(Attack):
     """Find the person of each released note, among people with known information."""
 
     needs = frozenset({"released", "original"})
-    words = words_beside(__path__[0])
     on_release = True
     order = 450
     match: str | None = flag(None, "Column that pairs both, or `patient`; default: the note ids.")
