@@ -16,8 +16,8 @@ from hashlib import sha256
 from pathlib import Path
 
 from clinveil.corpus.demo import write_demo
-from clinveil.phi.run import deidentify_notes
 from clinveil.phi.settings import DeidentifySettings
+from clinveil.phi.treatment.run import deidentify_notes
 from clinveil.scale.executor import opened
 
 WORKERS, ITEMS, LARGE, MEGABYTES = 2, 100, 8, 4

@@ -35,7 +35,7 @@ from clinveil.channel.settings import ChannelSettings
 from clinveil.core.finding import Finding, read_findings, write_findings
 from clinveil.core.tokens import words
 from clinveil.corpus.corpus import TEXT, corpus_of_texts
-from clinveil.phi.deidentifier import Deidentifier
+from clinveil.phi.treatment.deidentifier import Deidentifier
 from clinveil.vectors.count import count_words
 from clinveil.vectors.files import load_vectors, save_vectors
 from clinveil.vectors.settings import VectorSettings

@@ -28,7 +28,7 @@ from numpy.random import default_rng
 
 from clinveil.core.spans import Span
 from clinveil.lexicons.words import word_list
-from clinveil.phi.finder import Finder
+from clinveil.phi.detection.finder import Finder
 from clinveil.phi.settings import PhiSettings
 from clinveil.stats import wilson
 

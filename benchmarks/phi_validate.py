@@ -17,8 +17,8 @@ import numpy as np
 from clinveil.core.spans import LABELS, Span
 from clinveil.corpus.corpus import Note, rows
 from clinveil.corpus.demo.stream import demo_notes, demo_patients, demo_spans
-from clinveil.phi.finder import Finder
-from clinveil.phi.note import NoteView
+from clinveil.phi.detection.finder import Finder
+from clinveil.phi.detection.note import NoteView
 from clinveil.phi.validation.canaries import Tally, planted, planted_for_roles, survived
 from clinveil.phi.validation.design import KINDS, Annotated, allocation, recall
 from clinveil.phi.validation.draw import usual_forms

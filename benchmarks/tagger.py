@@ -25,8 +25,8 @@ import clinveil.lexicons as lexicons
 import clinveil.phi.tagger as package
 from clinveil.core.spans import Span
 from clinveil.lexicons.ambiguity import LexicalClass, lexical_classes
-from clinveil.phi.detector import detectors
-from clinveil.phi.note import NoteView
+from clinveil.phi.detection.detector import detectors
+from clinveil.phi.detection.note import NoteView
 from clinveil.phi.tagger import invent
 from clinveil.phi.tagger.invent import Labelled
 from clinveil.phi.tagger.model import TaggerModel, save_tagger
@@ -156,7 +156,7 @@ def vocabulary(data: Path) -> Counter[str]:
 
 def tuning(data: Path) -> list[Labelled]:
     """Clinical notes that were not trained on, with all that the rules find marked."""
-    from clinveil.phi.finder import Finder
+    from clinveil.phi.detection.finder import Finder
 
     finder = Finder([d for d in Finder().detectors if d.name != "tagger"])
     return [Labelled(text, tuple(finder.find(text))) for text in mtsamples(data, (3,))]

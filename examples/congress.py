@@ -30,7 +30,7 @@ from clinveil.core.load_settings import load_settings
 from clinveil.corpus.corpus import memory_corpus
 from clinveil.corpus.people import Patient, write_codes, write_patients
 from clinveil.corpus.write import write_corpus
-from clinveil.phi.partial_removal import EmulatedRemover
+from clinveil.phi.treatment.partial_removal import EmulatedRemover
 from clinveil.study.jmir_2020.settings import StudySettings
 from clinveil.study.jmir_2020.tables import markdown, tables
 

@@ -11,6 +11,7 @@ from numpy.random import default_rng
 import clinveil
 from clinveil.attacks.attack import Attack, Context, attacks
 from clinveil.attacks.vectors.names import Names
+from clinveil.cli.main import main
 from clinveil.core.errors import UsageError
 from clinveil.core.finding import Finding
 from clinveil.corpus.demo import demo_patients
@@ -97,6 +98,23 @@ def test_an_attack_that_somebody_registers_is_run_by_its_name(frame):
             clinveil.attack.run("first-word", Context())
     finally:
         attacks.forget("first-word")
+
+
+def test_the_functions_are_the_registered_attacks():
+    assert set(dir(clinveil.attack)) - {"Context", "run"} == {name.replace("-", "_") for name in attacks.names()}
+
+
+def test_the_command_and_the_function_return_the_same(fitted, tmp_path):
+    clinveil.save_vectors(fitted.vectors_, tmp_path / "v")
+    (tmp_path / "names.txt").write_text("Ann Lee\nBob Stone\nMary Smith\n", encoding="utf-8")
+    paths = [str(tmp_path / "v"), "--names", str(tmp_path / "names.txt")]
+    assert main(["attack", "names", *paths, "--seed", "3", "--json", str(tmp_path / "f.json")]) == 0
+    assert clinveil.read_findings(tmp_path / "f.json") == clinveil.attack.names(*paths[::2], seed=3)
+
+
+def test_a_missing_input_is_reported(fitted):
+    with pytest.raises(UsageError, match="attack names: missing a required argument: 'names'"):
+        clinveil.attack.names(fitted.vectors_)
 
 
 def test_unknown_attacks_and_settings_are_told(fitted):

@@ -14,7 +14,7 @@ from clinveil.core.finding import read_findings
 from clinveil.core.keys import Key
 from clinveil.corpus.demo import demo_corpus, demo_patients
 from clinveil.corpus.people import Patient, write_patients
-from clinveil.phi.partial_removal import redrawn_names
+from clinveil.phi.treatment.partial_removal import redrawn_names
 from clinveil.vectors.files import save_vectors
 from clinveil.vectors.settings import VectorSettings
 from clinveil.vectors.table import Vectors

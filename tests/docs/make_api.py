@@ -30,7 +30,7 @@ def page() -> str:
     namespaces = [(f"clinveil.{name}", thing) for name, thing in objects if isinstance(thing, ModuleType)]
     parts = [HEAD, "## Functions", *(entry(*item) for item in functions)]
     for name, module in namespaces:
-        members = [(f"{name}.{member}", getattr(module, member)) for member in module.__all__]
+        members = [(f"{name}.{member}", getattr(module, member)) for member in dir(module)]
         parts += [f"## `{name}`", text(module), *(entry(*item) for item in members)]
     parts += ["## Classes", *(entry(*item) for item in classes)]
     return "\n\n".join(part.strip() for part in parts) + "\n"

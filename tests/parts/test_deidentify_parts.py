@@ -9,8 +9,8 @@ import pytest
 from part_cases import copied, cut, rows
 
 from clinveil.cli.main import main
-from clinveil.phi import part_passes
-from clinveil.phi.audit import audit_checks
+from clinveil.phi.treatment import part_passes
+from clinveil.phi.treatment.audit import audit_checks
 
 HOW = ["--set", "no_tagger=true", "--quiet", "--seed", "5"]
 

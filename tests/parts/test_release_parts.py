@@ -10,7 +10,7 @@ import pytest
 from part_cases import copied, cut, release_command, rows, small_vectors, without_attacks
 
 from clinveil.cli.main import main
-from clinveil.phi import part_passes
+from clinveil.phi.treatment import part_passes
 from clinveil.releases import parts as stages
 from clinveil.releases.attacked import attacked_release
 from clinveil.releases.producers import _channel

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from clinveil.core.keys import Key
-from clinveil.phi.deidentifier import Deidentifier
+from clinveil.phi.treatment.deidentifier import Deidentifier
 
 _MARK = re.compile(r"\{([A-Z_]+):((?:[^{}])*)\}")
 KEY = Key.from_seed(7)

@@ -12,11 +12,18 @@ import pytest
 from clinveil.core.errors import InputError, InputWarning, MissingExtra, UsageError
 from clinveil.core.keys import Key
 from clinveil.corpus.corpus import memory_corpus
-from clinveil.phi.adapter import Adapter, AdapterDetector, Prediction, adapter_detector, adapters, adapters_for
-from clinveil.phi.deidentifier import Deidentifier
-from clinveil.phi.note import NoteView
-from clinveil.phi.passes import deidentify_corpus
+from clinveil.phi.detection.adapter import (
+    Adapter,
+    AdapterDetector,
+    Prediction,
+    adapter_detector,
+    adapters,
+    adapters_for,
+)
+from clinveil.phi.detection.note import NoteView
 from clinveil.phi.settings import PhiSettings
+from clinveil.phi.treatment.deidentifier import Deidentifier
+from clinveil.phi.treatment.passes import deidentify_corpus
 from clinveil.scale import processes
 
 

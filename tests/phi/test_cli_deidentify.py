@@ -15,7 +15,7 @@ from clinveil.cli.main import main
 from clinveil.core.files import locked
 from clinveil.core.keys import Key
 from clinveil.corpus.people import Patient, write_patients
-from clinveil.phi import finder as room
+from clinveil.phi.detection import finder as room
 
 ROWS = {
     "note_id": ["n1", "n2", "n3"],

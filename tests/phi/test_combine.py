@@ -15,14 +15,14 @@ from clinveil.corpus.corpus import memory_corpus
 from clinveil.corpus.people import Patient
 from clinveil.lexicons.ambiguity import LexicalClass, lexical_classes
 from clinveil.lexicons.names import name_form, nicknames
-from clinveil.phi.combine import agreed, off_list
-from clinveil.phi.deidentifier import Deidentifier
-from clinveil.phi.detector import Rule, RuleDetector, detectors
-from clinveil.phi.finder import Finder
+from clinveil.phi.detection.combine import agreed, off_list
+from clinveil.phi.detection.detector import Rule, RuleDetector, detectors
+from clinveil.phi.detection.finder import Finder
+from clinveil.phi.detection.note import NoteView
 from clinveil.phi.name_variants import MISSPELT, NICKNAME, OWN, USER_NAME, NameVariants, is_near
-from clinveil.phi.note import NoteView
-from clinveil.phi.passes import deidentify_corpus
 from clinveil.phi.settings import PhiSettings
+from clinveil.phi.treatment.deidentifier import Deidentifier
+from clinveil.phi.treatment.passes import deidentify_corpus
 from clinveil.scale import serial
 
 KEY = Key.from_seed(5)

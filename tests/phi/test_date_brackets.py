@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clinveil.core.keys import Key
-from clinveil.phi.deidentifier import Deidentifier
-from clinveil.phi.detectors.dates import MONTHS
-from clinveil.phi.policy import Policy
-from clinveil.phi.surrogates.dates import WEEKDAYS, offset
+from clinveil.phi.detection.detectors.dates import MONTHS
+from clinveil.phi.treatment.deidentifier import Deidentifier
+from clinveil.phi.treatment.policy import Policy
+from clinveil.phi.treatment.surrogates.dates import WEEKDAYS, offset
 
 KEY = Key.from_seed(3)
 FORMS = (

@@ -15,11 +15,11 @@ from clinveil.core.errors import UsageError
 from clinveil.core.keys import Key
 from clinveil.corpus.corpus import NOTE_ID, PATIENT_ID, TEXT, MemoryCorpus, memory_corpus
 from clinveil.corpus.people import Patient
-from clinveil.phi import finder as room
-from clinveil.phi import passes
-from clinveil.phi.deidentifier import NULL_TEXT, RAISED, Deidentifier
-from clinveil.phi.passes import deidentify_corpus
-from clinveil.phi.pieces import Pieces
+from clinveil.phi.detection import finder as room
+from clinveil.phi.treatment import passes
+from clinveil.phi.treatment.deidentifier import NULL_TEXT, RAISED, Deidentifier
+from clinveil.phi.treatment.passes import deidentify_corpus
+from clinveil.phi.treatment.pieces import Pieces
 from clinveil.scale import processes, serial
 
 KEY = Key.from_seed(5)
@@ -58,7 +58,7 @@ class TestModes:
         assert "Foley catheter" in out["n3"]
 
     def test_mentions_agree_across_notes(self):
-        from clinveil.phi.surrogates.dates import parse
+        from clinveil.phi.treatment.surrogates.dates import parse
 
         out = texts(run(patients=PATIENTS))
         first, last = out["n1"].split("saw ")[1].split(" (")[0].split()

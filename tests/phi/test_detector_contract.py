@@ -15,11 +15,11 @@ from clinveil.core.keys import Key
 from clinveil.core.spans import LABELS
 from clinveil.corpus.corpus import MemoryCorpus, memory_corpus
 from clinveil.corpus.people import Patient
-from clinveil.phi.deidentifier import Deidentifier
-from clinveil.phi.detector import Rule, RuleDetector, all_detectors, covered, detectors
-from clinveil.phi.note import NoteView
-from clinveil.phi.passes import deidentify_corpus
-from clinveil.phi.policy import resolve
+from clinveil.phi.detection.detector import Rule, RuleDetector, all_detectors, covered, detectors
+from clinveil.phi.detection.note import NoteView
+from clinveil.phi.treatment.deidentifier import Deidentifier
+from clinveil.phi.treatment.passes import deidentify_corpus
+from clinveil.phi.treatment.policy import resolve
 from clinveil.scale import processes
 
 PATIENT = Patient(

@@ -2,8 +2,8 @@
 
 import pytest
 
-from clinveil.phi.marks import Marks
-from clinveil.phi.wordtable import Tokens
+from clinveil.phi.matching.marks import Marks
+from clinveil.phi.matching.wordtable import Tokens
 
 
 def test_each_question_has_its_bit_and_late_ones_are_asked_of_known_words():

@@ -10,13 +10,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from clinveil.phi import matcher as matcher_module
-from clinveil.phi.anchors import NOTHING, Literal, Run, Strings
-from clinveil.phi.automaton import automaton
-from clinveil.phi.detector import RuleDetector, all_detectors
-from clinveil.phi.matcher import matcher
-from clinveil.phi.note import NoteView
-from clinveil.phi.required import required
+from clinveil.phi.detection.detector import RuleDetector, all_detectors
+from clinveil.phi.detection.note import NoteView
+from clinveil.phi.matching import matcher as matcher_module
+from clinveil.phi.matching.anchors import NOTHING, Literal, Run, Strings
+from clinveil.phi.matching.automaton import automaton
+from clinveil.phi.matching.matcher import matcher
+from clinveil.phi.matching.required import required
 
 RULES = [
     pytest.param(rule.pattern, id=f"{detector.name}-{number}")

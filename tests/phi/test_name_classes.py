@@ -14,9 +14,9 @@ from marked import unmark
 from clinveil.lexicons.ambiguity import LexicalClass, lexical_classes
 from clinveil.lexicons.held_out import held_out
 from clinveil.lexicons.names import all_given_names, surnames
-from clinveil.phi.detectors.names import names_of
-from clinveil.phi.finder import Finder
-from clinveil.phi.note import NoteView
+from clinveil.phi.detection.detectors.names import names_of
+from clinveil.phi.detection.finder import Finder
+from clinveil.phi.detection.note import NoteView
 
 DRAWN = 60
 

@@ -11,8 +11,8 @@ from clinveil.core.spans import Span
 from clinveil.lexicons.ambiguity import LexicalClass, lexical_classes
 from clinveil.lexicons.held_out import held_out
 from clinveil.lexicons.words import is_word
-from clinveil.phi.detectors.tagger import TaggerDetector
-from clinveil.phi.finder import Finder
+from clinveil.phi.detection.detectors.tagger import TaggerDetector
+from clinveil.phi.detection.finder import Finder
 
 KINDS = {
     "fields": r"""
@@ -133,7 +133,7 @@ def test_what_stands_at_the_same_cues_and_is_no_name_stays(finder, line):
 
 @pytest.mark.parametrize("text", ["A Bierman needle was placed.", "seen by the Okoye family"])
 def test_the_tagger_takes_no_article(text):
-    from clinveil.phi.note import NoteView
+    from clinveil.phi.detection.note import NoteView
 
     spans: list[Span] = list(TaggerDetector().find(NoteView(text)))
     assert not [span for span in spans if text[span.start : span.end].split()[0].lower() in ("a", "the")]

@@ -19,7 +19,7 @@ from clinveil.corpus.corpus import memory_corpus
 from clinveil.corpus.demo import demo_corpus, demo_patients
 from clinveil.corpus.people import Patient, read_patients, write_patients
 from clinveil.lexicons.names import name_form
-from clinveil.phi.partial_removal import EmulatedRemover, own_words, redrawn_names
+from clinveil.phi.treatment.partial_removal import EmulatedRemover, own_words, redrawn_names
 
 KEY = Key.from_seed(4)
 

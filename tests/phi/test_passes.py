@@ -12,15 +12,15 @@ from clinveil.core.errors import InputError
 from clinveil.core.keys import Key
 from clinveil.core.spans import Span
 from clinveil.corpus.corpus import NOTE_ID, TEXT, MemoryCorpus, memory_corpus
-from clinveil.phi import passes
-from clinveil.phi.deidentifier import RAISED, Deidentifier
-from clinveil.phi.detector import Rule, RuleDetector, all_detectors
-from clinveil.phi.detectors.tagger import with_tagger
-from clinveil.phi.finder import Finder
+from clinveil.phi.detection.detector import Rule, RuleDetector, all_detectors
+from clinveil.phi.detection.detectors.tagger import with_tagger
+from clinveil.phi.detection.finder import Finder
+from clinveil.phi.detection.note import NoteView
 from clinveil.phi.name_index import NameIndex, mentions
-from clinveil.phi.note import NoteView
-from clinveil.phi.passes import deidentify_corpus
 from clinveil.phi.settings import PhiSettings
+from clinveil.phi.treatment import passes
+from clinveil.phi.treatment.deidentifier import RAISED, Deidentifier
+from clinveil.phi.treatment.passes import deidentify_corpus
 from clinveil.scale import processes, serial
 
 KEY = Key.from_seed(5)

@@ -14,13 +14,13 @@ from clinveil.core.keys import Key
 from clinveil.core.spans import Span
 from clinveil.corpus.people import Patient
 from clinveil.lexicons.names import all_given_names, surnames
-from clinveil.phi.deidentifier import Deidentifier
-from clinveil.phi.policy import Policy
-from clinveil.phi.surrogates.accounts import email, number_or_account
-from clinveil.phi.surrogates.dates import WEEKDAYS, offset, parse, shifted
-from clinveil.phi.surrogates.names import NameSurrogates
-from clinveil.phi.surrogates.pools import RAREST, culture_of, pool, sizes
-from clinveil.phi.surrogates.roles import _RARE, _TIMES, _USUAL, _share, listed, usual_spelling
+from clinveil.phi.treatment.deidentifier import Deidentifier
+from clinveil.phi.treatment.policy import Policy
+from clinveil.phi.treatment.surrogates.accounts import email, number_or_account
+from clinveil.phi.treatment.surrogates.dates import WEEKDAYS, offset, parse, shifted
+from clinveil.phi.treatment.surrogates.names import NameSurrogates
+from clinveil.phi.treatment.surrogates.pools import RAREST, culture_of, pool, sizes
+from clinveil.phi.treatment.surrogates.roles import _RARE, _TIMES, _USUAL, _share, listed, usual_spelling
 
 KEY = Key.from_seed(1)
 FIRST = [name.capitalize() for name, _ in Counter(all_given_names()).most_common(400)]

@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 from clinveil.core.keys import Key
 from clinveil.corpus.people import Patient
 from clinveil.lexicons.names import all_given_names, name_form, surnames
-from clinveil.phi.surrogates import Surrogates
-from clinveil.phi.surrogates.accounts import email as made_email
-from clinveil.phi.surrogates.dates import LARGEST_OFFSET, offset, parse, shifted
-from clinveil.phi.surrogates.names import NameSurrogates
-from clinveil.phi.surrogates.numbers import internet_address, other_number, social_security_number, url
-from clinveil.phi.surrogates.places import address, city, institution
-from clinveil.phi.surrogates.pools import gender, pool
+from clinveil.phi.treatment.surrogates import Surrogates
+from clinveil.phi.treatment.surrogates.accounts import email as made_email
+from clinveil.phi.treatment.surrogates.dates import LARGEST_OFFSET, offset, parse, shifted
+from clinveil.phi.treatment.surrogates.names import NameSurrogates
+from clinveil.phi.treatment.surrogates.numbers import internet_address, other_number, social_security_number, url
+from clinveil.phi.treatment.surrogates.places import address, city, institution
+from clinveil.phi.treatment.surrogates.pools import gender, pool
 
 KEY, OTHER = Key.from_seed(1), Key.from_seed(2)
 names = st.sampled_from([n for n, _ in Counter(surnames()).most_common(3000)] + list(all_given_names())[:1500])

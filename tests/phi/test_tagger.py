@@ -18,9 +18,9 @@ from clinveil.core.errors import InputError, UsageError
 from clinveil.core.spans import Span
 from clinveil.corpus.demo import demo_notes
 from clinveil.lexicons.held_out import held_out
-from clinveil.phi.detectors.tagger import TaggerDetector
-from clinveil.phi.finder import Finder
-from clinveil.phi.note import NoteView
+from clinveil.phi.detection.detectors.tagger import TaggerDetector
+from clinveil.phi.detection.finder import Finder
+from clinveil.phi.detection.note import NoteView
 from clinveil.phi.settings import PhiSettings
 from clinveil.phi.tagger.crfsuite import file_of, items, write_crfsuite
 from clinveil.phi.tagger.features import Features

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from clinveil.core.spans import Span
 from clinveil.corpus.corpus import Note
-from clinveil.phi.detector import detectors
-from clinveil.phi.note import NoteView
+from clinveil.phi.detection.detector import detectors
+from clinveil.phi.detection.note import NoteView
 from clinveil.phi.validation.design import KINDS, MIN_SAMPLE, Annotated, allocation, recall
 from clinveil.phi.validation.draw import Draw, suspected, usual_forms
 from clinveil.phi.validation.locations import locations, open_parts

@@ -13,11 +13,11 @@ from clinveil.cli.main import main
 from clinveil.core.errors import InputError
 from clinveil.core.keys import Key
 from clinveil.core.spans import LABELS, Span
-from clinveil.phi.audit import audit_checks, logs, note_line
-from clinveil.phi.crosswalk import Replacement, Row, Writer, read_crosswalk
-from clinveil.phi.detector import detectors
-from clinveil.phi.policy import Treatment
-from clinveil.phi.treating import Treated
+from clinveil.phi.detection.detector import detectors
+from clinveil.phi.treatment.audit import audit_checks, logs, note_line
+from clinveil.phi.treatment.crosswalk import Replacement, Row, Writer, read_crosswalk
+from clinveil.phi.treatment.policy import Treatment
+from clinveil.phi.treatment.treating import Treated
 
 CANARIES = {label: f"qz{label.lower().replace('_', '')}xk" for label in LABELS}
 TEXT = "Seen: " + "; ".join(CANARIES.values()) + ". Mary Okwuosa of p1 came on Tuesday, 3/5/2019."
@@ -165,7 +165,7 @@ def test_tampering_is_found(vault, change, said):
 
 
 def test_a_chain_written_anew_has_no_seal(vault):
-    from clinveil.phi.audit import Chain
+    from clinveil.phi.treatment.audit import Chain
 
     lines = [json.loads(line) for line in (vault / "audit-0001.jsonl").read_text().splitlines()]
     with (vault / "audit-0001.jsonl").open("w") as file:
@@ -297,7 +297,7 @@ def test_chunks_know_their_place(tmp_path):
 
 
 def test_detectors_that_always_raise_fail_the_gate(tmp_path, monkeypatch, capsys):
-    from clinveil.phi import finder
+    from clinveil.phi.detection import finder
 
     def burst(text, spans):
         raise ValueError(text)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from clinveil.core.errors import InputError, InputWarning
 from clinveil.core.spans import Span
 from clinveil.corpus.corpus import memory_corpus
-from clinveil.phi.decisions import SCHEMA, Change, Decisions, Kept, read_file, revised, text_hash
+from clinveil.phi.review.decisions import SCHEMA, Change, Decisions, Kept, read_file, revised, text_hash
 
 KEY = "5a" * 32
 TEXT = "Dr. Foley saw Mary Smith on 3/4/2019."

@@ -144,7 +144,7 @@ def review_one(reviewer, n):
 
 
 def check_file(folder, texts):
-    from clinveil.phi.decisions import read_file
+    from clinveil.phi.review.decisions import read_file
 
     notes = read_file(folder / "out.parquet.vault" / "review" / "first.jsonl").notes()
     assert len(notes) == 100 and all(note.done for note in notes.values())

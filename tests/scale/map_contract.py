@@ -17,8 +17,8 @@ import pytest
 from clinveil.channel.run import obfuscate_notes
 from clinveil.channel.settings import ObfuscateSettings
 from clinveil.core.errors import InputError, LostWorkers, MissingExtra
-from clinveil.phi.run import deidentify_notes
 from clinveil.phi.settings import DeidentifySettings
+from clinveil.phi.treatment.run import deidentify_notes
 from clinveil.vectors.files import save_vectors
 from clinveil.vectors.table import Vectors
 

@@ -151,25 +151,7 @@ def given(notes: Notes, **columns: Any) -> Given:
     Raises:
         InputError: a missing column, or invalid values. UsageError: an unsupported type of notes, or unknown options.
     """
-    how = Reading.of(columns)
-    if isinstance(notes, np.ndarray) and notes.ndim == 1:
-        notes = notes.tolist()
-    if isinstance(notes, str | Path):
-        return Given(
-            open_corpus(path_of(notes, "the notes", ONE_TEXT), how.notes, label=how.label, keep=how.keep), None
-        )
-    if hasattr(notes, "batches"):
-        return Given(notes, None)
-    if nw.dependencies.is_into_series(notes):
-        series = nw.from_native(notes, series_only=True)
-        texts = arrow(series.alias(_TEXT).to_frame().to_native()).column(_TEXT).to_pylist()
-        return Given(_of_texts(texts, how), lambda done: _series(series, _in_place(done, len(texts))))
-    if nw.dependencies.is_into_dataframe(notes):
-        corpus = how.of_table(_with_ids(arrow(notes), how), "the frame")
-        return Given(corpus, lambda done: _frame(notes, corpus, done))
-    if isinstance(notes, Sequence) and not isinstance(notes, str):
-        return Given(_of_texts(notes, how), lambda done: _in_place(done, len(notes)))
-    raise UsageError(f"notes of type {type(notes).__name__} are not supported", hint=f"pass {KINDS}")
+    return Reading.of(columns).given(notes)
 
 
 @dataclass(frozen=True)
@@ -185,6 +167,27 @@ class Reading:
         """Create from keyword arguments; `label` and `keep` take one or more names. Raises UsageError for others."""
         several = {k: (v,) if isinstance(v, str) else tuple(v) for k, v in options.items() if k in ("label", "keep")}
         return cls(load_settings(NotesSettings, {k: v for k, v in options.items() if k not in several}), **several)
+
+    def given(self, notes: Notes) -> Given:
+        """Return notes of any supported type as a corpus; see `given`."""
+        if isinstance(notes, np.ndarray) and notes.ndim == 1:
+            notes = notes.tolist()
+        if isinstance(notes, str | Path):
+            return Given(
+                open_corpus(path_of(notes, "the notes", ONE_TEXT), self.notes, label=self.label, keep=self.keep), None
+            )
+        if hasattr(notes, "batches"):
+            return Given(notes, None)
+        if nw.dependencies.is_into_series(notes):
+            series = nw.from_native(notes, series_only=True)
+            texts = arrow(series.alias(_TEXT).to_frame().to_native()).column(_TEXT).to_pylist()
+            return Given(_of_texts(texts, self), lambda done: _series(series, _in_place(done, len(texts))))
+        if nw.dependencies.is_into_dataframe(notes):
+            corpus = self.of_table(_with_ids(arrow(notes), self), "the frame")
+            return Given(corpus, lambda done: _frame(notes, corpus, done))
+        if isinstance(notes, Sequence) and not isinstance(notes, str):
+            return Given(_of_texts(notes, self), lambda done: _in_place(done, len(notes)))
+        raise UsageError(f"notes of type {type(notes).__name__} are not supported", hint=f"pass {KINDS}")
 
     def of_table(self, table: pa.Table, name: str) -> Corpus:
         """Return the corpus of a table. Raises InputError for missing or ambiguous columns."""

@@ -15,7 +15,7 @@ from clinveil.core.spans import Span
 from clinveil.corpus.gold import GoldSpans, Scheme, read_spans, spans_of
 
 if TYPE_CHECKING:
-    from clinveil.phi.deidentifier import Found
+    from clinveil.phi.treatment.deidentifier import Found
 
 Spans = Any
 """A file or folder; a frame of note_id, start, end, label; note id -> spans; or spans for each note of a list.

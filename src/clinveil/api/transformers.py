@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from clinveil.core.spans import Span
     from clinveil.corpus.corpus import Corpus
     from clinveil.corpus.people import Patient
-    from clinveil.phi.deidentifier import Deidentified
+    from clinveil.phi.treatment.deidentifier import Deidentified
     from clinveil.vectors.table import Neighbours, Vectors
 
 
@@ -69,8 +69,8 @@ class Deidentifier(TransformerMixin, BaseEstimator):
         Raises UsageError for invalid settings, InputError for invalid files. Warns with InputWarning if the policy
         keeps identifiers.
         """
-        from clinveil.phi.deidentifier import Deidentifier as Engine
         from clinveil.phi.settings import PhiSettings
+        from clinveil.phi.treatment.deidentifier import Deidentifier as Engine
 
         how = load_settings(PhiSettings, {"mode": self.mode, **_without_patients(self.settings)})
         known, self.key_ = known_patients(self.patients), _key(self.key)
@@ -131,7 +131,7 @@ class Deidentifier(TransformerMixin, BaseEstimator):
         '[NAME] is here.'
         """
         from clinveil.corpus.gold import spans_of
-        from clinveil.phi.policy import united
+        from clinveil.phi.treatment.policy import united
 
         marked = united(mark for one in spans for mark in spans_of({"": [triple(one)]}).of("", text))
         made: tuple[str, Any] = self._fitted()._engine.treat(text, marked, patient)
@@ -139,7 +139,7 @@ class Deidentifier(TransformerMixin, BaseEstimator):
 
     def _treated(self, corpus: Corpus) -> list[Deidentified]:
         from clinveil.corpus.corpus import PATIENT_ID
-        from clinveil.phi.passes import check_known_patients, deidentify_corpus
+        from clinveil.phi.treatment.passes import check_known_patients, deidentify_corpus
 
         engine = self._fitted()._engine
         done: list[Deidentified] = list(deidentify_corpus(corpus, engine, serial))

@@ -155,7 +155,7 @@ class Attack(Settings):
     The first line of a subclass's docstring is its help text.
 
     Attributes:
-        needs: fields of `Context` that the attack requires.
+        needs: fields of `Context` that the attack requires. optional: others that its command offers.
         words: report texts of its measures, by dotted name; default: the TOML file next to the class.
         on_release: whether every release runs it, with default settings.
         sees_all: whether it must read every note of a release, even where other attacks use a sample of patients.
@@ -164,6 +164,7 @@ class Attack(Settings):
     """
 
     needs: ClassVar[frozenset[str]] = frozenset()
+    optional: ClassVar[frozenset[str]] = frozenset()
     words: ClassVar[Mapping[str, MeasureText]] = MappingProxyType({})
     on_release: ClassVar[bool] = False
     sees_all: ClassVar[bool] = False

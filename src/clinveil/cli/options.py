@@ -14,7 +14,7 @@ from pydantic.fields import FieldInfo
 from clinveil.core.errors import InputError, UsageError
 from clinveil.core.finding import read_findings
 from clinveil.core.remote import place, refuse_remote
-from clinveil.core.settings import extra_of, flag_name, registry_of
+from clinveil.core.settings import QUIET, SEED, NotesSettings, Settings, extra_of, flag_name, group, registry_of
 
 
 def _findings_file(target: str | None) -> str | None:
@@ -65,6 +65,14 @@ Config = Annotated[
 ]
 _SET = "Set any other setting (clinveil init-config lists them); repeatable."
 SetKeys = Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help=_SET)]
+
+
+class MeasureSettings(Settings):
+    """Settings of every command that reads notes and returns findings."""
+
+    notes: NotesSettings = group(NotesSettings)
+    seed: int | None = SEED
+    quiet: bool = QUIET
 
 
 def in_panel(parameter: Parameter, panel: str) -> Parameter:

@@ -19,12 +19,12 @@ from clinveil.core.spans import Span
 from clinveil.lexicons.ambiguity import LexicalClass, lexical_classes
 from clinveil.lexicons.names import name_form
 from clinveil.lexicons.words import is_word, word_list
-from clinveil.phi.detector import words
-from clinveil.phi.detectors._name_cue_words import PEOPLE
-from clinveil.phi.marks import mark
+from clinveil.phi.detection.detector import words
+from clinveil.phi.detection.detectors._name_cue_words import PEOPLE
+from clinveil.phi.detection.note import NoteView, Word, look_up, plain
+from clinveil.phi.matching.marks import mark
+from clinveil.phi.matching.wordtable import Column
 from clinveil.phi.name_variants import MISSPELT, NICKNAME, OWN, PARTICLES, Name, NameVariants, exact_match_only, is_met
-from clinveil.phi.note import NoteView, Word, look_up, plain
-from clinveil.phi.wordtable import Column
 
 SURE = 0.85
 SCORE = 0.8  # of spans added by the index: less than `SURE`, so that their text does not enter the index

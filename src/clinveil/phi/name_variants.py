@@ -17,7 +17,7 @@ from clinveil.lexicons.ambiguity import PARTICLES as LEXICAL_PARTICLES
 from clinveil.lexicons.ambiguity import LexicalClass, lexical_classes
 from clinveil.lexicons.names import name_form, nicknames
 from clinveil.lexicons.words import is_word
-from clinveil.phi.detector import words
+from clinveil.phi.detection.detector import words
 
 Name = tuple[str, ...]
 """The tokens of one full name, in order."""

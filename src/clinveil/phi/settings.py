@@ -8,7 +8,7 @@ from typing import Literal, Self
 from pydantic import field_validator, model_validator
 
 from clinveil.core.settings import FORCE, KEEP, LABEL, QUIET, SEED, WORKERS, NotesSettings, Settings, flag, group
-from clinveil.phi.policy import Policy, profiles
+from clinveil.phi.treatment.policy import Policy, profiles
 from clinveil.scale.executor import ADDRESS, ON
 
 

@@ -25,8 +25,8 @@ from clinveil.core.types import Say
 from clinveil.corpus.corpus import Corpus, MemoryCorpus
 from clinveil.corpus.open import open_corpus
 from clinveil.corpus.people import Patient, read_patients
-from clinveil.phi.deidentifier import Deidentifier
-from clinveil.phi.passes import deidentify_corpus
+from clinveil.phi.treatment.deidentifier import Deidentifier
+from clinveil.phi.treatment.passes import deidentify_corpus
 from clinveil.releases.crosswalk import CROSSWALK, id_maps, vault_batches
 from clinveil.releases.manifest import NAME, OLDER, SCHEMA, older
 from clinveil.releases.new_notes import NewNotes

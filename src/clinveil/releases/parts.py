@@ -36,11 +36,11 @@ from clinveil.corpus.part_facts import PartFacts, digest_of, id_hashes, part_fac
 from clinveil.corpus.parts import PartedCorpus
 from clinveil.corpus.people import read_patients
 from clinveil.corpus.uniqueness import Hashes, HashLog, count_repeats
-from clinveil.phi.deidentifier import Deidentifier
 from clinveil.phi.name_index import NameIndex
-from clinveil.phi.part_passes import TreatPart, detect_parts, load_name_index
-from clinveil.phi.remover import Recipe
 from clinveil.phi.settings import PhiSettings
+from clinveil.phi.treatment.deidentifier import Deidentifier
+from clinveil.phi.treatment.part_passes import TreatPart, detect_parts, load_name_index
+from clinveil.phi.treatment.remover import Recipe
 from clinveil.releases.check import NOTHING, OutputCheck, check_copies, check_output
 from clinveil.releases.crosswalk import vault_batches
 from clinveil.releases.finish import Places

@@ -16,7 +16,7 @@ from clinveil.core.finding import Finding
 from clinveil.core.runfolder import FREE
 from clinveil.core.spans import LABELS
 from clinveil.corpus.corpus import Columns
-from clinveil.phi.detector import covered as covered_labels
+from clinveil.phi.detection.detector import covered as covered_labels
 from clinveil.releases.added import adds_to, files_of, nth_of
 from clinveil.releases.attack_gates import LINKAGE_WARNED, linkage_warnings, switched_off
 from clinveil.releases.ledger import Earlier

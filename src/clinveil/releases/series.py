@@ -33,7 +33,7 @@ from clinveil.corpus.corpus import NOTE_ID, PATIENT_ID, TEXT, Corpus, MemoryCorp
 from clinveil.corpus.open import open_corpus
 from clinveil.corpus.uniqueness import hashes
 from clinveil.phi.name_index import NameIndex
-from clinveil.phi.passes import deidentify_corpus
+from clinveil.phi.treatment.passes import deidentify_corpus
 from clinveil.releases.added import ALONE, SeriesCoverage
 from clinveil.releases.attack_gates import adversary_gates
 from clinveil.releases.crosswalk import CROSSWALK, Renamer, id_maps, vault_batches

@@ -11,7 +11,7 @@ from clinveil.channel.apply import Obfuscator
 from clinveil.channel.channel import Channel
 from clinveil.core.tokens import Kind, lookup_form, tokenize, words
 from clinveil.corpus.corpus import Corpus, Note, memory_corpus, rows
-from clinveil.phi.deidentifier import Deidentifier
+from clinveil.phi.treatment.deidentifier import Deidentifier
 from clinveil.report.record import AlignedNote, AlignedToken, Mark
 
 SAMPLED, LONGEST = 12, 2500  # notes shown, and characters shown of each

@@ -32,9 +32,9 @@ from clinveil.corpus.part_facts import PartFacts
 from clinveil.corpus.people import Patient
 from clinveil.corpus.uniqueness import HashLog, count_repeats, hashes
 from clinveil.corpus.write import Writer
-from clinveil.phi.deidentifier import Deidentified, Deidentifier
 from clinveil.phi.name_index import NameIndex
-from clinveil.phi.passes import deidentify_corpus
+from clinveil.phi.treatment.deidentifier import Deidentified, Deidentifier
+from clinveil.phi.treatment.passes import deidentify_corpus
 from clinveil.releases.added import ALONE, SeriesCoverage
 from clinveil.releases.crosswalk import CrosswalkOrder, Renamer, by_new_id, by_position, reordered, vault_batches
 from clinveil.releases.finish import Places

@@ -16,7 +16,7 @@ from clinveil.core.finding import Finding
 from clinveil.core.spans import Span
 from clinveil.core.tokens import word_spans
 from clinveil.core.types import Doubles, Ints
-from clinveil.phi.decisions import DecisionFile, NoteDecisions, read_file, revised, text_hash
+from clinveil.phi.review.decisions import DecisionFile, NoteDecisions, read_file, revised, text_hash
 from clinveil.phi.review.desk import FOLDER, decisions_of
 from clinveil.phi.review.queue import Entry, PastRun
 from clinveil.stats import clopper_pearson, jackknife_t

@@ -76,6 +76,7 @@ class Association(Attack):
     """Compare the distances of names to their patients' diagnoses with those to others' (paper B, experiment 2)."""
 
     needs = frozenset({"vectors", "known", "codes"})
+    optional = frozenset({"counts"})
     metric: tuple[str, ...] = flag(
         ("cityblock", "cosine", "euclidean"),
         "cityblock, cosine or euclidean; repeatable (default: all). The first is used for the frequency curve.",

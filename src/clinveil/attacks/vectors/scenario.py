@@ -70,6 +70,7 @@ class Scenario(Attack):
     """Name target diagnoses for each name, farthest and nearest, compared with chance (paper B, experiment 3)."""
 
     needs = frozenset({"vectors", "known", "codes"})
+    optional = frozenset({"counts"})
     targets: Path | None = flag(None, "File with target diagnoses or codes, one per line (default: the paper's 11).")
     metric: tuple[str, ...] = flag(("cityblock", "cosine"), "cityblock, cosine or euclidean; repeatable.")
     permutations: int = flag(999, "Permutations of names, for chance and P.", ge=19)

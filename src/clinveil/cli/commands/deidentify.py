@@ -10,8 +10,8 @@ from clinveil.cli.progress import say
 from clinveil.core.keys import TEST_SEED
 from clinveil.core.runfolder import run_hash
 from clinveil.core.upload import through
-from clinveil.phi.run import deidentify_notes
 from clinveil.phi.settings import DeidentifySettings
+from clinveil.phi.treatment.run import deidentify_notes
 
 
 @command(

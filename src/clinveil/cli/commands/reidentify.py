@@ -10,8 +10,8 @@ import typer
 from clinveil.cli.command import Run, command
 from clinveil.cli.options import Notes, Out
 from clinveil.cli.progress import say
-from clinveil.phi.reidentify import ReidentifySettings
-from clinveil.phi.reidentify import reidentify as restore
+from clinveil.phi.treatment.reidentify import ReidentifySettings
+from clinveil.phi.treatment.reidentify import reidentify as restore
 
 VaultGiven = Annotated[Path, typer.Option("--vault", help="Vault of the run that wrote NOTES.", show_default=False)]
 Reason = Annotated[str, typer.Option("--reason", help="Reason, for the audit log.", show_default=False)]

@@ -9,7 +9,7 @@ import typer
 
 from clinveil.cli.command import Run, command
 from clinveil.core.settings import Settings
-from clinveil.phi.audit import audit_checks, logs
+from clinveil.phi.treatment.audit import audit_checks, logs
 from clinveil.releases.manifest import verify as checks
 
 Folder = Annotated[Path, typer.Argument(help="Folder of a release, or a vault of clinveil deidentify.")]

@@ -14,10 +14,20 @@ from typing import Any
 
 from clinveil.core.errors import InputError
 from clinveil.core.spans import LABELS, Span
-from clinveil.phi.decisions import OPEN, REVIEW, Change, Kept, NoteDecisions, Verdict, hash_key, revised, text_hash
-from clinveil.phi.deidentifier import Deidentifier
+from clinveil.phi.review.decisions import (
+    OPEN,
+    REVIEW,
+    Change,
+    Kept,
+    NoteDecisions,
+    Verdict,
+    hash_key,
+    revised,
+    text_hash,
+)
 from clinveil.phi.review.log import DecisionLog, decision_log
 from clinveil.phi.review.queue import Entry, PastRun
+from clinveil.phi.treatment.deidentifier import Deidentifier
 
 FOLDER = "review"
 _MAX_HITS = 2000

@@ -12,7 +12,7 @@ from typing import Any
 
 from clinveil.core.errors import InputError, UsageError
 from clinveil.core.files import locked, private_folder
-from clinveil.phi.decisions import SCHEMA, Change, NoteDecisions, read_file
+from clinveil.phi.review.decisions import SCHEMA, Change, NoteDecisions, read_file
 
 
 class DecisionLog:

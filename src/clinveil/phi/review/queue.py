@@ -22,11 +22,11 @@ from clinveil.core.spans import Span
 from clinveil.corpus.corpus import Corpus, Note, rows
 from clinveil.corpus.open import open_corpus
 from clinveil.corpus.people import read_patients
-from clinveil.phi.deidentifier import Deidentifier
-from clinveil.phi.note import NoteView, Word
-from clinveil.phi.records import SPANS
-from clinveil.phi.run import RECORD
+from clinveil.phi.detection.note import NoteView, Word
 from clinveil.phi.settings import DeidentifySettings
+from clinveil.phi.treatment.deidentifier import Deidentifier
+from clinveil.phi.treatment.records import SPANS
+from clinveil.phi.treatment.run import RECORD
 
 Order = Literal["worst", "given"]
 AGAIN = "run clinveil deidentify again with stored spans (--spans)"

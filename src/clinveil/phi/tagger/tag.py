@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clinveil.lexicons.ambiguity import PARTICLES, LexicalClass, lexical_classes
+from clinveil.phi.matching.wordtable import Column, Tokens
 from clinveil.phi.tagger.features import OFFSETS, PAIRS, Features, pair
 from clinveil.phi.tagger.forward_backward import marginals
 from clinveil.phi.tagger.model import TaggerModel
 from clinveil.phi.tagger.tokens import EDGE, kept_form
-from clinveil.phi.wordtable import Column, Tokens
 
 _MAX_ROWS = 1 << 16
 _NEVER = 2.0  # above any probability: `will pick` is never a name

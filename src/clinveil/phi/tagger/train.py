@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from clinveil.core.errors import InputError
 from clinveil.core.spans import Span
 from clinveil.lexicons.ambiguity import LexicalClass, lexical_classes
-from clinveil.phi.note import plain
+from clinveil.phi.detection.note import plain
 from clinveil.phi.tagger.crfsuite import ITERATIONS, fit
 from clinveil.phi.tagger.features import Features, word_hash
 from clinveil.phi.tagger.invent import Labelled

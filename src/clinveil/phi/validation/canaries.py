@@ -26,8 +26,8 @@ from clinveil.core.finding import Finding
 from clinveil.core.spans import Span
 from clinveil.corpus.corpus import Note
 from clinveil.lexicons.names import all_given_names, name_form, surnames
-from clinveil.phi.detectors.names import PARTICLES
-from clinveil.phi.finder import Finder
+from clinveil.phi.detection.detectors.names import PARTICLES
+from clinveil.phi.detection.finder import Finder
 from clinveil.phi.validation.invented import SHAPES, invented, invented_name, name_pools
 from clinveil.stats.findings import clustered_share
 

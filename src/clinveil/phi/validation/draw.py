@@ -11,8 +11,8 @@ from numpy.random import Generator
 from clinveil.core.spans import Span
 from clinveil.corpus.corpus import Note
 from clinveil.corpus.sample import KeySample
-from clinveil.phi.detector import detectors
-from clinveil.phi.note import NoteView
+from clinveil.phi.detection.detector import detectors
+from clinveil.phi.detection.note import NoteView
 from clinveil.phi.validation.design import KINDS, allocation
 from clinveil.phi.validation.locations import Location, forms, locations, open_parts
 from clinveil.phi.validation.sheet import Piece, Sample

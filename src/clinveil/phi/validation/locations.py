@@ -15,7 +15,7 @@ from typing import NamedTuple
 from clinveil.core.spans import Span
 from clinveil.lexicons.ambiguity import LexicalClass
 from clinveil.lexicons.names import name_form
-from clinveil.phi.note import NoteView, Word
+from clinveil.phi.detection.note import NoteView, Word
 
 SURE = 0.85
 _USUAL = LexicalClass.USUAL_GIVEN | LexicalClass.USUAL_FAMILY

@@ -23,9 +23,9 @@ from clinveil.core.finding import Finding
 from clinveil.core.spans import Span
 from clinveil.core.types import Doubles
 from clinveil.corpus.corpus import Note
-from clinveil.phi.detector import Detector, all_detectors
-from clinveil.phi.note import NoteView
-from clinveil.phi.policy import resolve
+from clinveil.phi.detection.detector import Detector, all_detectors
+from clinveil.phi.detection.note import NoteView
+from clinveil.phi.treatment.policy import resolve
 from clinveil.stats import Interval, sum_of_intervals
 
 BOTH, FIRST, SECOND = 0, 1, 2

@@ -22,10 +22,10 @@ from clinveil.corpus.corpus import Note, rows
 from clinveil.corpus.open import OpenedCorpus, open_corpus
 from clinveil.corpus.people import read_patients
 from clinveil.corpus.sample import KeySample
-from clinveil.phi.deidentifier import Deidentifier
-from clinveil.phi.detector import Detector
-from clinveil.phi.finder import Finder
-from clinveil.phi.passes import deidentify_corpus
+from clinveil.phi.detection.detector import Detector
+from clinveil.phi.detection.finder import Finder
+from clinveil.phi.treatment.deidentifier import Deidentifier
+from clinveil.phi.treatment.passes import deidentify_corpus
 from clinveil.phi.validation.canaries import canary_survival
 from clinveil.phi.validation.draw import Draw, suspected, usual_forms
 from clinveil.phi.validation.estimates import marked_findings

@@ -19,7 +19,7 @@ from clinveil.core.spans import Span, splice
 from clinveil.core.tokens import words
 from clinveil.corpus.corpus import Note
 from clinveil.lexicons.names import name_form
-from clinveil.phi.passes import check_known_patients
+from clinveil.phi.treatment.passes import check_known_patients
 from clinveil.stats.findings import clustered_share, proportion
 
 if TYPE_CHECKING:

@@ -23,8 +23,8 @@ from clinveil.core.tokens import Kind, tokenize, words
 from clinveil.corpus.corpus import Corpus, memory_corpus, rows
 from clinveil.corpus.sample import KeySample
 from clinveil.lexicons.ambiguity import LexicalClass, is_name, lexical_classes
-from clinveil.phi.deidentifier import Deidentifier
-from clinveil.phi.passes import deidentify_corpus
+from clinveil.phi.treatment.deidentifier import Deidentifier
+from clinveil.phi.treatment.passes import deidentify_corpus
 from clinveil.scale import serial
 from clinveil.scale.tasks import Result, Store
 from clinveil.study.engine import found

@@ -22,7 +22,7 @@ from clinveil.core.finding import Finding
 from clinveil.core.keys import Key
 from clinveil.corpus.corpus import PATIENT_ID, Corpus
 from clinveil.corpus.people import Patient, read_codes, read_patients, write_patients
-from clinveil.phi.partial_removal import EmulatedRemover, redrawn_names
+from clinveil.phi.treatment.partial_removal import EmulatedRemover, redrawn_names
 from clinveil.scale.tasks import Result, Store
 from clinveil.study.engine import Task, found
 from clinveil.study.inputs import COLUMNS, File, NotesTask, Source, Train, write_notes

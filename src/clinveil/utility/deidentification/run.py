@@ -14,9 +14,9 @@ from clinveil.core.spans import Span
 from clinveil.corpus.corpus import Corpus, Note, rows
 from clinveil.corpus.gold import GoldSpans
 from clinveil.corpus.people import read_patients
-from clinveil.phi.deidentifier import Deidentifier
-from clinveil.phi.finder import Finder
-from clinveil.phi.passes import deidentify_corpus
+from clinveil.phi.detection.finder import Finder
+from clinveil.phi.treatment.deidentifier import Deidentifier
+from clinveil.phi.treatment.passes import deidentify_corpus
 from clinveil.scale import processes
 from clinveil.utility.deidentification.errors import ErrorList
 from clinveil.utility.deidentification.grid import grid_notes, sample

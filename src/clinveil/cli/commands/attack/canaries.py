@@ -11,21 +11,19 @@ from numpy.random import default_rng
 from clinveil.attacks.attack import Context
 from clinveil.attacks.models.canaries import Canaries
 from clinveil.cli.command import Run, command
+from clinveil.cli.options import MeasureSettings
 from clinveil.core.errors import UsageError
 from clinveil.core.neural import need_torch
-from clinveil.core.settings import QUIET, SEED, NotesSettings, Settings, flag, group
+from clinveil.core.settings import flag, group
 from clinveil.corpus.open import open_corpus
 from clinveil.lm.notes import read_notes
 from clinveil.lm.recipe import ModelSettings
 
 
-class CanarySettings(Settings):
+class CanarySettings(MeasureSettings):
     """Settings of `clinveil attack canaries`."""
 
     lm: ModelSettings = group(ModelSettings)
-    notes: NotesSettings = group(NotesSettings)
-    seed: int | None = SEED
-    quiet: bool = QUIET
     workers: int = flag(1, "Threads of PyTorch; one makes results repeatable.", ge=1, le=1024)
     each: int = flag(5, "Canaries per family and number of repeats.", ge=1)
     repeats: tuple[int, ...] = flag((1, 2, 4, 8, 16), "Times that a canary is planted; repeatable.")

@@ -10,22 +10,20 @@ import typer
 from clinveil.attacks.attack import Context
 from clinveil.attacks.text.inference import Inference
 from clinveil.cli.command import Run, command
+from clinveil.cli.options import MeasureSettings
 from clinveil.core.errors import UsageError
-from clinveil.core.settings import LABEL, QUIET, SEED, NotesSettings, Settings, group
+from clinveil.core.settings import LABEL, group
 from clinveil.corpus.open import open_corpus
 
 Released = Annotated[Path, typer.Argument(help="Released notes with the attribute in a column.")]
 Known = Annotated[Path | None, typer.Option("--known", help="Original notes of other patients, with the same column.")]
 
 
-class InferenceSettings(Settings):
+class InferenceSettings(MeasureSettings):
     """Settings of `clinveil attack inference`."""
 
     attack: Inference = group(Inference)
-    notes: NotesSettings = group(NotesSettings)
     label: tuple[str, ...] = LABEL
-    seed: int | None = SEED
-    quiet: bool = QUIET
 
 
 @command("attack inference", InferenceSettings, flags="label seed", findings=True)

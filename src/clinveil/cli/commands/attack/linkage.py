@@ -11,8 +11,9 @@ from clinveil.attacks.attack import Context
 from clinveil.attacks.text.linkage import Linkage
 from clinveil.channel.files import load_channel
 from clinveil.cli.command import Run, command
+from clinveil.cli.options import MeasureSettings
 from clinveil.core.files import read_json
-from clinveil.core.settings import QUIET, SEED, WORKERS, NotesSettings, Settings, flag, group
+from clinveil.core.settings import WORKERS, NotesSettings, flag, group
 from clinveil.corpus.open import OpenedCorpus, open_corpus
 from clinveil.releases.crosswalk import source_notes
 from clinveil.vectors.files import load_vectors
@@ -24,15 +25,12 @@ ChannelOf = Annotated[Path | None, typer.Option("--channel", help="Also attack w
 VectorsOf = Annotated[Path | None, typer.Option("--vectors", help="Also attack with these vectors (vault/vectors).")]
 
 
-class LinkageSettings(Settings):
+class LinkageSettings(MeasureSettings):
     """Settings of `clinveil attack linkage`."""
 
     attack: Linkage = group(Linkage)
-    notes: NotesSettings = group(NotesSettings)
     known_text: str | None = flag(None, "Column of the known text, if it differs (default: guessed).", min_length=1)
     workers: int = WORKERS
-    seed: int | None = SEED
-    quiet: bool = QUIET
 
 
 @command("attack linkage", LinkageSettings, flags="seed", findings=True)

@@ -10,9 +10,10 @@ from numpy.random import default_rng
 
 from clinveil.attacks.models.membership import infer_membership, model_of_text
 from clinveil.cli.command import Run, command
+from clinveil.cli.options import MeasureSettings
 from clinveil.core.errors import UsageError
 from clinveil.core.finding import Finding
-from clinveil.core.settings import DEVICE, QUIET, SEED, NotesSettings, Settings, flag, group
+from clinveil.core.settings import DEVICE, flag
 from clinveil.corpus.open import open_corpus
 from clinveil.lm.model import LanguageModel, load_model
 from clinveil.lm.notes import PlainNotes, read_notes
@@ -30,12 +31,9 @@ Reference = Annotated[
 ]
 
 
-class MembershipSettings(Settings):
+class MembershipSettings(MeasureSettings):
     """Settings of `clinveil attack membership`."""
 
-    notes: NotesSettings = group(NotesSettings)
-    seed: int | None = SEED
-    quiet: bool = QUIET
     prepared: bool = flag(False, "All notes are in MedText form already.")
     most: int = flag(2_000, "Maximum notes per side, from a random sample of patients.", ge=20)
     device: str = DEVICE

@@ -8,8 +8,9 @@ from typing import Annotated
 import typer
 
 from clinveil.cli.command import Run, command
+from clinveil.cli.options import MeasureSettings
 from clinveil.core.neural import device_named
-from clinveil.core.settings import QUIET, SEED, NotesSettings, Settings, flag, group
+from clinveil.core.settings import flag, group
 from clinveil.utility.casing import CasingSettings
 
 Train = Annotated[
@@ -19,13 +20,10 @@ Dev = Annotated[Path | None, typer.Option("--dev", help="Validation text (defaul
 Test = Annotated[Path | None, typer.Option("--test", help="Test text with case (default: split off TRAIN).")]
 
 
-class EvaluateCasingSettings(Settings):
+class EvaluateCasingSettings(MeasureSettings):
     """Settings of `clinveil evaluate casing`."""
 
     model: CasingSettings = group(CasingSettings)
-    notes: NotesSettings = group(NotesSettings)
-    seed: int | None = SEED
-    quiet: bool = QUIET
     workers: int = flag(1, "Threads of PyTorch; one makes results repeatable.", ge=1, le=1024)
 
 

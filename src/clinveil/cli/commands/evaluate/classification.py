@@ -8,10 +8,11 @@ from typing import Annotated, Literal
 import typer
 
 from clinveil.cli.command import Run, command
+from clinveil.cli.options import MeasureSettings
 from clinveil.core.errors import UsageError
 from clinveil.core.finding import Finding
 from clinveil.core.neural import device_named
-from clinveil.core.settings import LABEL, QUIET, SEED, NotesSettings, Settings, choice, flag, group
+from clinveil.core.settings import LABEL, choice, flag, group
 from clinveil.corpus.open import open_corpus
 from clinveil.releases.crosswalk import source_notes
 from clinveil.utility.classification import Comparison, compared, evaluate
@@ -27,14 +28,11 @@ Protected = Annotated[
 ReleaseVault = Annotated[Path | None, typer.Option("--vault", help="Vault of the release, if ids were replaced.")]
 
 
-class ClassificationSettings(Settings):
+class ClassificationSettings(MeasureSettings):
     """Settings of `clinveil evaluate classification`."""
 
     training: ClassifierSettings = group(ClassifierSettings)
-    notes: NotesSettings = group(NotesSettings)
     label: tuple[str, ...] = LABEL
-    seed: int | None = SEED
-    quiet: bool = QUIET
     model: tuple[str, ...] = choice(classifiers, ("lr",), "Classifiers; repeatable.")
     setting: Literal["protected", "vectors-on-plain", "plain-vectors-on-protected"] = flag(
         "protected", "Train and test on protected text, or a transfer of the paper (networks)."

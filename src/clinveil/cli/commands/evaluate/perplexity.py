@@ -10,9 +10,10 @@ from typing import Annotated, Any
 import typer
 
 from clinveil.cli.command import Run, command
+from clinveil.cli.options import MeasureSettings
 from clinveil.core.errors import ClinveilError, UsageError
 from clinveil.core.neural import need_torch
-from clinveil.core.settings import QUIET, SEED, NotesSettings, Settings, flag, group
+from clinveil.core.settings import flag, group
 from clinveil.corpus.corpus import rows
 from clinveil.corpus.open import open_corpus
 from clinveil.lm.model import LanguageModel, fit_of, load_model
@@ -32,13 +33,10 @@ LOOKS_PREPARED = "{name} looks like MedText; if it is, pass --set prepared=true"
 LOOKS_PLAIN = "{name} does not look like MedText; if it is not, leave --set prepared out"
 
 
-class PerplexitySettings(Settings):
+class PerplexitySettings(MeasureSettings):
     """Settings of `clinveil evaluate perplexity`."""
 
     lm: ModelSettings = group(ModelSettings)
-    notes: NotesSettings = group(NotesSettings)
-    seed: int | None = SEED
-    quiet: bool = QUIET
     workers: int = flag(1, "Threads of PyTorch; one makes results repeatable.", ge=1, le=1024)
     prepared: bool = flag(False, "All notes are in MedText form already; a file with <unk> is always read so.")
 

@@ -9,11 +9,11 @@ from typing import Annotated, Literal
 import typer
 
 from clinveil.cli.command import Run, command
-from clinveil.cli.options import VectorFile
+from clinveil.cli.options import MeasureSettings, VectorFile
 from clinveil.cli.progress import say
 from clinveil.core.errors import UsageError
 from clinveil.core.finding import Finding
-from clinveil.core.settings import QUIET, SEED, NotesSettings, Settings, flag, group
+from clinveil.core.settings import flag
 from clinveil.corpus.open import open_corpus
 from clinveil.utility.pairs import read_pairs
 from clinveil.utility.similarity import SimilarityTask
@@ -29,12 +29,9 @@ Subwords = Annotated[
 Notes = Annotated[Path | None, typer.Option("--notes", help="Real notes, to count words (protocol clinicalnlp).")]
 
 
-class SimilaritySettings(Settings):
+class SimilaritySettings(MeasureSettings):
     """Settings of `clinveil evaluate similarity`."""
 
-    notes: NotesSettings = group(NotesSettings)
-    seed: int | None = SEED
-    quiet: bool = QUIET
     protocol: Literal["jamia", "clinicalnlp"] = flag("jamia", "Protocol of paper A (Pearson) or of paper C (Spearman).")
     missing: Literal["exclude", "random", "zero"] | None = flag(
         None, "Leave out pairs without a similarity (default of jamia), draw it at random (clinicalnlp), or use 0."

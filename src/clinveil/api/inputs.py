@@ -1,0 +1,105 @@
+"""The inputs of attacks: how a path, or a Python object, becomes a field of an attack's `Context`.
+
+The commands `clinveil attack NAME` and the functions of `clinveil.attack` are made from the same table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from clinveil.api.frames import Reading, known_patients, path_of, scratch
+from clinveil.core.errors import UsageError
+
+if TYPE_CHECKING:
+    from clinveil.attacks.attack import Attack
+
+
+class Input(NamedTuple):
+    """One input.
+
+    Attributes:
+        name: of the flag and of the Python argument.
+        help: what to pass.
+        read: returns the value for the context, from a path or a Python object.
+        several: whether a command takes several paths.
+    """
+
+    name: str
+    help: str
+    read: Callable[[Any, Reading], Any]
+    several: bool = False
+
+
+def inputs_of(attack: type[Attack]) -> dict[str, Input]:
+    """Return field of the context -> input, of all fields that an attack requires."""
+    return {field: INPUTS[field] for field in INPUTS if field in attack.needs}
+
+
+def _corpus(notes: Any, how: Reading) -> Any:
+    return how.given(notes).corpus
+
+
+def _counts(notes: Any, how: Reading) -> Any:
+    from clinveil.vectors.count import count_words
+
+    with scratch() as folder:
+        return count_words(_corpus(notes, how), folder)
+
+
+def _file(loader: str) -> Callable[[Any, Reading], Any]:
+    """Return a reader that loads a path with a function `module:name`, and returns other values unchanged."""
+
+    def read(value: Any, _: Reading) -> Any:
+        module, name = loader.split(":")
+        return getattr(import_module(module), name)(Path(value)) if isinstance(value, str | Path) else value
+
+    return read
+
+
+def _model(value: Any, how: Reading) -> Any:
+    loaded = _file("clinveil.lm.model:load_model")(value, how)
+    return loaded[0] if isinstance(loaded, tuple) else loaded
+
+
+def _vectors(values: Any, how: Reading) -> Any:
+    read = _file("clinveil.vectors.files:load_vectors")
+    return [read(value, how) for value in (values if isinstance(values, list | tuple) else [values])]
+
+
+def _names(people: Any, _: Reading) -> Any:
+    from clinveil.attacks.vectors.names import read_full_names
+
+    if isinstance(people, str | Path):
+        return read_full_names(path_of(people, "the names", "check the path; pass names as a list: [name]"))
+    if not isinstance(people, Mapping | list | tuple):
+        hint = "pass a file, a dictionary id -> clinveil.Patient, or a list of full names"
+        raise UsageError(f"names cannot be of type {type(people).__name__}", hint=hint)
+    names = [patient.name for patient in people.values()] if isinstance(people, Mapping) else people
+    return [tuple(name.split()) if isinstance(name, str) else tuple(name) for name in names]
+
+
+_CHANNEL = _file("clinveil.channel.files:load_channel")
+_CODES = _file("clinveil.corpus.people:read_codes")
+_CROSSWALK = _file("clinveil.releases.crosswalk:source_notes")
+_VECTORS = "Word vectors: folders of clinveil embed, .vec, .txt or .bin files."
+INPUTS: Mapping[str, Input] = {
+    "vectors": Input("vectors", _VECTORS, _vectors, several=True),
+    "released": Input("released", "Protected notes: a file or a folder.", _corpus),
+    "model": Input("model", "Language model (vault/model of a synthetic release).", _model),
+    "channel": Input("channel", "Channel of a release (vault/channel).", _CHANNEL),
+    "earlier": Input("earlier", "Channel of an earlier release of the same notes.", _CHANNEL),
+    "original": Input("original", "Original notes.", _corpus),
+    "entered": Input("entered", "The notes as they entered the channel.", _corpus),
+    "counts": Input("notes", "Source notes, to count words.", _counts),
+    "training": Input("training", "Notes that the model was trained on.", _corpus),
+    "held_out": Input("held_out", "Control: notes of other patients, not used for training.", _corpus),
+    "reference": Input("reference", "Notes of third patients.", _corpus),
+    "names": Input("names", "True names: a patients file, or one full name per line.", _names),
+    "known": Input("patients", "Known patients (patients.parquet).", lambda given, _: known_patients(given)),
+    "codes": Input("codes", "Table of codes and descriptions (codes.csv).", _CODES),
+    "notes": Input("vault", "Vault of the release, for the source of each note.", _CROSSWALK),
+}
+"""Field of an attack's context -> its input; required inputs are positional in Python, in this order."""

@@ -1,0 +1,1 @@
+"""Detection of identifiers in notes: `Finder` runs the detectors on a `NoteView` and combines their spans."""

@@ -1,0 +1,149 @@
+"""`Adapter`: use an external library as one more detector, `--also KIND` or `--also KIND:PATH`.
+
+To add one, write a file in `adapters/` that registers an `Adapter`; other distributions use the entry point group
+`clinveil.adapters`. Nothing is downloaded: a model is a local folder.
+"""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
+
+from clinveil.core.errors import InputError, InputWarning, UsageError
+from clinveil.core.registry import Registry
+from clinveil.core.spans import LABELS, Span
+from clinveil.phi.detection.note import NoteView
+
+ALIASES = {"hf": "huggingface"}
+_PREFIX = re.compile(r"^[BIESLU]-")
+_TITLE = re.compile(r"(?:Dr|Drs|Mr|Mrs|Ms|Mx|Prof)\b\.?\s+", re.IGNORECASE)
+# Models of general text also label `daily` and `two weeks ago` as dates.
+_DATE = re.compile(
+    r"\d{1,4}[/.-]\d|\b(?:19|20)\d\d\b|\b(?:jan|feb|mar|apr|may|june?|july?|aug|sept?|oct|nov|dec)[a-z]*\b",
+    re.IGNORECASE,
+)
+
+
+class Prediction(NamedTuple):
+    """Half-open span of the input text, in code points, with the library's own label and a score in (0, 1]."""
+
+    start: int
+    end: int
+    label: str
+    score: float
+
+
+class Model(Protocol):
+    """A loaded model of an external library."""
+
+    @property
+    def labels(self) -> Iterable[str]:
+        """All labels that the model can return, under the library's names."""
+        ...
+
+    def predict(self, text: str) -> Iterable[Prediction]:
+        """Return the identifiers in a text."""
+        ...
+
+
+@dataclass(frozen=True)
+class Adapter:
+    """How to load one library and interpret its labels.
+
+    Attributes:
+        load: returns the model of a folder, or of None if the library needs no folder. Raises MissingExtra if the
+            library is not installed, InputError if the folder does not contain a suitable model.
+        labels: library label -> label of `spans.LABELS`, or None if it is not an identifier. Labels that are missing
+            here are reported and ignored.
+        needs_path: whether a folder is required.
+    """
+
+    load: Callable[[Path | None], Model]
+    labels: Mapping[str, str | None]
+    needs_path: bool = True
+
+
+adapters: Registry[Adapter] = Registry("adapter", "clinveil.phi.detection.adapters")
+
+
+class AdapterDetector:
+    """A detector that runs the model of an adapter. Unpickling it in another process loads the model again."""
+
+    def __init__(self, spec: str) -> None:
+        kind, _, folder = spec.partition(":")
+        self.spec, self.name = spec, ALIASES.get(kind, kind)
+        self._adapter = adapters.get(self.name)
+        if self._adapter.needs_path and not folder:
+            raise UsageError(f"--also {kind} needs a folder", hint=f"pass --also {kind}:FOLDER")
+        if folder and not Path(folder).is_dir():
+            hint = "pass a local folder with the model; models are never downloaded"
+            raise InputError("no such folder", where=f"--also {kind}", hint=hint)
+        self._model = self._adapter.load(Path(folder) if folder else None)
+        mapped = {label: self._mapped(label) for label in self._model.labels}
+        self.unknown = sorted(label for label in mapped if not self._is_known(label))
+        self.labels = frozenset(label for label in mapped.values() if label)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return adapter_detector, (self.spec,)
+
+    @property
+    def examples(self) -> tuple[str, ...]:
+        """Return no examples: the results depend on the model."""
+        return ()
+
+    def find(self, note: NoteView) -> Iterator[Span]:
+        """Yield the model's predictions whose label is mapped to one of `spans.LABELS`."""
+        for prediction in self._model.predict(note.plain) if note.plain.strip() else ():
+            label = self._mapped(prediction.label)
+            start, end = _trimmed(note.plain, prediction.start, prediction.end, label)
+            if label and start < end and (label != "DATE" or _DATE.search(note.plain, start, end)):
+                score = min(1.0, max(0.01, prediction.score))
+                yield note.span(start, end, label, self.name, score, _PREFIX.sub("", prediction.label))
+
+    def _mapped(self, label: str) -> str | None:
+        return self._adapter.labels.get(_plain(label), self._by_name(label))
+
+    def _is_known(self, label: str) -> bool:
+        return _plain(label) in self._adapter.labels or self._by_name(label) is not None or _plain(label) == "O"
+
+    def _by_name(self, label: str) -> str | None:
+        """Return the label itself if the model uses the labels of `spans.LABELS`."""
+        return _plain(label) if _plain(label) in LABELS else None
+
+
+def _plain(label: str) -> str:
+    return _PREFIX.sub("", label).upper()
+
+
+def _trimmed(text: str, start: int, end: int, label: str | None) -> tuple[int, int]:
+    """Strip white space and masked characters from both ends of a span, and the title from a name."""
+    while start < end and (text[start].isspace() or text[start] == "\0"):
+        start += 1
+    while end > start and (text[end - 1].isspace() or text[end - 1] == "\0"):
+        end -= 1
+    title = _TITLE.match(text, start, end) if label == "NAME" else None
+    return (title.end() if title else start), end
+
+
+@lru_cache(maxsize=8)
+def adapter_detector(spec: str) -> AdapterDetector:
+    """Return the detector of `KIND` or `KIND:PATH`, loaded once per process.
+
+    Raises UsageError for an unknown kind, InputError and MissingExtra as the adapter does.
+    """
+    return AdapterDetector(spec)
+
+
+def adapters_for(specs: Iterable[str]) -> list[AdapterDetector]:
+    """Return the detectors of some specs; warn (`InputWarning`) about labels that have no mapping."""
+    detectors = [adapter_detector(spec) for spec in dict.fromkeys(specs)]
+    for detector in detectors:
+        if detector.unknown:
+            message = f"--also {detector.name}: ignored labels without a mapping: {', '.join(detector.unknown)}"
+            warnings.warn(message, InputWarning, stacklevel=3)
+    return detectors

@@ -1,0 +1,70 @@
+"""spaCy pipelines in a local folder: setting `also`, value `spacy:/path/to/pipeline`. Entities become findings.
+
+Supported labels are those of OntoNotes 5 (the usual English pipelines) and WikiNER, and the identifier categories of
+clinveil.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from clinveil.core.errors import InputError, MissingExtra
+from clinveil.phi.detection.adapter import Adapter, Prediction, adapters
+
+SCORE = 0.7  # spaCy returns no confidence
+_NONE = ("NORP", "PRODUCT", "EVENT", "WORK_OF_ART", "LAW", "LANGUAGE", "TIME", "PERCENT", "MONEY", "QUANTITY")
+LABELS: dict[str, str | None] = {
+    "PERSON": "NAME",
+    "PER": "NAME",
+    "PATIENT": "NAME",
+    "DOCTOR": "NAME",
+    "GPE": "CITY",
+    "LOC": "CITY",
+    "FAC": "HOSPITAL",
+    "ORG": "HOSPITAL",
+    "DATE": "DATE",
+    **dict.fromkeys((*_NONE, "ORDINAL", "CARDINAL", "MISC")),
+}
+
+
+def load_pipeline(where: Path) -> Any:
+    """Load a pipeline from a folder.
+
+    Raises MissingExtra without spaCy, and InputError if the folder contains no valid pipeline.
+    """
+    try:
+        import spacy
+    except ImportError:
+        raise MissingExtra("spaCy", "spacy") from None
+    try:
+        language = spacy.load(where)
+    except Exception:  # noqa: BLE001  any fault of its configuration; the original message may be long
+        raise InputError("cannot load a spaCy pipeline from this folder", where=where.name) from None
+    language.max_length = 1 << 30
+    return language
+
+
+class _Pipeline:
+    def __init__(self, where: Path | None) -> None:
+        assert where is not None
+        self._language = load_pipeline(where)
+
+    @property
+    def labels(self) -> list[str]:
+        """Return the labels of the components that produce entities."""
+        factories = ("ner", "entity_ruler", "span_ruler", "beam_ner")
+        pipes = self._language.pipe_labels
+        return sorted({label for name in pipes for label in pipes[name] if self._factory(name) in factories})
+
+    def _factory(self, name: str) -> str:
+        return str(self._language.get_pipe_meta(name).factory)
+
+    def predict(self, text: str) -> Iterator[Prediction]:
+        """Yield the entities."""
+        for entity in self._language(text).ents:
+            yield Prediction(entity.start_char, entity.end_char, entity.label_, SCORE)
+
+
+adapters.register("spacy")(Adapter(_Pipeline, LABELS))

@@ -1,0 +1,169 @@
+"""`Detector` protocol, and `RuleDetector`, a detector made of regular expressions.
+
+To add a kind of identifier, write a file in `detectors/` that registers a detector; other distributions use the entry
+point group `clinveil.detectors`. The order of detectors does not affect the result.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any, Protocol
+
+from clinveil.core.registry import Registry
+from clinveil.core.spans import LABELS, Span
+from clinveil.phi.detection.note import NoteView
+from clinveil.phi.matching.matcher import Matcher, candidates, matcher
+
+
+class Detector(Protocol):
+    """Detects one kind of identifier. It is stateless: the same note gives the same spans."""
+
+    @property
+    def name(self) -> str:
+        """Name of the detector in its spans."""
+        ...
+
+    @property
+    def labels(self) -> frozenset[str]:
+        """Labels that its spans can have."""
+        ...
+
+    @property
+    def examples(self) -> tuple[str, ...]:
+        """Notes with all findings marked, `Dr. {NAME:Foley} came.`; they serve as documentation and tests."""
+        ...
+
+    def find(self, note: NoteView) -> Iterable[Span]:
+        """Return spans in code points of `note.text`, in any order; they may overlap."""
+        ...
+
+
+detectors: Registry[Detector] = Registry("detector", "clinveil.phi.detection.detectors")
+
+
+def all_detectors() -> tuple[Detector, ...]:
+    """Return all registered detectors."""
+    return tuple(detector for _, detector in detectors)
+
+
+def covered() -> frozenset[str]:
+    """Return the labels that at least one detector can find."""
+    return frozenset[str]().union(*(detector.labels for detector in all_detectors()))
+
+
+Check = Callable[[re.Match[str], NoteView], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """Regular expression on the normalised copy of a note.
+
+    Attributes:
+        label: label of its spans.
+        pattern: the identifier is its group `phi`, or the whole match if it has no such group.
+        example: a note with all findings of this rule in braces: `Seen on {3/4/2019}.`
+        score: confidence in (0, 1].
+        check: predicate on a match; False rejects it.
+    """
+
+    label: str
+    pattern: re.Pattern[str]
+    example: str
+    score: float = 0.9
+    check: Check | None = None
+
+    @classmethod
+    def any_case(cls, label: str, pattern: str, example: str, **options: Any) -> Rule:
+        """Return a rule that ignores case."""
+        return cls(label, re.compile(pattern, re.IGNORECASE), example, **options)
+
+    @property
+    def why(self) -> str:
+        """Description of the rule, derived from its example: `Seen on {3/4/2019}.` gives `Seen on 9/9/9999`."""
+        return _shape(self.example)
+
+    def find(self, note: NoteView, pattern_matcher: Matcher | None = None) -> Iterator[tuple[int, int]]:
+        """Yield the offsets of identifiers in the normalised copy; `pattern_matcher`: that of the pattern, if known."""
+        group = "phi" if "phi" in self.pattern.groupindex else 0
+        for match in (pattern_matcher or matcher(self.pattern)).matches(note):
+            if match.end(group) > match.start(group) and (self.check is None or self.check(match, note)):
+                yield match.span(group)
+
+
+@dataclass(frozen=True, slots=True)
+class RuleDetector:
+    """Detector made of rules; each pattern is tried only at offsets where it can match.
+
+    Raises ValueError for a label that is not in `core.spans.LABELS`.
+    """
+
+    name: str
+    rules: tuple[Rule, ...]
+
+    _matchers: tuple[Matcher, ...] = field(init=False, repr=False, compare=False)
+    _numbers: frozenset[int | None] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        if unknown := sorted(self.labels.difference(LABELS)):
+            raise ValueError(f"detector {self.name}: unknown label {unknown[0]}")
+        # All patterns are added at once: a pattern added later invalidates the table of known words.
+        object.__setattr__(self, "_matchers", tuple(matcher(rule.pattern) for rule in self.rules))
+        object.__setattr__(self, "_numbers", frozenset(rule_matcher.number for rule_matcher in self._matchers))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return RuleDetector, (self.name, self.rules)  # a worker's copy builds its matchers again
+
+    @property
+    def labels(self) -> frozenset[str]:
+        """Labels of its rules."""
+        return frozenset(rule.label for rule in self.rules)
+
+    @property
+    def examples(self) -> tuple[str, ...]:
+        """Examples of its rules, in order."""
+        return tuple(rule.example.replace("{", f"{{{rule.label}:") for rule in self.rules)
+
+    def find(self, note: NoteView) -> Iterator[Span]:
+        """Yield the findings of each rule, rule by rule."""
+        by_number = candidates(note)
+        if self._numbers.isdisjoint(by_number) and None not in self._numbers:
+            return
+        for rule, rule_matcher in zip(self.rules, self._matchers, strict=True):
+            if rule_matcher.number is None or rule_matcher.number in by_number:
+                for start, end in rule.find(note, rule_matcher):
+                    yield note.span(start, end, rule.label, self.name, rule.score, rule.why)
+
+
+_FIRST_MARK = re.compile(r"(?P<before>[^{}]*)\{(?P<phi>[^{}]*)\}")
+_SHAPE = str.maketrans(
+    "0123456789" + "abcdefghijklmnopqrstuvwxyz" + "ABCDEFGHIJKLMNOPQRSTUVWXYZ", "9" * 10 + "x" * 26 + "X" * 26
+)
+_DIGITS_MASKED = str.maketrans("0123456789", "9" * 10)
+
+
+@cache
+def _shape(example: str) -> str:
+    """Return the text before the first identifier of an example and its shape: 9 for digits, x for letters."""
+    match = _FIRST_MARK.match(example)
+    before, phi = (match["before"], match["phi"]) if match else ("", "")
+    return " ".join((before[-40:].translate(_DIGITS_MASKED) + phi.translate(_SHAPE)).split())
+
+
+def words(text: str) -> frozenset[str]:
+    """Return the words of a text as a set."""
+    return frozenset(text.split())
+
+
+def before(match: re.Match[str], note: NoteView, width: int) -> str:
+    """Return the lower-case text of up to `width` characters before the identifier of a match."""
+    start = match.start("phi" if "phi" in match.re.groupindex else 0)
+    return note.plain[max(0, start - width) : start].lower()
+
+
+def after(match: re.Match[str], note: NoteView, width: int) -> str:
+    """Return the lower-case text of up to `width` characters after the identifier of a match."""
+    end = match.end("phi" if "phi" in match.re.groupindex else 0)
+    return note.plain[end : end + width].lower()

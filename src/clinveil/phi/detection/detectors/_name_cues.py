@@ -1,0 +1,294 @@
+"""Contextual cues for names: titles, field headers, relatives, credentials, ages, reporting verbs.
+
+Each cue gives the index of the word at which a name may begin. `_name_runs.py` decides whether it is one and where it
+ends.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator
+from enum import IntEnum
+from typing import NamedTuple
+
+from clinveil.lexicons.ambiguity import LexicalClass
+from clinveil.phi.detection.detectors import _name_cue_words as cue_words
+from clinveil.phi.detection.note import NoteView, begins_small, look_up
+from clinveil.phi.matching.marks import mark
+from clinveil.phi.matching.matcher import matcher
+
+
+class Trust(IntEnum):
+    """How strong a cue is as evidence for a name."""
+
+    LIST = 7  # the name field itself: `Name: first, middle, last;`
+    TITLE = 6  # any capitalised word is a name; a listed name also in lower case
+    FIELD = 5  # a listed or unknown word; an ordinary word that is a usual name and fills the field
+    CALLED = 4  # as FIELD, for ordinary words that are usual names: nurse, aunt
+    KIN = 3  # as FIELD, but an unknown word must not be all upper case
+    SPOKEN = 2  # a listed name, an unknown word, or two ordinary words that are usual names
+    HINT = 1  # a listed name, or two ordinary words that are usual names
+    MEETING = 0  # two words that can be a first name and a surname
+
+
+class Cue(NamedTuple):
+    """The index of a word at which a name may begin, with the strength and kind of the evidence."""
+
+    word: int
+    trust: Trust
+    why: str
+
+
+_TO_TITLED = re.compile(r"\.?[ \t]*\s?[ \t]*[\"'(]?")
+_TO_FIELD = re.compile(
+    r"(?:'s)?(?:[ \t]*\((?:s|[A-Za-z ,/]{1,20})\))?(?:[ \t]*[:#=]|[ \t]+-{1,2}(?=[ \t]))[ \t]*[,;]?"
+    r"(?:\s?[ \t]*|(?:\r?\n){2})[\"'(\[]?"
+)
+# `Family name on file: `, `name at birth: `
+_TO_RECORDED = re.compile(
+    r"[ \t](?:(?:on|in)[ \t](?:the[ \t])?(?:file|records?|chart|card|label|form|id|badge|wristband|full|system)"
+    r"|at[ \t]birth|as[ \t](?:given|written|stated|recorded|listed|spell?ed|spelt)"
+    r"|of[ \t](?:the[ \t])?(?:caller|informant|child|mother|father|spouse|guardian|witness|person|nurse|doctor))"
+    r"[ \t]*(?:[:=#]|[ \t]-{1,2}(?=[ \t]))\s?[ \t]*[\"'(\[]?",
+    re.I,
+)
+_TO_COLUMN = re.compile(r"(?:\t|[ \t]{2,})(?=[^\W\d_])")
+_TO_NAME = re.compile(r"[ \t](?=[^\W\d_])")
+_TO_THANKED = re.compile(r"(?:[ \t]again)?,[ \t]+")
+_TO_NAMED = re.compile(r"(?:\s+is)?(?:[\s:,]{1,3}|[ \t]{1,4})[\"']?")
+_TO_KIN = re.compile(
+    r"(?:\s+(?:is|was)(?=\s+[A-Z]|\s+named|\s+called)|(?:'s\s+|\s+)name\s+is)?(?:\s+(?:named|called))?(?:\s?[(:]\s?"
+    r"|,?\s{1,4})[\"']?",
+    re.I,
+)
+_TO_SPOUSE = re.compile(r"\s+(?:to|of)\s+")
+_TO_PATIENT = re.compile(r"[,:]?\s{1,4}[(\"']?")
+_NAME_IS = re.compile(r"\s+is\s+")
+_TO_MET = re.compile(r"/?[ \t]+[\"'(]?|[ \t]?\r?\n")
+_TO_SIGNED = re.compile(r"(?:[ \t]+(?:yours|truly|you))?,[ \t]*[\r\n,][\s,]*")
+_GLUED_PATIENT = re.compile(r"\.(?=[A-Z][a-z])")
+_GLUED = matcher(re.compile(r"(?:Drs?|Mrs?|Ms)[A-Z][a-z]+"))
+_AGE = matcher(re.compile(r"\d\d?\d?[\s-]*(?:y\.?/?o\b|year|yr|month|week|day)(?!s?\s+(?:ago|later|prior))", re.I))
+_BEFORE_AGE = re.compile(
+    r",?\s+(?:(?:is|was)\s+(?:an?|the)\s+(?:[a-z]+[\s,]+){0,4}|(?:(?:is|was)\s+)?(?:(?:an?|the)\s+)?)\Z",
+    re.I,
+)
+_BEFORE_KIN = re.compile(r",\s+(?:(?:her|his|their|my|the|patient's)\s+){0,2}\Z|\s+and\s+(?:her|his|their)\s+\Z", re.I)
+_PRONOUN = re.compile(r",\s+(?:HER|HIS|THEIR|MY|THE|PATIENT'S)\s+\Z")
+_IS_A = re.compile(r",?\s+(?:is|was)\s", re.I)
+_OWN_KIN = re.compile(r"'s?\s+\Z", re.I)
+_OWN_CHART = re.compile(r"'s?\s+\Z", re.I | re.M)  # same pattern, another object: `_backwards` compares by identity
+_PERSONS = cue_words.PEOPLE | cue_words.PATIENTS | cue_words.CLINICIANS
+_IN_BED = matcher(re.compile(r"[(\[](?:bed|rm|room|bay|cot|crib|isolette)[ \t]?#?[ \t]?\d", re.I))
+
+_Link = tuple[re.Pattern[str], Trust, str]
+
+
+def _links(*rows: tuple[Iterable[str], re.Pattern[str], Trust, str]) -> dict[str, tuple[_Link, ...]]:
+    """Return cue word -> (pattern between cue and name, strength, reason)."""
+    table: dict[str, tuple[_Link, ...]] = {}
+    for kinds, between, trust, why in rows:
+        for word in kinds:
+            table[word] = (*table.get(word, ()), (between, trust, why))
+    return table
+
+
+_AFTER = _links(
+    (cue_words.NAMES, _TO_FIELD, Trust.LIST, "name field"),
+    (cue_words.PATIENT_FIELDS, _TO_FIELD, Trust.LIST, "patient field"),
+    (cue_words.TITLES, _TO_TITLED, Trust.TITLE, "title"),
+    (cue_words.CALLED, _TO_MET, Trust.CALLED, "title"),
+    (cue_words.WEAK_TITLES, _TO_PATIENT, Trust.KIN, "title"),
+    (cue_words.CLINICIANS, _TO_FIELD, Trust.FIELD, "clinician field"),
+    (("care",), _TO_FIELD, Trust.FIELD, "clinician field"),
+    (cue_words.RELATIVES, _TO_FIELD, Trust.FIELD, "relative field"),
+    (cue_words.NAMES, _TO_COLUMN, Trust.FIELD, "name column"),
+    (("name",), _TO_NAME, Trust.KIN, "named"),
+    (("thanks", "regards", "sincerely"), _TO_THANKED, Trust.KIN, "signature"),
+    (cue_words.NAMED, _TO_NAMED, Trust.KIN, "named"),
+    (cue_words.NAMES, _NAME_IS, Trust.KIN, "named"),
+    (cue_words.NAMES, _TO_RECORDED, Trust.LIST, "name field"),
+    (cue_words.TEAMS, _TO_FIELD, Trust.FIELD, "team"),
+    (("to", "from"), _TO_FIELD, Trust.FIELD, "mail field"),
+    (cue_words.PEOPLE, _TO_KIN, Trust.KIN, "relative"),
+    (cue_words.SPOUSES, _TO_SPOUSE, Trust.KIN, "relative"),
+    (cue_words.CLOSINGS, _TO_SIGNED, Trust.FIELD, "signature"),
+    (cue_words.PATIENTS, _TO_PATIENT, Trust.HINT, "patient"),
+    (("pt", "patient"), _GLUED_PATIENT, Trust.KIN, "patient"),
+    (cue_words.MET, _TO_MET, Trust.SPOKEN, "meeting"),
+)
+_BEFORE = cue_words.SAYS | cue_words.DOES | cue_words.PEOPLE | cue_words.CHARTED
+_CUE_WORDS = frozenset(_AFTER) | _BEFORE | cue_words.MEETINGS
+_CUE = mark(lambda word: look_up(word)[1] in _CUE_WORDS)
+_TO_VERB = re.compile(r"[ \t]{1,2}|\r?\n|,?[ \t](?:also|now|then|still)[ \t]")
+_LABELS_WITH = {"care": ("primary",), "to": ("copy", "copies", "sent", "cc"), "from": ("letter", "fax")}
+_PERSONAL = frozenset(("per", "by", "with", "from", "to"))
+_IS = frozenset(("is", "was", "has", "had"))
+
+
+def cues(note: NoteView) -> Iterator[Cue]:
+    """Yield the cues of a note in no particular order. One word may have several."""
+    lowers, starts, texts = note.words.lowers, note.words.starts, note.words.texts
+    for index in note.words.marked(_CUE):
+        lower = lowers[index]
+        if lower in cue_words.MEETINGS:
+            last = index + 1 == len(texts)
+            spoken = index > 0 and lowers[index - 1] in cue_words.SPOKEN
+            small = not last and lower in _PERSONAL and _odd_pair(note.words.classes, index + 1)
+            if not last and (spoken or small or texts[index + 1] != lowers[index + 1]):
+                yield from _meeting(note, index, spoken=spoken)
+        if lower in _AFTER:
+            yield from _after(note, index, lower)
+        if lower in _BEFORE:
+            yield from _before(note, index, lower)
+    for match in _GLUED.matches(note):
+        index = bisect_left(starts, match.start())
+        if index < len(starts) and starts[index] == match.start():
+            yield Cue(index, Trust.TITLE, "title")
+    for match in _IN_BED.matches(note):
+        yield from _in_bed(note, bisect_left(starts, match.start()) - 1, match.start())
+    for match in _AGE.matches(note):
+        yield from _backwards(note, bisect_left(starts, match.start()) - 1, match.start(), _BEFORE_AGE, "age")
+
+
+def _odd_pair(kinds: list[int], index: int) -> bool:
+    """Return whether a word is not an ordinary word and is followed by another."""
+    return not kinds[index] & LexicalClass.WORD and index + 1 < len(kinds)
+
+
+def _in_bed(note: NoteView, last: int, end: int) -> Iterator[Cue]:
+    """Yield cues for the words before `(bed 3)`."""
+    if last < 0 or note.plain[note.words.starts[last] + len(note.words.texts[last]) : end].strip(" ,"):
+        return
+    text = note.words.texts[last]
+    if begins_small(text):
+        yield Cue(last, Trust.KIN, "bed")
+    elif not (text.isupper() and len(text) < 4):
+        yield from (Cue(first, Trust.TITLE, "bed") for first in capitals(note, last))
+
+
+def _after(note: NoteView, index: int, lower: str) -> Iterator[Cue]:
+    """Yield cues for the word after this one."""
+    words, text = note.words, note.plain
+    end = words.starts[index] + len(words.texts[index])
+    for between, trust, why in _AFTER[lower]:
+        match = between.match(text, end)
+        if match is None:
+            continue
+        following = bisect_left(words.starts, match.end(), index + 1)
+        if following < len(words.starts) and words.starts[following] == match.end():
+            if words.lowers[following] in cue_words.TITLES:
+                continue
+            baby = lower in ("boy", "girl") and index and words.lowers[index - 1] == "baby"
+            if lower in _LABELS_WITH and not _labelled(note, index, lower):
+                continue
+            yield Cue(following, Trust.CALLED if baby else trust, why)
+
+
+def _labelled(note: NoteView, index: int, lower: str) -> bool:
+    """Return whether an ambiguous word labels a person's field: `Primary care:`, `To:`, `Copy to:`."""
+    start = note.words.starts[index]
+    if index and note.words.lowers[index - 1] in _LABELS_WITH[lower]:
+        return True
+    return lower != "care" and note.plain[max(0, start - 4) : start].rstrip(" \t>")[-1:] in ("", "\n", "\r")
+
+
+def _meeting(note: NoteView, index: int, *, spoken: bool) -> Iterator[Cue]:
+    """Yield a cue after `with`, `by` and similar words. `spoken`: a verb of speaking or acting precedes."""
+    texts, lowers, starts = note.words.texts, note.words.lowers, note.words.starts
+    if lowers[index + 1] in cue_words.TITLES:
+        return
+    if lowers[index] in ("have", "let") and index + 2 < len(texts):
+        spoken = lowers[index + 2] in cue_words.BASE_VERBS and not begins_small(texts[index + 1])
+    match = _TO_MET.match(note.plain, starts[index] + len(texts[index]))
+    if match and match.end() == starts[index + 1]:
+        talked = spoken and lowers[index] in ("to", "with") and lowers[index - 1] in cue_words.TALKED
+        small = talked and begins_small(texts[index + 1])
+        yield Cue(index + 1, Trust.KIN if small else Trust.SPOKEN if spoken else Trust.MEETING, "meeting")
+
+
+def _before(note: NoteView, index: int, lower: str) -> Iterator[Cue]:
+    """Yield cues for the words before this one."""
+    start = note.words.starts[index]
+    if lower in cue_words.PEOPLE:
+        shouted = note.words.texts[index] != lower
+        yield from _backwards(note, index - 1, start, _PRONOUN if shouted else _BEFORE_KIN, "relative")
+        yield from _backwards(note, index - 1, start, _OWN_KIN, "relative", Trust.CALLED)
+    elif lower in cue_words.CHARTED:
+        yield from _backwards(note, index - 1, start, _OWN_CHART, "owner", Trust.SPOKEN)
+    else:
+        trust = Trust.SPOKEN if lower in cue_words.SAYS else Trust.HINT
+        last = index - 1
+        if last > 0 and note.words.lowers[last] in _IS:
+            start, last = note.words.starts[last], last - 1
+        if last < 0 or not _TO_VERB.fullmatch(note.plain, note.words.starts[last] + len(note.words.texts[last]), start):
+            return
+        for first in capitals(note, last):
+            yield Cue(first, trust, "says")
+
+
+def _backwards(
+    note: NoteView, last: int, end: int, between: re.Pattern[str], why: str, trust: Trust = Trust.KIN
+) -> Iterator[Cue]:
+    """Yield cues for the words that end where `between` begins, before `end`, capitalised or in lower case."""
+    texts, starts = note.words.texts, note.words.starts
+    closest = -1
+    for index in range(last, max(-1, last - 8), -1):
+        if end - starts[index] > 60:
+            break
+        if between.fullmatch(note.plain, starts[index] + len(texts[index]), end):
+            closest = index
+    if closest < 0:
+        return
+    if begins_small(texts[closest]):
+        first = closest
+        while first > max(0, closest - 3) and begins_small(texts[first - 1]):
+            first -= 1
+        yield from (Cue(start, Trust.SPOKEN, why) for start in range(first, closest + 1))
+        if between is _OWN_KIN and texts[closest].lower() not in _PERSONS:
+            yield Cue(closest, Trust.KIN, why)
+        return
+    if why == "age" and _IS_A.match(note.plain, starts[closest] + len(texts[closest])):
+        trust = Trust.CALLED  # `White is a 45-year-old man`, but not `White 45-year-old man`
+    for start in capitals(note, closest):
+        yield Cue(start, trust, why)
+
+
+def capitals(note: NoteView, last: int) -> Iterator[int]:
+    """Yield the first word of each run of up to four capitalised words ending at word `last`, longest run first."""
+    index = last
+    texts, starts = note.words.texts, note.words.starts
+    while index >= 0 and last - index < 4 and not begins_small(texts[index]):
+        if index < last:
+            gap = note.plain[starts[index] + len(texts[index]) : starts[index + 1]]
+            if gap not in (" ", ". ", "  ") or (gap == ". " and len(texts[index]) > 1):
+                break
+        index -= 1
+    yield from range(index + 1, last + 1)
+
+
+_DOTTED = re.compile(r"(?:M\.\s?D|D\.\s?O|R\.\s?N|N\.\s?P|P\.\s?A|Ph\.\s?D)\b")
+_DOTTED_HEADS = frozenset(("M", "D", "R", "N", "P", "Ph"))
+_SMALL = frozenset(("md", "rn", "np", "lpn", "crna", "pa", "pa-c", "phd", "msw", "lcsw", "do", "dpm", "pharmd", "dpt"))
+_CREDENTIAL_HEADS = cue_words.CREDENTIALS | _DOTTED_HEADS | _SMALL
+_CREDENTIAL = mark(lambda word: look_up(word)[0] in _CREDENTIAL_HEADS)
+_WITHOUT_COMMA = frozenset(("MD", "RN", "M", "NP", "CRNA", "PA-C", "FNP"))
+_ZIP = re.compile(r"\.?,?\s{1,3}\d{5}")
+
+
+def credentials(note: NoteView) -> Iterator[int]:
+    """Yield the index of the last word of each name followed by a credential: `John Smith, MD`."""
+    words = note.words
+    for index in [i for i in words.marked(_CREDENTIAL) if i]:
+        text, start = words.texts[index], words.starts[index]
+        if text in _SMALL:
+            if note.plain[words.starts[index - 1] + len(words.texts[index - 1]) : start] == ", ":
+                yield index - 1
+            continue
+        if text not in cue_words.CREDENTIALS and not _DOTTED.match(note.plain, start):
+            continue
+        gap = note.plain[words.starts[index - 1] + len(words.texts[index - 1]) : start]
+        behind = gap.strip(" .") == "," or (gap in (" ", ". ") and text in _WITHOUT_COMMA)
+        if behind and _ZIP.match(note.plain, start + len(text)) is None:
+            yield index - 1

@@ -1,0 +1,286 @@
+"""Find the end of a name from its first word."""
+
+from __future__ import annotations
+
+import re
+
+from clinveil.lexicons.ambiguity import PARTICLES, LexicalClass
+from clinveil.lexicons.words import word_list
+from clinveil.phi.detection.detector import words
+from clinveil.phi.detection.detectors._name_cue_words import CREDENTIALS
+from clinveil.phi.detection.detectors._name_cues import Trust
+from clinveil.phi.detection.detectors._name_pairs import COMMA, Pairs, rather_surname
+from clinveil.phi.detection.detectors._name_state import AFTER_INITIAL, GAP, is_particle, shaped_like_name, unknown
+from clinveil.phi.detection.note import Word
+
+MAX_WORDS = 6
+# `Mac an Ghoill`: particles that occur only after these words.
+_GAELIC, _SONS = frozenset(("an", "na", "con")), frozenset(("mac", "nic", "mhic", "ni", "ui"))
+_CLEAN = re.compile(r"'s\b|[ \t]*(?:[,.;:?!)\]\"\r\n|<(-]|$)|[ \t]{2}")
+_CLEAN_SMALL = re.compile(r"'s\b|[ \t]*(?:[,.;:?!)\]\"\r\n|<(]|$)|[ \t]{2}| - ")
+_THEN_SMALL = re.compile(r"[ \t]+(?!(?:is|was|has|had|does|did|will|denies|reports)\b)[a-z]")
+_IS_OF_AGE = re.compile(r"[ \t]+(?:is|was)[ \t]an?[ \t]\d", re.I)
+_THEN_VERB = re.compile(r"[ \t]+(?:IS|WAS|HAS|HAD|CAME|WILL|OF|FROM|DENIES|REPORTS|STATES)\b")
+_CREDENTIAL_NEXT = re.compile(r",[ \t]*(?:md|do|rn|np|pa|dpm|phd|pharmd|pa-c|m\.d|d\.o|crna|lpn)\b")
+_LONE_INITIAL = re.compile(r"\.(?![A-Za-z])|(?=[ \t]*(?:[;\r\n]|$))")
+_NO_SURNAMES = words(
+    "hospital clinic center centre university county medical health street road avenue school church college team"
+    " service unit department pharmacy home house court drive lane general memorial i a am pm"
+    " foods inc llc corp corporation company associates group partners bank systems industries laboratories lab"
+)
+_IN_FIELD = re.compile(r"[ \t]?[ ,.][ \t]{0,2}")
+
+
+class Extent(Pairs):
+    """Rules for the continuation of a name."""
+
+    def run(self, index: int, trust: Trust | None) -> int:
+        """Return the end of the name that begins at a word. Without a cue (`trust` None), only the lists are
+        evidence.
+        """
+        end, comma = index + 1, False
+        while end < len(self.words) and end - index < MAX_WORDS:
+            if COMMA.fullmatch(self.state.gap(end)) and len(self.words.texts[end - 1]) > 1:
+                if comma or end - index > 3 or not self._comma_order(index, end, trust):
+                    break
+                comma = True
+            elif not self._continues(index, end, trust):
+                break
+            end += 1
+        while end - index > 1 and is_particle(self.words[end - 1]) and not self.words[end - 1].listed:
+            end -= 1
+        return end
+
+    def _continues(self, first: int, index: int, trust: Trust | None) -> bool:
+        last, word, gap = self.words[index - 1], self.words[index], self.state.gap(index)
+        if len(last.text) == 1 and AFTER_INITIAL.fullmatch(gap) and (last.text.isupper() or gap[:1] == "."):
+            return self._after_initial(first, index, last, word)
+        if not GAP.fullmatch(gap):
+            return False
+        if "\n" in gap and "-" in gap:
+            return not word.classes & LexicalClass.FUNCTION
+        if "\n" in gap:
+            return self._over_line(first, index, last, word)
+        if '"' in gap or "(" in gap or "'" in gap:
+            return self._quoted(last, word, gap, index, trust)
+        if self._word_ends_name(first, index, trust):
+            return True
+        odd = word.ordinary and not is_particle(word)
+        if odd and index > first + 1 and last.classes & LexicalClass.USUAL_FAMILY and len(word.text) > 1:
+            return self._last_of_three(self.words[first], last, word)
+        if word.ordinary and trust is not Trust.TITLE and self._labels(index) and not self._surname_of(last, word):
+            return False
+        return self._fits(last, word, index, trust)
+
+    def _word_ends_name(self, first: int, index: int, trust: Trust | None) -> bool:
+        """Return whether an ordinary capitalised word after a first name at a cue is its surname: `Dandan He, RN`."""
+        last, word = self.words[index - 1], self.words[index]
+        if trust is None or not word.capital or len(word.text) < 2 or index > first + 2 or not word.ordinary:
+            return False
+        if last.shouted != word.shouted or last.text.islower() or len(last.text) < 2 or self._labels(index):
+            return False
+        named = not last.ordinary or (index == first + 2 and not self.words[first].ordinary)
+        if not named or not self._may_be_last(index, word):
+            return False
+        weak = word.shouted or trust < Trust.SPOKEN
+        fills = word.shouted and trust in (Trust.FIELD, Trust.LIST) and not word.classes & LexicalClass.FUNCTION
+        if weak and not ((word.classes & LexicalClass.FAMILY or fills) and self._rather_given(first)):
+            return False
+        if _CLEAN.match(self.text, word.end):
+            return True
+        more = index == first + 1 and re.match(r"[ \t]{1,3}[A-Z]", self.text[word.end : word.end + 4])
+        if more and self._word_ends_name(first, index + 1, trust):
+            return True
+        if word.shouted:
+            titled = trust is Trust.TITLE and _THEN_VERB.match(self.text, word.end)
+            return bool(titled) or _IS_OF_AGE.match(self.text, word.end) is not None
+        small = word.classes & LexicalClass.FUNCTION and _THEN_SMALL.match(self.text, word.end) is None
+        if small:
+            return _IS_OF_AGE.match(self.text, word.end) is not None
+        return re.match(r"[ \t]+[a-z]", self.text[word.end : word.end + 8]) is not None
+
+    def _rather_given(self, index: int) -> bool:
+        """Return whether a word is a listed first name, or is not a listed surname."""
+        kind = self.words.classes[index]
+        return bool(kind & LexicalClass.GIVEN) or not kind & LexicalClass.FAMILY
+
+    def _may_be_last(self, index: int, word: Word) -> bool:
+        if word.lower in _NO_SURNAMES or word.text in CREDENTIALS or word.lower in word_list("eponym_nouns"):
+            return False
+        return not word.classes & LexicalClass.FUNCTION or bool(word.classes & LexicalClass.FAMILY)
+
+    def _surname_of(self, last: Word, word: Word) -> bool:
+        odd = LexicalClass.WORD | LexicalClass.USUAL_GIVEN
+        return last.classes & odd == LexicalClass.USUAL_GIVEN and bool(word.classes & LexicalClass.FAMILIAR)
+
+    def _quoted(self, last: Word, word: Word, gap: str, index: int, trust: Trust | None) -> bool:
+        """Accept names in quotes or brackets between names: `William "Bud" Smith`."""
+        if gap.strip()[:1] in ('"', "'", ")", "]") and gap[:1] in ("\"'])"):
+            if is_particle(word) and not word.capital:
+                return self.state.name_ahead(index + 1)
+            if gap == '" ' and word.capital and not word.shouted and not word.classes & LexicalClass.FUNCTION:
+                return len(word.text) > 2
+            return word.capital and (self._fits(last, word, index, trust) or self.state.family_like(word))
+        close = self.text[word.end : word.end + 1]
+        if gap[-1:] == "(":
+            return close == ")" and self._fits(last, word, index, trust) and not word.ordinary
+        named = bool(last.classes & LexicalClass.GIVEN) or not last.ordinary
+        return (word.capital and named and (close in ('"', "'") or is_particle(word))) or is_particle(word)
+
+    def _last_of_three(self, first: Word, last: Word, word: Word) -> bool:
+        """Accept an ordinary word as surname after two first names: Sandra Marie Fox."""
+        if not first.classes & LexicalClass.USUAL_GIVEN or first.ordinary or word.classes & LexicalClass.FUNCTION:
+            return False
+        usual = last.classes & LexicalClass.USUAL_GIVEN and not last.ordinary and word.lower not in _NO_SURNAMES
+        familiar = word.classes & (LexicalClass.FAMILY if usual else LexicalClass.FAMILIAR)
+        familiar = familiar and word.classes & LexicalClass.FAMILY
+        return bool(familiar and last.classes & LexicalClass.GIVEN and word.capital and not word.shouted)
+
+    def _over_line(self, first: int, index: int, last: Word, word: Word) -> bool:
+        """Continue a name on the next line only from a first name to a surname."""
+        if index != first + 1 or self._labels(index) or not word.capital or word.shouted != last.shouted:
+            return False
+        return bool(last.classes & LexicalClass.GIVEN and word.classes & LexicalClass.FAMILY) and not word.ordinary
+
+    def _fits(self, last: Word, word: Word, index: int, trust: Trust | None) -> bool:
+        trusted = trust is not None and trust >= Trust.FIELD
+        if word.text in _GAELIC and (last.lower in _SONS or last.text in _GAELIC):
+            return self.state.name_ahead(index + 1) or (last.text.islower() and self._small_name_ahead(index + 1))
+        if is_particle(word) and not (word.capital and word.listed and len(word.text) > 3):
+            if self.state.name_ahead(index + 1) or (last.text.islower() and self._small_name_ahead(index + 1)):
+                return True
+            return trust is not None and trust >= Trust.SPOKEN and not last.ordinary and self._particle_ends(word)
+        if not word.capital:
+            return self._fits_small(last, word, index, trust)
+        if last.text.islower() and last.lower not in PARTICLES:
+            return False
+        if len(word.text) == 1:
+            dotted = self.text[word.end : word.end + 1] == "."
+            named = bool(last.classes & LexicalClass.GIVEN) or trusted or (trust is not None and not last.ordinary)
+            return named and (dotted or not (last.ordinary or word.text in "AI"))
+        if word.shouted and not last.shouted and len(last.text) > 1 and not word.classes & LexicalClass.USUAL_FAMILY:
+            return False
+        if not word.ordinary:
+            long = not word.shouted or (last.shouted and len(word.text) > 3)
+            return word.listed or trusted or (long and self._may_go_with(last, word, trust))
+        return self._fits_word(last, word, index, trusted)
+
+    def _may_go_with(self, last: Word, word: Word, trust: Trust | None) -> bool:
+        """Return whether an unknown word may continue a name: after a first name or unknown word, at a cue after
+        any name.
+        """
+        if last.classes & LexicalClass.GIVEN or (trust is not None and not last.ordinary):
+            return True
+        behind_particle = is_particle(last) or last.text in _GAELIC
+        return (unknown(last) or behind_particle) and shaped_like_name(word.text)
+
+    def _after_initial(self, first: int, index: int, last: Word, word: Word) -> bool:
+        if len(word.text) == 1:
+            return word.text.isupper() and not (word.text in "AI" and "  " in self.state.gap(index))
+        if is_particle(word):
+            return self.state.name_ahead(index + 1)
+        if not word.capital:
+            fit = word.text.islower() and (not word.ordinary or bool(word.classes & LexicalClass.FAMILIAR))
+            return fit and last.text.islower() and index > first + 1
+        given = index > first + 1 and self.words[first].classes & LexicalClass.USUAL_GIVEN
+        fit = self.state.family_like(word) or bool(given and self._any_surname(word))
+        return (fit or not word.ordinary) and not self._labels(index)
+
+    def _fits_small(self, last: Word, word: Word, index: int, trust: Trust | None) -> bool:
+        if not last.text.islower():
+            return False
+        met = trust is not None and trust is not Trust.HINT
+        trusted, spoken = trust is not None and trust >= Trust.FIELD, trust is not None and trust >= Trust.SPOKEN
+        sure = trusted or self._set_off(last)
+        if sure and not last.ordinary and word.classes & LexicalClass.FAMILY and word.ordinary:
+            return _CLEAN_SMALL.match(self.text, word.end) is not None
+        if word.classes & LexicalClass.FUNCTION:
+            return False
+        if len(word.text) < 3:
+            short = len(word.text) == 2 and not word.ordinary and word.classes & LexicalClass.FAMILY
+            return bool(short and spoken and not last.ordinary) or (
+                len(word.text) == 1 and (last.listed or not last.ordinary) and self.text[word.end : word.end + 1] == "."
+            )
+        if not word.ordinary:
+            return word.listed or trusted or not last.listed or (met and self._small_name(index))
+        if trusted and not last.ordinary and self.state.closed(index + 1) and self._any_surname(word):
+            return True
+        return self.state.given_like(last) and bool(word.classes & LexicalClass.FAMILIAR)
+
+    def _set_off(self, word: Word) -> bool:
+        """Return whether a comma or bracket precedes the word, as in `his brother, …`."""
+        return self.text[max(0, word.start - 2) : word.start].strip()[-1:] in (",", "(")
+
+    def _fits_word(self, last: Word, word: Word, index: int, trusted: bool) -> bool:
+        """Accept an ordinary word as surname after a first name; in a field also after an unlisted word."""
+        if is_particle(last) and word.listed and not word.classes & LexicalClass.FUNCTION:
+            return True
+        if trusted and self.state.closed(index + 1) and self._any_surname(word) and (last.listed or not last.ordinary):
+            return True
+        sure = LexicalClass.GIVEN | LexicalClass.WORD | LexicalClass.EPONYM
+        if last.classes & sure == LexicalClass.GIVEN and word.classes & LexicalClass.USUAL_FAMILY:
+            return self._any_surname(word)
+        if self._middle_name(last, word, index):
+            return True
+        after_given = last.classes & LexicalClass.USUAL_GIVEN and not (word.shouted and (last.ordinary or not trusted))
+        if not self.state.family_like(word) and not (after_given and self._any_surname(word)):
+            return False
+        given = last.classes & LexicalClass.GIVEN or last.lower in PARTICLES or not (last.ordinary or last.listed)
+        return bool(given) and (not word.shouted or trusted or bool(last.classes & LexicalClass.USUAL_GIVEN))
+
+    def _middle_name(self, last: Word, word: Word, index: int) -> bool:
+        """Accept an ordinary word as middle name between a usual first name and a surname: Erica Fawn Gimpel."""
+        if word.shouted or not word.classes & LexicalClass.GIVEN or word.classes & LexicalClass.FUNCTION:
+            return False
+        following = self.state.neighbour(index)
+        if last.ordinary or not last.classes & LexicalClass.USUAL_GIVEN or following is None:
+            return False
+        return following.capital and not following.ordinary and len(following.text) > 2
+
+    def _comma_order(self, first: int, index: int, trust: Trust | None) -> bool:
+        """Match SMITH, JOHN: a surname, then a first name. An ordinary or unlisted first name counts only in a
+        field.
+        """
+        last, word = self.words[index - 1], self.words[index]
+        trusted = trust is not None and trust >= Trust.FIELD and trust is not Trust.TITLE
+        if not (last.capital and word.capital) and not (trusted and last.text.islower()):
+            return False
+        if trusted and len(word.text) == 1:
+            return _LONE_INITIAL.match(self.text, word.end) is not None and not self._labels(index)
+        if self._labels(index) or not (self.state.family_like(last) or (trusted and self._comma_names(last, index))):
+            return False
+        if trusted:
+            return self._given_in_field(index) and (
+                bool(word.classes & LexicalClass.USUAL_GIVEN)
+                or self.state.closed(index + 1)
+                or self._initial_after(index)
+                or _CREDENTIAL_NEXT.match(self.text, word.end) is not None
+            )
+        usual = word.classes & LexicalClass.USUAL_GIVEN and not word.ordinary
+        return index == first + 1 and bool(usual) and rather_surname(last)
+
+    def _initial_after(self, index: int) -> bool:
+        following = self.words[index + 1] if index + 1 < len(self.words) else None
+        return following is not None and following.capital and GAP.fullmatch(self.state.gap(index + 1)) is not None
+
+    def _commas_in_field(self, index: int) -> bool:
+        end = self._listed_end(index)
+        return end - index > 1 and self._field_ends(end)
+
+    def _listed_end(self, index: int) -> int:
+        end = index + 1
+        while end < len(self.words) and end - index < MAX_WORDS - 1 and self.words[end].capital:
+            if not _IN_FIELD.fullmatch(self.state.gap(end)) or self.words.classes[end] & LexicalClass.FUNCTION:
+                break
+            end += 1
+        return end
+
+    def _field_ends(self, end: int) -> bool:
+        return bool(re.match(r"\.?[ \t]*(?:[;\r\n]|$)", self.text[self.words[end - 1].end :][:8]))
+
+    def _listed_field(self, index: int) -> int:
+        """Return the end of `Name: first, middle, last;`: capitalised words with commas up to a semicolon or line
+        end.
+        """
+        end = self._listed_end(index)
+        return end if self._field_ends(end) and self.words[index].capital else self.run(index, Trust.LIST)

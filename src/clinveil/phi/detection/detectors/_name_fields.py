@@ -1,0 +1,252 @@
+"""Names in structured text: JSON, XML, HL7, header lines `Smith, John  MRN`, file names, accounts and initials."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import NamedTuple
+
+from clinveil.lexicons.ambiguity import LexicalClass, lexical_classes
+from clinveil.phi.detection.detector import words
+from clinveil.phi.detection.detectors._name_cue_words import CREDENTIALS, NO_NAMES
+from clinveil.phi.detection.detectors._name_state import NameState
+from clinveil.phi.detection.note import NoteView, look_up
+from clinveil.phi.matching.marks import mark
+from clinveil.phi.matching.matcher import matcher
+
+
+class NameSpan(NamedTuple):
+    """A span of the plain copy of the note, with the reason why it is a name."""
+
+    start: int
+    end: int
+    why: str
+
+
+_OWNERS = (
+    "patient|pt|family|given|first|last|middle|maiden|full|preferred|display|legal|provider|physician|doctor|clinician|"
+    "author|nurse|contact|guardian|mother|father|spouse|subscriber|surgeon|attending|resident|user|birth|alias|member"
+)
+_KEY = rf"(?:(?:{_OWNERS})s?[ _-]?)*(?:names?|surname|family|given|forename|nombre|apellidos?)|(?:{_OWNERS})"
+_JSON = re.compile(rf"""(["'])(?:{_KEY})\1\s*:\s*\[?\s*(?P<q>["'])(?P<phi>[^"\n]{{2,60}}?)(?P=q)""", re.I)
+_XML = re.compile(rf"<(?:\w+:)?(?P<tag>{_KEY})\b[^<>]{{0,80}}>\s*(?P<phi>[^<>]{{2,60}}?)\s*</", re.I)
+_XML_VALUE = re.compile(rf"<(?:\w+:)?(?:{_KEY})\s[^<>]{{0,40}}?value=\"(?P<phi>[^\"<>]{{2,60}})\"", re.I)
+# HL7 version 2: numbers of the fields of each segment that contain names.
+_NAME_FIELDS = {
+    "PID": (5, 6, 9), "NK1": (2,), "PV1": (7, 8, 9, 17), "GT1": (3,), "IN1": (16,), "ORC": (10, 11, 12), "OBR": (16,),
+    "MRG": (7,), "PD1": (4,), "TXA": (5, 9, 22), "DG1": (16,), "AIP": (3,), "EVN": (5,), "ROL": (4,), "OBX": (16,),
+}  # fmt: skip
+_SEGMENT = re.compile(rf"^[\x0b ]*({'|'.join(_NAME_FIELDS)})\|[^\r\n]*", re.M)
+_AFFIXES = words("MD DO RN NP DR MR MRS MS JR L")
+_LETTERS = re.compile(r"[^\W\d_][^\d|~&]*")
+_KEYED = re.compile(
+    r"(?<![^\W_])(?:pt|patient|subj|client|guarantor|nok|mother|father|provider|prov|contact)[_-]?"
+    r"(?:last|first|family|given|middle|sur|fore)?_?(?:name)?[ ]?=[ ]?[\"']?"
+    r"(?P<phi>[^\W\d_][^;,&|\n\"'=]{1,40}?)(?=[;,&|\n\"']|\Z)",
+    re.I,
+)
+_HEADER = re.compile(
+    r"^[ \t]*(?P<phi>[^\W\d_][\w'-]+(?:[ -][^\W\d_][\w'-]+){0,2}[ ]?,[ ]?[^\W\d_][\w'-]+(?:[ ][^\W\d_][\w'.-]*){0,2})"
+    r"(?=[ \t]*(?:$|\(|[ \t]{2}|\t|\||;|-[ ]|#|(?:MR|MRN|DOB|ID|Acct|Age|Sex|Page|Unit|Room|Rm|Bed)\b|\d))",
+    re.M,
+)
+_ROOM = re.compile(r"[ \t]*(?:rm|room|bed|mrn?|dob|acct|unit|age|sex|\(?\d)\b", re.I)
+_EXTENSION = matcher(
+    re.compile(r"\.(?:pdf|jpe?g|png|docx?|dcm|tiff?|txt|rtf|csv|xlsx?|zip|mp[34]|wav|gif|xml)\b", re.I)
+)
+_FILE = re.compile(r"[^\W\d][\w-]*(?=" + _EXTENSION.pattern.pattern + ")", re.I)
+_ACCOUNT_WORDS = words("user username userid login logon logged operator opid")
+_ACCOUNT_WORD = mark(lambda word: look_up(word)[1] in _ACCOUNT_WORDS)
+_PIECE = re.compile(r"[^\W\d_]+")
+_ACCOUNT = re.compile(
+    r"\b(?:user(?:[ _-]?(?:name|id))?|log[io]n(?:[ _-]?(?:name|id))?|logged in as|opid|operator id)\b[ \t]*"
+    r"(?:[:=#][ \t]*)?"
+    r"(?P<phi>[a-z][a-z0-9]*[._-]?[a-z0-9]+)\b(?![@ ]?[(])"
+)
+_ACTED = re.compile(r"\b(?:by|as)[ \t]+\Z", re.I)
+_INITIALS = re.compile(r"(?<![\w.])[A-Z]\.[ ]?[A-Z]\.(?:[ ]?[A-Z]\.)?(?!\w)")
+_TO_INITIALS = re.compile(
+    r"\b(?:with|by|per|signed|from|initials?|patient|pt|mrs?|ms|dr|named?|son|daughter|wife|husband|mother|father|sister"
+    r"|brother|re|cc|attending|nurse|told|called|saw|notified|resident|provider|author|client)\b['\".:,( ]{0,4}\Z",
+    re.I,
+)
+_FROM_INITIALS = re.compile(
+    r",?\s+(?:is|was|has|had|will|denies|reports|states|presented|presents|says|came|returned|complains|feels|did|does"
+    r"|agreed|\(?\d\d?\d?[ -]?(?:yo\b|y/o|year)|an?\s+\d)"
+)
+_BARE_INITIALS = re.compile(
+    r"\b(?:signed(?: by)?|initials|initialed by|dictated by|transcribed by|entered by|typed by)"
+    r"[: ]{1,3}(?P<phi>[A-Z]{2,3})\b"
+)
+_SIGNING = words("signed initials initialed dictated transcribed entered typed")
+_SIGNS = mark(lambda word: look_up(word)[1] in _SIGNING)
+_CAPITALS = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZ")
+_CAPITAL = mark(lambda word: look_up(word)[0] in _CAPITALS)
+_ABBREVIATED = words(
+    "po iv im sc us md do rn np pa am pm bp er or ed qd bid tid qid prn hs sq od os ou dc la ny uk eg ie ad bc cc hr tv"
+    " id et ng gi gu as au ap pc ac nj nc sd nd va ma ct ri nh vt me de wv ky tn al ms mo ia ok tx nm az ut co wy mt"
+    " wa ca"
+    " ro rom lp pt ot sp st ph ba bs ma mph dds esq jr sr ii uti ekg ecg mri hiv gyn ent usa fu ho so wo iq ob bm"
+    " dr lmp dob doa vs tb ct xr cv cns ls ns nt tm"
+)
+
+
+def field_names(note: NoteView) -> Iterator[NameSpan]:
+    """Yield the names in the fields of structured text."""
+    text = note.plain
+    if '":' in text or "':" in text or '" :' in text:
+        yield from _values(_JSON, text, "name field of JSON")
+    if "</" in text:
+        yield from _values(_XML, text, "name element of XML")
+    if 'value="' in text:
+        yield from _values(_XML_VALUE, text, "name element of XML")
+    if "|" in text and "^" in text:
+        yield from _segments(text)
+    if "=" in text:
+        yield from _values(_KEYED, text, "name field of a key")
+    if any(_EXTENSION.matches(note)):
+        yield from _files(text)
+    if note.words.marked(_ACCOUNT_WORD):
+        yield from _accounts(text)
+
+
+def _values(pattern: re.Pattern[str], text: str, why: str) -> Iterator[NameSpan]:
+    for match in pattern.finditer(text):
+        pieces = _PIECE.findall(match["phi"])
+        if pieces and not all(piece.lower() in NO_NAMES for piece in pieces) and len(pieces) < 7:
+            yield NameSpan(*match.span("phi"), why)
+
+
+def _segments(text: str) -> Iterator[NameSpan]:
+    for segment in _SEGMENT.finditer(text):
+        wanted, start = _NAME_FIELDS[segment[1]], segment.start(1)
+        for number, field in enumerate(text[start : segment.end()].split("|")):
+            if number in wanted:
+                yield from _components(field, start)
+            start += len(field) + 1
+
+
+def _components(field: str, start: int) -> Iterator[NameSpan]:
+    """Yield the components of a name in an HL7 field, without a title or degree after them."""
+    count = 0
+    for component in re.split(r"(?<=[\^~&])", field):
+        body = component.rstrip("^~&")
+        if _LETTERS.fullmatch(body) and body.upper() not in _AFFIXES:
+            if count < 3:
+                yield NameSpan(start, start + len(body), "name field of HL7")
+            count += 1
+        start += len(component)
+        if component.endswith("~"):
+            count = 0
+
+
+def _files(text: str) -> Iterator[NameSpan]:
+    """Yield two adjacent listed names in a file name."""
+    for match in _FILE.finditer(text):
+        pieces = [(piece, lexical_classes(piece[0])) for piece in _PIECE.finditer(match[0])]
+        for (first, kind), (second, next_kind) in pairwise(pieces):
+            names = kind & LexicalClass.NAME and next_kind & LexicalClass.NAME
+            given = (kind | next_kind) & LexicalClass.USUAL_GIVEN and not kind & next_kind & LexicalClass.WORD
+            if names and given and len(first[0]) > 2 and len(second[0]) > 2:
+                yield NameSpan(match.start() + first.start(), match.start() + second.end(), "name of a file")
+
+
+def _accounts(text: str) -> Iterator[NameSpan]:
+    for match in _ACCOUNT.finditer(text):
+        name = match["phi"]
+        pieces = _PIECE.findall(name)
+        explicit = ":" in match[0] or "=" in match[0] or "." in name or any(c.isdigit() for c in name)
+        explicit = explicit or _ACTED.search(text, max(0, match.start() - 8), match.start()) is not None
+        if explicit and not any(lexical_classes(piece) & LexicalClass.WORD for piece in pieces):
+            yield NameSpan(*match.span("phi"), "user name")
+
+
+def headers(state: NameState) -> Iterator[tuple[int, int]]:
+    """Yield runs of words at the beginning of a line: `Smith, John  MRN 123`."""
+    if "," not in state.text:
+        return
+    for match in _HEADER.finditer(state.text):
+        start, end = word_run(state.note, *match.span("phi"))
+        if _named(state, start, end) and not _glued(state, start, end):
+            yield start, end
+
+
+def _glued(state: NameState, start: int, end: int) -> bool:
+    """Return whether a digit is attached to one of the words: `BRCA1, CYP2D6`."""
+    return any(state.text[w.start - 1 : w.start].isdigit() or state.text[w.end : w.end + 2].strip("-")[:1].isdigit()
+               for w in state.words[start:end])  # fmt: skip
+
+
+def _named(state: NameState, start: int, end: int) -> bool:
+    row = [w for w in state.words[start:end] if len(w.text) > 1]
+    comma = next((i for i, w in enumerate(row[:-1]) if "," in state.text[w.end : row[i + 1].start]), None)
+    if comma is None or any(w.classes & LexicalClass.FUNCTION or w.lower in NO_NAMES for w in row):
+        return False
+    family, given = row[comma], row[comma + 1]
+    if family.text.islower() and given.text.islower():
+        return not (family.ordinary or given.ordinary) and _ROOM.match(state.text, state.words[end - 1].end) is not None
+    if not (family.capital and given.capital) or family.shouted < given.shouted or given.text in CREDENTIALS:
+        return False
+    if given.ordinary:
+        return state.given_like(given) and (not family.ordinary or state.family_like(family))
+    if family.ordinary:
+        return state.family_like(family) and bool(given.classes & LexicalClass.USUAL_GIVEN)
+    followed = state.text[state.words[end - 1].end :][:1] not in ("", "\r", "\n")
+    return bool(given.listed and family.listed) or not given.shouted or followed
+
+
+def word_run(note: NoteView, start: int, end: int) -> tuple[int, int]:
+    """Return the half-open run of word indices that a span covers."""
+    return bisect_left(note.words.starts, start), bisect_left(note.words.starts, end)
+
+
+def initials(state: NameState) -> Iterator[NameSpan]:
+    """Yield `J.S.` if it matches a name of the note or the context is a person, and `JS` after a word for signing."""
+    text = state.text
+    known: set[str] | None = None
+    for match in _dotted(state):
+        letters = "".join(filter(str.isalpha, match[0]))
+        if letters.lower() in _ABBREVIATED:
+            continue
+        known = _name_initials(state) if known is None else known
+        spoken = _TO_INITIALS.search(text, max(0, match.start() - 16), match.start())
+        if letters in known or spoken or _FROM_INITIALS.match(text, match.end()):
+            yield NameSpan(*match.span(), "initials")
+    for match in _BARE_INITIALS.finditer(text) if state.words.marked(_SIGNS) else ():
+        if match["phi"].lower() not in _ABBREVIATED and match["phi"] not in CREDENTIALS:
+            yield NameSpan(*match.span("phi"), "initials")
+
+
+def _dotted(state: NameState) -> Iterator[re.Match[str]]:
+    """Yield two or three capitals with dots. Only one-letter words are tried."""
+    starts, reach = state.words.starts, 0
+    for index in state.words.marked(_CAPITAL):
+        match = _INITIALS.match(state.text, starts[index])
+        if match and starts[index] >= reach:
+            reach = match.end()
+            yield match
+
+
+def _name_initials(state: NameState) -> set[str]:
+    """Return the initials of the names detected so far, in both orders."""
+    initials_of_names = set()
+    for run in state.runs:
+        letters = [text[0].upper() for text in state.words.texts[run.start : run.end]]
+        if len(letters) > 1:
+            initials_of_names |= {"".join(letters), letters[0] + letters[-1], letters[-1] + letters[0]}
+    return initials_of_names
+
+
+def name_accounts(state: NameState) -> Iterator[int]:
+    """Yield words that combine a detected name the way account names do: jsmith, smithj, johns, johnsmith."""
+    accounts: set[str] = set()
+    for run in state.runs:
+        row = [lower for lower in state.words.lowers[run.start : run.end] if len(lower) > 2]
+        if len(row) > 1:
+            for first, second in ((row[0], row[-1]), (row[-1], row[0])):
+                accounts |= {first[0] + second, first + second[0], first + second}
+    lowers = state.words.lowers
+    if accounts and not accounts.isdisjoint(lowers):
+        yield from (i for i, lower in enumerate(lowers) if lower in accounts and len(lower) > 4)

@@ -1,0 +1,319 @@
+"""Names before a credential, and names supported only by the name lists."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+
+from clinveil.lexicons.ambiguity import PARTICLES, LexicalClass, lexical_classes
+from clinveil.lexicons.names import surnames
+from clinveil.lexicons.words import word_list
+from clinveil.phi.detection.detectors._name_cue_words import CLINICIANS, NO_NAMES, PATIENTS, PEOPLE
+from clinveil.phi.detection.detectors._name_extent import MAX_WORDS
+from clinveil.phi.detection.detectors._name_pairs import MANY_BEAR, only_eponym
+from clinveil.phi.detection.detectors._name_runs import CueRuns
+from clinveil.phi.detection.detectors._name_state import (
+    AFTER_INITIAL,
+    GAP,
+    NameState,
+    is_particle,
+    shaped_like_name,
+    unknown,
+)
+from clinveil.phi.detection.note import Word, look_up
+from clinveil.phi.matching.marks import mark
+
+_SOME_BEAR = 0.02
+_OWNED = re.compile(r"'s[ \t](?!(?:is|was|and|or|in|on|at|as|not|test|sign|disease)\b)[a-z]{3,}")
+ABBREVIATED = frozenset(("gerd", "elisa", "timi", "alisa", "cabg", "aspen", "salina"))  # tests and trials
+_LINE_START = re.compile(r"(?:^|[\r\n])[ \t]*(?:[-*•–]+|\d{1,2}[.)])?[ \t]*(?:(?:signed|by|note by)[: ]+)?\Z|;[ \t]*\Z")
+_NO_PERSON = NO_NAMES | CLINICIANS | PEOPLE | PATIENTS
+_ADJACENT = PARTICLES | {"jr", "sr"}
+_SUFFIX = re.compile(r",?[ \t](?:[Jj][Rr]|[Ss][Rr]|III)\b")
+_ARTICLES = frozenset(("the", "a", "an"))
+# In lower case, only usual first names that are not words are candidates.
+_NAME_OR_WORD = LexicalClass.NAME | LexicalClass.WORD
+_MAYBE_LOWER = LexicalClass.USUAL_GIVEN | LexicalClass.WORD
+_SURE = LexicalClass.WORD | LexicalClass.EPONYM
+
+
+def _may_begin(written: str) -> bool:
+    """Return whether a word may begin a name, judged by the word alone."""
+    text, lower, kind = look_up(written)
+    small = kind & _MAYBE_LOWER == LexicalClass.USUAL_GIVEN or (kind & LexicalClass.GIVEN and not kind & _SURE)
+    return kind & _NAME_OR_WORD != LexicalClass.WORD and (text != lower or bool(small))
+
+
+_MAY_BEGIN = mark(_may_begin)
+
+
+class ListRuns:
+    """Rules for names without a cue before them."""
+
+    def __init__(self, state: NameState, runs: CueRuns) -> None:
+        self.state, self.words, self.text, self.run = state, state.words, state.text, runs.run
+
+    def take_before_credential(self, last: int) -> None:
+        """Add the capitalised words before a credential that form a name: John Q. Smith, MD."""
+        if self.words.texts[last].islower():
+            self.take_small_before_credential(last)
+            return
+        index = last
+        while index >= 0 and last - index < MAX_WORDS - 1 and self._may_precede(index, last):
+            index -= 1
+        run = self.words[index + 1 : last + 1]
+        while run and (run[0].classes & LexicalClass.FUNCTION or (run[0].ordinary and not run[0].listed)):
+            run, index = run[1:], index + 1
+        if run and self._named(run):
+            self.state.add(index + 1, last + 1, 0.9, "credential")
+
+    def _may_precede(self, index: int, last: int) -> bool:
+        word = self.words[index]
+        if not word.capital or (word.ordinary and not (self.state.given_like(word) or self._surname(index, word))):
+            return False
+        gap = self.state.gap(index + 1) if index < last else " "
+        return "\n" not in gap and bool(GAP.fullmatch(gap) or AFTER_INITIAL.fullmatch(gap))
+
+    def _surname(self, index: int, word: Word) -> bool:
+        """Return whether a word is a usual surname, or any surname after a usual first name."""
+        before = self.words.classes[index - 1] if index else LexicalClass.NOTHING
+        named = not before & LexicalClass.WORD and (before & LexicalClass.GIVEN or not before & LexicalClass.NAME)
+        return self.state.family_like(word) or bool(index and named and word.classes & LexicalClass.FAMILY)
+
+    def _named(self, run: list[Word]) -> bool:
+        full = [word for word in run if len(word.text) > 1]
+        if not full or full[0].lower in ("the", "by"):
+            return False
+        if all(word.ordinary for word in full):
+            pair = len(full) > 1 and self.state.given_like(full[0]) and self.state.family_like(full[-1])
+            return pair or (len(full) == 1 and not full[0].shouted and self.state.family_like(full[0]))
+        if len(full) == 1 and len(run) == 1:
+            word = full[0]
+            return len(word.text) > 2 and (word.listed or (unknown(word) and not word.shouted))
+        return any(w.listed or unknown(w) for w in full) and not all(len(w.text) < 3 for w in full)
+
+    # Names supported only by the lists.
+
+    def take_small_before_credential(self, last: int) -> None:
+        """Add two lower-case words before a credential: john smith, rn."""
+        if not last or self.state.gap(last) != " ":
+            return
+        first, word = self.words[last - 1], self.words[last]
+        if not (first.text.islower() and word.text.islower()):
+            return
+        usual = self.state.given_like(first) and self.state.family_like(word)
+        if usual or (self._begins_line(first.start) and self._small_pair(first, word)):
+            self.state.add(last - 1, last + 1, 0.8, "credential")
+
+    def _begins_line(self, start: int) -> bool:
+        """Return whether only a bullet, a number or a word for signing precedes the offset in its line."""
+        return _LINE_START.search(self.text, max(0, start - 24), start) is not None
+
+    def _small_pair(self, first: Word, word: Word) -> bool:
+        """Return whether two words are not function words, and one is not an ordinary word or both are listed
+        names.
+        """
+        if (first.classes | word.classes) & LexicalClass.FUNCTION or min(len(first.text), len(word.text)) < 2:
+            return False
+        if first.lower in _NO_PERSON or word.lower in _NO_PERSON:
+            return False
+        return not (first.ordinary and word.ordinary) or (first.listed and word.listed)
+
+    def candidates(self) -> list[int]:
+        """Return the indices of the words that may begin a name."""
+        texts, lowers, kinds = self.words.texts, self.words.lowers, self.words.classes
+        return [
+            index
+            for index in self.words.marked(_MAY_BEGIN)
+            if (texts[index] != lowers[index] or self._small_candidate(index, kinds[index])) and self._supported(index)
+        ]
+
+    def _small_candidate(self, index: int, kind: int) -> bool:
+        """Accept in lower case: a usual first name, or adjacent first name and surname that are not words."""
+        following = self.words.classes[index + 1] if index + 1 < len(self.words) else LexicalClass.NOTHING
+        if kind & _MAYBE_LOWER == LexicalClass.USUAL_GIVEN:
+            return True
+        return bool(kind & LexicalClass.GIVEN and following & LexicalClass.FAMILY and not (kind | following) & _SURE)
+
+    def _supported(self, index: int) -> bool:
+        """Return False for an ordinary or unknown word without a neighbour that could make it a name."""
+        kind, texts = self.words.classes[index], self.words.texts
+        if kind & _NAME_OR_WORD == LexicalClass.NAME & kind and kind & LexicalClass.NAME:
+            return True
+        if index + 1 == len(texts) or texts[index + 1] != self.words.lowers[index + 1]:
+            return index + 1 < len(texts) or bool(kind & LexicalClass.FAMILIAR)
+        if not kind & LexicalClass.NAME:
+            return self.words.lowers[index + 1] in PARTICLES
+        owned = self.words.written[index] != texts[index] or self.words.lowers[index + 1] in _ADJACENT
+        return bool(kind & LexicalClass.FAMILIAR) and (owned or (index > 0 and len(texts[index - 1]) == 1))
+
+    def take(self, index: int) -> None:
+        """Add the name that begins at a candidate, if there is one."""
+        word = self.words[index]
+        if not word.capital:
+            self._take_lower(index, word)
+            return
+        if not word.listed:
+            self._take_unknown(index, word)
+            return
+        end = self.run(index, None)
+        if self.state.before_noun(end) or self.state.before_noun(index + 1):
+            return
+        if end - index > 1:
+            if self._listed_run(index, end) and not self._state(index, end):
+                self.state.add(self._unknown_before(index), end, 0.8, "listed")
+        elif self._lone(index, word):
+            self.state.add(self._unknown_before(index), end, 0.6, "listed alone")
+        elif self._unknown_before(index) < index and self._after_unknown(word):
+            self.state.add(index - 1, end, 0.6, "unknown before a surname")
+
+    def _take_unknown(self, index: int, word: Word) -> None:
+        """Add two or more unlisted words with the shape of names; little else has this shape."""
+        if len(word.text) < 3 or word.shouted or not shaped_like_name(word.text):
+            return
+        following = self.state.neighbour(index)
+        if following is None or (following.text.islower() and not is_particle(following)):
+            return
+        end = self.run(index, None)
+        run = [w for w in self.words[index:end] if len(w.text) > 1 and not is_particle(w)]
+        small = self.state.note.lower_case
+        if all(w.classes & LexicalClass.EPONYM for w in run):
+            return
+        if len(run) > 1 and all(not w.ordinary and not w.shouted and w.lower not in small for w in run):
+            self.state.add(index, end, 0.6, "two unknown words")
+
+    def _unknown_before(self, index: int) -> int:
+        """Return the start of a name, including a preceding unknown capitalised word: Vickilyn Reynolds."""
+        before = self.words[index - 1] if index else None
+        if before is None or index - 1 in self.state.taken or self.words[index].shouted or self.state.gap(index) != " ":
+            return index
+        given = before.classes & LexicalClass.GIVEN and not before.classes & LexicalClass.FUNCTION
+        named = unknown(before) or (given and before.ordinary and len(before.text) > 2)
+        fits = named and before.capital and not before.shouted and shaped_like_name(before.text)
+        return index - 1 if fits else index
+
+    def _after_unknown(self, word: Word) -> bool:
+        usual = LexicalClass.USUAL_FAMILY | LexicalClass.WORD | LexicalClass.EPONYM
+        return word.classes & usual == LexicalClass.USUAL_FAMILY and word.lower not in self.state.note.lower_case
+
+    def _take_lower(self, index: int, word: Word) -> None:
+        """Add `john smith`, or a usual first name alone, in lower case."""
+        if word.classes & LexicalClass.EPONYM:
+            return
+        end = self.run(index, None)
+        if self.state.before_noun(end) or not (end - index > 1 or word.text in _very_usual()):
+            return
+        if all(w.listed or w.text.islower() for w in self.words[index:end]):
+            self.state.add(index, end, 0.6, "listed in small letters")
+
+    def _listed_run(self, index: int, end: int) -> bool:
+        run = [word for word in self.words[index:end] if len(word.text) > 1]
+        sure = [word for word in run if word.listed and not word.ordinary]
+        first = run[0].classes
+        if self.words[index].shouted:
+            return self._shouted_run(index, run, sure)
+        if first & LexicalClass.WORD:
+            return bool(first & LexicalClass.GIVEN) and self._word_goes_with(index, end, run, sure)
+        if all(word.classes & LexicalClass.EPONYM for word in run):
+            return bool(first & LexicalClass.USUAL_GIVEN) or self._initialled(index, run[0])
+        return len(run) > 1 or bool(first & LexicalClass.GIVEN)
+
+    def _shouted_run(self, index: int, run: list[Word], sure: list[Word]) -> bool:
+        """Accept upper-case names: all are only names, or a usual first name precedes possible surnames."""
+        first = run[0]
+        if len(run) < 2:
+            return self._lone_shouted(index, first)
+        if not self.state.upper_context(index) and not first.classes & LexicalClass.FUNCTION:
+            return self.state.given_like(first) and all(self.state.family_like(w) for w in run[1:])
+        if len(sure) == len(run):
+            return bool(first.classes & (LexicalClass.USUAL_GIVEN | LexicalClass.FAMILY))
+        odd = LexicalClass.WORD | LexicalClass.EPONYM
+        given = first.classes & LexicalClass.USUAL_GIVEN and not first.classes & odd
+        return bool(given) and all(self.state.family_like(w) for w in run[1:])
+
+    def _lone_shouted(self, index: int, word: Word) -> bool:
+        """Accept one usual name in upper case; short ones are often abbreviations."""
+        if word.classes & (LexicalClass.WORD | LexicalClass.EPONYM) or word.lower in ABBREVIATED:
+            return False
+        if len(word.text) > 4:
+            usual = LexicalClass.USUAL_GIVEN | LexicalClass.USUAL_FAMILY
+            return bool(word.classes & usual or (len(word.text) > 5 and word.classes & LexicalClass.GIVEN))
+        return len(word.text) == 4 and word.lower in _very_usual()
+
+    def _state(self, start: int, end: int) -> bool:
+        return " ".join(self.words.lowers[start:end]) in _states()
+
+    def _word_goes_with(self, index: int, end: int, run: list[Word], sure: list[Word]) -> bool:
+        """Accept a first name that is a word if the words after it support it: May Rose, Will K. Smith."""
+        first = run[0]
+        if first.classes & LexicalClass.FUNCTION and not first.classes & LexicalClass.USUAL_GIVEN:
+            return False
+        if not first.classes & LexicalClass.USUAL_GIVEN:
+            sure = [w for w in sure if not only_eponym(w)]
+            return any(w.classes & LexicalClass.USUAL_FAMILY for w in sure) or self._both_familiar(run)
+        if any(w.text.islower() for w in run) and self.words[end - 1].capital:
+            return True
+        if end - index > len(run) or any(w.classes & LexicalClass.USUAL_FAMILY for w in sure):
+            return True
+        if not first.classes & LexicalClass.FUNCTION and all(unknown(w) and shaped_like_name(w.text) for w in run[1:]):
+            return len(run) > 1 and not any(w.shouted or w.lower in self.state.note.lower_case for w in run)
+        return self._both_familiar(run)
+
+    def _both_familiar(self, run: list[Word]) -> bool:
+        """Return whether two familiar names are capitalised and never occur in lower case in the note."""
+        small = self.state.note.lower_case
+        return len(run) > 1 and all(
+            w.classes & LexicalClass.FAMILIAR and not w.classes & LexicalClass.FUNCTION and w.lower not in small
+            for w in run
+        )
+
+    def _lone(self, index: int, word: Word) -> bool:
+        """Accept one capitalised listed word: a usual name that is not a word or an eponym, here or elsewhere in
+        the note.
+        """
+        if word.shouted:
+            return self._lone_shouted(index, word) or self._initialled(index, word)
+        if len(word.text) < 3 or word.classes & (LexicalClass.WORD | LexicalClass.EPONYM):
+            return self._initialled(index, word) or self._owns(word)
+        if word.lower in self.state.note.lower_case or not shaped_like_name(word.text):
+            return False
+        if index and self.words.lowers[index - 1] in _ARTICLES and self.state.gap(index) == " ":
+            return False
+        if "-" in word.text and not all(
+            len(part) > 1 and lexical_classes(part) & LexicalClass.NAME for part in word.text.split("-")
+        ):
+            return False
+        given = word.classes & LexicalClass.GIVEN and len(word.text) > 3
+        usual = word.classes & (LexicalClass.USUAL_GIVEN | LexicalClass.USUAL_FAMILY)
+        return bool(given or usual) and word.lower not in self.state.eponymous
+
+    def _owns(self, word: Word) -> bool:
+        """Accept `Robinson's hemoglobin`: an eponym that is also a common surname, before a noun not typical of
+        eponyms.
+        """
+        if word.shouted or surnames().get(word.lower, 0.0) < (_SOME_BEAR if word.ordinary else MANY_BEAR):
+            return False
+        return bool(_OWNED.match(self.text, word.end))
+
+    def _initialled(self, index: int, word: Word) -> bool:
+        """Accept an initial or suffix next to a usual surname, eponym or not: J. Smith, Smith J., Smith Jr."""
+        if word.classes & LexicalClass.FAMILIAR and _SUFFIX.match(self.text, word.end):
+            return True
+        if word.ordinary or word.shouted or not word.classes & LexicalClass.USUAL_FAMILY:
+            return False
+        if re.match(r" [A-Z]\.[,;)\s]", self.text[word.end : word.end + 4]):
+            return True
+        last = self.words[index - 1] if index else word
+        return len(last.text) == 1 and last.text.isupper() and self.text[last.end : word.start] in (". ", ".")
+
+
+@cache
+def _states() -> frozenset[str]:
+    return frozenset(state.lower() for state in word_list("states"))
+
+
+@cache
+def _very_usual() -> frozenset[str]:
+    from clinveil.lexicons.names import all_given_names
+
+    return frozenset(name for name, share in all_given_names().items() if share >= 0.1)

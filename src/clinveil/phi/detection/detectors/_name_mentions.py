@@ -1,0 +1,138 @@
+"""Further mentions of the names detected in a note: same words, misspellings, initials."""
+
+from __future__ import annotations
+
+import re
+
+from clinveil.lexicons.ambiguity import PARTICLES, LexicalClass
+from clinveil.lexicons.names import name_form
+from clinveil.phi.detection.detector import words
+from clinveil.phi.detection.detectors._name_cue_words import PEOPLE
+from clinveil.phi.detection.detectors._name_state import NameState
+from clinveil.phi.detection.note import Word, begins_small, look_up
+from clinveil.phi.matching.marks import mark
+from clinveil.phi.name_variants import within_one_edit
+
+_STOPS = ".!?:\n"
+_SAYS = re.compile(
+    r"(?:,\s+(?:who|whose|a|an)\b|\s+later\b|\s+[a-z]{3,}ed\b)|"
+    r"(?:\s+|,\s+who\s+)(?:states?|stated|reports?|reported|denies|denied|is|was|has|had|presents|presented|says|said|will|also|and"
+    r"|does|did|feels|lives|came|went|returned|left|agreed|agrees|called|asked|slept|felt|continues|continued|remains"
+    r"|tolerated|understands|requested|wants|needs|can|could|would|should|may|notes|noted|recalls|admits|underwent|rose"
+    r"|began|became|made|took|won|told|spoke|gave|got|ate|slept|grew|moved|walked|played|started|joined|lost|met|saw|drove"
+    r"|decided|refused|declined|complained|endorsed|attended|retired|worked)\b",
+    re.I,
+)
+_OF_DISEASE = words("dementia like related type patients patient and medications medication onset stage")
+_OWNED = words("other own first most more many every only such")
+_GUESS = 0.6  # score of runs whose ordinary words are not searched for
+_SHORTEST_MISSPELLED = 5
+
+
+_KNOWN = LexicalClass.WORD | LexicalClass.USUAL_GIVEN | LexicalClass.USUAL_FAMILY | LexicalClass.EPONYM
+
+
+def _may_be_misspelt(written: str) -> bool:
+    """Return whether a word may be a misspelt name: long, capitalised and not a known word or name."""
+    text, _, kind = look_up(written)
+    return not kind & _KNOWN and len(text) >= _SHORTEST_MISSPELLED - 1 and not begins_small(text)
+
+
+_MAY_BE_MISSPELT = mark(_may_be_misspelt)
+_ODD = mark(lambda word: not (look_up(word)[1].isascii() and look_up(word)[1].isalpha()))
+
+
+class Mentions:
+    """Rules for further mentions of detected names."""
+
+    def __init__(self, state: NameState) -> None:
+        self.state, self.words, self.text = state, state.words, state.text
+        self.exact: set[str] = set()
+
+    def take(self) -> None:
+        """Add all mentions in the note."""
+        forms = self._forms()
+        self.exact = {self.words.texts[i] for i in self.state.taken}
+        if not forms:
+            return
+        lowers = self._lowers(forms)
+        for index in [i for i, lower in enumerate(self.words.lowers) if lower in lowers]:
+            if index not in self.state.taken and self._other_mention(index, self.words[index]):
+                self.state.add(index, index + 1, 0.7, "found elsewhere in the note")
+        self._take_adjacent()
+        self._take_misspelled({form for form in forms if len(form) >= _SHORTEST_MISSPELLED})
+
+    def _take_adjacent(self) -> None:
+        """Add words of names next to each other, including ordinary and short ones: `qi, mei`, `mei qi`."""
+        lowers, pairs = self.words.lowers, set[tuple[str, str]]()
+        for run in self.state.runs:
+            row = [lower for lower in lowers[run.start : run.end] if len(lower) > 1]
+            pairs.update((word, other) for word in row for other in row if word != other)
+        for index in [i for i in sorted(self.state.taken) if i]:
+            for other in (index - 1, index + 1):
+                free = other < len(lowers) and other not in self.state.taken
+                if (
+                    free
+                    and (lowers[index], lowers[other]) in pairs
+                    and self.state.gap(max(index, other)) in (" ", ", ")
+                ):
+                    self.state.add(other, other + 1, 0.7, "found elsewhere in the note")
+
+    def _forms(self) -> set[str]:
+        """Return the normalised forms of all words of names, and of the parts of hyphenated ones."""
+        kinds = self.words.classes
+        sure = {i for run in self.state.runs if run.score > _GUESS for i in range(run.start, run.end)}
+        texts = [
+            text
+            for i in self.state.taken
+            if len(text := self.words.texts[i]) > 2 and (i in sure or not kinds[i] & LexicalClass.WORD)
+        ]
+        parts = [part for text in texts for part in (text, *(text.split("-") if "-" in text else ())) if len(part) > 2]
+        return {name_form(part) for part in parts} - PARTICLES
+
+    def _lowers(self, forms: set[str]) -> set[str]:
+        """Return the words of the note whose form is that of a name; hyphenated words are also compared by part."""
+        odd = {self.words.lowers[index] for index in self.words.marked(_ODD)}
+        return forms.intersection(self.words.lowers) | {
+            w for w in odd if name_form(w) in forms or ("-" in w and any(name_form(p) in forms for p in w.split("-")))
+        }
+
+    def _other_mention(self, index: int, word: Word) -> bool:
+        if self.state.before_noun(index + 1) or (
+            word.classes & LexicalClass.EPONYM and self._possessive_of_disease(index)
+        ):
+            return False
+        if not word.ordinary or ("-" in word.text and word.capital):
+            return word.capital or len(word.text) > 3
+        short = self.state.abbreviated(index) and word.text not in self.exact
+        if not word.capital or short or word.classes & LexicalClass.FUNCTION:
+            return False
+        before = self.text[: word.start].rstrip(" \t")[-1:]
+        if before not in _STOPS and before != "":
+            return index == 0 or self.words.lowers[index - 1] not in ("the", "a", "an", "no")
+        return bool(_SAYS.match(self.text, word.end)) or self.text[word.end : word.end + 2] == "'s"
+
+    def _possessive_of_disease(self, index: int) -> bool:
+        """Return whether an eponym with 's is the disease (`Parkinson's` alone) and not a person (`Smith's wife`)."""
+        end = self.words[index].end
+        if self.text[end : end + 2] != "'s" or index + 1 >= len(self.words):
+            return self.text[end : end + 2] == "'s"
+        following = self.words[index + 1]
+        if following.lower in PEOPLE:
+            return False
+        owned = following.text.islower() and self.text[end + 2 : following.start] == " "
+        function = following.classes & LexicalClass.FUNCTION and following.lower not in _OWNED
+        return not owned or bool(function) or following.lower in _OF_DISEASE
+
+    def _take_misspelled(self, forms: set[str]) -> None:
+        """Add unknown capitalised words at edit distance one from a name of the note."""
+        if not forms:
+            return
+        heads = {form[0] for form in forms} | {form[1] for form in forms}
+        for index in self.words.marked(_MAY_BE_MISSPELT):
+            text = self.words.texts[index]
+            if index in self.state.taken or text[0].lower() not in heads:
+                continue
+            form = name_form(text)
+            if any(within_one_edit(form, name) for name in forms):
+                self.state.add(index, index + 1, 0.7, "one edit from a name in the note")

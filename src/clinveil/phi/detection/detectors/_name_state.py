@@ -1,0 +1,178 @@
+"""State of the name search in one note: names added so far, and the tests that all rules share."""
+
+from __future__ import annotations
+
+import re
+from functools import cached_property, lru_cache
+from typing import NamedTuple
+
+from clinveil.lexicons.ambiguity import PARTICLES, LexicalClass
+from clinveil.lexicons.words import word_list
+from clinveil.phi.detection.detector import words
+from clinveil.phi.detection.detectors._name_cue_words import NO_NAMES
+from clinveil.phi.detection.note import NoteView, Word, look_up
+from clinveil.phi.matching.marks import mark
+
+GAP = re.compile(r"[ \t]{1,6}|[ \t]*\r?\n[ \t]*|_|-[ \t]*\r?\n?|[ \t]+[\"'(\[]|[\"')\]][ \t]+|[ \t]+[asd]/[lopr][ \t]+")
+AFTER_INITIAL = re.compile(r"\.?[ \t]{0,2}|\.?[ \t]*[\"(]")
+CLOSED = re.compile(r"[\"')\]]?[.,]?[ \t]*(?:$|[;\r\n|/\])}\t]|[ \t]{2}|,[ \t]*(?:[A-Z]{2}|[A-Z]\.[A-Z])|\(|\d|- )")
+# Lower-case particles that do not precede a name in ordinary English text.
+_LEADING = PARTICLES - words("den do e i y a la lo le te op ben st mac nic ab santa san di am en ur av af t")
+_TWO_PARTICLES = frozenset(
+    tuple(row.split())
+    for row in ("de la", "de los", "de las", "De La", "De Los", "van de", "van der", "van den", "von der")
+)
+_OF_EPONYM = re.compile(r"'?s?[ \n-]?[ \n]?")
+
+
+_NOUN = mark(lambda word: look_up(word)[1] in word_list("eponym_nouns"))
+_LONG = 5  # letters; shorter upper-case words are mostly abbreviations
+
+
+class Run(NamedTuple):
+    """A name: a half-open run of word indices, its score, and the rule that matched."""
+
+    start: int
+    end: int
+    score: float
+    why: str
+
+
+class NameState:
+    """The names of one note detected so far."""
+
+    def __init__(self, note: NoteView) -> None:
+        self.note, self.words, self.text = note, note.words, note.plain
+        self.taken: set[int] = set()
+        self.runs: list[Run] = []
+
+    def add(self, start: int, end: int, score: float, why: str) -> None:
+        """Add a run, extended by an initial or particle before it (`J. Smith`). An empty run is ignored."""
+        if start >= end:
+            return
+        while start and (self._initial_before(start) or self._particle_before(start)):
+            start -= 1
+        if start > 1 and self._two_particles_before(start):
+            start -= 2
+        self.taken.update(range(start, end))
+        self.runs.append(Run(start, end, score, why))
+
+    def _initial_before(self, start: int) -> bool:
+        last = self.words.texts[start - 1]
+        if len(last) > 1 or not last.isupper() or start - 1 in self.taken:
+            return False
+        return self.text[self.words.starts[start - 1] + 1 : self.words.starts[start]] in (". ", ".")
+
+    def _particle_before(self, start: int) -> bool:
+        before = self.words.texts[start - 1]
+        return before in _LEADING and start - 1 not in self.taken and self.gap(start) in (" ", "-", " '")
+
+    def _two_particles_before(self, start: int) -> bool:
+        row = tuple(self.words.texts[start - 2 : start])
+        free = start - 1 not in self.taken and start - 2 not in self.taken
+        return row in _TWO_PARTICLES and free and self.gap(start) == self.gap(start - 1) == " "
+
+    def gap(self, index: int) -> str:
+        """Return the text between a word and the word before it."""
+        last = index - 1
+        return self.text[self.words.starts[last] + len(self.words.texts[last]) : self.words.starts[index]]
+
+    def neighbour(self, index: int) -> Word | None:
+        """Return the next word if only space or the dot of an initial separates it."""
+        if index + 1 >= len(self.words):
+            return None
+        gap = self.gap(index + 1)
+        if GAP.fullmatch(gap) or (len(self.words.texts[index]) == 1 and AFTER_INITIAL.fullmatch(gap)):
+            return self.words[index + 1]
+        return None
+
+    def closed(self, end: int) -> bool:
+        """Return whether a field's value ends before word `end`: line end, wide space, bracket or credential."""
+        last = self.words[end - 1]
+        return bool(CLOSED.match(self.text, last.end, last.end + 12)) or last.end == len(self.text)
+
+    def upper_context(self, index: int) -> bool:
+        """Return whether the words before or after are all upper case, so that case is not evidence."""
+        return self._all_upper(max(0, index - 3), index) or self._all_upper(index + 1, index + 4)
+
+    def abbreviated(self, index: int) -> bool:
+        """Return whether a word is short and upper case in a mixed-case line, as abbreviations are: MI, GERD."""
+        text = self.words.texts[index]
+        return len(text) < _LONG and len(text) > 1 and text.isupper() and not self.upper_context(index)
+
+    def _all_upper(self, start: int, end: int) -> bool:
+        texts, kinds = self.words.texts[start:end], self.words.classes[start:end]
+        long = [(text, kind) for text, kind in zip(texts, kinds, strict=True) if len(text) > 1]
+        shouted = len(long) > 1 and all(text.isupper() for text, _ in long)
+        return shouted and any(kind & LexicalClass.WORD and len(text) > 2 for text, kind in long)
+
+    def before_noun(self, end: int) -> bool:
+        """Return whether the word at `end` makes the word before it an eponym: `Foley catheter`, `Murphy's sign`.
+
+        A capitalised word on the next line does not count, nor a word that labels a field.
+        """
+        if end >= len(self.words) or self.words.lowers[end] not in word_list("eponym_nouns"):
+            return False
+        gap = self.gap(end)
+        if not _OF_EPONYM.fullmatch(gap) or self.text[self._end(end) : self._end(end) + 3].lstrip()[:1] == ":":
+            return False
+        return "\n" not in gap or self.words.texts[end][0].islower()
+
+    def _end(self, index: int) -> int:
+        return self.words.starts[index] + len(self.words.texts[index])
+
+    @cached_property
+    def eponymous(self) -> frozenset[str]:
+        """The words that precede an eponym's noun anywhere in the note."""
+        return frozenset(self.words.lowers[i - 1] for i in self.words.marked(_NOUN) if i and self.before_noun(i))
+
+    def given_like(self, word: Word, *, any_word: bool = False) -> bool:
+        """Return whether a word can be a first name. Ordinary words must be usual names unless `any_word`."""
+        if word.lower in NO_NAMES:
+            return False
+        if any_word and word.classes & LexicalClass.FUNCTION:
+            return False
+        strict = word.ordinary and not any_word
+        return bool(word.classes & (LexicalClass.USUAL_GIVEN if strict else LexicalClass.GIVEN))
+
+    def family_like(self, word: Word) -> bool:
+        """Return whether a capitalised word can be a surname. Ordinary words must be usual surnames."""
+        if word.classes & LexicalClass.FUNCTION or word.lower in NO_NAMES:
+            return False
+        if word.ordinary:
+            return bool(word.classes & LexicalClass.USUAL_FAMILY and word.classes & LexicalClass.FAMILIAR)
+        return word.listed or unknown(word) or word.lower in word_list("syllables")
+
+    def name_ahead(self, index: int) -> bool:
+        """Return whether a name follows a particle at `index - 1`: a capitalised word that is not a function word."""
+        return any(
+            w.capital and not w.classes & LexicalClass.FUNCTION and (not w.ordinary or w.listed)
+            for w in self.words[index : index + 3]
+            if not is_particle(w)
+        )
+
+
+def is_particle(word: Word) -> bool:
+    """Return whether a word is a particle of names. Single letters count only in lower case."""
+    return word.lower in PARTICLES and (len(word.text) > 1 or word.text.islower())
+
+
+@lru_cache(maxsize=1 << 14)
+def syllabic(lower: str) -> bool:
+    """Return whether a word is two syllables of Korean or Chinese given names: jiaying."""
+    known = word_list("syllables")
+    return any(lower[:split] in known and lower[split:] in known for split in range(2, len(lower) - 1))
+
+
+def unknown(word: Word) -> bool:
+    """Return whether a word of three letters or more is in no list of names or words."""
+    return not word.classes & (LexicalClass.NAME | LexicalClass.WORD) and len(word.text) > 2
+
+
+def shaped_like_name(word: str) -> bool:
+    """Return whether capitals occur only where names have them: Smith, McCoy, O'Brien, not SaO."""
+    return all(
+        part[1:].islower() or part[:2] in ("Mc", "De", "La", "Di", "Le", "Fi", "Du", "Va") or part[:3] == "Mac"
+        for part in re.split("[-']", word)
+        if len(part) > 1
+    )

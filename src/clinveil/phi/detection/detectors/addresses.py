@@ -1,0 +1,369 @@
+"""Street addresses, post-office boxes, postal codes and cities. States and countries may stay.
+
+Covers American, Canadian, British and continental European formats: house number before or after the street, postal
+codes with letters.
+"""
+
+from __future__ import annotations
+
+import re
+
+from clinveil.lexicons.ambiguity import LexicalClass, lexical_classes
+from clinveil.lexicons.words import word_list
+from clinveil.phi.detection.detector import Rule, RuleDetector, after, before, detectors, words
+from clinveil.phi.detection.note import NoteView
+
+_CAP = r"[A-Z][\w'.]*(?:-[A-Z]\w*)?"
+_KIND = (
+    r"(?:Street|Str|St|Avenue|Ave|Av|Road|Rd|Boulevard|Blvd|Lane|Ln|Drive|Dr|Court|Ct|Circle|Cir|Way|Place|Pl"
+    r"|Terrace|Ter|Parkway|Pkwy|Highway|Hwy|Square|Sq|Trail|Trl|Turnpike|Tpke|Crescent|Cres|Close|Grove|Alley|Row"
+    r"|Heights|Hill|Gardens|Gdns|Mews|Walk|Loop|Plaza|Pike|Crossing|Ridge|Point|Wharf|Quay|Parade|Esplanade|Landing"
+    r"|STREET|STR|ST|AVENUE|AVE|ROAD|RD|BOULEVARD|BLVD|LANE|LN|DRIVE|DR|COURT|CT|CIRCLE|CIR|WAY|PLACE|PL|TERRACE"
+    r"|PARKWAY"
+    r"|PKWY|HIGHWAY|HWY|SQUARE|TRAIL|CRESCENT|CLOSE|GROVE|GARDENS)"
+)
+_FLAT = (
+    r"(?:,?\s*(?:(?:Apt|Apartment|Suite|Ste|Unit|Room|Rm|Floor|Fl|APT|SUITE|STE|UNIT"
+    r"|#)\.?\s*#?\s?[A-Z]?\d*-?[A-Z]?\b))?"
+)
+_ABBREVIATIONS = words(
+    "AL AK AZ AR CA CO CT DE FL GA HI ID IL IN IA KS KY LA ME MD MA MI MN MS MO MT NE NV NH NJ NM NY NC ND OH OK OR PA"
+    " RI SC SD TN TX UT VT VA WA WV WI WY DC PR ON QC BC AB MB SK NS NB NL PE NSW QLD VIC TAS"
+)
+# Also words, degrees or medical abbreviations: they need a postal code or a known city.
+_DOUBTFUL = words("MD PA OR IN ME OK HI CO ND DE LA AL ID MS MA NP ON PE NB RI PR SC MO OH MI VA CT CA PT AB BC NS")
+_STATE = "(?:" + "|".join(sorted(_ABBREVIATIONS, key=lambda state: (-len(state), state))) + ")"
+_ZIP = r"\d{5}(?:-\d{4})?"
+_LIVES = (
+    r"(?:live[sd]?|living|resid(?:es?|ed|ing|ent)|moved|born|grew\s+up|raised|native|travel(?:s|ed|led|ing)?"
+    r"|relocated|flew"
+    r"|visit(?:s|ed|ing)?|works|worked|vacation(?:ing)?|trip|hometown|emigrated|immigrated|commutes?)"
+)
+_I = re.IGNORECASE
+_CITIES = word_list("cities") | {"New York"}
+# States, countries and other large regions that may stay, in lower case.
+_WIDE = frozenset(state.lower() for state in word_list("states")) - {"new york"}
+# Units before `drive`, `walk` and `way`: not a street.
+_MEASURED = words(
+    "minute minutes min mins hour hours hr mile miles block blocks day days week weeks step steps lane way x"
+)
+
+
+def _is_city(match: re.Match[str], note: NoteView) -> bool:
+    """Accept a place that is not a state and not an ordinary word; cities of the list may be words."""
+    place = " ".join(match["phi"].split())
+    if place.lower() in _WIDE:
+        return False
+    return place in _CITIES or not any(
+        lexical_classes(part) & (LexicalClass.WORD | LexicalClass.EPONYM) for part in place.split()
+    )
+
+
+def _city_of_state(match: re.Match[str], note: NoteView) -> bool:
+    place = " ".join(match["phi"].split())
+    if place in _CITIES:
+        return True
+    return match["state"] not in _DOUBTFUL and _is_city(match, note)
+
+
+def _known_city(match: re.Match[str], note: NoteView) -> bool:
+    place = " ".join(match["phi"].split())
+    if not any(" ".join(place.split()[:count]) in _CITIES for count in (1, 2, 3)):
+        return False
+    tail = re.match(r"'?s?\s+([a-z]+)", note.plain[match.end("phi") : match.end("phi") + 30])
+    if any(part.lower() in word_list("eponym_nouns") for part in place.split()[1:]):
+        return False
+    known = tail and (tail[1] in word_list("eponym_nouns") or tail[1] in ("study", "diet", "heart", "health", "state"))
+    return not known
+
+
+def _unlikely_name(match: re.Match[str], note: NoteView) -> bool:
+    """Accept a listed city without usual first names or frequent surnames in it (not Charlotte, Jackson)."""
+    if " ".join(match["phi"].split()) not in _CITIES:
+        return False
+    return _known_city(match, note) and not any(
+        lexical_classes(part) & LexicalClass.FAMILIAR for part in match["phi"].split()
+    )
+
+
+def _street(match: re.Match[str], note: NoteView) -> bool:
+    """Reject `2 Residents Dr. Smith`: `Dr` before a name is a title, not a drive."""
+    tail = note.plain[match.end("phi") : match.end("phi") + 2]
+    if match["kind"] in ("Dr", "DR") and re.match(r"\.?\s?[A-Z]", tail) and "," not in tail:
+        return False
+    parts = match["phi"].split()
+    if match["kind"].isupper() and len(match["kind"]) < 4 and any(part[:2].istitle() for part in parts):  # Head CT
+        return False
+    return not any(part.lower() in _MEASURED or (part.endswith(".") and len(part) > 5) for part in parts[:-1])
+
+
+def _plain_street(match: re.Match[str], note: NoteView) -> bool:
+    """Reject lower-case matches that are distances or counts (`2 lane road`)."""
+    return not any(part in _MEASURED or part in word_list("function") for part in match["phi"].lower().split())
+
+
+def _street_number(match: re.Match[str], note: NoteView) -> bool:
+    """Reject a number after a street that is a dose."""
+    return not re.match(r"\s*(?:mg|ml|mcg|g\b|cc|cm|mm|%|units?|french|fr\b|/|\.\d)", after(match, note, 10))
+
+
+def _zip(match: re.Match[str], note: NoteView) -> bool:
+    return "loinc" not in before(match, note, 20)
+
+
+def _postcode(match: re.Match[str], note: NoteView) -> bool:
+    """Accept Canadian (M5B 1W8) and British (SW1A 2AA) codes; reject vertebrae with an ordinal (T1 3RD)."""
+    return bool(_CANADIAN.fullmatch(match["phi"]) or _BRITISH.fullmatch(match["phi"]))
+
+
+_UNIT_LETTERS = words("ML MG KG CC CM MM IU AM PM HR MD SS SA SD MR PO IV IM QD HS")
+
+
+def _continental(match: re.Match[str], note: NoteView) -> bool:
+    """Accept digits after a country letter, with postal letters that are not a unit (1016 GV), or after a house
+    number.
+    """
+    if match["letters"]:
+        return match["letters"].strip() not in _UNIT_LETTERS
+    if match["country"]:
+        return True
+    house = re.search(r"[a-z.] \d{1,4}[a-z]?,\s$", note.plain[: match.start()][-20:])
+    return house is not None and re.search(r"\b\d{5}\b", match[0]) is not None
+
+
+def _town(match: re.Match[str], note: NoteView) -> bool:
+    """Reject `In SW1A 2AA`, which names no town."""
+    return match["phi"].lower() not in word_list("function")
+
+
+def _county(match: re.Match[str], note: NoteView) -> bool:
+    first = match["phi"].split()[0]
+    return first not in ("The", "This", "Our", "Your", "Each", "Per", "Home", "Per")
+
+
+_CITY_RUN = r"(?P<phi>(?:(?:St|Ft|Mt)\.\s)?[A-Z][a-z]+(?:[ -][A-Z][a-z]+){0,2})"
+_STATE_NAMES = "|".join(sorted(name.replace(" ", r"\s") for name in word_list("states")))
+_FACILITY = r"(?:clinic|office|hospital|facility|location|campus|practice|branch|site|center|area|ER|ED)"
+_STREET = re.compile(
+    rf"(?<![\w.-])(?P<phi>\d{{1,6}}[A-Z]?(?:-\d+)?(?:\s1/2)?,?\s+"
+    rf"(?:(?:[NSEW]|NE|NW|SE|SW|North|South|East|West)\.?\s+)?(?:(?:{_CAP}|\d{{1,3}}(?:st|nd|rd|th|ST|ND|RD|TH))\s+)"
+    rf"{{1,4}}(?P<kind>{_KIND})\b\.?(?:\s+(?:[NSEW]|NE|NW|SE|SW)\b\.?)?{_FLAT})"
+)
+_BOX = re.compile(r"\b(?P<phi>P\.?\s?O\.?\s+Box\s+#?\d+)", _I)
+_RURAL = re.compile(r"\b(?P<phi>(?:R\.?R\.?|H\.?C\.?|Rural\sRoute|GPO|Post\sOffice)(?:\s?#?\d+,?)?\s+Box\s+\d+)")
+_FOREIGN_BOX = re.compile(r"\b(?P<phi>(?:Postfach|Postbus)\s\d+)")
+_NUMBERED_ROAD = re.compile(
+    r"(?<![\w.-])(?P<phi>\d{1,6}\s(?:County|State|Old|US)\s(?:Road|Rd|Route|Hwy|Highway)\s\d{1,4})(?!\w)"
+)
+_AFTER_ADDRESS = re.compile(
+    r"\b(?:address|lives at|residing at|resides at|living at|home is|lived at|stays at)(?: is)?[:\s]+"
+    rf"(?P<phi>\d{{1,6}}(?:\s+\w[\w'-]*){{1,4}}?\s+{_KIND}\b|\d{{1,6}}(?:\s+(?-i:[A-Z][a-z])[\w'-]*){{1,4}})",
+    _I,
+)
+_FLAT_ALONE = re.compile(r"\b(?P<phi>(?:Apt|Apartment|Suite|Ste|(?-i:Flat))\.?\s*#?\s?\d{1,5}[A-Z]?)\b", _I)
+_LOWER = re.compile(
+    r"(?<![\w./-])(?P<phi>\d{1,6}\s(?:(?:n|s|e|w|north|south|east|west)\.?\s)?[a-z]+(?:\s[a-z]+)?\s(?:street"
+    r"|avenue|ave|road|boulevard"
+    r"|blvd|lane|drive|court|terrace)\b\.?(?:,?\s(?:apt|apartment|unit|suite)\.?\s?#?\w{1,4}\b)?)"
+)
+_NAMELESS = re.compile(
+    r"\b(?:on|at|of|from|near|in|to|our|off|the)\s(?P<phi>(?:(?:[NSEW]\.?|North|South|East"
+    r"|West)\s)?(?:(?:[A-Z][a-z]+\s){1,2}"
+    r"(?:Street|Avenue|Ave\b\.?|Road|Boulevard|Blvd\b\.?|Lane|Drive|Parkway|Terrace)|\d{1,3}(?:st|nd|rd"
+    r"|th)\s(?:[Ss]treet|[Aa]ve(?:nue)?)))\b"
+)
+_NUMBER_AFTER = re.compile(
+    r"(?<![\w-])(?P<phi>[A-Z\xc0-\xde]\w*(?:[ -][A-Z\xc0-\xde]\w+)?(?:strasse|str\.|weg|platz|allee|gasse"
+    r"|damm|ufer|vej|gade|gata"
+    r"|gatan|veien|straat|laan|gracht|plein|dijk|katu|utca|svej)\s+\d{1,4}\s?[a-zA-Z]?)(?!\w|[.%-]\w|%)"
+)
+_ROMANCE = re.compile(
+    r"\b(?P<phi>(?:Via|Viale|Piazza|Corso|Calle|C/|Avenida|Avda?\.?|Plaza|Paseo|Rua|Rue|Chemin|ul\.|ulica|Ulica"
+    r"|Carrer)\s+"
+    r"(?:(?:de|du|des|della|del|dei|di|da|do|dos|la|las|los|le|les|l'"
+    r"|d')\s?){0,3}[A-Z\xc0-\xde][\w'.-]*(?:\s[A-Z\xc0-\xde][\w'.-]*){0,3},?\s+"
+    r"(?:n[º°o.]{0,2}\s*)?\d{1,4}[A-Za-z]?)(?!\w|[.%-]\w|%)"
+)
+_RUE = re.compile(
+    r"(?<![\w./-])(?P<phi>\d{1,4}(?:\s?(?:bis|ter))?,?\s+(?:rue|avenue|boulevard|bd|chemin|impasse|quai"
+    r"|Rue|Avenue|Boulevard|Bd|Chemin|Quai)\s+(?:(?:de|du|des|la|le|les|l'"
+    r"|d')\s?){0,3}[A-Z\xc0-\xde][\w'-]*(?:[\s-][A-Z\xc0-\xde][\w'-]*){0,3})"
+)
+_CUED_ZIP = re.compile(
+    r"\b(?:zip(?:\s?code)?|postal code|postcode|post code"
+    r"|plz)[\"']?\s*(?:is)?[:\s\"'=>]*(?P<phi>[A-Z0-9]{2,5}(?:[ -]?[A-Z0-9]{3,4})?)\b",
+    _I,
+)
+_OUTWARD = r"[A-PR-UWYZ](?:\d[A-Z\d]?|[A-HK-Y]\d[A-Z\d]?)"
+_INWARD = r"\d[ABD-HJLNP-UW-Z][ABD-HJLNP-UW-Z\d]"
+_CANADIAN = re.compile(r"[ABCEGHJ-NPR-TVXY]\d[A-Z][ -]\d[A-Z]\d")
+_BRITISH = re.compile(r"(?![CLST]\d \dTH)[A-Z]{1,2}\d[A-Z\d]? (?!1ST|2ND|3RD|\dHR|\dLB|\dDR|\dQD)\d[A-Z]{2}")
+_CONTINENTAL = r"(?P<country>(?:D|A|CH|F|B|NL|DK|S|I|E|FI|NO|L)-)?\d{4,5}(?P<letters>\s[A-Z]{2})?"
+_TOWN = r"[A-Z\xc0-\xde][a-zß-ÿ]{2,}(?:[ -][A-Z\xc0-\xde][a-zß-ÿ]+)?"
+
+RULES = (
+    Rule(
+        "ADDRESS",
+        _STREET,
+        "He lives at {123 Oak Street, Apt 4B}, Boston; once {14 ACACIA AVENUE}, Leeds.",
+        check=_street,
+    ),
+    Rule("ADDRESS", _BOX, "Mail to {P.O. Box 45}.", score=0.95),
+    Rule("ADDRESS", _RURAL, "Mail to {RR 2 Box 34}.", score=0.95),
+    Rule("ADDRESS", _FOREIGN_BOX, "Mail to {Postfach 12}.", score=0.95),
+    Rule("ADDRESS", _NUMBERED_ROAD, "At {4411 County Road 12} since May.", score=0.9),
+    Rule("ADDRESS", _AFTER_ADDRESS, "He lives at {12 Elmwood Park}, and walks.", score=0.8),
+    Rule("ADDRESS", _FLAT_ALONE, "Ring at {Apt 4B}.", score=0.7),
+    Rule("ADDRESS", _LOWER, "lives at {123 oak street}, a 20 minute drive.", score=0.7, check=_plain_street),
+    Rule("ADDRESS", _NAMELESS, "Seen in the office on {Elm Street}, or at {5th avenue}.", score=0.6),
+    Rule(
+        "ADDRESS",
+        _NUMBER_AFTER,
+        "Wohnt in der {Hauptstrasse 12}, or at {Vesterskovvej 79}.",
+        score=0.8,
+        check=_street_number,
+    ),
+    Rule("ADDRESS", _ROMANCE, "Lives at {Calle de Alcalá, 45}; via PEG 20.", score=0.8, check=_street_number),
+    Rule("ADDRESS", _RUE, "Lives at {12, rue de la Paix}.", score=0.8),
+    Rule(
+        "CITY",
+        re.compile(rf"{_CITY_RUN},?\s+{_STATE}\b\.?,?\s+{_ZIP}(?!\d)"),
+        "sent to {Boston}, MA 02114.",
+        score=0.95,
+    ),
+    Rule("ZIP", re.compile(rf"\b{_STATE}\b\.?,?\s+(?P<phi>{_ZIP})(?!\d)"), "sent to Boston, MA {02114}.", score=0.95),
+    Rule("ZIP", _CUED_ZIP, "Moved; zip {60601}."),
+    Rule(
+        "ZIP",
+        re.compile(rf"(?<![\w-])(?P<phi>{_OUTWARD}[ -]{_INWARD})(?![\w-])"),
+        "In {M5B 1W8} since May, in {SW1A 2AA} before; B12 level, T1 3RD.",
+        check=_postcode,
+    ),
+    Rule(
+        "ZIP",
+        re.compile(r"(?:[A-Z][a-z]+),\s+(?:[A-Z][a-z]+\s){1,2}(?P<phi>\d{5}(?:-\d{4})?)(?!\d)"),
+        "In Wichita, Kansas {67202}.",
+        score=0.7,
+        check=_zip,
+    ),
+    Rule(
+        "ZIP",
+        re.compile(rf"(?<![\w.-])(?P<phi>{_CONTINENTAL}),?\s(?={_TOWN})"),
+        "Hauptweg 12, {10115} Berlin, {D-80331} München, {1016 GV} Amsterdam; 1500 ML Bolus.",
+        score=0.6,
+        check=_continental,
+    ),
+    Rule(
+        "CITY",
+        re.compile(rf"(?<![\w.-]){_CONTINENTAL},?\s(?P<phi>{_TOWN})"),
+        "Hauptweg 12, 10115 {Berlin}, or D-80331 {München}.",
+        score=0.9,
+        check=_continental,
+    ),
+    Rule(
+        "CITY",
+        re.compile(rf"(?<!\w){_CITY_RUN},?\s{_OUTWARD}[ -]{_INWARD}(?!\w)"),
+        "14 Acacia Avenue, {London} SW1A 2AA.",
+        score=0.7,
+        check=_town,
+    ),
+    Rule(
+        "CITY",
+        re.compile(rf"(?<!\w){_CITY_RUN},\s?(?P<state>{_STATE})\b(?!\w)"),
+        "He came from {Boston}, MA, alone.",
+        score=0.6,
+        check=_city_of_state,
+    ),
+    Rule("CITY", re.compile(rf"^{_CITY_RUN},\s?{_STATE}\b[ \t]*\r?$", re.M), "{Springfield}, IL", score=0.8),
+    Rule(
+        "CITY",
+        re.compile(rf"(?<!\w){_CITY_RUN},\s?(?:{_STATE_NAMES})\b"),
+        "seen in {Wichita}, Kansas.",
+        score=0.7,
+        check=_is_city,
+    ),
+    Rule(
+        "CITY",
+        re.compile(rf"\b(?i:{_LIVES})\s+(?:\w+\s+){{0,5}}?(?:in|to|from|near|of|outside)\s+(?:the\s+)?{_CITY_RUN}"),
+        "She moved with her husband to {Wichita}.",
+        score=0.7,
+        check=_is_city,
+    ),
+    Rule(
+        "CITY",
+        re.compile(
+            rf"(?:\b(?:man|woman|male|female|patient|pt|gentleman|lady|boy|girl|student|originally|[Hh]e is|[Ss]he is)"
+            rf"|\b[A-Z]\.)\s+from\s+{_CITY_RUN}"
+        ),
+        "Julia K. from {Wichita}, treated here.",
+        score=0.6,
+        check=_is_city,
+    ),
+    Rule(
+        "CITY",
+        re.compile(rf"\b(?:in|from|to|near|at|of|outside)\b,?\s+{_CITY_RUN}"),
+        "A flight from {Chicago}.",
+        score=0.6,
+        check=_known_city,
+    ),
+    Rule(  # outranks listed names and the tagger
+        "CITY",
+        re.compile(rf"\b(?:in|from|to|near|at|outside)\s+{_CITY_RUN}"),
+        "She is from {Springfield}.",
+        score=1.0,
+        check=_unlikely_name,
+    ),
+    Rule(
+        "CITY",
+        re.compile(rf"\b(?:our|the|a|in)\s+{_CITY_RUN}(?=\s+{_FACILITY}\b)"),
+        "Seen in our {Boston} office.",
+        score=0.6,
+        check=_known_city,
+    ),
+    Rule(
+        "CITY",
+        re.compile(
+            rf"(?:[Hh]ospital|[Cc]enter|[Cc]linic|[Oo]ffice|(?:Hopkins|Langone|Sinai)(?!\sHosp|\sMed)|Street|St\.?|Avenue"
+            rf"|Ave\.?),?\s+(?:in\s+)?{_CITY_RUN}"
+        ),
+        "Mayo Clinic, {Rochester}",
+        score=0.6,
+        check=_known_city,
+    ),
+    Rule(
+        "CITY",
+        re.compile(
+            r"\b(?:Road|Rd|Lane|Ln|Drive|Dr|Boulevard|Blvd|Court|Ct|Place|Pl|Crescent|Terrace|Way|Circle|Square|Parkway"
+            rf"|(?:Apt|Apartment|Unit|Suite)\.?\s#?\w{{1,5}})\.?,\s+(?!Ap|Unit|Suite){_CITY_RUN}"
+        ),
+        "Home is 5606 Harrison Crescent, {Peoria}. Moved to 12 Oak Lane, Unit 4, {Toledo}.",
+        score=0.6,
+        check=_known_city,
+    ),
+    Rule(
+        "CITY",
+        re.compile(
+            rf"\b(?i:employed|employment|works|worked|working)\s(?:at|for|by|with)\s[^.;,\n]{{2,50}},\s(?:in\s)?{_CITY_RUN}"
+        ),
+        "Employed at Davis Foods, {Nashua}, since May.",
+        score=0.6,
+        check=_known_city,
+    ),
+    Rule(
+        "CITY",
+        re.compile(r"(?<!\w)(?P<phi>[A-Z][a-z]+(?:\s[A-Z][a-z]+)?\s(?:County|Parish|Township))(?!\w)"),
+        "A man from {Orange County}.",
+        score=0.6,
+        check=_county,
+    ),
+    Rule(
+        "CITY",
+        re.compile(
+            r"\b(?:in|from|at|to|Hospital,|Clinic,|Center,)\s+(?P<phi>NYC|LA|SF|DC)\b(?=[\s,.?)](?!\w*\s*enlargement))"
+        ),
+        "He is from {NYC}.",
+        score=0.5,
+    ),
+)
+
+detectors.register("addresses")(RuleDetector("addresses", RULES))

@@ -1,0 +1,119 @@
+"""Ages over 89, in digits and in words. Younger ages may stay (45 CFR 164.514(b)(2)(i)(C)).
+
+A year of birth before 1940 is treated as an age over 89, because it may be one.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import partial
+
+from clinveil.phi.detection.detector import Rule, RuleDetector, before, detectors
+from clinveil.phi.detection.note import NoteView
+
+_OLD = r"(?:9\d|1[0-2]\d)"
+_UNIT = (
+    r"(?:[\s-]*(?:years?|yrs?)\b(?!\s*(?:ago|later|history|duration|prior|of\s(?!age)|and\s(?:above|older)"
+    r"|or\s(?:older|more)))"
+    r"|\s(?!days?|hours?|hrs?|weeks?|months?|mos?)[a-z]{3,6}\sof\sage\b"  # misspelt units such as yeras
+    r"|[\s-]*y\.?\s?/?o\b|\s?[\s-]?y(?:o?[MF])?\b|[\s-]*y\.o\.)"
+)
+_UNITS_WORD = "(?:one|two|three|four|five|six|seven|eight|nine)"
+_WORDS = rf"(?:ninety(?:[\s-]*{_UNITS_WORD})?|(?:one|a)[\s-]hundred(?:(?:\s+and)?[\s-]+{_UNITS_WORD})?)"
+_TEMPERATURE = re.compile(r"temp|fever|febrile|\bt[:\s]|max|spo2|sat|degree|[°.]")
+_VITAL = re.compile(
+    r"temp|febrile|spo2|\bsat|\bbp\b|pulse|rate|pressure|glucose|sugar|weigh|degree|oxygen|\bhr\b|room air"
+)
+_KIN = (
+    r"(?:mother|father|mom|mum|dad|grandmother|grandfather|grandma|grandpa|aunt|uncle|sister|brother|wife|husband"
+    r"|spouse"
+    r"|mgm|mgf|pgm|pgf)"
+)
+_PERSON = rf"(?:patient|pt|he|she|{_KIN}|man|woman|lady|gentleman|resident|veteran)"
+# Text allowed after an age without a unit; never a unit of measurement.
+_ALONE = (
+    r"(?=\s*(?:[,;:)]|\.(?!\d)|$|\n)|\s+(?:and|with|who|but|when|now|today|today's|this|from|of|after|in\s(?:the"
+    r"|a|\d{4}|[jfmasond][a-z]{2,8})"
+    r"|by|due|because|living|lives|at\shome)\b)"
+)
+
+
+def _no_temperature(match: re.Match[str], note: NoteView) -> bool:
+    return not _TEMPERATURE.search(before(match, note, 25))
+
+
+def _no_vital(match: re.Match[str], note: NoteView) -> bool:
+    return not _VITAL.search(before(match, note, 40))
+
+
+_rule = partial(Rule.any_case, "AGE")
+RULES = (
+    _rule(
+        rf"(?<![\d/.><-])(?P<phi>{_OLD}){_UNIT}",
+        "A {97}-year-old female, once {94} yo, {95}yoM or {96} yrs; now {98} yeras of age, not 96 hours of age.",
+    ),
+    _rule(
+        rf"\b(?:age|aged|age of|age is|turned|turning|age/sex|ages)\s*[:=]?\s*(?P<phi>{_OLD})"
+        rf"(?![\d/%-]|\.\d|\s*(?:mg|ml|%|months|deg|°|days|weeks|hours|kg|lb|pounds))",
+        "Aged {92}. She turned {100}. He turned 90 degrees.",
+    ),
+    _rule(
+        rf"\b{_PERSON}(?:'s)?\s(?:(?:is|was|turned|turns|being|will\sbe)\s)?(?:(?:now|just|almost|nearly|about|currently|a"
+        rf"|an)\s)?"
+        rf"(?P<phi>{_OLD}){_ALONE}",
+        "Pt is {94}. His mother was {96}, his pulse was 96.",
+        check=_no_vital,
+        score=0.7,
+    ),
+    _rule(
+        rf"\b(?:died|dead|deceased|passed(?:\saway)?|expired|lived|alive|living|diagnosed|retired|d\.|until|{_KIN})\b"
+        rf"[,:;(\s]{{1,3}}(?:[a-z]+\s){{0,3}}?(?:(?:at|to"
+        rf"|until)\s)?(?:be\s)?(?:the\s)?(?:age\s)?(?:of\s)?(?P<phi>{_OLD}){_ALONE}",
+        "Father died at {96}; mother, alive at {93}.",
+        check=_no_vital,
+        score=0.7,
+    ),
+    _rule(
+        r"\b(?:(?:in|of)\s+(?:her|his|their|the\spatient's|pt's)|(?:patient|pt|woman|man|lady|gentleman|mother|father"
+        r"|grandmother|grandfather)\s+in\s+(?:the)?)"
+        r"\s*(?:very\s)?(?:early|mid|late|upper)?[\s-]*(?P<phi>9\d'?s|nineties|1[0-2]0'?s)\b",
+        "She is in her {90s}; her rate is in the 90s.",
+    ),
+    _rule(
+        rf"(?<![\d/.-])(?P<phi>{_OLD})(?=(?:/[MF]|[MF]|\s[MF]\s(?:with|w/|who|s/p|h/o|hx|admitted|presents|here|p/w))"
+        rf"\b(?![/-]))",
+        "Came in: {91}F with cough, {94} M with none, {95}/F.",
+        check=_no_temperature,
+    ),
+    _rule(
+        rf"\b(?P<phi>{_WORDS})(?=[\s-]*(?:years?|yrs?)(?:[\s-]*(?:old|of age)|\b(?!\s(?:ago|later))))",
+        "A {ninety-three} year old man.",
+    ),
+    _rule(
+        rf"\b(?:age|aged|is|was|turned|turning|at|just|age of|almost|nearly|now"
+        rf"|to be)\s+(?P<phi>ninety(?:[\s-]+{_UNITS_WORD})?)"
+        rf"\b(?!\s*(?:percent|per|degrees?|minutes|days|mg|ml|hours|seconds|over|beats|pounds|kilo|on\s|-?degree))",
+        "He is {ninety-three}, and turned ninety degrees.",
+        check=_no_vital,
+    ),
+    _rule(r"\b(?P<phi>nonagenarian|centenarian)\b", "A {nonagenarian} in good health."),
+    _rule(
+        r"\b(?P<phi>(?:9\d|1[01]\d)(?:st|nd|rd|th)|ninetieth|ninety-\w+th|hundredth)\sbirthday\b",
+        "Near her {95th} birthday.",
+    ),
+    _rule(
+        r"\b(?:dob|d\.o\.b\.?|date of birth|birth\s?date|born(?:\s+on)?)[\s:]*(?:is\s+)?"
+        r"(?P<phi>(?:\d{1,2}[/.-]\d{1,2}[/.-]|[a-z]{3,9}\.?\s+\d{1,2},?\s+|\d{1,2}\s+[a-z]{3,9}\.?\s+)(?:18\d\d"
+        r"|19[0-3]\d)"
+        r"|(?:18\d\d|19[0-3]\d)[/-]?\d\d[/-]?\d\d)(?!\d)",
+        "DOB: {03/04/1921}",
+        score=0.95,
+    ),
+    _rule(
+        r"\b(?:born|b\.|dob|d\.o\.b\.?|yob|(?:year|date)\sof\sbirth|birth\s?(?:year|date))[:\s]\s*(?:was\s)?(?:in\s+)?"
+        r"(?:the\s+)?(?:year\s+)?(?:[x*_]{1,2}[/-][x*_]{1,2}[/-])?(?P<phi>(?:18\d\d|19[0-3]\d)s?)(?![\d/-])",
+        "Born in {1925} in Canada.",
+    ),
+)
+
+detectors.register("ages")(RuleDetector("ages", RULES))

@@ -1,0 +1,24 @@
+"""Biometric identifiers and full-face photographs, if the note contains their number or file name."""
+
+from __future__ import annotations
+
+import re
+
+from clinveil.phi.detection.detector import Rule, RuleDetector, detectors
+
+_PRINT = re.compile(
+    r"\b(?P<phi>(?:(?:finger|thumb|palm|voice|foot|face)\s?prints?|(?:iris|retinal?|facial|face|palm|vein|dna|voice"
+    r"|fingerprint|biometric)\s(?:scan|template|recognition|profile|id))(?:\s+(?:id|no\.?|number|file|#))?[\s:#]+"
+    r"[A-Z]{0,4}[-_]?\d{3,}(?:-\d+)*)",
+    re.IGNORECASE,
+)
+_PICTURE = re.compile(
+    r"(?P<phi>(?:\b(?:full[- ]face|facial|face|portrait|patient)\s)?(?:(?:photograph|photo|picture|portrait|image)\s)?"
+    r"(?<![\w./-])[\w-]+\.(?:jpe?g|png|tiff?|heic|bmp|gif|mp4|mov|avi|dcm))\b",
+    re.IGNORECASE,
+)
+RULES = (
+    Rule("BIOMETRIC", _PRINT, "Identity was confirmed by {fingerprint FP-88810}."),
+    Rule("PHOTO", _PICTURE, "A {facial photograph DSC09735.JPG} was taken."),
+)
+detectors.register("biometrics")(RuleDetector("biometrics", RULES))

@@ -1,0 +1,93 @@
+"""E-mail, web and IP addresses (including internal domains such as .local and .corp), user names and home
+directories.
+"""
+
+from __future__ import annotations
+
+import re
+
+from clinveil.phi.detection.detector import Rule, RuleDetector, before, detectors
+from clinveil.phi.detection.note import NoteView
+
+_HOST = r"[\w-]+(?:\.[\w-]+)*"
+_OCTET = r"(?:25[0-5]|2[0-4]\d|1?\d?\d)"
+_ENDING = r"(?:(?:com|org|net|edu|gov|mil|io|biz|info|local|corp|lan|internal)\b|(?:co|nhs|ac|org|gov)\.uk\b)"
+_PATH = r"/[^\s<>\"')\]]*[^\s<>\"')\].,;:!?]"
+_AT = r"(?:\s+at\s+|\s*[(\[]\s?at\s?[)\]]\s*)"
+_DOT = r"(?:\s+dot\s+|\s*[(\[]\s?dot\s?[)\]]\s*)"
+_MAILERS = r"(?:gmail|yahoo|hotmail|outlook|aol|icloud|comcast|protonmail|verizon|msn|live|me)"
+
+
+def _an_address(match: re.Match[str], note: NoteView) -> bool:
+    """Return whether four numbers are an IP address and not a section number: one has two digits, or `IP` is near."""
+    return bool(re.search(r"\d\d", match["phi"])) or "ip" in before(match, note, 12)
+
+
+def _groups(match: re.Match[str], note: NoteView) -> bool:
+    """Return whether groups of hexadecimal digits are an address and not a time with seconds."""
+    return match["phi"].count(":") >= 5 or "::" in match["phi"]
+
+
+RULES = (
+    Rule.any_case(
+        "EMAIL",
+        rf"(?P<phi>[\w.+'%-]*[\w+%-]\s?@(?:(?<!\s@){_HOST}|\s?[\w-]+(?:\.[\w-]+)+))",
+        "Write to {mary.o-brien_72@hosp.org} or {jsmith@stmarys.local}.",
+        score=0.99,
+    ),
+    Rule.any_case(
+        "EMAIL",
+        rf"\b(?P<phi>[\w.+-]+(?:{_DOT}[\w+-]+){{0,3}}{_AT}[\w-]+(?:{_DOT}[\w-]{{2,12}}){{1,3}})\b",
+        "It is {rsmith at gmail dot com}, or {r dot smith at hosp dot org}.",
+    ),
+    Rule.any_case(
+        "EMAIL",
+        r"\b(?P<phi>[\w.+-]+\s*[(\[]\s?at\s?[)\]]\s*[\w-]+(?:\.[\w-]+)+)\b",
+        "It is {rsmith (at) hosp.org}.",
+    ),
+    Rule.any_case("EMAIL", rf"\b(?P<phi>[\w.+-]+\sat\s{_MAILERS}\.(?:com|net))\b", "It is {rsmith at gmail.com}."),
+    Rule.any_case(
+        "URL",
+        r"(?P<phi>\b(?:https?|ftp|sftp|file)://[^\s<>\"')\]]*[^\s<>\"')\].,;:!?]"
+        r"|\bwww\.[^\s<>\"')\]]*[^\s<>\"')\].,;:!?])",
+        "See {https://portal.example.org/u/42?x=1}, or {www.example.com}.",
+        score=0.99,
+    ),
+    Rule.any_case(
+        "URL",
+        rf"(?<![@\w.-])(?P<phi>(?:[a-z0-9-]+\.)*[a-z0-9-]+\.{_ENDING}(?:{_PATH})?)(?!@)",
+        "See {portal.example.org/u/42}, or {example.co.uk}.",
+    ),
+    Rule.any_case(
+        "IP",
+        rf"(?<![\w.])(?P<phi>{_OCTET}(?:\.{_OCTET}){{3}})(?![\w]|\.\d)",
+        "Host {192.168.10.4} logged in.",
+        check=_an_address,
+    ),
+    Rule.any_case(
+        "IP",
+        r"(?<![\w:])(?P<phi>[0-9a-f]{1,4}:(?:[0-9a-f]{0,4}:){1,6}[0-9a-f]{1,4})(?![\w:])",
+        "Host {2001:db8:0:0:1:2:3:4} logged in, {fe80::1} did not.",
+        check=_groups,
+    ),
+    Rule.any_case(
+        "ID",
+        r"\b(?:user\s?names?|user\s?id|userid|user|login|log-in|screen\s?name|(?:twitter|instagram|facebook"
+        r"|tiktok|snapchat"
+        r"|skype|venmo|x)\s(?:handle|name|account)|handle)(?:\s(?:is|was|of|for|name))?\s?[:=\"']{0,3}\s?"
+        r"(?P<phi>@?(?=[\w.-]*[a-z])(?=[\w.-]*[\d_]|[\w-]+\.\w)[\w.-]{3,}\w|(?<=[:=\"']\s)@?[a-z][\w.-]{2,}\w"
+        r"|(?<=[:=\"'])@?[a-z][\w.-]{2,}\w"
+        r"|@\w{3,})",
+        "MyChart user name {maryo_72}; login: {jsmith}; user of drugs.",
+        score=0.8,
+    ),
+    Rule.any_case(
+        "ID",
+        r"(?<![\w\\])(?P<phi>(?:[a-z]:|\\)\\(?:[\w.$ -]+\\)*[\w.$-]*\w)",
+        r"Saved as {C:\Users\jsmith\scan.pdf}, on {\\srv\jsmith}.",
+        score=0.8,
+    ),
+    Rule.any_case("ID", r"(?<![\w/])(?P<phi>/(?:home|users)/[\w./-]*\w)", "Found in {/home/jsmith/a}.", score=0.8),
+)
+
+detectors.register("emails-urls")(RuleDetector("emails_urls", RULES))

@@ -1,0 +1,261 @@
+"""Named hospitals, clinics, schools, employers and other organisations."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+from clinveil.lexicons.ambiguity import FAMILIAR_FAMILY, LexicalClass, lexical_classes
+from clinveil.lexicons.names import surnames
+from clinveil.lexicons.words import is_word, word_list
+from clinveil.phi.detection.detector import Rule, RuleDetector, after, detectors, words
+from clinveil.phi.detection.note import NoteView
+
+_KIND = (
+    r"(?:Hosp\.|"
+    r"(?:Hospitals?|Med(?:ical|\.)\s+(?:Center|Centre|Group|Associates|College|Ctr\.?)|Clinics?"
+    r"|Health(?:care)?\s+(?:System"
+    r"|Center|Centre|Network|Services|Partners|Trust)|Healthcare|Infirmary|Hospice|(?:Nursing|Veterans"
+    r"|Retirement)\s+(?:Home|Facility|Center)"
+    r"|Rehab(?:ilitation)?\s+(?:Center|Hospital|Facility)|Rehab"
+    r"|(?:Cancer|Heart|Surgery|Surgical|Care|Trauma|Urgent\s+Care|Community\s+Health|Family\s+Health|Dialysis|Senior"
+    r"|Women's|Children's|Eye|Spine|Pain|Wellness|Birth|Imaging|Community|Treatment|Recovery|Day)\s+(?:Center|Centre)"
+    r"|Sanatorium|Sanitarium"
+    r"|University|Elementary(?:\s+School)?|High\s+School|Middle\s+School|Primary\s+School|Grammar\s+School"
+    r"|Academy|Manor"
+    r"|Pharmacy|Physicians|Family\s+(?:Practice|Medicine)|Pediatrics|Senior\s+Living|Assisted\s+Living"
+    r"|Care\s+Home|Surgery(?=\sin\s[A-Z])"
+    r"|Retirement\s+(?:Home|Community|Village)|Correctional\s+(?:Facility|Institution|Center)|Prison|Jail|Penitentiary"
+    r"|NHS\s+(?:Foundation\s+)?Trust|Foundation\s+Trust|Health\s+Board|Medical\s+Practice|Medical\s+School|Institute"
+    r"|(?:Primary|Urgent)\s+Care|Walk-in\s+Clinic|Hosp|Ctr)(?!\w))"
+)
+_PIECE = r"[A-Z][\w'&]*\.?(?:-[A-Z]\w*)?"
+_NAMED = (
+    rf"(?<![\w-])(?P<phi>{_PIECE}(?:\s(?:{_PIECE}|of|the|and|de|&)){{0,5}}\s{_KIND}(?:\s+(?:of|at)\s+"
+    rf"(?:the\s+)?{_PIECE}(?:\s{_PIECE})?)?)"
+)
+# Kind before the name: University of Leeds, Cancer Center in New York, Hospital Clinico San Carlos, Hôpital Necker.
+_KIND_FIRST = (
+    r"\b(?P<phi>(?:University(?:\sHospitals?)?\sof|(?:Cancer|Medical|Heart|Trauma|Surgery|Burn)\s(?:Center"
+    r"|Centre)\s(?:of|in|at)"
+    r"|Hospitals?\s(?:of|for)|Institute\sof|College\sof|Bank\sof|Hopital|Hospital\s(?:Universitario"
+    r"|General\sde|Cl[ií]nico)"
+    r"|Klinikum|Universit[aä]tsklinikum|Ospedale|Policlinico|Clinique|Centre\sHospitalier(?:\sUniversitaire)?)"
+    r"(?:\s(?:the|de|la|du|von|di))?\s"
+    r"[A-Z\xc0-\xde][\w'-]*(?:\s[A-Z\xc0-\xde][\w'-]*){0,2})"
+)
+_UPPER_CASE = re.compile(r"[A-Z .,'&-]+")
+# Words before a kind of institution that do not make it a name.
+_PLAIN = words(
+    "the this that our a an his her their local outside another any same other nearby current prior previous"
+    " outlying referring each my your transferring area day main teaching acute long-term skilled in at to from of"
+    " and by for with into emergency department as patient outpatient inpatient internal admitted admission"
+    " discharge transfer primary no home"
+)
+_NAMES_ANYWAY = words(
+    "central city county university children's childrens mercy memorial community regional general st veterans va"
+)
+# Wards, services and objects of a hospital or office; capitalised, they are still not names.
+_WARDS = words(
+    "floor medicine surgery emergency room unit intensive care icu micu sicu nicu picu ccu pacu ed er or ward"
+    " telemetry step stepdown down oncology cardiology radiology pathology psychiatry neurology neurosurgery"
+    " orthopedics pediatrics rehab rehabilitation hospice nursing home labor delivery recovery recover observation"
+    " physical therapy occupational speech social work services service clinic office outpatient inpatient urgent"
+    " primary family internal general anesthesia interventional operating same day pain wound endoscopy dialysis"
+    " infusion laboratory lab triage he she it the i we they patient his her their our this that nutrition dietary"
+    " pharmacy chemo mri ct xray ultrasound today discharge admission hospital facility assisted living group"
+    " january february march april may june july august september october november december monday tuesday wednesday"
+    " thursday friday saturday sunday cath catheterization spring summer fall winter north south east west if when"
+    " as and christmas thanksgiving osh snf ltac ltach pcp ems weight construction dr aa na ca ged nurse teacher"
+    " driver retail sales education alcoholics anonymous"
+)
+
+
+# Specialties and purposes of clinics: `Pediatric Urology Clinic` is a kind of clinic, not a name.
+_SPECIALTY = re.compile(
+    r"\w+(?:olog(?:y|ic|ical)|iatr(?:y|ics?)|surg(?:ery|ical)|paedics?|pedics?|metry|therapy|ortho|neuro|onc)"
+    r"|occupational|wheelchair|spine|pm&r|sports|wound|allergy|immunization|coumadin|anticoagulation|diabetes|asthma"
+    r"|memory|travel|vascular|renal|hepatic|liver|transplant|fertility|obstetrics?|ob|gyn|gynecologic|ob/gyn|ob-gyn"
+    r"|ent|eye|hand|foot|headache|movement|disorders?|stroke|epilepsy|seizure|heart|failure|breast|lung|general"
+    r"|internal|medicine|medical|behavioral|mental|same|day|pre-?op|preoperative|follow-?up|faculty|resident|ortho"
+    r"|development(?:al)?|infectious|diseases?|high|risk|well|child|baby|women's|men's|geriatric|adult|adolescent"
+    r"|the|and"
+    r"|of|&|in|community|surgical|nursing|skilled|family|primary|care|urgent|student|employee|prenatal|weight|loss"
+)
+
+
+def _only_kind(pieces: list[str]) -> bool:
+    return all(_SPECIALTY.fullmatch(piece) for piece in pieces)
+
+
+def _head(name: str) -> str:
+    return re.split(rf"\s(?={_KIND})", name, maxsplit=1)[0]
+
+
+def _called(match: re.Match[str], note: NoteView) -> bool:
+    """Require a distinguishing word before the kind: `Pain Clinic` is a kind, `Elm Clinic` is a name."""
+    name = match["phi"]
+    if _UPPER_CASE.fullmatch(name) and len(name) > 60:
+        return False
+    pieces = [piece.strip(".,").lower() for piece in _head(name).split()]
+    if _only_kind(pieces) and not re.search(r"[Hh]osp|Med(?:ical|\.) C", name):
+        return False
+    return any(_named(p) for p in pieces if p not in _PLAIN)
+
+
+def _called_there(match: re.Match[str], note: NoteView) -> bool:
+    pieces = [piece.strip(".,").lower() for piece in match["phi"].split()[:-1]]
+    if _only_kind(pieces):
+        return False
+    return any(_named(p) for p in pieces if p not in _PLAIN)
+
+
+def _not_only_kind(match: re.Match[str], note: NoteView) -> bool:
+    """Reject `Cardiology Associates`, a kind of practice."""
+    return not _only_kind([piece.strip(".,").lower() for piece in match["phi"].split()[:-1]])
+
+
+def _somewhere(match: re.Match[str], note: NoteView) -> bool:
+    """Accept capitalised words after a preposition if none is a ward, medical term, state or calendar word."""
+    pieces = [piece.strip(".,'").lower().removesuffix("'s") for piece in match["phi"].split()]
+    if any(piece in _WARDS or piece in word_list("states") or piece.title() in word_list("states") for piece in pieces):
+        return False
+    tail = re.match(r"'?s?\s+([a-z]+)", note.plain[match.end("phi") : match.end("phi") + 20])
+    if tail and tail[1] in word_list("eponym_nouns"):
+        return False
+    first = pieces[0]
+    return (
+        _named(first)
+        and first not in word_list("clinical")
+        and not any(lexical_classes(piece) & LexicalClass.EPONYM for piece in pieces)
+    )
+
+
+def _employs(match: re.Match[str], note: NoteView) -> bool:
+    """Accept an employer or school unless a word is medical or a ward. Upper and lower case are accepted."""
+    pieces = [piece.strip(".,'").lower().removesuffix("'s") for piece in match["phi"].split()]
+    if re.match(r"\s(?:trial|study|registry|protocol|program|class|group|arm)", after(match, note, 12)):
+        return False
+    wide = " ".join(pieces).title() in word_list("states") or pieces in (["university"], ["college"], ["school"])
+    content = [piece for piece in pieces if piece not in ("and", "of", "&", "the")]
+    return not wide and not any(p in _WARDS or p in word_list("clinical") for p in content)
+
+
+_NOT_INSTITUTIONS = words(
+    "PMH OSH NSVH ESRH LVH BPH IVH SAH SDH EDH ICH PTH TSH LH FSH GH ADH ACTH MCH MMC RMC LMC BMC SMC IMC CMC"
+)
+
+
+def _initials(match: re.Match[str], note: NoteView) -> bool:
+    return match["phi"] not in _NOT_INSTITUTIONS
+
+
+@lru_cache(maxsize=1 << 12)
+def _named(piece: str) -> bool:
+    """Return whether a word distinguishes institutions; medical words must be familiar surnames."""
+    if piece in word_list("clinical") and piece not in _NAMES_ANYWAY:
+        return surnames().get(piece, 0.0) >= FAMILIAR_FAMILY
+    return (
+        piece in _NAMES_ANYWAY
+        or not is_word(piece)
+        or piece in word_list("common")
+        or bool(lexical_classes(piece) & LexicalClass.NAME)
+    )
+
+
+def _not_eponym(match: re.Match[str], note: NoteView) -> bool:
+    tail = re.match(r"\s+([a-z]+)", note.plain[match.end("phi") : match.end("phi") + 20])
+    return not (tail and tail[1] in word_list("eponym_nouns"))
+
+
+def _no_device(match: re.Match[str], note: NoteView) -> bool:
+    """Reject St. Jude, a maker of heart valves."""
+    return _not_eponym(match, note) and not match["phi"].endswith("Jude")
+
+
+_NAMES = "|".join(re.escape(n).replace(r"\ ", r"\s+") for n in sorted(word_list("hospitals"), key=len, reverse=True))
+_LISTED = re.compile(
+    rf"\b(?:at|to|from|in|by|of|with|the|seen|visited|and)\s+(?:the\s+)?(?P<phi>(?:{_NAMES})(?:\s+(?:{_KIND}"
+    rf"|University|E[RD]\b))?)(?!\w)"
+)
+_SAINT = r"\b(?:at|to|from|in|by|of)\s+(?P<phi>(?:St|Saint)\.?\s[A-Z][\w-]+(?:'s)?)"
+# Lower-case kinds and short forms count only after a preposition of place.
+_PLACED = (
+    rf"\b(?:at|to|from|in|our|the|by)\s+(?:our\s+|the\s+)?(?P<phi>(?:{_PIECE}\s){{1,3}}(?:hospital|clinic"
+    rf"|pharmacy|infirmary"
+    rf"|nursing home|medical center|health center|high school|university|General|Health(?:\sCare)?"
+    r"|Med(?:ical)?(?:\.?\sC(?:en)?te?r)?|Memorial|Presbyterian|Methodist|Baptist|Oncology|Pediatrics))\b"
+)
+# Employers, churches, clubs, homes: after a preposition of place or affiliation.
+_ORGANISATION = (
+    rf"\b(?:at|for|with|attends|to|by|is|joined|from|of)\s+(?:the\s+)?(?P<phi>(?:{_PIECE}\s){{1,3}}(?:Foods?|Dairy"
+    rf"|Trucking|(?:Steel\s)?Works"
+    r"|Company|Co\.|Inc\b\.?|LLC|LLP|Ltd\b\.?|GmbH|Corp(?:oration)?\b\.?|Industries|(?:\w+\s)?Church"
+    r"|(?:Public\s)?Library|"
+    r"(?:\w+\s)?League|(?:\w+\s)?Club|Bank|Airlines|Enterprises|Associates|Brothers|Temple|Mosque|Synagogue"
+    r"|Parish|Electric"
+    r"|Insurance|Press|Times|Police(?:\sDepartment)?|Fire\sDepartment|School\sDistrict|Farms?|Supermarkets?|Restaurant"
+    r"|(?:Retirement\s)?Residence|Lodge|Garage|Bakery|Construction|Motors|Logistics|School|College)(?!\w)"
+    r"|Hotel\s[A-Z]\w+)"
+)
+_RUN = r"(?P<phi>(?!(?:I|A|The|He|She|We|It)\b)[A-Z][A-Za-z&'-]+(?:\s(?:(?:of|and|&)\s)?[A-Z][A-Za-z&'-]+){0,3})(?!\w)"
+_CARED = (
+    r"\b(?:seen|treated|evaluated|hospitali[sz]ed|followed|transferred|visit|visited|referred|registered|assessed"
+    r"|admitted"
+    r"|discharged|surgery|presented|care|examined|stay)\s(?:[a-z]+\s){0,2}?(?:at|from)\s+(?:the\s+)?"
+)
+_SHORT = re.compile(
+    r"\b(?i:then|transferr?(?:red|ring)?|tx'?d|xfer(?:red)?|admitted|admission|seen|hospitali[sz]ed|presented"
+    r"|discharged|treated"
+    r"|followed|surgery|care|referred|stay|sent|went|taken)\s(?:[a-z]+\s){0,3}?(?:at|to|from"
+    r"|by)\s+(?P<phi>[A-Z]{1,3}(?:H|MC|GH|CH))\b"
+)
+_EMPLOYED = (
+    r"\b(?:works?|worked|working|employed|employee|job|interns?|interned|volunteers?|volunteered|retired)"
+    r"\s(?:[a-z-]+\s){0,4}?(?:at|for|by|with|from|of)\s+(?:the\s+)?"
+)
+_TAUGHT = (
+    r"\b(?:attends|attended|attending|enrolled\s(?:at|in)|student\sat|graduated\sfrom|graduate\sof|studies\sat"
+    r"|studied\sat"
+    r"|studying\sat|teaches\sat|taught\sat|teacher\sat|professor\sat|goes\sto|grade\sat|freshman\sat|sophomore\sat"
+    r"|junior\sat|senior\sat|coach\sat|nurse\sat|engineer\sat|manager\sat|clerk\sat|[Ee]mployer:"
+    r"|EMPLOYER:)\s+(?:the\s+)?"
+)
+
+RULES = (
+    Rule(
+        "HOSPITAL",
+        re.compile(_NAMED),
+        "{Saranac Sanatorium}, then {Mercy Hospital}; not the pain clinic.",
+        score=0.8,
+        check=_called,
+    ),
+    Rule("HOSPITAL", re.compile(_KIND_FIRST), "Studied at the {University of Leeds}.", score=0.8),
+    Rule("HOSPITAL", re.compile(_SAINT), "Treated at {St. Vincent's}, by St. Jude valve.", score=0.7, check=_no_device),
+    Rule("HOSPITAL", re.compile(_PLACED), "Seen at {Elm clinic}.", score=0.7, check=_called_there),
+    Rule("HOSPITAL", re.compile(_ORGANISATION), "She works for {Maier Foods}.", score=0.6, check=_not_only_kind),
+    Rule("HOSPITAL", _LISTED, "Transferred from {BWH} to {MGH}.", score=0.7, check=_not_eponym),
+    Rule(
+        "HOSPITAL",
+        re.compile(_CARED + _RUN),
+        "Last seen at {Cedar Crest}, treated at Surgery.",
+        score=0.6,
+        check=_somewhere,
+    ),
+    Rule("HOSPITAL", _SHORT, "He was transferred to {SMH}, then from OSH.", score=0.6, check=_initials),
+    Rule(
+        "HOSPITAL",
+        re.compile(_EMPLOYED + _RUN),
+        "He works nights at {Walmart}; retired from Surgery.",
+        score=0.6,
+        check=_employs,
+    ),
+    Rule(
+        "HOSPITAL",
+        re.compile(_TAUGHT + _RUN),
+        "She attends {Lincoln}, attended Physical Therapy.",
+        score=0.6,
+        check=_employs,
+    ),
+)
+detectors.register("hospitals")(RuleDetector("hospitals", RULES))

@@ -1,0 +1,71 @@
+"""Names of people, detected by context, by name lists, and by further mentions in the note.
+
+Many surnames are also words (Pain, Drain, Foley, May), so a word that is also an ordinary word or an eponym counts only
+with a cue. After detection, the rest of the note is searched for the same names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from clinveil.core.spans import Span
+from clinveil.lexicons.ambiguity import PARTICLES
+from clinveil.phi.detection.detector import detectors
+from clinveil.phi.detection.detectors import _name_fields
+from clinveil.phi.detection.detectors._name_cues import credentials, cues
+from clinveil.phi.detection.detectors._name_lists import ListRuns
+from clinveil.phi.detection.detectors._name_mentions import Mentions
+from clinveil.phi.detection.detectors._name_runs import CueRuns
+from clinveil.phi.detection.detectors._name_state import NameState, Run
+from clinveil.phi.detection.note import NoteView
+
+__all__ = ["PARTICLES", "names_of"]
+
+
+def names_of(note: NoteView) -> tuple[list[Run], list[_name_fields.NameSpan]]:
+    """Return the names of a note, and spans that are not runs of words: initials, accounts.
+
+    Order: names in structured fields, names at cues (strongest cue first), listed names, further mentions.
+    """
+    state = NameState(note)
+    by_cue = CueRuns(state)
+    by_list = ListRuns(state, by_cue)
+    spans = list(_name_fields.field_names(note))
+    for span in spans:
+        state.add(*_name_fields.word_run(note, span.start, span.end), 0.9, span.why)
+    for start, end in _name_fields.headers(state):
+        state.add(start, end, 0.85, "header")
+    for cue in sorted(set(cues(note)), key=lambda cue: (-cue.trust, cue.word, cue.why)):
+        by_cue.take(cue)
+    for index in credentials(note):
+        by_list.take_before_credential(index)
+    for index in by_list.candidates():
+        if index not in state.taken:
+            by_list.take(index)
+    Mentions(state).take()
+    for index in _name_fields.name_accounts(state):
+        state.add(index, index + 1, 0.7, "account of a name in the note")
+    return state.runs, [*spans, *_name_fields.initials(state)]
+
+
+class _Names:
+    """Detector of NAME."""
+
+    name = "names"
+    labels = frozenset({"NAME"})
+    examples = (
+        "Dr. {NAME:Foley} placed the Foley catheter; his wife {NAME:Chidinma} drove him here.",
+        "{NAME:SMITH,JOHN Q} was admitted. Signed: {NAME:Mary O'Brien}, RN",
+        "Mrs. {NAME:Hope Price} came. Today {NAME:Hope} feels better; there is hope.",
+    )
+
+    def find(self, note: NoteView) -> Iterator[Span]:
+        """Yield one span per run of words."""
+        runs, spans = names_of(note)
+        for start, end, score, why in runs:
+            yield note.span(note.words[start].start, note.words[end - 1].end, "NAME", self.name, score, why)
+        for start, end, why in spans:
+            yield note.span(start, end, "NAME", self.name, 0.9, why)
+
+
+detectors.register("names")(_Names())

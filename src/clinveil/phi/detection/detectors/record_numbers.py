@@ -1,0 +1,222 @@
+"""Record, account, licence and device numbers. The label comes from the words before the number, or from its format.
+
+Medical codes lack such cue words and stay: ICD, CPT, LOINC, NDC, TNM, genes, trials, laboratory values.
+"""
+
+from __future__ import annotations
+
+import re
+
+from clinveil.phi.detection.detector import Rule, RuleDetector, after, before, detectors
+from clinveil.phi.detection.note import NoteView
+
+_I = re.IGNORECASE
+# Digits and capitals with separators; at least one digit, at least three characters.
+_NUMBER = (
+    r"(?P<phi>(?=#?[A-Z*./_-]{0,6}\d)(?=#?[\w*./-]{2,}?\w)#?[A-Z0-9*_]+(?:(?:[-./]"
+    r"|\s(?=\d{2,}\b))[A-Z0-9*]+)*)(?!\w|[-./]\w)"
+)
+_NO = r"(?:numbers?|no\.?|num\.?|nbr\.?|#|id|code|nr\.?)"
+# Words, punctuation, JSON quotes and XML tags may separate a label from its number.
+_SEPARATOR = r"\s*(?:is|was|of|are)?[\s:#=.,(\"'>|-]{0,5}"
+_CODE = re.compile(
+    r"\b(?:ndc|loinc|cpt|icd|icd-?10|icd-?9|hcpcs|drg|snomed|rxnorm|omim|cas|pmid|doi|isbn|gtin|grch\d+"
+    r"|catalog|model|code\sagain|part)\W*(?:code|no\.?|#)?\W*(?:is\W*)?$"
+)
+# Before a bare number of seven or eight digits: a count, not a record number.
+_COUNT = re.compile(
+    r"(?:ferritin|platelets?|plt|plts|ck|cpk|count|counts|copies|load|units?|wbc|rbc|bnp|dimer|ldh|troponin|viral"
+    r"|pcr|hcg"
+    r"|afp|psa|ast|alt|amylase|lipase|dose|total|cost|\$|population|over|about|of|than|least|titer|level|was|at|to)\W*$"
+)
+_COUNTED = re.compile(r"\s*(?:copies|iu|units?|cells|/|per|x10|k/|mg|ml|ng|cfu|colonies|dollars|people)")
+_PUBLIC = ("NCT", "PMC", "ISBN", "GSE", "ISRC", "EPIC", "GRCH", "PMID", "ENST", "ENSG", "COVI", "SARS")
+
+_CUES = {
+    "MRN": rf"(?:mrn|m\.r\.n\.?|mr\s?{_NO}|mr#|medical\s+record(?:s)?(?:\s+{_NO})?|med(?:ical)?\.?\s+rec(?:ord)?\.?"
+    rf"(?:\s+{_NO})?|record\s+{_NO}|unit\s+{_NO}|hosp(?:ital)?\.?\s+{_NO}|(?:patient|pt)\.?\s*{_NO}|chart\s+{_NO}"
+    rf"|health\s+record\s+{_NO}|emr\s*{_NO}|ehr\s*{_NO}|empi|mpi\s*{_NO}|pid\s*{_NO}?|patient_?id|history\s+{_NO}"
+    rf"|urn\s*{_NO}?|umrn|ipp|film\s+{_NO}|x-?ray\s+{_NO})",
+    "SSN": rf"(?:ssn|s\.s\.n\.?|ss\s?#|ss\s(?:no\.?|number)|soc(?:ial)?\.?\s+sec(?:urity)?\.?(?:\s+{_NO})?"
+    rf"|social\s*[:#]"
+    rf"|last\s(?:four|4)(?:\s(?:digits\s)?(?:of\s)?(?:the\s|her\s|his\s)?(?:ssn|social))?|sin\s*[:#]|itin)",
+    "ACCOUNT": rf"(?:(?:account|acct\.?|billing|invoice|bank|credit\s+card|debit\s+card|card|har|guarantor"
+    rf"|routing|check)\s*{_NO}"
+    rf"|acct\.?:|account:|iban|receipt\s+{_NO})",
+    "HEALTH_PLAN": rf"(?:(?:insurance|policy|member(?:ship)?|subscriber|beneficiary|group"
+    rf"|medicaid|medicare|insurance\s+plan|health\s+plan|plan\s+beneficiary|medicare\s+beneficiary|payer|hicn?|mbi|hpbn"
+    rf"|hbn|coverage|insured|authori[sz]ation|auth|prior\s+auth(?:orization)?|rx\s?(?:bin|grp|pcn)|rxbin|rxgrp"
+    rf"|health\s+card|ohip|ahcip|msp|personal\s+health)\s*(?:beneficiary\s*)?(?:{_NO}\s*)+|hicn|mbi|hpbn|hbn|ohip|phn"
+    rf"|rxbin|rxgrp|nhs\s*(?:{_NO})?(?=\s*:?\s*\d)|chi\s+{_NO}|medicare\s*#)",
+    "LICENSE": rf"(?:licen[sc]e\s*(?:plate\s*)?{_NO}?|lic\.?\s*{_NO}|dea\s*{_NO}?|npi\s*{_NO}?|certificat(?:e"
+    rf"|ion)\s+{_NO}|passport\s*{_NO}?|registration\s+{_NO}|dl\s?{_NO}|upin\s*{_NO}?|gmc\s*{_NO}?|nmc\s*{_NO}?"
+    rf"|board\s+cert\s*{_NO})",
+    "VEHICLE": rf"(?:vin\s*{_NO}?|vehicle\s+(?:identification\s+)?{_NO}|licen[sc]e\s+plate\s*{_NO}?|plate\s*{_NO}"
+    rf"|tag\s+{_NO})",
+    "DEVICE": rf"(?:serial\s*(?:{_NO}|:)|s/n|sn:|ser\.?\s+{_NO}|device\s+{_NO}|implant\s+{_NO}|lot\s*(?:{_NO}|:)|udi"
+    rf"|imei"
+    rf"|(?:model|catalog|ref|part|batch)/?\s?(?:lot|serial|sn)\s*{_NO}?|mac(?:\saddress)?\s?:|pump\s+{_NO}"
+    rf"|generator\s+{_NO}"
+    rf"|batch\s+{_NO})",
+    "ID": rf"(?:accession\s*{_NO}?|specimen\s+{_NO}|case\s+(?:no\.?|number|#|id)|order\s+{_NO}|visit\s+{_NO}"
+    rf"|encounter\s*{_NO}?|csn|fin|visitid|visit_id|encid|enc_id|requisition\s*{_NO}?"
+    rf"|(?:study|job|document|dictation|transcription|confirmation|claims?|referral|reference|ref\.?|site|sample"
+    rf"|employee|badge|staff|student|user|trial|subject|participant|rx|prescription|incident|booking|docket|provider"
+    rf"|tracking|donor|barcode)\s+{_NO}|\bid(?:\s+(?:no\.?|number|#))?\s*[:#]|id\s+(?:is\s+)?(?=\d)|docket\s?[#:])",
+}
+
+
+def _no_code(match: re.Match[str], note: NoteView) -> bool:
+    return not _CODE.search(before(match, note, 20))
+
+
+def _unpublished(match: re.Match[str], note: NoteView) -> bool:
+    """Reject medical codes and numbers of public trials or papers."""
+    return not match["phi"].startswith(_PUBLIC) and _no_code(match, note)
+
+
+_NUMBERED = re.compile(r"(?:\b(?:number|no\.?|num\.?|nr\.?|id|code|refer\w*(?:\smade)?\sto)|#)[\s:.#]*(?:is|was)?\s*$")
+
+
+def _bare(match: re.Match[str], note: NoteView) -> bool:
+    """Accept bare numbers: nine digits, seven unless something is counted, five if a cue precedes."""
+    digits, lead = match["phi"].lstrip("#"), before(match, note, 20)
+    if len(set(digits)) == 1 or _CODE.search(lead):
+        return False
+    if len(digits) >= 9 or _NUMBERED.search(lead):
+        return True
+    counted = _COUNTED.match(after(match, note, 12)) or _COUNT.search(lead)
+    return len(digits) >= 7 and not counted
+
+
+def _lettered(match: re.Match[str], note: NoteView) -> bool:
+    """Accept one letter with six digits; with five (J12345 may be a code) only after a word for a number."""
+    digits = sum(c.isdigit() for c in match["phi"])
+    named = match["phi"][1].isalpha() or digits >= 6 or _NUMBERED.search(before(match, note, 20))
+    return bool(named) and _unpublished(match, note)
+
+
+def _seven(match: re.Match[str], note: NoteView) -> bool:
+    return len(match["phi"]) >= 9 and _no_code(match, note)
+
+
+def _cue_is_a_word(match: re.Match[str], note: NoteView) -> bool:
+    """Reject cues inside a word: `fin` in `finger4`. The first word of the match must end before the number."""
+    word = re.match("[A-Za-z]+", match[0])
+    return word is None or match.start() + word.end() <= match.start("phi")
+
+
+def _cued(label: str, example: str, score: float = 0.95) -> Rule:
+    pattern = rf"(?<![A-Z0-9]){_CUES[label]}{_SEPARATOR}{_NUMBER}"
+    return Rule.any_case(label, pattern, example, score=score, check=_cue_is_a_word)
+
+
+_INSURED = re.compile(
+    r"\b(?:Medicare|Medicaid|Cigna|Aetna|Humana|Kaiser|Blue\s?(?:Cross|Shield)|BCBS|United\s?Health(?:care)?|UHC|Anthem"
+    r"|Tricare|Champus|Molina|Centene|Wellcare|Medi-?Cal|Bupa|policy"
+    r"|health\splan:\s?[A-Z]\w+)[\s:,#]{1,3}(?P<phi>[A-Z]{0,3}-?\d{3,}-?\d{3,}[A-Z]?\d*)\b",
+    _I,
+)
+# Initials and staff number in a signature; initials of author and typist.
+_STAFF = re.compile(
+    r"\b(?i:by|per|initials?|signed|sig|entered|dictated|rn|md|staff|tech|user|operator)[:\s]{1,2}"
+    r"(?P<phi>[A-Z]{2,3}\d{1,5}|[A-Z]{2,3}[/:][a-z]{2,3}|[A-Z]{2,3}/[A-Z]{2,3}(?=\s*[.\n]|\s*$))(?![\w/-])"
+)
+_TYPIST = re.compile(r"^(?P<phi>[A-Z]{2,3}/[a-z]{2,3}(?:/?\d+)?)\s*$", re.M)
+RULES = (
+    _cued("MRN", "MRN {00-12-345} and Unit No {1234567}."),
+    _cued("SSN", "Social security number is {536 22 1234}."),
+    _cued("ACCOUNT", "Account number: {A-99812}."),
+    _cued("HEALTH_PLAN", "Member ID {XYZ123456}; NHS {943 476 5919}."),
+    _cued("LICENSE", "License no. {D1234567}; NPI: {1234567893}"),
+    _cued("VEHICLE", "VIN {1HGCM82633A004352}."),
+    _cued("DEVICE", "S/N {PJN123456H}; lot # {3344AB}; not serials8."),
+    _cued("ID", 'Accession {S19-12345}; specimen # {77-123}; "case_id", encounter {88123}.', 0.94),
+    Rule("MRN", re.compile(r"\bchart\s*:\s*(?P<phi>[A-Z]{0,2}-?\d{3,}-?\d{1,7})\b", _I), "Chart: {923-4528}"),
+    Rule(
+        "ACCOUNT",
+        re.compile(r"\b(?:account|acct)\s+(?P<phi>\d[\d-]{5,18}\d)\b", _I),
+        "The bill goes to account {9318-197640}.",
+    ),
+    Rule("HEALTH_PLAN", _INSURED, "Health plan: Cigna {368-899777}; BlueCross {123-45678}"),
+    Rule(
+        "VEHICLE",
+        re.compile(
+            r"\b(?i:plates?|registration|reg\.?)(?:\s(?:number|no\.?|is))?[\s:#]+(?P<phi>[A-Z]{2}\d{2}\s?[A-Z]{3}"
+            r"|[A-Z]{2,4}[ -]?\d{2,4}[A-Z]?"
+            r"|\d{1,4}[ -]?[A-Z]{2,4}|\d[A-Z]{3}\d{3})\b"
+        ),
+        "Plate {XCM 6435}, seen twice; registration {AB12 CDE}.",
+    ),
+    Rule(
+        "SSN",
+        re.compile(r"(?<![\w-])(?P<phi>(?:\d{3}|[xX*]{3})[-.](?:\d{2}|[xX*]{2})[-.]\d{4})(?![\w-])"),
+        "With {536-22-1234} on file.",
+        score=0.9,
+    ),
+    Rule(
+        "ACCOUNT",
+        re.compile(r"(?<![\w-])(?P<phi>\d{4}(?:([ -])\d{4}\2\d{4}\2\d{4}|([ -])\d{6}\3\d{5}|\d{9,15}))(?![\w-])"),
+        "Card {4111 1111 1111 1112}.",
+    ),
+    Rule(
+        "ACCOUNT",
+        re.compile(
+            r"(?<!\w)(?P<phi>[A-Z]{2}\d{2}(?:[A-Z]{0,4}\d{6,}[A-Z0-9]*|(?: [A-Z0-9]{4}){3,7}(?: [A-Z0-9]{1,3})?))(?!\w)"
+        ),
+        "To {GB29NWBK60161331926819} by Monday.",
+    ),
+    Rule(
+        "VEHICLE",
+        re.compile(r"(?<!\w)(?P<phi>(?=[A-Z]*\d)(?=\d*[A-Z])[A-HJ-NPR-Z0-9]{13}\d{4})(?!\w)"),
+        "A Honda, {1HGCM82633A004352}.",
+        score=0.8,
+    ),
+    Rule(
+        "HEALTH_PLAN",
+        re.compile(r"(?<![\w-])(?P<phi>[1-9][A-Z][A-Z0-9]\d-?[A-Z][A-Z0-9]\d-?[A-Z]{2}\d{2})(?![\w-])"),
+        "Covered: {1EG4-TE5-MK73}.",
+    ),
+    Rule(
+        "DEVICE",
+        re.compile(r"(?P<phi>\(01\)\s?\d{14}(?:\s?\(\d{2}\)\s?[\w-]+)*)"),
+        "Label {(01)00643169001763(17)210331(21)A5512}.",
+    ),
+    Rule(
+        "DEVICE",
+        re.compile(r"\bMAC\b(?:\saddress)?[:\s]{1,2}(?P<phi>(?:[0-9A-F]{2}[:-]){5}[0-9A-F]{2})(?!\w)", _I),
+        "Pump MAC {00:1A:2B:3C:4D:5E}.",
+    ),
+    Rule(
+        "MRN",
+        re.compile(r"(?<![\w.,/()-])(?P<phi>\d{2,3}-\d{2,3}-\d{2,3})(?![\w/-]|\.\d)"),
+        "Under {00-12-345} in the book, not NDC 123-45-67 and not 12-14-16.",
+        score=0.7,
+        check=_seven,
+    ),
+    Rule(
+        "ID",
+        re.compile(r"(?<![\w-])(?P<phi>[A-Z]{1,4}-?\d{2}-\d{3,7})(?![\w-])"),
+        "Slides {S19-12345} were read.",
+        score=0.8,
+        check=_unpublished,
+    ),
+    Rule(
+        "ID",
+        re.compile(r"(?<![\w.,/$-])(?P<phi>#?\d{5,12})(?![\w/%-]|[.,]\d)"),
+        "Under {123456789}, filed as {8812345}, room no. {88123}; a count of 1250000, ferritin 12345, model # 12345.",
+        score=0.7,
+        check=_bare,
+    ),
+    Rule(
+        "ID",
+        re.compile(r"(?<![\w-])(?P<phi>[A-Z]{1,4}-?\d{5,12})(?![\w-])"),
+        "Under {AB-987654} or {M1234567}, not LOINC 2345-7, J12345 or NCT01234567.",
+        score=0.7,
+        check=_lettered,
+    ),
+    Rule("ID", _STAFF, "Seen by {JW17} on the ward.", score=0.6),
+    Rule("ID", _TYPIST, "{JW/ab}", score=0.6),
+)
+
+detectors.register("record-numbers")(RuleDetector("record_numbers", RULES))

@@ -1,0 +1,268 @@
+"""Reviewers' decisions on the spans of notes, from the files of `clinveil review`, applied through `Finder.revise`.
+
+A file contains one JSON line per decision. The first line contains the reviewer and the key of the text hashes; every
+other line contains the note id, a keyed hash of its text and verdicts on spans. The last verdict on a span applies.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import warnings
+from bisect import bisect_right
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from clinveil.core.errors import InputError, InputWarning
+from clinveil.core.keys import Key
+from clinveil.core.spans import LABELS, Span
+from clinveil.corpus.corpus import Corpus, rows
+from clinveil.phi.treatment.policy import united
+
+SCHEMA = "clinveil.decisions/1"
+REVIEW = "review"
+"""Detector name of a span added by a reviewer."""
+AGAIN = "pass the reviewed notes, or review these notes with clinveil review"
+_HINT = "pass a file written by clinveil review"
+_MOST = 1 << 40
+
+Offsets = tuple[int, int]
+
+
+class Kept(NamedTuple):
+    """Identifier confirmed by a reviewer; offsets and label may differ from the detected span."""
+
+    start: int
+    end: int
+    label: str
+
+
+Verdict = Kept | None
+"""Verdict on a span: the confirmed identifier, or None for a false positive. A span without a verdict is unchanged."""
+
+
+@dataclass
+class NoteDecisions:
+    """Decisions on one note.
+
+    Attributes:
+        text: keyed hash of the reviewed text.
+        verdicts: by the offsets of the detected span, or of a span as first marked by the reviewer.
+        done: whether the review of the note is complete.
+    """
+
+    text: str
+    verdicts: dict[Offsets, Verdict] = field(default_factory=dict, repr=False)
+    done: bool = False
+
+    def apply(self, change: Change) -> Change:
+        """Apply a change; return the change that reverts it."""
+        previous: dict[Offsets, Verdict | str] = {at: self.verdicts.get(at, OPEN) for at in change.verdicts}
+        inverse = Change(previous, None if change.done is None else self.done)
+        for offsets, verdict in change.verdicts.items():
+            if isinstance(verdict, str):
+                self.verdicts.pop(offsets, None)
+            else:
+                self.verdicts[offsets] = verdict
+        self.done = self.done if change.done is None else change.done
+        return inverse
+
+
+OPEN = "open"
+
+
+class Change(NamedTuple):
+    """One step of a review: verdicts on spans (`OPEN` removes one), and whether the note is now complete."""
+
+    verdicts: Mapping[Offsets, Verdict | str]
+    done: bool | None = None
+
+    def as_line(self) -> dict[str, Any]:
+        """Return its fields in the file."""
+        line: dict[str, Any] = {"set": [_written(offsets, verdict) for offsets, verdict in self.verdicts.items()]}
+        return line if self.done is None else line | {"done": self.done}
+
+    @classmethod
+    def of_line(cls, line: Mapping[str, Any]) -> Change:
+        """Return the change of a line. Raises ValueError, TypeError or KeyError for an invalid one."""
+        done = line.get("done")
+        if done is not None and not isinstance(done, bool):
+            raise ValueError
+        return cls(dict(_read_verdict(item) for item in line["set"]), done)
+
+
+def _written(offsets: Offsets, verdict: Verdict | str) -> dict[str, Any]:
+    if isinstance(verdict, Kept):
+        return {"place": list(offsets), "verdict": "keep", "span": list(verdict)}
+    return {"place": list(offsets), "verdict": "drop" if verdict is None else OPEN}
+
+
+def _read_verdict(item: Mapping[str, Any]) -> tuple[Offsets, Verdict | str]:
+    start, end = item["place"]
+    verdict: Verdict | str = {"drop": None, OPEN: OPEN, "keep": OPEN}[item["verdict"]]
+    if item["verdict"] == "keep":
+        verdict = Kept(*item["span"])
+        _check(verdict.start, verdict.end)
+        if verdict.label not in LABELS:
+            raise ValueError
+    _check(start, end)
+    return (start, end), verdict
+
+
+def _check(start: Any, end: Any) -> None:
+    if type(start) is not int or type(end) is not int or not 0 <= start < end < _MOST:
+        raise ValueError
+
+
+def hash_key(key: Key) -> str:
+    """Return the key of the text hashes in hex; it is the same for all reviewers of a run."""
+    return key.subkey("decisions").hex()
+
+
+def text_hash(key: str, text: str) -> str:
+    """Return the keyed hash of a note's text in hex."""
+    data = text.encode("utf-8", "surrogatepass")
+    return hashlib.blake2b(data, digest_size=16, key=bytes.fromhex(key)).hexdigest()
+
+
+class DecisionFile(NamedTuple):
+    """Contents of a file of decisions: head, steps in order, and the number of bytes in complete lines."""
+
+    key: str
+    reviewer: str
+    steps: list[tuple[str, str, Change, bool]]
+    size: int
+
+    def notes(self) -> dict[str, NoteDecisions]:
+        """Return the decisions after all steps, by note id."""
+        notes: dict[str, NoteDecisions] = {}
+        for note_id, text, change, _ in self.steps:
+            notes.setdefault(note_id, NoteDecisions(text)).apply(change)
+            notes[note_id].text = text
+        return notes
+
+
+def read_file(path: Path) -> DecisionFile:
+    """Read a file of decisions; an incomplete last line is ignored.
+
+    Raises InputError, with the line number, if the file is invalid.
+    """
+    try:
+        data = path.read_bytes()
+    except OSError:
+        raise InputError("cannot be read", where=path.name, hint="pass a file of OUT.vault/review") from None
+    *lines, rest = data.split(b"\n")
+    steps: list[tuple[str, str, Change, bool]] = []
+    for number, line in enumerate(lines, 1):
+        try:
+            fields = json.loads(line)
+            if number == 1:
+                key, reviewer = _head(fields)
+            else:
+                change, undo = Change.of_line(fields), bool(fields.get("undo"))
+                steps.append((_string(fields["note"]), _string(fields["text"]), change, undo))
+        except (ValueError, TypeError, KeyError, RecursionError):
+            message = "is not a file of decisions" if number == 1 else f"line {number} is not a decision"
+            raise InputError(message, where=path.name, hint=_HINT) from None
+    if not lines:
+        raise InputError("is not a file of decisions", where=path.name, hint=_HINT)
+    return DecisionFile(key, reviewer, steps, len(data) - len(rest))
+
+
+def _head(fields: Mapping[str, Any]) -> tuple[str, str]:
+    if fields["schema"] != SCHEMA or len(bytes.fromhex(fields["key"])) != 32:
+        raise ValueError
+    return fields["key"], _string(fields["reviewer"])
+
+
+def _string(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError
+    return value
+
+
+class Decisions:
+    """Decisions of one or several reviewers; a callable for `Finder.revise`.
+
+    A span that any reviewer confirms is treated as an identifier, whatever the others decided.
+    """
+
+    def __init__(self, files: Iterable[DecisionFile]) -> None:
+        self._by_note: dict[str, list[tuple[str, NoteDecisions]]] = {}
+        for file in files:
+            for note_id, note in file.notes().items():
+                self._by_note.setdefault(note_id, []).append((file.key, note))
+
+    @classmethod
+    def read(cls, *paths: Path) -> Decisions:
+        """Read decisions from files. Raises InputError for an invalid file."""
+        return cls(read_file(path) for path in paths)
+
+    def __len__(self) -> int:
+        return len(self._by_note)
+
+    def __call__(self, note_id: str, text: str, spans: list[Span]) -> list[Span]:
+        """Return the spans of a note after the decisions. Raises InputError if its text has changed since."""
+        decided = self._by_note.get(note_id)
+        if decided is None:
+            return spans
+        if not self._matches(decided, text):
+            raise InputError("the note has changed since the review", hint=AGAIN)
+        return revised(spans, *(note.verdicts for _, note in decided))
+
+    def check_corpus(self, corpus: Corpus) -> None:
+        """Check that a corpus contains the reviewed notes.
+
+        Raises InputError, with counts, if some have changed or none is present. Warns with InputWarning if only some
+        of them are present.
+        """
+        unchanged = [
+            self._matches(self._by_note[note.note_id], note.text)
+            for note in rows(corpus)
+            if note.note_id in self._by_note
+        ]
+        missing, changed = len(self) - len(unchanged), unchanged.count(False)
+        if changed:
+            message = f"{changed} of {len(self)} notes with decisions have another text than the reviewed one"
+            raise InputError(message, where="--decisions", hint=AGAIN)
+        if missing and not unchanged:
+            raise InputError(f"none of the {len(self)} notes with decisions is here", where="--decisions", hint=AGAIN)
+        if missing:
+            message = f"--decisions: {missing} of {len(self)} notes with decisions are not here"
+            warnings.warn(message, InputWarning, stacklevel=2)
+
+    @staticmethod
+    def _matches(decided: Iterable[tuple[str, NoteDecisions]], text: str) -> bool:
+        ends = [verdict.end for _, note in decided for verdict in note.verdicts.values() if verdict is not None]
+        return max(ends, default=0) <= len(text) and all(text_hash(key, text) == note.text for key, note in decided)
+
+
+def revised(spans: Iterable[Span], *decided: Mapping[Offsets, Verdict]) -> list[Span]:
+    """Return the spans after the verdicts of one or several reviewers, sorted, without overlaps.
+
+    A detected span is dropped only if verdicts cover every character of it: rejected, or part of a confirmed or
+    corrected identifier.
+    """
+    kept = {verdict for verdicts in decided for verdict in verdicts.values() if verdict is not None}
+    reviewed = _merged([*(at for verdicts in decided for at in verdicts), *((k.start, k.end) for k in kept)])
+    detected = {Kept(span.start, span.end, span.label): span for span in spans}
+    unreviewed = [span for span in detected.values() if not _covers(reviewed, span.start, span.end)]
+    return united([*(detected.get(keep) or Span(*keep, REVIEW) for keep in kept), *unreviewed])
+
+
+def _merged(intervals: Iterable[Offsets]) -> list[Offsets]:
+    """Return the union of half-open intervals as sorted, disjoint intervals."""
+    merged: list[Offsets] = []
+    for start, end in sorted(intervals):
+        if merged and start <= merged[-1][1]:
+            start, end = merged[-1][0], max(merged.pop()[1], end)
+        merged.append((start, end))
+    return merged
+
+
+def _covers(intervals: list[Offsets], start: int, end: int) -> bool:
+    """Whether one of some sorted, disjoint intervals contains another one."""
+    index = bisect_right(intervals, start, key=lambda interval: interval[0]) - 1
+    return index >= 0 and end <= intervals[index][1]

@@ -1,0 +1,191 @@
+"""`Deidentifier`: treat the detected identifiers of notes, fail closed.
+
+A note is written only after all detectors have run and every span has been treated. Notes with null text or
+an exception are not written and are counted.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from copy import copy
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple
+
+import pyarrow as pa
+
+from clinveil.core.collector import uncollected
+from clinveil.core.keys import Key
+from clinveil.core.spans import Span, splice
+from clinveil.corpus.corpus import TEXT, Note, rows, with_texts
+from clinveil.phi.detection.detector import Detector
+from clinveil.phi.detection.finder import Finder, Revise
+from clinveil.phi.treatment.audit import note_line
+from clinveil.phi.treatment.crosswalk import Row, row
+from clinveil.phi.treatment.policy import Mode, Policy, Treatment
+from clinveil.phi.treatment.surrogates.dates import offset
+from clinveil.phi.treatment.treating import Treated, Treating, failed
+
+if TYPE_CHECKING:
+    from clinveil.corpus.people import Patient
+    from clinveil.phi.settings import PhiSettings
+
+NULL_TEXT, RAISED = "null text", "detector raised"
+
+
+class Found(NamedTuple):
+    """A detected span with its original text; as secret as the note."""
+
+    note_id: str
+    span: Span
+    text: str
+
+
+@dataclass
+class Deidentified:
+    """A batch with treated text.
+
+    Attributes:
+        batch: the columns of the input, without the skipped rows.
+        counts: number of spans by label, including labels that the policy keeps unchanged.
+        by_detector: number of spans by the detector whose label won.
+        skipped: number of rows not written, by reason.
+        tagged: number of spans by label that became a tag because the policy's treatment failed.
+        spans: the detected spans, note by note, if requested.
+        audit, crosswalk: lines of the audit log and rows of the crosswalk, if requested.
+    """
+
+    batch: pa.RecordBatch = field(repr=False)
+    counts: Counter[str] = field(default_factory=Counter)
+    by_detector: Counter[str] = field(default_factory=Counter)
+    skipped: Counter[str] = field(default_factory=Counter)
+    tagged: Counter[str] = field(default_factory=Counter)
+    spans: list[Found] | None = field(default=None, repr=False)
+    audit: list[str] = field(default_factory=list, repr=False)
+    crosswalk: list[Row] = field(default_factory=list, repr=False)
+
+
+class Deidentifier:
+    """Detects identifiers in notes and applies a policy to them.
+
+    Args:
+        key: all surrogates and date offsets are derived from it.
+        mode: `remove`, `replace` (surrogates) or `tag` (`[NAME]`); used if `policy` is None.
+        patients: known patients by patient id.
+        keep_spans: also return the spans of each note.
+        finders: detectors to use instead of all registered ones.
+        policy: the treatment of each label. fresh: probability that a mention gets a new surrogate.
+
+    Raises:
+        UsageError: unknown mode.
+    """
+
+    def __init__(
+        self,
+        key: Key,
+        *,
+        mode: Mode = "replace",
+        patients: Mapping[str, Patient] | None = None,
+        keep_spans: bool = False,
+        finders: Sequence[Detector] | None = None,
+        policy: Policy | None = None,
+        fresh: float = 0.0,
+    ) -> None:
+        self.key, self.mode, self.keep_spans = key, mode, keep_spans
+        self.audit = self.crosswalk = False
+        self.treating = Treating(key, policy or Policy.of_mode(mode), fresh)
+        self.finder = Finder(finders, patients=patients, kept=self.policy.kept)
+
+    @classmethod
+    def of(
+        cls,
+        settings: PhiSettings,
+        key: Key,
+        *,
+        patients: Mapping[str, Patient] | None = None,
+        keep_spans: bool = False,
+        revise: Revise | None = None,
+    ) -> Deidentifier:
+        """Return the de-identifier for some settings; `revise` returns the final spans of a note."""
+        deidentifier = cls(
+            key, mode=settings.mode, keep_spans=keep_spans, policy=settings.policy(), fresh=settings.fresh
+        )
+        return deidentifier.with_finder(Finder.of(settings, patients, revise))
+
+    @property
+    def policy(self) -> Policy:
+        """The treatment of each label."""
+        return self.treating.policy
+
+    @property
+    def patients(self) -> Mapping[str, Patient]:
+        """Known patients by patient id."""
+        return self.finder.patients
+
+    def find(self, text: str, patient_id: str = "", note_id: str = "") -> list[Span]:
+        """Return the spans of one note: sorted, without overlaps, in code points of `text`."""
+        return self.treating.spans(text, self.finder.find(text, patient_id, note_id))
+
+    def with_finder(self, finder: Finder) -> Deidentifier:
+        """Return a copy with another finder."""
+        other = copy(self)
+        other.finder = finder
+        return other
+
+    def for_patients(self, patient_ids: Iterable[str]) -> Deidentifier:
+        """Return a copy restricted to the data of some patients, as sent to a worker with its batch."""
+        return self.with_finder(self.finder.for_patients(patient_ids))
+
+    def recording(self, *, audit: bool, crosswalk: bool) -> Deidentifier:
+        """Return a copy whose results include lines of the audit log or rows of the crosswalk."""
+        other = copy(self)
+        other.audit, other.crosswalk = audit, crosswalk
+        return other
+
+    def treat(self, text: str, spans: list[Span], patient_id: str = "") -> tuple[str, Counter[str]]:
+        """Return the treated text, and the number of spans by label that became a tag because treatment failed."""
+        spans = self.treating.spans(text, spans)
+        replacements, tagged = self.replacements(text, spans, patient_id)
+        return splice(text, spans, replacements), tagged
+
+    def replacements(self, text: str, spans: list[Span], patient_id: str = "") -> tuple[list[str], Counter[str]]:
+        """Return the replacement of each span of `find`, and the number of failed treatments by label."""
+        treated = self.treated(text, spans, patient_id)
+        return [item.text for item in treated], failed(self.policy, spans, treated)
+
+    def treated(self, text: str, spans: list[Span], patient_id: str = "") -> list[Treated]:
+        """Return the replacement of each span of `find`, and the treatment applied."""
+        return self.treating.treated(text, spans, patient_id, self.patients.get(patient_id))
+
+    @uncollected
+    def __call__(self, batch: pa.RecordBatch) -> Deidentified:
+        """Treat a batch whose first columns are note_id, patient_id and text; other columns are unchanged."""
+        result = Deidentified(batch, spans=[] if self.keep_spans else None)
+        if nulls := batch.column(TEXT).null_count:
+            result.skipped[NULL_TEXT] = nulls
+            batch = batch.filter(batch.column(TEXT).is_valid())
+        texts = [self._note(note, result) for note in rows([batch])]
+        result.batch = with_texts(batch, texts)
+        return result
+
+    def _note(self, note: Note, result: Deidentified) -> str | None:
+        """Return the treated text; None if the note must not be written."""
+        try:
+            spans = self.find(note.text, note.patient_id, note.note_id)
+            treated = self.treated(note.text, spans, note.patient_id)
+            text = splice(note.text, spans, [item.text for item in treated])
+        except Exception:  # noqa: BLE001  fail closed: the note is not written; the message may contain its text
+            result.skipped[RAISED] += 1
+            return None
+        result.counts.update(span.label for span in spans)
+        result.by_detector.update(span.detector for span in spans)
+        result.tagged += failed(self.policy, spans, treated)
+        if self.audit:
+            result.audit.append(note_line(self.key, note.note_id, note.text, spans, treated))
+        if self.crosswalk:
+            shifted = any(item.action is Treatment.SHIFT for item in treated)
+            shift = offset(self.key, note.patient_id).days if shifted else None
+            result.crosswalk.append(row(note, text, spans, treated, shift))
+        if result.spans is not None:
+            result.spans += [Found(note.note_id, span, note.text[span.start : span.end]) for span in spans]
+        return text

@@ -1,0 +1,164 @@
+"""Process part files with a `Deidentifier`; each part is a task, with the batch functions of `passes.py`.
+
+If names found in one note are searched for in others, the detectors run on all parts first. The spans of a part contain
+no text and are stored as a task result, so an interrupted run does not repeat the detection. The names go to one store
+per part in the scratch folder of the vault, and then to a single store that all workers open. They are sets, so neither
+the division into parts nor their order changes the output.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from clinveil.core.files import private_folder, remove
+from clinveil.core.progress import track
+from clinveil.core.types import Say
+from clinveil.corpus.open import NotesCorpus
+from clinveil.phi.name_index import NameIndex
+from clinveil.phi.name_index_store import NameIndexStore, open_name_index
+from clinveil.phi.treatment.deidentifier import Deidentified
+from clinveil.phi.treatment.passes import BatchSpans, changed, detect_batch, index_batch, patients_of, treat_batch
+from clinveil.phi.treatment.remover import Recipe
+from clinveil.scale import Map
+from clinveil.scale.pieces import each
+from clinveil.scale.tasks import Store, name_of, performed
+
+SPANS = "spans.bin"
+
+
+@dataclass(frozen=True)
+class DetectPart:
+    """Task that runs the detectors on one part.
+
+    Attributes:
+        digest: of the part. scratch: folder of the name store, which is needed only during the run.
+    """
+
+    part: NotesCorpus = field(repr=False)
+    digest: str
+    recipe: Recipe = field(repr=False)
+    scratch: Path
+
+    @property
+    def title(self) -> str:
+        """The task as shown to users."""
+        return f"{self.part.name} searched"
+
+    @property
+    def names(self) -> Path:
+        """File of the names found in this part."""
+        return self.scratch / f"{name_of(self)}.names"
+
+    def identity(self) -> Mapping[str, Any]:
+        """Return the part, and everything that detection depends on."""
+        return {"part": self.digest, "columns": asdict(self.part.columns), "recipe": self.recipe.dependencies}
+
+    def __call__(self, folder: Path, store: Store) -> dict[str, Any]:
+        """Write the spans; return the number of notes."""
+        finder, count = self.recipe().finder, 0
+        with _new_name_store(self.names) as names, (folder / SPANS).open("wb") as file:
+            for batch in self.part.batches():
+                result = detect_batch(batch, finder.for_patients(patients_of(batch)))
+                result.spans.write(file)
+                names.add(result.name_index, result.lower_case)
+                count += result.rows
+        return {"notes": count}
+
+    def collect_names(self, store: Store) -> None:
+        """Write the names from the spans of an earlier run. Raises InputError if the part has changed."""
+        finder = self.recipe().finder
+        with _new_name_store(self.names) as names, (store.folder(self) / SPANS).open("rb") as file:
+            for batch in self.part.batches():
+                result = index_batch(batch, finder.for_patients(patients_of(batch)), BatchSpans.read(file))
+                names.add(result.name_index, result.lower_case)
+
+
+@contextmanager
+def _new_name_store(path: Path) -> Iterator[NameIndexStore]:
+    """Open a new store that appears at its path only once it is complete."""
+    partial_path = path.with_suffix(".half")
+    remove(partial_path)
+    store = NameIndexStore(partial_path)
+    try:
+        yield store
+    finally:
+        store.close()
+    partial_path.replace(path)
+
+
+def _detected(store: Store, task: DetectPart) -> int:
+    """Run the detectors on a part, or load the result of an earlier run; return the number of notes."""
+    result = performed(store, task)
+    if not task.names.exists():
+        task.collect_names(store)
+    return int(result["notes"])
+
+
+@dataclass(frozen=True)
+class TreatPart:
+    """Treatment of one part.
+
+    Attributes:
+        root: folder of the stored spans. names: file of the names of all parts; None if notes are independent.
+    """
+
+    detection: DetectPart = field(repr=False)
+    root: Path
+    names: Path | None
+
+    def treated(self) -> Iterator[Deidentified]:
+        """Yield the treated batches of the part, in order. Raises InputError if it has changed since detection."""
+        deidentifier, part = self.detection.recipe(), self.detection.part
+        if self.names is None:
+            for batch in part.batches():
+                yield deidentifier.for_patients(patients_of(batch))(batch)
+            return
+        deidentifier = deidentifier.with_finder(deidentifier.finder.with_context(load_name_index(self.names)))
+        with (Store(self.root).folder(self.detection) / SPANS).open("rb") as file:
+            for batch in part.batches():
+                yield treat_batch(batch, deidentifier.for_patients(patients_of(batch)), BatchSpans.read(file))
+            if file.read(1):
+                raise changed()
+
+
+def load_name_index(path: Path) -> NameIndex:
+    """Open a name store of the scratch folder."""
+    return open_name_index(path, path.stat().st_mtime_ns)
+
+
+def detect_parts(
+    parts: Sequence[tuple[NotesCorpus, str]],
+    recipe: Recipe,
+    store: Store,
+    scratch: Path,
+    over: Map,
+    say: Say,
+    uses_other_notes: Callable[[], bool],
+) -> list[TreatPart]:
+    """Run the detectors on all parts; return the treatment tasks in the order of the parts.
+
+    Args:
+        parts: each with its digest. store: of the spans, which are kept. scratch: folder of the names, which are text.
+        uses_other_notes: whether the result for a note depends on other notes; if False, detection is left to the
+            treatment tasks.
+
+    Raises:
+        Incomplete: some parts failed; the spans of the others are kept.
+    """
+    tasks = [DetectPart(part, digest, recipe, private_folder(scratch)) for part, digest in parts]
+    if not uses_other_notes():
+        return [TreatPart(task, store.root, None) for task in tasks]
+    counts = each(over, partial(_detected, store), tasks)
+    for _ in track(counts, "notes searched", say, size=lambda notes: notes):
+        """Consumed for the progress display only."""
+    path = scratch / "all.names"
+    with _new_name_store(path) as names:
+        for task in tasks:
+            names.merge(task.names)
+            remove(task.names)
+    return [TreatPart(task, store.root, path) for task in tasks]

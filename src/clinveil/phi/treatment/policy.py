@@ -1,0 +1,247 @@
+"""Resolution of overlapping spans, and policies for the treatment of each label.
+
+Spans that share a character become one span that covers them all, so that no part of an identifier remains. Its label
+is that of the longest span, then of the one with the highest score. A name that ends inside a word or before a
+hyphenated part is extended to the end of the word.
+
+A `Policy` maps every label of `spans.LABELS` to a treatment. The built-in ones are files in `profiles/`; a site's own
+file overrides one of them. A label that such a file does not mention has the treatment of its base profile.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import tomllib
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, Literal
+
+from clinveil.core.errors import UsageError
+from clinveil.core.spans import LABELS, Span
+
+Mode = Literal["remove", "replace", "tag"]
+
+
+def resolve(text: str, spans: Iterable[Span], kept: Collection[str] = ()) -> list[Span]:
+    """Return sorted spans without overlaps that cover every character of the given ones, in any input order.
+
+    Args:
+        kept: labels that the policy keeps unchanged. A span of any other label that overlaps one of them wins, so that
+            no name is kept because it may also be a town.
+    """
+    return united((_to_word_edges(text, span) if span.label == "NAME" else span for span in spans), kept)
+
+
+def united(spans: Iterable[Span], kept: Collection[str] = ()) -> list[Span]:
+    """Return sorted spans with overlapping ones merged; the input order has no effect."""
+    return [_union(cluster, kept) for cluster in _clusters(sorted(spans))]
+
+
+def _clusters(spans: list[Span]) -> list[list[Span]]:
+    """Return the runs of sorted spans in which each span overlaps an earlier one."""
+    clusters, reach = list[list[Span]](), 0
+    for span in spans:
+        if span.start >= reach or not clusters:
+            clusters.append([])
+        clusters[-1].append(span)
+        reach = max(reach, span.end)
+    return clusters
+
+
+def _union(spans: list[Span], kept: Collection[str]) -> Span:
+    if len(spans) == 1:
+        return spans[0]
+    winner = max(spans, key=lambda s: (s.label not in kept, s.end - s.start, s.score, s.label, s.detector))
+    return winner.over(spans[0].start, max(s.end for s in spans))
+
+
+def _to_word_edges(text: str, span: Span) -> Span:
+    """Extend a name to the boundaries of its words, including hyphenated parts but not a possessive ending."""
+    start, end = span.start, span.end
+    while start > 0 and text[start - 1].isalpha() and text[start].isalpha():
+        start -= 1
+    while end < len(text) and _continues_word(text, end):
+        end += 1
+    return span if (start, end) == (span.start, span.end) else span.over(start, end)
+
+
+def _continues_word(text: str, end: int) -> bool:
+    """Whether the character at `end` belongs to the word before it."""
+    if text[end].isalpha():
+        return text[end - 1].isalpha() or text[end - 1] == "-"
+    return text[end] == "-" and text[end - 1].isalpha() and text[end + 1 : end + 2].isalpha()
+
+
+class Treatment(Enum):
+    """Replacement of an identifier.
+
+    REMOVE: nothing. TAG: its label in brackets. MASK: three asterisks for any length. SURROGATE: an invented
+    identifier. SHIFT: the date, moved by the patient's secret offset. GENERALISE: a coarser value (the year, 90+, three
+    digits of a postal code, the state). KEEP: the identifier itself.
+    """
+
+    KEEP = "keep"
+    REMOVE = "remove"
+    TAG = "tag"
+    MASK = "mask"
+    SURROGATE = "surrogate"
+    SHIFT = "shift"
+    GENERALISE = "generalise"
+
+
+MASK = "***"
+_ALWAYS = (Treatment.KEEP, Treatment.REMOVE, Treatment.TAG, Treatment.MASK)
+# There are no surrogates for references to photographs or fingerprints.
+_OTHER_TREATMENTS: dict[str, tuple[Treatment, ...]] = {
+    "DATE": (Treatment.SHIFT, Treatment.GENERALISE),
+    "AGE": (Treatment.GENERALISE,),
+    "ZIP": (Treatment.SURROGATE, Treatment.GENERALISE),
+    "CITY": (Treatment.SURROGATE, Treatment.GENERALISE),
+    "BIOMETRIC": (),
+    "PHOTO": (),
+}
+_DESCRIPTIONS = {
+    Treatment.KEEP: "KEPT unchanged by the policy",
+    Treatment.REMOVE: "removed",
+    Treatment.TAG: "tagged",
+    Treatment.MASK: "masked",
+    Treatment.SURROGATE: "replaced by a surrogate, or by a tag if none can be generated",
+    Treatment.SHIFT: "shifted by a secret offset per patient, or replaced by a tag if that fails",
+    Treatment.GENERALISE: "generalised, or replaced by a tag if that fails",
+}
+
+
+def allowed(label: str) -> tuple[Treatment, ...]:
+    """Return the treatments that a label can have."""
+    return _ALWAYS + _OTHER_TREATMENTS.get(label, (Treatment.SURROGATE,))
+
+
+def tag(label: str) -> str:
+    """Return the tag of a label: `[NAME]`."""
+    return f"[{label}]"
+
+
+@dataclass(frozen=True)
+class Policy:
+    """Treatment of each label.
+
+    Attributes:
+        name: of the profile, the mode or the file.
+        treatments: of every label of `spans.LABELS`.
+        bare_years: whether a year without day and month is shifted with the dates (45 CFR 164.514 allows to keep it).
+        recall_first: whether detection prefers recall to precision (`combine.off_list`).
+    """
+
+    name: str
+    treatments: Mapping[str, Treatment]
+    bare_years: bool = False
+    recall_first: bool = False
+
+    @classmethod
+    def of_mode(cls, mode: str) -> Policy:
+        """Return the policy of a mode: remove all, tag all, or (`replace`) the profile research."""
+        if mode == "replace":
+            return cls.of_profile("research")
+        if mode not in ("remove", "tag"):
+            raise UsageError(f"unknown mode {mode!r}", hint="use remove, replace or tag")
+        return cls(mode, dict.fromkeys(LABELS, Treatment(mode)))
+
+    @classmethod
+    def of_profile(cls, name: str) -> Policy:
+        """Return one of `profiles()`. Raises UsageError for an unknown name."""
+        if name not in profiles():
+            raise UsageError(f"unknown PHI profile {name!r}", hint="one of " + ", ".join(profiles()))
+        return _profile(name)
+
+    @classmethod
+    def read(cls, path: Path) -> Policy:
+        """Read a site's policy file (docs/deidentification.md). Raises UsageError with file, key and allowed values."""
+        try:
+            fields = tomllib.loads(path.read_text(encoding="utf-8"))
+        except (OSError, ValueError, RecursionError):
+            raise UsageError("file not found or not valid TOML", where=path.name) from None
+        return _policy("a policy file", path.name, fields)  # the file name may identify the site
+
+    def __getitem__(self, label: str) -> Treatment:
+        """Return the treatment of a label. Raises UsageError for an unknown one, so that nothing is kept by mistake."""
+        if label not in self.treatments:
+            raise UsageError(f"unknown PHI label {label!r}")
+        return self.treatments[label]
+
+    @property
+    def kept(self) -> frozenset[str]:
+        """Labels that are kept unchanged."""
+        return frozenset(label for label, treatment in self.treatments.items() if treatment is Treatment.KEEP)
+
+    @property
+    def warning(self) -> str:
+        """Warning about kept labels; empty if there are none."""
+        return f"KEPT: the policy ({self.name}) keeps {', '.join(sorted(self.kept))} unchanged" if self.kept else ""
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of the policy in hex, without its name."""
+        return hashlib.sha256(json.dumps(self.record(), sort_keys=True).encode()).hexdigest()
+
+    def record(self) -> dict[str, Any]:
+        """Return the policy without its name, ready for JSON."""
+        labels = {label: treatment.value for label, treatment in self.treatments.items()}
+        return {"labels": labels, "bare_years": self.bare_years, "recall_first": self.recall_first}
+
+    def describe(self, label: str) -> str:
+        """Return a description of the treatment of a label."""
+        return _DESCRIPTIONS[self[label]]
+
+
+_KEYS = ("base", "labels", "bare_years", "recall_first")
+
+
+@cache
+def profiles() -> tuple[str, ...]:
+    """Return the names of the built-in profiles."""
+    entries = files("clinveil.phi.treatment").joinpath("profiles").iterdir()
+    return tuple(sorted(file.name.removesuffix(".toml") for file in entries if file.name.endswith(".toml")))
+
+
+@cache
+def _profile(name: str) -> Policy:
+    file = files("clinveil.phi.treatment").joinpath("profiles", f"{name}.toml")
+    return _policy(name, file.name, tomllib.loads(file.read_text(encoding="utf-8")), builtin=True)
+
+
+def _policy(name: str, where: str, fields: Mapping[str, Any], *, builtin: bool = False) -> Policy:
+    _check_names(where, "unknown key", fields, _KEYS)
+    base = fields.get("base", "safe-harbor")
+    if not builtin and base not in profiles():
+        raise UsageError("base: unknown profile", where=where, hint="one of " + ", ".join(profiles()))
+    labels = fields.get("labels", {})
+    if not isinstance(labels, dict):
+        raise UsageError("labels: not a table", where=where, hint='write [labels], then lines such as NAME = "tag"')
+    _check_names(where, "labels: unknown label", labels, LABELS)
+    parent = Policy(name, {}) if builtin else _profile(base)
+    overrides = {label: _treatment(where, label, value) for label, value in labels.items()}
+    switches = {key: fields.get(key, getattr(parent, key)) for key in ("bare_years", "recall_first")}
+    for key, value in switches.items():
+        if not isinstance(value, bool):
+            raise UsageError(f"{key}: not true or false", where=where)
+    return Policy(name, {**parent.treatments, **overrides}, **switches)
+
+
+def _check_names(where: str, message: str, names: Iterable[str], known: Collection[str]) -> None:
+    for name in names:
+        if name not in known:
+            raise UsageError(f"{message} {name!r}", where=where, hint="one of " + ", ".join(known))
+
+
+def _treatment(where: str, label: str, value: Any) -> Treatment:
+    names = [treatment.value for treatment in allowed(label)]
+    if value not in names:
+        raise UsageError(
+            f"labels.{label}: not a treatment of this label", where=where, hint="one of " + ", ".join(names)
+        )
+    return Treatment(value)

@@ -1,0 +1,147 @@
+"""Restore the original text of de-identified notes from a crosswalk; requires the key and a reason for the log."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from importlib.metadata import version
+from pathlib import Path
+
+import pyarrow as pa
+
+from clinveil.core.atomic import atomic
+from clinveil.core.errors import InputError, UsageError
+from clinveil.core.files import Maker, locked, refuse_places
+from clinveil.core.keys import Key
+from clinveil.core.runfolder import KEY, LOCK, fingerprint
+from clinveil.core.settings import FORCE, KEEP, LABEL, NotesSettings, Settings, flag, group
+from clinveil.corpus.corpus import NOTE_ID, PATIENT_ID, TEXT, rows, with_texts
+from clinveil.corpus.open import open_corpus
+from clinveil.corpus.write import place_in, write_corpus
+from clinveil.phi.treatment.audit import Chain, next_log, reference
+from clinveil.phi.treatment.crosswalk import Row, digest, read_crosswalk
+from clinveil.phi.treatment.records import CROSSWALK
+
+MAKER = Maker("reidentify")
+_HINT = "pass the vault of the run that wrote the notes, with its key; that run must have used --crosswalk"
+
+
+class ReidentifySettings(Settings):
+    """Settings of `clinveil reidentify`."""
+
+    notes: NotesSettings = group(NotesSettings)
+    label: tuple[str, ...] = LABEL
+    keep: tuple[str, ...] = KEEP
+    force: bool = FORCE
+    key: Path | None = flag(None, "Read the run's key from this file (default: key.bin of the vault).")
+    only_note: tuple[str, ...] = flag((), "Restore only the note with this id; repeatable.")
+    only_patient: tuple[str, ...] = flag((), "Restore only the notes of this patient; repeatable.")
+
+
+@dataclass
+class Restored:
+    """Counts of restored notes.
+
+    Attributes:
+        notes: number of restored notes. places: number of restored identifiers.
+        left_out: number of notes that are not in the crosswalk or were changed later; they are not written.
+        references: audit log references of the restored notes.
+    """
+
+    notes: int = 0
+    places: int = 0
+    left_out: int = 0
+    references: list[str] = field(default_factory=list, repr=False)
+
+
+def reidentify(notes: Path, out: Path, vault: Path, reason: str, settings: ReidentifySettings) -> Restored:
+    """Write the original text of notes treated by `clinveil deidentify --crosswalk`; log the reason.
+
+    Raises:
+        UsageError: empty reason, or invalid paths.
+        InputError: no key, wrong key, no crosswalk, or none of the notes is in it; then nothing is written.
+    """
+    if not reason.strip():
+        raise UsageError("--reason is empty", hint="state the reason for the audit log, without patient names")
+    refuse_places(out, MAKER, force=settings.force, vault=vault, read={"NOTES": notes})
+    key = _key(vault, settings.key)
+    corpus = open_corpus(notes, settings.notes, label=settings.label, keep=settings.keep)
+    wanted = _wanted(settings)
+    known = _known(vault, key, wanted)
+    counts = Restored()
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        return (_restored(_only(batch, wanted), known, key, counts) for batch in corpus.batches())
+
+    with locked(vault / LOCK), atomic(out, force=settings.force, maker=MAKER) as part:
+        place, suffix = place_in(part, out, corpus.suffix)
+        write_corpus(_filled(batches(), counts), place, corpus.columns, suffix)
+        _log(vault, key, reason, notes, counts)
+    return counts
+
+
+def _filled(batches: Iterable[pa.RecordBatch], counts: Restored) -> Iterator[pa.RecordBatch]:
+    yield from batches
+    if not counts.notes:
+        message = "none of these notes is in the crosswalk: they belong to another run or were changed later"
+        raise InputError(message, hint=_HINT)
+
+
+def _key(vault: Path, path: Path | None) -> Key:
+    if path is None and not (vault / KEY).exists():
+        hint = "pass the key with --key FILE; the crosswalk cannot be decrypted without it"
+        raise InputError("contains no key", where=vault.name, hint=hint)
+    return Key.load(path or vault / KEY)
+
+
+Wanted = tuple[frozenset[str], frozenset[str]]
+
+
+def _wanted(settings: ReidentifySettings) -> Wanted:
+    return frozenset(settings.only_note), frozenset(settings.only_patient)
+
+
+def _is_wanted(note_id: str, patient_id: str | None, wanted: Wanted) -> bool:
+    notes, patients = wanted
+    return not (notes or patients) or note_id in notes or patient_id in patients
+
+
+def _known(vault: Path, key: Key, wanted: Wanted) -> dict[tuple[str, str], Row]:
+    """Return the rows of all crosswalks of the vault by note id and digest of the treated text."""
+    files = sorted(path for path in vault.iterdir() if CROSSWALK.fullmatch(path.name)) if vault.is_dir() else []
+    if not files:
+        raise InputError("contains no crosswalk", where=vault.name, hint=_HINT)
+    stored = (row for path in files for row in read_crosswalk(path, key))
+    return {(row.note_id, row.digest): row for row in stored if _is_wanted(row.note_id, row.patient_id, wanted)}
+
+
+def _only(batch: pa.RecordBatch, wanted: Wanted) -> pa.RecordBatch:
+    ids = zip(batch.column(NOTE_ID).to_pylist(), batch.column(PATIENT_ID).to_pylist(), strict=True)
+    return batch.filter(pa.array([_is_wanted(*pair, wanted) for pair in ids], pa.bool_()))
+
+
+def _restored(batch: pa.RecordBatch, known: dict[tuple[str, str], Row], key: Key, counts: Restored) -> pa.RecordBatch:
+    batch = batch.filter(batch.column(TEXT).is_valid())
+    texts = []
+    for note in rows([batch]):
+        row = known.get((note.note_id, digest(note.text)))
+        texts.append(row.restored(note.text) if row else None)
+        if row:
+            counts.notes += 1
+            counts.places += len(row.replacements)
+            counts.references.append(reference(key, note.note_id))
+        else:
+            counts.left_out += 1
+    return with_texts(batch, texts)
+
+
+def _log(vault: Path, key: Key, reason: str, notes: Path, counts: Restored) -> None:
+    """Write the audit log before the notes are published."""
+    path, before = next_log(vault)
+    with atomic(path) as part, part.open("w", encoding="utf-8") as file:
+        chain = Chain(file, before)
+        fields = {"version": version("clinveil"), "key_commitment": key.commitment, "reason": reason}
+        chain.begin("reidentify", {**fields, "input_sha256": fingerprint(notes)})
+        for note in counts.references:
+            chain.write({"note": note})
+        chain.end(key, {"notes": counts.notes, "places": counts.places, "left_out": counts.left_out})

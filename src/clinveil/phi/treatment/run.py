@@ -1,0 +1,224 @@
+"""`clinveil deidentify`: treat the identifiers of notes, count them, and write the secrets to a vault."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from clinveil.core.atomic import atomic
+from clinveil.core.errors import InputError, UsageError
+from clinveil.core.files import Maker, default_vault, private_text, refuse_places, remove
+from clinveil.core.keys import Key
+from clinveil.core.progress import track
+from clinveil.core.runfolder import KEY, LOCK, Kind, code_version, fingerprint, run_folder
+from clinveil.core.types import Say
+from clinveil.corpus.open import OpenedCorpus, PartedCorpus, open_corpus
+from clinveil.corpus.part_facts import as_parts
+from clinveil.corpus.people import write_patients
+from clinveil.corpus.write import place_in, write_corpus
+from clinveil.phi.review.decisions import Decisions
+from clinveil.phi.settings import DeidentifySettings, PhiSettings
+from clinveil.phi.treatment.counts import Counts
+from clinveil.phi.treatment.deidentifier import Deidentified, Deidentifier
+from clinveil.phi.treatment.partial_removal import EmulatedRemover
+from clinveil.phi.treatment.passes import check_known_patients, deidentify_corpus
+from clinveil.phi.treatment.policy import Treatment
+from clinveil.phi.treatment.records import Records, is_leftover, records
+from clinveil.phi.treatment.remover import deidentifier_of, remover_of
+from clinveil.phi.treatment.run_parts import SCRATCH, TASKS, holds_tasks, write_parts
+from clinveil.phi.treatment.surrogates.pools import sizes
+from clinveil.scale.executor import opened_for
+
+MAKER = Maker("deidentify")
+RECORD = "deidentify.json"
+README = """Key and findings of a run of `clinveil deidentify`. SECRET: do not share any file of this folder.
+
+key.bin             source of all surrogates and date offsets; keep it to treat later notes of the same patients alike
+deidentify.json     settings, input and counts of the run; no note text
+audit-0001.jsonl    per run, the treatment of every span, chained and sealed (clinveil verify); no note text
+crosswalk-*.bin     the original identifiers, encrypted with key.bin, for clinveil reidentify. Store key.bin elsewhere:
+                    with both files, anyone can restore the notes
+spans.jsonl         every detected identifier with its text
+review/             decisions of each reviewer (clinveil review), for clinveil deidentify
+missed.parquet      emulated remover: the patients whose names were left in the notes, the ground truth of attacks
+surrogates.parquet  emulated remover: the other patients under their surrogate names
+
+The treated notes are secret too: they still contain the identifiers that the detectors missed.
+"""
+
+
+def warnings(settings: PhiSettings) -> Iterator[str]:
+    """Yield the warnings that users of a policy should read."""
+    policy = settings.policy()
+    if policy.warning:
+        yield policy.warning
+    if Treatment.SURROGATE in policy.treatments.values():
+        yield f"surrogates {settings.surrogates}: {_SURROGATE_RISKS[settings.surrogates]}"
+
+
+# Osborne 2025, doi 10.3390/electronics14193945: share of documents with replaced names in which a name is leaked.
+_SURROGATE_RISKS = {
+    "consistent": "a patient's names agree across notes, so a missed name is conspicuous (Osborne 2025: 27.1 % of"
+    " documents leak if .1 % of names are missed, 94.2 % at 5 %; with markov .1 and 57.7 %)",
+    "random": "missed names are hidden among others, but mentions of a person cannot be linked to each other",
+    "markov": "names change at random, so missed names are less conspicuous (Osborne 2025: .1 % of documents leak if"
+    " .1 % of names are missed, 57.7 % at 5 %; with consistent 27.1 and 94.2 %), but mentions are harder to link",
+}
+
+
+def deidentify_notes(
+    notes: Path, out: Path, settings: DeidentifySettings, *, say: Say, vault: Path | None = None
+) -> Counts:
+    """Remove, replace or tag identifiers. Missed identifiers remain, so the written notes are secret.
+
+    Args:
+        vault: folder of key, record and ground truth; OUT.vault if None. An existing key in it is used again.
+
+    Raises:
+        UsageError: invalid paths or settings. InputError: invalid notes.
+        GateError: the detectors failed on more than 1 % of the notes; nothing is written.
+    """
+    secrets, patients = vault or default_vault(out), settings.identifiers.patients
+    refuse_places(out, MAKER, force=settings.force, vault=secrets, read={"NOTES": notes})
+    refuse_places(out, MAKER, force=settings.force, read={"--patients": patients})
+    corpus = open_corpus(notes, settings.notes, label=settings.label, keep=settings.keep)
+    parted = as_parts(corpus, out)
+    for line in warnings(settings.identifiers):
+        say(line)
+    decisions = _decisions(settings, corpus)
+    with run_folder(secrets, VAULT) as folder, atomic(out, force=settings.force, maker=MAKER) as part:
+        # An existing key is used again, so that later notes of a patient are treated like the earlier ones.
+        key = folder.key() if settings.seed is None else Key.from_seed(settings.seed)
+        remover = remover_of(settings, key, decisions)
+        place, suffix = (part, "") if parted else place_in(part, out, corpus.suffix)
+        with records(secrets, key, crosswalk=settings.crosswalk, spans=settings.spans) as kept:
+            kept.audit.begin("deidentify", _audit_fields(notes, settings, key, kept.run))
+            counts = _write(settings, corpus, remover, (place, suffix), kept, say)
+            counts.check_failures()
+            if isinstance(remover, Deidentifier):
+                check_known_patients(remover.patients.keys(), counts.known_found)
+            kept.end(key, {**counts.as_dict(), "output_sha256": fingerprint(place)})
+        _write_record(secrets, key, notes, settings, counts, kept)
+        _write_ground_truth(secrets, remover, say)
+        remove(secrets / TASKS)
+    return counts
+
+
+def _audit_fields(notes: Path, settings: DeidentifySettings, key: Key, run: str) -> dict[str, Any]:
+    """Return the inputs of a run for the audit log: hashes, but no paths."""
+    phi = settings.identifiers
+    return {
+        "run": run,
+        "version": version("clinveil"),
+        "code_sha256": code_version(),  # includes rules, word lists and models
+        "policy": phi.policy().name,
+        "policy_sha256": phi.policy().digest,
+        "surrogates": phi.surrogates,
+        "key_commitment": key.commitment,
+        "test_seed": key.test_seed,
+        "miss_rate": settings.miss_rate,
+        "patients_sha256": fingerprint(phi.patients) if phi.patients else None,
+        "input_sha256": fingerprint(notes),
+        "audit": settings.audit,
+    }
+
+
+def _is_vault(vault: Path) -> bool:
+    """Whether a folder is a vault of this command; it may contain a README.txt of the user."""
+    names = {item.name for item in vault.iterdir()} if vault.is_dir() else {vault.name}
+    leftovers = {LOCK, SCRATCH, *filter(is_leftover, names), *({TASKS} if holds_tasks(vault) else ())}
+    return RECORD in names or not names - {KEY, *(leftovers if {KEY, TASKS} & names else {LOCK})}
+
+
+VAULT = Kind("vault of clinveil deidentify", known=_is_vault, scratch=(SCRATCH,))
+
+
+def _decisions(settings: DeidentifySettings, corpus: OpenedCorpus) -> Decisions | None:
+    """Return the reviewers' decisions. Raises InputError if they belong to other notes."""
+    if not settings.decisions:
+        return None
+    if settings.miss_rate is not None:
+        raise UsageError("--decisions and --miss-rate exclude each other", hint="pass one of the two")
+    decisions = Decisions.read(*settings.decisions)
+    decisions.check_corpus(corpus)
+    return decisions
+
+
+def _write(
+    settings: DeidentifySettings,
+    corpus: OpenedCorpus,
+    remover: Deidentifier | EmulatedRemover,
+    place: tuple[Path, str],
+    kept: Records,
+    say: Say,
+) -> Counts:
+    deidentifier = deidentifier_of(settings, remover)
+    path, suffix = place
+    if isinstance(corpus, PartedCorpus) and not suffix:
+        with opened_for(settings) as over:
+            return write_parts(settings, corpus, deidentifier, path, kept, over, say)
+    counts = Counts(deidentifier.policy, deidentifier.patients.keys())
+    try:
+        with opened_for(settings) as over:
+            results = deidentify_corpus(corpus, deidentifier, over, say=say, whole=False)
+            shown = track(results, "notes", say, size=lambda result: result.batch.num_rows)
+            write_corpus(_counted(shown, counts, kept), path, corpus.columns, suffix)
+    except InputError:  # for example, no note is left to write
+        counts.check_failures()
+        raise
+    counts.read += sum(corpus.skipped.values())
+    counts.skipped += corpus.skipped
+    return counts
+
+
+def _counted(results: Iterable[Deidentified], counts: Counts, kept: Records) -> Iterator[pa.RecordBatch]:
+    for result in results:
+        counts.add(result)
+        kept.add(result)
+        yield result.batch
+
+
+def _write_record(
+    secrets: Path, key: Key, notes: Path, settings: DeidentifySettings, counts: Counts, kept: Records
+) -> None:
+    """Write the record of the run to the vault."""
+    phi = settings.identifiers
+    record = {
+        "secret": True,
+        "version": version("clinveil"),
+        "run": kept.run,
+        "test_seed": key.test_seed,
+        "key_commitment": key.commitment,
+        "notes": str(notes.absolute()),
+        "folder": str(Path.cwd()),
+        "settings": settings.flat(),
+        "mode": phi.mode,
+        "policy": {"name": counts.policy.name, "sha256": counts.policy.digest, **counts.policy.record()},
+        "surrogates": phi.surrogates if phi.surrogates != "markov" else f"markov {phi.markov:g}",
+        "surrogate_names": sizes() if Treatment.SURROGATE in counts.policy.treatments.values() else None,
+        "known_patients": phi.patients is not None,
+        "miss_rate": settings.miss_rate,
+        **counts.as_dict(),
+        "audit_chain": kept.audit.head,
+    }
+    private_text(secrets / RECORD, json.dumps(record, indent=2) + "\n")
+    private_text(secrets / "README.txt", README)
+
+
+def _write_ground_truth(secrets: Path, remover: Deidentifier | EmulatedRemover, say: Say) -> None:
+    """Write the ground truth for attacks on an emulated remover: missed patients, and surrogates of the others."""
+    if not isinstance(remover, EmulatedRemover):
+        return
+    truth = {"missed": remover.missed, "surrogates": remover.surrogate_patients()}
+    say(f"emulated remover: the names of {len(remover.missed)} patients were left in place")
+    say("only names of known patients were treated: use these notes for attacks and studies only")
+    for name, patients in truth.items():
+        remove(secrets / f"{name}.parquet")  # the ground truth of an earlier run would be wrong
+        if patients:
+            with atomic(secrets / f"{name}.parquet") as part:
+                write_patients(patients, part)

@@ -1,0 +1,252 @@
+"""Surrogates of names: gender, origin, letter case and format are kept; names are drawn by frequency.
+
+Each word of a name is replaced separately, keyed by its normalised form, so "Smith", "SMITH, JOHN" and "J. Smith" agree
+without coordination. Initials agree too: each initial of a patient has one secret new initial, and names are drawn
+among those that begin with it. (Stubbs et al. 2015 map letters one to one; here the new initial is drawn by its census
+share, and two initials may share one.) Whether a word is a first name or a surname depends on the lists or the known
+patient, not on its position, so all mentions agree; for unlisted words the note decides (`roles`). A misspelling maps
+like the name one edit away: of the known patient, of a frequent name, or of another unlisted name that the note writes
+more often. A name of a known origin gets one of a similar origin; if few of these begin with the new initial, the
+origin has priority. A lone initial may map to itself: excluding this would disclose that no surrogate shares its
+original's initial.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Iterable
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from clinveil.core.keys import Key
+from clinveil.lexicons.names import name_form
+from clinveil.phi.detection.detector import words
+from clinveil.phi.detection.detectors.known import name_forms, own_form
+from clinveil.phi.name_variants import within_one_edit
+from clinveil.phi.treatment.surrogates.numbers import other_number
+from clinveil.phi.treatment.surrogates.pools import Role, culture_of, gender, pool
+from clinveil.phi.treatment.surrogates.roles import by_ending, kin, listed, role_of, usual_spelling
+
+if TYPE_CHECKING:
+    from clinveil.corpus.people import Patient
+
+_PARTICLES = words(
+    "de la las los van von der den het ter ten te di da del della degli delle dei do dos das du des le bin binti"
+    " binte ibn bint abu umm al el ul ap af av zu zur vom"
+)
+# Particles joined to the following name; the rest must be long enough to be a name.
+_GLUED = re.compile(r"(?:vander|vanden|vande|vonder|delos|delas|dela)(?=[a-z]{3})")
+_PIECE = re.compile(r"[^\W\d_]+(?:'[^\W\d_]+)*")
+_POSSESSIVE = re.compile(r"'[sS]$")
+_ABBREVIATED = re.compile(r"[A-Z]{2,3}")
+
+
+class NoteNames:
+    """Evidence from one note about its names: roles and usual spellings of unlisted ones.
+
+    Args:
+        text: the plain text of the note.
+        spans: half-open character ranges of its names.
+    """
+
+    def __init__(self, text: str, spans: Iterable[tuple[int, int]]) -> None:
+        self.roles: dict[str, Role] = {}
+        self._counts: Counter[str] = Counter()
+        for start, end in spans:
+            self._read(text, start, text[start:end])
+
+    def _read(self, text: str, start: int, name: str) -> None:
+        forms = [name_form(_POSSESSIVE.sub("", piece)) for piece in _PIECE.findall(name)]
+        forms = [form for form in forms if form not in _PARTICLES]
+        self._counts.update(form for form in forms if len(form) > 1)
+        relative = kin(text, start)
+        if len(forms) > 1 or relative:
+            first = forms[1:2] if "," in name else forms[:1]
+            self.roles.update({form: relative or by_ending_given(form) for form in first if role_of(form) is None})
+
+    def has(self, form: str) -> bool:
+        """Return whether a name of the note has this form."""
+        return form in self._counts
+
+    def spelling(self, form: str) -> str:
+        """Return the form that an unlisted one misspells within the note, or the form itself."""
+        if len(form) < 5 or listed(form):
+            return form
+        near = [name for name in self._counts if name != form and len(name) > 3 and within_one_edit(form, name)]
+        return max([form, *sorted(near)], key=lambda name: (self._counts[name], name == form))
+
+
+def by_ending_given(form: str) -> Role:
+    """Return the gender suggested by the ending of a first name; `given` if the ending suggests a surname."""
+    role = by_ending(form)
+    return "given" if role == "family" else role
+
+
+NOTHING = NoteNames("", ())
+
+
+class NameSurrogates:
+    """Generate the surrogates of the names in one patient's notes.
+
+    Args:
+        patient_id: the scope; within it, a name has one surrogate.
+        patient: the known patient, if there is a feed.
+        note: evidence from the current note.
+    """
+
+    def __init__(self, key: Key, patient_id: str, patient: Patient | None = None, note: NoteNames = NOTHING) -> None:
+        self._key, self._patient_id, self._note = key, patient_id, note
+        self._name = patient.name if patient else ()
+        self._own = name_forms(self._name)
+        self._first = _parts(self._name[0]) if self._name else set()
+        self._last = _parts(self._name[-1]) if len(self._name) > 1 else set()
+        self._cache: dict[str, str] = {}
+
+    def of(self, original: str) -> str:
+        """Return the name with every word and number replaced. Other characters stay; particles belong to their
+        word.
+        """
+        surrogate = self._cache.get(original)
+        if surrogate is None:
+            surrogate = self._cache[original] = self._of(original)
+        return surrogate
+
+    def _of(self, original: str) -> str:
+        pieces = list(_PIECE.finditer(original))
+        particles = {i for i in range(len(pieces)) if _is_particle(original, pieces, i)}
+        if len(particles) == len(pieces):
+            particles = set()
+        surname = _hyphened(original, pieces)
+        initials = all(len(piece[0]) == 1 for piece in pieces) and len(pieces) > 1
+        out, position = [], 0
+        for i, piece in enumerate(pieces):
+            out.append(self._between(original[position : piece.start()]))
+            position = piece.end()
+            if i in particles:
+                position += len(re.match(r"[\s-]*", original[position:])[0])  # type: ignore[index]
+                continue
+            last = initials and i == len(pieces) - 1
+            family = last or any(i in run and self._family(pieces, run) for run in surname)
+            out.append(self._word(piece[0], family=family))
+        joined = "".join([*out, self._between(original[position:])])
+        return re.sub(r",\s*$", "", joined) if particles else joined  # `Berg, van der`
+
+    def _between(self, marks: str) -> str:
+        """Return the text between words with other digits (it may contain a record number) and without combining
+        marks.
+        """
+        if not marks or marks.isspace():
+            return marks
+        bare = "".join(c for c in marks if not unicodedata.category(c).startswith("M"))
+        return other_number(self._key, self._patient_id, bare) or bare
+
+    def form(self, word: str) -> str:
+        """Return the normalised form that a word represents, after correction of misspellings."""
+        form = name_form(word)
+        return own_form(word, self._own) or self._note.spelling(usual_spelling(_GLUED.sub("", form)))
+
+    def knows(self, word: str) -> bool:
+        """Return whether a word is a name of the patient or of the note."""
+        form = name_form(word)
+        return form in self._own or self._note.has(form)
+
+    def initial(self, letter: str, *, family: bool = False) -> str:
+        """Return the new initial of a single letter."""
+        form = name_form(letter)
+        tokens = [token for token in self._name if name_form(token)[:1] == form]
+        if tokens:
+            return self._drawn(self.form(tokens[-1 if family else 0]), None)[0]
+        return _initial(self._key, self._patient_id, form, "family" if family else "given")
+
+    def _word(self, word: str, *, family: bool = False) -> str:
+        stem = _POSSESSIVE.sub("", word)
+        rest = word[len(stem) :]
+        if len(name_form(stem)) == 1:
+            return _in_case_of(stem, self.initial(stem, family=family)) + rest
+        if _ABBREVIATED.fullmatch(stem) and not listed(name_form(stem)):
+            letters = [self.initial(c, family=i == len(stem) - 1) for i, c in enumerate(stem)]
+            return "".join(letters).upper() + rest
+        return _in_case_of(stem, self._drawn(self.form(stem), "family" if family else None, name_form(stem))) + rest
+
+    def _drawn(self, form: str, role: Role | None, written: str = "") -> str:
+        return _draw(self._key, self._patient_id, self._own, role or self.role(form), form, written)
+
+    def _family(self, pieces: list[re.Match[str]], run: range) -> bool:
+        """Return whether a hyphenated name is a surname, that is, whether one part is."""
+        return any(self.role(self.form(pieces[i][0])) == "family" for i in run)
+
+    def role(self, form: str) -> Role:
+        """Return the role: surname, or first name of a gender."""
+        if form in self._last:
+            return "family"
+        if form in self._first:
+            return by_list_or_ending(form)
+        return role_of(form) or self._note.roles.get(form) or by_ending(form)
+
+
+@lru_cache(maxsize=1 << 12)  # most names occur several times in a note
+def _draw(key: Key, scope: str, own: frozenset[str], role: Role, form: str, written: str) -> str:
+    """Return the surrogate of a form, with the same origin and the new initial if such names exist."""
+    culture, first = culture_of(form, role), _initial(key, scope, form[:1], role)
+    pools: list[tuple[Role, str, str]] = [(role, first, ""), (role, "", "")]
+    if culture:
+        pools = [(role, first, culture), (role, "", culture), ("given", "", culture), *pools]
+    for kind, initial, origin in pools:
+        names = pool(kind, initial, origin)
+        if len(names) < _FEW:
+            continue
+        stream = key.stream("surrogate-name", scope, role, form)
+        for _ in range(_TRIES):  # a name of the same patient would not hide this one
+            name = names.draw(stream, form)
+            if name and name != written and name not in own:
+                return name
+    return form[::-1]
+
+
+@lru_cache(maxsize=1 << 12)
+def _initial(key: Key, scope: str, letter: str, role: Role) -> str:
+    """Return the secret new initial; first names share one mapping for all genders."""
+    kind: Role = "family" if role == "family" else "given"
+    return (pool(kind).draw(key.stream("surrogate-initial", scope, kind, letter), "") or letter)[0]
+
+
+def _parts(token: str) -> set[str]:
+    return {name_form(part) for part in (token, *token.split("-"))}
+
+
+_TRIES = 8
+_FEW = 3  # a smaller pool discloses too much about the original
+
+
+def by_list_or_ending(form: str) -> Role:
+    """Return the role of a first name: its gender, from the lists or its ending."""
+    role = gender(form)
+    return role if role != "given" or listed(form) else by_ending_given(form)
+
+
+def _is_particle(text: str, pieces: list[re.Match[str]], index: int) -> bool:
+    """Return whether a word is a particle of an adjacent name: `van der Berg`, `Al-Khatib`, `Berg, van der`."""
+    if pieces[index][0].lower() not in _PARTICLES:
+        return False
+    if index == len(pieces) - 1 or all(p[0].lower() in _PARTICLES for p in pieces[index:]):
+        return "," in text[: pieces[index].start()]
+    gap = text[pieces[index].end() : pieces[index + 1].start()]
+    return bool(gap) and not gap.strip(" \t\r\n-'’")
+
+
+def _hyphened(text: str, pieces: list[re.Match[str]]) -> list[range]:
+    """Return the runs of pieces joined by hyphens."""
+    runs, start = [], 0
+    for i in range(1, len(pieces) + 1):
+        if i == len(pieces) or text[pieces[i - 1].end() : pieces[i].start()] != "-":
+            runs += [range(start, i)] if i - start > 1 else []
+            start = i
+    return runs
+
+
+def _in_case_of(original: str, drawn: str) -> str:
+    if original.isupper() and (len(original) > 1 or len(drawn) == 1):
+        return drawn.upper()
+    return drawn if original.islower() else drawn.capitalize()
