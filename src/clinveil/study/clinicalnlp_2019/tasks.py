@@ -11,11 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from clinveil.attacks.models._without_model import FOLDS, model_of_text, written
+from clinveil.attacks.models.leaveout.audit import AuditModel
 from clinveil.attacks.models.leaveout.data import load_data
-from clinveil.attacks.models.leaveout.models import AuditModel
 from clinveil.attacks.models.leaveout.pdtp import closed_form
-from clinveil.attacks.models.membership import infer_membership
+from clinveil.attacks.models.membership import FOLDS, infer_membership, model_of_text, written
 from clinveil.attacks.text.copies import copies
 from clinveil.core.errors import InputError
 from clinveil.core.files import private_text
