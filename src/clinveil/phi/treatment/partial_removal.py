@@ -33,7 +33,7 @@ from clinveil.phi.detection.note import NoteView
 from clinveil.phi.treatment.deidentifier import Deidentifier
 from clinveil.phi.treatment.passes import deidentify_corpus
 from clinveil.phi.treatment.policy import Mode
-from clinveil.phi.treatment.surrogates.names import NameSurrogates
+from clinveil.phi.treatment.surrogates.names import NameSurrogates, in_case_of
 from clinveil.scale import serial
 
 if TYPE_CHECKING:
@@ -238,12 +238,6 @@ def _redraw(text: str, patient: Patient, pools: Mapping[str, list[list[str]]], s
             new[form] = drawn[min(number, len(drawn) - 1)]
     pieces, written = [], 0
     for start, end, form in own_words(text, patient.name):
-        pieces += [text[written:start], _in_case_of(text[start:end], new[form])]
+        pieces += [text[written:start], in_case_of(text[start:end], new[form])]
         written = end
     return "".join([*pieces, text[written:]])
-
-
-def _in_case_of(original: str, drawn: str) -> str:
-    if original.isupper() and len(original) > 1:
-        return drawn.upper()
-    return drawn if original.islower() else drawn.capitalize()

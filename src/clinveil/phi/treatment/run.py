@@ -117,17 +117,23 @@ def _audit_fields(notes: Path, settings: DeidentifySettings, key: Key, run: str)
     """Return the inputs of a run for the audit log: hashes, but no paths."""
     phi = settings.identifiers
     return {
-        "run": run,
-        "version": version("clinveil"),
+        **_about(key, run),
         "code_sha256": code_version(),  # includes rules, word lists and models
         "policy": phi.policy().name,
         "policy_sha256": phi.policy().digest,
         "surrogates": phi.surrogates,
-        "key_commitment": key.commitment,
-        "test_seed": key.test_seed,
         "patients_sha256": fingerprint(phi.patients) if phi.patients else None,
         "input_sha256": fingerprint(notes),
         "audit": settings.audit,
+    }
+
+
+def _about(key: Key, run: str) -> dict[str, Any]:
+    return {
+        "version": version("clinveil"),
+        "run": run,
+        "test_seed": key.test_seed,
+        "key_commitment": key.commitment,
     }
 
 
@@ -202,10 +208,7 @@ def _write_record(
     phi = settings.identifiers
     record = {
         "secret": True,
-        "version": version("clinveil"),
-        "run": kept.run,
-        "test_seed": key.test_seed,
-        "key_commitment": key.commitment,
+        **_about(key, kept.run),
         "notes": str(notes.absolute()),
         "folder": str(Path.cwd()),
         "settings": settings.flat(),

@@ -169,11 +169,11 @@ class NameSurrogates:
         stem = _POSSESSIVE.sub("", word)
         rest = word[len(stem) :]
         if len(name_form(stem)) == 1:
-            return _in_case_of(stem, self.initial(stem, family=family)) + rest
+            return in_case_of(stem, self.initial(stem, family=family)) + rest
         if _ABBREVIATED.fullmatch(stem) and not listed(name_form(stem)):
             letters = [self.initial(c, family=i == len(stem) - 1) for i, c in enumerate(stem)]
             return "".join(letters).upper() + rest
-        return _in_case_of(stem, self._drawn(self.form(stem), "family" if family else None, name_form(stem))) + rest
+        return in_case_of(stem, self._drawn(self.form(stem), "family" if family else None, name_form(stem))) + rest
 
     def _drawn(self, form: str, role: Role | None, written: str = "") -> str:
         return _draw(self._key, self._patient_id, self._own, role or self.role(form), form, written)
@@ -251,7 +251,8 @@ def _hyphened(text: str, pieces: list[re.Match[str]]) -> list[range]:
     return runs
 
 
-def _in_case_of(original: str, drawn: str) -> str:
+def in_case_of(original: str, drawn: str) -> str:
+    """Return a drawn name in the letter case of the original."""
     if original.isupper() and (len(original) > 1 or len(drawn) == 1):
         return drawn.upper()
     return drawn if original.islower() else drawn.capitalize()
