@@ -17,6 +17,7 @@ from numpy.random import Generator
 
 from clinveil.lexicons.ambiguity import FAMILIAR_FAMILY, USUAL_FAMILY, USUAL_GIVEN, lexical_classes, unlisted_name
 from clinveil.lexicons.names import all_given_names, held_out, name_form, surnames
+from clinveil.phi.detection.detectors.dates import MONTHS
 
 Pool = tuple[Sequence[str], Sequence[str]]
 """First names and surnames."""
