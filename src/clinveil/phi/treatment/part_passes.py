@@ -45,8 +45,8 @@ class Recipe:
     """
 
     make: Callable[..., Deidentifier]
-    settings: Settings
-    key: Path
+    settings: Settings = field(compare=False)
+    key: Path = field(compare=False)
     dependencies: str
     commitment: str
 
@@ -57,9 +57,10 @@ class Recipe:
         dependencies = json.dumps([settings.flat(FREE), files], sort_keys=True)
         return cls(make, settings, key, dependencies, Key.load(key).commitment)
 
+    @lru_cache(maxsize=1)  # noqa: B019  one per process
     def __call__(self) -> Deidentifier:
         """Return the de-identifier."""
-        return _built(_CacheKey(self))
+        return self.make(self.settings, Key.load(self.key))
 
 
 def _files(settings: Settings) -> Iterator[tuple[str, Path]]:
@@ -68,26 +69,8 @@ def _files(settings: Settings) -> Iterator[tuple[str, Path]]:
     for name in sorted(fields):
         value = flat.get(name)
         values = value if isinstance(value, list) else [value] if isinstance(value, str) else []
-        if "Path" in str(fields[name].annotation) or name == "also":
+        if "Path" in str(fields[name].annotation) or name in ("also", "engine"):
             yield from ((f"{name} {n}", Path(item.partition(":")[2] or item)) for n, item in enumerate(values))
-
-
-class _CacheKey:
-    """Recipe that compares equal to another one with the same dependencies."""
-
-    def __init__(self, recipe: Recipe) -> None:
-        self.recipe, self._values = recipe, (recipe.make, recipe.dependencies, recipe.commitment)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _CacheKey) and self._values == other._values
-
-    def __hash__(self) -> int:
-        return hash(self._values)
-
-
-@lru_cache(maxsize=1)
-def _built(key: _CacheKey) -> Deidentifier:
-    return key.recipe.make(key.recipe.settings, Key.load(key.recipe.key))
 
 
 @dataclass(frozen=True)
