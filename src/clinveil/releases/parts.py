@@ -39,8 +39,7 @@ from clinveil.corpus.uniqueness import Hashes, n_distinct
 from clinveil.phi.name_index import NameIndex
 from clinveil.phi.settings import PhiSettings
 from clinveil.phi.treatment.deidentifier import Deidentifier
-from clinveil.phi.treatment.part_passes import TreatPart, detect_parts, load_name_index
-from clinveil.phi.treatment.remover import Recipe
+from clinveil.phi.treatment.part_passes import Recipe, TreatPart, detect_parts, load_name_index
 from clinveil.releases.check import NOTHING, OutputCheck, check_copies, check_output
 from clinveil.releases.crosswalk import vault_batches
 from clinveil.releases.finish import Places
