@@ -11,7 +11,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from clinveil.core.errors import InputError
-from clinveil.core.remote import place
+from clinveil.core.locations import place
 from clinveil.core.settings import NotesSettings
 from clinveil.corpus.corpus import BATCH_ROWS, NOTE_ID, Columns, Corpus, MemoryCorpus, memory_corpus
 from clinveil.corpus.file_format import Source, has_header, open_source

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from clinveil.core.errors import InputError, UsageError
-from clinveil.core.remote import RemotePath
+from clinveil.core.locations import RemotePath
 from clinveil.core.upload import ready, send
 from clinveil.releases.manifest import verify
 
