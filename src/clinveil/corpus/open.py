@@ -14,7 +14,7 @@ from clinveil.core.errors import InputError
 from clinveil.core.locations import place
 from clinveil.core.settings import NotesSettings
 from clinveil.corpus.corpus import BATCH_ROWS, NOTE_ID, Columns, Corpus, MemoryCorpus, memory_corpus
-from clinveil.corpus.file_format import Source, has_header, open_source
+from clinveil.corpus.file_format import Source, format_of, open_source
 from clinveil.corpus.notes_corpus import AS_GUESSED, ENTERED_IN_ERROR, NotesCorpus, corpus_of
 from clinveil.corpus.part_columns import (
     AllNames,
@@ -143,7 +143,7 @@ def _open_parts(
     if not intact:
         next(iter(opened.values())).read(())  # raises the error of the first part
     suffix = files[0].suffix
-    if has_header(suffix):
+    if format_of(suffix).agree is None:  # a format with a header
         refuse_other_names(intact)
     names = AllNames(tuple(intact.values()))
     model = corpus_of(names, settings, label=label, keep=keep, name=name, suffix=suffix)

@@ -10,7 +10,7 @@ import pyarrow as pa
 from clinveil.core.errors import InputError
 from clinveil.corpus.columns import candidates
 from clinveil.corpus.corpus import Columns
-from clinveil.corpus.file_format import Source, agree_on_types
+from clinveil.corpus.file_format import Source, format_of
 
 
 @dataclass(frozen=True)
@@ -134,7 +134,9 @@ def refuse_missing(sources: Mapping[str, Source], columns: Columns) -> None:
 
 def typed(sources: Mapping[str, Source], suffix: str, kept: Sequence[str]) -> dict[str, Source]:
     """Return the sources with one type for each kept column. Raises InputError for a part with another type."""
-    agree_on_types(suffix, [_inner(source) for source in sources.values()], kept)
+    agree = format_of(suffix).agree
+    if agree is not None and kept:
+        agree([_inner(source) for source in sources.values()], kept)
     model: dict[str, tuple[str, pa.DataType]] = {}
     for name, source in sources.items():
         for column, kind in _types(source, kept).items():
