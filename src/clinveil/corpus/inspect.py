@@ -26,7 +26,7 @@ class Inspection:
         rows: notes read. skipped: rows that the source's preset leaves out, by reason.
         patients: distinct patients; without a patient column, the number of notes.
         null, empty, wordless: notes with a null text, an empty text, and a text without words.
-        words: running words. types: distinct words (lookup forms). rare_types: those in the notes of fewer than 5 patients.
+        words: running words. types: distinct ones (lookup forms). rare_types: those of fewer than 5 patients.
         exact_duplicates: notes with the same text as an earlier note (empty ones excluded).
         same_words: notes with the same sequence of words as an earlier note (wordless ones excluded, exact ones
             included).
