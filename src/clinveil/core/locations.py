@@ -201,10 +201,9 @@ def is_pattern(path: Path) -> bool:
 
 def root_of(pattern: Path) -> Path:
     """Return the folder that a pattern searches: its leading parts without wildcards."""
-    remote = isinstance(pattern, RemotePath)
-    parts = pattern._key.split("/") if remote else pattern.parts
+    parts = pattern._key.split("/") if isinstance(pattern, RemotePath) else pattern.parts
     plain = list(takewhile(lambda part: not has_magic(part), parts[:-1]))
-    return pattern.at("/".join(plain)) if remote else Path(*plain)
+    return pattern.at("/".join(plain)) if isinstance(pattern, RemotePath) else Path(*plain)
 
 
 def below(file: Path, root: Path) -> str:
