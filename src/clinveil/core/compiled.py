@@ -1,4 +1,4 @@
-"""Decorators for speed: loops compiled with numba, cached on disk and without the interpreter's lock; a paused collector.
+"""Decorators for speed: loops compiled with numba, cached on disk and run without the GIL; a paused collector.
 
 numba caches machine code (never data, so no text and no key) next to the source, as Python does in `__pycache__`, or in
 the user's cache folder if the package folder is read-only. It checks for changes only in the file of the function.
