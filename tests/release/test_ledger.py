@@ -15,7 +15,7 @@ import pytest
 from clinveil.cli.main import main
 from clinveil.core.errors import InputError, UsageError
 from clinveil.core.finding import read_findings
-from clinveil.releases.ledger import IN_VAULT, NAME, Entry, Ledger, entry, read_entry, text_hashes
+from clinveil.releases.earlier.ledger import IN_VAULT, NAME, Entry, Ledger, entry, read_entry, text_hashes
 
 KEYS = ("a" * 64, "b" * 64, "c" * 64)
 

@@ -16,7 +16,7 @@ from clinveil.core.tokens import words
 from clinveil.corpus.corpus import memory_corpus
 from clinveil.corpus.people import read_patients
 from clinveil.releases import measured
-from clinveil.releases.gates import patient_gates
+from clinveil.releases.attack_gates import patient_gates
 from clinveil.report.edition import outward_finding, outward_value
 from clinveil.report.record import score
 
