@@ -22,7 +22,7 @@ from clinveil.releases.gates import FAULT, gate
 from clinveil.report.edition import too_small
 from clinveil.report.numerals import SMALL, SPACE, share
 from clinveil.report.record import Gate
-from clinveil.stats.intervals import effective_share
+from clinveil.report.risks import ONE_SIDED, effective, enough
 from clinveil.stats.random_order import SELDOM, found_refused_from
 from clinveil.stats.refusals import ALPHA, has_power, leaks_refused_from
 
@@ -36,7 +36,6 @@ TEN_WORDS: Target = "note by ten words"
 OTHER_NOTES: Target = "note by the patient's other notes"
 PUBLIC: Target = "note by public knowledge"
 RECIPIENTS = ("recipient", "shadow")
-ONE_SIDED = 1.645  # normal quantile of 95 %
 NUMBERS = frozenset({"attack.own_record_number", "attack.own_phone"})
 DROPPED = "Holds by construction: no digit is written (--set numbers=drop)."
 DRAWN = "Random draws can produce it too. Where words keep their order, that chance is unknown, so any hit is refused."
@@ -176,26 +175,6 @@ def _estimated(of: str, finding: Finding, most: float, **fill: object) -> Gate:
     if not sees:
         power = "Too few cases: refuses only if the whole interval is above the limit."
     return gate(of, passed=passed, value=value, threshold=limit, fill=fill, power=power, blind=not sees)
-
-
-def effective(finding: Finding) -> float:
-    """Return the number of independent cases that gives an interval of this width; at most `n`."""
-    value, low, high = finding.value or 0.0, finding.low, finding.high
-    if low is None or high is None or high <= low:
-        return float(finding.n)
-    few, many = 1.0, max(1.0, float(finding.n))
-    for _ in range(40):
-        middle = (few + many) / 2
-        ends = effective_share(value * middle, middle)
-        few, many = (middle, many) if ends[1] - ends[0] > high - low else (few, middle)
-    return many
-
-
-def enough(limit: float, chance: float = 0.0) -> float:
-    """Return the number of cases from which a release halfway between chance and limit is refused in 5 % at most."""
-    half = max(limit - chance, 1e-9) / 2
-    share = chance + half
-    return (ONE_SIDED / half) ** 2 * share * (1 - share)
 
 
 def refused_from(most: float, cases: float) -> float:

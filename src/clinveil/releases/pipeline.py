@@ -11,6 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -128,7 +129,7 @@ def release(
             if base is not None:
                 base.copy_to(run.vault)
             timer = StageTimer(say, plan={stage: seconds for stage, _, seconds in _stages(ready, settings)})
-            how = {"key": run.key(settings.seed), "settings": settings.resolved(ready.found.patients)}
+            how: dict[str, Any] = {"key": run.key(settings.seed), "settings": settings.resolved(ready.found.patients)}
             job = ReleaseContext(**vars(ready), **how, folder=Places(run), timer=timer, series=series)
             earlier = _earlier(ledger, ready.found.hashes, job.key, settings, say)
             _announce(job)
@@ -151,8 +152,8 @@ def _files_read(
     """Return everything besides notes and settings that the release depends on."""
     words = settings.channel.keep_words, settings.channel.drop_words
     people = settings.identifiers.patients, settings.identifiers.phi_policy
-    more = *settings.vectors.places().values(), settings.synthetic.source
-    return [*people, *words, vectors, *more, *((base.seal, *before) if base else ())]
+    files = [*people, *words, vectors, *settings.vectors.places().values(), settings.synthetic.source]
+    return [*files, *((base.seal, *before) if base else ())]
 
 
 def _announce(job: ReleaseContext) -> None:

@@ -22,7 +22,7 @@ from clinveil.core.progress import shown, track
 from clinveil.core.runfolder import KEY
 from clinveil.core.settings import NotesSettings
 from clinveil.corpus.corpus import NOTE_ID, PATIENT_ID, TEXT, Corpus, MemoryCorpus
-from clinveil.corpus.open import NotesCorpus, open_corpus
+from clinveil.corpus.open import open_corpus
 from clinveil.corpus.parts import PartedCorpus
 from clinveil.corpus.people import read_patients
 from clinveil.phi.name_index import NameIndex
@@ -104,7 +104,7 @@ def joined(corpora: Sequence[Corpus]) -> Corpus:
     return MemoryCorpus(batches, corpora[-1].columns, corpora[-1].suffix)
 
 
-def _opened(job: ReleaseContext, place: Path) -> NotesCorpus:
+def _opened(job: ReleaseContext, place: Path) -> Corpus:
     roles = NotesSettings(text=TEXT, id=NOTE_ID, patient=PATIENT_ID, preset="none")
     return open_corpus(place, roles, keep=job.corpus.columns.keep)
 

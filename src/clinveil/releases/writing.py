@@ -29,7 +29,7 @@ from clinveil.core.progress import shown, track
 from clinveil.core.runfolder import KEY
 from clinveil.core.settings import NotesSettings
 from clinveil.corpus.corpus import Columns, Corpus, memory_corpus
-from clinveil.corpus.open import NotesCorpus, open_corpus
+from clinveil.corpus.open import open_corpus
 from clinveil.corpus.part_facts import digest_of
 from clinveil.corpus.parts import PartedCorpus
 from clinveil.corpus.write import Writer
@@ -112,7 +112,7 @@ class Target:
         yield from memory_corpus([(i, i, "") for i in sorted(left)]).batches()
 
 
-def opened(path: Path, columns: Columns) -> NotesCorpus:
+def opened(path: Path, columns: Columns) -> Corpus:
     """Open released notes with the columns of their source."""
     roles = NotesSettings(text=columns.text, id=columns.note_id, patient=columns.patient_id, preset="none")
     return open_corpus(path, roles, label=columns.labels, keep=columns.keep)
@@ -200,11 +200,12 @@ def _tasks(job: ReleaseContext, entered: Corpus, channel: Channel | None) -> Ite
     assert isinstance(entered, PartedCorpus)
     found = recipe(job).dependencies if job.settings.phi else ""
     of = digest_of(job.facts) + job.key.commitment + found
-    by = ("", PLAIN) if channel is None else (channel_digest(channel), channel.policy)
-    more = job.folder.work, job.corpus.columns, job.corpus.suffix, job.settings.order
+    drawn_from, policy = ("", PLAIN) if channel is None else (channel_digest(channel), channel.policy)
+    drawn = job.folder.vault, drawn_from, policy, job.key.commitment
+    written = job.folder.work, job.corpus.columns, job.corpus.suffix, job.settings.order
     for part, facts in zip(entered.parts, job.facts, strict=True):
         digest = hashlib.sha256((facts.digest + of).encode()).hexdigest()
-        yield WritePart(part, digest, job.folder.vault, *by, job.key.commitment, *more)
+        yield WritePart(part, digest, *drawn, *written)
 
 
 def _released_name(job: ReleaseContext, number: int) -> str:

@@ -116,14 +116,13 @@ def all_clear(gates: Sequence[Gate]) -> bool:
 class StageRow:
     """One step of the run, and its seconds of wall time.
 
-    `determinism` is "bitwise", "statistical", "keyed" or what else is true of it; `stays` says where its product lies.
+    `determinism` is "bitwise", "statistical", "keyed" or what else is true of it.
     """
 
     name: str
     what: str
     determinism: str = ""
     seconds: float | None = None
-    stays: Literal["vault", "release"] = "vault"
 
     def __post_init__(self) -> None:
         _finite(self.seconds)
