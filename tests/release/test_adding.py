@@ -31,6 +31,8 @@ from clinveil.releases.writing import write_notes
 from clinveil.report.record import from_json
 from clinveil.vectors.count import count_words
 
+MEASURES = True
+
 FAST = ["--set", "epochs=1", "--set", "dim=8", "--set", "phi=false", "--set", "max_names=1", "--set", "max_linkage=1"]
 QUIET = ["--workers", "1", "--quiet"]
 OUTS = ("out", "out2", "out3")

@@ -17,6 +17,8 @@ from clinveil.core.errors import InputError, UsageError
 from clinveil.core.finding import read_findings
 from clinveil.releases.earlier.ledger import IN_VAULT, NAME, Entry, Ledger, entry, read_entry, text_hashes
 
+MEASURES = True
+
 KEYS = ("a" * 64, "b" * 64, "c" * 64)
 
 

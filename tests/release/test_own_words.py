@@ -20,6 +20,8 @@ from clinveil.releases.attack_gates import patient_gates
 from clinveil.report.edition import outward_finding, outward_value
 from clinveil.report.record import score
 
+MEASURES = True
+
 LEXICON = [f"{a}{b}{c}{d}" for a in "bdfgklmnprst" for b in "aeiou" for c in "lmnrst" for d in "abcdefghij"]
 RARE, COMMON = range(2_000, 3_600), 12  # words by rank
 MET, ANY = "own address no more often than by chance", "no own address"

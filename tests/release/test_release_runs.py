@@ -10,8 +10,6 @@ import pyarrow.parquet as pq
 import pytest
 from release_cases import FAST, demo_notes_in, release
 
-from clinveil.attacks.adversaries.assembly import Assembly
-from clinveil.attacks.channel import adversary_suite
 from clinveil.cli.main import main
 from clinveil.corpus.demo.stream import demo_notes
 
@@ -23,13 +21,6 @@ TAKEN = ["--set", "max_names=1", "--set", "max_linkage=1"]
 def desk(tmp_path_factory):
     """A folder with demo notes."""
     return demo_notes_in(tmp_path_factory.mktemp("runs"))
-
-
-@pytest.fixture(autouse=True)
-def small_samples(monkeypatch):
-    """Readers look at less: what they find is not asked here, and gates are of other files."""
-    monkeypatch.setattr(adversary_suite, "IN_A_RELEASE", 3_000)
-    monkeypatch.setattr(Assembly, "max_words", 500)
 
 
 def test_permuted_rows_give_the_same_ids_in_the_same_order(desk, tmp_path):

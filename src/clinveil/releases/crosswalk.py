@@ -143,7 +143,7 @@ def by_source(crosswalk: Iterable[pa.RecordBatch]) -> Callable[[pa.RecordBatch],
     """Return a rank function that sorts released notes as the crosswalk; unknown ids come last. 16 bytes per note."""
     ids = np.concatenate([np.zeros(0, dtype=np.uint64), *map(by_new_id, crosswalk)])
     order = np.argsort(ids, kind="stable").astype(np.uint64)
-    ids, step = np.sort(ids), np.uint64(2**64 // (ids.size + 1))
+    ids, step = np.sort(ids), np.uint64((2**64 - 1) // (ids.size + 1))
 
     def ranks(batch: pa.RecordBatch) -> Ranks:
         wanted = by_new_id(batch)

@@ -152,8 +152,8 @@ def _files_read(
     """Return everything besides notes and settings that the release depends on."""
     words = settings.channel.keep_words, settings.channel.drop_words
     people = settings.identifiers.patients, settings.identifiers.phi_policy
-    files = [*people, *words, vectors, *settings.vectors.places().values(), settings.synthetic.source]
-    return [*files, *((base.seal, *before) if base else ())]
+    earlier: tuple[Path | str, ...] = (base.seal, *before) if base else ()
+    return [*people, *words, vectors, *settings.vectors.places().values(), settings.synthetic.source, *earlier]
 
 
 def _announce(job: ReleaseContext) -> None:

@@ -18,6 +18,7 @@ from typing import Any
 import pyarrow as pa
 
 from clinveil.channel.apply import Obfuscated, Obfuscator, obfuscate_batches
+from clinveil.channel.build import mechanism_of
 from clinveil.channel.channel import Channel
 from clinveil.channel.files import channel_digest
 from clinveil.channel.part_draw import PartDraw, link
@@ -120,18 +121,24 @@ def opened(path: Path, columns: Columns) -> Corpus:
 
 def write_notes(job: ReleaseContext, entered: Corpus, channel: Channel | None) -> tuple[Tally, OutputCheck, Path]:
     """Write every note into staging, drawn through the channel if there is one, and read the notes back."""
-    if job.facts:
-        return _write_parts(job, entered, channel)
-    folder, columns, suffix = job.folder, job.corpus.columns, job.corpus.suffix
-    path = folder.staging / f"{NOTES}{suffix}"
-    target = Target(path, folder.vault, folder.work, columns, suffix, job.settings.order)
-    obfuscator = None if channel is None else job.obfuscator(channel)
-    with opened_for(job.settings, threaded=True) as over:
-        results = track(_results(entered, obfuscator, over), "notes", job.say, size=lambda one: one.batch.num_rows)
-        tally = target.write(results, job.key)
-    over = job.found.over(job.settings.workers)
-    over = shown(over, "notes read back", job.say, job.found.rows, lambda one: one.notes)
-    return tally, target.check(entered, channel, over), path
+    what = f"replace every word, {mechanism_of(job.settings.channel).description}"
+    stage = ("write", "new ids, keyed order") if channel is None else ("obfuscate", what)
+    with job.timer.stage(*stage, "keyed"):
+        if job.facts:
+            return _write_parts(job, entered, channel)
+        folder, columns, suffix = job.folder, job.corpus.columns, job.corpus.suffix
+        path = folder.staging / f"{NOTES}{suffix}"
+        target = Target(path, folder.vault, folder.work, columns, suffix, job.settings.order)
+        obfuscator = None if channel is None else job.obfuscator(channel)
+        with opened_for(job.settings, threaded=True) as over:
+            results = track(_results(entered, obfuscator, over), "notes", job.say, size=lambda one: one.batch.num_rows)
+            tally = target.write(results, job.key)
+        if channel is None:
+            return tally, target.check(entered, None), path
+    with job.timer.stage("check", "read the release back"):
+        over = job.found.over(job.settings.workers)
+        over = shown(over, "notes read back", job.say, job.found.rows, lambda one: one.notes)
+        return tally, target.check(entered, channel, over), path
 
 
 def _results(entered: Corpus, obfuscator: Obfuscator | None, over: Map = serial) -> Iterator[Obfuscated]:

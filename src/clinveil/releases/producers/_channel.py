@@ -119,9 +119,7 @@ class ChannelProducer(Producer):
         with job.timer.stage("neighbours", "neighbour table and channel"):
             channel = channel_of(job, vectors, counts)
             digests = {name: fingerprint(job.folder.vault / name) for name in LEARNED}
-        what = f"replace every word, {mechanism_of(job.settings.channel).description}; read the release back"
-        with job.timer.stage("obfuscate", what, "keyed"):
-            tally, check, path = write_notes(job, notes.corpus, channel)
+        tally, check, path = write_notes(job, notes.corpus, channel)
         if job.added:
             job.say(unknown_line(job.added, tally))
         rows = Accounting(job.found.read, check.notes, job.found.skipped + notes.skipped + tally.skipped)

@@ -52,8 +52,7 @@ class Deidentified(Producer):
         indexes: list[NameIndex] = []
         notes = treated(job, indexes.append)
         counts = counted(job, notes.corpus)
-        with job.timer.stage("write", "new ids, keyed order; read the release back", "keyed"):
-            _, check, path = write_notes(job, notes.corpus, None)
+        _, check, path = write_notes(job, notes.corpus, None)
         rows = Accounting(job.found.read, check.notes, job.found.skipped + notes.skipped)
         return SourcedProduct(
             *(job, path, job.corpus.columns, rows, check, opened(path, job.corpus.columns)),
