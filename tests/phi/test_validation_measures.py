@@ -14,7 +14,7 @@ from clinveil.core.spans import Span
 from clinveil.corpus.corpus import Note
 from clinveil.corpus.people import Patient
 from clinveil.lexicons.ambiguity import lexical_classes
-from clinveil.lexicons.held_out import held_out
+from clinveil.lexicons.names import held_out
 from clinveil.phi.detection.finder import Finder
 from clinveil.phi.settings import PhiSettings
 from clinveil.phi.validation.canaries import canary_survival, planted, planted_for_roles, survived

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from contextlib import AbstractContextManager, closing, nullcontext
-from dataclasses import dataclass, field, replace
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,12 +20,11 @@ from clinveil.core.progress import track
 from clinveil.core.types import Say
 from clinveil.corpus.corpus import PATIENT_ID, TEXT, Corpus
 from clinveil.corpus.corpus import rows as note_rows
-from clinveil.corpus.extra_text import open_text
-from clinveil.corpus.open import NotesCorpus, PartedCorpus, open_corpus
-from clinveil.corpus.part_facts import PartFacts, digest_of, id_hashes, part_facts, refuse_repeats_over
+from clinveil.corpus.open import NotesCorpus, PartedCorpus, open_corpus, open_text
+from clinveil.corpus.part_facts import PartFacts, digest_of, part_facts, refuse_repeats_over
 from clinveil.corpus.part_files import part_files
 from clinveil.corpus.people import Patient, read_patients
-from clinveil.corpus.uniqueness import HashLog, count_repeats, hashes
+from clinveil.corpus.uniqueness import hashes, n_distinct
 from clinveil.releases.earlier.ledger import NO_HASHES, Hashes, text_hashes
 from clinveil.releases.earlier.parent import NewNotes, ParentRelease
 from clinveil.releases.producer import producers
@@ -34,7 +33,7 @@ from clinveil.scale import Map, serial
 from clinveil.scale.executor import opened_for
 from clinveil.scale.pieces import Broken, each
 from clinveil.utility.classifiers import any_neural
-from clinveil.vectors.by_gensim import need_gensim
+from clinveil.vectors.algorithms.cbow import need_gensim
 from clinveil.vectors.count import over_words
 from clinveil.vectors.files import load_vectors
 from clinveil.vectors.imported import refuse_foreign
@@ -76,35 +75,40 @@ class Preflight:
 
 @dataclass
 class _Stats:
-    """Statistics of batches of notes; additive, except for patients, who may occur in several batches."""
+    """Counts, note hashes and patient hashes of batches of notes; additive."""
 
     rows: int = 0
     characters: int = 0
-    hashes: list[Hashes] = field(default_factory=lambda: [NO_HASHES], repr=False)
+    notes: list[Hashes] = field(default_factory=lambda: [NO_HASHES], repr=False)
+    patients: list[Hashes] = field(default_factory=list, repr=False)
+    skipped: Counter[str] = field(default_factory=Counter)
 
     def take(self, batch: pa.RecordBatch) -> None:
         text = batch.column(TEXT)
         self.rows += batch.num_rows
         self.characters += int(pc.sum(pc.utf8_length(text)).as_py() or 0)
-        self.hashes.append(text_hashes(text.to_pylist()))
+        self.notes.append(text_hashes(text.to_pylist()))
+        self.patients.append(hashes(batch.column(PATIENT_ID).unique().to_pylist()))
 
-    def preflight(self, patients: int, skipped: Counter[str]) -> Preflight:
+    def __iadd__(self, other: _Stats) -> _Stats:
+        for one in fields(self):
+            setattr(self, one.name, getattr(self, one.name) + getattr(other, one.name))
+        return self
+
+    def preflight(self) -> Preflight:
         if not self.rows:
             raise InputError("contains no notes", hint="pass a file with at least one row")
-        return Preflight(self.rows, patients, self.characters, skipped, np.concatenate(self.hashes))
+        patients, hashes_ = n_distinct(self.patients), np.concatenate(self.notes)
+        return Preflight(self.rows, patients, self.characters, self.skipped, hashes_)
 
 
 def preflight(corpus: Corpus, say: Say = lambda _: None) -> Preflight:
     """Read all notes once to count them and to detect a broken file early. Raises InputError."""
-    stats, patients = _Stats(), 0
-    with closing(HashLog()) as log:
-        for batch in track(corpus.batches(), "notes read", say, size=lambda batch: batch.num_rows):
-            stats.take(batch)
-            patient_hashes = hashes(batch.column(PATIENT_ID).unique().to_pylist())
-            log.add(patient_hashes)
-            patients += len(patient_hashes)
-        patients -= count_repeats(log)
-    return stats.preflight(patients, Counter(getattr(corpus, "skipped", {})))
+    stats = _Stats()
+    for batch in track(corpus.batches(), "notes read", say, size=lambda batch: batch.num_rows):
+        stats.take(batch)
+    stats.skipped = Counter(getattr(corpus, "skipped", {}))
+    return stats.preflight()
 
 
 def preflight_parts(
@@ -118,37 +122,25 @@ def preflight_parts(
     Raises:
         Incomplete: the readable parts contain no notes. InputError: an id occurs in two parts.
     """
-    total, skipped, facts, patients = _Stats(), Counter[str](), list[PartFacts](), 0
-    with closing(HashLog()) as log:
-        scanned = each(over, _scan, corpus.parts, broken)
-        for stats, seen, of_part, left_out in track(scanned, "notes read", say, size=lambda part: part[1].rows):
-            total.rows += stats.rows
-            total.characters += stats.characters
-            total.hashes += stats.hashes
-            skipped += left_out
-            facts.append(seen)
-            log.add(of_part)
-            patients += len(of_part)
-        patients -= count_repeats(log)
+    total, facts = _Stats(), list[PartFacts]()
+    scanned = each(over, _scan, corpus.parts, broken)
+    for stats, of_part in track(scanned, "notes read", say, size=lambda part: part[1].rows):
+        total += stats
+        facts.append(of_part)
     sound = replace(corpus, parts=broken.left(corpus.parts))
     refuse_repeats_over(sound, facts)
     if not total.rows:
         broken.refuse()
     held = [i for i, one in enumerate(facts) if one.rows]  # Spark writes empty parts
     with_rows = replace(sound, parts=tuple(sound.parts[i] for i in held))
-    return with_rows, total.preflight(patients, skipped), tuple(facts[i] for i in held)
+    return with_rows, total.preflight(), tuple(facts[i] for i in held)
 
 
-def _scan(part: NotesCorpus) -> tuple[_Stats, PartFacts, Hashes, Counter[str]]:
-    """Return statistics and facts of one part, hashes of its distinct patients, and its skipped rows by reason."""
-    stats, patients = _Stats(), [NO_HASHES]
-
-    def take(batch: Any) -> None:
-        stats.take(batch)
-        patients.append(id_hashes(str(one) for one in batch.column(PATIENT_ID).unique().to_pylist()))
-
-    facts = part_facts(part, take)
-    return stats, facts, np.unique(np.concatenate(patients)), Counter(part.skipped)
+def _scan(part: NotesCorpus) -> tuple[_Stats, PartFacts]:
+    stats = _Stats()
+    facts = part_facts(part, stats.take)
+    stats.skipped, stats.patients = Counter(part.skipped), [np.unique(np.concatenate([NO_HASHES, *stats.patients]))]
+    return stats, facts
 
 
 def forget_others(vault: Path, facts: Sequence[PartFacts], learned: Sequence[str]) -> None:

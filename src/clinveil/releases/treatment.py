@@ -22,8 +22,7 @@ from clinveil.core.progress import shown, track
 from clinveil.core.runfolder import KEY
 from clinveil.core.settings import NotesSettings
 from clinveil.corpus.corpus import NOTE_ID, PATIENT_ID, TEXT, Corpus, MemoryCorpus
-from clinveil.corpus.open import open_corpus
-from clinveil.corpus.parts import PartedCorpus
+from clinveil.corpus.open import PartedCorpus, open_corpus
 from clinveil.corpus.people import read_patients
 from clinveil.phi.name_index import NameIndex
 from clinveil.phi.settings import PhiSettings

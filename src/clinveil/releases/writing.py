@@ -8,11 +8,13 @@ the order of parts is independent of the source.
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass
-from functools import partial
+from dataclasses import asdict, dataclass, field
+from functools import lru_cache, partial
 from pathlib import Path
+from shutil import copyfile
 from typing import Any
 
 import pyarrow as pa
@@ -20,9 +22,8 @@ import pyarrow as pa
 from clinveil.channel.apply import Obfuscated, Obfuscator, obfuscate_batches
 from clinveil.channel.build import mechanism_of
 from clinveil.channel.channel import Channel
-from clinveil.channel.files import channel_digest
-from clinveil.channel.part_draw import PartDraw, link
-from clinveil.channel.policy import PLAIN
+from clinveil.channel.files import channel_digest, load_channel
+from clinveil.channel.policy import PLAIN, Policy
 from clinveil.channel.tally import Tally, tally_from
 from clinveil.core.files import private_folder, remove
 from clinveil.core.keys import Key
@@ -30,9 +31,8 @@ from clinveil.core.progress import shown, track
 from clinveil.core.runfolder import KEY
 from clinveil.core.settings import NotesSettings
 from clinveil.corpus.corpus import Columns, Corpus, memory_corpus
-from clinveil.corpus.open import open_corpus
+from clinveil.corpus.open import NotesCorpus, PartedCorpus, open_corpus
 from clinveil.corpus.part_facts import digest_of
-from clinveil.corpus.parts import PartedCorpus
 from clinveil.corpus.write import Writer
 from clinveil.releases.check import NOTHING, OutputCheck, check_copies, check_output
 from clinveil.releases.context import ReleaseContext
@@ -149,17 +149,30 @@ def _results(entered: Corpus, obfuscator: Obfuscator | None, over: Map = serial)
 
 
 @dataclass(frozen=True)
-class WritePart(PartDraw):
+class WritePart:
     """Write one part with new ids, through the channel if its digest is not empty, and read it back.
 
     Attributes:
+        part: the part as it is released or enters the channel. entered: hash of everything that it depends on.
+        vault: folder of key and channel. channel: digest of the channel. commitment: of the key.
         scratch: folder in the vault. columns, suffix: of source and release. order: keyed or source.
     """
 
+    part: NotesCorpus = field(repr=False)
+    entered: str
+    vault: Path
+    channel: str
+    policy: Policy
+    commitment: str
     scratch: Path
     columns: Columns
     suffix: str
     order: str
+
+    @property
+    def title(self) -> str:
+        """Description for progress messages."""
+        return f"{self.part.name} written"
 
     @property
     def file(self) -> str:
@@ -168,18 +181,25 @@ class WritePart(PartDraw):
 
     def identity(self) -> Mapping[str, Any]:
         """Return hashes of part, channel, key and output options."""
-        options = {"order": self.order, "columns": asdict(self.columns), "suffix": self.suffix}
-        return {**super().identity(), **options}
+        drawn = {"part": self.entered, "channel": self.channel, "policy": asdict(self.policy), "key": self.commitment}
+        return {**drawn, "order": self.order, "columns": asdict(self.columns), "suffix": self.suffix}
 
     def __call__(self, folder: Path, store: Store) -> dict[str, Any]:
         """Write notes, crosswalk and alignment; return token counts and the output check."""
-        obfuscator = self.at_hand(align=True)[0] if self.channel else None
+        drawn_from = self.vault, self.policy, self.channel, self.commitment
+        obfuscator = _obfuscator(*drawn_from) if self.channel else None
         work = private_folder(self.scratch / name_of(self))
         target = Target(folder / self.file, folder, work, self.columns, self.suffix, self.order)
         tally = target.write(_results(self.part, obfuscator), Key.load(self.vault / KEY))
         check = target.check(self.part, obfuscator.channel if obfuscator else None) if tally.notes else NOTHING
         remove(work)
         return {"tally": tally.as_dict(), "check": check.as_dict()}
+
+
+@lru_cache(maxsize=1)
+def _obfuscator(vault: Path, policy: Policy, channel: str, commitment: str) -> Obfuscator:
+    """Load the obfuscator once per process; the digests are part of the cache key."""
+    return Obfuscator(load_channel(vault / "channel", policy), Key.load(vault / KEY), align=True)
 
 
 def _write_parts(job: ReleaseContext, entered: Corpus, channel: Channel | None) -> tuple[Tally, OutputCheck, Path]:
@@ -193,13 +213,21 @@ def _write_parts(job: ReleaseContext, entered: Corpus, channel: Channel | None) 
     place = private_folder(job.folder.staging / NOTES)
     for number, work in enumerate(works):
         written = store.folder(work)
-        link(written / work.file, place / f"{_released_name(job, number)}{work.suffix}")
+        _link(written / work.file, place / f"{_released_name(job, number)}{work.suffix}")
         for name in TABLES:
             if (written / f"{name}.parquet").exists():
                 table = private_folder(job.folder.vault / f"{name}.parquet") / f"part-{number:05d}.parquet"
                 remove(table)
-                link(written / f"{name}.parquet", table)
+                _link(written / f"{name}.parquet", table)
     return tally, check, place
+
+
+def _link(source: Path, target: Path) -> None:
+    """Create a hard link, or a copy if the file system does not support hard links."""
+    try:
+        os.link(source, target)
+    except OSError:
+        copyfile(source, target)
 
 
 def _tasks(job: ReleaseContext, entered: Corpus, channel: Channel | None) -> Iterator[WritePart]:
