@@ -44,6 +44,11 @@ class Fact:
     def __post_init__(self) -> None:
         _finite(self.value)
 
+    @property
+    def off(self) -> bool:
+        """Whether the value is that of a setting that is not in use."""
+        return self.value is False or self.value in (None, "", "none")
+
 
 @dataclass(frozen=True, slots=True)
 class Gate:

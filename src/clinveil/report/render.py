@@ -164,6 +164,11 @@ def success(row: Row) -> Markup:
     return value + Markup(" of {} {}").format(data_element(row.n), row.unit) if row.hidden else value
 
 
+def hits(row: Row) -> str:
+    """Return `success` as plain text."""
+    return f"{row.value.text} of {row.n.text} {row.unit}" if row.hidden else row.value.text
+
+
 def md(value: Any) -> Markup:
     """Return a value as one line of Markdown without markup."""
     words = " ".join(str(value).split())
@@ -192,7 +197,14 @@ def _fitting(note: AlignedNote, budget: int) -> int:
 def card(template: str, **values: Any) -> str:
     """Return a card from a template; the values are all that it may print."""
     made = environment().overlay(autoescape=False)
-    made.filters = made.filters | {"yaml": _yaml, "code": _yaml, "word": _word, "whole": "{:,}".format, "share": share}
+    made.filters = made.filters | {
+        "yaml": _yaml,
+        "code": _yaml,
+        "word": _word,
+        "whole": "{:,}".format,
+        "hits": hits,
+        "share": share,
+    }
     return made.get_template(template).render(values)
 
 

@@ -61,6 +61,17 @@ class Line:
     cells: tuple[Cell, ...]
 
     @property
+    def measured(self) -> bool:
+        """Whether any cell has a figure."""
+        return any(cell.row for cell in self.cells)
+
+    @property
+    def shown(self) -> tuple[Cell, ...]:
+        """The cells; only the first where every adversary achieved the same."""
+        figures = {(cell.row.value, cell.row.ends) if cell.row else None for cell in self.cells}
+        return self.cells[:1] if len(figures) == 1 else self.cells
+
+    @property
     def chance(self) -> str:
         """Chance level of all cells, or its range."""
         return _range([cell.row.chance for cell in self.cells if cell.row and cell.row.chance.value is not None])
