@@ -27,9 +27,8 @@ from clinveil.corpus.people import read_patients
 from clinveil.phi.name_index import NameIndex
 from clinveil.phi.settings import PhiSettings
 from clinveil.phi.treatment.deidentifier import Deidentifier
-from clinveil.phi.treatment.part_passes import TreatPart, detect_parts, load_name_index
+from clinveil.phi.treatment.part_passes import Recipe, TreatPart, detect_parts, load_name_index
 from clinveil.phi.treatment.passes import deidentify_corpus
-from clinveil.phi.treatment.remover import Recipe
 from clinveil.releases.context import ReleaseContext
 from clinveil.releases.crosswalk import TableWriter
 from clinveil.scale.executor import opened_for
