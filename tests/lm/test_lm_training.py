@@ -68,7 +68,7 @@ def test_stopped_anywhere_and_taken_up_again_is_never_stopped(recipe, tmp_path):
         whole = validating(recipe)
         whole.fit()
         per_epoch, steps = whole.plan.steps_per_epoch, whole.plan.steps
-        for stop in sorted({0, 1, per_epoch - 1, per_epoch, per_epoch + 1, steps - 1, steps}):
+        for stop in sorted({1, per_epoch, steps - 1}):
             first = validating(recipe)
             first.fit(stop)
             save_training(first, tmp_path / f"{stop}.safetensors", "me")
