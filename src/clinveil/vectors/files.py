@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from clinveil.core.atomic import atomic
 from clinveil.core.errors import InputError
-from clinveil.core.files import Maker, private_folder
+from clinveil.core.files import Maker, private_folder, save_array
 from clinveil.vectors.table import Subwords, Vectors
 from clinveil.vectors.word2vec import read_binary, read_text, write_binary, write_text
 
