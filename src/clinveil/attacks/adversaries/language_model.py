@@ -16,7 +16,8 @@ from clinveil.channel.channel import Channel
 from clinveil.core.errors import InputError
 from clinveil.core.settings import flag
 from clinveil.core.types import Doubles, Ints
-from clinveil.lm.model import LanguageModel, load_model
+from clinveil.lm.files import load_model
+from clinveil.lm.model import LanguageModel
 from clinveil.lm.vocabulary import WordVocabulary
 
 Scorer = Callable[[Sequence[int], Ints], Doubles]

@@ -17,7 +17,8 @@ from clinveil.attacks.models.membership import infer_membership
 from clinveil.attacks.text.copies import copies
 from clinveil.core.errors import InputError
 from clinveil.core.finding import Finding
-from clinveil.lm.model import LanguageModel, fit_of, load_model
+from clinveil.lm.files import load_model
+from clinveil.lm.model import LanguageModel, fit_of
 from clinveil.lm.models.unigram import train_unigram
 from clinveil.lm.notes import PlainNotes, encode
 from clinveil.lm.recipe import ModelSettings

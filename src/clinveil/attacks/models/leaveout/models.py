@@ -134,7 +134,7 @@ class NetworkModel(AuditModel):
     def train(self, data: AuditData, folder: Path, store: Store) -> tuple[LanguageModel, History]:
         """Train, from a shared state if there is one, and save such states."""
         from clinveil.core.neural import seeded
-        from clinveil.lm.model import save_model
+        from clinveil.lm.files import save_model
         from clinveil.lm.network import NeuralModel, read_tensors
         from clinveil.lm.training import load_training
 

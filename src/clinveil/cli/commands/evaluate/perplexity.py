@@ -16,7 +16,8 @@ from clinveil.core.neural import need_torch
 from clinveil.core.settings import flag, group
 from clinveil.corpus.corpus import rows
 from clinveil.corpus.open import open_corpus
-from clinveil.lm.model import LanguageModel, fit_of, load_model
+from clinveil.lm.files import load_model
+from clinveil.lm.model import LanguageModel, fit_of
 from clinveil.lm.models.unigram import train_unigram
 from clinveil.lm.notes import Form, PlainNotes, Seen, encode, read_notes
 from clinveil.lm.recipe import ModelSettings
