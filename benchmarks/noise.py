@@ -18,8 +18,7 @@ from pathlib import Path
 import numpy as np
 
 from clinveil.attacks.channel.inversion import inversion
-from clinveil.attacks.channel.name_outputs import name_outputs
-from clinveil.attacks.channel.unchanged import unchanged_by_distance
+from clinveil.attacks.channel.name_outputs import name_outputs, unchanged_by_distance
 from clinveil.channel.build import output_floor
 from clinveil.channel.mechanism import Material, Mechanism, mechanisms
 from clinveil.channel.noise import calibrate, cast_rays

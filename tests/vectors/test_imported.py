@@ -10,7 +10,7 @@ import pytest
 from clinveil.cli.main import main
 from clinveil.core.errors import InputError
 from clinveil.corpus.corpus import memory_corpus, rows
-from clinveil.corpus.extra_text import joined, open_text
+from clinveil.corpus.open import joined, open_text
 from clinveil.vectors.count import count_words
 from clinveil.vectors.files import load_vectors, save_vectors
 from clinveil.vectors.imported import FEWEST_WORDS, at_hand, of_notes, refuse_foreign, without_vector

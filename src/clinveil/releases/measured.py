@@ -236,7 +236,7 @@ def _safe_text(attack: type[Attack], finding: Finding) -> Finding:
 
 NOT_TRIED = (
     "Attackers with a larger language model, or with more text than other notes of this corpus. Three words of context "
-    "recover a few points more (clinveil attack inversion).",
+    "recover a few points more.",
     "Linkage with known pairs; these were used to recover words and names only.",
     "Inference of attributes that are not kept columns (clinveil attack inference).",
     "Linkage by row order with --order source.",

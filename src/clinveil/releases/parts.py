@@ -11,7 +11,6 @@ import hashlib
 import os
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing
 from dataclasses import asdict, dataclass, field, replace
 from functools import lru_cache, partial
 from pathlib import Path
@@ -33,11 +32,10 @@ from clinveil.core.runfolder import KEY
 from clinveil.core.settings import NotesSettings
 from clinveil.core.types import Say
 from clinveil.corpus.corpus import NOTE_ID, PATIENT_ID, TEXT, Columns, Corpus
-from clinveil.corpus.open import NotesCorpus, open_corpus
+from clinveil.corpus.open import NotesCorpus, PartedCorpus, open_corpus
 from clinveil.corpus.part_facts import PartFacts, digest_of, id_hashes, part_facts, refuse_repeats_over
-from clinveil.corpus.parts import PartedCorpus
 from clinveil.corpus.people import read_patients
-from clinveil.corpus.uniqueness import Hashes, HashLog, count_repeats
+from clinveil.corpus.uniqueness import Hashes, n_distinct
 from clinveil.phi.name_index import NameIndex
 from clinveil.phi.settings import PhiSettings
 from clinveil.phi.treatment.deidentifier import Deidentifier
@@ -67,22 +65,19 @@ def preflight_parts(
     Raises:
         Incomplete: the readable parts contain no notes. InputError: an id occurs in two parts.
     """
-    stats, skipped, facts, patients = CorpusStats(), Counter[str](), list[PartFacts](), 0
-    with closing(HashLog()) as log:
-        for seen in track(each(over, _scan, corpus.parts, broken), "notes read", say, size=lambda one: one.facts.rows):
-            stats.add(seen.stats)
-            skipped += seen.skipped
-            facts.append(seen.facts)
-            log.add(seen.patients)
-            patients += len(seen.patients)
-        patients -= count_repeats(log)
+    stats, skipped, facts, patients = CorpusStats(), Counter[str](), list[PartFacts](), list[Hashes]()
+    for seen in track(each(over, _scan, corpus.parts, broken), "notes read", say, size=lambda one: one.facts.rows):
+        stats.add(seen.stats)
+        skipped += seen.skipped
+        facts.append(seen.facts)
+        patients.append(seen.patients)
     sound = replace(corpus, parts=broken.left(corpus.parts))
     refuse_repeats_over(sound, facts)
     if not stats.rows:
         broken.refuse()
     held = [i for i, one in enumerate(facts) if one.rows]  # Spark writes empty parts
     with_rows = replace(sound, parts=tuple(sound.parts[i] for i in held))
-    return with_rows, stats.preflight(patients, skipped), tuple(facts[i] for i in held)
+    return with_rows, stats.preflight(n_distinct(patients), skipped), tuple(facts[i] for i in held)
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,7 @@ from pathlib import Path
 from clinveil.core.neural import need_torch
 from clinveil.core.types import Say
 from clinveil.corpus.corpus import rows as note_rows
-from clinveil.corpus.extra_text import open_text
-from clinveil.corpus.open import OpenedCorpus, PartedCorpus, open_corpus
+from clinveil.corpus.open import OpenedCorpus, PartedCorpus, open_corpus, open_text
 from clinveil.corpus.part_facts import PartFacts
 from clinveil.corpus.part_files import part_files
 from clinveil.corpus.people import Patient, read_patients

@@ -18,7 +18,7 @@ import pyarrow as pa
 from clinveil.core.errors import InputError
 from clinveil.core.files import private_folder
 from clinveil.corpus.corpus import NOTE_ID, PATIENT_ID, ROLE_FIELDS, TEXT, Corpus, MemoryCorpus, Note, rows
-from clinveil.corpus.extra_text import joined, open_text
+from clinveil.corpus.open import joined, open_text
 from clinveil.corpus.sample import KeyedShare
 from clinveil.scale import Map, processes_later, serial
 from clinveil.vectors.algorithm import Algorithm, Notes, OnEpoch, algorithms

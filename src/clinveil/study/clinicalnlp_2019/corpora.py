@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from clinveil.attacks.models._without_model import FOLDS, written
+from clinveil.attacks.models.leaveout.audit import AuditModel
 from clinveil.attacks.models.leaveout.data import load_data
-from clinveil.attacks.models.leaveout.models import AuditModel
+from clinveil.attacks.models.membership import FOLDS, written
 from clinveil.core.errors import InputError
 from clinveil.core.files import private_text
 from clinveil.core.types import SmallInts

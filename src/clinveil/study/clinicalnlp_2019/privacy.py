@@ -8,11 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from clinveil.attacks.models.leaveout import crossfit
+from clinveil.attacks.models.leaveout import pdtp
+from clinveil.attacks.models.leaveout.audit import Audit, audit_of
 from clinveil.attacks.models.leaveout.compare import Compared, compare
 from clinveil.attacks.models.leaveout.data import AuditData, load_data, pick_units, prepare
-from clinveil.attacks.models.leaveout.models import Audit, audit_of
-from clinveil.attacks.models.leaveout.pdtp import LeaveOut
 from clinveil.attacks.models.leaveout.settings import LeaveOutSettings
 from clinveil.core.finding import Finding
 from clinveil.core.types import Doubles, Ints, SmallInts
@@ -64,7 +63,7 @@ def _audit(store: Store, parts: Parts, own: StudySettings, how: LeaveOutSettings
     if exact:
         return audit
     full = replace(audit.full, write=tokens) if main else audit.full
-    return replace(audit, full=full, again=None, reseeded=(), other_seeds=())
+    return replace(audit, full=full, reseeded=(), other_seeds=())
 
 
 @dataclass
@@ -127,17 +126,17 @@ def fall(difference: Doubles, detail: Mapping[str, Any], seed: int) -> Finding:
         "higher",
         *t_interval(difference),
         chance=0.0,
-        source=crossfit.SOURCE,
+        source=pdtp.EFFECT_SOURCE,
         detail={**detail, "scale": "nats"},
         unit="audited patients",
-        p=crossfit.flipped_p(difference, np.arange(difference.size), np.random.default_rng([seed, 4])),
+        p=pdtp.flipped_p(difference, np.arange(difference.size), np.random.default_rng([seed, 4])),
         p_is="signs flipped by patient, one-sided",
-        method=f"{crossfit.METHOD}, paired",
+        method=f"{pdtp.METHOD}, paired",
         chance_is="no difference",
     )
 
 
-def rarities(data: AuditData, compared: LeaveOut) -> dict[str, Any]:
+def rarities(data: AuditData, compared: pdtp.LeaveOut) -> dict[str, Any]:
     """Return counts of rare words among those with the largest differences (section 4.4).
 
     Returns:

@@ -10,10 +10,9 @@ from typing import Any
 import numpy as np
 
 from clinveil.attacks.attack import Context
-from clinveil.attacks.models._without_model import model_of_text
 from clinveil.attacks.models.canaries import Canaries as CanaryAttack
 from clinveil.attacks.models.leaveout.pdtp import closed_form
-from clinveil.attacks.models.membership import infer_membership
+from clinveil.attacks.models.membership import infer_membership, model_of_text
 from clinveil.attacks.text.copies import copies
 from clinveil.core.errors import InputError
 from clinveil.core.finding import Finding

@@ -11,8 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from clinveil.attacks.channel.inversion import inversion
-from clinveil.attacks.channel.name_outputs import name_outputs
-from clinveil.attacks.channel.unchanged import unchanged_by_distance
+from clinveil.attacks.channel.name_outputs import name_outputs, unchanged_by_distance
 from clinveil.channel.apply import Obfuscator
 from clinveil.channel.build import output_floor
 from clinveil.channel.channel import Channel
