@@ -11,8 +11,7 @@ import pytest
 from channel_cases import WORDS, all_others, batch_of, circle, compiled, n_from, texts_of, vectors_of
 
 from clinveil.channel.apply import Obfuscator
-from clinveil.channel.channel import Channel
-from clinveil.channel.identity import IdentityMechanism, identity_channel
+from clinveil.channel.channel import Channel, identity_channel
 from clinveil.channel.mechanism import Mechanism, common_pool, mechanisms
 from clinveil.channel.mechanisms.clusters import ClusterMechanism
 from clinveil.channel.mechanisms.gaussian import GaussianMechanism
@@ -157,23 +156,6 @@ class TestClustersInTheirOwnWords(UnknownAsKnown, MechanismContract):
 
     def mechanism(self) -> Mechanism:
         return ClusterMechanism(cluster_size=3, cluster_outputs=2, cluster_words="own")
-
-
-class TestIdentity(MechanismContract):
-    keeps_words = True
-    respects_floor = False
-
-    def mechanism(self) -> Mechanism:
-        return IdentityMechanism()
-
-    def test_another_key_another_output(self):
-        """Only the unknown words are drawn at all."""
-        one, other = self.released(), self.released(Key.from_seed(6))
-        differ = [
-            {i for i, (x, y) in enumerate(zip(a.split(), b.split(), strict=True)) if x != y}
-            for a, b in zip(one, other, strict=True)
-        ]
-        assert set.union(*differ) == {6, 8, 9}  # zebra, q and h
 
 
 def test_fixed_n_is_uniform_over_the_first_n():
