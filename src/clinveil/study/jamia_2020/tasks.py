@@ -1,11 +1,11 @@
-"""The notes of paper A: sampled, truncated and split once, and protected with every setting of the grid."""
+"""The tasks of paper A: notes protected with every setting, word pairs (Table 3) and classifiers (Table 4)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -28,16 +28,20 @@ from clinveil.phi.treatment.deidentifier import Deidentifier
 from clinveil.phi.treatment.passes import deidentify_corpus
 from clinveil.scale import serial
 from clinveil.scale.tasks import Result, Store
-from clinveil.study.engine import found
-from clinveil.study.inputs import NotesTask, Source, Train, trained, write_notes
+from clinveil.study.engine import Task, found
+from clinveil.study.inputs import File, NotesTask, Source, Train, trained, write_notes
 from clinveil.study.tables import read_paper
-from clinveil.utility.classification import Task as Labels
+from clinveil.utility.classifiers import ClassifierSettings, Predictions, Side, predict
+from clinveil.utility.evaluations.classification import Task as Labels
+from clinveil.utility.evaluations.classification import compare
+from clinveil.utility.evaluations.similarity import SimilarityTask, similarity
 from clinveil.utility.labelled import Labelled, Parts, parts_of, read_labelled
+from clinveil.utility.pairs import PairList, read_pairs
 from clinveil.vectors.neighbours import load_neighbours, neighbours, save_neighbours
 from clinveil.vectors.search import nearest_distances
 from clinveil.vectors.table import Neighbours, Vectors
 
-TABLE, REACH, FLOOR = "neighbours", 14, 5
+TABLE, REACH = "neighbours", 14
 Row = tuple[str, str, str]  # note, patient, text
 
 
@@ -112,7 +116,7 @@ class Setting:
     """One treatment of the notes.
 
     Attributes:
-        kind: original, phi-remove, phi-replace, neighbours, product, laplace or gaussian.
+        kind: original, phi-remove, phi-replace, neighbours, laplace or gaussian.
         n: number of neighbours. algorithm: of the vectors; "" without vectors. share: unchanged tokens, for noise.
     """
 
@@ -125,7 +129,6 @@ class Setting:
     def label(self) -> str:
         """Name in tables."""
         names = {"original": "original", "phi-remove": "PHI removed", "phi-replace": "PHI replaced"}
-        names |= {"product": "N = 3-14, floor of 5 patients, scope patient"}
         names |= {"neighbours": f"N = {self.n}, {self.algorithm}"}
         return names.get(self.kind, f"{self.kind}, {self.share:.0%} of tokens unchanged")
 
@@ -158,10 +161,6 @@ class Treat(NotesTask):
     stage = "treat"
     template = "{setting.label}, repetition {repetition}"
 
-    def seconds(self, millions: float) -> float:
-        """Return the time measured on a shared x86-64 machine in November 2026."""
-        return millions * (250.0 if self.setting.kind in ("laplace", "gaussian") else 12.0) + 6
-
     def __call__(self, folder: Path, store: Store) -> Result:
         """Write the notes; return the example note and, for channels, findings on single tokens."""
         channel, tokens = self._channel(store)
@@ -174,9 +173,6 @@ class Treat(NotesTask):
         if self.near is None:
             return None, {}
         vectors, table = self.near.load(store), load_neighbours(store.folder(self.near) / TABLE)
-        if self.setting.kind == "product":  # with a floor of patients, which the paper does not have
-            eligible = output_floor(vectors, FLOOR, need=REACH + 1, allow_small=True)
-            table = neighbours(vectors, REACH, eligible=eligible, threads=1)
         assert vectors.counts is not None
         pool = common_pool(vectors.counts, table.eligible)
         material = Material(vectors, table.eligible, pool, table, seed=self.seed, draws=100)
@@ -188,8 +184,8 @@ class Treat(NotesTask):
     def _mechanism(self, vectors: Vectors, table: Neighbours) -> Mechanism:
         """Return Algorithm 1 as published, or noise that leaves a share of the tokens unchanged."""
         kind = self.setting.kind
-        if kind in ("neighbours", "product"):
-            return mechanisms.get("neighbours").model_validate({"n": self.setting.n or "3-14"})
+        if kind == "neighbours":
+            return mechanisms.get("neighbours").model_validate({"n": self.setting.n})
         rays = cast_rays(vectors, table.eligible, np.random.default_rng([self.seed, 4]))
         size = calibrate(kind, rays, self.setting.share)
         return mechanisms.get(kind).model_validate({"epsilon" if kind == "laplace" else "sigma": size})
@@ -197,8 +193,7 @@ class Treat(NotesTask):
     def _treated(self, corpus: Corpus, channel: Channel | None) -> Iterator[pa.RecordBatch]:
         key, kind = Key.from_seed(1_000_003 * self.seed + self.repetition), self.setting.kind
         if channel is not None:
-            own = channel.under(scope="patient" if kind == "product" else "occurrence")
-            obfuscator = Obfuscator(own, key)
+            obfuscator = Obfuscator(channel.under(scope="occurrence"), key)
             return (obfuscator(batch).batch for batch in corpus.batches())
         if kind == "original":
             return corpus.batches()
@@ -221,3 +216,115 @@ def token_findings(channel: Channel, vectors: Vectors, table: Neighbours) -> lis
 def _is_name(word: str) -> bool:
     """Return whether a word is a common name and nothing else; not an eponym, because no patients are known here."""
     return is_name(word, usual=True) and not lexical_classes(word) & LexicalClass.EPONYM
+
+
+TEST = "test.npy"
+DRAWS = 200  # bootstrap draws over pairs in each repetition
+
+
+@dataclass(frozen=True)
+class Lists:
+    """Word-pair lists."""
+
+    files: tuple[File, ...]
+
+    def read(self) -> list[PairList]:
+        """Read all lists. Raises InputError for an invalid one."""
+        return [read_pairs(file.path) for file in self.files]
+
+
+@dataclass(frozen=True)
+class Similar(Task):
+    """Score retrained vectors on every list with protocol jamia; `fast`: fastText vectors for unknown words."""
+
+    treat: Treat
+    train: Train
+    fast: Train | None
+    lists: Lists
+
+    stage = "word pairs"
+    template = "word pairs of {train.title}"
+
+    def __call__(self, folder: Path, store: Store) -> Result:
+        """Return the findings of all lists."""
+        vectors, fast = self.train.load(store), self.fast.load(store) if self.fast else None
+        findings = []
+        for pairs in self.lists.read():
+            rng = np.random.default_rng([self.treat.seed, 5])
+            findings += similarity(vectors, pairs, rng, SimilarityTask(subwords=fast, draws=DRAWS))
+        own = [finding for finding in findings if finding.measure == "utility.similarity"]
+        detail = {"algorithm": self.train.settings.algorithm, "n": self.treat.setting.n or "0"}
+        return found(own, **detail, repetition=self.treat.repetition)
+
+
+@dataclass(frozen=True)
+class Classify(Task):
+    """Train one model on one side, and predict the test notes of that side.
+
+    Attributes:
+        treat: source of the text. train: source of a network's initial vectors; None for linear models.
+        shuffled: train on permuted labels (control).
+    """
+
+    prepare: Prepare
+    treat: Treat
+    model: str
+    train: Train | None
+    run: int
+    max_tokens: int
+    device: str
+    size: Literal["small", "paper"] = "small"
+    shuffled: bool = False
+
+    stage = "classify"
+
+    @property
+    def title(self) -> str:
+        """Description for messages."""
+        start = f" on {self.train.title}" if self.train else ""
+        return f"{self.model}{start}, text: {self.treat.setting.label}{', shuffled labels' if self.shuffled else ''}"
+
+    def __call__(self, folder: Path, store: Store) -> Result:
+        """Write the predictions."""
+        labels, treated = self.prepare.labels(store), self.treat.texts(store)
+        # A note that the remover could not process is empty.
+        texts = [treated.get(note) or "" for note in labels.labelled.note_ids]
+        settings = ClassifierSettings(size=self.size, max_tokens=self.max_tokens, device=self.device)
+        side = Side(texts, texts, self.train.load(store) if self.train else None)
+        guesses = predict(
+            self.model, labels.labelled, labels.parts, self.run, side, settings=settings, shuffled=self.shuffled
+        )
+        save_array(folder / TEST, guesses.test)
+        return {"valid": guesses.valid_score, "detail": dict(guesses.detail)}
+
+    def load(self, store: Store) -> Predictions:
+        """Return the predictions of the finished task."""
+        result = store.result(self)
+        return Predictions(np.load(store.folder(self) / TEST, allow_pickle=False), result["valid"], result["detail"])
+
+
+@dataclass(frozen=True)
+class Compare(Task):
+    """Compare the runs of a model on protected text with its runs on the original, on the same test notes."""
+
+    original: tuple[Classify, ...]
+    treated: tuple[Classify, ...]
+    controls: tuple[Classify, ...]
+    transfer: str = ""
+    seed: int = 1
+
+    stage = "compare"
+    template = "compare {treated[0].title}"
+
+    def __call__(self, folder: Path, store: Store) -> Result:
+        """Return the findings of both sides and of the loss."""
+        first = self.treated[0]
+        labels, setting = first.prepare.labels(store), first.treat.setting
+        ours, theirs, controls = (
+            [run.load(store) for run in side] for side in (self.original, self.treated, self.controls)
+        )
+        detail: dict[str, Any] = {**labels.detail, "model": first.model, "setting": setting.label}
+        detail |= {f"treated_{name}": value for name, value in asdict(setting).items()}
+        detail |= {"transfer": self.transfer, "vectors": first.train.settings.algorithm if first.train else ""}
+        rng = np.random.default_rng([self.seed, 8])
+        return found(compare(labels, ours, theirs, rng, detail, (controls, ())))

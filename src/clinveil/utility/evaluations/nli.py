@@ -1,22 +1,33 @@
-"""Natural language inference with frozen word vectors (paper C, section 3.3), compared with random vectors."""
+"""Measure natural language inference with frozen word vectors (paper C).
+
+Section 3.3 of the paper; compared with random vectors of the same words.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, ClassVar
 
 import numpy as np
-from numpy.random import Generator
+from numpy.random import Generator, default_rng
 
 from clinveil.core.errors import InputError
 from clinveil.core.finding import Finding
 from clinveil.core.neural import device_named, need_torch, seeded
-from clinveil.core.settings import Settings, flag
+from clinveil.core.settings import SEED, Settings, flag, group
 from clinveil.core.tokens import WordIds, lookup_form
-from clinveil.core.types import Doubles, Floats, Ints, Mask
+from clinveil.core.types import Doubles, Floats, Ints, Mask, Say
 from clinveil.stats import jackknife_t, share_by_patient, share_method
-from clinveil.utility.nli.pairs import NliParts, Sentence, SentencePairs, premise_groups
+from clinveil.utility.evaluations import VECTORS, Evaluated, Evaluation, Input, as_vectors, evaluations, name_of
+from clinveil.utility.evaluations._sentence_pairs import (
+    NliParts,
+    Sentence,
+    SentencePairs,
+    nli_parts,
+    premise_groups,
+    read_sentence_pairs,
+)
 from clinveil.vectors.table import Vectors
 
 SOURCE = "paper C, section 3.3 (NLI); bag-of-words model of Romanov & Shivade 2018"
@@ -28,9 +39,6 @@ RANDOM = 0.5  # tokens without a vector share one from uniform(-0.5, 0.5)
 class NliSettings(Settings):
     """Settings of the bag-of-words model of Romanov & Shivade 2018 (jgc128/mednli) and its training."""
 
-    features: Literal["paper", "difference"] = flag(
-        "paper", "Concatenated sentences (paper), or also |u-v| and u*v (difference)."
-    )
     seeds: int = flag(5, "Models with different seeds, whose scores are averaged.", ge=1, le=100)
     hidden: int = flag(300, "Units of a sentence; the following layers have twice as many.", ge=1, le=4096)
     max_tokens: int = flag(50, "Tokens of a sentence; longer ones keep their last tokens.", ge=1, le=10_000)
@@ -61,7 +69,7 @@ def nli(vectors: Vectors, parts: NliParts, rng: Generator, settings: NliSettings
     floor = np.stack([task.predict(vectors, seed, random=True) for seed in numbers])
     shuffled = np.stack([task.predict(vectors, seed, random=True, shuffled=True) for seed in numbers[:1]])
     known = [row is not None for row in vector_rows(task.words, vectors)]
-    detail = {**parts.detail, "features": settings.features, "seeds": settings.seeds}
+    detail = {**parts.detail, "seeds": settings.seeds}
     detail |= {"epochs_mean": float(np.mean(task.epochs)), "words_with_vector": float(np.mean(known))}
     majority = int(np.bincount(parts.targets(parts.train)).argmax())
     scores = _Scores(premise_groups(parts.test), float((truth == majority).mean()), detail)
@@ -82,7 +90,7 @@ class _Task:
 
     def predict(self, vectors: Vectors, seed: int, *, random: bool = False, shuffled: bool = False) -> Ints:
         """Return the predictions of one model, (n_test,); `random`: with random vectors of the same words."""
-        from clinveil.utility.nli.bow import BagOfWords, PairTraining, Rows, predictions
+        from clinveil.utility.evaluations._pairs_model import BagOfWords, PairTraining, Rows, predictions
 
         rng, settings = np.random.default_rng(seed), self.settings
         table = random_vectors(vectors, rng) if random else vectors
@@ -193,3 +201,32 @@ def random_vectors(vectors: Vectors, rng: Generator) -> Vectors:
     """Return normal random vectors of the same words with the same mean square (control)."""
     scale = float(np.sqrt(np.mean(np.square(vectors.matrix, dtype=np.float64)))) if vectors.matrix.size else 0.0
     return Vectors(vectors.words, (scale * rng.standard_normal(vectors.matrix.shape)).astype(np.float32))
+
+
+@evaluations.register("nli")
+class Nli(Evaluation):
+    """Train a bag-of-words model on frozen vectors; compare accuracy with random vectors and the majority."""
+
+    inputs: ClassVar[Mapping[str, Input]] = {
+        "vectors": VECTORS,
+        "train": Input(
+            "Labelled sentence pairs: MedNLI, SICK, RQE, or sentence1,sentence2,label.", "--train", required=True
+        ),
+        "dev": Input("Validation pairs (default: split off --train).", "--dev"),
+        "test": Input("Test pairs (default: split off --train).", "--test"),
+    }
+    model: NliSettings = group(NliSettings)
+    seed: int | None = SEED
+    encoding: str = flag("utf-8", "Character encoding of the pairs.")
+
+    def __call__(self, given: Mapping[str, Any], seed: int = 1, say: Say = lambda line: None) -> Evaluated:
+        """Return accuracy with the vectors, with random vectors, and the difference."""
+        device_named(self.model.device)  # before what imports PyTorch
+
+        rng, how = default_rng(seed), self.model
+        pairs = read_sentence_pairs(given["train"], encoding=self.encoding)
+        others = (given.get(name) for name in ("dev", "test"))
+        dev, test = (read_sentence_pairs(path, encoding=self.encoding) if path else None for path in others)
+        findings = nli(as_vectors(given["vectors"]), nli_parts(pairs, dev, test, rng), rng, how)
+        title = f"{name_of(given['vectors'], 'vectors')}, {how.seeds} seeds (seed {seed})"
+        return Evaluated(findings, title)

@@ -1,20 +1,25 @@
-"""Letter-case restoration with a character model (paper C, section 3.3), compared with the usual casing of words."""
+"""Restore letter case with a character model of the notes (paper C).
+
+Section 3.3 of the paper; compared with the usual casing of words.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
-from numpy.random import Generator
+from numpy.random import Generator, default_rng
 
 from clinveil.core.errors import InputError
 from clinveil.core.finding import Finding
 from clinveil.core.neural import device_named, need_torch, seeded
-from clinveil.core.settings import Settings, flag
+from clinveil.core.settings import SEED, NotesSettings, Settings, flag, group
+from clinveil.core.types import Say
 from clinveil.stats import jackknife_t, share_by_patient, share_method
-from clinveil.utility.casing.lines import (
+from clinveil.utility.evaluations import THREADS, Evaluated, Evaluation, Input, evaluations
+from clinveil.utility.evaluations._case_lines import (
     GOLD,
     WORDS,
     Counts,
@@ -24,8 +29,10 @@ from clinveil.utility.casing.lines import (
     count_words,
     metric_shares,
     permuted,
+    read_lines,
     restore_usual,
     score,
+    split_lines,
     stream,
     usual_casings,
 )
@@ -51,10 +58,8 @@ class CasingSettings(Settings):
     decay: float = flag(0.97, "Factor of the rate after each epoch, from --decay-after on.", gt=0, le=1)
     decay_after: int = flag(10, "First epoch after which the rate decays.", ge=1)
     evaluate_every: int = flag(1_000, "Steps between evaluations of the dev text (also after each epoch).", ge=1)
-    max_minutes: float | None = flag(None, "Time limit of training, which the result reports.", gt=0)
     beam: int = flag(10, "Beam width of the search.", ge=1, le=1000)
-    state: Literal["document", "line"] = flag("document", "Keep the state between lines, or reset it for each line.")
-    streams: int = flag(1, "Parts of the test text that are searched in parallel (document).", ge=1, le=10_000)
+    streams: int = flag(1, "Parts of the test text that are searched in parallel.", ge=1, le=10_000)
     device: str = flag("cpu", "cpu, cuda or cuda:1.")
 
     @property
@@ -76,7 +81,7 @@ def casing(
 
     Args:
         parts: training, dev and test lines in their original case; owners of test lines are the unit of intervals.
-        threads: threads of PyTorch; with one, the same seed gives the same bits (without a time limit).
+        threads: threads of PyTorch; with one, the same seed gives the same bits.
         on_look: called with (step, epochs, dev loss) at each evaluation of the dev lines.
 
     Returns:
@@ -113,7 +118,7 @@ def _restored(
     on_look: OnLook | None,
 ) -> tuple[list[str], dict[str, Any]]:
     """Train, and restore the case of lines in lower case; return them with details of the training."""
-    from clinveil.utility.casing.network import CharacterLstm, CharacterTraining, restore
+    from clinveil.utility.evaluations._case_model import CharacterLstm, CharacterTraining, restore
 
     device = device_named(settings.device)
     train, dev, test = parts
@@ -126,7 +131,7 @@ def _restored(
         restored = restore(training.finish(), alphabet, lowered, settings)
     detail: dict[str, Any] = {"train_lines": len(train), "dev_lines": len(dev), "test_lines": len(test)}
     detail |= {"characters": len(text), "alphabet": len(alphabet), "layers": layers, "hidden": hidden}
-    detail |= training.history | {"beam": settings.beam, "state": settings.state}
+    detail |= training.history | {"beam": settings.beam}
     detail |= {"epochs_asked": settings.epochs, "batch": settings.batch}
     return restored, detail
 
@@ -187,3 +192,33 @@ class _Scores:
             unit="words",
             method=f"jackknife over {self.of}, t, 95 %" if enough else f"none, of one of the {self.of}",
         )
+
+
+@evaluations.register("casing")
+class Casing(Evaluation):
+    """Train a character model, restore the case of lower-case text, and compare F1 with each word's usual case."""
+
+    inputs: ClassVar[Mapping[str, Input]] = {
+        "train": Input("Training text with case: one sentence per line (.txt, .txt.gz), or notes.", required=True),
+        "dev": Input("Validation text (default: split off TRAIN).", "--dev"),
+        "test": Input("Test text with case (default: split off TRAIN).", "--test"),
+    }
+    model: CasingSettings = group(CasingSettings)
+    notes: NotesSettings = group(NotesSettings)
+    seed: int | None = SEED
+    workers: int = THREADS
+
+    def __call__(self, given: Mapping[str, Any], seed: int = 1, say: Say = lambda line: None) -> Evaluated:
+        """Return F1 and accuracy of the model and of the usual casing."""
+        device_named(self.model.device)  # before what imports PyTorch
+
+        rng, how, train = default_rng(seed), self.model, given["train"]
+        others = (given.get(name) for name in ("dev", "test"))
+        dev, test = (read_lines(path, self.notes) if path else None for path in others)
+        parts = split_lines(read_lines(train, self.notes), dev, test, rng)
+
+        def report(step: int, epochs: float, loss: float) -> None:
+            say(f"step {step:,}, pass {epochs:.2f}: dev loss {loss:.4f} nats per character")
+
+        findings = casing(parts, rng, how, threads=self.workers, on_look=report)
+        return Evaluated(findings, f"{train.name}, {how.size}, beam {how.beam} (seed {seed})")

@@ -13,7 +13,7 @@ from torch.nn import functional
 from clinveil.core.errors import InputError
 from clinveil.core.fit import Trainer
 from clinveil.core.types import Floats, Ints
-from clinveil.utility.nli import NliSettings
+from clinveil.utility.evaluations.nli import NliSettings
 
 DECAY = 1e-6
 
@@ -27,22 +27,20 @@ class BagOfWords(nn.Module):
 
     def __init__(self, matrix: Floats, n_classes: int, settings: NliSettings) -> None:
         super().__init__()
-        self.features, self.dropout = settings.features, nn.Dropout(settings.dropout)
+        self.dropout = nn.Dropout(settings.dropout)
         hidden, width = settings.hidden, 2 * settings.hidden
         self.register_buffer("vectors", torch.from_numpy(matrix))
         self.project = nn.Linear(matrix.shape[1], hidden)
         self.norms = nn.ModuleList(nn.BatchNorm1d(hidden, affine=False) for _ in range(2))
-        first = width if settings.features == "paper" else 2 * width
         layers: list[nn.Module] = []
-        for size in (first, width, width):
-            layers += [nn.Linear(size, width), nn.ReLU(), self.dropout, nn.BatchNorm1d(width, affine=False)]
+        for _ in range(3):
+            layers += [nn.Linear(width, width), nn.ReLU(), self.dropout, nn.BatchNorm1d(width, affine=False)]
         self.layers = nn.Sequential(*layers, nn.Linear(width, n_classes))
 
     def forward(self, premises: Tensor, hypotheses: Tensor) -> Tensor:
         """Return scores (n_pairs, n_classes) from rows of tokens, (n_pairs, n_tokens) each."""
         one, other = (norm(self._bag(rows)) for norm, rows in zip(self.norms, (premises, hypotheses), strict=True))
-        both = [one, other] if self.features == "paper" else [one, other, (one - other).abs(), one * other]
-        scores: Tensor = self.layers(self.dropout(torch.cat(both, dim=1)))
+        scores: Tensor = self.layers(self.dropout(torch.cat([one, other], dim=1)))
         return scores
 
     def _bag(self, rows: Tensor) -> Tensor:

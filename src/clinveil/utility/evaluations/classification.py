@@ -1,26 +1,47 @@
-"""Document classification on the original and on the released notes, with the same notes, split and seeds.
+"""Compare classifiers on original and protected notes (paper A).
 
-The setting of paper A trains and tests on protected text; the transfers of its supplement mix the sides. Chance is the
-majority class, and the control is trained on shuffled labels. Intervals resample test patients; differences are paired.
+Both sides have the same notes, split and seeds; as in paper A, the released side trains and tests on protected text.
+Chance is the majority class, and the control is trained on shuffled labels. Intervals resample test patients;
+differences are paired.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, ClassVar
 
 import pyarrow as pa
-from numpy.random import Generator
+from numpy.random import Generator, default_rng
 
+from clinveil.core.errors import UsageError
 from clinveil.core.finding import Finding
-from clinveil.utility.classifiers import ClassifierSettings, Predictions, Side, classifier, predict
+from clinveil.core.neural import device_named
+from clinveil.core.settings import LABEL, SEED, NotesSettings, choice, flag, group
+from clinveil.core.types import Say
+from clinveil.utility.classifiers import (
+    ClassifierSettings,
+    Predictions,
+    Side,
+    any_neural,
+    classifier,
+    classifiers,
+    predict,
+)
+from clinveil.utility.evaluations import (
+    VAULT,
+    Evaluated,
+    Evaluation,
+    Input,
+    as_corpus,
+    as_crosswalk,
+    as_vectors,
+    evaluations,
+    name_of,
+)
 from clinveil.utility.labelled import Labelled, Parts, paired, parts_of, read_labelled, texts_of
 from clinveil.utility.scores import Scores, majority_of
 from clinveil.vectors.table import Vectors
-
-# Protected text on both sides; networks with protected vectors on plain text; plain vectors on protected text.
-Setting = Literal["protected", "vectors-on-plain", "plain-vectors-on-protected"]
 
 
 @dataclass(frozen=True)
@@ -48,7 +69,6 @@ class Comparison:
         control: also train on shuffled labels, once per side.
     """
 
-    setting: Setting = "protected"
     vectors: Vectors | None = None
     released_vectors: Vectors | None = None
     seeds: int = 1
@@ -57,12 +77,7 @@ class Comparison:
     def sides(self, task: Task) -> tuple[Side, Side]:
         """Return the original side, and the side that it is compared with."""
         plain, protected = task.labelled.texts, task.released
-        texts, vectors = {
-            "protected": (protected, self.released_vectors),
-            "vectors-on-plain": (plain, self.released_vectors),
-            "plain-vectors-on-protected": (protected, self.vectors),
-        }[self.setting]
-        return Side(plain, plain, self.vectors), Side(texts, texts, vectors)
+        return Side(plain, plain, self.vectors), Side(protected, protected, self.released_vectors)
 
 
 def evaluate(
@@ -103,7 +118,7 @@ def compared(
     sides = comparison.sides(task)
     ours, theirs = (run(side, seeds) for side in sides)
     controls = [run(side, seeds[:1], shuffled=True) if comparison.control else [] for side in sides]
-    detail = {**task.detail, "model": model, "setting": comparison.setting}
+    detail = {**task.detail, "model": model, "setting": "protected"}
     return compare(task, ours, theirs, rng, detail, controls)
 
 
@@ -131,3 +146,52 @@ def compare(
 
 def _chosen(runs: Sequence[Predictions]) -> dict[str, Any]:
     return {f"chosen_{name}": value for name, value in runs[0].detail.items()} if len(runs) == 1 else {}
+
+
+@evaluations.register("classification")
+class Classification(Evaluation):
+    """Train classifiers on both sides with one split by patient; report F1, accuracy, loss, chance and control."""
+
+    inputs: ClassVar[Mapping[str, Input]] = {
+        "original": Input("Original notes with the label.", required=True),
+        "released": Input("Protected notes (default: score the original notes)."),
+        "vectors": Input("Word vectors of the original text, for networks.", "--vectors"),
+        "released_vectors": Input("Word vectors of the protected text, for networks.", "--released-vectors"),
+        "crosswalk": VAULT,
+    }
+    shown = "label model seed"
+    training: ClassifierSettings = group(ClassifierSettings)
+    notes: NotesSettings = group(NotesSettings)
+    label: tuple[str, ...] = LABEL
+    seed: int | None = SEED
+    model: tuple[str, ...] = choice(classifiers, ("lr",), "Classifiers; repeatable.")
+    seeds: int = flag(3, "Runs of each network; the mean is reported.", ge=1, le=100)
+    control: bool = flag(True, "Also train on shuffled labels.")
+
+    def __call__(self, given: Mapping[str, Any], seed: int = 1, say: Say = lambda line: None) -> Evaluated:
+        """Return the scores of every label and model on both sides, and the losses."""
+        if not self.label:
+            raise UsageError("no label to classify by", hint="pass --label COLUMN")
+        if any_neural(self.model):
+            device_named(self.training.device)
+        found = [finding for label in self.label for finding in self._by_label(label, given, seed, say)]
+        released = given.get("released")
+        if released is None:
+            found = [finding for finding in found if finding.detail.get("side") == "original"]
+        against = "itself" if released is None else name_of(released, "released notes")
+        return Evaluated(found, f"{name_of(given['original'], 'notes')} against {against} (seed {seed})")
+
+    def _by_label(self, label: str, given: Mapping[str, Any], seed: int, say: Say) -> list[Finding]:
+
+        rng, released, crosswalk = default_rng(seed), given.get("released"), as_crosswalk(given.get("crosswalk"))
+        other = None if released is None else as_corpus(released, self.notes.but(preset="none")).batches()
+        original = as_corpus(given["original"], self.notes, label=self.label).batches()
+        task = evaluate(original, other, label, rng, self.training, crosswalk=crosswalk)
+        start, other_start = (given.get(name) for name in ("vectors", "released_vectors"))
+        sides = (None if vectors is None else as_vectors(vectors) for vectors in (start, other_start))
+        comparison = Comparison(next(sides), next(sides), self.seeds, self.control)
+        found: list[Finding] = []
+        for model in self.model:
+            say(f"{label}: {model} on {len(task.labelled)} notes")
+            found += compared(task, model, rng, self.training, comparison)
+        return found

@@ -1,25 +1,27 @@
-"""Agreement of two reviewers of the same notes (`clinveil review`): Cohen's kappa over words, and F1 of spans.
+"""Measure the agreement of two reviewers (clinveil review --reviewer).
 
-Both reviewers saw the detections, but not each other's decisions, so they agree more than on unmarked notes. Only notes
-that both have finished count.
+Cohen's kappa over words, and F1 of spans. Both reviewers saw the detections, but not each other's decisions, so they
+agree more than on unmarked notes. Only notes that both have finished count.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from clinveil.core.errors import InputError, UsageError
 from clinveil.core.finding import Finding
+from clinveil.core.settings import flag
 from clinveil.core.spans import Span
 from clinveil.core.tokens import word_spans
-from clinveil.core.types import Doubles, Ints
+from clinveil.core.types import Doubles, Ints, Say
 from clinveil.phi.review.decisions import DecisionFile, NoteDecisions, read_file, revised, text_hash
 from clinveil.phi.review.desk import FOLDER, decisions_of
 from clinveil.phi.review.queue import Entry, PastRun
 from clinveil.stats import clopper_pearson, jackknife_t
+from clinveil.utility.evaluations import Evaluated, Evaluation, Input, evaluations
 
 METHOD = "jackknife over notes, 95 %"
 EXACT = "exact over notes (Clopper-Pearson) where all agree, 95 %"
@@ -135,3 +137,25 @@ def _hidden(words: Iterable[tuple[int, int]], spans: Sequence[Span]) -> Iterator
         while at < len(spans) and spans[at].end <= start:
             at += 1
         yield at < len(spans) and spans[at].start < end
+
+
+@evaluations.register("agreement")
+class Agreement(Evaluation):
+    """Measure the agreement of two reviewers: kappa over words and F1 of spans, with intervals over notes."""
+
+    inputs: ClassVar[Mapping[str, Input]] = {
+        "out": Input("Output of clinveil deidentify that both reviewed.", required=True),
+        "notes": Input("The notes, if they were moved.", "--notes"),
+        "vault": Input("Vault of the run (default: OUT.vault).", "--vault"),
+    }
+    shown = ""
+    reviewer: tuple[str, ...] = flag((), "Name of a reviewer; pass two if there are more.")
+
+    def __call__(self, given: Mapping[str, Any], seed: int = 1, say: Say = lambda line: None) -> Evaluated:
+        """Return kappa and F1."""
+        from clinveil.phi.review.queue import past_run
+
+        past = past_run(given["out"], vault=given.get("vault"), notes=given.get("notes"))
+        one, other = two_files(past, self.reviewer)
+        title = f"{given['out'].name}: reviewers {one.reviewer} and {other.reviewer}"
+        return Evaluated(agreement(past, one, other), title, seed=0)

@@ -1,4 +1,6 @@
-"""Word similarity: correlation of cosines of word vectors with human scores, by one of two protocols.
+"""Compare word vectors with human scores of word pairs (papers A, C).
+
+The correlation of cosines with human scores, by one of two protocols.
 
 *jamia* (paper A, after Wang et al. 2018): Pearson; a term of several words is the mean of their vectors; unknown words
 get a vector from fastText's subwords; pairs that still lack one are left out and counted.
@@ -10,19 +12,30 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from pathlib import Path
+from typing import Any, ClassVar, Literal
 
 import numpy as np
-from numpy.random import Generator
+from numpy.random import Generator, default_rng
 
-from clinveil.core.errors import InputError
+from clinveil.core.errors import InputError, UsageError
 from clinveil.core.finding import Finding
+from clinveil.core.settings import SEED, NotesSettings, flag, group
 from clinveil.core.tokens import words
-from clinveil.core.types import Doubles, Mask
+from clinveil.core.types import Doubles, Mask, Say
 from clinveil.stats import permutation_p
 from clinveil.stats.findings import unmeasured
-from clinveil.utility.correlation import Correlated, Statistic
-from clinveil.utility.pairs import PairList, PairVectors, Protocol, pair_vectors
+from clinveil.utility.evaluations import (
+    VECTORS,
+    Evaluated,
+    Evaluation,
+    Input,
+    as_corpus,
+    as_vectors,
+    evaluations,
+    name_of,
+)
+from clinveil.utility.pairs import Correlated, PairList, PairVectors, Protocol, Statistic, pair_vectors, read_pairs
 from clinveil.vectors.table import Vectors
 
 Missing = Literal["exclude", "random", "zero"]
@@ -144,7 +157,6 @@ class _Selected:
             "scored": int((covered if self.task.policy == "exclude" else wanted).sum()),
             **{name: gaps if policy == self.task.policy else 0 for name, policy in _GAPS.items()},
             "missing": self.task.policy,
-            **({"published": self.pairs.detail["published"]} if "published" in self.pairs.detail else {}),
             **({"min_count": self.task.min_count} if self.task.protocol == "clinicalnlp" else {}),
         }
 
@@ -198,3 +210,68 @@ class _Selected:
 
 _CONTROL = "vectors permuted among the terms; a pair of a term with itself keeps its similarity of 1"
 _GAPS: dict[str, Missing] = {"left_out": "exclude", "random": "random", "zero": "zero"}
+
+
+@evaluations.register("similarity")
+class Similarity(Evaluation):
+    """Correlate the cosines of word pairs with human scores; report coverage, interval, chance and control."""
+
+    inputs: ClassVar[Mapping[str, Input]] = {
+        "vectors": VECTORS,
+        "pairs": Input("Word pairs: two terms and a score; repeatable.", "--pairs", required=True, many=True),
+        "subwords": Input("fastText vectors of the same text, for missing words.", "--subwords"),
+        "notes": Input("Real notes, to count words (protocol clinicalnlp).", "--notes"),
+    }
+    shown = "protocol seed"
+    notes: NotesSettings = group(NotesSettings)
+    seed: int | None = SEED
+    protocol: Literal["jamia", "clinicalnlp"] = flag("jamia", "Protocol of paper A (Pearson) or of paper C (Spearman).")
+    missing: Literal["exclude", "random", "zero"] | None = flag(
+        None, "Leave out pairs without a similarity (default of jamia), draw it at random (clinicalnlp), or use 0."
+    )
+    min_count: int = flag(20, "Minimum occurrences of both words in the real notes (clinicalnlp).", ge=1)
+    draws: int = flag(1_000, "Bootstrap samples of the pairs.", ge=100)
+
+    def __call__(self, given: Mapping[str, Any], seed: int = 1, say: Say = lambda line: None) -> Evaluated:
+        """Return the findings of every list."""
+
+        notes, subwords = given.get("notes"), given.get("subwords")
+        if self.protocol == "jamia" and notes is not None:
+            raise UsageError("--notes requires --protocol clinicalnlp")
+        if self.protocol == "clinicalnlp" and subwords is not None:
+            raise UsageError("--subwords requires --protocol jamia")
+        lists = [read_pairs(p) if isinstance(p, Path) else p for p in given["pairs"]]
+        loaded = as_vectors(given["vectors"])
+        unknown = as_vectors(subwords) if subwords is not None else loaded if loaded.subwords is not None else None
+        counts, remarks = self._counts(notes, loaded)
+        how = {"min_count": self.min_count, "missing": self.missing, "draws": self.draws}
+        task = SimilarityTask(protocol=self.protocol, subwords=unknown, frequencies=counts, **how)  # type: ignore[arg-type]
+        findings = [finding for pairs in lists for finding in similarity(loaded, pairs, default_rng(seed), task)]
+        title = f"{name_of(given['vectors'], 'vectors')}, protocol {self.protocol} (seed {seed})"
+        return Evaluated(findings, title, lines=tuple(dict.fromkeys(map(_counted, findings))), remarks=remarks)
+
+    def _counts(self, notes: Any, vectors: Vectors) -> tuple[dict[str, int] | None, tuple[str, ...]]:
+        """Return word counts of the real notes, or of the training notes of the vectors, with a remark."""
+        if self.protocol != "clinicalnlp" or (notes is None and vectors.counts is None):
+            return None, ()
+        if notes is None and vectors.counts is not None:
+            remark = "clinveil: word counts are those of the vectors' training notes (pass --notes for others)"
+            return dict(zip(vectors.words, vectors.counts.tolist(), strict=True)), (remark,)
+        from tempfile import TemporaryDirectory
+
+        from clinveil.vectors.count import count_words
+
+        with TemporaryDirectory(prefix="clinveil-counts") as scratch:
+            counted = count_words(as_corpus(notes, self.notes), Path(scratch))
+            return dict(zip(counted.words, counted.counts.tolist(), strict=True)), ()
+
+
+def _counted(finding: Finding) -> str:
+    """Return one line on the coverage of a list."""
+    d = finding.detail
+    name = ", ".join(str(d[key]) for key in ("list", "series") if d.get(key))
+    return (
+        f"{name}: {d['pairs']} pairs, {d['asked']} used ({d['single']} of single words), {d['covered']} covered "
+        f"({d['by_subwords']} by subwords, {d['partial']} with a missing word); others: {d['left_out']} left out, "
+        f"{d['random']} at random, {d['zero']} as 0"
+    )

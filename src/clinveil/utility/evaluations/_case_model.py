@@ -16,13 +16,12 @@ from clinveil.core.errors import InputError
 from clinveil.core.fit import Trainer
 from clinveil.core.tokens import WordIds
 from clinveil.core.types import Ints, Mask
-from clinveil.utility.casing import CasingSettings, OnLook
-from clinveil.utility.casing.lines import NEWLINE, candidates
+from clinveil.utility.evaluations._case_lines import NEWLINE, candidates
+from clinveil.utility.evaluations.casing import CasingSettings, OnLook
 
 State = tuple[Tensor, Tensor]
 INIT_RANGE = 0.08  # initial weights are uniform in (-0.08, 0.08)
 SMOOTHING, CLAMP, EXPLODED = 0.95, 5.0, 3.0
-LINES = 64  # lines searched in parallel if the state is reset for each
 
 
 class CharacterLstm(nn.Module):
@@ -108,7 +107,6 @@ class CharacterTraining(Trainer[CharacterLstm, tuple[Tensor, Tensor]]):
         per_epoch = math.ceil((len(self.text) - 1) / settings.sequence)
         super().__init__(model, optimizer, device, steps_per_epoch=per_epoch, steps=settings.epochs * per_epoch)
         self.settings, self.on_look, self.look_every = settings, on_look, settings.evaluate_every
-        self.max_seconds = 60 * settings.max_minutes if settings.max_minutes else None
         self._best_step, self._first = 0, 0.0
         self._state = model.start(self.text.shape[1])
 
@@ -184,19 +182,11 @@ def restore(model: CharacterLstm, alphabet: WordIds, lowered: Sequence[str], set
     """Restore the case of lines in lower case by beam search.
 
     The candidates of each character are its lower and upper case, if training contains the latter as one character. A
-    newline comes first and is not scored. The text is searched as one string, in `streams` equal parts, or by line.
+    newline comes first and is not scored. The text is searched as one string, in `streams` equal parts.
 
     Source: sample.lua of raymondhs/char-rnn-truecase; ties are sorted and cut as in its Python port.
     """
     model.eval()
-    if settings.state == "line":
-        order = sorted(range(len(lowered)), key=lambda row: -len(lowered[row]))
-        restored: dict[int, str] = {}
-        for start in range(0, len(order), LINES):
-            part = order[start : start + LINES]
-            lines = _searched(model, alphabet, [lowered[row] for row in part], settings.beam)
-            restored |= dict(zip(part, lines, strict=True))
-        return [restored[row] for row in range(len(lowered))]
     pieces = np.array_split(np.arange(len(lowered)), min(settings.streams, max(1, len(lowered))))
     texts = ["\n".join(lowered[row] for row in piece) for piece in pieces]
     return [line for text in _searched(model, alphabet, texts, settings.beam) for line in text.split("\n")]

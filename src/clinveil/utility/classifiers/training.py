@@ -1,24 +1,17 @@
-"""Base classes of paper A's networks, the encoding of texts as word numbers, and training.
-
-Networks map word numbers (n, length) to scores of classes (n, n_classes). Padding (number 0) follows the words and is
-masked from pooling, states and attention.
-
-Sources: Kim 2014 (arXiv 1408.5882) and its released code; Liendo, De Roo & Karmakar 2017, paper A's reference 28, whose
-released code sets the sizes of the others.
-"""
+"""Training of paper A's networks: texts as word numbers, batches, and the selection of the best epoch."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import torch
 from numpy.random import Generator
 from numpy.typing import NDArray
-from torch import Tensor, nn, optim
+from torch import Tensor, optim
 from torch.nn import functional
 
 from clinveil.core.errors import InputError
@@ -26,14 +19,12 @@ from clinveil.core.fit import Trainer
 from clinveil.core.neural import device_named, seeded
 from clinveil.core.tokens import WordIds, words
 from clinveil.core.types import Doubles, Floats, Ints
-from clinveil.utility.classifiers import Classifier, Job, Predictions
+from clinveil.utility.classifiers import Job, Predictions
+from clinveil.utility.classifiers.networks import NETWORKS, PAD, Network, optimizer
 from clinveil.utility.scores import choose, decided, log_loss
 from clinveil.vectors.table import Vectors
 
-PAD, UNKNOWN = 0, 1
-MAPS, MIMIC_WIDTHS = 100, (2, 3, 4, 5)
-UNITS, DROP = 50, 0.5
-BELOW = float("-inf")
+UNKNOWN = 1
 MOST_WORDS = 60_000
 UNKNOWN_RANGE = 0.25  # Kim 2014: words without a vector are uniform in (-.25, .25)
 DIM = 100
@@ -41,130 +32,28 @@ BATCH, LEAST, SCORED_AT_ONCE = 50, 5, 200
 PATIENCE = 4  # epochs without a better validation score or loss before `small` stops; `paper` runs all epochs
 
 
-class Network(nn.Module):
-    """Word vectors, a body that returns one vector per text, dropout and a linear output."""
+def trained(name: str, job: Job) -> Predictions:
+    """Train on the training notes, select epoch (and threshold) on validation notes, and predict the test notes.
 
-    def __init__(self, matrix: Tensor, width: int, n_classes: int, *, static: bool) -> None:
-        super().__init__()
-        self.words = nn.Embedding.from_pretrained(matrix.clone(), freeze=static, padding_idx=PAD)  # type: ignore[no-untyped-call]
-        self.output = nn.Linear(width, n_classes)
-        self.drop = nn.Dropout(DROP)
-
-    def forward(self, ids: Tensor) -> Tensor:
-        """Return scores (n, n_classes) of word numbers (n, length)."""
-        scores: Tensor = self.output(self.drop(self.body(self.words(ids), ids != PAD)))
-        return scores
-
-    def body(self, vectors: Tensor, real: Tensor) -> Tensor:
-        """Return (n, width) from vectors (n, length, dim) and the mask of words."""
-        raise NotImplementedError
-
-    def penalty(self) -> Tensor:
-        """Return the L2 penalty that is added to the loss."""
-        return torch.zeros(())
-
-    @torch.no_grad()
-    def constrain(self) -> None:
-        """Apply constraints after every step."""
-
-
-def windows(real: Tensor, width: int) -> Tensor:
-    """Return which windows contain words only, (n, length - width + 1); the first one for shorter texts."""
-    whole = real.unfold(1, width, 1).all(dim=-1)
-    first = torch.zeros_like(whole)
-    first[:, 0] = True
-    return whole | (first & ~whole.any(dim=1, keepdim=True))
-
-
-class Convolutions(nn.Module):
-    """Feature maps of several widths, ReLU."""
-
-    def __init__(self, dim: int, widths: tuple[int, ...]) -> None:
-        super().__init__()
-        self.maps = nn.ModuleList(nn.Conv1d(dim, MAPS, width) for width in widths)
-        self.widths = widths
-
-    def squares(self) -> Tensor:
-        """Return the sum of squares of all kernels, without biases."""
-        kernels = [weight for name, weight in self.named_parameters() if name.endswith("weight")]
-        return torch.stack([(kernel**2).sum() for kernel in kernels]).sum()
-
-    def forward(self, vectors: Tensor, real: Tensor) -> list[tuple[Tensor, Tensor]]:
-        """Return for each width the maps (n, MAPS, windows) and the mask of windows with words only."""
-        channels = vectors.transpose(1, 2)
-        return [
-            (functional.relu(maps(channels)), windows(real, width))
-            for maps, width in zip(self.maps, self.widths, strict=True)
-        ]
-
-
-class Attention(nn.Module):
-    """Weighted sum over time with weights softmax(v · tanh(W h + b)), and dropout on inputs and tanh."""
-
-    def __init__(self, width: int) -> None:
-        super().__init__()
-        self.inner, self.score = nn.Linear(width, UNITS), nn.Linear(UNITS, 1, bias=False)
-        self.drop = nn.Dropout(DROP)
-
-    def weights(self, states: Tensor, real: Tensor) -> Tensor:
-        """Return the weights (n, length); each row is a distribution over the words."""
-        scores = self.score(self.drop(torch.tanh(self.inner(states)))).squeeze(-1)
-        return torch.softmax(scores.masked_fill(~real, BELOW), dim=1)
-
-    def forward(self, states: Tensor, real: Tensor) -> Tensor:
-        """Return (n, width) from (n, length, width)."""
-        states = self.drop(states)
-        return torch.einsum("nl,nlw->nw", self.weights(states, real), states)
-
-    def squares(self) -> Tensor:
-        """Return the sum of squares of the weights, without biases."""
-        return (self.inner.weight**2).sum() + (self.score.weight**2).sum()
-
-
-@dataclass(frozen=True)
-class Neural(Classifier):
-    """A network as a classifier.
-
-    Attributes:
-        network: returns an initialized network from word vectors, the number of classes, and the keywords `several`
-            (labels per text) and `static` (vectors are not trained).
-        optimizer: returns the optimizer of the trainable weights; the second argument is `several`.
+    Raises UsageError for an unavailable device, InputError if the loss is not finite.
     """
-
-    network: Callable[..., Network]
-    # As in the released code of the MIMIC models.
-    optimizer: Callable[[list[nn.Parameter], bool], optim.Optimizer] = lambda weights, _: optim.Adam(weights, lr=1e-3)
-    neural: ClassVar[bool] = True
-
-    def __call__(self, job: Job) -> Predictions:
-        """Train on the training notes, select epoch (and threshold) on validation notes, and predict the test notes.
-
-        Raises UsageError for an unavailable device, InputError if the loss is not finite.
-        """
-        parts, settings, vectors = job.parts, job.settings, job.side.vectors
-        device, rng = device_named(settings.device), np.random.default_rng([job.seed, 3])
-        encoder = Encoder.of(job.texts(parts.train), settings.tokens, vectors)
-        train, valid = (_Texts(encoder.rows(job.texts(rows)), job.targets[rows]) for rows in (parts.train, parts.valid))
-        with seeded(job.seed % 2**63):
-            start = torch.from_numpy(encoder.matrix(vectors, rng))
-
-            def training(texts: _Texts, valid: _Texts | None, epochs: int) -> TextTraining:
-                network = self.network(start, job.n_classes, several=job.several, static=settings.static).to(device)
-                weights = [weight for weight in network.parameters() if weight.requires_grad]
-                optimizer = self.optimizer(weights, job.several)
-                trainer = TextTraining(network, optimizer, device, texts, valid, epochs, rng)
-                trainer.patience = PATIENCE if settings.size == "small" else float("inf")
-                return trainer
-
-            best = training(train, valid, settings.passes).fit()
-            epochs = best.progress.best_look
-            last = training(train + valid, None, epochs).fit() if settings.refit else best
-            network = last.finish()
-            probabilities = _probabilities(network, encoder.rows(job.tested), job.several, device)
-        test = decided(probabilities, best.threshold, several=job.several)
-        detail: dict[str, Any] = {"epochs": epochs, "refit": settings.refit, "words": len(encoder)}
-        detail |= {"dim": start.shape[1], "vectors": vectors is not None}
-        return Predictions(test, best.score, detail | ({"threshold": best.threshold} if job.several else {}))
+    parts, settings, vectors = job.parts, job.settings, job.side.vectors
+    device, rng = device_named(settings.device), np.random.default_rng([job.seed, 3])
+    encoder = Encoder.of(job.texts(parts.train), settings.tokens, vectors)
+    train, valid = (_Texts(encoder.rows(job.texts(rows)), job.targets[rows]) for rows in (parts.train, parts.valid))
+    with seeded(job.seed % 2**63):
+        start = torch.from_numpy(encoder.matrix(vectors, rng))
+        network = NETWORKS[name](start, job.n_classes, several=job.several, static=settings.static).to(device)
+        weights = [weight for weight in network.parameters() if weight.requires_grad]
+        how = optimizer(name, weights, several=job.several)
+        training = TextTraining(network, how, device, train, valid, settings.passes, rng)
+        training.patience = PATIENCE if settings.size == "small" else float("inf")
+        network = training.fit().finish()
+        probabilities = _probabilities(network, encoder.rows(job.tested), job.several, device)
+    test = decided(probabilities, training.threshold, several=job.several)
+    detail: dict[str, Any] = {"epochs": training.progress.best_look, "words": len(encoder)}
+    detail |= {"dim": start.shape[1], "vectors": vectors is not None}
+    return Predictions(test, training.score, detail | ({"threshold": training.threshold} if job.several else {}))
 
 
 @dataclass(frozen=True)
@@ -235,9 +124,6 @@ class _Texts:
     rows: list[Ints] = field(repr=False)
     targets: NDArray[Any] = field(repr=False)
 
-    def __add__(self, other: _Texts) -> _Texts:
-        return _Texts([*self.rows, *other.rows], np.concatenate([self.targets, other.targets]))
-
 
 class TextTraining(Trainer[Network, Ints]):
     """One training of a network; batches are rows of the texts.
@@ -253,7 +139,7 @@ class TextTraining(Trainer[Network, Ints]):
         optimizer: optim.Optimizer,
         device: torch.device,
         texts: _Texts,
-        valid: _Texts | None,
+        valid: _Texts,
         epochs: int,
         rng: Generator,
     ) -> None:
@@ -281,10 +167,8 @@ class TextTraining(Trainer[Network, Ints]):
         """Apply the constraints of the network."""
         self.network.constrain()
 
-    def validate(self) -> float | None:
+    def validate(self) -> float:
         """Return the mean -ln P of the classes of the validation notes."""
-        if self.valid is None:
-            return None
         probabilities = _probabilities(self.network, self.valid.rows, self.several, self.device)
         self._now = choose(self.valid.targets, probabilities)
         return log_loss(self.valid.targets, probabilities)

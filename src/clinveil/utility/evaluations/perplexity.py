@@ -1,20 +1,32 @@
-"""How well a language model predicts notes: perplexity (paper C) and bits per character."""
+"""Measure how well a language model predicts real notes.
+
+Perplexity (paper C) and bits per character.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Any, ClassVar
 
 import numpy as np
 
-from clinveil.core.errors import InputError
+from clinveil.core.errors import InputError, UsageError
 from clinveil.core.finding import Finding
-from clinveil.core.types import Doubles, Ints
+from clinveil.core.neural import need_torch
+from clinveil.core.settings import SEED, NotesSettings, flag, group
+from clinveil.core.types import Doubles, Ints, Say
+from clinveil.corpus.corpus import rows
 from clinveil.corpus.medtext import UNK
-from clinveil.lm.model import Fit, LanguageModel
-from clinveil.lm.notes import PlainNotes
+from clinveil.lm.files import load_model
+from clinveil.lm.model import Fit, LanguageModel, fit_of
+from clinveil.lm.models.unigram import train_unigram
+from clinveil.lm.notes import Form, PlainNotes, Seen, encode, read_notes
+from clinveil.lm.recipe import ModelSettings
+from clinveil.lm.train import make_vocabulary, train_model
 from clinveil.lm.vocabulary import Vocabulary, WordVocabulary
 from clinveil.stats import Interval, jackknife_t
+from clinveil.utility.evaluations import THREADS, Evaluated, Evaluation, Input, as_corpus, evaluations, name_of
 
 SOURCE = "paper C, Table 2 (perplexity); bits per character: this project"
 SPELLING = "unknown words are charged for their spelling, {bits:.2f} bits per letter and per end of word"
@@ -154,3 +166,87 @@ def _charged(unknown: Unknown, fit: Fit) -> dict[str, str | int | float]:
         notes.append(STANDING.format(standing=int(unknown.unk_in_source.sum())))
     detail: dict[str, str | int | float] = {"spelling_bits_per_character": spelt, "symbols": unknown.symbols}
     return detail | ({"code": "; ".join(notes)} if notes else {})
+
+
+NO_CONTROL = "none with --from: a unigram model needs the training notes"
+NOT_CHECKED = "whether the model was trained on some of these notes; its folder has no record of them"
+READ = "{name} contains <unk>, so it was read as MedText, as with --set prepared=true"
+LOOKS_PREPARED = "{name} looks like MedText; if it is, pass --set prepared=true"
+LOOKS_PLAIN = "{name} does not look like MedText; if it is not, leave --set prepared out"
+
+
+@evaluations.register("perplexity")
+class Perplexity(Evaluation):
+    """Compute perplexity per token and bits per character of notes; with --train, also of a unigram model.
+
+    Compare perplexities for one vocabulary only, bits per character for any: unknown words are spelled out.
+    """
+
+    inputs: ClassVar[Mapping[str, Input]] = {
+        "notes": Input("Real notes of patients that are not in the training notes.", required=True),
+        "train": Input("Train on these notes, real or synthetic.", "--train"),
+        "source": Input("Use this model (vault/model of a synthetic release).", "--from"),
+    }
+    lm: ModelSettings = group(ModelSettings)
+    notes: NotesSettings = group(NotesSettings)
+    seed: int | None = SEED
+    workers: int = THREADS
+    prepared: bool = flag(False, "All notes are in MedText form already; a file with <unk> is always read so.")
+
+    def __call__(self, given: Mapping[str, Any], seed: int = 1, say: Say = lambda line: None) -> Evaluated:
+        """Return perplexity and bits per character of a model that is given, or trained on `train`."""
+        train, source, remarks = given.get("train"), given.get("source"), _Remarks()
+        if (train is None) == (source is None):
+            raise UsageError("no model, or two", hint="pass --train NOTES or --from MODEL")
+        if source is None and self.lm.neural:
+            need_torch()
+        test = self._read(given["notes"], remarks)
+        control = None
+        if source is not None:
+            model, about = load_model(source, device=self.lm.device)
+            remarks.compare(Seen.from_dict(about.get("notes")), test)
+        else:
+            training = self._read(train, remarks)
+            remarks.compare(Seen.of(training), test)
+            vocabulary = make_vocabulary(training, self.lm)
+            encoded = encode(training.texts, vocabulary)
+            model, _ = train_model(encoded, vocabulary, self.lm, seed=seed, threads=self.workers, say=say)
+            control = fit_of(train_unigram(encoded, vocabulary), encode(test.texts, vocabulary))
+        with model.ready(threads=self.workers):
+            fit = fit_of(model, encode(test.texts, model.vocabulary))
+        more = remarks.detail(source is not None)
+        findings = perplexity_findings(model, fit, test, "test", control=control, more=more)
+        title = f"{model.kind} on {name_of(given['notes'], 'notes')} (seed {seed}; lower is better)"
+        return Evaluated(findings, title)
+
+    def _read(self, given: Any, remarks: _Remarks) -> PlainNotes:
+        """Return notes in MedText form."""
+        corpus, name = as_corpus(given, self.notes), name_of(given, "notes")
+        form, prepared = Form.of(note.text for note in rows(corpus)), self.prepared
+        if form.n_unk and not prepared:
+            prepared = True
+            remarks.read.append(READ.format(name=name))
+        elif form.prepared is not None and form.prepared != prepared:
+            remarks.warnings.append((LOOKS_PREPARED if form.prepared else LOOKS_PLAIN).format(name=name))
+        return read_notes(corpus, prepared=prepared)
+
+
+@dataclass
+class _Remarks:
+    """Remarks on the figures."""
+
+    warnings: list[str] = field(default_factory=list)
+    read: list[str] = field(default_factory=list)
+    checked: bool = True
+
+    def compare(self, seen: Seen | None, test: PlainNotes) -> None:
+        """Compare the test notes with those of the training, if these are known."""
+        self.checked = seen is not None
+        self.warnings += seen.warnings(test) if seen else []
+
+    def detail(self, given: bool) -> dict[str, str]:
+        """Return labels for the findings; `given`: the model was not trained here."""
+        detail = {"control_is": NO_CONTROL} if given else {}
+        detail |= {} if self.checked else {"not_checked": NOT_CHECKED}
+        remarks = (("warning", self.warnings), ("read", self.read))
+        return detail | {key: "; ".join(dict.fromkeys(lines)) for key, lines in remarks if lines}
