@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from leaveout_cases import data_of, notes_of, settings_of
 
-from clinveil.attacks.models.leaveout.audit import NetworkModel, audit_of, load_logs, refuse_too_long, train_audits
+from clinveil.attacks.models.leaveout.audit import AuditModel, audit_of, load_logs, refuse_too_long, train_audits
 from clinveil.attacks.models.leaveout.compare import audit_notes, compare
 from clinveil.attacks.models.leaveout.pdtp import closed_form, cross_fit, leave_out, unigram_pdtp
 from clinveil.core.errors import InputError, UsageError
@@ -175,11 +175,11 @@ def test_a_model_trained_twice_scores_nothing_against_itself(how, laid):
 def test_leaving_a_unit_out_does_not_touch_what_came_before_it(laid):
     """In exact mode the plan is one for all; in compat mode the text is cut anew."""
     _, audit, data = laid()
-    full, less = (model.plan(data) for model in (audit.full, audit.left_out[0]))
+    full, less = (model.plan(data, model.recipe) for model in (audit.full, audit.left_out[0]))
     assert (full.notes == less.notes).all()
     assert np.flatnonzero(less.masked).tolist() == data.units[0].tolist()
     _, audit, data = laid(mode="compat")
-    full, less = (model.plan(data) for model in (audit.full, audit.left_out[0]))
+    full, less = (model.plan(data, model.recipe) for model in (audit.full, audit.left_out[0]))
     kept = data.without(0).ids
     rows = kept.size // 3
     assert less.text.shape == (rows, 3)
@@ -219,15 +219,15 @@ def test_damaged_logs_of_a_member_say_what_to_remove(laid, damage):
 
 def test_a_killed_run_goes_on_and_repeats_nothing(laid, monkeypatch):
     store, audit, _ = laid()
-    trained, train = [], NetworkModel.train
+    trained, train = [], AuditModel.train
 
-    def counted(self, data, folder, store):
-        trained.append(store.folder(self).name)
+    def counted(self, data, folder):
+        trained.append(folder.name)
         if len(trained) == 4:
             raise KeyboardInterrupt
-        return train(self, data, folder, store)
+        return train(self, data, folder)
 
-    monkeypatch.setattr(NetworkModel, "train", counted)
+    monkeypatch.setattr(AuditModel, "train", counted)
     with pytest.raises(KeyboardInterrupt):
         run(store, audit)
     done = [model for model in audit.models if store.done(model)]

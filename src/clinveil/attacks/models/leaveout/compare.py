@@ -13,7 +13,7 @@ import numpy as np
 from numpy.random import Generator
 
 from clinveil.attacks.models.leaveout import pdtp
-from clinveil.attacks.models.leaveout.audit import Audit, AuditModel, NetworkModel, audit_of, load_logs, train_audits
+from clinveil.attacks.models.leaveout.audit import Audit, AuditModel, audit_of, load_logs, train_audits
 from clinveil.attacks.models.leaveout.data import AuditData, load_data, pick_units, prepare
 from clinveil.attacks.models.leaveout.settings import LeaveOutSettings
 from clinveil.core.files import private_text
@@ -57,14 +57,14 @@ def compare(store: Store, audit: Audit, rng: Generator, patients: Sequence[str],
 
     full, left_out = read(audit.full), [read(model) for model in audit.left_out]
     compared = pdtp.leave_out(full, left_out, [read(model) for model in audit.reseeded])
-    network = audit.full if isinstance(audit.full, NetworkModel) else None
+    recipe = audit.full.recipe
     effects = None
-    if audit.other_seeds or (network is None and not text):
+    if audit.other_seeds or (recipe is None and not text):
         effects = pdtp.cross_fit([left_out, *([read(model) for model in models] for models in audit.other_seeds)])
     detail: dict[str, Any] = {"mode": audit.full.mode, "model": audit.full.kind}
     detail |= {"from": "released notes" if text else "the model", "first_weights": audit.name or "random"}
-    if network is not None:
-        detail["dropout"] = network.recipe.dropout
+    if recipe is not None:
+        detail["dropout"] = recipe.dropout
     found = pdtp.findings(compared, rng, detail, patients=patients)
     if effects is not None:
         found.append(pdtp.effect_finding(effects, rng, detail, patients))
