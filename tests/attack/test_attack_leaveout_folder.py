@@ -17,8 +17,8 @@ from synthesis_cases import rows_of, write_csv
 
 from clinveil.attacks.models.leaveout.audit import duration, refuse_too_long
 from clinveil.attacks.models.leaveout.compare import FEW_NAMES, name_findings
+from clinveil.attacks.models.leaveout.data import audit_folder, run_spec, seed_of
 from clinveil.attacks.models.leaveout.pdtp import LeaveOut
-from clinveil.attacks.models.leaveout.settings import audit_folder, run_spec, seed_of
 from clinveil.cli.main import main
 from clinveil.core.errors import UsageError
 from clinveil.scale.tasks import study_folder

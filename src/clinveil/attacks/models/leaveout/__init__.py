@@ -14,8 +14,8 @@ from numpy.random import Generator
 
 from clinveil.attacks.attack import Attack, Context, attacks
 from clinveil.attacks.models.leaveout.compare import audit_notes
+from clinveil.attacks.models.leaveout.data import FINDINGS, LeaveOutSettings, audit_folder, run_spec
 from clinveil.attacks.models.leaveout.pdtp import closed_form
-from clinveil.attacks.models.leaveout.settings import FINDINGS, LeaveOutSettings, audit_folder, run_spec
 from clinveil.core.errors import UsageError
 from clinveil.core.finding import Finding, write_findings
 from clinveil.core.settings import flag, group

@@ -10,8 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from clinveil.attacks.models.leaveout.data import AuditData, load_data
-from clinveil.attacks.models.leaveout.settings import LeaveOutSettings
+from clinveil.attacks.models.leaveout.data import AuditData, LeaveOutSettings, load_data
 from clinveil.attacks.models.membership import written
 from clinveil.core.errors import InputError, UsageError
 from clinveil.core.files import save_array

@@ -14,8 +14,7 @@ from numpy.random import Generator
 
 from clinveil.attacks.models.leaveout import pdtp
 from clinveil.attacks.models.leaveout.audit import Audit, AuditModel, audit_of, load_logs, train_audits
-from clinveil.attacks.models.leaveout.data import AuditData, load_data, pick_units, prepare
-from clinveil.attacks.models.leaveout.settings import LeaveOutSettings
+from clinveil.attacks.models.leaveout.data import AuditData, LeaveOutSettings, load_data, pick_units, prepare
 from clinveil.core.files import private_text
 from clinveil.core.finding import Finding
 from clinveil.core.types import Doubles, Say
