@@ -276,7 +276,7 @@ def measured_by_name(measured):
 
 
 def test_findings_of_a_network_stand_beside_their_floors(laid):
-    store, audit, data = laid(units=4, plant_names=True)
+    store, audit, data = laid(units=4)
     run(store, audit)
     measured = compare(store, audit, rng(), [f"unit {i}" for i in range(4)])
     found = measured_by_name(measured)
@@ -288,16 +288,10 @@ def test_findings_of_a_network_stand_beside_their_floors(laid):
     assert found["attack.pdtp_reseed_floor"].value == pytest.approx(floor)
     assert found["attack.pdtp"].value == pytest.approx(scores(store, audit, data).scores.mean())
     assert found["attack.pdtp"].control == pytest.approx(measured.leave_out.placebos.mean())
-    planted = np.array([bool(span) for span in data.planted])
-    own = scores(store, audit, data).scores
-    rise = found["attack.pdtp_planted"]
-    assert rise.value == pytest.approx(own[planted].mean() - own[~planted].mean())
-    assert 0 < rise.p <= 1
-    assert found["attack.pdtp_on_name"].n == 2
 
 
 def test_the_table_has_a_row_a_unit_and_no_word(laid):
-    store, audit, data = laid(model="ngram", units=4, plant_names=True)
+    store, audit, data = laid(model="ngram", units=4)
     run(store, audit)
     measured = compare(store, audit, rng(), [""] * 4)
     rows = list(csv.DictReader(measured.table.splitlines()))
@@ -308,14 +302,9 @@ def test_the_table_has_a_row_a_unit_and_no_word(laid):
         place = int(row["place"])
         assert int(row["tokens"]) == ids.size
         assert int(row["occurrences_of_token"]) == counts[ids[place]]
-        span = data.planted[unit]
-        assert row["planted"] == str(bool(span))
-        assert row["on_name"] == str(bool(span) and span[0] <= place < span[1])
     assert {row.pop("reseed") for row in rows} == {"nan"}  # counting models have no seed
-    cells = {cell for row in rows for cell in row.values()} - {"+", "-", "True", "False"}
+    cells = {cell for row in rows for cell in row.values()} - {"+", "-"}
     assert all(math.isfinite(float(cell)) for cell in cells)
-    hits = measured_by_name(measured)["attack.pdtp_on_name"]
-    assert hits.value == np.mean([row["on_name"] == "True" for row in rows if row["planted"] == "True"])
 
 
 def test_compat_scores_from_the_second_token_on(laid):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,19 +17,13 @@ from clinveil.attacks.models.leaveout.audit import Audit, AuditModel, audit_of, 
 from clinveil.attacks.models.leaveout.data import AuditData, LeaveOutSettings, load_data, pick_units, prepare
 from clinveil.core.files import private_text
 from clinveil.core.finding import Finding
-from clinveil.core.types import Doubles, Say
+from clinveil.core.types import Say
 from clinveil.lm.model import Logs
 from clinveil.lm.notes import PlainNotes
 from clinveil.scale.local import Map, processes
 from clinveil.scale.tasks import Store
-from clinveil.stats import permutation_p
-from clinveil.stats.findings import proportion
 
 AHEAD = 1_000  # tasks that wait for a worker
-PERMUTATIONS = 9_999
-FEW_NAMES = "an interval for the effect of names needs two units with a name and two without, with different scores"
-NAMES_METHOD = "Welch's t, units with a name compared with those without, 95 %"
-NAMES_SOURCE = "paper C, section 4.4, asks whether names raise it; the experiment is ours"
 
 
 @dataclass(frozen=True)
@@ -69,7 +63,6 @@ def compare(store: Store, audit: Audit, rng: Generator, patients: Sequence[str],
         found.append(pdtp.effect_finding(effects, rng, detail, patients))
     if len(compared.reseeded):
         found.append(pdtp.reseed_floor(compared, detail))
-    found += name_findings(data, compared, rng, detail)
     return Compared(found, compared, effects, _table(data, compared, effects))
 
 
@@ -85,7 +78,7 @@ def _table(data: AuditData, compared: pdtp.LeaveOut, effects: pdtp.Effects | Non
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     heads = ["unit", "notes", "tokens", "score", "placebo", "effect", "reseed", "gap", "sign", "place", "share_of_note"]
-    writer.writerow([*heads, "occurrences_of_token", "planted", "on_name"])
+    writer.writerow([*heads, "occurrences_of_token"])
     nothing = np.full(len(data.units), np.nan)
     reseed = compared.reseeded.mean(axis=0) if len(compared.reseeded) else nothing
     own = nothing if effects is None else effects.own
@@ -93,62 +86,10 @@ def _table(data: AuditData, compared: pdtp.LeaveOut, effects: pdtp.Effects | Non
     for unit, rows in enumerate(data.units):
         tokens = np.concatenate(data.notes_of(unit))
         place = int(compared.places[unit])
-        span = data.planted[unit] if data.planted else ()
         numbers = [f"{number:.4f}" for number in columns[unit]] + ["+" if compared.signed[unit] > 0 else "-"]
         rarity = [place, f"{place / tokens.size:.3f}", int(counts[tokens[place]])]
-        on_name = bool(span) and span[0] <= place < span[1]
-        writer.writerow([unit + 1, rows.size, tokens.size, *numbers, *rarity, bool(span), on_name])
+        writer.writerow([unit + 1, rows.size, tokens.size, *numbers, *rarity])
     return out.getvalue()
-
-
-def name_findings(data: AuditData, compared: pdtp.LeaveOut, rng: Generator, detail: Mapping[str, Any]) -> list[Finding]:
-    """Return the effect of planted names on the score; empty without planted names.
-
-    `attack.pdtp_planted`: the mean score of units with a name minus that of those without, P by permuting which units
-    have one. `attack.pdtp_on_name`: the share of units with the largest difference on the name.
-    """
-    planted = np.array([bool(span) for span in data.planted])
-    if not planted.any() or planted.all():
-        return []
-    return [_rise(compared.scores, planted, rng, detail), _on_name(data, compared, detail)]
-
-
-def _rise(scores: Doubles, planted: Any, rng: Generator, detail: Mapping[str, Any]) -> Finding:
-    def gap(with_name: Any) -> float:
-        return float(scores[with_name].mean() - scores[~with_name].mean())
-
-    null = np.array([gap(planted[rng.permutation(planted.size)]) for _ in range(PERMUTATIONS)])
-    ends, value = names_interval(scores[planted], scores[~planted]), gap(planted)
-    more = {**detail, "planted": int(planted.sum()), "scale": "nats"}
-    more |= {"with_name": float(scores[planted].mean()), "without": float(scores[~planted].mean())}
-    about: dict[str, Any] = {"source": NAMES_SOURCE, "unit": "audited units", "p": permutation_p(value, null)}
-    about |= {"p_is": "units with a name permuted, one-sided"}
-    if ends is None:
-        about["detail"] = {**more, "why": FEW_NAMES}
-    else:
-        about |= {"detail": more, "low": ends[0], "high": ends[1], "method": NAMES_METHOD}
-    about |= {"chance": 0.0, "chance_is": "no effect of a name"}
-    return Finding("attack.pdtp_planted", value, planted.size, "lower", **about)
-
-
-def names_interval(one: Doubles, other: Doubles) -> tuple[float, float] | None:
-    """Return the interval of the difference of two means (Welch 1947); a bootstrap of few units is too narrow."""
-    from scipy.stats import ttest_ind
-
-    if min(one.size, other.size) < 2 or one.var() + other.var() == 0:
-        return None
-    ends = ttest_ind(one, other, equal_var=False).confidence_interval(0.95)
-    return float(ends.low), float(ends.high)
-
-
-def _on_name(data: AuditData, compared: pdtp.LeaveOut, detail: Mapping[str, Any]) -> Finding:
-    spans = [(unit, *span) for unit, span in enumerate(data.planted) if span]
-    hits = sum(first <= int(compared.places[unit]) < end for unit, first, end in spans)
-    shares = [(end - first) / int(data.encoded.lengths[data.units[unit]].sum()) for unit, first, end in spans]
-    more = {**detail, "hits": hits, "scale": "share of units"}
-    about: dict[str, Any] = {"chance": float(np.mean(shares)), "chance_is": "the name's share of a unit's words"}
-    about |= {"source": NAMES_SOURCE, "unit": "units with a planted name", "detail": more}
-    return proportion("attack.pdtp_on_name", hits, len(spans), over="units", **about)
 
 
 def audit_notes(
