@@ -40,8 +40,8 @@ def similarity(
 
     Raises InputError for pairs that cannot be scored.
     """
-    from clinveil.utility.similarity import SimilarityTask
-    from clinveil.utility.similarity import similarity as measure
+    from clinveil.utility.evaluations.similarity import SimilarityTask
+    from clinveil.utility.evaluations.similarity import similarity as measure
 
     known = {field.name for field in fields(SimilarityTask)}
     if unknown := sorted(options.keys() - known):
@@ -73,8 +73,8 @@ def classification(
     Raises InputError for invalid notes, too few notes, or too few classes. Source: paper A.
     """
     from clinveil.core.load_settings import load_settings
-    from clinveil.utility.classification import compared, evaluate
     from clinveil.utility.classifiers import ClassifierSettings
+    from clinveil.utility.evaluations.classification import compared, evaluate
 
     how = load_settings(ClassifierSettings, settings)
     source = given(original, **{**(columns or {}), "label": label}).corpus
@@ -99,7 +99,7 @@ def deidentification(
         gold, found: note id -> spans; a frame of note_id, start, end, label; spans for each text of a list; or a file
             or folder as the command takes them. A span is (start, end, label) in code points, or a `Span`.
         columns: column roles of a frame.
-        settings: fields of `EvaluateDeidentificationSettings`.
+        settings: fields of `Deidentification`.
 
         Raises InputError for spans that do not match the notes.
 
@@ -111,10 +111,9 @@ def deidentification(
     """
     from clinveil.core.load_settings import load_settings
     from clinveil.corpus.gold import Scheme
-    from clinveil.utility.deidentification.run import on_gold
-    from clinveil.utility.deidentification.settings import EvaluateDeidentificationSettings
+    from clinveil.utility.evaluations.deidentification import Deidentification, on_gold
 
-    options = load_settings(EvaluateDeidentificationSettings, {"workers": 1, **settings})
+    options = load_settings(Deidentification, {"workers": 1, **settings})
     scheme = Scheme(options.offsets)
     detected = None if found is None else given_spans(found, "found", scheme)
     return on_gold(options, given(notes, **(columns or {})).corpus, given_spans(gold, "gold", scheme), found=detected)
@@ -139,9 +138,9 @@ def nli(
     Raises MissingExtra without PyTorch, InputError for invalid pairs.
     """
     from clinveil.core.load_settings import load_settings
-    from clinveil.utility.nli import NliSettings
-    from clinveil.utility.nli import nli as measure
-    from clinveil.utility.nli.pairs import nli_parts, read_sentence_pairs
+    from clinveil.utility.evaluations._sentence_pairs import nli_parts, read_sentence_pairs
+    from clinveil.utility.evaluations.nli import NliSettings
+    from clinveil.utility.evaluations.nli import nli as measure
 
     rng = default_rng(seed)
     first, *others = (read_sentence_pairs(Path(path)) if path else None for path in (train, dev, test))

@@ -27,7 +27,7 @@ from clinveil.corpus.corpus import NOTE_ID, PATIENT_ID, TEXT, Corpus
 from clinveil.corpus.open import open_corpus
 from clinveil.corpus.sample import KeyedShare
 from clinveil.releases.crosswalk import id_maps
-from clinveil.utility.release import UTILITY_SEED, useful
+from clinveil.utility.evaluations.transfer import UTILITY_SEED, useful
 
 __all__ = ["UTILITY_SEED", "Drawn", "Measured", "attacked", "measured", "skipped", "useful"]
 

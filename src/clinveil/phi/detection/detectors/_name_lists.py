@@ -21,7 +21,7 @@ from clinveil.phi.detection.detectors._name_state import (
     unknown,
 )
 from clinveil.phi.detection.note import Word, look_up
-from clinveil.phi.matching.marks import mark
+from clinveil.phi.matching.wordtable import mark
 
 _SOME_BEAR = 0.02
 _OWNED = re.compile(r"'s[ \t](?!(?:is|was|and|or|in|on|at|as|not|test|sign|disease)\b)[a-z]{3,}")

@@ -10,7 +10,7 @@ from clinveil.phi.detection.detector import words
 from clinveil.phi.detection.detectors._name_cue_words import PEOPLE
 from clinveil.phi.detection.detectors._name_state import NameState
 from clinveil.phi.detection.note import Word, begins_small, look_up
-from clinveil.phi.matching.marks import mark
+from clinveil.phi.matching.wordtable import mark
 from clinveil.phi.name_variants import within_one_edit
 
 _STOPS = ".!?:\n"

@@ -1,0 +1,153 @@
+"""Shared by Ray and Spark: run a function in remote workers, in an environment that is restored afterwards.
+
+An error of the function is returned as a value. Otherwise Ray and Spark would put it into their own reports, which
+quote rows, and retry a task that always fails. `--address` must accept connections, because both libraries would retry
+for minutes.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import tempfile
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from copy import deepcopy
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from clinveil.core.errors import InputError
+from clinveil.core.files import owner_only, remove
+from clinveil.core.runfolder import code_version
+
+TRIES = 4  # attempts per item before LostWorkers
+SAME = "install the same clinveil, with the same Python and libraries, on every node"
+NOWHERE = "http://127.0.0.1:9"  # an unreachable proxy: see ray.py
+ANSWERS = 10.0  # seconds
+LONGEST = 40  # characters of a folder's path that leave enough space for the names of Ray's sockets
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The outcome of one item: a result, or the error that the function raised."""
+
+    result: Any = field(default=None, repr=False)
+    error: Exception | None = field(default=None, repr=False)
+
+    def get(self) -> Any:
+        """Return the result, or raise the error."""
+        if self.error is not None:
+            raise self.error
+        return self.result
+
+
+@dataclass(frozen=True)
+class Job:
+    """A function for remote workers: checks the code version, sets the working folder, and writes private files.
+
+    Attributes:
+        code: the driver's `code_version`, which must match the worker's. folder: base of relative paths.
+    """
+
+    function: Callable[[Any], Any] = field(repr=False)
+    code: str = field(default_factory=code_version)
+    folder: Path = field(default_factory=Path.cwd)
+
+    def __call__(self, item: Any) -> Outcome:
+        """Apply the function; an exception becomes an `Outcome`."""
+        try:
+            self._settle()
+            with owner_only():
+                return Outcome(self.function(item))
+        except Exception as error:  # noqa: BLE001  it is raised when the result is fetched
+            return Outcome(error=_sendable(error))
+
+    def _settle(self) -> None:
+        if code_version() != self.code:
+            raise InputError("a worker has another version of clinveil", where="--on", hint=SAME)
+        with suppress(OSError):
+            os.chdir(self.folder)
+        for name in ("http_proxy", "HTTP_PROXY"):
+            if os.environ.get(name) == NOWHERE:
+                del os.environ[name]
+
+
+def _sendable(error: Exception) -> Exception:
+    """Return the error, or one with only its type name if it cannot be copied."""
+    try:
+        return deepcopy(error)
+    except Exception:  # noqa: BLE001  copying a library's exception may fail in any way
+        return RuntimeError(type(error).__name__)
+
+
+def foreign() -> InputError:
+    """Return the error for a worker that cannot load the function or an item."""
+    return InputError("a worker cannot load this command's code or items", where="--on", hint=SAME)
+
+
+@contextmanager
+def environment(values: dict[str, str]) -> Iterator[None]:
+    """Set environment variables for the block and for processes started in it."""
+    before = {name: os.environ.get(name) for name in values}
+    os.environ.update(values)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            os.environ.pop(name, None)
+            if value is not None:
+                os.environ[name] = value
+
+
+@contextmanager
+def scratch() -> Iterator[Path]:
+    """Create a private folder, removed at the end."""
+    default = tempfile.gettempdir()
+    folder = Path(tempfile.mkdtemp(prefix="clinveil-", dir=default if len(default) < LONGEST else "/tmp"))
+    try:
+        yield folder
+    finally:
+        remove(folder)
+
+
+@contextmanager
+def own_signals() -> Iterator[None]:
+    """Restore the signal handlers after the block, because a library's handler would leave scratch files behind."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = {name: signal.getsignal(name) for name in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+    try:
+        yield
+    finally:
+        for name, handler in before.items():
+            signal.signal(name, handler)
+
+
+@contextmanager
+def hushed() -> Iterator[None]:
+    """Discard stderr in the block, including output of native libraries."""
+    saved = os.dup(2)
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 2)
+    try:
+        yield
+    finally:
+        os.dup2(saved, 2)
+        os.close(saved)
+        os.close(nowhere)
+
+
+def accepts_connections(address: str) -> bool:
+    """Return whether HOST:PORT, or one of several separated by commas, accepts a connection within ten seconds."""
+    for endpoint in address.split(","):
+        host, _, port = endpoint.rpartition(":")
+        try:
+            socket.create_connection((host.strip("[]"), int(port)), ANSWERS).close()
+            return True
+        except (OSError, ValueError, OverflowError):
+            continue
+    return False
