@@ -155,7 +155,8 @@ def prepare(
     recipe = settings.audit_recipe()
     annealed = recipe is not None and recipe.schedule == "annealed"
     aside = hold_out(notes, units, rng) if annealed and validation is None else []
-    vocabulary = vocabulary or make_vocabulary(notes, settings.lm)
+    if vocabulary is None:
+        vocabulary = make_vocabulary(notes, settings.lm)
     kept = sorted(set(range(len(notes))) - set(aside))
     place = {row: new for new, row in enumerate(kept)}
     return AuditData(
