@@ -1,41 +1,7 @@
 """The interface of an attack: a class of settings that takes a `Context` and returns findings.
 
 An attack is one file of `attacks/{channel,vectors,text,models}` or a class that another distribution registers. The
-report texts of its measures are in a TOML file next to it, or in the class. A complete example:
-
-    from clinveil.attacks.attack import Attack, Context, attacks
-    from clinveil.core.finding import Finding
-    from clinveil.core.settings import flag
-    from clinveil.core.words import MeasureText
-    from clinveil.corpus.corpus import rows
-
-    @attacks.register("first-words")
-    class FirstWords(Attack):
-        \"\"\"Share of released notes that begin with the words of their source note.\"\"\"
-
-        needs = frozenset({"original", "released", "notes"})
-        on_release = True
-        words = {
-            "attack.first_words": MeasureText(
-                title="Notes with an unchanged beginning",
-                short="First words",
-                kind="share",
-                asked="How many released notes begin with the words of their source?",
-                means="An attacker with the beginning of a note can find it.",
-            )
-        }
-        length: int = flag(3, "Number of words to compare.", ge=1)
-
-        def __call__(self, context, rng):
-            source = self._beginnings(context.original)
-            released = self._beginnings(context.released)
-            same = sum(source[context.notes[note]] == begin for note, begin in released.items())
-            share = same / len(released)
-            return [Finding("attack.first_words", share, len(released), "lower", count=same, unit="notes")]
-
-        def _beginnings(self, corpus):
-            return {note.note_id: note.text.split()[: self.length] for note in rows(corpus)}
-
+report texts of its measures are in a TOML file next to it, or in the class. `docs/extending.md` has a complete example.
 Other distributions list their class in the entry point group `clinveil.attacks`.
 """
 
