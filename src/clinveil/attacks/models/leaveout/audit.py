@@ -136,13 +136,7 @@ class Audit:
 
 
 def audit_of(
-    folder: Path,
-    settings: LeaveOutSettings,
-    *,
-    seed: int,
-    words: int = 0,
-    name: str = "",
-    keep: bool = False,
+    folder: Path, settings: LeaveOutSettings, *, seed: int, words: int = 0, name: str = "", keep: bool = False
 ) -> Audit:
     """Return the models that an audit needs.
 
