@@ -14,7 +14,7 @@ from pathlib import Path
 from clinveil.core.errors import InputError, UsageError
 from clinveil.core.files import private_text, refuse_existing, remove
 from clinveil.core.finding import Finding, write_findings
-from clinveil.core.remote import RemotePath
+from clinveil.core.locations import RemotePath
 from clinveil.core.runfolder import Kind, RunFolder
 from clinveil.core.upload import ready, send
 from clinveil.releases.earlier.ledger import IN_VAULT

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from clinveil.cli.command import Run, command
-from clinveil.core.remote import place
+from clinveil.core.locations import place
 from clinveil.core.settings import FORCE, QUIET, Settings
 from clinveil.releases.outcome import check_target, publish_release
 

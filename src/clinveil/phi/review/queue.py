@@ -16,7 +16,7 @@ from typing import Literal
 from clinveil.core.errors import InputError, UsageError
 from clinveil.core.files import default_vault, read_json
 from clinveil.core.keys import Key
-from clinveil.core.remote import place
+from clinveil.core.locations import place
 from clinveil.core.runfolder import KEY
 from clinveil.core.spans import Span
 from clinveil.corpus.corpus import Corpus, Note, rows

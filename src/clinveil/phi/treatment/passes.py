@@ -22,7 +22,7 @@ from typing import IO, Any
 
 import pyarrow as pa
 
-from clinveil.core.collector import uncollected
+from clinveil.core.compiled import uncollected
 from clinveil.core.errors import InputError, InputWarning
 from clinveil.core.progress import track
 from clinveil.core.spans import Span
