@@ -94,7 +94,7 @@ def by_reader(found, kind):
 @pytest.fixture(scope="module")
 def corpus_code(tmp_path_factory):
     """A release in which every word has one replacement in all notes: a substitution cipher."""
-    return context(tmp_path_factory.mktemp("code"), patients=140, length=24, scope="corpus")
+    return context(tmp_path_factory.mktemp("code"), patients=140, scope="corpus")
 
 
 @pytest.fixture(scope="module")

@@ -44,9 +44,9 @@ def channel_over(words, rng, k=4, **policy):
     return channel.under(**policy)
 
 
-def context(tmp_path, seed=0, patients=12, length=60, **policy):
+def context(tmp_path, seed=0, patients=12, **policy):
     rng = np.random.default_rng(seed)
-    entered = memory_corpus(language(rng, patients, length=length))
+    entered = memory_corpus(language(rng, patients))
     counts = count_words(entered, tmp_path)
     channel = channel_over(list(counts.words), rng, **policy)
     made = [Obfuscator(channel, Key.from_seed(seed), align=True)(batch) for batch in entered.batches()]
