@@ -75,7 +75,7 @@ class AuditModel:
         if isinstance(kind, CountedKind):
             return kind.count(data.without(self.left_out), data.vocabulary), {}
         from clinveil.core.neural import seeded
-        from clinveil.lm.model import save_model
+        from clinveil.lm.files import save_model
         from clinveil.lm.network import NeuralModel
 
         assert self.recipe is not None
