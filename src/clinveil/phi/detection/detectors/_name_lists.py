@@ -10,13 +10,14 @@ from clinveil.lexicons.names import surnames
 from clinveil.lexicons.words import word_list
 from clinveil.phi.detection.detectors._name_cue_words import CLINICIANS, NO_NAMES, PATIENTS, PEOPLE
 from clinveil.phi.detection.detectors._name_extent import MAX_WORDS
-from clinveil.phi.detection.detectors._name_pairs import MANY_BEAR, only_eponym
 from clinveil.phi.detection.detectors._name_runs import CueRuns
 from clinveil.phi.detection.detectors._name_state import (
     AFTER_INITIAL,
     GAP,
+    MANY_BEAR,
     NameState,
     is_particle,
+    only_eponym,
     shaped_like_name,
     unknown,
 )
@@ -165,8 +166,6 @@ class ListRuns:
                 self.state.add(self._unknown_before(index), end, 0.8, "listed")
         elif self._lone(index, word):
             self.state.add(self._unknown_before(index), end, 0.6, "listed alone")
-        elif self._unknown_before(index) < index and self._after_unknown(word):
-            self.state.add(index - 1, end, 0.6, "unknown before a surname")
 
     def _take_unknown(self, index: int, word: Word) -> None:
         """Add two or more unlisted words with the shape of names; little else has this shape."""
@@ -192,10 +191,6 @@ class ListRuns:
         named = unknown(before) or (given and before.ordinary and len(before.text) > 2)
         fits = named and before.capital and not before.shouted and shaped_like_name(before.text)
         return index - 1 if fits else index
-
-    def _after_unknown(self, word: Word) -> bool:
-        usual = LexicalClass.USUAL_FAMILY | LexicalClass.WORD | LexicalClass.EPONYM
-        return word.classes & usual == LexicalClass.USUAL_FAMILY and word.lower not in self.state.note.lower_case
 
     def _take_lower(self, index: int, word: Word) -> None:
         """Add `john smith`, or a usual first name alone, in lower case."""
