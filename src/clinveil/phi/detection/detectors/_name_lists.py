@@ -269,6 +269,8 @@ class ListRuns:
         """
         if word.shouted:
             return self._lone_shouted(index, word) or self._initialled(index, word)
+        if word.classes & LexicalClass.EPONYM and self.state.terse(index):
+            return False
         if len(word.text) < 3 or word.classes & (LexicalClass.WORD | LexicalClass.EPONYM):
             return self._initialled(index, word) or self._owns(word)
         if word.lower in self.state.note.lower_case or not shaped_like_name(word.text):

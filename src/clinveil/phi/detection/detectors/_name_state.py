@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from functools import cached_property, lru_cache
 from typing import NamedTuple
 
@@ -24,6 +25,7 @@ _TWO_PARTICLES = frozenset(
     tuple(row.split())
     for row in ("de la", "de los", "de las", "De La", "De Los", "van de", "van der", "van den", "von der")
 )
+_GRADE = re.compile(r" (?:[IVX]{1,4}|[A-D])(?![\w.])")  # `Weber B`, `Salter II`
 _OF_EPONYM = re.compile(r"'?s?[ \n-]?[ \n]?")
 
 
@@ -113,12 +115,23 @@ class NameState:
 
         A capitalised word on the next line does not count, nor a word that labels a field.
         """
+        if end and self.words.classes[end - 1] & LexicalClass.EPONYM and _GRADE.match(self.text, self._end(end - 1)):
+            return True
         if end >= len(self.words) or self.words.lowers[end] not in word_list("eponym_nouns"):
             return False
         gap = self.gap(end)
         if not _OF_EPONYM.fullmatch(gap) or self.text[self._end(end) : self._end(end) + 3].lstrip()[:1] == ":":
             return False
         return "\n" not in gap or self.words.texts[end][0].islower()
+
+    def terse(self, index: int) -> bool:
+        """Return whether the line of a word has no function word, as in lists and in terse notes."""
+        offset = self.words.starts[index]
+        end = self.text.find("\n", offset)
+        first = bisect_left(self.words.starts, self.text.rfind("\n", 0, offset) + 1)
+        line = slice(first, bisect_left(self.words.starts, end if end >= 0 else len(self.text)))
+        pairs = zip(self.words.classes[line], self.words.texts[line], strict=True)
+        return not any(kind & LexicalClass.FUNCTION and len(text) > 1 for kind, text in pairs)
 
     def _end(self, index: int) -> int:
         return self.words.starts[index] + len(self.words.texts[index])
