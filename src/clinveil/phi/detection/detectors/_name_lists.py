@@ -271,6 +271,8 @@ class ListRuns:
             return self._lone_shouted(index, word) or self._initialled(index, word)
         if word.classes & LexicalClass.EPONYM and self.state.terse(index):
             return False
+        if self._before_adjective_and_noun(index):
+            return False
         if len(word.text) < 3 or word.classes & (LexicalClass.WORD | LexicalClass.EPONYM):
             return self._initialled(index, word) or self._owns(word)
         if word.lower in self.state.note.lower_case or not shaped_like_name(word.text):
@@ -286,6 +288,14 @@ class ListRuns:
         given = word.classes & LexicalClass.GIVEN and len(word.text) > 3
         usual = word.classes & (LexicalClass.USUAL_GIVEN | LexicalClass.USUAL_FAMILY)
         return bool(given or usual) and word.lower not in self.state.eponymous
+
+    def _before_adjective_and_noun(self, index: int) -> bool:
+        """Return whether a word and an eponym's noun follow: `Greenwood bipolar forceps`."""
+        kinds, texts = self.words.classes, self.words.texts
+        if index + 2 >= len(texts) or not texts[index + 1].islower() or self.state.gap(index + 1) != " ":
+            return False
+        kind = kinds[index + 1]
+        return bool(kind & LexicalClass.WORD and not kind & LexicalClass.FUNCTION) and self.state.before_noun(index + 2)
 
     def _owns(self, word: Word) -> bool:
         """Accept `Robinson's hemoglobin`: an eponym that is also a common surname, before a noun not typical of
