@@ -6,7 +6,6 @@ from dataclasses import replace
 
 from clinveil.attacks.threats import GATED
 from clinveil.core.finding import Finding
-from clinveil.report.adversaries import NAMES, VAULT
 from clinveil.report.record import (
     AlignedNote,
     AlignedToken,
@@ -19,6 +18,7 @@ from clinveil.report.record import (
     StageRow,
     TokenRow,
 )
+from clinveil.report.risks import NAMES, VAULT
 from clinveil.stats.intervals import clopper_pearson
 
 CANARIES = ("Zanzibarovich", "quibblewort", "Maplethorpe")
@@ -126,12 +126,9 @@ def findings() -> list[Finding]:
     return [
         *adversaries(),
         *utilities(),
-        Finding("attack.longest_run", 2.1, 4966, "lower", 2.0, 2.2, 2.05,
-                detail={"against": "own source", "most": 5, "chance_most": 6, "median": 2.0}, unit="words",
-                chance_is="another patient's source", method=drawn),
-        Finding("attack.six_grams", 0.0, 1980112, "lower", 0.0, 0.000002, 0.0000005,
-                control=1.0, detail={"against": "own source"}, unit="6-grams", method=drawn,
-                control_is="the source notes against themselves", control_kind="positive"),
+        Finding("attack.memo_links", 0.021, 4966, "lower", 0.02, 0.022, 0.0205,
+                detail={"scope": "occurrence", "among": 5}, unit="notes",
+                chance_is="a random other note of the sample", method=drawn),
         Finding("attack.own_phone", None, 0, "lower", detail={"why": "no phone is known"}, unit="own phones"),
         Finding("attack.own_name", 3 / 712, 712, "lower", 0.00087, 0.0123, 3.4 / 712,
                 control=0.93, detail={"expected": 3.4}, unit="patients", count=3, p=0.62,
@@ -224,7 +221,7 @@ def record(*, failed: bool = False, off: bool = False, test_seed: bool = False) 
             StageRow("Channel", "N drawn from 3 to 14", "bitwise", 0.4),
             StageRow("Replacing", "every token, one secret draw per patient and word", "keyed", 1.9),
             StageRow("Checks", "gates, attacks, utility", "bitwise", 44.7),
-            StageRow("Release", "notes, card, manifest, external report", "", 0.6, "release"),
+            StageRow("Release", "notes, card, manifest, external report", "", 0.6),
         ),
         settings=(Fact("n", "3-14"), Fact("scope", "patient"), Fact("patients", "/srv/ehr/patients.parquet"),
                   Fact("min_patients", 5)),

@@ -51,12 +51,19 @@ _ABROAD = re.compile(
     r"|CH(?:R?U)?\s(?=[A-Z\xc0-\xde][a-z]|de\s)|Centre\sHospitalier|Clinique|Cl[ií]nica|Hospital|Centro\s(?:de\sSalud"
     r"|M[eé]dico)|Institut(?:o)?|Istituto|Ospedale|Policlinico|Azienda\sOspedaliera|A?USL|ASL|Casa\sdi\sCura|Santa\sCasa"
     r"|UBS|UPA|HSE|Te\sWhatu\sOra)(?:\s?(?:(?:de|du|des|della|delle|del|dei|di|da|do|das|dos|la|las|los|le|les|am|im|von|der"
-    r"|General|Universitario|Nacional|Municipal)\s|d'|l')?\d{0,2}\s?(?:de\s)?[A-Z\xc0-\xde][\w'-]+){0,3}(?:\s\d{1,2}\b)?)(?!\w)"
+    r"|General|Universitario|Nacional|Municipal)\s|d'|l')?\d{0,2}\s?(?:de\s)?"
+    r"(?!(?:Tel|Fax|Phone|No|ID|MRN|Ward|Unit|Dept)\b)[A-Z\xc0-\xde][\w'-]+){0,3}(?:\s\d{1,2}\b)?)(?!\w)"
 )
 _KIND_AFTER = re.compile(
     r"(?<![\w-])(?P<phi>(?!(?:At|In|From|The|By|To)\s)[A-Z\xc0-\xde][\w'-]*(?:\s[A-Z\xc0-\xde][\w'-]*|\s(?:of|and|II)){0,4}[\s-](?:Krankenhaus|Klinik(?:um)?"
     r"|Spital|Poliklinik|Polyclinic|DHB|Aged\sCare|Rest\sHome|(?:Health\s)?Sciences\sCent(?:re|er)|Medical\sCollege|Health"
     r"|Base\sHospital|Surgery|Medical|General)(?:,\s[A-Z]\w+)?)(?![\w-]|\s(?:[Hh]istory|[Pp]ractitioner|[Rr]ecord|[Aa]nesth|Services?))"
+)
+_BODY = re.compile(
+    r"(?<!\w)(?P<phi>(?:[A-Z\xc0-\xde][\w'-]+\s){0,3}(?:District|Regional|High|Supreme|Constitutional|Administrative|County"
+    r"|Crown|Assize|Magistrates'?|Military|Criminal|Civil|Family|Labour|Provincial)\sCourt(?:\sof\s[A-Z]\w+)?"
+    r"|Court\sof\s(?:Appeal|Cassation|First\sInstance|Session|Human\sRights)|European\sCourt\sof\sHuman\sRights"
+    r"|Ministry\sof\s[A-Z]\w+|Public\sProsecutor's\sOffice|[A-Z]\w+\sPolice\s(?:Station|Headquarters))(?!\w)"
 )
 _OUR_LADY = re.compile(
     r"(?<!\w)(?P<phi>(?:Our\sLady(?:'s)?(?:\sof\s[A-Z]\w+)?|Bons\sSecours|Mater(?:\sMisericordiae)?|St\.?\s[A-Z]\w+(?:'s?|s')"
@@ -295,6 +302,7 @@ RULES = (
         score=0.6,
         check=_by_name,
     ),
+    Rule("HOSPITAL", _BODY, "Heard by the {Kadıköy District Court} and the {Ministry of Justice}.", score=0.6),
     Rule("HOSPITAL", _OUR_LADY, "Seen at {Our Lady of Lourdes, Drogheda}.", score=0.6, check=_no_device),
     Rule("HOSPITAL", re.compile(_SAINT), "Treated at {St. Vincent's}, by St. Jude valve.", score=0.7, check=_no_device),
     Rule("HOSPITAL", re.compile(_PLACED), "Seen at {Elm clinic}.", score=0.7, check=_called_there),
