@@ -90,8 +90,6 @@ def _good() -> list[list[str]]:
         "--set",
         "workers=1",
         "--set",
-        "plant_names=true",
-        "--set",
         "from_text=true",
     ]
     canaries = ["--set", "each=1", "--set", "repeats=4", "--json", "findings-canaries.json"]
