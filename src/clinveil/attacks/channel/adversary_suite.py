@@ -23,7 +23,7 @@ from clinveil.attacks.channel._inputs import word_strata
 from clinveil.attacks.channel._scoring import Scored, Scores
 from clinveil.attacks.channel._view import EACH, adversary_views, halves, planted
 from clinveil.attacks.threats import GATED, Target, tagged
-from clinveil.channel.identity import identity_channel
+from clinveil.channel.channel import identity_channel
 from clinveil.core.finding import Finding
 from clinveil.core.settings import choice, flag
 from clinveil.core.types import Mask
@@ -31,12 +31,7 @@ from clinveil.stats.findings import clustered_share, unmeasured
 
 IN_A_RELEASE = 40_000
 CONTROLLED, PROVED = 10_000, 2_000
-TARGETS: Mapping[str, Target] = {
-    "names": "names",
-    "canaries": "planted names",
-    "all": "words",
-    "rare": "rare words",
-}
+TARGETS: Mapping[str, Target] = {"names": "names", "canaries": "planted names", "all": "words", "rare": "rare words"}
 GATED_TARGETS: frozenset[Target] = frozenset({"names", "planted names"})
 KIND_KNOWN = frozenset({"rare", "names", "canaries"})
 MEASURE = "attack.reading"
