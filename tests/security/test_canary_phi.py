@@ -71,7 +71,7 @@ def train(arguments):
     from pathlib import Path
 
     from clinveil.core.errors import ClinveilError
-    from clinveil.phi.tagger.site import TrainSettings, train_on_notes
+    from tagger_training.site import TrainSettings, train_on_notes
 
     paths = [Path(name) for name in arguments]
     try:
