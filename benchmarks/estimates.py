@@ -6,9 +6,8 @@ Usage: python benchmarks/estimates.py NOTES [RELEASE OPTIONS ...]
 Runs `clinveil release NOTES RELEASE OPTIONS` at its defaults, or `clinveil demo`, in a temporary folder (Linux only).
 The last two columns go into `RATES` of src/clinveil/corpus/estimate.py. Where most of the estimate is fixed, both
 change; else `each` carries the difference. Run it on a small and a large corpus to tell the two apart. They come from
-processor time, so other work on the machine changes them little; a machine of another kind needs the `REFERENCE` that
-is printed too, in machine_speed.py. Pass no option that changes what is estimated (another algorithm or window,
---no-phi).
+processor time, so other work on the machine changes them little. Pass no option that changes what is estimated (another
+algorithm or window, --no-phi).
 """
 
 from __future__ import annotations
@@ -23,7 +22,6 @@ from typing import NamedTuple
 
 from clinveil.corpus.estimate import RATES, estimate
 from clinveil.corpus.inspect import inspect
-from clinveil.corpus.machine_speed import REFERENCE, Speed, measured_speed
 from clinveil.corpus.open import open_corpus
 
 WORKERS = 2
@@ -91,7 +89,6 @@ def main() -> None:
     if len(sys.argv) < 2:
         raise SystemExit(__doc__)
     source, options = sys.argv[1], sys.argv[2:]
-    speed = measured_speed(WORKERS, time.perf_counter)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name) / "run"
         if source == "demo":
@@ -99,31 +96,29 @@ def main() -> None:
         else:
             took, notes = run(["release", source, "-o", str(folder), *options]), Path(source)
         found = inspect(open_corpus(notes))
-    report(found.tokens["WORD"], found.types, took, speed)
+    report(found.tokens["WORD"], found.types, took)
 
 
-def report(n_words: int, n_types: int, took: dict[str, Took], speed: Speed) -> None:
+def report(n_words: int, n_types: int, took: dict[str, Took]) -> None:
     """Print estimate and measurement per step, and the rates that fit the processor time."""
-    shown, idle = (estimate(n_words, n_types, workers=WORKERS, speed=s) for s in (speed, Speed()))
-    print(f"{n_words:,} words, {n_types:,} types; {speed}")
-    here = measured_speed(WORKERS, time.thread_time)
-    turns = {name: round(getattr(here, name) * seconds, 5) for name, seconds in REFERENCE.items()}
-    print("REFERENCE of this machine:", turns, "\n")
+    expected = estimate(n_words, n_types, workers=WORKERS)
+    print(f"{n_words:,} words, {n_types:,} types\n")
     print("| step | estimated s | measured s | estimated / measured | processor s | fixed | each |")
     print("| --- | --: | --: | --: | --: | --: | --: |")
     for name, (wall, processor) in took.items():
-        rate, guess = RATES[name], idle.steps[name]
+        rate, guess = RATES[name], expected.steps[name]
         # Without other work: what the workers share takes processor / workers, the rest its processor time or less.
         true = min(wall, processor / WORKERS if rate.shared else processor)
         ratio = true / guess if guess else 1.0
         mostly_fixed = guess < 2 * rate.fixed or true <= rate.fixed
         fixed = rate.fixed * ratio if mostly_fixed else rate.fixed
         each = rate.each * (ratio if mostly_fixed else (true - rate.fixed) / (guess - rate.fixed))
-        guess = shown.steps[name]
+        guess = expected.steps[name]
         cells = [name, f"{guess:.1f}", f"{wall:.1f}", f"{guess / max(wall, 0.01):.2f}", f"{processor:.1f}"]
         print("| " + " | ".join([*cells, f"{fixed:.2g}", f"{each:.3g}"]) + " |")
-    total, (low, high) = sum(one.wall for one in took.values()), shown.range
-    print(f"| all | {shown.seconds:.0f} ({low:.0f} to {high:.0f}) | {total:.0f} | {shown.seconds / total:.2f} | | | |")
+    total, (low, high) = sum(one.wall for one in took.values()), expected.range
+    bounds = f"{expected.seconds:.0f} ({low:.0f} to {high:.0f})"
+    print(f"| all | {bounds} | {total:.0f} | {expected.seconds / total:.2f} | | | |")
 
 
 if __name__ == "__main__":

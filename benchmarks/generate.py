@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 from faker import Faker
 
 from clinveil.core.tokens import Kind, tokenize
-from clinveil.corpus.demo import demo_chunks, write_demo
+from clinveil.corpus.demo.stream import demo_chunks, write_demo
 
 COUNTED = (Kind.WORD, Kind.NUMBER, Kind.PUNCT)
 

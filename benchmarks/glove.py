@@ -18,11 +18,12 @@ import pyarrow as pa
 from clinveil.core.settings import NotesSettings
 from clinveil.corpus.corpus import ROLE_FIELDS, Corpus, MemoryCorpus, memory_corpus
 from clinveil.corpus.open import open_corpus
+from clinveil.vectors.algorithm import Notes
+from clinveil.vectors.algorithms._pairs import count_pairs
+from clinveil.vectors.algorithms.glove import Glove
 from clinveil.vectors.count import WordCounts, count_words
-from clinveil.vectors.encoded import encode
-from clinveil.vectors.glove import train_glove
-from clinveil.vectors.glove.cooccurrence import count_pairs
-from clinveil.vectors.settings import GloveSettings, VectorSettings
+from clinveil.vectors.sentences import encode
+from clinveil.vectors.settings import VectorSettings
 from clinveil.vectors.train import train
 
 
@@ -59,23 +60,13 @@ def compile_everything(scratch: Path) -> None:
     """Compile both kernels before the clock runs, as the cache on disk does from the second use on."""
     tiny = memory_corpus([("1", "1", "a b c d e f")])
     for variant in ("pair", "single"):
-        train_glove(tiny, GloveSettings(variant=variant, epochs=1), seed=0, workers=1, scratch=scratch)
+        Glove(variant=variant, epochs=1).train(Notes(tiny, count_words(tiny, scratch), 0, 1, scratch))
 
 
-def counting(corpus: Corpus, counts: WordCounts, options: argparse.Namespace, scratch: Path) -> float:
+def counting(corpus: Corpus, counts: WordCounts, options: argparse.Namespace) -> float:
     ids = {word: i for i, word in enumerate(counts.words) if counts.counts[i] >= options.min_count}
     start = time.perf_counter()
-    with tempfile.TemporaryDirectory(dir=scratch) as folder:
-        pairs = count_pairs(
-            encode(corpus, ids),
-            window=options.window,
-            symmetric=True,
-            memory_mb=2048,
-            workers=options.workers,
-            folder=Path(folder),
-        )
-        for _ in pairs.blocks():
-            pass
+    count_pairs(encode(corpus, ids), options.window, symmetric=True, workers=options.workers)
     return time.perf_counter() - start
 
 
@@ -96,10 +87,10 @@ def main() -> None:
         gensim = StageTimer()
         train(corpus, VectorSettings(algorithm="skipgram", **shared), on_epoch=gensim.tick, **run)
         rows.append(("gensim skip-gram, 5 negatives", None, gensim))
-        seconds = counting(corpus, counts, options, scratch)
+        seconds = counting(corpus, counts, options)
         for variant in ("pair", "single"):
             clock = StageTimer()
-            vectors = train_glove(corpus, GloveSettings(variant=variant, **shared), on_epoch=clock.tick, **run)
+            vectors = Glove(variant=variant, **shared).train(Notes(corpus, on_epoch=clock.tick, **run))
             rows.append((f"GloVe, {variant} ({vectors.meta['n_pairs']:,} pairs)", seconds, clock))
     report(rows, counts.n_tokens, options, gensim)
 

@@ -19,9 +19,10 @@ from glove import read
 from scipy.stats import spearmanr
 
 from clinveil.core.tokens import words
+from clinveil.vectors.algorithm import Notes
+from clinveil.vectors.algorithms.glove import Glove
 from clinveil.vectors.count import count_words
-from clinveil.vectors.glove import train_glove
-from clinveil.vectors.settings import GloveSettings, VectorSettings
+from clinveil.vectors.settings import VectorSettings
 from clinveil.vectors.table import Vectors
 from clinveil.vectors.train import train
 
@@ -71,7 +72,7 @@ def main() -> None:
     corpus = read(options.files)
     with tempfile.TemporaryDirectory() as name:
         run = {"seed": 0, "workers": 2, "scratch": Path(name), "counts": count_words(corpus, Path(name))}
-        models = {label: train_glove(corpus, GloveSettings(**shared, **more), **run) for label, more in MODELS}
+        models = {label: Glove(**shared, **more).train(Notes(corpus, **run)) for label, more in MODELS}
         skipgram = VectorSettings(algorithm="skipgram", epochs=5, **shared)
         models["skip-gram, 5 passes"] = train(corpus, skipgram, **run)
     print("| pairs | model | Spearman | 95 % | minus the default, 95 % |\n| --- | --- | ---: | --- | --- |")

@@ -44,7 +44,6 @@ RARE, FOLDS = 20, 5
 SETTINGS: tuple[dict[str, Any], ...] = (
     {"mechanism": "neighbours", "n": "3-14"},
     {"mechanism": "neighbours", "n": "9-30"},
-    {"mechanism": "neighbours", "n": "3-14", "in_degree": 14},
     {"mechanism": "clusters", "cluster_size": 4},
     {"mechanism": "clusters", "cluster_size": 8},
     {"mechanism": "clusters", "cluster_size": 16},

@@ -24,8 +24,8 @@ from clinveil import Key
 from clinveil.attacks.attack import Context
 from clinveil.attacks.text.memo_links import MemoLinks
 from clinveil.channel.apply import Obfuscator
+from clinveil.channel.build import scoped
 from clinveil.channel.channel import Channel
-from clinveil.channel.scopes import scoped
 from clinveil.core.tokens import words
 from clinveil.corpus.corpus import Corpus, MemoryCorpus, memory_corpus
 

@@ -36,7 +36,7 @@ def main() -> int:
         folder = Path(name)
         sizes = {times: _notes(folder / f"notes-{times}", times * asked.words, asked.parts) for times in asked.times}
         vectors = folder / "vectors"
-        if {"obfuscate", "release"} & {*asked.command}:
+        if "release" in asked.command:
             small = folder / f"notes-{min(asked.times)}"
             _run(
                 [
@@ -60,7 +60,7 @@ def main() -> int:
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="Peak memory of a command by the number of notes.")
-    parser.add_argument("--command", nargs="+", default=["deidentify", "obfuscate"])
+    parser.add_argument("--command", nargs="+", default=["deidentify", "release"])
     parser.add_argument("--words", type=int, default=200_000)
     parser.add_argument("--times", nargs="+", type=int, default=[1, 10])
     parser.add_argument("--parts", type=int, default=1, help="part files for each --words words")
@@ -112,7 +112,7 @@ def _measure(
     for times, (notes, words) in sizes.items():
         out = folder / "out"
         arguments = [command, str(_input(notes)), "-o", str(out), "--workers", str(asked.workers), "-q", *asked.flags]
-        if command in ("obfuscate", "release"):
+        if command == "release":
             arguments += ["--vectors", str(vectors)]
         began = time.perf_counter()
         together, largest = _run(arguments)

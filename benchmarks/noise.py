@@ -16,17 +16,17 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
+from clinveil.channel.calibrate import calibrate, cast_rays
 
 from clinveil.attacks.channel.inversion import inversion
 from clinveil.attacks.channel.name_outputs import name_outputs
 from clinveil.attacks.channel.unchanged import unchanged_by_distance
-from clinveil.channel.calibrate import calibrate, cast_rays
+from clinveil.channel.build import output_floor
 from clinveil.channel.mechanism import Material, Mechanism, mechanisms
 from clinveil.corpus.people import read_names
-from clinveil.vectors.euclidean import nearest_distances
 from clinveil.vectors.files import load_vectors
-from clinveil.vectors.floor import output_floor
 from clinveil.vectors.neighbours import neighbours
+from clinveil.vectors.search import nearest_distances
 from clinveil.vectors.table import Vectors
 
 
@@ -53,7 +53,7 @@ def main() -> None:
     options = parser.parse_args()
     vectors = load_vectors(options.vectors)
     eligible = output_floor(vectors, options.min_patients, need=15, allow_small=True)
-    table = neighbours(vectors, 14, eligible=eligible, threads=options.threads, seed=0)
+    table = neighbours(vectors, 14, eligible=eligible, threads=options.threads)
     nearest = nearest_distances(vectors.matrix, eligible, threads=options.threads)
     names = [" ".join(name) for name in read_names(options.names)] if options.names else []
     print(f"{len(vectors):,} words of {vectors.dim} dimensions, {int(eligible.sum()):,} may come out\n")

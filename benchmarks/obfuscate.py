@@ -58,7 +58,7 @@ def prepare(data: Path, folder: Path, n_tokens: int) -> None:
     vectors = Vectors(words, matrix, counts)
     save_vectors(vectors, folder / "vectors.bin")
     eligible = np.ones(N_WORDS, dtype=np.bool_)
-    table = neighbours(vectors, HIGH, eligible=eligible, threads=WORKERS, seed=0)
+    table = neighbours(vectors, HIGH, eligible=eligible, threads=WORKERS)
     np.save(folder / "table.npy", table.ids)
     material = Material(vectors, eligible, common_pool(counts, eligible), table)
     save_channel(NeighbourMechanism(n=f"{LOW}-{HIGH}").compile(material), folder / "channel")
@@ -289,7 +289,7 @@ def report(figures: dict[str, dict[str, float]], of_peer: tuple[float | None, st
     rate = ours["words"] / ours["seconds"]
     size = (folder / "released.parquet").stat().st_size / 1e6
     rows = [
-        ("clinveil obfuscate, Parquet to Parquet, 2 workers", rate),
+        ("`Obfuscator`, Parquet to Parquet, 2 workers", rate),
         ("copying the released file, same reader and writer", ours["words"] / copying["seconds"]),
         ("clinveil, one batch in memory, 1 thread", figures["kernel"]["rate"]),
         ("Python loop over a cached neighbour table", figures["python_loop"]["rate"]),

@@ -19,14 +19,10 @@ from clinveil.corpus.corpus import Note, rows
 from clinveil.corpus.demo.stream import demo_notes, demo_patients, demo_spans
 from clinveil.phi.detection.finder import Finder
 from clinveil.phi.detection.note import NoteView
-from clinveil.phi.validation.canaries import Tally, planted, planted_for_roles, survived
 from clinveil.phi.validation.design import KINDS, Annotated, allocation, recall
-from clinveil.phi.validation.draw import usual_forms
 from clinveil.phi.validation.invented import name_pools
-from clinveil.phi.validation.locations import locations
-from clinveil.phi.validation.recapture import missed
-from clinveil.phi.validation.survival import Survival
-from clinveil.phi.validation.truth import identifiers_in
+from clinveil.phi.validation.sample import identifiers_in, locations, usual_forms
+from clinveil.phi.validation.survival import Survival, Tally, planted, planted_for_roles, survived
 from clinveil.stats import clopper_pearson, share_by_patient
 
 ASQ_LABELS = {"LOCATION": "CITY", "ORGANIZATION": "HOSPITAL", "FACILITY": "HOSPITAL"}
@@ -141,44 +137,6 @@ def row(what: str, table: np.ndarray, corpora: int, rng: np.random.Generator, *,
     print(f"| {what} | {truth:.4f} | {size} | {used} | {held / used:.3f} |", flush=True)
 
 
-def capture_table(name: str, notes: list[Note], gold: dict[str, list[Span]], corpora: int) -> None:
-    """Two independent detectors of gold spans, and two that both find it hard where a span is of the hard fifth."""
-    rng = np.random.default_rng(3)
-    of = {note.note_id: note.patient_id for note in notes}
-    by_patient: dict[str, list[str]] = defaultdict(list)
-    for note, spans in gold.items():
-        by_patient[of[note]] += [s.label for s in spans]
-    labels = sorted({label for some in by_patient.values() for label in some})
-    patients = list(by_patient)
-    for how, (p, q, hard) in {
-        "independent, .95 and .9": (0.95, 0.9, 1.0),
-        "independent, .8 and .7": (0.8, 0.7, 1.0),
-        "independent, .99 and .97": (0.99, 0.97, 1.0),
-        "one fifth is hard: half as often found": (0.95, 0.9, 0.5),
-    }.items():
-        held, ratio, odds = 0, [], []
-        for _ in range(corpora):
-            drawn = rng.integers(len(patients), size=min(100, len(patients)))
-            table, left = np.zeros((len(labels), len(drawn), 3), dtype=int), 0
-            for i, k in enumerate(drawn):
-                for label in by_patient[patients[k]]:
-                    easy = hard if rng.random() < 0.2 else 1.0
-                    a, b = rng.random() < p * easy, rng.random() < q * easy
-                    if a or b:
-                        table[labels.index(label), i, 0 if a and b else 1 if a else 2] += 1
-                    else:
-                        left += 1
-            one = missed(table)
-            sums = table.sum(axis=(0, 1))
-            held += one.low <= left <= one.high
-            ratio.append(one.value / max(left, 1))
-            odds.append(sums[0] * max(left, 0.5) / max(sums[1] * sums[2], 1))
-        print(
-            f"| {name} | {how} | {corpora} | {held / corpora:.3f} | {np.median(ratio):.2f} | {np.median(odds):.1f} |",
-            flush=True,
-        )
-
-
 def main() -> None:
     asked = argparse.ArgumentParser()
     asked.add_argument("--patients", type=int, default=300)
@@ -194,10 +152,6 @@ def main() -> None:
     for name, (notes, _) in sets.items():
         known = {p.patient_id: p for p in demo_patients(how.patients, 21)} if name == "demo" else None
         shares_table(name, notes, how.corpora, known)
-    print("\n| corpus | detectors | corpora | coverage | missed, estimated to true | odds ratio |")
-    print("| --- | --- | ---: | ---: | ---: | ---: |")
-    for name, (notes, gold) in sets.items():
-        capture_table(name, notes, gold, how.corpora)
 
 
 if __name__ == "__main__":

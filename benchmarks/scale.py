@@ -1,6 +1,6 @@
 """The main jobs by size: words a second, processor time and peak memory of each stage, and the curve.
 
-    python benchmarks/scale.py run FOLDER --words 1e6 1e7 1e8 --jobs deidentify obfuscate release --workers 1 2
+    python benchmarks/scale.py run FOLDER --words 1e6 1e7 1e8 --jobs deidentify release --workers 1 2
     python benchmarks/scale.py run FOLDER --words 3e5 6e5 1e6 --jobs embed --train-words 0 --epochs 1
     python benchmarks/scale.py table FOLDER
 
@@ -28,7 +28,7 @@ from pathlib import Path
 from typing import Any
 
 WORDS_PER_PATIENT = 1240  # of an invented patient, measured over 1,000
-JOBS = ("embed", "deidentify", "obfuscate", "release")
+JOBS = ("embed", "deidentify", "release")
 TICKS = os.sysconf("SC_CLK_TCK")
 STAGES = {"identifiers", "vocabulary", "vectors", "neighbours", "obfuscate", "check", "measure", "report"}
 LOOK_SECONDS = 1.0

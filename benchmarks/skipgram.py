@@ -22,9 +22,9 @@ from clinveil.core.tokens import words
 from clinveil.core.types import Floats
 from clinveil.corpus.corpus import memory_corpus, rows
 from clinveil.corpus.open import open_corpus
+from clinveil.vectors.algorithms.skipgram import Plan, train_skipgram
 from clinveil.vectors.count import count_words
-from clinveil.vectors.encoded import END, Ids
-from clinveil.vectors.skipgram import Plan, train_skipgram
+from clinveil.vectors.sentences import END, Ids
 
 DIM, NEGATIVE, HELD_OUT = 100, 5, 10
 WARM = Plan(5, NEGATIVE, 1, 2, 1)  # compiles the loop, which is kept for the next run

@@ -17,7 +17,7 @@ from clinveil.channel.mechanism import Mechanism, common_pool, mechanisms
 from clinveil.channel.mechanisms.clusters import ClusterMechanism
 from clinveil.channel.mechanisms.gaussian import GaussianMechanism
 from clinveil.channel.mechanisms.laplace import LaplaceMechanism
-from clinveil.channel.mechanisms.neighbours import NeighbourMechanism, rank_distribution, sizes_of
+from clinveil.channel.mechanisms.neighbours import rank_distribution, sizes_of
 from clinveil.core.keys import Key
 from clinveil.core.tokens import words
 from clinveil.vectors.table import Neighbours
@@ -157,11 +157,6 @@ class TestClustersInTheirOwnWords(UnknownAsKnown, MechanismContract):
 
     def mechanism(self) -> Mechanism:
         return ClusterMechanism(cluster_size=3, cluster_outputs=2, cluster_words="own")
-
-
-class TestInDegree(MechanismContract):
-    def mechanism(self) -> Mechanism:
-        return NeighbourMechanism(n="3-5", in_degree=4)
 
 
 class TestIdentity(MechanismContract):

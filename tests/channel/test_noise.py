@@ -9,13 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clinveil.attacks.channel.inversion import inversion
-from clinveil.channel.calibrate import Rays, calibrate, cast_rays
 from clinveil.channel.mechanism import Material
-from clinveil.channel.mechanisms.gaussian import GaussianMechanism, expected_length, gaussian_noise
-from clinveil.channel.mechanisms.laplace import LaplaceMechanism, laplace_noise
-from clinveil.channel.noise import monte_carlo_error, shared_draws, weighted_median
+from clinveil.channel.mechanisms.gaussian import GaussianMechanism
+from clinveil.channel.mechanisms.laplace import LaplaceMechanism
+from clinveil.channel.noise import Rays, calibrate, cast_rays, monte_carlo_error, shared_draws, weighted_median
 from clinveil.core.errors import InputError
 from clinveil.vectors.table import Vectors
+
+LAPLACE, GAUSSIAN = LaplaceMechanism(epsilon=1.0), GaussianMechanism(sigma=1.0)
 
 
 def cloud(n=60, dim=5, seed=0, counts=True):
@@ -43,7 +44,7 @@ def unchanged(channel):
 
 
 def test_laplace_has_a_gamma_radius_and_a_uniform_direction():
-    noise = laplace_noise(4.0, np.random.default_rng(0), 4_000, 6).astype(np.float64)
+    noise = LAPLACE.noise(4.0, np.random.default_rng(0), 4_000, 6).astype(np.float64)
     radius = np.linalg.norm(noise, axis=1)
     assert scipy.stats.kstest(radius, scipy.stats.gamma(6, scale=0.25).cdf).pvalue > 0.01
     # Archimedes: a coordinate of a uniform direction in n dimensions has (1 + x)/2 ~ Beta((n - 1)/2, (n - 1)/2).
@@ -53,15 +54,15 @@ def test_laplace_has_a_gamma_radius_and_a_uniform_direction():
 
 
 def test_laplace_in_one_dimension_is_the_laplace_distribution():
-    noise = laplace_noise(2.0, np.random.default_rng(1), 4_000, 1)[:, 0]
+    noise = LAPLACE.noise(2.0, np.random.default_rng(1), 4_000, 1)[:, 0]
     assert scipy.stats.kstest(noise, scipy.stats.laplace(scale=0.5).cdf).pvalue > 0.01
 
 
 def test_gaussian_is_normal_and_as_long_as_stated():
-    noise = gaussian_noise(0.3, np.random.default_rng(0), 4_000, 3)
+    noise = GAUSSIAN.noise(0.3, np.random.default_rng(0), 4_000, 3)
     assert scipy.stats.kstest(noise[:, 1] / 0.3, "norm").pvalue > 0.01
-    assert expected_length(0.3, 3) == pytest.approx(scipy.stats.chi(3).mean() * 0.3)
-    assert np.linalg.norm(noise, axis=1).mean() == pytest.approx(expected_length(0.3, 3), rel=0.02)
+    assert GAUSSIAN.expected_length(0.3, 3) == pytest.approx(scipy.stats.chi(3).mean() * 0.3)
+    assert np.linalg.norm(noise, axis=1).mean() == pytest.approx(GAUSSIAN.expected_length(0.3, 3), rel=0.02)
 
 
 @pytest.mark.parametrize("mechanism", [laplace_of(8.0), gaussian_of(0.4)])
@@ -71,7 +72,7 @@ def test_rows_are_those_of_drawing_one_by_one(mechanism):
     rng = np.random.default_rng(9)
     for row in (0, 5, 11):
         laplace = mechanism.name == "laplace"
-        noise = laplace_noise(8.0, rng, 1_500, 3) if laplace else gaussian_noise(0.4, rng, 1_500, 3)
+        noise = LAPLACE.noise(8.0, rng, 1_500, 3) if laplace else GAUSSIAN.noise(0.4, rng, 1_500, 3)
         apart = np.linalg.norm((vectors.matrix[row] + noise)[:, None] - vectors.matrix, axis=2)
         apart[:, 5] = np.inf
         expected = np.bincount(apart.argmin(axis=1), minlength=12)

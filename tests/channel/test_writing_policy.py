@@ -17,10 +17,10 @@ from test_obfuscator import CORPUS, TEXTS
 
 from clinveil.channel import kernel
 from clinveil.channel.apply import PURPOSES, Obfuscator, obfuscate_batches
+from clinveil.channel.build import scoped
 from clinveil.channel.channel import Channel
 from clinveil.channel.identity import identity_channel
 from clinveil.channel.policy import SCOPES
-from clinveil.channel.scopes import name_rows, scoped
 from clinveil.core.errors import InputError
 from clinveil.core.keys import Key
 from clinveil.core.tokens import words
@@ -29,7 +29,7 @@ from clinveil.scale import threads
 KEY = Key.from_seed(5)
 SHUFFLES = ("window", "sentence", "note")
 COUNTS = np.arange(len(WORDS)) * 3
-RARE = scoped(circle().under(scope="rare", rare_below=20), COUNTS, names=["Иван"])
+RARE = scoped(circle().under(scope="rare", rare_below=20), COUNTS)
 CHANNELS = [
     *(circle().under(shuffle=shuffle, window=3) for shuffle in SHUFFLES),
     *(
@@ -230,15 +230,6 @@ def test_rare_words_repeat_within_a_patient_and_others_never():
     for texts in by_patient.values():
         columns = [{word for text in texts for word in text[at::3]} for at in range(3)]
         assert len(columns[0]) == 3 + 2 and [len(columns[1]), len(columns[2])] == [1, 1]
-
-
-def test_names_have_one_replacement_in_the_corpus():
-    assert [WORDS[i] for i in name_rows(circle(), ["王芳 Pain"])] == ["smith", "josé", "zoë", "王芳", "müller"]
-    notes = [(f"n{i}", f"p{i}", "smith fever") for i in range(40)]
-    channel = scoped(circle(low=5, high=5).under(scope="occurrence"), COUNTS, names=[])
-    out = [text.split() for text in released(channel, *notes)]
-    assert [len({words[at] for words in out}) for at in (0, 1)] == [1, 5]
-    assert channel.under(scope="note").scopes is None
 
 
 def test_rare_needs_the_scopes_of_rows():

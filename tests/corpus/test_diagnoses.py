@@ -15,7 +15,7 @@ from clinveil.cli.main import main
 from clinveil.core.errors import InputError
 from clinveil.corpus.icd9 import LEAVES, Diagnoses, LabelledNotes, first_level, leaves
 from clinveil.corpus.open import open_corpus
-from clinveil.corpus.selection import as_text
+from clinveil.corpus.roles import as_text
 from clinveil.utility.labelled import read_labelled
 
 SECRET = "zyqquavex"

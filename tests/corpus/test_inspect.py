@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections import Counter, defaultdict
 from collections.abc import Callable
 from inspect import signature
@@ -17,7 +18,6 @@ from clinveil.cli.main import main
 from clinveil.core.tokens import tokenize, words
 from clinveil.corpus.corpus import memory_corpus
 from clinveil.corpus.estimate import (
-    COMPILE_SECONDS,
     FEWEST_PASSES,
     MOST_PASSES,
     RATES,
@@ -27,7 +27,6 @@ from clinveil.corpus.estimate import (
     passes,
 )
 from clinveil.corpus.inspect import RARE_BELOW, count_kinds, inspect
-from clinveil.corpus.machine_speed import REFERENCE, Speed, measured_speed
 from clinveil.corpus.open import open_corpus
 from clinveil.vectors.settings import VectorSettings
 
@@ -115,57 +114,29 @@ def test_skipped_rows_and_columns_are_said(tmp_path: Path) -> None:
     assert found.columns.dropped == ("CGID", "ISERROR")
 
 
-IDLE = Speed()
-
-
 def test_an_estimate_grows_with_words_types_and_epochs() -> None:
-    small = estimate(10**6, 20_000, speed=IDLE)
+    small = estimate(10**6, 20_000)
     assert small.seconds == pytest.approx(sum(small.stages.values())) == pytest.approx(sum(small.steps.values()))
-    more = estimate(10**9, 20_000, train_words=0, measure_words=0, speed=IDLE)
-    sampled = estimate(10**9, 20_000, speed=IDLE)
-    trained = estimate(TRAIN_WORDS, 20_000, speed=IDLE).stages["train vectors"]
+    more = estimate(10**9, 20_000, train_words=0, measure_words=0)
+    sampled = estimate(10**9, 20_000)
+    trained = estimate(TRAIN_WORDS, 20_000).stages["train vectors"]
     assert sampled.stages["train vectors"] == trained, "a sample is trained on"
     assert sampled.steps["measure"] < more.steps["measure"] / 50, "a sample is measured"
     assert more.memory == small.memory, "memory does not grow with the notes"
-    assert estimate(10**6, 2_000_000, speed=IDLE).memory > small.memory + 1e9
+    assert estimate(10**6, 2_000_000).memory > small.memory + 1e9
     fixed = RATES["vectors"].fixed
-    few, many = (estimate(10**6, 20_000, epochs=epochs, speed=IDLE).steps["vectors"] - fixed for epochs in (5, 50))
+    few, many = (estimate(10**6, 20_000, epochs=epochs).steps["vectors"] - fixed for epochs in (5, 50))
     assert many == pytest.approx(10 * few)
     assert small.steps["vectors"] - fixed == pytest.approx(few * passes(10**6) / 5)
-    assert estimate(10**6, 20_000, train=False, speed=IDLE).stages["train vectors"] == 0
-    assert estimate(10**6, 20_000, phi=False, speed=IDLE).stages["replace PHI"] == 0
-    assert estimate(10**6, 20_000, workers=4, speed=IDLE).seconds < small.seconds
+    assert estimate(10**6, 20_000, train=False).stages["train vectors"] == 0
+    assert estimate(10**6, 20_000, phi=False).stages["replace PHI"] == 0
+    assert estimate(10**6, 20_000, workers=1).seconds > small.seconds or os.cpu_count() == 1
 
 
-def test_an_estimate_follows_the_speed_of_the_machine() -> None:
-    idle = estimate(10**6, 20_000, speed=IDLE)
-    slow = estimate(10**6, 20_000, speed=Speed(python=3.0, product=3.0, threads=3.0))
-    assert slow.seconds == pytest.approx(3 * idle.seconds)
-    shared = estimate(10**6, 20_000, speed=Speed(threads=2.0))
-    assert shared.steps["measure"] == idle.steps["measure"]
-    words = idle.steps["identifiers"] - RATES["identifiers"].fixed
-    assert shared.steps["identifiers"] == pytest.approx(idle.steps["identifiers"] + words), "a core for two workers"
-    cold = estimate(10**6, 20_000, speed=Speed(cold=True))
-    assert cold.seconds == pytest.approx(idle.seconds + COMPILE_SECONDS)
-    low, high = idle.range
-    assert low * high == pytest.approx(idle.seconds**2)
-    wider = estimate(10**6, 20_000, speed=Speed(spread=1.0)).range
-    assert wider[0] < low < high < wider[1]
-
-
-def test_the_speed_is_measured_by_the_clock() -> None:
-    now = 0.0
-
-    def clock() -> float:
-        """Each look at the clock takes twice a turn of the reference."""
-        nonlocal now
-        now += 2 * REFERENCE["python"]
-        return now
-
-    speed = measured_speed(1, clock)
-    assert (speed.python, speed.spread) == (pytest.approx(2), pytest.approx(0, abs=1e-6))
-    assert speed.product == pytest.approx(2 * REFERENCE["python"] / REFERENCE["product"])
-    assert speed.threads == pytest.approx(2 * REFERENCE["python"] / REFERENCE["threads"])
+def test_an_estimate_has_bounds() -> None:
+    expected = estimate(10**6, 20_000)
+    low, high = expected.range
+    assert low < expected.seconds < high and low * high == pytest.approx(expected.seconds**2)
 
 
 def test_few_words_get_more_passes_within_bounds() -> None:

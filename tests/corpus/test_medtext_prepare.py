@@ -17,7 +17,7 @@ from clinveil.core.errors import InputError
 from clinveil.core.files import MARKER, sha256
 from clinveil.corpus.demo.stream import demo_notes
 from clinveil.corpus.medtext import PARTS, UNK, medtext
-from clinveil.corpus.medtext.counts import general_counts
+from clinveil.corpus.medtext.parts import general_counts
 from clinveil.corpus.medtext.prepare import read_medtext
 from clinveil.corpus.open import open_corpus
 

@@ -16,7 +16,7 @@ import pytest
 from stores import SECRET, store, without_rights
 
 from clinveil.cli.main import main
-from clinveil.core.errors import DiskError, InputError, MissingExtra, UsageError
+from clinveil.core.errors import DiskError, InputError, UsageError
 from clinveil.core.remote import RemotePath, failing, place
 from clinveil.core.runfolder import fingerprint
 from clinveil.core.upload import MARKER, SUCCESS, ready, send, through
@@ -134,24 +134,12 @@ def test_a_place_of_a_store_is_no_file_of_this_machine():
     assert not isinstance(place("a/b.parquet"), RemotePath)
 
 
-def test_other_kinds_of_places(tmp_path, monkeypatch):
+def test_other_kinds_of_places(tmp_path):
     (tmp_path / "a.csv").write_text("id,text\n1,a\n")
     assert ids(open_corpus(f"file://{tmp_path}/a.csv")) == ["1"]
     assert ids(open_corpus(f"file://{tmp_path}/*.csv")) == ["1"]
-    fsspec = pytest.importorskip("fsspec")
-    memory = fsspec.filesystem("memory")
-    memory.pipe("/folder/a.csv", b"id,text\n1,a\n")
-    memory.pipe("/folder/b.csv", b"id,text\n2,a\n")
-    assert ids(open_corpus("memory://folder/*.csv")) == ["1", "2"]
     with pytest.raises(UsageError, match="unsupported URL scheme gopher://"):
         open_corpus("gopher://x/y.csv")
-    fsspec.register_implementation("lacking", "no_such_module_here.Driver", errtxt="Please install lacking-driver")
-    with pytest.raises(MissingExtra, match="the driver of lacking:// is not installed") as caught:
-        open_corpus("lacking://x/y.csv")
-    assert "pip install lacking-driver" in str(caught.value)
-    monkeypatch.setitem(sys.modules, "fsspec", None)
-    with pytest.raises(MissingExtra, match=r"pip install 'clinveil\[storage\]'"):
-        open_corpus("sftp://x/y.csv")
 
 
 def test_no_address_no_store():
@@ -159,7 +147,7 @@ def test_no_address_no_store():
         "import sys, clinveil.cli.main, clinveil.corpus.open as o, tempfile, pathlib\n"
         "p = pathlib.Path(tempfile.mkdtemp()) / 'a.csv'; p.write_text('id,text\\n1,a\\n'); "
         "list(o.open_corpus(p).batches())\n"
-        "print([m for m in ('fsspec', 'deltalake', 'duckdb') if m in sys.modules])"
+        "print([m for m in ('deltalake', 'duckdb') if m in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from clinveil.corpus.demo import places
 from clinveil.corpus.demo.language import language
 from clinveil.corpus.demo.names import Name
+from clinveil.corpus.demo.notes import STYLES, Calendar, misspell, slip, written
 from clinveil.corpus.demo.persons import FAMILY, FAMILY_DOCTORS, PER_CLINIC, clinicians, uniforms
 from clinveil.corpus.demo.places import identifiers
-from clinveil.corpus.demo.writing import STYLES, Calendar, misspell, slip, written
 
 DAY = date(2014, 3, 4).toordinal()
 
@@ -32,7 +32,7 @@ def test_dates_are_written_in_many_styles(style: str, text: str):
 
 
 def test_an_unknown_style_is_refused():
-    with pytest.raises(ValueError, match="stardate"):
+    with pytest.raises(KeyError, match="stardate"):
         written(DAY, "stardate")
 
 

@@ -52,8 +52,21 @@ def test_the_command_line_knows_them(desk):
 
 
 def test_the_mechanism_and_the_detector_work(desk):
-    clinveil(desk, "obfuscate", "notes.jsonl", "-o", "o.jsonl", "--seed", "1", *COMMON)
-    words = {word for line in (desk / "o.jsonl").read_text().splitlines() for word in json.loads(line)["text"].split()}
+    fast = (
+        "--set",
+        "phi=false",
+        "--set",
+        "background=0",
+        "--set",
+        "layout=plain",
+        "--set",
+        "dim=8",
+        "--set",
+        "epochs=1",
+    )
+    clinveil(desk, "release", "notes.jsonl", "-o", "common", "--seed", "1", *COMMON, *fast)
+    released = next((desk / "common").rglob("notes.jsonl"))
+    words = {word for line in released.read_text().splitlines() for word in json.loads(line)["text"].split()}
     assert len(words) == 2
     clinveil(desk, "deidentify", "notes.jsonl", "-o", "d.jsonl", "--set", "mode=tag", "--seed", "1")
     assert all("B-2041" not in line and "[ID]" in line for line in (desk / "d.jsonl").read_text().splitlines())

@@ -82,18 +82,6 @@ def test_numpy_scalars_of_fields_become_plain():
     assert json.loads(json.dumps(finding.as_dict()))["count"] == 2
 
 
-def test_an_older_file_is_read_into_the_fields(tmp_path):
-    old = {"unit": "notes", "count": 3, "p": 0.04, "p_is": "permuted", "interval": "Wilson", "question": "Is it?"}
-    old |= {"chance": "guessing", "control_is": "shuffled", "k": 5}
-    found = {"measure": "a.b", "value": 0.5, "n": 6, "chance": 0.1, "control": 0.2, "detail": old}
-    path = tmp_path / "f.json"
-    path.write_text(json.dumps({"schema": SCHEMA, "findings": [found]}))
-    (back,) = read_findings(path)
-    assert (back.unit, back.count, back.p, back.p_is, back.method) == ("notes", 3, 0.04, "permuted", "Wilson")
-    assert (back.chance, back.chance_is, back.control, back.control_is) == (0.1, "guessing", 0.2, "shuffled")
-    assert back.question == "Is it?" and dict(back.detail) == {"k": 5}
-
-
 def test_a_file_that_is_no_findings_file(tmp_path):
     path = tmp_path / "f.json"
     for text in ("{", "[]", '{"schema": "other", "findings": []}', '{"schema": "clinveil.findings/1"}'):

@@ -15,8 +15,6 @@ SMALL = ["--set", "dim=8", "--set", "epochs=1", "--set", "workers=1"]
 NEW_FOLDER = {
     "demo --notes-only": "-o OUT --patients 3",
     "embed": "NOTES -o OUT --dim 8 --set epochs=1 --workers 1",
-    "obfuscate": "NOTES -o OUT --vectors VECTORS --min-patients 1",
-    "obfuscate --vault": "NOTES -o BESIDE --vault OUT --vectors VECTORS --min-patients 1",
     "deidentify": "NOTES -o OUT --workers 1",
     "release": "NOTES -o OUT --set dim=8 --set epochs=1 --workers 1 --again",
     "study prepare medtext": "NOTES -o OUT --set train=20 --set valid=5 --set test=5 --seed 1",
@@ -141,7 +139,7 @@ def test_a_file_put_into_an_earlier_output_survives(desk, tmp_path, capsys, comm
     assert runs([*arguments, "--force"]) in (0, 4)
 
 
-@pytest.mark.parametrize("command", ["demo --notes-only", "obfuscate", "deidentify"])
+@pytest.mark.parametrize("command", ["demo --notes-only", "deidentify"])
 def test_the_output_of_another_command_survives(desk, tmp_path, command):
     out = tmp_path / "out"
     assert main(["embed", str(desk / "demo" / "notes.parquet"), "-o", str(out), "--quiet", *SMALL]) == 0

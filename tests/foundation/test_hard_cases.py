@@ -43,7 +43,7 @@ def refused(capsys, *arguments, code=2):
     ],
 )
 def test_noise_beyond_use_is_refused_before_any_work(notes, capsys, flags):
-    assert flags[3].partition("=")[0] in refused(capsys, "obfuscate", notes, "-o", "out", *flags)
+    assert flags[3].partition("=")[0] in refused(capsys, "release", notes, "-o", "out", *flags)
 
 
 @pytest.mark.parametrize(
@@ -92,7 +92,7 @@ def test_a_value_of_the_wrong_kind_names_its_key(notes, capsys, tmp_path, toml, 
 
 def test_a_table_is_no_range_and_a_key_that_a_command_does_not_use_is_refused(notes, capsys, tmp_path):
     (tmp_path / "c.toml").write_text("[n]\nlow = 3\nhigh = 14")
-    assert "n: a value" in refused(capsys, "obfuscate", notes, "-o", "out", "--config", "c.toml")
+    assert "n: a value" in refused(capsys, "release", notes, "-o", "out", "--config", "c.toml")
     (tmp_path / "c.toml").write_text('keep = ["raw"]')
     assert "this command has no setting keep" in refused(capsys, "embed", notes, "-o", "out", "--config", "c.toml")
 

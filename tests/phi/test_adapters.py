@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import pickle
+import re
 import sys
 import warnings
 
 import pytest
 
+from clinveil.cli.main import main
 from clinveil.core.errors import InputError, InputWarning, MissingExtra, UsageError
+from clinveil.core.finding import read_findings
 from clinveil.core.keys import Key
 from clinveil.corpus.corpus import memory_corpus
 from clinveil.phi.detection.adapter import (
@@ -57,6 +60,20 @@ class TestAnyAdapter:
     def test_labels_that_are_not_understood_are_said(self, fake):
         with pytest.warns(InputWarning, match="ignored labels without a mapping: KUDOS"):
             adapters_for([fake, fake])
+
+    def test_an_engine_replaces_the_detectors_of_clinveil(self, fake, tmp_path, capsys):
+        text = "Dr. Zy saw Dr. Smith. Q7"
+        (tmp_path / "notes.csv").write_text(f'id,patient,text\n1,a,"{text}"\n', encoding="utf-8")
+        gold = [{"note_id": "1", "start": at, "end": at + len(name), "label": "NAME", "text": name}
+                for name in ("Zy", "Smith") for at in [text.index(name)]]  # fmt: skip
+        (tmp_path / "gold.jsonl").write_text("".join(json.dumps(span) + "\n" for span in gold), encoding="utf-8")
+        command = ["evaluate", "deidentification", str(tmp_path / "notes.csv"), "--gold", str(tmp_path / "gold.jsonl")]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", InputWarning)
+            assert main([*command, "--engine", "fake", "--set", "workers=1", "--json", str(tmp_path / "f.json")]) == 0
+        found = read_findings(tmp_path / "f.json")
+        recall = next(f for f in found if "recall" in f.measure and "NAME" in str(f.detail))
+        assert recall.value == 0.5
 
     def test_spans_carry_its_name_its_own_label_and_a_score_that_fits(self, fake):
         (span,) = AdapterDetector(fake).find(NoteView("Dr. Zy"))
@@ -151,57 +168,93 @@ class TestPresidio:
         assert done.batch["text"].to_pylist() == ["Card [ACCOUNT].", "no pain"]
 
 
+WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "Dr", "came", "today", "and", "saw", "the", "patient", "has", "pain", "."]
+
+
 @pytest.fixture(scope="module")
 def classifier(tmp_path_factory):
-    """A tiny token classifier on disk that calls words with a capital Z a patient."""
+    """A small BERT on disk, trained here: an unknown word is a patient."""
     transformers = pytest.importorskip("transformers", reason="extra [huggingface] is not installed")
     torch = pytest.importorskip("torch")
     from tokenizers import Tokenizer, models, pre_tokenizers
 
-    folder = tmp_path_factory.mktemp("models") / "tiny"
-    words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "Zwi", "##yemi", "came", "."]
-    inner = Tokenizer(models.WordPiece({word: at for at, word in enumerate(words)}, unk_token="[UNK]"))
+    folder = tmp_path_factory.mktemp("models") / "trained"
+    inner = Tokenizer(models.WordLevel({word: at for at, word in enumerate(WORDS)}, unk_token="[UNK]"))
     inner.pre_tokenizer = pre_tokenizers.Whitespace()
     names = {"unk_token": "[UNK]", "pad_token": "[PAD]", "cls_token": "[CLS]", "sep_token": "[SEP]"}
-    transformers.PreTrainedTokenizerFast(tokenizer_object=inner, model_max_length=16, **names).save_pretrained(folder)
+    tokenizer = transformers.PreTrainedTokenizerFast(tokenizer_object=inner, model_max_length=24, **names)
     config = transformers.BertConfig(
-        **{"vocab_size": len(words), "hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 1},
-        **{"intermediate_size": 8, "max_position_embeddings": 32, "id2label": {0: "O", 1: "B-PATIENT", 2: "I-GADGET"}},
+        **{"vocab_size": len(WORDS), "hidden_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2},
+        **{"intermediate_size": 32, "max_position_embeddings": 32, "hidden_dropout_prob": 0.0},
+        id2label={0: "O", 1: "B-PATIENT", 2: "I-GADGET"},
     )
     torch.manual_seed(1)
     model = transformers.BertForTokenClassification(config)
-    with torch.no_grad():
-        for parameter in model.parameters():
-            parameter.zero_()
-        for name in (
-            "embeddings.LayerNorm",
-            "encoder.layer.0.attention.output.LayerNorm",
-            "encoder.layer.0.output.LayerNorm",
-        ):
-            model.bert.get_submodule(name).weight.fill_(1)
-        model.bert.embeddings.word_embeddings.weight[4:6, 0] = 5.0
-        model.classifier.weight[1, 0] = 3.0
-        model.classifier.bias[0] = 1.0
-    model.save_pretrained(folder)
+    optimiser = torch.optim.Adam(model.parameters(), 0.01)
+    for _ in range(40):
+        ids = torch.randint(4, len(WORDS), (16, 24))
+        ids[torch.rand(ids.shape) < 0.2] = WORDS.index("[UNK]")
+        model(input_ids=ids, labels=(ids == WORDS.index("[UNK]")).long()).loss.backward()
+        optimiser.step()
+        optimiser.zero_grad()
+    model.eval().save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
     return folder
+
+
+def copied(folder, target, *names):
+    for path in folder.iterdir():
+        if path.name not in names:
+            (target / path.name).write_bytes(path.read_bytes())
+    return target
 
 
 class TestHuggingFace:
     def test_a_model_from_disk(self, classifier):
         detector = adapter_detector(f"hf:{classifier}")
-        assert found(detector, "Then Zwiyemi came.") == [("Zwiyemi", "NAME")]
-        assert detector.unknown == ["I-GADGET"]
-        assert detector.name == "huggingface"
+        assert found(detector, "Dr Zwiyemi came .") == [("Zwiyemi", "NAME")]
+        assert detector.unknown == ["I-GADGET"] and detector.name == "huggingface"
+        assert found(detector, "") == found(detector, " \n") == []
 
-    def test_a_long_note_is_read_to_its_end(self, classifier):
-        text = "came . " * 40 + "Zwiyemi came"
-        assert ("Zwiyemi", "NAME") in found(adapter_detector(f"hf:{classifier}"), text)
+    @pytest.mark.parametrize("shift", range(0, 12, 3))
+    def test_each_name_of_a_long_note_is_one_span_wherever_the_windows_end(self, classifier, shift):
+        text = "pain " * shift + "the patient has pain . Dr Zwiyemi came today and " * 60
+        spans = list(adapter_detector(f"hf:{classifier}").find(NoteView(text)))
+        names = [match.span() for match in re.finditer("Zwiyemi", text)]
+        assert [(span.start, span.end) for span in spans] == names
 
-    def test_weights_in_pythons_own_format_are_refused(self, classifier, tmp_path):
-        for name in ("config.json", "tokenizer.json", "tokenizer_config.json"):
-            (tmp_path / name).write_bytes((classifier / name).read_bytes())
-        (tmp_path / "pytorch_model.bin").write_bytes(b"secret")
-        with pytest.raises(InputError, match="no model that can be loaded") as caught:
-            adapter_detector(f"hf:{tmp_path}")
-        assert "secret" not in str(caught.value)
-        assert json.loads((classifier / "config.json").read_text())["model_type"] == "bert"
+    def test_it_joins_the_detectors_of_a_run(self, classifier, tmp_path):
+        (tmp_path / "notes.csv").write_text("id,patient,text\n1,a,saw Dr zwiyemi today\n", encoding="utf-8")
+        command = ["deidentify", str(tmp_path / "notes.csv"), "-o", str(tmp_path / "out.csv"), "--seed", "1", "-q"]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", InputWarning)
+            assert main([*command, "--set", f"also=hf:{classifier}", "--set", "mode=tag", "--workers", "1"]) == 0
+        assert "Dr [NAME] today" in (tmp_path / "out.csv").read_text()
+
+    @pytest.mark.parametrize("broken", ["empty", "weights", "half", "tokenizer", "pickle", "task", "labels"])
+    def test_a_broken_or_foreign_folder_is_one_line(self, classifier, broken, tmp_path, capsys):
+        folder = tmp_path / "model"
+        folder.mkdir()
+        if broken in ("weights", "half", "tokenizer"):
+            copied(classifier, folder, *{"tokenizer": ["tokenizer.json"]}.get(broken, []))
+        if broken == "weights":
+            (folder / "model.safetensors").write_bytes(b"no weights")
+        if broken == "half":
+            weights = (folder / "model.safetensors").read_bytes()
+            (folder / "model.safetensors").write_bytes(weights[: len(weights) // 2])
+        if broken == "pickle":
+            copied(classifier, folder, "model.safetensors")
+            (folder / "pytorch_model.bin").write_bytes(b"secret")
+        if broken in ("task", "labels"):
+            transformers = pytest.importorskip("transformers")
+            copied(classifier, folder, "model.safetensors")
+            kind = "BertForSequenceClassification" if broken == "task" else "BertForTokenClassification"
+            config = transformers.BertConfig.from_pretrained(classifier)
+            config.id2label = {0: "LABEL_0", 1: "LABEL_1", 2: "LABEL_2"}
+            getattr(transformers, kind)(config).save_pretrained(folder)
+        (tmp_path / "notes.csv").write_text("id,patient,text\n1,a,well\n", encoding="utf-8")
+        command = ["deidentify", str(tmp_path / "notes.csv"), "-o", str(tmp_path / "out.csv"), "--workers", "1", "-q"]
+        capsys.readouterr()
+        assert main([*command, "--set", f"also=hf:{folder}"]) == 3
+        said = capsys.readouterr().err.strip()
+        assert len(said.splitlines()) == 1 and "secret" not in said and not (tmp_path / "out.csv").exists()

@@ -58,7 +58,7 @@ class TestModes:
         assert "Foley catheter" in out["n3"]
 
     def test_mentions_agree_across_notes(self):
-        from clinveil.phi.treatment.surrogates.dates import parse
+        from clinveil.phi.treatment.dates import parse
 
         out = texts(run(patients=PATIENTS))
         first, last = out["n1"].split("saw ")[1].split(" (")[0].split()

@@ -12,8 +12,7 @@ import pytest
 from marked import unmark
 
 from clinveil.lexicons.ambiguity import LexicalClass, lexical_classes
-from clinveil.lexicons.held_out import held_out
-from clinveil.lexicons.names import all_given_names, surnames
+from clinveil.lexicons.names import all_given_names, held_out, surnames
 from clinveil.phi.detection.detectors.names import names_of
 from clinveil.phi.detection.finder import Finder
 from clinveil.phi.detection.note import NoteView

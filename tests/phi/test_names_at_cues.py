@@ -9,7 +9,7 @@ from marked import unmark
 
 from clinveil.core.spans import Span
 from clinveil.lexicons.ambiguity import LexicalClass, lexical_classes
-from clinveil.lexicons.held_out import held_out
+from clinveil.lexicons.names import held_out
 from clinveil.lexicons.words import is_word
 from clinveil.phi.detection.detectors.tagger import TaggerDetector
 from clinveil.phi.detection.finder import Finder

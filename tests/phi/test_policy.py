@@ -116,9 +116,9 @@ def test_what_a_file_leaves_out_is_treated_as_its_base(tmp_path):
     own = policy(tmp_path, '[labels]\nNAME = "surrogate"\n')
     assert own["NAME"] is Treatment.SURROGATE
     assert all(own[label] is Policy.of_profile("safe-harbor")[label] for label in LABELS if label != "NAME")
-    based = policy(tmp_path, 'base = "research"\nbare_years = false\n')
+    based = policy(tmp_path, 'base = "research"\nrecall_first = true\n')
     assert based.treatments == Policy.of_profile("research").treatments
-    assert not based.bare_years
+    assert based.recall_first
     assert policy(tmp_path, "").kept == frozenset()
     assert own.digest != based.digest
 
@@ -136,7 +136,7 @@ def test_what_a_file_leaves_out_is_treated_as_its_base(tmp_path):
         ("labels = 3", "labels: not a table"),
         ('base = "hipaa"', "base: unknown profile .*safe-harbor"),
         ("base = []", "base: unknown profile"),
-        ("bare_years = 1", "bare_years: not true or false"),
+        ("recall_first = 1", "recall_first: not true or false"),
         ('NAME = "keep"', "unknown key 'NAME' \\(one of base, labels"),
         ("[labels", "file not found or not valid TOML"),
     ],

@@ -14,10 +14,10 @@ from clinveil.core.keys import Key
 from clinveil.core.spans import Span
 from clinveil.corpus.people import Patient
 from clinveil.lexicons.names import all_given_names, surnames
+from clinveil.phi.treatment.dates import WEEKDAYS, offset, parse, shifted
 from clinveil.phi.treatment.deidentifier import Deidentifier
 from clinveil.phi.treatment.policy import Policy
 from clinveil.phi.treatment.surrogates.accounts import email, number_or_account
-from clinveil.phi.treatment.surrogates.dates import WEEKDAYS, offset, parse, shifted
 from clinveil.phi.treatment.surrogates.names import NameSurrogates
 from clinveil.phi.treatment.surrogates.pools import RAREST, culture_of, pool, sizes
 from clinveil.phi.treatment.surrogates.roles import _RARE, _TIMES, _USUAL, _share, listed, usual_spelling
@@ -207,16 +207,15 @@ class TestDates:
         for text in (f"{day:%B %Y}", f"{day:%m/%Y}", f"{day:%b '%y}"):
             assert shifted(KEY, f"p{patient}", text) != text
 
-    def test_years_alone_move_in_research_only(self):
+    def test_years_alone_are_tags_where_dates_move(self):
         text = "MI in 2012, seen since 1998. Took 2000 mg in 2000 ml of water."
-        far = next(f"p{i}" for i in range(99) if offset(KEY, f"p{i}").days > 200)
-        assert treated(text, patient_id=far) == text.replace("2012", "2013").replace("1998", "1999")
-        assert treated(text, patient_id=far, policy="safe-harbor") == text
+        assert treated(text) == text.replace("2012", "[DATE]").replace("1998", "[DATE]")
+        assert treated(text, policy="safe-harbor") == text
 
     def test_times_stay(self):
         assert shifted(KEY, "p1", "2019-03-04T10:22").endswith("T10:22")
 
-    @pytest.mark.parametrize("text", ["3/4-3/11", "Monday", "May", "13/13/2019 - 3/4/2019", "Christmas 2019"])
+    @pytest.mark.parametrize("text", ["3/4-3/11", "2019", "May", "13/13/2019 - 3/4/2019", "Christmas 2019"])
     def test_what_cannot_be_read_is_a_tag(self, text):
         assert shifted(KEY, "p1", text) is None
         assert treated(f"On {text}.", ("DATE", text)) == "On [DATE]."

@@ -17,7 +17,7 @@ from marked import unmark
 from clinveil.core.errors import InputError, UsageError
 from clinveil.core.spans import Span
 from clinveil.corpus.demo import demo_notes
-from clinveil.lexicons.held_out import held_out
+from clinveil.lexicons.names import held_out
 from clinveil.phi.detection.detectors.tagger import TaggerDetector
 from clinveil.phi.detection.finder import Finder
 from clinveil.phi.detection.note import NoteView

@@ -1,27 +1,22 @@
-"""Canaries, known patients' survival and capture-recapture: detectors that are known to find and to miss."""
+"""Canaries and known patients' survival: detectors that are known to find and to miss."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from clinveil.core.errors import InputError, UsageError
+from clinveil.core.errors import InputError
 from clinveil.core.spans import Span
 from clinveil.corpus.corpus import Note
 from clinveil.corpus.people import Patient
 from clinveil.lexicons.ambiguity import lexical_classes
-from clinveil.lexicons.held_out import held_out
+from clinveil.lexicons.names import held_out
 from clinveil.phi.detection.finder import Finder
-from clinveil.phi.settings import PhiSettings
-from clinveil.phi.validation.canaries import canary_survival, planted, planted_for_roles, survived
 from clinveil.phi.validation.invented import SHAPES, UNLISTED, invented, invented_name, name_pools
-from clinveil.phi.validation.recapture import BOTH, FIRST, SECOND, Captures, compared, missed, recapture_findings, side
-from clinveil.phi.validation.recapture import strata as by_label
-from clinveil.phi.validation.survival import Survival
+from clinveil.phi.validation.survival import Canary, Survival, canary_survival, planted, planted_for_roles, survived
 
 
 @dataclass(frozen=True)
@@ -87,8 +82,6 @@ def test_roles_become_names_and_days_dates():
 
 def test_a_canary_survives_unless_every_letter_is_found():
     text = "Dr. O'Neil-Bly"
-    from clinveil.phi.validation.canaries import Canary
-
     canary = Canary(4, 14, "NAME", "rare", "found")
     assert survived(text, canary, []) and survived(text, canary, [Span(4, 10, "NAME")])
     assert not survived(text, canary, [Span(4, 6, "NAME"), Span(6, 10, "NAME"), Span(11, 14, "NAME")])
@@ -131,92 +124,3 @@ def test_notes_that_name_nobody_measure_nothing():
     survival.add(Note("3", "p1", "The patient slept."), [])
     (only,) = survival.findings("with the feed")
     assert only.value is None and "own name" in only.detail["why"]
-
-
-def test_who_found_what():
-    text = "Ann Lee and Bob and Cy"
-    first, second = [Span(0, 3, "NAME"), Span(12, 15, "NAME")], [Span(0, 7, "NAME"), Span(20, 22, "NAME")]
-    assert list(compared(text, first, second)) == [("NAME", BOTH), ("NAME", FIRST), ("NAME", SECOND)]
-
-
-def test_chapman_by_hand_and_dependence():
-    one = missed([[[60, 12, 10]]])
-    assert one.value == pytest.approx(12 * 10 / 61) and one.detected == 82  # Chapman's N is 84 - 1 + ...
-    assert pytest.approx(one.value) == (60 + 12 + 1) * (60 + 10 + 1) / (60 + 1) - 1 - 82
-    five = missed([[[60, 12, 10]]], 5.0)
-    assert five.value == pytest.approx(5 * one.value) and five.high > one.high
-    assert missed([[[60, 0, 0]]]).value == 0 < missed([[[60, 9, 0]]]).high
-
-
-def captures(notes, first=TITLED, second=ANY):
-    made = Captures((first,), (second,))
-    for note in notes:
-        made.add(note)
-    return made
-
-
-def test_two_detectors_over_notes():
-    notes = [Note(str(i), str(i), "Dr. Smith and Nurse Bly") for i in range(20)]
-    found = recapture_findings(captures(notes), ("a", "b"), (1.0, 5.0))
-    assert [f.detail["setting"] for f in found] == ["odds ratio 1", "odds ratio 5"]
-    assert found[0].detail["both"] == 20 and found[0].detail["second_only"] == 20 and found[0].value == 0
-    assert "lower bound" in found[0].detail["warning"] and "warning" not in found[1].detail
-    (none,) = recapture_findings(captures([Note("1", "1", "Nurse Bly")]), ("a", "b"), (1.0,))
-    assert none.value is None
-
-
-def test_sides_are_named():
-    assert {one.name for one in side("names+dates")} == {"names", "dates"}
-    assert not {"known", "tagger"} & {one.name for one in side("rules")}
-    with pytest.raises(UsageError, match="unknown detector nomes"):
-        side("nomes")
-
-
-def test_sides_follow_the_settings():
-    there = Finder.of(PhiSettings(no_tagger=True)).detectors
-    also = SimpleNamespace(name="presidio")
-    assert "presidio" in {one.name for one in side("rules", [*there, also])}
-    assert side("presidio", [*there, also]) == (also,)
-    with pytest.raises(UsageError, match="unknown detector tagger"):
-        side("names+tagger", there)
-
-
-def simulated(rng, chances, odds=1.0, patients=60, mean=8):
-    """Counts by stratum and patient, and how many were missed; with an odds ratio by a share of hard identifiers."""
-    table, left = np.zeros((len(chances), patients, 3), dtype=int), 0
-    for s, (p, q) in enumerate(chances):
-        sizes = rng.poisson(mean, patients)
-        for i, n in enumerate(sizes):
-            hard = rng.random(n) < (0.1 if odds > 1 else 0.0)
-            a, b = (rng.random(n) < np.where(hard, r / 3, r) for r in (p, q))
-            table[s, i] = [(a & b).sum(), (a & ~b).sum(), (~a & b).sum()]
-            left += int((~a & ~b).sum())
-    return table, left
-
-
-def coverage(chances, rounds, odds=1.0):
-    rng = RNG(5)
-    cases = [simulated(rng, chances, odds) for _ in range(rounds)]
-    ends = [(missed(table), left) for table, left in cases]
-    return np.mean([m.low <= left <= m.high for m, left in ends]), np.mean([m.value - left for m, left in ends])
-
-
-def test_independent_detectors_are_covered():
-    held, bias = coverage([(0.9, 0.8), (0.7, 0.8)], 100)
-    assert held >= 0.92 and abs(bias) < 6
-
-
-def test_dependent_detectors_make_it_a_lower_bound():
-    held, bias = coverage([(0.9, 0.8)], 60, odds=5.0)
-    assert bias < -5 and held < 0.8
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("chances", [[(0.9, 0.8), (0.7, 0.8)], [(0.97, 0.9)], [(0.99, 0.95), (0.8, 0.5)], [(0.6, 0.6)]])
-def test_coverage_of_independent_detectors_over_many_corpora(chances):
-    assert coverage(chances, 400)[0] >= 0.93
-
-
-def test_labels_with_few_identifiers_are_one_stratum():
-    counts = {"NAME": {"a": [30, 1, 0]}, "DATE": {"a": [2, 0, 0]}, "AGE": {"b": [1, 0, 1]}}
-    assert by_label(counts) == [[[30, 1, 0], [0, 0, 0]], [[2, 0, 0], [1, 0, 1]]]

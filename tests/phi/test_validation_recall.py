@@ -12,9 +12,7 @@ from clinveil.corpus.corpus import Note
 from clinveil.phi.detection.detector import detectors
 from clinveil.phi.detection.note import NoteView
 from clinveil.phi.validation.design import KINDS, MIN_SAMPLE, Annotated, allocation, recall
-from clinveil.phi.validation.draw import Draw, suspected, usual_forms
-from clinveil.phi.validation.locations import locations, open_parts
-from clinveil.phi.validation.truth import identifiers_in
+from clinveil.phi.validation.sample import Draw, identifiers_in, locations, open_parts, suspected, usual_forms
 from clinveil.stats import Interval, ratio_of_intervals, sum_of_intervals, weighted_poisson
 
 TEXT = "Seen by Dr. Smith today with Gorvak Bly. Call 555-0199 on arrival. The patient walks and eats well, mary said."

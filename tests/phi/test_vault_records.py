@@ -16,8 +16,7 @@ from clinveil.core.spans import LABELS, Span
 from clinveil.phi.detection.detector import detectors
 from clinveil.phi.treatment.audit import audit_checks, logs, note_line
 from clinveil.phi.treatment.crosswalk import Replacement, Row, Writer, read_crosswalk
-from clinveil.phi.treatment.policy import Treatment
-from clinveil.phi.treatment.treating import Treated
+from clinveil.phi.treatment.policy import Treated, Treatment
 
 CANARIES = {label: f"qz{label.lower().replace('_', '')}xk" for label in LABELS}
 TEXT = "Seen: " + "; ".join(CANARIES.values()) + ". Mary Okwuosa of p1 came on Tuesday, 3/5/2019."

@@ -304,7 +304,6 @@ def fewer(path):
         (lambda v: state(v, "refused"), "of a refused release"),
         (lambda v: state(v, "running"), "of an unfinished release"),
         (lambda v: (v / "deidentify.json").write_text("{}") and (v / "manifest.json").unlink(), "clinveil deidentify"),
-        (lambda v: (v / "manifest.json").write_text('{"schema": "clinveil.obfuscate/1"}'), "clinveil obfuscate"),
         (lambda v: (v / "manifest.json").write_text('{"schema": "clinveil.synthesis/1"}'), "an earlier version"),
     ],
 )

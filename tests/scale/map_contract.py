@@ -10,17 +10,12 @@ import time
 import uuid
 from pathlib import Path
 
-import numpy as np
 import pyarrow as pa
 import pytest
 
-from clinveil.channel.run import obfuscate_notes
-from clinveil.channel.settings import ObfuscateSettings
 from clinveil.core.errors import InputError, LostWorkers, MissingExtra
 from clinveil.phi.settings import DeidentifySettings
 from clinveil.phi.treatment.run import deidentify_notes
-from clinveil.vectors.files import save_vectors
-from clinveil.vectors.table import Vectors
 
 HERE = Path(__file__).parent
 MARK = "CLINVEIL_TEST_MARK"
@@ -134,20 +129,6 @@ class ElsewhereContract(WorkersContract):
             deidentify_notes(source, tmp_path / f"{on}.csv", settings, say=len)
             written.append((tmp_path / f"{on}.csv").read_bytes())
         assert written[0] == written[1] and b"617-555" not in written[0]
-
-    def test_words_are_replaced_by_the_same_bytes(self, over, tmp_path):
-        source, vectors, rng = tmp_path / "notes.csv", tmp_path / "vectors", np.random.default_rng(0)
-        names = [f"word{a}{b}" for a in "abcdefghijklmnop" for b in "abcdefgh"]
-        rows = [f"n{i},p{i},{' '.join(rng.choice(names, 60))}" for i in range(60)]
-        source.write_text("\n".join(["note_id,patient_id,text", *rows]))
-        save_vectors(Vectors(names, rng.normal(size=(len(names), 4)).astype(np.float32)), vectors)
-        written = {}
-        for on, workers in (("local", 2), (self.on, 2)):
-            how = {"on": on, "workers": workers, "seed": 1, "quiet": True}
-            settings = ObfuscateSettings.model_validate(how)
-            obfuscate_notes(source, tmp_path / f"{on}.csv", settings, say=len, vectors=vectors)
-            written[on] = (tmp_path / f"{on}.csv").read_bytes()
-        assert written["local"] == written[self.on] and written["local"].count(b"word") > 1_000
 
 
 SCRIPT = """

@@ -67,25 +67,22 @@ class TestSpark(ElsewhereContract):
         assert Path(mark).exists()
 
 
-def test_nobody_at_the_address(monkeypatch):
+def test_nobody_at_the_address():
     from clinveil.scale.executors.spark import _started
 
-    monkeypatch.setattr("clinveil.scale.executors.spark._need_java", lambda: None)
     with pytest.raises(InputError, match="no working Spark cluster answers"), _started(2, "spark://127.0.0.1:9"):
         pass
     with pytest.raises(UsageError, match="not a Spark address"), _started(2, "sc://127.0.0.1"):
         pass
 
 
-@pytest.mark.parametrize(("java", "said"), [(None, "Java 17 is not installed"), ("1.8.0_402", "found only 8")])
-def test_java_that_is_missing_or_too_old(java, said, tmp_path, monkeypatch):
-    from clinveil.scale.executors.spark import _need_java
+def test_java_that_does_not_work(tmp_path, monkeypatch):
+    from clinveil.scale.executors.spark import _gateway
 
     (tmp_path / "bin").mkdir()
-    if java:
-        (tmp_path / "bin" / "java").write_text(f"#!/bin/sh\necho 'openjdk version \"{java}\"' >&2\n")
-        (tmp_path / "bin" / "java").chmod(0o700)
+    (tmp_path / "bin" / "java").write_text("#!/bin/sh\nexit 1\n")
+    (tmp_path / "bin" / "java").chmod(0o700)
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
-    with pytest.raises(MissingExtra, match=said) as raised:
-        _need_java()
+    with pytest.raises(MissingExtra, match="a working Java 17 is not installed") as raised, _gateway(here=True):
+        pass
     assert raised.value.exit_code == 6 and "openjdk-17" in str(raised.value) and "clinveil[spark]" in str(raised.value)

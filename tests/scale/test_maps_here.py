@@ -16,8 +16,7 @@ from clinveil.releases.record import public_settings
 from clinveil.releases.settings import ReleaseSettings
 from clinveil.scale import processes_later, serial, threads
 from clinveil.scale.executor import executors, opened, opened_for
-from clinveil.scale.executors._job import Job
-from clinveil.scale.executors._surroundings import environment, scratch
+from clinveil.scale.executors._cluster import Job, environment, scratch
 from clinveil.study.jamia_2020.settings import StudySettings
 
 

@@ -103,9 +103,6 @@ def _good() -> list[list[str]]:
         ["inspect", notes, "--json", "findings-inspect.json"],
         ["deidentify", notes, "-o", "deid.parquet"],
         ["embed", notes, "-o", "vectors", *fast],
-        ["obfuscate", notes, "-o", "obf.parquet", *fast],
-        ["obfuscate", notes, "-o", "obf.csv", "--set", "layout=keep", "--set", "numbers=mask", *fast],
-        ["obfuscate", notes, "-o", "noise.csv", "--set", "mechanism=laplace", "--set", "unchanged=0.5", *fast],
         ["release", notes, "-o", "out", "--label", "diagnosis_group", *fast],
         [
             "release",
@@ -126,7 +123,7 @@ def _good() -> list[list[str]]:
         ["report", "out", "-o", "external.html", "--edition", "external"],
         ["evaluate", "similarity", "vectors", "--pairs", "pairs.csv", "--json", "findings-similarity.json"],
         ["evaluate", "nli", "vectors", "--train", "sentences.csv", "--json", "findings-nli.json", *nli],
-        ["evaluate", "classification", notes, "obf.parquet", "--label", "diagnosis_group", "--set", "min_class=5"],
+        ["evaluate", "classification", notes, "deid.parquet", "--label", "diagnosis_group", "--set", "min_class=5"],
         [*study, "-o", "study", "--set", "max_documents=150", "--set", "workers=1"],
         ["evaluate", "casing", notes, "--json", "findings-casing.json", *casing],
         [
@@ -154,7 +151,7 @@ def _good() -> list[list[str]]:
             "--set",
             "test=40",
         ],
-        ["attack", "copies", "obf.parquet", *SIDES],
+        ["attack", "copies", "deid.parquet", *SIDES],
         [*write, "-o", "synthetic", "--set", "phi=false", *_set(*sets)],
         [*write, "-o", "counted", *_set("lm.model=unigram")],
         [*write, "-o", "more", "--set", "phi=false", *_set("synthetic.source=synthetic/vault/model")],
@@ -206,7 +203,7 @@ def _bad() -> list[list[str]]:
     bad += [[*never, *_set("synthetic.source=out")]]
     bad += [["evaluate", "perplexity", NOTES, "--train", name] for name in ("bytes.csv", "ragged.csv")]
     bad += [["evaluate", "perplexity", NOTES, "--from", "vectors"], ["attack", "canaries", "ragged.csv"]]
-    bad += [["attack", "copies", "obf.parquet", "--training", NOTES, "--held-out", NOTES]]  # one patient on both sides
+    bad += [["attack", "copies", "deid.parquet", "--training", NOTES, "--held-out", NOTES]]  # one patient on both sides
     return [*bad, ["release", NOTES, "-o", "never", "--set", "keep_words=keep.txt", *FAST]]
 
 
@@ -241,9 +238,6 @@ def test_no_canary_in(desk, what):
 @pytest.mark.parametrize(
     "name",
     [
-        "obf.parquet",
-        "obf.csv",
-        "noise.csv",
         "external.html",
         "findings-inspect.json",
         "findings-similarity.json",
@@ -280,7 +274,7 @@ def test_scratch_text_is_gone(desk):
 
 
 def test_secrets_are_for_their_owner_only(desk):
-    places = ["out/vault", "raw/vault", "obf.parquet.vault", "deid.parquet.vault", "vectors", "study", "medtext"]
+    places = ["out/vault", "raw/vault", "deid.parquet.vault", "vectors", "study", "medtext"]
     places += ["synthetic/vault", "counted/vault", "more/vault", "readable/vault", "leaveout"]
     for place in places:
         for path in [desk / "work" / place, *(desk / "work" / place).rglob("*")]:

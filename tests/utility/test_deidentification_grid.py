@@ -10,8 +10,7 @@ import pytest
 from numpy.random import default_rng
 
 from clinveil.core.spans import Span
-from clinveil.lexicons.held_out import held_out
-from clinveil.lexicons.names import given_names, name_form, surnames, world_given, world_surnames
+from clinveil.lexicons.names import given_names, held_out, name_form, surnames, world_given, world_surnames
 from clinveil.lexicons.words import vocabulary
 from clinveil.utility.deidentification.grid import contexts, grid_notes, sample, write
 from clinveil.utility.deidentification.grid_findings import grid_findings, scored

@@ -13,8 +13,7 @@ from clinveil.core.errors import InputError
 from clinveil.utility.pairs import PairList
 from clinveil.utility.similarity import SimilarityTask, frequent_pairs, pair_similarities, similarity
 from clinveil.vectors.files import save_vectors
-from clinveil.vectors.subwords import Subwords, hashed, n_grams
-from clinveil.vectors.table import Vectors
+from clinveil.vectors.table import Subwords, Vectors, hashed, n_grams
 
 
 def vectors_of(words, **more):

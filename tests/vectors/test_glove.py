@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import stat
 
 import numpy as np
 import pytest
@@ -12,14 +11,21 @@ from clinveil.cli.main import main
 from clinveil.core.errors import InputError, UsageError
 from clinveil.core.load_settings import load_settings
 from clinveil.corpus.corpus import memory_corpus
+from clinveil.vectors.algorithm import Notes
+from clinveil.vectors.algorithms import _pairs
+from clinveil.vectors.algorithms._adagrad import PAIR, Rule, descend, new_parameters, tiled_order
+from clinveil.vectors.algorithms._pairs import PARTS, Strata, part_of, rounds
+from clinveil.vectors.algorithms.glove import Glove, training_pairs
+from clinveil.vectors.count import count_words
 from clinveil.vectors.files import load_vectors
-from clinveil.vectors.glove import cooccurrence, rule_of, strata, train_glove, training_pairs
-from clinveil.vectors.glove.adagrad import PAIR, Rule, descend, new_parameters, tiled_order
-from clinveil.vectors.glove.strata import PARTS, Strata, part_of, rounds
-from clinveil.vectors.settings import GloveSettings, VectorSettings
+from clinveil.vectors.settings import VectorSettings
 from clinveil.vectors.train import train
 
 VARIANTS = ["pair", "single"]
+
+
+def train_glove(corpus, settings, *, seed, workers, scratch, on_epoch=None):
+    return settings.train(Notes(corpus, count_words(corpus, scratch), seed, workers, scratch, on_epoch))
 
 
 def some_pairs(rng, n_words, n, *, distinct):
@@ -95,7 +101,7 @@ def test_an_epoch_equals_the_slow_reference(variant, dim):
     left, right = sides(rng, 30, dim, variant, scale=0.3)
     slow_left = left.astype(np.float64)
     slow_right = slow_left if left is right else right.astype(np.float64)
-    rule = rule_of(GloveSettings(variant=variant))
+    rule = Glove(variant=variant).rule
     loss = descend(pairs, order, left, right, rule)
     assert loss == pytest.approx(reference_epoch(pairs, order, slow_left, slow_right, rule), rel=1e-4)
     np.testing.assert_allclose(left, slow_left, rtol=1e-3, atol=1e-5)
@@ -107,7 +113,7 @@ def test_a_word_with_itself_is_a_pair_of_two_different_vectors():
     pairs = np.array([(2, 2, 1.5, 0.8)], PAIR)
     left, right = sides(rng, 4, 5, "pair")
     slow = left.astype(np.float64), right.astype(np.float64)
-    rule = rule_of(GloveSettings())
+    rule = Glove().rule
     descend(pairs, np.zeros(1, np.int32), left, right, rule)
     reference_epoch(pairs, [0], *slow, rule)
     np.testing.assert_allclose(left, slow[0], rtol=1e-5)
@@ -123,7 +129,7 @@ def test_only_the_single_variant_clips_a_large_error():
             np.zeros(1, np.int32),
             left,
             right,
-            rule_of(GloveSettings(variant=variant)),
+            Glove(variant=variant).rule,
         )
         assert left[0, 0, 2] == right[1, 0, 2] == pytest.approx(bias)
 
@@ -142,7 +148,7 @@ def test_training_pairs_by_hand():
     values = np.array([4.0, 200.0, 50.0])
 
     def entries(**settings):
-        pairs = training_pairs(rows, columns, values, GloveSettings(x_max=100, **settings))
+        pairs = training_pairs(rows, columns, values, Glove(x_max=100, **settings))
         return {(p["row"].item(), p["column"].item()): (p["target"].item(), p["weight"].item()) for p in pairs}
 
     weight = {4.0: 0.04**0.75, 200.0: 1.0, 50.0: 0.5**0.75}
@@ -179,15 +185,11 @@ def test_words_are_dealt_evenly_and_one_of_each_sixteen_to_each_part():
 
 
 @pytest.mark.parametrize("shared", [True, False])
-def test_an_epoch_passes_over_every_pair_once_in_a_seeded_order(tmp_path, monkeypatch, shared):
-    monkeypatch.setattr(strata, "TILE", 2)
+def test_an_epoch_passes_over_every_pair_once_in_a_seeded_order(monkeypatch, shared):
+    monkeypatch.setattr(_pairs, "TILE", 2)
     pairs = some_pairs(np.random.default_rng(5), 200, 3000, distinct=True)
     pairs["target"] = np.arange(pairs.size)
-    blocks = Strata(tmp_path, shared=shared)
-    blocks.add(pairs[:1000])
-    blocks.add(pairs[:0])
-    blocks.add(pairs[1000:])
-    assert {stat.S_IMODE(f.stat().st_mode) for f in tmp_path.iterdir()} == {0o600}
+    blocks = Strata.of(pairs, shared=shared)
 
     def passed(seed, epoch):
         seen = []
@@ -240,7 +242,7 @@ def cosines(vectors):
 
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_planted_synonyms_and_topics_are_found(tmp_path, variant):
-    settings = GloveSettings(dim=10, window=4, epochs=30, x_max=10, variant=variant)
+    settings = Glove(dim=10, window=4, epochs=30, x_max=10, variant=variant)
     vectors = train_glove(notes_of_two_topics(), settings, seed=0, workers=2, scratch=tmp_path)
     table = cosines(vectors)
     topic = np.array([word[1 if word[0] == "t" else 3] == "x" for word in vectors.words])
@@ -257,7 +259,7 @@ def test_the_loss_falls_and_the_table_is_whole(tmp_path):
     few, many = (
         train_glove(
             notes_of_two_topics(),
-            GloveSettings(dim=8, window=4, epochs=epochs),
+            Glove(dim=8, window=4, epochs=epochs),
             seed=0,
             workers=1,
             scratch=tmp_path,
@@ -277,86 +279,57 @@ def test_the_loss_falls_and_the_table_is_whole(tmp_path):
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
-def test_workers_and_memory_change_no_bit_and_the_seed_does(tmp_path, variant, monkeypatch):
-    monkeypatch.setattr(strata, "TILE", 2)
+def test_workers_change_no_bit_and_the_seed_does(tmp_path, variant, monkeypatch):
+    monkeypatch.setattr(_pairs, "TILE", 2)
 
     def matrix(**run):
-        settings = GloveSettings(dim=9, window=6, epochs=3, variant=variant, memory_mb=run.pop("memory_mb", 64))
+        settings = Glove(dim=9, window=6, epochs=3, variant=variant)
         return train_glove(notes_of_two_topics(80), settings, scratch=tmp_path, **run).matrix
 
     first = matrix(seed=1, workers=1)
     assert matrix(seed=1, workers=1).tobytes() == first.tobytes()
     assert matrix(seed=1, workers=4).tobytes() == first.tobytes()
-    monkeypatch.setattr(cooccurrence, "_LEAST_CHUNK", 1)
-    monkeypatch.setattr(cooccurrence, "_BYTES_PER_SLOT", 1 << 12)
-    assert matrix(seed=1, workers=3, memory_mb=1).tobytes() == first.tobytes()
     assert not np.allclose(matrix(seed=2, workers=1), first)
-
-
-def test_a_last_merged_block_of_equal_words_alone_is_no_trouble(tmp_path, monkeypatch):
-    # The rarest word stands only beside itself, so its pair comes last, and the merge may give it alone.
-    monkeypatch.setattr(cooccurrence, "_LEAST_CHUNK", 1)
-    monkeypatch.setattr(cooccurrence, "_BYTES_PER_SLOT", 1 << 12)
-    rng = np.random.default_rng(0)
-    notes = [(str(i), str(i), " ".join("abcdefghijklmnopqrst"[k] for k in rng.integers(0, 20, 40))) for i in range(20)]
-    corpus = memory_corpus([*notes, ("z", "z", "zz zz")])
-    settings = GloveSettings(dim=3, epochs=1, variant="single", memory_mb=1)
-    vectors = train_glove(corpus, settings, seed=0, workers=1, scratch=tmp_path)
-    assert "zz" in vectors.words
-    assert vectors.meta["n_pairs"] == 20 * 19 / 2
 
 
 def test_sides_matter_only_where_asked(tmp_path):
     corpus = memory_corpus([(str(i), str(i), "left right") for i in range(50)])
     run = {"seed": 0, "workers": 1, "scratch": tmp_path}
-    assert train_glove(corpus, GloveSettings(dim=2), **run).meta["n_pairs"] == 2
-    assert train_glove(corpus, GloveSettings(dim=2, symmetric=False), **run).meta["n_pairs"] == 1
-    assert train_glove(corpus, GloveSettings(dim=2, variant="single"), **run).meta["n_pairs"] == 1
+    assert train_glove(corpus, Glove(dim=2), **run).meta["n_pairs"] == 2
+    assert train_glove(corpus, Glove(dim=2, symmetric=False), **run).meta["n_pairs"] == 1
+    assert train_glove(corpus, Glove(dim=2, variant="single"), **run).meta["n_pairs"] == 1
     with pytest.raises(UsageError, match=r"^variant single requires symmetric counts"):
-        load_settings(GloveSettings, {"variant": "single", "symmetric": False})
+        load_settings(Glove, {"variant": "single", "symmetric": False})
 
 
 def test_null_and_odd_texts(tmp_path):
     notes = [("1", "a", None), ("2", "a", ""), ("3", "b", "Ärzte\u200b ÄRZTE 💉 病人 12 once"), ("4", "b", "once more")]
-    vectors = train_glove(memory_corpus(notes), GloveSettings(dim=4), seed=0, workers=2, scratch=tmp_path)
+    vectors = train_glove(memory_corpus(notes), Glove(dim=4), seed=0, workers=2, scratch=tmp_path)
     assert set(vectors.words) == {"ärzte", "病人", "once", "more"}
-    floor = train_glove(memory_corpus(notes), GloveSettings(dim=4, min_count=2), seed=0, workers=1, scratch=tmp_path)
+    floor = train_glove(memory_corpus(notes), Glove(dim=4, min_count=2), seed=0, workers=1, scratch=tmp_path)
     assert list(floor.words) == ["once", "ärzte"]
 
 
 @pytest.mark.parametrize("notes", [[], [("1", "a", None)], [("1", "a", "alone"), ("2", "b", "single")]])
 def test_nothing_to_learn_is_said(tmp_path, notes):
     with pytest.raises(InputError, match="no two words occur within a window"):
-        train_glove(memory_corpus(notes), GloveSettings(), seed=0, workers=1, scratch=tmp_path)
+        train_glove(memory_corpus(notes), Glove(), seed=0, workers=1, scratch=tmp_path)
     assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_divergence_names_epoch_and_eta_and_leaves_nothing_behind(tmp_path, variant):
-    settings = GloveSettings(dim=10, window=4, eta=1e6, variant=variant, x_max=1)
+    settings = Glove(dim=10, window=4, eta=1e6, variant=variant, x_max=1)
     with pytest.raises(InputError, match=r"diverged in epoch \d+ of 15 with eta 1e\+06") as failure:
         train_glove(notes_of_two_topics(40), settings, seed=0, workers=2, scratch=tmp_path)
     assert "syn" not in str(failure.value)
     assert not list(tmp_path.iterdir())
 
 
-def test_scratch_is_private_while_it_is_used(tmp_path):
-    modes = []
-
-    def look(done, every):
-        for path in tmp_path.rglob("*"):
-            modes.append((path.is_dir(), stat.S_IMODE(path.stat().st_mode)))
-
-    train_glove(
-        notes_of_two_topics(40), GloveSettings(dim=4, epochs=1), seed=0, workers=1, scratch=tmp_path, on_epoch=look
-    )
-    assert set(modes) == {(True, 0o700), (False, 0o600)}
-
-
 def test_train_hands_glove_over_with_its_settings(tmp_path):
     settings = VectorSettings(algorithm="glove", glove_variant="single", dim=6, window=3, min_count=2)
     run = {"seed": 4, "workers": 2, "scratch": tmp_path}
-    wanted = GloveSettings(variant="single", dim=6, window=3, min_count=2, epochs=15)
+    wanted = Glove(variant="single", dim=6, window=3, min_count=2, epochs=15)
     vectors = train(notes_of_two_topics(40), settings, **run)
     direct = train_glove(notes_of_two_topics(40), wanted, **run)
     assert vectors.matrix.tobytes() == direct.matrix.tobytes()

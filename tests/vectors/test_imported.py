@@ -10,7 +10,7 @@ import pytest
 from clinveil.cli.main import main
 from clinveil.core.errors import InputError
 from clinveil.corpus.corpus import memory_corpus, rows
-from clinveil.corpus.extra_text import joined, open_text
+from clinveil.corpus.open import joined, open_text
 from clinveil.vectors.count import count_words
 from clinveil.vectors.files import load_vectors, save_vectors
 from clinveil.vectors.imported import FEWEST_WORDS, at_hand, of_notes, refuse_foreign, without_vector
@@ -196,7 +196,7 @@ def test_the_command_takes_both(tmp_path, capsys):
     assert len({vectors.matrix.tobytes() for vectors in made}) == 3
     assert all((vectors.counts == made[0].counts).all() for vectors in made)
     both = ["--vectors", str(tmp_path / "plain"), "--set", f"start_vectors={tmp_path / 'plain'}"]
-    assert main(["obfuscate", *common, "-o", str(tmp_path / "o.csv"), *both]) == 2
+    assert main(["release", *common, "-o", str(tmp_path / "o"), *both]) == 2
     assert "--vectors cannot be combined with --set start_vectors" in capsys.readouterr().err
     out = str(tmp_path / "more.txt")
     assert main(["embed", *common, "-o", out, "--force", "--set", f"more_text={out}"]) == 2

@@ -12,11 +12,10 @@ from clinveil import demo_corpus
 from clinveil.core.errors import InputError
 from clinveil.core.tokens import words
 from clinveil.corpus.corpus import rows
-from clinveil.vectors import skipgram as room
-from clinveil.vectors.encoded import END, encoded_file, words_in
-from clinveil.vectors.sentences import token_lines
+from clinveil.vectors.algorithms import skipgram as room
+from clinveil.vectors.algorithms.skipgram import Plan, chunks, rate, stretch, train_skipgram
+from clinveil.vectors.sentences import END, encoded_file, token_lines, words_in
 from clinveil.vectors.settings import VectorSettings
-from clinveil.vectors.skipgram import Plan, chunks, rate, stretch, train_skipgram
 from clinveil.vectors.train import train
 
 N_WORDS, DIM = 40, 7

@@ -12,8 +12,7 @@ from clinveil.corpus.corpus import memory_corpus
 from clinveil.vectors.algorithms import fasttext as algorithm
 from clinveil.vectors.files import load_vectors, save_vectors
 from clinveil.vectors.settings import VectorSettings
-from clinveil.vectors.subwords import Subwords, hashed, n_grams
-from clinveil.vectors.table import Vectors
+from clinveil.vectors.table import Subwords, Vectors, hashed, n_grams
 from clinveil.vectors.train import train
 
 

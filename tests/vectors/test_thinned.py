@@ -14,8 +14,7 @@ from clinveil.scale import processes
 from clinveil.vectors.count import count_words
 from clinveil.vectors.sentences import whole_note
 from clinveil.vectors.settings import VectorSettings
-from clinveil.vectors.subsample import ENOUGH, NEAR, Subsampling, subsampled
-from clinveil.vectors.train import train
+from clinveil.vectors.train import ENOUGH, NEAR, Subsampling, subsampled, train
 
 PATIENTS, NOTES = 60, 4
 

@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 from clinveil.cli.main import main
 from clinveil.core.errors import InputError
 from clinveil.corpus.corpus import memory_corpus
-from clinveil.vectors import by_gensim as room
 from clinveil.vectors.algorithm import Algorithm, Notes, algorithms
+from clinveil.vectors.algorithms import cbow as room
 from clinveil.vectors.count import count_words
 from clinveil.vectors.sentences import BATCH_TOKENS, sentence_file, token_lines, whole_note
 from clinveil.vectors.settings import VectorSettings
@@ -288,7 +288,7 @@ def test_the_example_of_the_docstring_is_an_algorithm(tmp_path):
 
 @pytest.mark.parametrize("algorithm", ["cbow", "fasttext"])
 def test_gensim_is_asked_for_before_anything_is_read(monkeypatch, tmp_path, capsys, algorithm):
-    monkeypatch.setattr("clinveil.vectors.by_gensim.find_spec", lambda name: None)
+    monkeypatch.setattr("clinveil.vectors.algorithms.cbow.find_spec", lambda name: None)
     notes = tmp_path / "notes.csv"
     notes.write_text("note_id,text\n1,no fever\n")
     for command in (["embed"], ["release"]):

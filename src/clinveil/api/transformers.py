@@ -253,7 +253,7 @@ class Obfuscator(TransformerMixin, BaseEstimator):
         known = {*VectorSettings.flags(), *ChannelSettings.flags()}
         given_ = dict(self.settings or {})
         if unknown := sorted(given_.keys() - known):
-            raise UsageError(f"unknown setting {unknown[0]}", hint="clinveil obfuscate --help lists the names")
+            raise UsageError(f"unknown setting {unknown[0]}", hint="docs/reference.md lists the names")
         return {name: value for name, value in given_.items() if name in model.flags()}
 
 

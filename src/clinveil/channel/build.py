@@ -7,19 +7,20 @@ from pathlib import Path
 
 import numpy as np
 
-from clinveil.channel.channel import Channel
+from clinveil.channel.channel import Channel, usable
+from clinveil.channel.kernel import OCCURRENCE, PATIENT
 from clinveil.channel.mechanism import NO_POOL, Material, Mechanism, common_pool, mechanisms
-from clinveil.channel.scopes import scoped
 from clinveil.channel.settings import ChannelSettings
 from clinveil.core.errors import InputError, UsageError
 from clinveil.core.keys import Key
 from clinveil.core.tokens import words
-from clinveil.core.types import Ints
+from clinveil.core.types import Ints, Mask
 from clinveil.lexicons.words import word_list
 from clinveil.vectors.count import WordCounts
-from clinveil.vectors.floor import output_floor
 from clinveil.vectors.neighbours import neighbours
 from clinveil.vectors.table import Neighbours, Vectors
+
+FEWEST_PATIENTS = 50
 
 
 def build_channel(
@@ -35,7 +36,7 @@ def build_channel(
 
     Args:
         vectors: all words are inputs; those above the rare-word floor are outputs.
-        key: derives N per type and the seed of an approximate search.
+        key: derives N per type, cluster codes and the seed of noise.
         counts: word counts of the notes; required for imported vectors, which lack patient counts.
         names: words of known patients' names, in lookup form.
 
@@ -44,15 +45,14 @@ def build_channel(
     """
     mechanism, small = mechanism_of(settings), settings.allow_small
     eligible = output_floor(vectors, settings.min_patients, need=mechanism.need, allow_small=small, counts=counts)
-    seed = key.digest("neighbour search") % 2**31
-    table = neighbours(vectors, mechanism.reach, eligible=eligible, threads=threads, seed=seed)
+    table = neighbours(vectors, mechanism.reach, eligible=eligible, threads=threads)
     frequencies = _frequencies(vectors, counts)
     pool = common_pool(frequencies, eligible) if settings.unknown == "pool" else NO_POOL
     seed, counted = key.digest("noise draws") % 2**31, replace(vectors, counts=frequencies)
     channel = mechanism.compile(Material(counted, eligible, pool, table, key, seed, threads=threads, names=names))
     channel = replace(channel, policy=settings.policy).dropping(_dropped(settings))
     channel = channel.keeping(read_words(settings.keep_words) if settings.keep_words else ())
-    return scoped(channel, frequencies, names=names if settings.scope_names else None), table
+    return scoped(channel, frequencies), table
 
 
 def _dropped(settings: ChannelSettings) -> frozenset[str]:
@@ -90,3 +90,58 @@ def read_words(path: Path) -> frozenset[str]:
     if not found:
         raise UsageError("contains no words", where=path.name, hint="one word per line")
     return frozenset(found)
+
+
+def output_floor(
+    vectors: Vectors, min_patients: int, *, need: int, allow_small: bool, counts: WordCounts | None = None
+) -> Mask:
+    """Return the words that may be outputs: usable ones that occur in the notes of at least `min_patients` patients.
+
+    Args:
+        vectors: their patient counts are used if they have any.
+        min_patients: the floor.
+        need: eligible words that the channel needs at least (N + 1: a word is never its own neighbour).
+        allow_small: accept fewer than 50 patients (paper A: not for small data sets).
+        counts: counts of the notes at hand, used for imported vectors, which have no patient counts.
+
+    Returns:
+        A mask of shape (n_words,).
+
+    Raises:
+        InputError: no patient counts, fewer than 50 patients, or fewer than `need` eligible words.
+    """
+    n_patients, patients = _patients(vectors, counts)
+    if n_patients < FEWEST_PATIENTS and not allow_small:
+        raise InputError(
+            f"the notes describe {n_patients} patients; at least {FEWEST_PATIENTS} are required",
+            hint="pass more notes, or --set allow_small=true",
+        )
+    mask = (patients >= min_patients) & usable(vectors.words)
+    if (eligible := int(mask.sum())) < need:
+        raise InputError(
+            f"{eligible} words occur in the notes of {min_patients} or more patients; {need} are required",
+            hint="pass more notes, a smaller N or a smaller --min-patients",
+        )
+    return mask
+
+
+def _patients(vectors: Vectors, counts: WordCounts | None) -> tuple[int, Ints]:
+    if vectors.patients is not None and vectors.n_patients is not None:
+        return vectors.n_patients, vectors.patients
+    if counts is None:
+        raise InputError("the vectors have no patient counts of their words", hint="pass counts of the notes at hand")
+    known = dict(zip(counts.words, counts.patients.tolist(), strict=True))
+    patients = (known.get(word, 0) for word in vectors.words)
+    return counts.n_patients, np.fromiter(patients, dtype=np.int64, count=len(vectors))
+
+
+def scoped(channel: Channel, counts: Ints) -> Channel:
+    """Return the channel with the scope of each row: for scope "rare", rare words per patient, others per occurrence.
+
+    Args:
+        counts: (n_words,) occurrences of the words.
+    """
+    if channel.policy.scope != "rare":
+        return replace(channel, scopes=None)
+    rare = np.append(counts < channel.policy.rare_below, True)
+    return replace(channel, scopes=np.where(rare, PATIENT, OCCURRENCE).astype(np.uint8))

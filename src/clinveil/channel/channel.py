@@ -13,8 +13,8 @@ from scipy.sparse import csr_matrix
 
 from clinveil.channel.policy import PLAIN, SCOPES, Policy
 from clinveil.channel.posterior import Posterior, entropy
+from clinveil.core.tokens import words as words_of
 from clinveil.core.types import Doubles, Ints, Mask, SmallInts, hold_read_only, read_only_view
-from clinveil.vectors.floor import usable
 
 SUM_TOLERANCE = 1e-9
 LIKELIEST = 100  # most frequent inputs considered as the source of a background draw
@@ -126,7 +126,7 @@ class Channel:
         if self.scopes is not None:
             return self.scopes
         if self.policy.scope not in SCOPES:
-            raise ValueError(f"scope {self.policy.scope!r} needs a scope per row: see `scopes.scoped`")
+            raise ValueError(f"scope {self.policy.scope!r} needs a scope per row: see `build.scoped`")
         return np.full(len(self.words) + 1, SCOPES.index(self.policy.scope), dtype=np.uint8)
 
     @property
@@ -290,7 +290,7 @@ class Channel:
     def under(self, **policy: Any) -> Channel:
         """Return the channel with some fields of its `Policy` replaced.
 
-        A new `scope` discards the scopes of single rows; `scopes.scoped` computes them again.
+        A new `scope` discards the scopes of single rows; `build.scoped` computes them again.
         """
         scopes = None if "scope" in policy else self.scopes
         return replace(self, policy=replace(self.policy, **policy), scopes=scopes)
@@ -328,3 +328,12 @@ class Channel:
 def _bits(chances: Doubles) -> Doubles:
     """Return -p log2 p, and 0 where p is 0."""
     return np.where(chances > 0, -chances * np.log2(np.where(chances > 0, chances, 1.0)), 0.0)
+
+
+def usable(words: Sequence[str]) -> Mask:
+    """Return which words the tokenizer returns unchanged as one word, shape (n_words,).
+
+    Other words (`new_york`, `don't`, `covid19`, `The`, an empty one) occur in imported vectors. As outputs they would
+    be split or changed when the release is tokenized again.
+    """
+    return np.fromiter((words_of(word) == [word] for word in words), dtype=np.bool_, count=len(words))

@@ -10,22 +10,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_valida
 
 from clinveil.channel.mechanisms import NOISE, mechanisms
 from clinveil.channel.policy import Layout, Numbers, Policy, Scope, Shuffle
-from clinveil.core.settings import (
-    FORCE,
-    KEEP,
-    LABEL,
-    QUIET,
-    SEED,
-    WORKERS,
-    NotesSettings,
-    Settings,
-    choice,
-    flag,
-    group,
-    own_settings,
-)
-from clinveil.scale.executor import ADDRESS, ON
-from clinveil.vectors.settings import VectorSettings
+from clinveil.core.settings import Settings, choice, flag, own_settings
 
 
 class NeighbourRange(BaseModel):
@@ -84,10 +69,8 @@ class ChannelSettings(Settings):
     scope: Scope = flag(
         "occurrence",
         "Scope in which a word keeps its replacement (rare: patient, rare words only).",
-        formerly="memo",
     )
     rare_below: int = flag(20, "Words with fewer occurrences are rare (scope=rare).", ge=1)
-    scope_names: bool = flag(False, "Keep one replacement per name in all notes, for any scope.", formerly="memo_names")
     layout: Layout = flag("plain", "Words only, words and sentence ends, or keep ASCII punctuation and lines.")
     numbers: Numbers = flag("drop", "Drop numbers, or write one # per digit; they are never kept.")
     shuffle: Shuffle = flag("none", "Shuffle released words within windows, sentences or whole notes.")
@@ -145,19 +128,3 @@ class ChannelSettings(Settings):
         if value.low < 2:
             raise ValueError("N must be at least 2: with one neighbour the replacement is a fixed code")
         return value
-
-
-class ObfuscateSettings(Settings):
-    """All settings of `clinveil obfuscate`."""
-
-    channel: ChannelSettings = group(ChannelSettings)
-    vectors: VectorSettings = group(VectorSettings)
-    notes: NotesSettings = group(NotesSettings)
-    label: tuple[str, ...] = LABEL
-    keep: tuple[str, ...] = KEEP
-    workers: int = WORKERS
-    on: str = ON
-    address: str | None = ADDRESS
-    seed: int | None = SEED
-    quiet: bool = QUIET
-    force: bool = FORCE

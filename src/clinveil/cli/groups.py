@@ -16,7 +16,7 @@ from clinveil.core.registry import Registry
 
 PACKAGE = "clinveil.cli.commands"
 TOP = "demo inspect init-config deidentify validate review reidentify release compare verify publish report"
-TOP += " embed obfuscate attack evaluate study"
+TOP += " embed attack evaluate study"
 
 
 class Parsed(Protocol):

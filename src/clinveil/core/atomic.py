@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import fcntl
-import json
 import os
 import re
 import stat
 import tempfile
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from secrets import token_hex
 
 from clinveil.core.errors import UsageError, check_interrupt
-from clinveil.core.files import PART, Maker, locked, private_text, read_json, refuse_existing, remove
+from clinveil.core.files import PART, Maker, locked, refuse_existing, remove
 
-OLD, PARTNER = ".old", ".partner"
+OLD = ".old"
 
 
 @contextmanager
@@ -57,22 +56,10 @@ def _clear_leftovers(out: Path) -> None:
 
 
 def _clear(folder: Path, out: Path) -> None:
-    old, new = folder / (out.name + OLD), folder / out.name
-    if not out.exists():
-        if new.exists() and _partner_is_in(folder / (out.name + PARTNER)):
-            new.replace(out)
-        elif old.exists():
-            old.replace(out)
+    old = folder / (out.name + OLD)
+    if old.exists() and not out.exists():
+        old.replace(out)
     remove(folder)
-
-
-def _partner_is_in(note: Path) -> bool:
-    """Return whether the vault that belongs to a new OUT is already in place; see `atomic_pair`."""
-    pair = read_json(note)
-    try:
-        return str(pair["run"]) in Path(pair["marker"]).read_text(encoding="utf-8")
-    except (OSError, ValueError, KeyError, TypeError):
-        return False
 
 
 @contextmanager
@@ -83,59 +70,19 @@ def atomic(out: Path, *, force: bool = False, maker: Maker | None = None) -> Ite
     with `force` kept until success. The output is readable by its owner only. Raises UsageError like `refuse_existing`,
     at the start or at the end.
     """
-    with _parts([(out, maker)], force=force) as (part,):
-        yield part
-        _ready(part, out, force=force, maker=maker)
-        _move_in((part, out))
-
-
-@contextmanager
-def atomic_pair(
-    vault: Path, out: Path, *, force: bool = False, vault_maker: Maker, maker: Maker
-) -> Iterator[tuple[Path, Path]]:
-    """Replace a vault (a folder) and its OUT together, like `atomic`: both are old, or both are new.
-
-    The vault's rename decides. If the run stops earlier, the old pair is restored. If it stops later, the new OUT is
-    moved into place: at once, or after a kill by the next run with the same paths.
-    """
-    with _parts([(vault, vault_maker), (out, maker)], force=force) as (secret, part):
-        yield secret, part
-        run = token_hex(16)
-        _ready(secret, vault, force=force, maker=vault_maker, run=run)
-        _ready(part, out, force=force, maker=maker)
-        note = {"run": run, "marker": str(vault.absolute() / vault_maker.marker)}
-        private_text(part.with_name(out.name + PARTNER), json.dumps(note))
-        _move_in((secret, vault), (part, out))
-
-
-@contextmanager
-def _parts(places: Sequence[tuple[Path, Maker | None]], *, force: bool) -> Iterator[list[Path]]:
-    """Yield a temporary path for each output, in a `workplace` next to it. Raises UsageError like `refuse_existing`."""
-    for place, maker in places:
-        refuse_existing(place, force=force, maker=maker)
-    with ExitStack() as stack:
-        parts = [stack.enter_context(workplace(place)) / place.name for place, _ in places]
-        for place, maker in places:  # an output that a killed run had moved may be restored
-            refuse_existing(place, force=force, maker=maker)
-        yield parts
-
-
-def _ready(part: Path, out: Path, *, force: bool, maker: Maker | None, run: str = "") -> None:
-    """Write the marker, set private modes, and check the destination once more."""
-    if maker and part.is_dir():
-        maker.mark(part, run)
-    for item in [part, *(part.rglob("*") if part.is_dir() else ())]:
-        item.chmod(0o700 if item.is_dir() else 0o600)
-    check_interrupt()
     refuse_existing(out, force=force, maker=maker)
-    if maker and out.exists() and part.is_dir():
-        maker.refuse_foreign(out)
-
-
-def _move_in(*moves: tuple[Path, Path]) -> None:
-    """Move existing outputs out of the way, the last first; then move the new ones in."""
-    for part, place in reversed(moves):
-        if place.exists():
-            place.replace(part.with_name(place.name + OLD))
-    for part, place in moves:
-        part.replace(place)
+    with workplace(out) as folder:
+        refuse_existing(out, force=force, maker=maker)  # `workplace` may have restored what a killed run had moved
+        part = folder / out.name
+        yield part
+        if maker and part.is_dir():
+            maker.mark(part)
+        for item in [part, *(part.rglob("*") if part.is_dir() else ())]:
+            item.chmod(0o700 if item.is_dir() else 0o600)
+        check_interrupt()
+        refuse_existing(out, force=force, maker=maker)
+        if maker and out.exists() and part.is_dir():
+            maker.refuse_foreign(out)
+        if out.exists():
+            out.replace(part.with_name(out.name + OLD))
+        part.replace(out)

@@ -44,10 +44,10 @@ class Maker:
     fields: Mapping[str, str] = field(default_factory=dict)
     unlisted: frozenset[str] = frozenset()
 
-    def mark(self, folder: Path, run: str = "") -> None:
-        """Write the marker, with the run's identifier if there is one, unless the command wrote its own."""
+    def mark(self, folder: Path) -> None:
+        """Write the marker, unless the command wrote its own."""
         if not (folder / self.marker).exists():
-            fields = {**self._identity(), **({"run": run} if run else {}), "files": sorted(files_in(folder))}
+            fields = {**self._identity(), "files": sorted(files_in(folder))}
             (folder / self.marker).write_text(json.dumps(fields, indent=1) + "\n", encoding="ascii")
 
     def refuse_foreign(self, place: Path) -> None:
@@ -235,20 +235,17 @@ def refuse_places(
     *,
     force: bool,
     vault: Path | None = None,
-    vault_maker: Maker | None = None,
     read: Mapping[str, Path | None],
     apart: bool = False,
 ) -> None:
     """Check all paths of a run with `refuse_nested` and `refuse_existing`, before it overwrites anything.
 
     `read`: the paths that the run reads, by their names in messages (`apart`: they must not overlap each other either).
-    `vault`: the folder of secrets; with `vault_maker` it may exist only with `force`.
+    `vault`: the folder of secrets.
     """
     for places in [read] if apart else [{name: path} for name, path in read.items()]:
         refuse_nested(OUT=out, the_vault=vault, **places)
     refuse_existing(out, force=force, maker=maker)
-    if vault and vault_maker:
-        refuse_existing(vault, force=force, maker=vault_maker)
 
 
 @contextmanager

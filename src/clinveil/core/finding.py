@@ -76,7 +76,7 @@ class Finding:
         if "." not in self.measure:
             raise ValueError(f"a measure must be named group.name, got {self.measure!r}")
         object.__setattr__(self, "detail", MappingProxyType({k: _plain(v) for k, v in self.detail.items()}))
-        if duplicates := sorted(_LIFT.keys() & self.detail.keys()):
+        if duplicates := sorted(_FIELDS & self.detail.keys()):
             raise ValueError(f"{self.measure}: pass {', '.join(duplicates)} as a field, not in detail")
         for name, kind in _NUMBERS.items():  # convert NumPy scalars too
             number = getattr(self, name)
@@ -108,16 +108,13 @@ class Finding:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Finding:
-        """Create a finding from a dictionary of `as_dict`, or of an older version with the typed fields in its detail.
+        """Create a finding from a dictionary of `as_dict`.
 
         Raises TypeError for unknown keys or a value that is not a dictionary, ValueError for invalid values.
         """
         if not isinstance(data, Mapping) or not isinstance(data.get("detail", {}), Mapping):
             raise TypeError("a finding and its detail must be dictionaries")
-        detail = data.get("detail", {})
-        rest = {k: v for k, v in detail.items() if k not in _LIFT}
-        given = {k: v for k, v in data.items() if k not in _TYPED or v not in (None, "")}
-        return cls(**{**_lifted(detail), **given, "detail": rest})
+        return cls(**data)
 
 
 _ORDER = ("measure", "value", "low", "high", "n", "chance", "control", "better", "source")
@@ -127,16 +124,10 @@ _NUMBERS: Mapping[str, type[float] | type[int]] = {
     **dict.fromkeys(("value", "low", "high", "chance", "control", "p"), float),
     **dict.fromkeys(("n", "count"), int),
 }
-_LIFT: Mapping[str, tuple[str, Any]] = {
-    **{"count": ("count", int), "p": ("p", float | int)},
-    **{"interval": ("method", str), "chance": ("chance_is", str), "control": ("control_is", str)},
-    **{name: (name, str) for name in ("unit", "p_is", "chance_is", "control_is", "question")},
-}
-
-
-def _lifted(detail: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the typed fields that an older file stored in the detail."""
-    return {name: detail[key] for key, (name, kind) in _LIFT.items() if isinstance(detail.get(key), kind)}
+# Names that a detail may not have, because they are fields.
+_FIELDS = frozenset(
+    {"count", "p", "p_is", "interval", "chance", "chance_is", "control", "control_is", "unit", "question"}
+)
 
 
 def _number(value: Any, kind: type[float] | type[int], name: str) -> float | int:

@@ -1,8 +1,7 @@
 """Paths in object stores and on other machines, such as `s3://bucket/notes/*.parquet`.
 
-A store is contacted only if the user passes its URL: through Arrow's own file systems (s3, gs, abfs, hdfs, file), and
-through fsspec for other schemes. Credentials come from the store's usual sources (environment, profile, role); a URL
-with a password is rejected.
+A store is contacted only if the user passes its URL, through Arrow's own file systems (s3, gs, abfs, hdfs, file).
+Credentials come from the store's usual sources (environment, profile, role); a URL with a password is rejected.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from glob import has_magic
 from pathlib import Path
 from typing import Any
 
-from clinveil.core.errors import ClinveilError, DiskError, InputError, MissingExtra, UsageError
+from clinveil.core.errors import ClinveilError, DiskError, InputError, UsageError
 
 _URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)://([^/?]*)(/?[^?]*)(?:\?(.*))?", re.DOTALL)
 _COLLAPSED = re.compile(
@@ -296,7 +295,7 @@ def _system(scheme: str, host: str, query: str, *_: Any) -> Any:
     if scheme in _ARROW:
         scheme = "gs" if scheme == "gcs" else scheme
         return _of_arrow(fs, f"{scheme}://{host}/" + f"?{query}" * bool(query), scheme)
-    return _of_fsspec(fs, scheme)
+    raise UsageError(f"unsupported URL scheme {scheme}://", hint=f"use one of {', '.join(sorted(_ARROW))}")
 
 
 def _s3(fs: Any, bucket: str, options: Mapping[str, str]) -> Any:
@@ -325,24 +324,6 @@ def _of_arrow(fs: Any, url: str, scheme: str) -> Any:
             hint = "set JAVA_HOME, HADOOP_HOME and CLASSPATH as for Hadoop's tools"
             raise UsageError("hdfs:// needs Java and Hadoop's library", hint=hint) from None
         raise
-
-
-def _of_fsspec(fs: Any, scheme: str) -> Any:
-    try:
-        import fsspec
-    except ImportError:
-        raise MissingExtra("fsspec", "storage") from None
-    try:
-        return fs.PyFileSystem(fs.FSSpecHandler(fsspec.filesystem(scheme)))
-    except ImportError as error:  # its message names the package to install
-        raise MissingExtra(f"the driver of {scheme}://", "storage", pip=_package(str(error), scheme)) from None
-    except ValueError:
-        raise UsageError(f"unsupported URL scheme {scheme}://", hint="use for example s3, gs, abfs or hdfs") from None
-
-
-def _package(message: str, scheme: str) -> str:
-    named = re.search(r"[Ii]nstall ([\w.-]+)", message)
-    return f"pip install {named[1]}" if named else f"pip install the fsspec driver of {scheme}"
 
 
 def _regex(pattern: str) -> str:

@@ -1,16 +1,16 @@
-"""Estimate the time and memory of a release: rates of a reference machine, scaled by the measured speed of this one.
+"""Estimate the time and memory of a release, from the rates of a reference machine.
 
-All rates are in one table, `RATES`. `python benchmarks/estimates.py NOTES` runs a release and prints, for each row, the
-estimate, the measured seconds and the rate to put into the table.
+The reference machine has two hyperthreads of an AMD EPYC (November 2026). All rates are in one table, `RATES`.
+`python benchmarks/estimates.py NOTES` runs a release and prints, for each row, the estimate, the measured seconds and
+the rate to put into the table.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
-
-from clinveil.corpus.machine_speed import Speed, machine_speed
 
 # Relative seconds per million words on one core: one pass with up to 100 dimensions, and what each word
 # of the window adds to it (benchmarks/vectors.md). The row "vectors" of RATES is in units of these.
@@ -48,10 +48,8 @@ RATES: Mapping[str, Rate] = {
     "measure": Rate("check and report", 35.0, 65.0, "million words measured"),
     "rest": Rate("check and report", 9.0, 0.0, "release"),
 }
-COMPILE_SECONDS = 20.0  # of the first release after installing; most of it passes in the step "obfuscate"
 STAGES = ("read and count", "replace PHI", "train vectors", "find neighbours", "replace words", "check and report")
-# A steady machine is right within this factor; an unsteady one within more (`Speed.spread`).
-STEADY = 1.4
+FACTOR = 2.0  # other machines are expected within this factor of the reference machine
 # Libraries and buffers; then per word type the two float32 matrices of training, a dictionary (measured: 1,200 bytes at
 # 100 dimensions), a copy for the neighbour search, and 14 neighbours of 8 bytes.
 FIXED_BYTES = 700e6
@@ -77,21 +75,19 @@ def pass_seconds(algorithm: str, window: int, dim: int) -> float:
 
 @dataclass(frozen=True)
 class Estimate:
-    """Time and memory of a release with given settings on this machine at its present load.
+    """Time and memory of a release with given settings.
 
     Attributes:
         stages: seconds per stage of the plan, in the order of `STAGES`.
         memory: bytes at the peak; it grows with the word types, not with the notes.
         workers: number of workers that it holds for.
         steps: seconds per step of the manifest, in the order in which they run.
-        factor: the true time is expected between `seconds` / factor and `seconds` * factor.
     """
 
     stages: Mapping[str, float]
     memory: float
     workers: int
     steps: Mapping[str, float] = field(default_factory=dict)
-    factor: float = STEADY
 
     @property
     def seconds(self) -> float:
@@ -100,8 +96,8 @@ class Estimate:
 
     @property
     def range(self) -> tuple[float, float]:
-        """The expected bounds of `seconds`."""
-        return self.seconds / self.factor, self.seconds * self.factor
+        """The expected bounds of `seconds` on other machines."""
+        return self.seconds / FACTOR, self.seconds * FACTOR
 
 
 def estimate(
@@ -118,7 +114,6 @@ def estimate(
     more_words: int = 0,
     train_words: int = TRAIN_WORDS,
     measure_words: int = MEASURE_WORDS,
-    speed: Speed | None = None,
 ) -> Estimate:
     """Estimate a release of notes with this many words and word types; the defaults are those of a release.
 
@@ -126,9 +121,8 @@ def estimate(
         epochs: training passes; `passes` decides if None. train: False if vectors are given.
         more_words: words of additional training text. train_words: maximum number of words of the notes to train on;
             0: all. measure_words: maximum number of words of the notes that attacks read; 0: all.
-        speed: of the machine; measured once per process (0.9 s) if None.
     """
-    speed = speed or machine_speed(workers)
+    at_once = min(workers, os.cpu_count() or 1)
     trained_words = min(n_words, train_words or n_words) + more_words
     one_pass = pass_seconds(algorithm, window, dim)
     units = {
@@ -140,19 +134,9 @@ def estimate(
     }
     left_out = {name for name, enabled in (("identifiers", phi), ("vectors", train)) if not enabled}
     steps = {
-        name: 0.0 if name in left_out else step_seconds(rate, units[rate.unit], workers, speed)
+        name: 0.0 if name in left_out else rate.fixed + rate.each * units[rate.unit] / (at_once if rate.shared else 1)
         for name, rate in RATES.items()
     }
-    steps["obfuscate"] += COMPILE_SECONDS * speed.python if speed.cold else 0.0
     stages = {stage: sum(s for name, s in steps.items() if RATES[name].stage == stage) for stage in STAGES}
     memory = FIXED_BYTES + n_types * (4 * FLOATS_PER_TYPE * dim + DICTIONARY_PER_TYPE)
-    return Estimate(stages, memory, workers, steps, STEADY * (1 + min(speed.spread, 1.0) / 2))
-
-
-def step_seconds(rate: Rate, units: float, workers: int, speed: Speed) -> float:
-    """Return the seconds of a step on a machine of this speed."""
-    if rate.unit == "10^12 products":
-        slowness = speed.product
-    else:
-        slowness = speed.threads / workers if rate.shared else speed.python
-    return rate.fixed * speed.python + rate.each * units * slowness
+    return Estimate(stages, memory, workers, steps)

@@ -24,7 +24,7 @@ import pyarrow as pa
 from clinveil.core.errors import InputError
 from clinveil.corpus.corpus import Corpus
 from clinveil.corpus.file_format import Source, open_source
-from clinveil.corpus.selection import UNWANTED, as_text, selected
+from clinveil.corpus.roles import UNWANTED, as_text, selected
 
 # First-level ranges, as published; a range ends at its last code.
 PUBLISHED = (

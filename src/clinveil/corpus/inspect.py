@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -16,7 +15,7 @@ from clinveil.core.types import Ints
 from clinveil.corpus.corpus import PATIENT_ID, Columns, Corpus, Note, rows_with
 from clinveil.corpus.estimate import Estimate, estimate
 from clinveil.corpus.open import OpenedCorpus
-from clinveil.corpus.uniqueness import HashLog, count_conflicts, count_repeats, hashes
+from clinveil.corpus.uniqueness import Hashes, hashes, n_conflicts, n_distinct
 
 RARE_BELOW = 5  # the default of a release
 N_KINDS = 5  # IGNORABLE is a class of characters, never of a token
@@ -110,10 +109,10 @@ class _Tally:
 
     labels: tuple[str, ...]
     types: _Types
-    patients: HashLog
-    texts: HashLog
-    same_words: HashLog
-    by_label: Mapping[str, HashLog]
+    patients: list[Hashes] = field(default_factory=list)
+    texts: list[Hashes] = field(default_factory=list)
+    same_words: list[Hashes] = field(default_factory=list)
+    by_label: dict[str, tuple[list[Hashes], list[Hashes]]] = field(default_factory=dict)
     rows: int = 0
     null: int = 0
     empty: int = 0
@@ -124,11 +123,11 @@ class _Tally:
         notes = list(rows_with([batch], *self.labels))
         self.rows += batch.num_rows
         self.null += batch.num_rows - len(notes)
-        self.patients.add(hashes(batch.column(PATIENT_ID).to_pylist()))
+        self.patients.append(hashes(batch.column(PATIENT_ID).to_pylist()))
         texts = [note.text for note, _ in notes if note.text]
         self.empty += len(notes) - len(texts)
         self.kinds += count_kinds(texts)
-        self.texts.add(hashes(texts))
+        self.texts.append(hashes(texts))
         self._add_words(notes)
 
     def _add_words(self, notes: Sequence[tuple[Note, tuple[object, ...]]]) -> None:
@@ -143,41 +142,35 @@ class _Tally:
             else:
                 self.wordless += 1
         key = np.array(keys, dtype=np.int64).view(np.uint64)
-        self.same_words.add(key)
+        self.same_words.append(key)
         for column, name in enumerate(self.labels):
             labelled = np.array([values[column] is not None for values in labels], dtype=np.bool_)
             tags = hashes(str(values[column]) for values in labels)
-            self.by_label[name].add(key[labelled], tags[labelled])
+            keys_of_label, tags_of_label = self.by_label.setdefault(name, ([], []))
+            keys_of_label.append(key[labelled])
+            tags_of_label.append(tags[labelled])
 
 
 def inspect(corpus: Corpus) -> Inspection:
     """Read all notes once and count. Raises InputError like the corpus."""
-    columns = corpus.columns
-    with ExitStack() as stack:
-        patients, texts, same = (stack.enter_context(closing(HashLog())) for _ in range(3))
-        by_label = {name: stack.enter_context(closing(HashLog())) for name in columns.labels}
-        tally = _Tally(columns.labels, _Types(RARE_BELOW), patients, texts, same, by_label)
-        for batch in corpus.batches():
-            tally.add(batch)
-        return _result(corpus, tally)
-
-
-def _result(corpus: Corpus, tally: _Tally) -> Inspection:
+    tally = _Tally(corpus.columns.labels, _Types(RARE_BELOW))
+    for batch in corpus.batches():
+        tally.add(batch)
     types, rare = tally.types.counts()
     opened = corpus if isinstance(corpus, OpenedCorpus) else None
     return Inspection(
         rows=tally.rows,
         skipped=dict(corpus.skipped),
-        patients=tally.rows - count_repeats(tally.patients),
+        patients=n_distinct(tally.patients),
         null=tally.null,
         empty=tally.empty,
         wordless=tally.wordless - tally.empty,
         tokens={kind.name: int(tally.kinds[kind]) for kind in Kind if kind != Kind.IGNORABLE},
         types=types,
         rare_types=rare,
-        exact_duplicates=count_repeats(tally.texts),
-        same_words=count_repeats(tally.same_words),
-        conflicts={name: count_conflicts(log) for name, log in tally.by_label.items()},
+        exact_duplicates=tally.rows - tally.null - tally.empty - n_distinct(tally.texts),
+        same_words=tally.rows - tally.null - tally.wordless - n_distinct(tally.same_words),
+        conflicts={name: n_conflicts(*pairs) for name, pairs in tally.by_label.items()},
         columns=corpus.columns,
         guessed=opened.guessed if opened else (),
         preset=opened.preset if opened else None,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import closing
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -17,7 +16,7 @@ from clinveil.corpus.corpus import NOTE_ID, Columns, rebatch, text_bytes
 from clinveil.corpus.file_format import Source
 from clinveil.corpus.roles import id_column, to_roles
 from clinveil.corpus.streams import ROW_BYTES
-from clinveil.corpus.uniqueness import HashLog, hashes, refuse_repeats
+from clinveil.corpus.uniqueness import Hashes, hashes, refuse_repeats
 
 ENTERED_IN_ERROR = "entered in error"
 AS_GUESSED = NotesSettings()
@@ -25,7 +24,7 @@ AS_GUESSED = NotesSettings()
 
 @dataclass(frozen=True)
 class NotesCorpus:
-    """Notes in a file or folder; memory does not depend on their number.
+    """Notes in a file or folder; a pass needs 8 bytes of memory per note, to detect duplicate ids.
 
     Attributes:
         columns: the roles of the source's columns; without a patient column each note is a separate patient.
@@ -60,25 +59,25 @@ class NotesCorpus:
         columns, rows = self.columns, 0
         patient = (columns.patient_id,) if columns.patient_id else ()
         flag = (self._error_flag,) if self._error_flag else ()
-        with closing(HashLog()) as log:
-            for raw in self._source.read((columns.note_id, *patient, *flag), (columns.text,), columns.keep):
-                batch = to_roles(raw, columns, self.name, rows)
-                self._refuse_long(batch, rows)
-                rows += raw.num_rows
-                log.add(hashes(batch.column(NOTE_ID).to_pylist()))
-                yield self._without_errors(batch, raw)
-            if not rows and not self._may_be_empty:
-                raise InputError("contains no notes", where=self.name, hint="check the file; it has only a header")
-            refuse_repeats(log, self.ids, self.name)
+        ids: list[Hashes] = []
+        for raw in self._source.read((columns.note_id, *patient, *flag), (columns.text,), columns.keep):
+            batch = to_roles(raw, columns, self.name, rows)
+            self._refuse_long(batch, rows)
+            rows += raw.num_rows
+            ids.append(hashes(batch.column(NOTE_ID).to_pylist()))
+            yield self._without_errors(batch, raw)
+        if not rows and not self._may_be_empty:
+            raise InputError("contains no notes", where=self.name, hint="check the file; it has only a header")
+        refuse_repeats(ids, self.ids, self.name)
 
     def _refuse_long(self, batch: pa.RecordBatch, rows: int) -> None:
         longer = np.flatnonzero(text_bytes(batch) > self._max_bytes)
         if longer.size:
-            where, hint = (
+            what, where = (
+                f"the note has more than {self._max_bytes:,} bytes",
                 f"{self.name}, row {rows + longer[0] + 1}",
-                "split it or raise --set max_note_bytes=BYTES",
             )
-            raise InputError(f"the note has more than {self._max_bytes:,} bytes", where=where, hint=hint)
+            raise InputError(what, where=where, hint="split it or raise --set max_note_bytes=BYTES")
 
     def _without_errors(self, batch: pa.RecordBatch, raw: pa.RecordBatch) -> pa.RecordBatch:
         if self._error_flag:

@@ -1,20 +1,100 @@
-"""`open_corpus`: open notes as a restartable stream with known column roles."""
+"""`open_corpus`: open notes in a file or in part files as a restartable stream with known column roles."""
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 
+import pyarrow as pa
+
+from clinveil.core.errors import InputError
 from clinveil.core.remote import place
 from clinveil.core.settings import NotesSettings
-from clinveil.corpus.delta import delta_files
-from clinveil.corpus.file_format import open_source
+from clinveil.corpus.corpus import BATCH_ROWS, NOTE_ID, Columns, Corpus, MemoryCorpus, memory_corpus
+from clinveil.corpus.file_format import Source, has_header, open_source
 from clinveil.corpus.notes_corpus import AS_GUESSED, ENTERED_IN_ERROR, NotesCorpus, corpus_of
-from clinveil.corpus.part_files import is_delta, part_files, warn_unchecked
-from clinveil.corpus.parts import PartedCorpus, open_parts
+from clinveil.corpus.part_columns import (
+    AllNames,
+    Damaged,
+    refuse_missing,
+    refuse_other_names,
+    typed,
+    with_constants,
+)
+from clinveil.corpus.part_files import PartFile, delta_files, is_delta, part_files
 from clinveil.corpus.sql import QueryPath
-from clinveil.corpus.streams import codec_name, row_limit
+from clinveil.corpus.streams import byte_lines, codec_name, decoded, row_limit
+from clinveil.corpus.uniqueness import Hashes, hashes, repeated
 
-__all__ = ["ENTERED_IN_ERROR", "NotesCorpus", "OpenedCorpus", "PartedCorpus", "corpus_of", "open_corpus"]
+__all__ = [
+    "ENTERED_IN_ERROR",
+    "NotesCorpus",
+    "OpenedCorpus",
+    "PartedCorpus",
+    "corpus_of",
+    "joined",
+    "open_corpus",
+    "open_text",
+]
+
+LINES = (".txt", ".txt.gz", ".txt.zst")
+
+
+@dataclass(frozen=True)
+class PartedCorpus:
+    """A corpus of part files, sorted by path.
+
+    Attributes:
+        parts: corpora with the same columns that can be sent to other processes. Reading a damaged part raises its
+            error, so that the other parts can be processed.
+        columns, suffix, guessed, preset: the same for every part. name: of the folder or pattern, for messages.
+        skipped: rows that the last pass left out, by reason.
+    """
+
+    parts: tuple[NotesCorpus, ...]
+    name: str
+    columns: Columns
+    suffix: str
+    guessed: tuple[str, ...] = ()
+    preset: str | None = None
+    skipped: Counter[str] = field(default_factory=Counter)
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """Yield all rows of all parts, in order. Raises InputError for a duplicate id, within or across parts."""
+        self.skipped.clear()
+        ids: list[Hashes] = []
+        for part in self.parts:
+            for batch in part.batches():
+                ids.append(hashes(batch.column(NOTE_ID).to_pylist()))
+                yield batch
+            self.skipped.update(part.skipped)
+        if not any(map(len, ids)) and not self.skipped:
+            raise InputError("contains no notes", where=self.name, hint="check the path; no part has a row")
+        self._refuse_repeats(ids)
+
+    def refuse_repeats(self) -> None:
+        """Raise InputError, which names both parts, for a duplicate id; only the ids are read."""
+        self._refuse_repeats([hashes(ids) for part in self.parts for ids in part.ids()])
+
+    def _refuse_repeats(self, hashed: list[Hashes]) -> None:
+        rows = repeated(hashed, lambda: (ids for part in self.parts for ids in part.ids()))
+        if rows:
+            (first, row), (second, again) = (self._position(number) for number in rows)
+            what = f"duplicate id, already used in {first}, row {row}"
+            raise InputError(what, where=f"{second}, row {again}", hint="ids must be unique across all parts")
+
+    def _position(self, number: int) -> tuple[str, int]:
+        """Return the part that contains a row of the corpus, and its row number there; both count from 1."""
+        for part in self.parts:
+            rows = sum(map(len, part.ids()))
+            if number <= rows:
+                break
+            number -= rows
+        return part.name, number
+
 
 OpenedCorpus = NotesCorpus | PartedCorpus
 
@@ -38,14 +118,80 @@ def open_corpus(
             different columns.
         UsageError: an unknown encoding.
 
-    Warns with InputWarning about compressed files without checksum, and about skipped files.
+    Warns with InputWarning about skipped files.
     """
     if isinstance(path, QueryPath):
         return corpus_of(path.source, settings, label=label, keep=keep, name="the query", suffix=".parquet")
     path = place(path)
     codec_name(settings.encoding)  # reject an unknown encoding even if the format does not use it
     if parts := delta_files(path) if is_delta(path) else part_files(path):
-        return open_parts(parts, settings, label=label, keep=keep, name=path.name)
-    warn_unchecked(path)
+        return _open_parts(parts, settings, label=label, keep=keep, name=path.name)
     source, suffix = open_source(path, settings.encoding, row_limit(settings.max_note_bytes))
     return corpus_of(source, settings, label=label, keep=keep, name=path.name, suffix=suffix)
+
+
+def _open_parts(
+    files: Sequence[PartFile], settings: NotesSettings, *, label: tuple[str, ...], keep: tuple[str, ...], name: str
+) -> PartedCorpus:
+    """Open part files as one corpus; column roles are assigned once for all.
+
+    Raises InputError for missing or ambiguous columns, for a part with other columns than the first, or without any
+    intact part.
+    """
+    opened = {file.name: _opened(file, settings) for file in files}
+    intact = {name: source for name, source in opened.items() if not isinstance(source, Damaged)}
+    if not intact:
+        next(iter(opened.values())).read(())  # raises the error of the first part
+    suffix = files[0].suffix
+    if has_header(suffix):
+        refuse_other_names(intact)
+    names = AllNames(tuple(intact.values()))
+    model = corpus_of(names, settings, label=label, keep=keep, name=name, suffix=suffix)
+    refuse_missing(intact, model.columns)
+    sources = opened | typed(intact, suffix, model.columns.keep)
+    parts = (model.of_part(name, source) for name, source in sources.items())
+    return PartedCorpus(tuple(parts), name, model.columns, suffix, model.guessed, model.preset)
+
+
+def _opened(file: PartFile, settings: NotesSettings) -> Source:
+    try:
+        source, _ = open_source(file.path, settings.encoding, row_limit(settings.max_note_bytes))
+        duplicates = source.optional_keys.intersection(file.keys) or set(source.names).intersection(file.keys)
+    except InputError as error:
+        return Damaged.by(error)
+    if duplicates:
+        what = "a column has the same name as a key of the folder (key=value)"
+        raise InputError(what, where=file.name, hint="rename one of the two")
+    missing = {name: pa.scalar(None, kind) for name, kind in file.fills.items() if name not in source.names}
+    return with_constants(source, missing | {key: pa.scalar(value, pa.string()) for key, value in file.keys.items()})
+
+
+def open_text(path: Path) -> Corpus:
+    """Open text for training: notes in any supported format, or lines (.txt, also compressed), one text per line.
+
+    Raises InputError for a missing, empty or damaged file, or invalid UTF-8; for lines when they are read.
+    """
+    if path.is_dir() or not path.name.lower().endswith(LINES):
+        return open_corpus(path, NotesSettings())
+    if not path.is_file():
+        raise InputError("no such file or folder", where=path.name, hint="check the path")
+    return MemoryCorpus(lambda: _lines(path))
+
+
+def _lines(path: Path) -> Iterator[pa.RecordBatch]:
+    lines, empty = enumerate(byte_lines(path), start=1), True
+    while some := [(f"line {n}", f"line {n}", decoded(line, path.name)) for n, line in islice(lines, BATCH_ROWS)]:
+        empty = False
+        yield from memory_corpus(some).batches()
+    if empty:
+        raise InputError("the file is empty", where=path.name, hint="use a file with one text per line")
+
+
+def joined(notes: Corpus, more: Corpus) -> Corpus:
+    """Return the texts of one corpus followed by those of another; kept columns may differ."""
+
+    def both() -> Iterator[pa.RecordBatch]:
+        yield from notes.batches()
+        yield from more.batches()
+
+    return MemoryCorpus(both)

@@ -11,7 +11,6 @@ from clinveil.core.errors import InputError
 from clinveil.corpus.columns import candidates
 from clinveil.corpus.corpus import Columns
 from clinveil.corpus.file_format import Source, agree_on_types
-from clinveil.corpus.part_files import KeyedSource, types_of
 
 
 @dataclass(frozen=True)
@@ -56,43 +55,19 @@ class AllNames:
 
 
 @dataclass(frozen=True)
-class Typed:
-    """A source with untyped columns of nulls, which get the type of the other parts."""
+class WithConstants:
+    """A source with columns that have one value in all rows; they are added, or replace columns of the source.
+
+    These are the keys of folders (`key=value`), columns that a part lacks, and untyped columns of nulls.
+    """
 
     source: Source
-    to: Mapping[str, pa.DataType]
+    constants: Mapping[str, pa.Scalar]
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Columns of the source."""
-        return self.source.names
-
-    @property
-    def optional_keys(self) -> frozenset[str]:
-        """Those of the source."""
-        return self.source.optional_keys
-
-    def read(self, ids: Sequence[str], texts: Sequence[str] = (), kept: Sequence[str] = ()) -> Iterator[pa.RecordBatch]:
-        """All rows of the columns named."""
-        for batch in self.source.read(ids, texts, kept):
-            for name, kind in self.to.items():
-                if name in batch.schema.names:
-                    index = batch.schema.get_field_index(name)
-                    batch = batch.set_column(index, pa.field(name, kind), pa.nulls(batch.num_rows, kind))
-            yield batch
-
-
-@dataclass(frozen=True)
-class Filled:
-    """A source with missing columns, which are null in all its rows."""
-
-    source: Source
-    missing: Mapping[str, pa.DataType]
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """Columns of the source, then the missing ones."""
-        return (*self.source.names, *self.missing)
+        """Columns of the source, then the added ones."""
+        return tuple(dict.fromkeys((*self.source.names, *self.constants)))
 
     @property
     def optional_keys(self) -> frozenset[str]:
@@ -101,17 +76,36 @@ class Filled:
 
     @property
     def types(self) -> Mapping[str, pa.DataType]:
-        """Types of all columns."""
-        return {**types_of(self.source), **self.missing}
+        """Types of the columns, as far as they are known before reading."""
+        return {**types_of(self.source), **{name: value.type for name, value in self.constants.items()}}
 
     def read(self, ids: Sequence[str], texts: Sequence[str] = (), kept: Sequence[str] = ()) -> Iterator[pa.RecordBatch]:
         """All rows of the columns named."""
         wanted = list(dict.fromkeys((*ids, *texts, *kept)))
-        present = [name for name in wanted if name not in self.missing] or [self.source.names[0]]
-        for batch in self.source.read(present):
-            for name, kind in self.missing.items():
-                batch = batch.append_column(pa.field(name, kind), pa.nulls(batch.num_rows, kind))
+        ids, texts, kept = ([n for n in names if n not in self.constants] for names in (ids, texts, kept))
+        if not (ids or texts or kept):  # one column is needed for the number of rows
+            ids = [self.source.names[0]]
+        for batch in self.source.read(ids, texts, kept):
+            for name, value in self.constants.items():
+                kind, rows = value.type, batch.num_rows
+                column = pa.repeat(value, rows) if value.is_valid else pa.nulls(rows, kind)
+                batch = batch.append_column(pa.field(name, kind), column)
             yield batch.select(wanted)
+
+
+def with_constants(source: Source, constants: Mapping[str, pa.Scalar]) -> Source:
+    """Return the source with constant columns, or the source itself if there are none."""
+    if not constants:
+        return source
+    if isinstance(source, WithConstants):
+        return WithConstants(source.source, {**source.constants, **constants})
+    return WithConstants(source, constants)
+
+
+def types_of(source: Source) -> Mapping[str, pa.DataType]:
+    """Return the types of a source's columns; empty if its format has no types."""
+    types: Mapping[str, pa.DataType] = getattr(source, "types", {})
+    return types
 
 
 def refuse_other_names(names: Mapping[str, Source]) -> None:
@@ -155,7 +149,7 @@ def typed(sources: Mapping[str, Source], suffix: str, kept: Sequence[str]) -> di
 
 def _with_types(source: Source, kept: Sequence[str], model: Mapping[str, tuple[str, pa.DataType]]) -> Source:
     untyped = [column for column, kind in _types(source, kept).items() if pa.types.is_null(kind) and column in model]
-    return Typed(source, {column: model[column][1] for column in untyped}) if untyped else source
+    return with_constants(source, {column: pa.scalar(None, model[column][1]) for column in untyped})
 
 
 def _types(source: Source, kept: Sequence[str]) -> dict[str, pa.DataType]:
@@ -169,7 +163,7 @@ def _plain(kind: pa.DataType) -> pa.DataType:
 
 
 def _inner(source: Source) -> Source:
-    return source.source if isinstance(source, KeyedSource) else source
+    return source.source if isinstance(source, WithConstants) else source
 
 
 def _count(names: Sequence[str]) -> str:

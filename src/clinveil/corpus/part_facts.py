@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import closing
 from dataclasses import asdict, dataclass, field, replace
 from hashlib import blake2b, sha256
 from pathlib import Path
@@ -14,15 +13,14 @@ import numpy as np
 import pyarrow as pa
 
 from clinveil.core.errors import InputError
-from clinveil.core.files import sha256 as sha256_of
 from clinveil.core.progress import track
-from clinveil.core.remote import RemotePath
+from clinveil.core.runfolder import fingerprint
 from clinveil.core.types import Say
 from clinveil.corpus.corpus import NOTE_ID, Corpus
 from clinveil.corpus.file_format import suffix_of
-from clinveil.corpus.open import NotesCorpus
-from clinveil.corpus.parts import PartedCorpus
-from clinveil.corpus.uniqueness import Hashes, HashLog
+from clinveil.corpus.open import NotesCorpus, PartedCorpus
+from clinveil.corpus.part_columns import WithConstants
+from clinveil.corpus.uniqueness import Hashes, joined
 from clinveil.scale import Map
 from clinveil.scale.pieces import Broken, each
 
@@ -45,14 +43,12 @@ class PartFacts:
 
 def part_facts(part: NotesCorpus, also: Callable[[pa.RecordBatch], None] = lambda _: None) -> PartFacts:
     """Read a part completely; `also` is called with each batch. Raises InputError if the part is damaged."""
-    digest = _Digest(part)
     ids = [np.zeros(0, dtype=np.uint64)]
     for batch in part.batches():
-        digest.add(batch)
         ids.append(id_hashes(batch.column(NOTE_ID).to_pylist()))
         also(batch)
     all_ids = np.concatenate(ids)
-    return PartFacts(part.name, len(all_ids), digest.hexdigest(), all_ids)
+    return PartFacts(part.name, len(all_ids), _digest(part), all_ids)
 
 
 def facts_of(
@@ -81,62 +77,24 @@ def id_hashes(values: Iterable[str]) -> Hashes:
     return np.frombuffer(raw, dtype="<u8").astype(np.uint64)
 
 
-class _Digest:
-    """The hash of a part: of its file if it is local, else of its rows."""
-
-    def __init__(self, part: NotesCorpus) -> None:
-        source: Any = part._source
-        keys = getattr(source, "keys", {})  # of folders named key=value
-        path = getattr(getattr(source, "source", source), "path", None)
-        self._file = path if isinstance(path, Path) and not isinstance(path, RemotePath) and path.is_file() else None
-        layout = [asdict(part.columns), part.suffix, part._error_flag, dict(keys) if keys else {}]
-        self._hash = sha256(json.dumps(layout, sort_keys=True).encode())
-
-    def add(self, batch: pa.RecordBatch) -> None:
-        if self._file is None:
-            with pa.ipc.new_stream(pa.PythonFile(_HashingFile(self._hash), mode="w"), batch.schema) as stream:
-                stream.write_batch(batch)
-
-    def hexdigest(self) -> str:
-        if self._file is not None:
-            self._hash.update(sha256_of(self._file).encode())
-        return self._hash.hexdigest()
-
-
-class _HashingFile:
-    """A writable file that only hashes the written bytes."""
-
-    closed = False
-
-    def __init__(self, digest: Any) -> None:
-        self._digest = digest
-
-    def write(self, data: Any) -> int:
-        self._digest.update(data)
-        return len(data)
-
-    def flush(self) -> None:
-        """Do nothing: nothing is buffered."""
-
-    def close(self) -> None:
-        """Do nothing: nothing is open."""
+def _digest(part: NotesCorpus) -> str:
+    """Return the hash of a part: of its file (see `fingerprint`), its constant columns and the settings."""
+    source: Any = part._source
+    constants = source.constants.items() if isinstance(source, WithConstants) else ()
+    added = {name: value.as_py() for name, value in constants}
+    layout = [asdict(part.columns), part.suffix, part._error_flag, added]
+    path = getattr(source, "source", source).path
+    return sha256(json.dumps(layout, sort_keys=True).encode() + fingerprint(path).encode()).hexdigest()
 
 
 def refuse_repeats_over(corpus: PartedCorpus, facts: Sequence[PartFacts]) -> None:
-    """Raise InputError, naming both parts, for a note id in two parts. Memory as for `HashLog`."""
-    with closing(HashLog()) as log:
-        for number, part in enumerate(facts):
-            log.add(part.ids, np.full(len(part.ids), number, dtype=np.uint64))
-        for first, second, suspects in _shared(log):
-            _refuse(corpus.parts[first], corpus.parts[second], suspects)
-
-
-def _shared(log: HashLog) -> Iterator[tuple[int, int, set[int]]]:
-    """Yield pairs of parts with the hashes that occur in both."""
-    for keys, tags in log.groups():
-        shared = np.flatnonzero((keys[1:] == keys[:-1]) & (tags[1:] != tags[:-1]))
-        for index in shared.tolist():
-            yield int(tags[index]), int(tags[index + 1]), {int(keys[index])}
+    """Raise InputError, naming both parts, for a note id in two parts."""
+    rows = np.array([len(part.ids) for part in facts], dtype=np.int64)
+    ids, numbers = joined([part.ids for part in facts]), np.repeat(np.arange(len(facts)), rows)
+    order = np.lexsort((numbers, ids))
+    ids, numbers = ids[order], numbers[order]
+    for index in np.flatnonzero((ids[1:] == ids[:-1]) & (numbers[1:] != numbers[:-1])).tolist():
+        _refuse(corpus.parts[numbers[index]], corpus.parts[numbers[index + 1]], {int(ids[index])})
 
 
 def _refuse(first: NotesCorpus, second: NotesCorpus, suspects: set[int]) -> None:

@@ -1,6 +1,7 @@
-"""Find the part files of a folder or pattern, and the columns encoded in their folder names.
+"""Find the part files of a folder, a pattern or a Delta table, and the columns encoded in their folder names.
 
-Folders named `key=value` (Hive partitioning, as written by Spark and Arrow) add a column to their rows.
+Folders named `key=value` (Hive partitioning, as written by Spark and Arrow) add a column to their rows. The parts of a
+Delta table are the files of its current version; its other files belong to earlier versions.
 """
 
 from __future__ import annotations
@@ -12,16 +13,15 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 
-from clinveil.core.errors import InputError, InputWarning
+from clinveil.core.errors import InputError, InputWarning, MissingExtra
 from clinveil.core.locations import below, files_of, is_pattern, root_of
 from clinveil.core.remote import RemotePath
-from clinveil.corpus.file_format import OWN, Source, folder_suffixes, suffix_of, suffixes
-from clinveil.corpus.streams import has_unchecked_frame
+from clinveil.corpus.file_format import OWN, folder_suffixes, suffix_of, suffixes
 
-UNCHECKED = "zstd frames without checksum, so damage may go undetected (compress with zstd --check, or with gzip)"
 _NULL = "__HIVE_DEFAULT_PARTITION__"
 _ESCAPED = re.compile(rb"%([0-9A-Fa-f]{2})")
 _CHECKSUM = ".crc"
@@ -44,50 +44,6 @@ class PartFile:
     name: str
     keys: Mapping[str, str | None]
     fills: Mapping[str, pa.DataType] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class KeyedSource:
-    """The rows of a source with additional constant text columns."""
-
-    source: Source
-    keys: Mapping[str, str | None]
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """Columns of the source, then the constant ones."""
-        return (*self.source.names, *self.keys)
-
-    @property
-    def optional_keys(self) -> frozenset[str]:
-        """Those of the source."""
-        return self.source.optional_keys
-
-    @property
-    def types(self) -> Mapping[str, pa.DataType]:
-        """Types of the columns, if the source knows them before it is read."""
-        return {**types_of(self.source), **dict.fromkeys(self.keys, pa.string())}
-
-    def read(self, ids: Sequence[str], texts: Sequence[str] = (), kept: Sequence[str] = ()) -> Iterator[pa.RecordBatch]:
-        """All rows of the columns named."""
-        wanted = list(dict.fromkeys((*ids, *texts, *kept)))
-        ids, texts, kept = ([name for name in names if name not in self.keys] for names in (ids, texts, kept))
-        own = [*ids, *texts, *kept]
-        if not own:  # one column is needed for the number of rows
-            ids = [self.source.names[0]]
-        for batch in self.source.read(ids, texts, kept):
-            columns = [self._column(name, batch.num_rows) if name in self.keys else batch[name] for name in wanted]
-            fields = [pa.field(n, pa.string()) if n in self.keys else batch.schema.field(n) for n in wanted]
-            yield pa.record_batch(columns, schema=pa.schema(fields))
-
-    def _column(self, name: str, rows: int) -> pa.Array:
-        return pa.repeat(pa.scalar(self.keys[name], pa.string()), rows)
-
-
-def types_of(source: Source) -> Mapping[str, pa.DataType]:
-    """Return the types of a source's columns; empty if its format has no types."""
-    types: Mapping[str, pa.DataType] = getattr(source, "types", {})
-    return types
 
 
 def part_files(path: Path) -> tuple[PartFile, ...]:
@@ -189,10 +145,64 @@ def _refuse_outside_link(file: Path, root: Path, where: str) -> None:
         raise InputError("a link points outside the folder", where=where, hint="copy the notes or remove the link")
 
 
-def warn_unchecked(*files: Path) -> None:
-    """Warn with InputWarning if damage to compressed files may go undetected."""
-    packed = [f for f in files if f.name.lower().endswith(".zst") and not isinstance(f, RemotePath) and f.is_file()]
-    names = [file.name for file in packed if has_unchecked_frame(file)]
-    if names:
-        more = f" (and {len(names) - 1} more)" if len(names) > 1 else ""
-        warnings.warn(f"{names[0]}{more}: {UNCHECKED}", InputWarning, stacklevel=3)
+def delta_files(table: Path) -> tuple[PartFile, ...]:
+    """Return the part files of a table's current version, with its partition columns, sorted by path.
+
+    Raises:
+        MissingExtra: the library that determines the current files is not installed.
+        InputError: an unreadable log, an empty table, deleted rows still in the files, or renamed columns.
+    """
+    opened = _delta_table(table)
+    _refuse_more_than_files(opened, table.name)
+    adds = pa.table(opened.get_add_actions(flatten=True)).to_pylist()
+    if not adds:
+        raise InputError("the table is empty", where=table.name, hint="its current version has no files")
+    keys = list(opened.metadata().partition_columns)
+    schema = pa.schema(opened.schema().to_arrow())
+    own = {field.name: field.type for field in schema if field.name not in keys}
+    return tuple(_delta_parts(table, sorted(adds, key=lambda add: str(add["path"])), keys, own))
+
+
+def _delta_parts(
+    table: Path, adds: list[dict[str, Any]], keys: list[str], own: Mapping[str, pa.DataType]
+) -> Iterator[PartFile]:
+    for number, add in enumerate(adds, start=1):
+        below = decoded(add["path"])
+        if "://" in below or below.startswith("/") or ".." in below.split("/"):
+            hint = "copy the table, with all its files, to one folder"
+            raise InputError("the log refers to files in another folder", where=table.name, hint=hint)
+        path = table.child(below) if isinstance(table, RemotePath) else table / below
+        values = {key: add.get(f"partition.{key}") for key in keys}
+        values = {key: None if value is None else str(value) for key, value in values.items()}
+        yield PartFile(path, ".parquet", f"{table.name} (part {number} of {len(adds)})", values, own)
+
+
+def _delta_table(table: Path) -> Any:
+    try:
+        from deltalake import DeltaTable
+        from deltalake.exceptions import DeltaError
+    except ImportError:
+        raise MissingExtra("deltalake, which reads Delta tables,", "delta") from None
+    try:
+        where = table.shown if isinstance(table, RemotePath) else str(table)
+        return DeltaTable(where, storage_options=_delta_options())
+    except (DeltaError, OSError, ValueError):  # their messages quote paths and the log
+        hint = "check the table with Delta's own tools"
+        raise InputError("the Delta log cannot be read", where=table.name, hint=hint) from None
+
+
+def _delta_options() -> dict[str, str]:
+    """Return storage options; HTTP without TLS, for example to localhost, must be enabled explicitly."""
+    address = os.environ.get("AWS_ENDPOINT_URL_S3", os.environ.get("AWS_ENDPOINT_URL", ""))
+    return {"AWS_ALLOW_HTTP": "true"} if address.startswith("http://") else {}
+
+
+def _refuse_more_than_files(opened: Any, where: str) -> None:
+    """Raise InputError if the files contain deleted rows or have the old names of renamed columns."""
+    features = opened.protocol().reader_features or []
+    if "deletionVectors" in features and pa.table(opened.deletion_vectors()).num_rows:
+        hint = "purge them first: REORG TABLE … APPLY (PURGE)"
+        raise InputError("the table's files still contain deleted rows", where=where, hint=hint)
+    if opened.metadata().configuration.get("delta.columnMapping.mode", "none") != "none":
+        hint = "write the table without column mapping"
+        raise InputError("the table uses column mapping, which is not supported", where=where, hint=hint)

@@ -1,13 +1,22 @@
-"""Convert a source's columns to those of a corpus: check types, nulls and encoding, and remove all metadata."""
+"""Convert a source's columns to those of a corpus: check types, nulls and encoding, and remove all metadata.
+
+Also select rows by the value of a column, for `--only COLUMN=VALUE`.
+"""
 
 from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from clinveil.core.errors import InputError
+from clinveil.core.errors import InputError, UsageError
 from clinveil.corpus.corpus import JSON_MARK, ROLE_FIELDS, Columns
 from clinveil.corpus.streams import wrong_encoding
+
+UNWANTED = "not of the notes asked for"
+_WHOLE = re.compile(r"([0-9]+)\.0+")  # a whole number that a table library wrote as a float
 
 
 def to_roles(raw: pa.RecordBatch, columns: Columns, where: str, rows: int) -> pa.RecordBatch:
@@ -124,33 +133,26 @@ def _whole_numbers(column: pa.Array) -> pa.Array:
 
 
 def plain_type(kind: pa.DataType) -> pa.DataType:
-    """Return a type without dictionaries, run-end encoding, extension types and field metadata, at any depth.
+    """Return a type without dictionaries and without metadata of list items.
 
-    List views become lists. Raises TypeError for unions, which no output format supports.
+    Raises TypeError for records, maps, nested lists, unions, extension types and other encodings.
     """
-    if isinstance(kind, pa.BaseExtensionType):
-        return plain_type(kind.storage_type)
-    if pa.types.is_dictionary(kind) or pa.types.is_run_end_encoded(kind):
-        return plain_type(kind.value_type)
-    if not pa.types.is_nested(kind):
-        return kind
-    if pa.types.is_struct(kind):
-        return pa.struct([_plain_field(kind.field(i)) for i in range(kind.num_fields)])
-    if pa.types.is_map(kind):
-        return pa.map_(_plain_field(kind.key_field), _plain_field(kind.item_field), keys_sorted=kind.keys_sorted)
-    return _plain_list(kind)
+    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        item, make = kind.value_field, pa.list_ if pa.types.is_list(kind) else pa.large_list
+        value = plain_type(item.type)
+        if not pa.types.is_nested(value):
+            return make(pa.field(item.name, value, nullable=item.nullable))
+    if pa.types.is_nested(kind) or pa.types.is_run_end_encoded(kind) or isinstance(kind, pa.BaseExtensionType):
+        raise TypeError
+    return kind
 
 
 def plain_array(column: pa.Array) -> pa.Array:
-    """Return the same values with the type of `plain_type`; values outside a slice or under a null stay hidden.
-
-    Raises TypeError if the values cannot be converted.
-    """
+    """Return the same values with the type of `plain_type`. Raises TypeError if they cannot be converted."""
     wanted = plain_type(column.type)
     try:
-        column = _outermost(column)
-        if not column.type.equals(wanted, check_metadata=True):
-            column = pc.cast(column, wanted)
+        column = pc.cast(_plain(column), wanted)
     except pa.ArrowException:
         raise TypeError from None
     if not column.type.equals(wanted, check_metadata=True):
@@ -158,28 +160,36 @@ def plain_array(column: pa.Array) -> pa.Array:
     return column
 
 
-def _outermost(column: pa.Array) -> pa.Array:
-    """Remove the encodings that a cast does not remove."""
-    while True:
-        if isinstance(column, pa.ExtensionArray):
-            column = column.storage
-        elif pa.types.is_dictionary(column.type):
-            column = column.dictionary_decode()
-        elif pa.types.is_run_end_encoded(column.type):
-            column = pc.run_end_decode(column)
-        else:
-            return column
+def selection(only: Sequence[str]) -> dict[str, str]:
+    """Parse `COLUMN=VALUE` items; blanks around a value are ignored. Raises UsageError for any other form."""
+    wanted = {name: value.strip() for name, _, value in (item.partition("=") for item in only)}
+    if len(wanted) < len(only) or not all(wanted) or not all(wanted.values()):
+        hint = "use for example --only CATEGORY=Report"
+        raise UsageError("--only must be COLUMN=VALUE, once per column", hint=hint)
+    return wanted
 
 
-def _plain_field(source: pa.Field) -> pa.Field:
-    return pa.field(source.name, plain_type(source.type), nullable=source.nullable)
+def selected(batch: pa.RecordBatch, wanted: Mapping[str, str]) -> list[bool]:
+    """Return for each row whether all columns have the wanted values. Raises InputError like `as_text`."""
+    rows = [True] * batch.num_rows
+    for name, value in wanted.items():
+        cells = as_text(batch.column(name))
+        rows = [row and cell == value for row, cell in zip(rows, cells, strict=True)]
+    return rows
 
 
-def _plain_list(kind: pa.DataType) -> pa.DataType:
-    if pa.types.is_fixed_size_list(kind):
-        return pa.list_(_plain_field(kind.value_field), kind.list_size)
-    if pa.types.is_large_list(kind) or pa.types.is_large_list_view(kind):
-        return pa.large_list(_plain_field(kind.value_field))
-    if pa.types.is_list(kind) or pa.types.is_list_view(kind):
-        return pa.list_(_plain_field(kind.value_field))
-    raise TypeError
+def as_text(values: pa.Array) -> list[str | None]:
+    """Return ids as text; floats with whole values become whole numbers, blanks become None.
+
+    Raises InputError for lists and records.
+    """
+    values = _plain(values)
+    if pa.types.is_nested(values.type):
+        raise InputError("the id column contains lists or records", hint="ids must be text or whole numbers")
+    return [_bare(text) for text in pc.cast(values, pa.string()).to_pylist()]
+
+
+def _bare(text: str | None) -> str | None:
+    text = (text or "").strip()
+    whole = _WHOLE.fullmatch(text)
+    return (whole[1] if whole else text) or None

@@ -1,15 +1,12 @@
-"""Byte streams: gzip and zstd by file name, other encodings converted to UTF-8 on the fly.
-
-Headers of Zstandard frames (RFC 8878) are parsed to detect missing checksums.
-"""
+"""Byte streams: gzip and zstd by file name, other encodings converted to UTF-8 on the fly."""
 
 from __future__ import annotations
 
 import codecs
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import TracebackType
-from typing import BinaryIO, Self
+from typing import Self
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -22,9 +19,6 @@ CHUNK_BYTES = 8 << 20
 ROW_BYTES = 256 << 20
 LONGER = "check for an unclosed quote or a missing line break, or raise --set max_note_bytes=BYTES"
 _COMPRESSION = {".gz": "gzip", ".zst": "zstd"}
-# Magic numbers of zstd frames, and the type of a run-length block (RFC 8878).
-_FRAME, _SKIPPABLE = 0xFD2FB528, 0x184D2A50
-_RLE = 1
 _BOM = "\ufeff".encode()
 _UTF16_BOMS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
@@ -114,6 +108,27 @@ class ByteReader:
         self._file.close()
 
 
+def byte_lines(path: Path, encoding: str = "utf-8", row_bytes: int = ROW_BYTES) -> Iterator[bytes]:
+    """Yield the lines of a file in UTF-8, without line ends. Raises InputError like `ByteReader`, and for long ones."""
+    rest = b""
+    with ByteReader(path, encoding) as stream:
+        while data := stream.read():
+            *lines, rest = (rest + data).split(b"\n")
+            yield from lines
+            if len(rest) > row_bytes:
+                raise too_long("a line", row_bytes, path.name)
+    if rest:
+        yield rest
+
+
+def decoded(data: bytes, where: str) -> str:
+    """Return the text of bytes in UTF-8. Raises InputError for invalid ones."""
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        raise wrong_encoding(where, "utf-8") from None
+
+
 def _open(path: Path) -> pa.NativeFile:
     kind = _COMPRESSION.get(path.suffix.lower())
     file = open_input(path)
@@ -130,45 +145,6 @@ def create_bytes(path: Path, suffix: str) -> pa.NativeFile:
     kind = next((kind for end, kind in _COMPRESSION.items() if suffix.endswith(end)), None)
     file = pa.OSFile(str(path), "wb")
     return pa.CompressedOutputStream(file, kind) if kind else file
-
-
-def has_unchecked_frame(path: Path) -> bool:
-    """Return whether a zstd frame of the file has no content checksum, so that damage may go undetected.
-
-    Only headers are read. The reader itself detects truncated or malformed files.
-    """
-    with path.open("rb") as file:
-        while start := file.read(4):
-            magic = int.from_bytes(start, "little")
-            if magic & 0xFFFFFFF0 == _SKIPPABLE:
-                file.seek(_number(file, 4), 1)
-            elif magic != _FRAME:
-                return False
-            elif not _skip_frame(file):
-                return True
-    return False
-
-
-def _skip_frame(file: BinaryIO) -> bool:
-    """Skip a frame; return whether it has a checksum (section 3.1.1)."""
-    descriptor = _number(file, 1)
-    single, checked = descriptor >> 5 & 1, bool(descriptor >> 2 & 1)
-    content_size = (single, 2, 4, 8)[descriptor >> 6]
-    file.seek((1 - single) + (0, 1, 2, 4)[descriptor & 3] + content_size, 1)
-    last = 0
-    while checked and not last:
-        header = file.read(3)
-        if len(header) < 3:
-            return True
-        block = int.from_bytes(header, "little")
-        last, kind, size = block & 1, block >> 1 & 3, block >> 3
-        file.seek(1 if kind == _RLE else size, 1)
-    file.seek(4, 1)
-    return checked
-
-
-def _number(file: BinaryIO, size: int) -> int:
-    return int.from_bytes(file.read(size), "little")
 
 
 def refuse_nul(column: pa.Array, suffix: str, rows: int) -> None:

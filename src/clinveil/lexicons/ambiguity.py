@@ -6,6 +6,7 @@ evidence. PhysioNet's deid (Neamatullah et al., BMC Med Inform Decis Mak 2008) s
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from collections.abc import Set as AbstractSet
 from functools import lru_cache
 from typing import Final
@@ -24,6 +25,14 @@ _PARTICLES = (
     " ul ur t"
 )
 PARTICLES: Final = frozenset(_PARTICLES.split())
+_STARTS, _MIDDLES, _ENDS = map(  # of the syllables of invented names
+    str.split,
+    (
+        "b br ch d dr f g gr h j k kr l m n p r s sh st t th tr v w y z",
+        "a ae ai e ee ei i ia io o oa oo ou u ua y",
+        "ck d ff g k l ll m mb n nd ng nk p r rd rk rsk s sh sk t th tz v x z",
+    ),
+)
 
 
 class LexicalClass:
@@ -127,3 +136,19 @@ def _other_classes(form: str, classes: int) -> int:
     exact = form in word_list("common") or form in word_list("clinical")
     usual = classes & LexicalClass.USUAL_GIVEN or surnames().get(form, 0.0) >= FAMILIAR_FAMILY
     return other | (LexicalClass.WORD if exact or (is_word(form) and not usual) else LexicalClass.NOTHING)
+
+
+def unlisted_name(below: Callable[[int], int]) -> str:
+    """Return a capitalised name of two or three syllables that is in no list of names or words.
+
+    `below`: returns a random integer in [0, n).
+    """
+
+    def choice(items: Sequence[str]) -> str:
+        return items[below(len(items))]
+
+    while True:
+        parts = [choice(_STARTS) + choice(_MIDDLES) for _ in range(1 + below(2))]
+        name = "".join([*parts, choice(_STARTS)[:1] + choice(_MIDDLES)[:1] + choice(_ENDS)])
+        if not lexical_classes(name):
+            return name.capitalize()

@@ -1,4 +1,4 @@
-"""Settings of de-identification."""
+"""Settings of de-identification and of its validation."""
 
 from __future__ import annotations
 
@@ -25,6 +25,7 @@ class PhiSettings(Settings):
         (),
         "Add an external detector: presidio, spacy:FOLDER or hf:FOLDER; repeatable.",
     )
+    engine: str | None = flag(None, "Detect with this external detector only (values as for also).")
     propagate: Literal["patient", "note", "none"] = flag(
         "patient", "Search for names found elsewhere in all notes of the patient, one note, or none."
     )
@@ -90,3 +91,17 @@ class DeidentifySettings(Settings):
         ge=0,
         le=1,
     )
+
+
+class ValidateSettings(Settings):
+    """Settings of `clinveil validate`."""
+
+    identifiers: PhiSettings = group(PhiSettings)
+    notes: NotesSettings = group(NotesSettings)
+    spots: int = flag(200, "Number of sampled locations to annotate.", ge=40, le=100_000)
+    passage: int = flag(40, "Words per passage, the sampling unit of unsuspicious text.", ge=5, le=1_000)
+    sampled_patients: int = flag(1_000, "Number of patients sampled for canaries.", ge=2)
+    workers: int = WORKERS
+    seed: int | None = SEED
+    quiet: bool = QUIET
+    force: bool = FORCE

@@ -302,7 +302,7 @@ def _manifest(vault: Path) -> dict[str, Any]:
             _refuse_unfinished(vault)
         if manifest.get("schema") in OLDER:
             raise older(vault)
-        raise InputError(f"is {_other(vault, manifest)}", where=vault.name, hint=_HINT)
+        raise InputError(f"is {_other(vault)}", where=vault.name, hint=_HINT)
     if hashlib.sha256(canonical(manifest).encode()).hexdigest() != manifest.get("self_sha256"):
         raise _damaged(vault, "the manifest was changed")
     if manifest["version"] != version("clinveil"):
@@ -311,13 +311,10 @@ def _manifest(vault: Path) -> dict[str, Any]:
     return manifest
 
 
-def _other(vault: Path, manifest: Mapping[str, Any]) -> str:
+def _other(vault: Path) -> str:
     """Describe a folder that is not the vault of a release."""
     if (vault / "deidentify.json").exists():
         return "a vault of clinveil deidentify, not of a release"
-    command = str(manifest.get("schema", "")).partition("/")[0].removeprefix("clinveil.")
-    if command == "obfuscate":
-        return "a vault of clinveil obfuscate, not of a release"
     return "not the vault of a release"
 
 

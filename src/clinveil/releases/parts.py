@@ -8,21 +8,22 @@ order of parts is independent of the source.
 from __future__ import annotations
 
 import hashlib
+import os
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing
 from dataclasses import asdict, dataclass, field, replace
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
+from shutil import copyfile
 from typing import Any
 
 import numpy as np
 import pyarrow.parquet as pq
 
-from clinveil.channel.apply import obfuscate_batches
+from clinveil.channel.apply import Obfuscator, obfuscate_batches
 from clinveil.channel.channel import Channel
-from clinveil.channel.files import channel_digest
-from clinveil.channel.part_draw import PartDraw, link
+from clinveil.channel.files import channel_digest, load_channel
+from clinveil.channel.policy import Policy
 from clinveil.channel.tally import Tally, tally_from
 from clinveil.core.files import private_folder, private_text, read_json, remove
 from clinveil.core.keys import Key
@@ -31,11 +32,10 @@ from clinveil.core.runfolder import KEY
 from clinveil.core.settings import NotesSettings
 from clinveil.core.types import Say
 from clinveil.corpus.corpus import NOTE_ID, PATIENT_ID, TEXT, Columns, Corpus
-from clinveil.corpus.open import NotesCorpus, open_corpus
+from clinveil.corpus.open import NotesCorpus, PartedCorpus, open_corpus
 from clinveil.corpus.part_facts import PartFacts, digest_of, id_hashes, part_facts, refuse_repeats_over
-from clinveil.corpus.parts import PartedCorpus
 from clinveil.corpus.people import read_patients
-from clinveil.corpus.uniqueness import Hashes, HashLog, count_repeats
+from clinveil.corpus.uniqueness import Hashes, n_distinct
 from clinveil.phi.name_index import NameIndex
 from clinveil.phi.settings import PhiSettings
 from clinveil.phi.treatment.deidentifier import Deidentifier
@@ -65,22 +65,19 @@ def preflight_parts(
     Raises:
         Incomplete: the readable parts contain no notes. InputError: an id occurs in two parts.
     """
-    stats, skipped, facts, patients = CorpusStats(), Counter[str](), list[PartFacts](), 0
-    with closing(HashLog()) as log:
-        for seen in track(each(over, _scan, corpus.parts, broken), "notes read", say, size=lambda one: one.facts.rows):
-            stats.add(seen.stats)
-            skipped += seen.skipped
-            facts.append(seen.facts)
-            log.add(seen.patients)
-            patients += len(seen.patients)
-        patients -= count_repeats(log)
+    stats, skipped, facts, patients = CorpusStats(), Counter[str](), list[PartFacts](), list[Hashes]()
+    for seen in track(each(over, _scan, corpus.parts, broken), "notes read", say, size=lambda one: one.facts.rows):
+        stats.add(seen.stats)
+        skipped += seen.skipped
+        facts.append(seen.facts)
+        patients.append(seen.patients)
     sound = replace(corpus, parts=broken.left(corpus.parts))
     refuse_repeats_over(sound, facts)
     if not stats.rows:
         broken.refuse()
     held = [i for i, one in enumerate(facts) if one.rows]  # Spark writes empty parts
     with_rows = replace(sound, parts=tuple(sound.parts[i] for i in held))
-    return with_rows, stats.preflight(patients, skipped), tuple(facts[i] for i in held)
+    return with_rows, stats.preflight(n_distinct(patients), skipped), tuple(facts[i] for i in held)
 
 
 @dataclass(frozen=True)
@@ -171,17 +168,30 @@ def _protect(item: tuple[TreatPart, Path]) -> tuple[Counter[str], Counter[str], 
 
 
 @dataclass(frozen=True)
-class Draw(PartDraw):
+class Draw:
     """Write one part through the channel with new ids, and read it back.
 
     Attributes:
+        part: the part as it enters the channel. entered: hash of everything that it depends on.
+        vault: folder of key and channel. channel: digest of the channel. commitment: of the key.
         scratch: folder in the vault. columns, suffix: of source and release. order: keyed or source.
     """
 
+    part: NotesCorpus = field(repr=False)
+    entered: str
+    vault: Path
+    channel: str
+    policy: Policy
+    commitment: str
     scratch: Path
     columns: Columns
     suffix: str
     order: str
+
+    @property
+    def title(self) -> str:
+        """Description for progress messages."""
+        return f"{self.part.name} written"
 
     @property
     def file(self) -> str:
@@ -190,12 +200,12 @@ class Draw(PartDraw):
 
     def identity(self) -> Mapping[str, Any]:
         """Return hashes of part, channel, key and output options."""
-        options = {"order": self.order, "columns": asdict(self.columns), "suffix": self.suffix}
-        return {**super().identity(), **options}
+        drawn = {"part": self.entered, "channel": self.channel, "policy": asdict(self.policy), "key": self.commitment}
+        return {**drawn, "order": self.order, "columns": asdict(self.columns), "suffix": self.suffix}
 
     def __call__(self, folder: Path, store: Store) -> dict[str, Any]:
         """Write notes, crosswalk and alignment; return token counts and the output check."""
-        obfuscator, key = self.at_hand(align=True)
+        obfuscator, key = _obfuscator(self.vault, self.policy, self.channel, self.commitment)
         work = private_folder(self.scratch / name_of(self))
         target = Target(folder / self.file, folder, work, self.columns, self.suffix, self.order)
         tally = target.write(obfuscate_batches(self.part.batches(), obfuscator), key)
@@ -207,6 +217,13 @@ class Draw(PartDraw):
         crosswalk, alignment = (vault_batches(folder, name) for name in TABLES)
         released = target.in_source_order(opened(target.path, self.columns))
         return check_output(self.part.batches(), crosswalk, released, channel, alignment)
+
+
+@lru_cache(maxsize=1)
+def _obfuscator(vault: Path, policy: Policy, channel: str, commitment: str) -> tuple[Obfuscator, Key]:
+    """Load obfuscator and key once per process; the digests are part of the cache key."""
+    key = Key.load(vault / KEY)
+    return Obfuscator(load_channel(vault / "channel", policy), key, align=True), key
 
 
 def opened(path: Path, columns: Columns) -> Corpus:
@@ -287,6 +304,14 @@ def _collected(job: ReleaseContext, works: Sequence[Draw | Copy]) -> tuple[Tally
                 remove(folder / f"part-{number:05d}.parquet")
                 link(made / f"{name}.parquet", folder / f"part-{number:05d}.parquet")
     return tally, sum(checks, NOTHING), place
+
+
+def link(source: Path, target: Path) -> None:
+    """Create a hard link, or a copy if the file system does not support hard links."""
+    try:
+        os.link(source, target)
+    except OSError:
+        copyfile(source, target)
 
 
 def _entered(job: ReleaseContext) -> Iterator[str]:

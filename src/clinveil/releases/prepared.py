@@ -9,8 +9,7 @@ from pathlib import Path
 from clinveil.core.neural import need_torch
 from clinveil.core.types import Say
 from clinveil.corpus.corpus import rows as note_rows
-from clinveil.corpus.extra_text import open_text
-from clinveil.corpus.open import OpenedCorpus, PartedCorpus, open_corpus
+from clinveil.corpus.open import OpenedCorpus, PartedCorpus, open_corpus, open_text
 from clinveil.corpus.part_facts import PartFacts
 from clinveil.corpus.part_files import part_files
 from clinveil.corpus.people import Patient, read_patients
@@ -25,7 +24,7 @@ from clinveil.scale import Map, serial
 from clinveil.scale.executor import opened_for
 from clinveil.scale.pieces import Broken
 from clinveil.utility.classifiers import any_neural
-from clinveil.vectors.by_gensim import need_gensim
+from clinveil.vectors.algorithms.cbow import need_gensim
 from clinveil.vectors.files import load_vectors
 from clinveil.vectors.imported import refuse_foreign
 from clinveil.vectors.table import Vectors

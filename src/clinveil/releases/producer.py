@@ -40,7 +40,7 @@ class Producer(ABC):
 
     Attributes:
         uses: settings and groups of this kind that not all kinds use.
-        defaults: settings that differ from `clinveil obfuscate`. profiles: the same per `--profile`.
+        defaults: settings that differ from those of `ChannelSettings`. profiles: the same per `--profile`.
         adds: whether notes can be added to an earlier release of this kind (`--add`).
         learns: vault contents that a resumed run reuses.
     """

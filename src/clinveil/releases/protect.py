@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from clinveil.core.progress import shown
 from clinveil.corpus.corpus import Corpus
-from clinveil.corpus.parts import PartedCorpus
+from clinveil.corpus.open import PartedCorpus
 from clinveil.phi.name_index import NameIndex
 from clinveil.releases.parts import protect_parts
 from clinveil.releases.stages import Making, Preflight, ReleaseContext, protect

@@ -46,7 +46,7 @@ def source_of(note: Note, deidentifier: Deidentifier | None) -> Source:
     """Return a note as pieces, treated as in the run."""
     note_id, patient_id, text = note.note_id, note.patient_id, note.text or ""
     spans = deidentifier.find(text, patient_id, note_id) if deidentifier else []
-    surrogates = deidentifier.replacements(text, spans, patient_id)[0] if deidentifier else []
+    surrogates = [item.text for item in deidentifier.treated(text, spans, patient_id)] if deidentifier else []
     pieces: list[tuple[str, str, bool]] = []
     position = 0
     for span, surrogate in zip(spans, surrogates, strict=True):

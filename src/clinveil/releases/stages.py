@@ -30,7 +30,7 @@ from clinveil.corpus.corpus import NOTE_ID, PATIENT_ID, TEXT, Columns, Corpus, m
 from clinveil.corpus.open import open_corpus
 from clinveil.corpus.part_facts import PartFacts
 from clinveil.corpus.people import Patient
-from clinveil.corpus.uniqueness import HashLog, count_repeats, hashes
+from clinveil.corpus.uniqueness import hashes, n_distinct
 from clinveil.corpus.write import Writer
 from clinveil.phi.name_index import NameIndex
 from clinveil.phi.treatment.deidentifier import Deidentified, Deidentifier
@@ -128,15 +128,11 @@ class CorpusStats:
 
 def preflight(corpus: Corpus, say: Say = lambda _: None) -> Preflight:
     """Read all notes once to count them and to detect a broken file early. Raises InputError."""
-    stats, patients = CorpusStats(), 0
-    with closing(HashLog()) as log:
-        for batch in track(corpus.batches(), "notes read", say, size=lambda batch: batch.num_rows):
-            stats.take(batch)
-            patient_hashes = hashes(batch.column(PATIENT_ID).unique().to_pylist())
-            log.add(patient_hashes)
-            patients += len(patient_hashes)
-        patients -= count_repeats(log)
-    return stats.preflight(patients, Counter(getattr(corpus, "skipped", {})))
+    stats, patients = CorpusStats(), []
+    for batch in track(corpus.batches(), "notes read", say, size=lambda batch: batch.num_rows):
+        stats.take(batch)
+        patients.append(hashes(batch.column(PATIENT_ID).unique().to_pylist()))
+    return stats.preflight(n_distinct(patients), Counter(getattr(corpus, "skipped", {})))
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 from clinveil.core.atomic import atomic
 from clinveil.core.errors import InputError
 from clinveil.core.files import Maker, private_folder, save_array
-from clinveil.vectors.subwords import Subwords
-from clinveil.vectors.table import Vectors
+from clinveil.vectors.table import Subwords, Vectors
 from clinveil.vectors.word2vec import read_binary, read_text, write_binary, write_text
 
 TEXT_SUFFIXES, BINARY_SUFFIX = (".vec", ".txt"), ".bin"
@@ -44,7 +43,7 @@ def save_vectors(vectors: Vectors, path: str | Path, *, force: bool = False, mak
 def load_vectors(path: str | Path) -> Vectors:
     """Read vectors: a folder of clinveil, word2vec text (`.vec`, `.txt`; with or without header) or binary (`.bin`).
 
-    Words of a file are not changed; `usable` returns which of them are lookup forms.
+    Words of a file are not changed; `channel.usable` returns which of them are lookup forms.
 
     Raises:
         InputError: missing or malformed; one line with the name of the file and the row.

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
+from clinveil.core.errors import InputError
 from clinveil.core.types import Doubles, Floats, Ints, Mask, SmallInts
 from clinveil.scale.local import threads as in_threads
 
@@ -24,8 +25,6 @@ _SPARE = 8  # candidates beyond k that are requested at first
 _NUMBERS = 1 << 23  # numbers in memory for exact scores
 _TRAINED_ON, _ROUNDS = 100, 10  # candidates per list that the centroids are fitted to; rounds of k-means
 
-# Queries (n, d) and a width -> products (n, width), descending, and the numbers of the targets, -1 where there is none.
-Find = Callable[[Floats, int], tuple[Floats, Ints]]
 # Numbers of queries (n,) and of targets (n, width) -> exact scores (n, width); -inf for excluded targets.
 Exact = Callable[[Ints, Ints], NDArray[Any]]
 T = TypeVar("T")
@@ -71,39 +70,35 @@ def dots(one: Floats, others: Floats) -> Doubles:
     return np.asarray((one[:, None].astype(np.float64) * others).sum(axis=2))
 
 
-def flat(targets: Floats) -> Find:
-    """Return an exhaustive search over all targets."""
-    import faiss
-
-    return lambda queries, width: faiss.knn(queries, targets, width, metric=faiss.METRIC_INNER_PRODUCT)
-
-
-def best(queries: Floats, n_targets: int, k: int, find: Find, exact: Exact, slack: Doubles) -> tuple[Ints, Doubles]:
+def best(queries: Floats, targets: Floats, k: int, exact: Exact, slack: Doubles) -> tuple[Ints, Doubles]:
     """Return the k best targets of each query by exact score, ties by the lower number.
 
     Args:
-        queries: (n, d) float32. n_targets: number of targets.
-        find: search by float32 products that differ from exact scores by at most `slack` (n,).
+        queries: (n, d) float32. targets: (m, d) float32; their float32 products with queries select candidates.
+        exact: exact scores, which differ from these products by at most `slack` (n,).
 
     Returns:
         Numbers of targets (n, k), -1 where there is none, and scores (n, k).
     """
-    n, width = len(queries), min(k + _SPARE, n_targets)
-    targets, scores = np.full((n, k), -1, np.int64), np.full((n, k), -np.inf, np.float64)
+    import faiss
+
+    n, n_targets = len(queries), len(targets)
+    width = min(k + _SPARE, n_targets)
+    numbers, scores = np.full((n, k), -1, np.int64), np.full((n, k), -np.inf, np.float64)
     left = np.arange(n)
     while left.size:
         step = max(1, _NUMBERS // (width * queries.shape[1]))
         again = []
         for some in np.split(left, range(step, left.size, step)):
-            products, near = find(queries[some], width)
-            score = np.where(near < 0, -np.inf, exact(some, near))
+            products, near = faiss.knn(queries[some], targets, width, metric=faiss.METRIC_INNER_PRODUCT)
+            score = exact(some, near)
             order = np.lexsort((near, -score), axis=-1)[:, :k]
-            targets[some, : order.shape[1]] = np.take_along_axis(near, order, axis=1)
+            numbers[some, : order.shape[1]] = np.take_along_axis(near, order, axis=1)
             scores[some, : order.shape[1]] = np.take_along_axis(score, order, axis=1)
-            ended = (near[:, -1] < 0) | (width == n_targets)
-            again.append(some[~ended & (scores[some, -1] <= products[:, -1] + slack[some])])
-        left, width = np.concatenate(again), min(4 * width, n_targets)
-    return np.where(np.isneginf(scores), -1, targets), scores
+            if width < n_targets:
+                again.append(some[scores[some, -1] <= products[:, -1] + slack[some]])
+        left, width = np.concatenate([*again, left[:0]]), min(4 * width, n_targets)
+    return np.where(np.isneginf(scores), -1, numbers), scores
 
 
 def exact_search(
@@ -121,18 +116,13 @@ def exact_search(
     Returns:
         Rows (n, k) int32 and cosines (n, k) float32, descending, ties by the lower row.
     """
-    return _search(space, queries, candidates, k, flat(space.unit(candidates)), threads)
+    targets = space.unit(candidates)
 
-
-def _search(
-    space: Space, queries: SmallInts, candidates: SmallInts, k: int, find: Find, threads: int
-) -> tuple[SmallInts, Floats]:
     def block(rows: SmallInts) -> tuple[SmallInts, Floats]:
         def exact(at: Ints, near: Ints) -> Floats:
             return space.cosines(rows[at], candidates[near])
 
-        slack = np.full(len(rows), space.slack)
-        numbers, cosines = best(space.unit(rows), len(candidates), k, find, exact, slack)
+        numbers, cosines = best(space.unit(rows), targets, k, exact, np.full(len(rows), space.slack))
         return np.where(numbers < 0, -1, candidates[numbers]), cosines.astype(np.float32)
 
     blocks = list(by_block(block, queries, threads))
@@ -165,78 +155,85 @@ def alone(work: Callable[[T], R], some: T) -> R:
         faiss.omp_set_num_threads(before)
 
 
-@dataclass(frozen=True)
-class Lists:
-    """Candidates in inverted lists around centroids (Sivic and Zisserman 2003), for vocabularies of millions.
-
-    The set of compared candidates is approximate; cosines and their order are exact.
-    """
-
-    index: Any  # faiss.IndexIVFFlat over the numbers of the candidates
-    candidates: SmallInts
-
-    def __len__(self) -> int:
-        return int(self.index.nlist)
-
-
-def build_lists(space: Space, candidates: SmallInts, *, n_lists: int, seed: int) -> Lists:
-    """Run spherical k-means on the candidates and put each candidate in the list of its nearest centroid."""
-    import faiss
-
-    def build(rows: SmallInts) -> Lists:
-        units = space.unit(rows)
-        near = faiss.IndexFlatIP(units.shape[1])
-        near.add(_means(units, n_lists, seed))
-        index = faiss.IndexIVFFlat(near, units.shape[1], n_lists, faiss.METRIC_INNER_PRODUCT)
-        index.train(units)
-        index.add(units)
-        return Lists(index, rows)
-
-    with one_thread_each():
-        return alone(build, candidates)  # one thread, so that the centroids are reproducible
-
-
-def _means(units: Floats, n: int, seed: int) -> Floats:
-    """Return centroids of spherical k-means, shape (n, dim)."""
-    import faiss
-
-    limits = {"max_points_per_centroid": _TRAINED_ON, "min_points_per_centroid": 1}
-    means = faiss.Kmeans(units.shape[1], n, niter=_ROUNDS, spherical=True, seed=seed % 2**31, **limits)
-    means.train(units)
-    return np.asarray(means.centroids, dtype=np.float32)
-
-
 def topics(units: Floats, fitted: Mask, n: int, seed: int) -> Ints:
     """Return the nearest of n centroids of each unit vector, (n_words,).
 
     The centroids come from spherical k-means of the vectors in `fitted`, in one thread.
     """
+    import faiss
 
     def nearest(units: Floats) -> Ints:
-        found: tuple[Floats, Ints] = flat(_means(units[fitted], n, seed))(units, 1)
+        limits = {"max_points_per_centroid": _TRAINED_ON, "min_points_per_centroid": 1}
+        means = faiss.Kmeans(units.shape[1], n, niter=_ROUNDS, spherical=True, seed=seed % 2**31, **limits)
+        means.train(units[fitted])
+        centroids = np.asarray(means.centroids, dtype=np.float32)
+        found: tuple[Floats, Ints] = faiss.knn(units, centroids, 1, metric=faiss.METRIC_INNER_PRODUCT)
         return found[1][:, 0]
 
     with one_thread_each():
         return alone(nearest, units)
 
 
-def approximate_search(
-    space: Space, lists: Lists, queries: SmallInts, k: int, *, n_probed: int, threads: int
-) -> tuple[SmallInts, Floats]:
-    """Return the k best candidates of each query in its `n_probed` nearest lists, in the form of `exact_search`.
+@dataclass(frozen=True)
+class Candidates:
+    """Words that may be the nearest by Euclidean distance. |z - c|² is smallest where z·c - |c|²/2 is largest.
 
-    A query whose lists contain fewer than k candidates is searched exactly.
+    Attributes:
+        rows: (m,) int32, rows in the vectors, ascending.
+        lifted: (m, dim + 1) float32, each vector c followed by -|c|²/2.
+        halves: (m,) float64, |c|²/2.
+        longest: the largest |c|.
     """
-    import faiss
 
-    probing = faiss.SearchParametersIVF(nprobe=n_probed)
+    rows: SmallInts
+    lifted: Floats
+    halves: Doubles
+    longest: float
 
-    def find(units: Floats, width: int) -> tuple[Floats, Ints]:
-        found: tuple[Floats, Ints] = lists.index.search(units, width, params=probing)
-        return found
+    @classmethod
+    def of(cls, matrix: Floats, eligible: Mask) -> Candidates:
+        """Return the rows of a matrix (n_words, dim) in a mask (n_words,). Raises InputError if there are none."""
+        rows = np.flatnonzero(eligible).astype(np.int32)
+        if not rows.size:
+            raise InputError("no word may be an output", hint="pass more notes or a smaller --min-patients")
+        some = np.asarray(matrix[rows], dtype=np.float32)
+        halves = np.einsum("ij,ij->i", some, some, dtype=np.float64) / 2
+        lifted = np.concatenate([some, -halves[:, None].astype(np.float32)], axis=1)
+        return cls(rows, lifted, halves, float(np.sqrt(2 * halves.max())))
 
-    ids, cosines = _search(space, queries, lists.candidates, k, find, threads)
-    short = np.flatnonzero(ids[:, -1] < 0)
-    if short.size:
-        ids[short], cosines[short] = exact_search(space, queries[short], lists.candidates, k, threads=threads)
-    return ids, cosines
+    def slack(self, points: Floats) -> Doubles:
+        """Return an upper bound of the summed error of two float32 scores of each point, shape (n,)."""
+        lengths = np.sqrt(np.einsum("ij,ij->i", points, points, dtype=np.float64))
+        most = lengths * self.longest + self.longest**2
+        return np.asarray(2.0 * (self.lifted.shape[1] + 8) * float(np.finfo(np.float32).eps) * most)
+
+    def nearest(self, points: Floats, own: SmallInts | None = None) -> SmallInts:
+        """Return the nearest candidate of each point, ties by the lower row.
+
+        Args:
+            points: (n, dim) float32.
+            own: (n,) a row to exclude for each point; None excludes none.
+
+        Returns: rows of the vectors, (n,) int32, -1 where there is none.
+        """
+
+        def exact(at: Ints, near: Ints) -> Doubles:
+            scores = dots(points[at], self.lifted[near, :-1]) - self.halves[near]
+            return scores if own is None else np.where(self.rows[near] == own[at, None], -np.inf, scores)
+
+        lifted = np.concatenate([points, np.ones((len(points), 1), np.float32)], axis=1)
+        numbers, _ = best(lifted, self.lifted, 1, exact, self.slack(points))
+        return np.where(numbers < 0, -1, self.rows[numbers]).astype(np.int32)[:, 0]
+
+
+def nearest_distances(matrix: Floats, eligible: Mask, *, threads: int = 1) -> Doubles:
+    """Return the distance of each word to the nearest other eligible word, shape (n_words,); inf if there is none."""
+    candidates = Candidates.of(matrix, eligible)
+
+    def distances(rows: SmallInts) -> Doubles:
+        points = np.asarray(matrix[rows], dtype=np.float32)
+        nearest = candidates.nearest(points, rows)
+        apart = points.astype(np.float64) - matrix[nearest]
+        return np.where(nearest < 0, np.inf, np.sqrt(np.einsum("ij,ij->i", apart, apart)))
+
+    return np.concatenate(list(by_block(distances, np.arange(len(matrix), dtype=np.int32), threads)))

@@ -1,4 +1,4 @@
-"""Write the file of sentences for gensim, in a layout from which gensim drops no token.
+"""Inputs of training: words of notes as numbers for our own loops, and as a file of sentences for gensim.
 
 gensim reads lines until a batch has more than 10,000 tokens and then silently cuts it at 10,000, so a line across the
 limit loses its end. Lines are therefore broken at every 10,000th token, and a line of fillers (not words of any text)
@@ -9,12 +9,16 @@ as a batch and realigns them.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
+import numpy as np
+from numpy.typing import NDArray
+
+from clinveil.core.files import write_array
 from clinveil.core.tokens import words
 from clinveil.corpus.corpus import Corpus, rows
 
@@ -22,7 +26,9 @@ BATCH_TOKENS = 10_000
 _BATCH_LINES = 5_000
 _FILLER = b"\xff "  # not UTF-8, so it is a token of no text
 _STEP = 8
-
+Ids = NDArray[np.int32]
+END = -1  # follows each line in an array of word ids
+_AT_ONCE = 1 << 20
 
 Splitter = Callable[[str], Sequence[list[str]]]  # a note -> lines of words; context windows do not cross lines
 
@@ -38,6 +44,55 @@ def token_lines(text: str) -> list[list[str]]:
     Letter case, numbers, punctuation, `<unk>` and `<deidentified>` are kept, and windows do not cross lines.
     """
     return [row for line in text.split("\n") if (row := line.split())]
+
+
+def encode(corpus: Corpus, ids: Mapping[str, int], split: Splitter = whole_note) -> Iterator[Ids]:
+    """Yield the word ids of each batch of notes, `END` after each line, without null texts and unknown words."""
+    for batch in corpus.batches():
+        row: list[int] = []
+        for note in rows([batch]):
+            for line in split(note.text):
+                row += [ids[word] for word in line if word in ids]
+                row.append(END)
+        yield np.array(row, dtype=np.int32)
+
+
+@dataclass(frozen=True)
+class IdFile:
+    """Word ids in a file; slices are read on demand, so memory does not grow with the file."""
+
+    path: Path
+    size: int
+
+    def __getitem__(self, part: slice) -> Ids:
+        start, stop, _ = part.indices(self.size)
+        return np.fromfile(self.path, np.int32, max(0, stop - start), offset=start * np.dtype(np.int32).itemsize)
+
+
+def words_in(ids: Ids | IdFile) -> int:
+    """Return the number of words, without the `END` marks."""
+    return sum(int(np.count_nonzero(ids[first : first + _AT_ONCE] != END)) for first in range(0, ids.size, _AT_ONCE))
+
+
+@contextmanager
+def encoded_file(corpus: Corpus, ids: Mapping[str, int], split: Splitter, scratch: Path) -> Iterator[IdFile]:
+    """Write the ids of `encode` to an owner-only file in `scratch`, which is removed at the end."""
+    with _scratch_file(scratch / "words.ids") as path:
+        with path.open("wb") as file:
+            for part in encode(corpus, ids, split):
+                write_array(file, part)
+        yield IdFile(path, path.stat().st_size // np.dtype(np.int32).itemsize)
+
+
+@contextmanager
+def _scratch_file(path: Path) -> Iterator[Path]:
+    """Create an empty owner-only file, and remove it at the end."""
+    path.unlink(missing_ok=True)
+    try:
+        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+        yield path
+    finally:
+        path.unlink(missing_ok=True)
 
 
 @dataclass(frozen=True)
@@ -85,18 +140,14 @@ class Sentences:
 @contextmanager
 def sentence_file(corpus: Corpus, scratch: Path, split: Splitter = whole_note) -> Iterator[Sentences]:
     """Write the words of all notes to an owner-only file in `scratch`, which is removed at the end."""
-    path = scratch / "sentences.txt"
-    path.unlink(missing_ok=True)
-    try:
-        with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+    with _scratch_file(scratch / "sentences.txt") as path:
+        with path.open("wb") as file:
             writer = _Writer(file)
             for note in rows(corpus):
                 for line in split(note.text):
                     writer.line(line)
             writer.end_batch(last=True)
         yield Sentences(path, writer.n_tokens, writer.n_fillers, writer.batches)
-    finally:
-        path.unlink(missing_ok=True)
 
 
 class _Writer:

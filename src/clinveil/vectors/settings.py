@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Literal, Self
+from typing import Literal
 
-from pydantic import ValidationInfo, field_validator, model_validator
+from pydantic import ValidationInfo, field_validator
 
 from clinveil.core.errors import UsageError
 from clinveil.core.settings import Settings, choice, flag, own_settings
 from clinveil.corpus.estimate import TRAIN_WORDS, passes
 from clinveil.vectors.algorithms import OURS, algorithms
 
+GLOVE_PASSES = 15
 STARTED = ("cbow", "skipgram")  # algorithms that can start from other vectors
 
 
@@ -67,30 +68,3 @@ class VectorSettings(Settings):
     def passes_over(self, n_words: int) -> int:
         """Return the number of epochs for a corpus of `n_words` words."""
         return self.epochs or (GLOVE_PASSES if self.algorithm == "glove" else passes(n_words))
-
-
-GLOVE_PASSES = 15
-
-
-class GloveSettings(Settings):
-    """Settings of GloVe training, with the names of the original program (Pennington, Socher and Manning 2014).
-
-    `pair` is their model; `single` has one vector and bias per word (paper B, Figure 3), so it ignores word order.
-    """
-
-    dim: int = flag(100, "Dimensions of a vector.", ge=2, le=2000)
-    window: int = flag(10, "Context words on either side, within one note.", ge=1, le=1000)
-    min_count: int = flag(1, "Words with fewer occurrences get no vector.", ge=1)
-    epochs: int = flag(GLOVE_PASSES, "Passes over the word pairs.", ge=1, le=1000)
-    x_max: float = flag(10.0, "Pairs with this count or more have weight 1.", gt=0, allow_inf_nan=False)
-    alpha: float = flag(0.75, "Rarer pairs have weight (count / x_max) to this power.", gt=0, allow_inf_nan=False)
-    eta: float = flag(0.05, "AdaGrad's initial learning rate.", gt=0, allow_inf_nan=False)
-    variant: Literal["pair", "single"] = flag("pair", "Word and context vectors summed, or one vector per word.")
-    symmetric: bool = flag(True, "Count context on both sides, or only words that follow.")
-    memory_mb: int = flag(2048, "Memory in MiB for counting pairs; the rest goes to scratch files.", ge=1)
-
-    @model_validator(mode="after")
-    def _single_requires_symmetric(self) -> Self:
-        if self.variant == "single" and not self.symmetric:
-            raise ValueError("variant single requires symmetric counts, because one vector per word has no direction")
-        return self

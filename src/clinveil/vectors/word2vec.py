@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import os
 from array import array
-from collections.abc import Iterator
+from itertools import chain
+from mmap import ACCESS_READ, mmap
 from pathlib import Path
 from typing import IO
 
@@ -19,7 +20,6 @@ from clinveil.core.errors import InputError
 from clinveil.vectors.table import Vectors
 
 _LONGEST_WORD = 1 << 16
-_READ_AT_ONCE = 1 << 20
 
 
 def write_text(vectors: Vectors, path: Path) -> None:
@@ -96,17 +96,12 @@ def read_text(path: Path) -> Vectors:
         dim = header[1] if header else first.rstrip(b" \r\n").count(b" ")
         if dim < 1:
             raise rows.error("a word and numbers are expected", 1)
-        lines = enumerate(file if header else _chained(first, file), start=2 if header else 1)
+        lines = enumerate(file if header else chain([first], file), start=2 if header else 1)
         for number, line in lines:
             _text_row(rows, line, dim, number)
     if header and len(rows.words) != header[0]:
         raise InputError(f"has {len(rows.words)} words, but its header says {header[0]}", where=path.name)
     return rows.vectors(dim, "word2vec text" if header else "GloVe text")
-
-
-def _chained(first: bytes, rest: IO[bytes]) -> Iterator[bytes]:
-    yield first
-    yield from rest
 
 
 def _header(line: bytes) -> tuple[int, int] | None:
@@ -139,43 +134,18 @@ def read_binary(path: Path) -> Vectors:
         # Each row has at least a letter, a space and its numbers; a wrong header must not exhaust the memory.
         if path.stat().st_size < n_words * (4 * dim + 2):
             raise InputError(f"is too short for {n_words} words of {dim} dimensions (its header)", where=path.name)
-        stream = _Stream(file)
-        for row in range(1, n_words + 1):
-            word = stream.until_space(rows, row)
-            numbers = stream.exactly(4 * dim, rows, row)
-            rows.add(word.lstrip(b"\n"), np.frombuffer(numbers, dtype="<f4").astype(np.float32), row)
-        if stream.rest().strip(b"\n"):
-            raise InputError(f"has more than {n_words} words (its header)", where=path.name)
+        start = file.tell()
+        with mmap(file.fileno(), 0, access=ACCESS_READ) as data:
+            for row in range(1, n_words + 1):
+                space = data.find(b" ", start, start + _LONGEST_WORD)
+                if space < 0:
+                    raise rows.error("the file ends, or is not a word2vec file", row)
+                end = space + 1 + 4 * dim
+                if end > len(data):
+                    raise rows.error("the file ends inside a vector", row)
+                numbers = np.frombuffer(data[space + 1 : end], dtype="<f4").astype(np.float32)
+                rows.add(data[start:space].lstrip(b"\n"), numbers, row)
+                start = end
+            if data[start : start + _LONGEST_WORD].strip(b"\n"):
+                raise InputError(f"has more than {n_words} words (its header)", where=path.name)
     return rows.vectors(dim, "word2vec binary")
-
-
-class _Stream:
-    """Buffered reader of bytes up to a separator or of a given number."""
-
-    def __init__(self, file: IO[bytes]) -> None:
-        self._file, self._data, self._at = file, b"", 0
-
-    def _more(self) -> bool:
-        data = self._file.read(_READ_AT_ONCE)
-        self._data, self._at = self._data[self._at :] + data, 0
-        return bool(data)
-
-    def until_space(self, rows: _Rows, row: int) -> bytes:
-        """Return the bytes up to the next space, and skip the space."""
-        while (end := self._data.find(b" ", self._at)) < 0:
-            if len(self._data) - self._at > _LONGEST_WORD or not self._more():
-                raise rows.error("the file ends, or is not a word2vec file", row)
-        word, self._at = self._data[self._at : end], end + 1
-        return word
-
-    def exactly(self, size: int, rows: _Rows, row: int) -> bytes:
-        """Return the next `size` bytes."""
-        while len(self._data) - self._at < size:
-            if not self._more():
-                raise rows.error("the file ends inside a vector", row)
-        taken, self._at = self._data[self._at : self._at + size], self._at + size
-        return taken
-
-    def rest(self) -> bytes:
-        """Return a part of the remaining bytes."""
-        return self._data[self._at :] + self._file.read(_READ_AT_ONCE)

@@ -35,7 +35,7 @@ class Unchanged(Attack):
 
     def __call__(self, context: Context, rng: Generator) -> list[Finding]:
         """Run the attack with the distances in the first model of `vectors`; deterministic."""
-        from clinveil.vectors.euclidean import nearest_distances  # compiles
+        from clinveil.vectors.search import nearest_distances  # compiles
 
         channel, known, _ = channel_and_counts(context)
         assert context.vectors

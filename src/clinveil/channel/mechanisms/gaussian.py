@@ -28,20 +28,10 @@ class GaussianMechanism(NoiseMechanism):
 
     def noise(self, size: float, rng: Generator, draws: int, dim: int) -> Floats:
         """Return independent normals of standard deviation sigma, shape (draws, dim)."""
-        return gaussian_noise(size, rng, draws, dim)
+        return rng.standard_normal((draws, dim), dtype=np.float32) * np.float32(size)
 
     def expected_length(self, size: float, dim: int) -> float:
-        """Return the mean length of the noise."""
-        return expected_length(size, dim)
+        """Return sigma sqrt(2) Γ((dim + 1)/2) / Γ(dim/2), the mean of a chi distribution."""
+        from scipy.special import gammaln
 
-
-def gaussian_noise(sigma: float, rng: Generator, draws: int, dim: int) -> Floats:
-    """Return independent normals of standard deviation sigma, shape (draws, dim)."""
-    return rng.standard_normal((draws, dim), dtype=np.float32) * np.float32(sigma)
-
-
-def expected_length(sigma: float, dim: int) -> float:
-    """Return sigma sqrt(2) Γ((dim + 1)/2) / Γ(dim/2), the mean length of the noise (mean of a chi distribution)."""
-    from scipy.special import gammaln
-
-    return float(sigma * np.sqrt(2) * np.exp(gammaln((dim + 1) / 2) - gammaln(dim / 2)))
+        return float(size * np.sqrt(2) * np.exp(gammaln((dim + 1) / 2) - gammaln(dim / 2)))

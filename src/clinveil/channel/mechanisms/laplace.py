@@ -28,20 +28,15 @@ class LaplaceMechanism(NoiseMechanism):
     epsilon: float | None = flag(None, EPSILON_HELP, ge=1e-6, le=1e6)
 
     def noise(self, size: float, rng: Generator, draws: int, dim: int) -> Floats:
-        """Return noise of length Gamma(dim, 1/epsilon) in a uniform direction, shape (draws, dim)."""
-        return laplace_noise(size, rng, draws, dim)
+        """Return noise of length Gamma(dim, 1/epsilon) in a uniform direction, shape (draws, dim).
+
+        A direction is a normalised vector of independent normals. Source: Fernandes et al. 2018.
+        """
+        directions = rng.standard_normal((draws, dim), dtype=np.float32)
+        squares = np.einsum("ij,ij->i", directions, directions, dtype=np.float64)
+        stretch = rng.standard_gamma(dim, draws) / (size * np.sqrt(squares))
+        return directions * stretch[:, None].astype(np.float32)
 
     def expected_length(self, size: float, dim: int) -> float:
         """Return dim / epsilon."""
         return dim / size
-
-
-def laplace_noise(epsilon: float, rng: Generator, draws: int, dim: int) -> Floats:
-    """Return noise of length Gamma(dim, 1/epsilon) in a uniform direction, shape (draws, dim).
-
-    A direction is a normalised vector of independent normals. Source: Fernandes et al. 2018.
-    """
-    directions = rng.standard_normal((draws, dim), dtype=np.float32)
-    squares = np.einsum("ij,ij->i", directions, directions, dtype=np.float64)
-    stretch = rng.standard_gamma(dim, draws) / (epsilon * np.sqrt(squares))
-    return directions * stretch[:, None].astype(np.float32)

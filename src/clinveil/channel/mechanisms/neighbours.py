@@ -7,18 +7,16 @@ is measured (`attacks/channel`), not guaranteed.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import ClassVar, Literal
 
 import numpy as np
 
 from clinveil.channel.channel import Channel
-from clinveil.channel.mechanism import Material, Mechanism, Pool, mechanisms
+from clinveil.channel.mechanism import Material, Mechanism, mechanisms
 from clinveil.channel.settings import N_HELP, N_PER_HELP, N
 from clinveil.core.keys import Key
 from clinveil.core.settings import flag
-from clinveil.core.types import Doubles, Ints, Mask
-from clinveil.vectors.neighbours import neighbours
+from clinveil.core.types import Doubles, Ints
 
 
 @mechanisms.register("neighbours")
@@ -28,7 +26,6 @@ class NeighbourMechanism(Mechanism):
     name: ClassVar[str] = "neighbours"
     n: N = flag("3-14", N_HELP, short="-n")
     n_per: Literal["occurrence", "type"] = flag("occurrence", N_PER_HELP)
-    in_degree: int = flag(0, "neighbours: minimum number of input words of each output.", ge=0, le=10_000)
 
     @property
     def reach(self) -> int:
@@ -38,40 +35,10 @@ class NeighbourMechanism(Mechanism):
     @property
     def description(self) -> str:
         """The range of N."""
-        return f"N {self.n}" + f", outputs of {self.in_degree} or more words" * (self.in_degree > 1)
+        return f"N {self.n}"
 
     def compile(self, material: Material) -> Channel:
-        """Return the channel.
-
-        With a minimum in-degree, outputs with fewer input words are removed and their inputs take the next neighbour.
-        Removal only raises the in-degree of other outputs, so the loop ends; the minimum is doubled step by step to
-        remove as few words as possible.
-
-        Raises:
-            ValueError: the table has too few neighbours, or N per word type has no key.
-            InputError: at most N words are left.
-        """
-        channel, floor = self._rows(material), 2
-        while floor < 2 * self.in_degree:
-            channel, material = self._with_floor(channel, material, min(floor, self.in_degree))
-            floor *= 2
-        return channel
-
-    def _with_floor(self, channel: Channel, material: Material, floor: int) -> tuple[Channel, Material]:
-        """Return the channel without outputs of fewer than `floor` inputs, and its material."""
-        seen = material.vectors.counts
-        n = len(material.vectors)
-        occurs = np.ones(n, dtype=np.bool_) if seen is None or not seen.any() else seen > 0
-        degrees = np.bincount(channel.indices[np.append(occurs, False)[channel.rows]], minlength=n)
-        assert material.table is not None
-        stays = material.table.eligible & (degrees >= floor)
-        table = neighbours(material.vectors, self.n.high, eligible=stays, threads=material.threads, seed=material.seed)
-        again = replace(material, table=table, pool=_within(material.pool, stays))
-        channel = self._rows(again)
-        parameters = {**channel.parameters, "in_degree": self.in_degree, "left": int(stays.sum())}
-        return replace(channel, parameters=parameters), again
-
-    def _rows(self, material: Material) -> Channel:
+        """Return the channel. Raises ValueError: the table has too few neighbours, or N per word type has no key."""
         low, high, words = self.n.low, self.n.high, material.vectors.words
         if material.table is None or material.table.k < high:
             raise ValueError(f"the table of neighbours cannot serve N = {high}")
@@ -85,12 +52,6 @@ class NeighbourMechanism(Mechanism):
         lengths = sizes_of(words, low, high, material.key)
         taken = np.arange(high) < lengths[:, None]
         return material.channel(self.name, parameters, lengths, nearest[taken], np.repeat(1 / lengths, lengths))
-
-
-def _within(pool: Pool, stays: Mask) -> Pool:
-    """Return the pool without removed words."""
-    ids, chances = pool[0][stays[pool[0]]], pool[1][stays[pool[0]]]
-    return ids, chances / chances.sum()
 
 
 def rank_distribution(low: int, high: int) -> Doubles:

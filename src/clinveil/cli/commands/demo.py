@@ -26,7 +26,6 @@ class DemoSettings(Settings):
     patients: int | None = flag(
         None, "Number of invented patients (default: 300; notes only: 500).", ge=1, le=9_000_000
     )
-    unlisted: bool = flag(False, "Use names and wordings that the package's lists do not contain.")
     workers: int = WORKERS
     seed: int = flag(1, "Seed of the notes; the same seed gives the same notes.", ge=0)
     force: bool = FORCE
@@ -47,9 +46,7 @@ def demo(
     notes = folder / "notes"
     if not (notes / "codes.csv").is_file():  # otherwise resume an interrupted demo
         refuse_existing(folder, force=False)
-        stream.write_demo(
-            notes, patients=how.patients or PATIENTS, seed=how.seed, workers=how.workers, unlisted=how.unlisted
-        )
+        stream.write_demo(notes, patients=how.patients or PATIENTS, seed=how.seed, workers=how.workers)
     identifiers, label = PhiSettings(patients=notes / "patients.parquet"), ("diagnosis_group",)
     settings = ReleaseSettings(identifiers=identifiers, label=label, keep=("note_type",), workers=how.workers)
     outcome = release(notes / "notes.parquet", folder / "out", settings, say=run.say)
@@ -67,8 +64,7 @@ def _write_notes(run: Run[DemoSettings], out: Path) -> None:
     how, patients = run.settings, run.settings.patients or 500
     run.say(f"seed {how.seed}, {patients} invented patients")
     with run.say.count("patients", patients) as show:
-        more = {"unlisted": how.unlisted, "force": how.force}
-        made = write_demo(out, patients, how.seed, workers=how.workers, progress=show, **more)
+        made = write_demo(out, patients, how.seed, workers=how.workers, progress=show, force=how.force)
     run.say(f"{made.notes} notes of {made.patients} patients, {made.spans} PHI spans")
     for file in made.files:
         typer.echo(str(file))

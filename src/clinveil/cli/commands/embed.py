@@ -10,7 +10,7 @@ from clinveil.core.files import Maker, refuse_places
 from clinveil.core.settings import FORCE, QUIET, NotesSettings, Settings, flag, group
 from clinveil.corpus.corpus import NO_PATIENTS
 from clinveil.corpus.open import open_corpus
-from clinveil.vectors.by_gensim import need_gensim
+from clinveil.vectors.algorithms.cbow import need_gensim
 from clinveil.vectors.files import save_vectors
 from clinveil.vectors.settings import VectorSettings
 from clinveil.vectors.train import train

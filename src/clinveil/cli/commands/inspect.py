@@ -90,7 +90,7 @@ def _cost(found: Inspection) -> Iterator[Row]:
     yield "", "", ""
     parts = ", ".join(f"{stage} {_duration(seconds)}" for stage, seconds in cost.stages.items() if seconds >= 1)
     low, high = map(_duration, cost.range)
-    yield "a release takes", f"{low} to {high}", f"on this machine now, with {cost.workers} workers: {parts}"
+    yield "a release takes", f"{low} to {high}", f"with {cost.workers} workers, rates of a reference machine: {parts}"
     yield "and memory", f"about {cost.memory / 1e9:.1f} GB", "depends on distinct words, not on the number of notes"
 
 

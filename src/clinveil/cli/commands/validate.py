@@ -10,7 +10,7 @@ import typer
 from clinveil.cli.command import Run, command
 from clinveil.cli.progress import say
 from clinveil.core.errors import UsageError
-from clinveil.phi.validation.settings import ValidateSettings
+from clinveil.phi.settings import ValidateSettings
 
 _NOTES = "Notes; with --marked and without -o, the folder of the run."
 _OUT = "Private folder of the run; it will contain note text."

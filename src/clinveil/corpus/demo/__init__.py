@@ -4,10 +4,7 @@ The templates are in `language/*.toml`. `grammar` compiles and expands them, `no
 returns and writes them. Nothing in it comes from a real person's record.
 """
 
-from __future__ import annotations
-
 from clinveil.corpus.demo.stream import (
-    Chunk,
     DemoFiles,
     demo_chunks,
     demo_codes,
@@ -19,7 +16,6 @@ from clinveil.corpus.demo.stream import (
 )
 
 __all__ = [
-    "Chunk",
     "DemoFiles",
     "demo_chunks",
     "demo_codes",

@@ -137,7 +137,6 @@ class Language:
         words: sections of `people.toml`: female, male, formal, terse, plain.
         places, names: the raw tables for generating people.
         doses: generic name -> dosage phrases.
-        other: the rules with alternative wording.
     """
 
     rules: dict[str, Alternatives] = field(repr=False)
@@ -146,7 +145,6 @@ class Language:
     names: dict[str, Any] = field(repr=False)
     doses: dict[str, Alternatives] = field(repr=False)
     diagnoses: tuple[Diagnosis, ...] = field(repr=False)
-    other: tuple[str, ...] = ()
 
     @cached_property
     def cumulative(self) -> list[float]:
@@ -173,12 +171,10 @@ class Language:
 
 
 @cache
-def language(other: bool = False) -> Language:
-    """Return the compiled templates; `other` uses alternative wordings around identifiers."""
+def language() -> Language:
+    """Return the compiled templates."""
     drugs = _read("drugs.toml")
     phrases = {**_read("terms.toml"), **_read("notes.toml"), **_read("identifiers.toml")}
-    alternative = _read("unlisted.toml") if other else {}
-    phrases |= alternative
     rules = {name: compile_rule(said) for name, said in phrases.items()}
     rules |= {key: compile_rule([key.replace("_", " ")] * 3 + _brands(line)) for key, line in drugs.items()}
     by_key = {d.key: d for d in read_diagnoses()}
@@ -191,7 +187,6 @@ def language(other: bool = False) -> Language:
         names=_read("names.toml"),
         doses={key: _doses(key, line) for key, line in drugs.items()},
         diagnoses=tuple(by_key[key] for key in order),
-        other=tuple(with_capitals(dict.fromkeys(alternative, ()))),
     )
 
 

@@ -1,16 +1,16 @@
-"""Compose the notes of one synthetic patient, with gold annotations of all identifiers."""
+"""Compose the notes of one synthetic patient: templates, dates, misspellings, and gold annotations of identifiers."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
+from datetime import date
 from itertools import accumulate
 from typing import NamedTuple
 
 from clinveil.corpus.demo.grammar import Deck, Draw, Phi, Production, Vocabulary, compile_template, expand, phrase, pick
-from clinveil.corpus.demo.language import language
+from clinveil.corpus.demo.language import language, misspellings
 from clinveil.corpus.demo.persons import YEAR, Course, Person, clinicians, make_person, uniforms
-from clinveil.corpus.demo.unlisted import unlisted_address, unlisted_patient, unlisted_text
-from clinveil.corpus.demo.writing import FULL, Calendar, misspell, slip, written
 from clinveil.corpus.people import Patient
 
 OLD_AGE = 90  # from here on an age is PHI
@@ -21,9 +21,23 @@ NAME_SLIP = 0.02
 HEADER_NAMES = 3  # the first names of a note are in its header, which has no misspellings
 _WITH_MIDDLE = (compile_template("Name: {first}, {middle}, {last};"),)
 _WITHOUT_MIDDLE = (compile_template("Name: {first}, {last};"),)
-_LAST_FIRST_MIDDLE = (compile_template("{last}, {first} {middle}"),)
-_LAST_FIRST = (compile_template("{last}, {first}"),)
-
+MONTHS = ("January", "February", "March", "April", "May", "June", "July", "August", "September", "October",
+          "November", "December")  # fmt: skip
+_DATES = {
+    "long": "{month} {day}, {year}",
+    "us": "{number:02d}/{day:02d}/{year}",
+    "iso": "{year}-{number:02d}-{day:02d}",
+    "short": "{month:.3} {day}, {year}",
+    "european": "{day} {month} {year}",
+    "dashed": "{day:02d}-{month:.3}-{year}",
+    "terse": "{number}/{day}/{short_year:02d}",
+    "day": "{month} {day}",
+    "month": "{month} {year}",
+}
+STYLES = ("long", "long", "us", "us", "iso", "short", "european", "dashed", "terse")
+FULL = ("long", "us", "iso", "european")
+_WORD = re.compile(r"\b[a-z]{5,}\b")
+KNOWN = 0.5  # share of slips that are common misspellings, for words that have one
 _NEVER_SMALL = ("full", "hospital", "header_name", "space")
 
 
@@ -52,34 +66,25 @@ class Note(NamedTuple):
     marks: list[Mark]
 
 
-def patient_notes(seed: int, index: int, *, unlisted: bool = False) -> tuple[Patient, list[Note]]:
-    """Return the patient of an index with all notes; depends only on (seed, index).
-
-    Args:
-        unlisted: use names that are in no name list, and alternative wordings.
-    """
+def patient_notes(seed: int, index: int) -> tuple[Patient, list[Note]]:
+    """Return the patient of an index with all notes; depends only on (seed, index)."""
     draw = uniforms(seed, 1, index)
     person = make_person(seed, index, draw)
-    notes = [_note(seed, person, number, draw, unlisted) for number in range(len(person.visits))]
-    return unlisted_patient(seed, person.patient) if unlisted else person.patient, notes
+    return person.patient, [_note(seed, person, number, draw) for number in range(len(person.visits))]
 
 
-def _note(seed: int, person: Person, number: int, draw: Draw, unlisted: bool) -> Note:
+def _note(seed: int, person: Person, number: int, draw: Draw) -> Note:
     course = person.courses[0]
     if number and draw() > MAIN:
         course = pick(person.courses, draw)
-    rules = language(unlisted).rules
+    rules = language().rules
     note_type = phrase("types", rules, draw)
     if number == 0 and note_type == "follow-up":
         note_type = "consultation"
     vocabulary = _vocabulary(seed, person, course, number, draw)
-    if unlisted:
-        vocabulary |= _alternative_wording(person)
     pieces: list[str] = []
     marks: list[tuple[int, str]] = []
     expand(rules[note_type][0], vocabulary, draw, pieces, marks)
-    if unlisted:
-        _rename(seed, pieces, marks)
     _add_misspellings(pieces, marks, SLIPS[course.consultant.habit], draw)
     offsets = list(accumulate(map(len, pieces), initial=0))
     spans = [Mark(offsets[piece], offsets[piece + 1], label) for piece, label in marks]
@@ -105,23 +110,6 @@ def _vocabulary(seed: int, person: Person, course: Course, number: int, draw: Dr
     words["header_name"] = _WITH_MIDDLE if person.middle else _WITHOUT_MIDDLE
     words.update({"^" + slot: words[slot] for slot in _NEVER_SMALL})
     return words
-
-
-def _alternative_wording(person: Person) -> Vocabulary:
-    """Return the alternative wordings, which override the usual vocabulary."""
-    rules, single = language(True).rules, "partner" in person.fields
-    words: Vocabulary = {name: rules[name] for name in language(True).other}
-    words["home"] = rules["home_single" if single else "home_married"]
-    words["header_name"] = _LAST_FIRST_MIDDLE if person.middle else _LAST_FIRST
-    return words | {"^header_name": words["header_name"]}
-
-
-def _rename(seed: int, pieces: list[str], marks: list[tuple[int, str]]) -> None:
-    """Replace all names with names that are in no name list."""
-    other = {"NAME": unlisted_text, "EMAIL": unlisted_address}
-    for piece, label in marks:
-        if label in other:
-            pieces[piece] = other[label](seed, pieces[piece])
 
 
 def _colleagues(seed: int, person: Person, draw: Draw) -> Vocabulary:
@@ -185,6 +173,68 @@ def _add_misspellings(pieces: list[str], marks: list[tuple[int, str]], rate: flo
             pieces[index] = slip(pieces[index], draw)
 
 
-def many_notes(seed: int, start: int, stop: int, *, unlisted: bool = False) -> Iterator[tuple[Patient, list[Note]]]:
+def many_notes(seed: int, start: int, stop: int) -> Iterator[tuple[Patient, list[Note]]]:
     """Yield the patients of the indices [start, stop) with their notes."""
-    return (patient_notes(seed, index, unlisted=unlisted) for index in range(start, stop))
+    return (patient_notes(seed, index) for index in range(start, stop))
+
+
+def written(ordinal: int, style: str) -> str:
+    """Return the date of a proleptic ordinal in one of the styles."""
+    at = date.fromordinal(ordinal)
+    month = MONTHS[at.month - 1]
+    return _DATES[style].format(month=month, number=at.month, day=at.day, year=at.year, short_year=at.year % 100)
+
+
+class Calendar:
+    """The dates mentioned in one note, before and after its visit."""
+
+    __slots__ = ("born", "draw", "last", "style", "visit")
+
+    def __init__(self, born: int, visit: int, draw: Draw) -> None:
+        self.born, self.visit, self.draw = born, visit, draw
+        self.style, self.last = pick(STYLES, draw), visit - 400
+
+    def phi(self, ordinal: int) -> Phi:
+        """Return a date in the author's style."""
+        return Phi("DATE", written(ordinal, self.style))
+
+    def past(self) -> Phi:
+        """Return a date up to three years before the visit; a recent one sometimes lacks the year."""
+        self.last = self.visit - 5 - int(self.draw() ** 2 * 1000)
+        recent = self.visit - self.last < 300
+        return Phi("DATE", written(self.last, "day" if recent and self.draw() < 0.12 else self.style))
+
+    def month(self) -> Phi:
+        """Return a month and year, up to eleven years before the visit."""
+        return Phi("DATE", written(self.visit - 40 - int(self.draw() ** 2 * 4000), "month"))
+
+    def later(self) -> Phi:
+        """Return a date one to nine days after the last mentioned one, before the visit."""
+        return self.phi(min(self.last + 1 + int(self.draw() * 9), self.visit - 1))
+
+    def past_year(self) -> str:
+        """Return a year of adult life before the visit (a year alone is not PHI)."""
+        first, last = self.born // 365.2425 + 17, self.visit // 365.2425
+        return str(int(last - self.draw() ** 1.5 * (last - first)))
+
+
+def misspell(text: str, draw: Draw) -> str:
+    """Return the text with one longer lower-case word misspelt; unchanged if it has none."""
+    spans = [match.span() for match in _WORD.finditer(text)]
+    if not spans:
+        return text
+    start, end = pick(spans, draw)
+    return text[:start] + slip(text[start:end], draw) + text[end:]
+
+
+def slip(word: str, draw: Draw) -> str:
+    """Return a misspelt word: a common misspelling, or a letter transposed, dropped or doubled."""
+    known = misspellings().get(word)
+    if known and draw() < KNOWN:
+        return pick(known, draw)
+    position, kind = 1 + int(draw() * (len(word) - 2)), draw()
+    if kind < 0.5:
+        return word[:position] + word[position + 1] + word[position] + word[position + 2 :]
+    if kind < 0.8:
+        return word[:position] + word[position + 1 :]
+    return word[:position] + word[position] + word[position:]

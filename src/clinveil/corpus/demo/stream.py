@@ -56,7 +56,6 @@ def demo_chunks(
     workers: int = 1,
     chunk: int = CHUNK_PATIENTS,
     spans: bool = True,
-    unlisted: bool = False,
 ) -> Iterator[Chunk]:
     """Yield the corpus in chunks of patients, in order; the rows depend only on (patients, seed).
 
@@ -66,20 +65,19 @@ def demo_chunks(
         workers: spawned processes, 1 for none.
         chunk: patients per chunk.
         spans: whether to return the gold spans.
-        unlisted: use names that are in no name list, and other wordings around identifiers.
     """
     if patients < 1 or chunk < 1 or seed < 0:
         hint = "use at least one patient and a seed of 0 or more"
         raise InputError("invalid size or seed of the demo corpus", hint=hint)
     starts = range(0, patients, chunk)
     ranges = [(start, min(start + chunk, patients)) for start in starts]
-    return processes(min(workers, len(ranges)))(partial(_chunk, seed, spans, unlisted), ranges)
+    return processes(min(workers, len(ranges)))(partial(_chunk, seed, spans), ranges)
 
 
-def _chunk(seed: int, spans: bool, unlisted: bool, bounds: tuple[int, int]) -> Chunk:
+def _chunk(seed: int, spans: bool, bounds: tuple[int, int]) -> Chunk:
     people: list[Patient] = []
     notes: list[Note] = []
-    for patient, written in many_notes(seed, *bounds, unlisted=unlisted):
+    for patient, written in many_notes(seed, *bounds):
         people.append(patient)
         notes += written
     return Chunk(_batch(notes), people, "".join(_lines(notes)) if spans else "")
@@ -147,7 +145,6 @@ def write_demo(
     seed: int,
     *,
     workers: int = 1,
-    unlisted: bool = False,
     force: bool = False,
     progress: Callable[[int], None] = lambda patients: None,
 ) -> DemoFiles:
@@ -155,7 +152,7 @@ def write_demo(
 
     Args:
         out: the folder; it and its files are readable by their owner only.
-        patients, seed, workers, unlisted: as for `demo_chunks`.
+        patients, seed, workers: as for `demo_chunks`.
         force: replace a folder that this function wrote before.
         progress: called with the number of patients done.
 
@@ -170,7 +167,7 @@ def write_demo(
             pq.ParquetWriter(part / PATIENTS, PATIENTS_SCHEMA, compression="zstd") as patient_file,
             (part / SPANS).open("w", encoding="utf-8", newline="\n") as span_file,
         ):
-            for chunk in demo_chunks(patients, seed, workers=workers, unlisted=unlisted):
+            for chunk in demo_chunks(patients, seed, workers=workers):
                 note_file.write_batch(chunk.notes)
                 patient_file.write_batch(patients_batch(chunk.patients))
                 span_file.write(chunk.spans)

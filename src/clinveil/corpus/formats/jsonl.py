@@ -17,7 +17,7 @@ import pyarrow as pa
 from clinveil.core.errors import InputError
 from clinveil.corpus.corpus import BATCH_BYTES, BATCH_ROWS, JSON_MARK
 from clinveil.corpus.file_format import PACKED, FileFormat, Reading, formats
-from clinveil.corpus.streams import ROW_BYTES, ByteReader, create_bytes, too_long, wrong_encoding
+from clinveil.corpus.streams import ROW_BYTES, byte_lines, create_bytes, wrong_encoding
 
 _SAMPLE = 1000
 _DEPTH = 100  # nesting of lists and objects; deeper values could not be written again
@@ -102,7 +102,7 @@ class JsonlSource:
     def _records(self) -> Iterator[tuple[Record, int]]:
         decode = json.JSONDecoder(object_pairs_hook=_distinct, parse_constant=_refuse).decode
         number = 0
-        for line in self._lines():
+        for line in byte_lines(self.path, self.encoding, self.row_bytes):
             if not line.strip():
                 continue
             number += 1
@@ -113,16 +113,6 @@ class JsonlSource:
             yield record, len(line)
         if not number:
             raise InputError("the file is empty", where=self.path.name, hint="write one JSON object per line")
-
-    def _lines(self) -> Iterator[bytes]:
-        rest = b""
-        with ByteReader(self.path, self.encoding) as stream:
-            while data := stream.read():
-                *lines, rest = (rest + data).split(b"\n")
-                yield from lines
-                if len(rest) > self.row_bytes:
-                    raise too_long("a line", self.row_bytes, self.path.name)
-        yield rest
 
 
 class _BadRecord(ValueError):

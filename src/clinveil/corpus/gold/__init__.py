@@ -8,10 +8,9 @@ from pathlib import Path
 
 from clinveil.core.errors import InputError
 from clinveil.core.spans import Span
-from clinveil.corpus.gold.brat import read_brat, write_brat
 from clinveil.corpus.gold.i2b2 import read_i2b2, write_i2b2
-from clinveil.corpus.gold.lines import read_lines, write_lines
 from clinveil.corpus.gold.marks import Mark, Offsets, Scheme, read_labels
+from clinveil.corpus.gold.standoff import read_brat, read_lines, write_brat, write_lines
 
 __all__ = ["GoldSpans", "Mark", "Offsets", "Scheme", "read_labels", "read_spans", "spans_of", "write_spans"]
 _KINDS = "use a .jsonl file, a folder of BRAT .ann files, or a folder of i2b2/n2c2 .xml files"

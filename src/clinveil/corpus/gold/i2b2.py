@@ -16,7 +16,7 @@ from xml.sax.saxutils import quoteattr
 from clinveil.core.errors import InputError
 from clinveil.core.spans import Span
 from clinveil.corpus.gold.marks import OVER_89, Mark, Offsets, i2b2_tags, offset_map
-from clinveil.corpus.gold.places import files_of, note_file
+from clinveil.corpus.note_files import note_files, write_note_file
 
 ROOT = "deIdi2b2"
 _ILLEGAL = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -31,21 +31,13 @@ def read_text(file: Path) -> str:
 
 def read_i2b2(path: Path) -> Iterator[tuple[str, Mark | None]]:
     """Yield (note id, None) for each .xml file of a folder, or for one file, and (note id, mark) for each tag."""
-    for file, note_id in xml_files(path):
+    for file, note_id in note_files(path, ".xml") if path.is_dir() else [(path, path.name[: -len(".xml")])]:
         yield note_id, None
         root = _root(file)
         _text(root, file.name)
         for tags in root.iter("TAGS"):
             for tag in tags:
                 yield note_id, _mark(tag, file.name)
-
-
-def xml_files(path: Path) -> Iterator[tuple[Path, str]]:
-    """Yield the .xml files of a folder, or one file, each with its note id."""
-    if path.is_dir():
-        yield from files_of(path, ".xml")
-    else:
-        yield path, path.name[: -len(".xml")]
 
 
 def _root(file: Path) -> Any:
@@ -89,7 +81,7 @@ def _mark(tag: Any, name: str) -> Mark:
 def write_i2b2(folder: Path, notes: Iterable[tuple[str, str, Sequence[Span]]], offsets: Offsets) -> None:
     """Write a .xml file for each (note id, text, spans). Raises InputError for a character not allowed in XML."""
     for note_id, text, spans in notes:
-        note_file(folder, note_id, ".xml").write_bytes(document(text, spans, offsets, folder.name))
+        write_note_file(folder, note_id, ".xml", document(text, spans, offsets, folder.name), folder.name)
 
 
 def document(text: str, spans: Sequence[Span], offsets: Offsets = "codepoints", where: str = "") -> bytes:

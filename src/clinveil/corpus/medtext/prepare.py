@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -17,11 +17,20 @@ import pyarrow as pa
 
 from clinveil.core.errors import InputError
 from clinveil.core.files import sha256
-from clinveil.corpus.corpus import BATCH_ROWS, NOTE_ID, PATIENT_ID, ROLE_FIELDS, TEXT, Columns, Corpus, rows
-from clinveil.corpus.medtext.counts import CorpusCounts, PartCounts, vocabulary_size
+from clinveil.corpus.corpus import NOTE_ID, PATIENT_ID, TEXT, Columns, Corpus, memory_corpus, rows
 from clinveil.corpus.medtext.form import EOS, Splitter, Tags, medtext, sentences
-from clinveil.corpus.medtext.parts import PARTS, Dictionary, SplitSizes, dictionary, split_notes, with_unknown
-from clinveil.corpus.selection import UNWANTED, selected
+from clinveil.corpus.medtext.parts import (
+    PARTS,
+    CorpusCounts,
+    Dictionary,
+    PartCounts,
+    SplitSizes,
+    dictionary,
+    split_notes,
+    vocabulary_size,
+    with_unknown,
+)
+from clinveil.corpus.roles import UNWANTED, selected
 from clinveil.corpus.write import write_corpus
 
 NO_WORD = "no word in it"
@@ -129,29 +138,16 @@ def _write_corpus(
     kept = frozenset(words.words)
     _write_lines(folder / "vocabulary.txt", _vocabulary((notes.texts[row] for row in rows), kept))
     for part in PARTS:
-        write_corpus(_batches(notes, parts[part], kept), folder / f"{part}.parquet", _COLUMNS, ".parquet")
-        _write_lines(folder / f"{part}.txt", (f"{with_unknown(notes.texts[row], kept)}\n" for row in parts[part]))
+        written = [(notes.note_ids[r], notes.patients[r], with_unknown(notes.texts[r], kept)) for r in parts[part]]
+        write_corpus(memory_corpus(written).batches(), folder / f"{part}.parquet", _COLUMNS, ".parquet")
+        _write_lines(folder / f"{part}.txt", (f"{text}\n" for _, _, text in written))
     return _counts(notes, parts, words)
 
 
-def _batches(notes: MedTextNotes, rows: Sequence[int], kept: frozenset[str]) -> Iterator[pa.RecordBatch]:
-    for start in range(0, len(rows), BATCH_ROWS):
-        batch = rows[start : start + BATCH_ROWS]
-        texts = [with_unknown(notes.texts[row], kept) for row in batch]
-        columns = ([notes.note_ids[row] for row in batch], [notes.patients[row] for row in batch], texts)
-        arrays = [pa.array(values, field.type) for values, field in zip(columns, ROLE_FIELDS, strict=True)]
-        yield pa.record_batch(arrays, schema=pa.schema(ROLE_FIELDS))
-
-
-def _vocabulary(texts: Iterable[str], kept: frozenset[str]) -> Iterator[str]:
-    """Yield the vocabulary of paper C's code: all words after replacing rare ones, in order of first occurrence."""
-    seen: set[str] = set()
-    for text in texts:
-        for line in text.split("\n"):
-            for word in (*with_unknown(line, kept).split(" "), EOS):
-                if word not in seen:
-                    seen.add(word)
-                    yield word
+def _vocabulary(texts: Iterable[str], kept: frozenset[str]) -> Iterable[str]:
+    """Return the vocabulary of paper C's code: all words after replacing rare ones, in order of first occurrence."""
+    lines = (line for text in texts for line in text.split("\n"))
+    return dict.fromkeys(word for line in lines for word in (*with_unknown(line, kept).split(" "), EOS))
 
 
 def _write_lines(path: Path, lines: Iterable[str]) -> None:

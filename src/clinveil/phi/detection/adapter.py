@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
@@ -20,13 +20,45 @@ from clinveil.core.spans import LABELS, Span
 from clinveil.phi.detection.note import NoteView
 
 ALIASES = {"hf": "huggingface"}
-_PREFIX = re.compile(r"^[BIESLU]-")
+PREFIX = re.compile(r"^[BIESLU]-")
 _TITLE = re.compile(r"(?:Dr|Drs|Mr|Mrs|Ms|Mx|Prof)\b\.?\s+", re.IGNORECASE)
 # Models of general text also label `daily` and `two weeks ago` as dates.
 _DATE = re.compile(
     r"\d{1,4}[/.-]\d|\b(?:19|20)\d\d\b|\b(?:jan|feb|mar|apr|may|june?|july?|aug|sept?|oct|nov|dec)[a-z]*\b",
     re.IGNORECASE,
 )
+
+
+_OTHER_CLASSES = (  # not identifiers; of ages, only those over 89 are
+    "NORP PRODUCT EVENT WORK_OF_ART LAW LANGUAGE TIME PERCENT MONEY QUANTITY ORDINAL CARDINAL MISC NRP AGE STATE"
+    " COUNTRY PROFESSION"
+)
+_CLASSES = {
+    "NAME": "PERSON PER PATIENT DOCTOR STAFF HCW USERNAME PATIENT_NAME FIRSTNAME LASTNAME GIVENNAME",
+    "CITY": "GPE LOC LOCATION LOCATION-OTHER LOCATION_OTHER COUNTY",
+    "ADDRESS": "STREET",
+    "HOSPITAL": "FAC ORG HOSP ORGANIZATION PATORG VENDOR",
+    "DATE": "DATE_TIME",
+    "EMAIL": "EMAIL_ADDRESS",
+    "PHONE": "TELEPHONE PHONE_NUMBER",
+    "ACCOUNT": "CREDIT_CARD IBAN_CODE US_BANK_NUMBER",
+    "IP": "IP_ADDRESS",
+    "DEVICE": "MAC_ADDRESS",
+    "LICENSE": "MEDICAL_LICENSE US_DRIVER_LICENSE US_NPI",
+    "HEALTH_PLAN": "US_MBI HEALTHPLAN",
+    "SSN": "US_SSN CA_SIN UK_NINO",
+    "MRN": "UK_NHS MEDICALRECORD",
+    "ZIP": "UK_POSTCODE ZIPCODE",
+    "ID": "US_ITIN US_PASSPORT IDNUM OTHERPHI OTHER UNIQUE",
+    "BIOMETRIC": "BIOID",
+}
+# Labels of the i2b2 models, OntoNotes, CoNLL, WikiNER and Presidio; those of `spans.LABELS` map to themselves.
+KNOWN_LABELS: Mapping[str, str | None] = {
+    **{name: label for label, names in _CLASSES.items() for name in names.split()},
+    **{label: label for label in LABELS},
+    **dict.fromkeys(_OTHER_CLASSES.split()),
+    "O": None,
+}
 
 
 class Prediction(NamedTuple):
@@ -53,18 +85,18 @@ class Model(Protocol):
 
 @dataclass(frozen=True)
 class Adapter:
-    """How to load one library and interpret its labels.
+    """How to load one library.
 
     Attributes:
         load: returns the model of a folder, or of None if the library needs no folder. Raises MissingExtra if the
             library is not installed, InputError if the folder does not contain a suitable model.
-        labels: library label -> label of `spans.LABELS`, or None if it is not an identifier. Labels that are missing
-            here are reported and ignored.
+        labels: library label -> label of `spans.LABELS`, or None if it is not an identifier; in addition to
+            `KNOWN_LABELS`. Labels in neither are reported and ignored.
         needs_path: whether a folder is required.
     """
 
     load: Callable[[Path | None], Model]
-    labels: Mapping[str, str | None]
+    labels: Mapping[str, str | None] = field(default_factory=dict)
     needs_path: bool = True
 
 
@@ -84,9 +116,12 @@ class AdapterDetector:
             hint = "pass a local folder with the model; models are never downloaded"
             raise InputError("no such folder", where=f"--also {kind}", hint=hint)
         self._model = self._adapter.load(Path(folder) if folder else None)
-        mapped = {label: self._mapped(label) for label in self._model.labels}
-        self.unknown = sorted(label for label in mapped if not self._is_known(label))
-        self.labels = frozenset(label for label in mapped.values() if label)
+        self._known = KNOWN_LABELS | self._adapter.labels
+        self.unknown = sorted(label for label in self._model.labels if _plain(label) not in self._known)
+        self.labels = frozenset(label for label in map(self._mapped, self._model.labels) if label)
+        if not self.labels:
+            hint = f"its labels are {', '.join(sorted(self._model.labels)[:8])}"
+            raise InputError("none of the model's labels is an identifier", where=f"--also {kind}", hint=hint)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return adapter_detector, (self.spec,)
@@ -103,21 +138,14 @@ class AdapterDetector:
             start, end = _trimmed(note.plain, prediction.start, prediction.end, label)
             if label and start < end and (label != "DATE" or _DATE.search(note.plain, start, end)):
                 score = min(1.0, max(0.01, prediction.score))
-                yield note.span(start, end, label, self.name, score, _PREFIX.sub("", prediction.label))
+                yield note.span(start, end, label, self.name, score, PREFIX.sub("", prediction.label))
 
     def _mapped(self, label: str) -> str | None:
-        return self._adapter.labels.get(_plain(label), self._by_name(label))
-
-    def _is_known(self, label: str) -> bool:
-        return _plain(label) in self._adapter.labels or self._by_name(label) is not None or _plain(label) == "O"
-
-    def _by_name(self, label: str) -> str | None:
-        """Return the label itself if the model uses the labels of `spans.LABELS`."""
-        return _plain(label) if _plain(label) in LABELS else None
+        return self._known.get(_plain(label))
 
 
 def _plain(label: str) -> str:
-    return _PREFIX.sub("", label).upper()
+    return PREFIX.sub("", label).upper()
 
 
 def _trimmed(text: str, start: int, end: int, label: str | None) -> tuple[int, int]:

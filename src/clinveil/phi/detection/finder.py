@@ -63,8 +63,9 @@ class Finder:
     ) -> Finder:
         """Return the finder for some settings."""
         policy = settings.policy()
+        detectors = adapters_for([settings.engine]) if settings.engine else with_tagger(settings)
         return cls(
-            [*with_tagger(settings), *adapters_for(settings.also)],
+            [*detectors, *adapters_for(settings.also)],
             patients=patients,
             revise=revise,
             propagate=settings.propagate,

@@ -128,8 +128,8 @@ class Desk:
         """Return the current spans of a note, its replacements, and its entry in the list of notes."""
         entry, decided = self.entries[at], self._decided(at)
         active = revised(entry.spans, decided.verdicts)
-        written, _ = self._treat.replacements(entry.note.text, active, entry.note.patient_id)
-        pieces = [[span.start, span.end, new] for span, new in zip(active, written, strict=True)]
+        treated = self._treat.treated(entry.note.text, active, entry.note.patient_id)
+        pieces = [[span.start, span.end, item.text] for span, item in zip(active, treated, strict=True)]
         undo = self._log.can_undo(entry.note.note_id)
         shown = _shown(entry.spans, decided.verdicts)
         return {"at": at, "spans": shown, "pieces": pieces, "undo": undo, "listed": self._listed(at)}

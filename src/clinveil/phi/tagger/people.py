@@ -11,8 +11,7 @@ from random import Random
 
 from clinveil.corpus.demo.names import census, cultures
 from clinveil.lexicons.ambiguity import FAMILIAR_FAMILY, LexicalClass, lexical_classes
-from clinveil.lexicons.held_out import held_out
-from clinveil.lexicons.names import all_given_names, surnames, world_given, world_surnames
+from clinveil.lexicons.names import all_given_names, held_out, surnames, world_given, world_surnames
 from clinveil.lexicons.words import word_list
 
 _ORDER = 3

@@ -23,7 +23,7 @@ from typing import Any, NamedTuple, TextIO
 from clinveil.core.errors import InputError
 from clinveil.core.keys import Key
 from clinveil.core.spans import Span
-from clinveil.phi.treatment.treating import Treated
+from clinveil.phi.treatment.policy import Treated
 
 NAME = re.compile(r"audit-(\d{4,})\.jsonl")
 _START = "0" * 64

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
     from clinveil.corpus.corpus import Note
-    from clinveil.phi.treatment.treating import Treated
+    from clinveil.phi.treatment.policy import Treated
 
 SCHEMA = "clinveil.crosswalk/1"
 _NONCE, _SIZE = 12, 4

@@ -6,6 +6,7 @@ an exception are not written and are counted.
 
 from __future__ import annotations
 
+import hashlib
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
@@ -20,17 +21,21 @@ from clinveil.core.spans import Span, splice
 from clinveil.corpus.corpus import TEXT, Note, rows, with_texts
 from clinveil.phi.detection.detector import Detector
 from clinveil.phi.detection.finder import Finder, Revise
+from clinveil.phi.detection.note import plain
 from clinveil.phi.treatment.audit import note_line
 from clinveil.phi.treatment.crosswalk import Row, row
-from clinveil.phi.treatment.policy import Mode, Policy, Treatment
-from clinveil.phi.treatment.surrogates.dates import offset
-from clinveil.phi.treatment.treating import Treated, Treating, failed
+from clinveil.phi.treatment.dates import date_spans, is_day_first, offset
+from clinveil.phi.treatment.policy import MASK, Mode, Policy, Treated, Treatment, tag
+from clinveil.phi.treatment.surrogates import Surrogates
+from clinveil.phi.treatment.surrogates.generalised import GENERALISED
+from clinveil.phi.treatment.surrogates.names import NoteNames
 
 if TYPE_CHECKING:
     from clinveil.corpus.people import Patient
     from clinveil.phi.settings import PhiSettings
 
 NULL_TEXT, RAISED = "null text", "detector raised"
+_AFTER = 24  # characters after a place name that may contain its state
 
 
 class Found(NamedTuple):
@@ -91,9 +96,9 @@ class Deidentifier:
         policy: Policy | None = None,
         fresh: float = 0.0,
     ) -> None:
-        self.key, self.mode, self.keep_spans = key, mode, keep_spans
+        self.key, self.mode, self.fresh, self.keep_spans = key, mode, fresh, keep_spans
+        self.policy = policy or Policy.of_mode(mode)
         self.audit = self.crosswalk = False
-        self.treating = Treating(key, policy or Policy.of_mode(mode), fresh)
         self.finder = Finder(finders, patients=patients, kept=self.policy.kept)
 
     @classmethod
@@ -113,18 +118,16 @@ class Deidentifier:
         return deidentifier.with_finder(Finder.of(settings, patients, revise))
 
     @property
-    def policy(self) -> Policy:
-        """The treatment of each label."""
-        return self.treating.policy
-
-    @property
     def patients(self) -> Mapping[str, Patient]:
         """Known patients by patient id."""
         return self.finder.patients
 
     def find(self, text: str, patient_id: str = "", note_id: str = "") -> list[Span]:
         """Return the spans of one note: sorted, without overlaps, in code points of `text`."""
-        return self.treating.spans(text, self.finder.find(text, patient_id, note_id))
+        return self._with_dates(text, self.finder.find(text, patient_id, note_id))
+
+    def _with_dates(self, text: str, spans: Sequence[Span]) -> list[Span]:
+        return date_spans(text, spans, shifting=self.policy["DATE"] is Treatment.SHIFT)
 
     def with_finder(self, finder: Finder) -> Deidentifier:
         """Return a copy with another finder."""
@@ -144,18 +147,34 @@ class Deidentifier:
 
     def treat(self, text: str, spans: list[Span], patient_id: str = "") -> tuple[str, Counter[str]]:
         """Return the treated text, and the number of spans by label that became a tag because treatment failed."""
-        spans = self.treating.spans(text, spans)
-        replacements, tagged = self.replacements(text, spans, patient_id)
-        return splice(text, spans, replacements), tagged
-
-    def replacements(self, text: str, spans: list[Span], patient_id: str = "") -> tuple[list[str], Counter[str]]:
-        """Return the replacement of each span of `find`, and the number of failed treatments by label."""
+        spans = self._with_dates(text, spans)
         treated = self.treated(text, spans, patient_id)
-        return [item.text for item in treated], failed(self.policy, spans, treated)
+        return splice(text, spans, [item.text for item in treated]), self._failed(spans, treated)
 
-    def treated(self, text: str, spans: list[Span], patient_id: str = "") -> list[Treated]:
+    def treated(self, text: str, spans: Sequence[Span], patient_id: str = "") -> list[Treated]:
         """Return the replacement of each span of `find`, and the treatment applied."""
-        return self.treating.treated(text, spans, patient_id, self.patients.get(patient_id))
+        salt = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest() if self.fresh else ""
+        names = NoteNames(text, [(span.start, span.end) for span in spans if span.label == "NAME"])
+        day_first = is_day_first(text[span.start : span.end] for span in spans if span.label == "DATE")
+        surrogates = Surrogates(self.key, self.fresh, salt, names, day_first=day_first)
+        return [self._treated(text, span, patient_id, surrogates) for span in spans]
+
+    def _treated(self, text: str, span: Span, patient_id: str, surrogates: Surrogates) -> Treated:
+        treatment, original = self.policy[span.label], text[span.start : span.end]
+        replacement: str | None
+        if treatment in (Treatment.SURROGATE, Treatment.SHIFT):
+            patient = self.patients.get(patient_id)
+            replacement = surrogates.make(span.label, plain(original).text, patient_id, patient)
+        elif treatment is Treatment.GENERALISE:
+            replacement = GENERALISED[span.label](plain(original).text, text[span.end : span.end + _AFTER])
+        else:
+            replacement = {Treatment.KEEP: original, Treatment.REMOVE: "", Treatment.MASK: MASK}.get(treatment)
+        return Treated(tag(span.label), Treatment.TAG) if replacement is None else Treated(replacement, treatment)
+
+    def _failed(self, spans: Sequence[Span], treated: Sequence[Treated]) -> Counter[str]:
+        """Count by label the spans that became a tag because the policy's treatment failed."""
+        pairs = zip(spans, treated, strict=True)
+        return Counter(span.label for span, item in pairs if item.action is not self.policy[span.label])
 
     @uncollected
     def __call__(self, batch: pa.RecordBatch) -> Deidentified:
@@ -179,7 +198,7 @@ class Deidentifier:
             return None
         result.counts.update(span.label for span in spans)
         result.by_detector.update(span.detector for span in spans)
-        result.tagged += failed(self.policy, spans, treated)
+        result.tagged += self._failed(spans, treated)
         if self.audit:
             result.audit.append(note_line(self.key, note.note_id, note.text, spans, treated))
         if self.crosswalk:

@@ -19,7 +19,7 @@ from enum import Enum
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from clinveil.core.errors import UsageError
 from clinveil.core.spans import LABELS, Span
@@ -116,6 +116,13 @@ _DESCRIPTIONS = {
 }
 
 
+class Treated(NamedTuple):
+    """Replacement of a span, and the treatment applied: that of the policy, or a tag if it failed."""
+
+    text: str
+    action: Treatment
+
+
 def allowed(label: str) -> tuple[Treatment, ...]:
     """Return the treatments that a label can have."""
     return _ALWAYS + _OTHER_TREATMENTS.get(label, (Treatment.SURROGATE,))
@@ -133,13 +140,11 @@ class Policy:
     Attributes:
         name: of the profile, the mode or the file.
         treatments: of every label of `spans.LABELS`.
-        bare_years: whether a year without day and month is shifted with the dates (45 CFR 164.514 allows to keep it).
         recall_first: whether detection prefers recall to precision (`combine.off_list`).
     """
 
     name: str
     treatments: Mapping[str, Treatment]
-    bare_years: bool = False
     recall_first: bool = False
 
     @classmethod
@@ -191,14 +196,14 @@ class Policy:
     def record(self) -> dict[str, Any]:
         """Return the policy without its name, ready for JSON."""
         labels = {label: treatment.value for label, treatment in self.treatments.items()}
-        return {"labels": labels, "bare_years": self.bare_years, "recall_first": self.recall_first}
+        return {"labels": labels, "recall_first": self.recall_first}
 
     def describe(self, label: str) -> str:
         """Return a description of the treatment of a label."""
         return _DESCRIPTIONS[self[label]]
 
 
-_KEYS = ("base", "labels", "bare_years", "recall_first")
+_KEYS = ("base", "labels", "recall_first")
 
 
 @cache
@@ -225,11 +230,10 @@ def _policy(name: str, where: str, fields: Mapping[str, Any], *, builtin: bool =
     _check_names(where, "labels: unknown label", labels, LABELS)
     parent = Policy(name, {}) if builtin else _profile(base)
     overrides = {label: _treatment(where, label, value) for label, value in labels.items()}
-    switches = {key: fields.get(key, getattr(parent, key)) for key in ("bare_years", "recall_first")}
-    for key, value in switches.items():
-        if not isinstance(value, bool):
-            raise UsageError(f"{key}: not true or false", where=where)
-    return Policy(name, {**parent.treatments, **overrides}, **switches)
+    recall_first = fields.get("recall_first", parent.recall_first)
+    if not isinstance(recall_first, bool):
+        raise UsageError("recall_first: not true or false", where=where)
+    return Policy(name, {**parent.treatments, **overrides}, recall_first)
 
 
 def _check_names(where: str, message: str, names: Iterable[str], known: Collection[str]) -> None:

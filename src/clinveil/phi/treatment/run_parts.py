@@ -14,8 +14,8 @@ import pyarrow as pa
 from clinveil.core.progress import track
 from clinveil.core.spans import Span
 from clinveil.core.types import Say
+from clinveil.corpus.open import PartedCorpus
 from clinveil.corpus.part_facts import facts_of, names_of
-from clinveil.corpus.parts import PartedCorpus
 from clinveil.corpus.write import write_corpus
 from clinveil.phi.settings import DeidentifySettings
 from clinveil.phi.treatment.counts import Counts

@@ -1,7 +1,7 @@
 """Generated identifiers of many kinds, for canaries.
 
 Names come from lists (census, and the locale lists of the package Faker, read as data), restricted to the test part
-(`lexicons.held_out`); from ordinary words; or from no list: syllables that form neither a word nor a known name.
+(`held_out`); from ordinary words; or from no list: syllables that form neither a word nor a known name.
 Numbers have the format of the number that they replace, or another usual format.
 """
 
@@ -15,10 +15,8 @@ from types import MappingProxyType
 
 from numpy.random import Generator
 
-from clinveil.lexicons.ambiguity import FAMILIAR_FAMILY, USUAL_FAMILY, USUAL_GIVEN, lexical_classes
-from clinveil.lexicons.held_out import held_out
-from clinveil.lexicons.names import all_given_names, name_form, surnames
-from clinveil.lexicons.unlisted import unlisted_name
+from clinveil.lexicons.ambiguity import FAMILIAR_FAMILY, USUAL_FAMILY, USUAL_GIVEN, lexical_classes, unlisted_name
+from clinveil.lexicons.names import all_given_names, held_out, name_form, surnames
 
 Pool = tuple[Sequence[str], Sequence[str]]
 """First names and surnames."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from numpy.random import default_rng
 
-from clinveil.core.errors import InputError, UsageError
+from clinveil.core.errors import InputError
 from clinveil.core.files import owner_only, private_folder, private_text, refuse_nested
 from clinveil.core.finding import Finding, read_findings, write_findings
 from clinveil.core.keys import Key
@@ -22,24 +22,19 @@ from clinveil.corpus.corpus import Note, rows
 from clinveil.corpus.open import OpenedCorpus, open_corpus
 from clinveil.corpus.people import read_patients
 from clinveil.corpus.sample import KeySample
-from clinveil.phi.detection.detector import Detector
 from clinveil.phi.detection.finder import Finder
+from clinveil.phi.settings import ValidateSettings
 from clinveil.phi.treatment.deidentifier import Deidentifier
 from clinveil.phi.treatment.passes import deidentify_corpus
-from clinveil.phi.validation.canaries import canary_survival
-from clinveil.phi.validation.draw import Draw, suspected, usual_forms
-from clinveil.phi.validation.estimates import marked_findings
-from clinveil.phi.validation.recapture import Captures, recapture_findings, side
-from clinveil.phi.validation.report import report
-from clinveil.phi.validation.settings import ValidateSettings
+from clinveil.phi.validation.results import marked_findings, report
+from clinveil.phi.validation.sample import Draw, suspected, usual_forms
 from clinveil.phi.validation.sheet import read_design, read_marks, write_sheet
-from clinveil.phi.validation.survival import Survival
+from clinveil.phi.validation.survival import Survival, canary_survival
 from clinveil.scale import processes
 
 if TYPE_CHECKING:
     from clinveil.corpus.people import Patient
 
-Side = tuple[Detector, ...]
 FINDINGS, REPORT, RECALL = "findings.json", "report.md", "recall.json"
 README = """Estimates of detection recall on your own notes. CONFIDENTIAL: do not share this folder.
 
@@ -106,11 +101,7 @@ def validate_notes(notes: Path, out: Path, settings: ValidateSettings, *, say: S
     """
     feed = settings.identifiers.patients
     refuse_nested(OUT=out, NOTES=notes, patients=feed)
-    available = Finder.of(settings.identifiers).detectors
-    sides = side(settings.first, available), _second(settings, available)
-    _refuse_dependence(settings)
-    corpus = open_corpus(notes, settings.notes)
-    hashed = fingerprint(notes)
+    finder, corpus, hashed = Finder.of(settings.identifiers), open_corpus(notes, settings.notes), fingerprint(notes)
     seed = int(hashed[:8], 16) if settings.seed is None else settings.seed
     run = Validation(settings, corpus, read_patients(feed) if feed else None, seed, say)
     asked = run_hash(settings, hashed, feed, str(seed), free={"workers", "quiet", "force", "seed", "patients"})
@@ -118,8 +109,7 @@ def validate_notes(notes: Path, out: Path, settings: ValidateSettings, *, say: S
         stages: dict[str, Callable[[], list[Finding]]] = {
             "spots": lambda: _spots(run, folder, asked, hashed),
             "known": lambda: _known(run),
-            "canaries": lambda: canary_survival(run.of_sampled_patients(), _finder(run), default_rng([seed, 2])),
-            "recapture": lambda: _recapture(run, sides),
+            "canaries": lambda: canary_survival(run.of_sampled_patients(), finder, default_rng([seed, 2])),
         }
         findings = [finding for name, stage in stages.items() for finding in _kept(folder, name, stage, seed)]
         write_findings(folder.vault / FINDINGS, "validate", findings, seed=seed)
@@ -179,32 +169,3 @@ def _known(run: Validation) -> list[Finding]:
     for note, found in track(run.engine(feed=False), "notes searched without the feed", run.say):
         survival.add(note, found)
     return survival.findings("without the feed")
-
-
-def _finder(run: Validation) -> Finder:
-    return Finder.of(run.settings.identifiers)
-
-
-def _recapture(run: Validation, sides: tuple[Side, Side | None]) -> list[Finding]:
-    settings = run.settings
-    if sides[1] is None:
-        why = f"detector {settings.second} is not available; set first and second"
-        return [Finding("validate.missed_by_both", None, 0, "lower", detail={"why": why})]
-    captures = Captures(sides[0], sides[1])
-    if not captures.labels:
-        raise UsageError("the two sides have no label in common", where="first, second")
-    for note in track(run.of_sampled_patients(), "notes read by two detectors", run.say):
-        captures.add(note)
-    return recapture_findings(captures, (settings.first, settings.second), settings.dependence)
-
-
-def _second(settings: ValidateSettings, available: Side) -> Side | None:
-    """Return the second side, or None if it is the default and the tagger is disabled."""
-    default = ValidateSettings.model_fields["second"].default
-    missing = default not in {detector.name for detector in available}
-    return None if settings.second == default and missing else side(settings.second, available)
-
-
-def _refuse_dependence(settings: ValidateSettings) -> None:
-    if not settings.dependence or min(settings.dependence) <= 0:
-        raise UsageError("odds ratios must be above 0, for example 1 and 5", where="dependence")

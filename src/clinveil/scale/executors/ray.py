@@ -8,7 +8,6 @@ stored once per node, in Ray's shared memory, and loaded once per worker.
 from __future__ import annotations
 
 import os
-import re
 import secrets
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
@@ -19,8 +18,18 @@ from typing import Any
 from clinveil.core.errors import InputError, LostWorkers, MissingExtra, UsageError
 from clinveil.core.files import owner_only
 from clinveil.scale.executor import executors
-from clinveil.scale.executors._job import NOWHERE, TRIES, Job, Outcome, foreign
-from clinveil.scale.executors._surroundings import accepts_connections, environment, hushed, own_signals, scratch
+from clinveil.scale.executors._cluster import (
+    NOWHERE,
+    TRIES,
+    Job,
+    Outcome,
+    accepts_connections,
+    environment,
+    foreign,
+    hushed,
+    own_signals,
+    scratch,
+)
 from clinveil.scale.local import Map, behind
 
 TOKEN = secrets.token_hex(32)  # required to connect to our local Ray
@@ -31,7 +40,6 @@ ALONE = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}
 UNASKED = {"http_proxy": NOWHERE, "HTTP_PROXY": NOWHERE, "no_proxy": "127.0.0.1,localhost"}
 # No note text in spill files.
 LIMITS = {"automatic_object_spilling_enabled": False, "task_oom_retries": TRIES - 1}
-VERSION = re.compile(r"Ray: *([\w.]+)\s+Python: *([\w.]+)")
 _LOADED: dict[Any, Job] = {}  # in a worker: the job of the last map
 
 
@@ -117,15 +125,15 @@ def _local(ray: Any, workers: int) -> Iterator[None]:
 def _joined(ray: Any, address: str) -> Iterator[None]:
     """Connect to an existing cluster for the block."""
     if address != "auto" and not accepts_connections(address.removeprefix("ray://")):
-        raise _refused("")
+        raise _refused()
     from ray._private import ray_constants
 
     try:
         with _changed(ray_constants, "NUM_REDIS_GET_RETRIES", 1), hushed():  # each retry takes 40 s and prints warnings
             _start(ray, address=address)
-    except Exception as error:  # noqa: BLE001  Ray's own message is long, and may contain data
+    except Exception:  # noqa: BLE001  Ray's own message is long, and may contain data
         ray.shutdown()
-        raise _refused(str(error)) from None
+        raise _refused() from None
     try:
         yield
     finally:
@@ -162,13 +170,8 @@ def _changed(module: Any, name: str, value: Any) -> Iterator[None]:
         setattr(module, name, original)
 
 
-def _refused(message: str) -> InputError:
-    """Return the error for a failed connection: another version, or no answer."""
-    versions = [f"Ray {ray} under Python {python}" for ray, python in VERSION.findall(message)]
-    if len(versions) > 1:
-        what = f"the cluster has {versions[0]}, this machine {versions[1]}"
-        return InputError(what, where="--address", hint="install the same Ray and Python on both")
-    hint = "use HOST:PORT as printed by `ray start --head`, with its token if required"
+def _refused() -> InputError:
+    hint = "use HOST:PORT as printed by `ray start --head`, with its token if required, and the same Ray and Python"
     return InputError("no Ray answers at this address", where="--address", hint=hint)
 
 

@@ -7,10 +7,8 @@ Rows and results are bytes of Spark's own serializer. Spark's error reports, whi
 
 from __future__ import annotations
 
-import os
 import re
 import secrets
-import shutil
 import subprocess
 import sys
 import time
@@ -27,8 +25,15 @@ import pyarrow as pa
 from clinveil.core.errors import InputError, LostWorkers, MissingExtra, UsageError
 from clinveil.core.files import owner_only, remove
 from clinveil.scale.executor import executors
-from clinveil.scale.executors._job import TRIES, Job, foreign
-from clinveil.scale.executors._surroundings import accepts_connections, environment, own_signals, scratch
+from clinveil.scale.executors._cluster import (
+    TRIES,
+    Job,
+    accepts_connections,
+    environment,
+    foreign,
+    own_signals,
+    scratch,
+)
 from clinveil.scale.local import Map, behind
 
 JAVA = 17  # the oldest version that Spark 4 supports
@@ -36,7 +41,6 @@ DEBIAN = "install Java (Debian: openjdk-17-jre-headless), or set JAVA_HOME"
 WAITS = 120.0  # seconds until a cluster must provide its first executor
 HERE = re.compile(r"local(-cluster)?(\[.*\])?")
 MASTERS = re.compile(r"spark://[^/,]+:\d+(,[^/,]+:\d+)*|yarn|k8s://.+")
-_VERSION = re.compile(rb'version "(?:1\.)?(\d+)')
 _FOREIGN = ("ModuleNotFoundError", "PYTHON_VERSION_MISMATCH", "AttributeError", "ImportError", "Cannot run program")
 # Our jobs are small: compiling them, in Java or in Spark, takes longer than running them.
 FAST = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
@@ -138,7 +142,6 @@ def _started(workers: int, address: str | None) -> Iterator[Any]:
     from pyspark.sql import SparkSession
 
     _refuse_address(address)
-    _need_java()
     if address and address.startswith("spark://") and not accepts_connections(address.removeprefix("spark://")):
         raise _silent()
     here = address is None or HERE.fullmatch(address) is not None
@@ -217,19 +220,6 @@ def _end(process: subprocess.Popen[bytes]) -> None:
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()
-
-
-def _need_java() -> None:
-    """Raise MissingExtra if Java is missing or too old."""
-    home = os.environ.get("JAVA_HOME")
-    java = str(Path(home) / "bin" / "java") if home else shutil.which("java")
-    try:
-        output = subprocess.run([java or "java", "-version"], capture_output=True, check=True, timeout=60).stderr
-    except (OSError, subprocess.SubprocessError):
-        raise MissingExtra(f"Java {JAVA}", "spark", more=DEBIAN) from None
-    version = _VERSION.search(output)
-    if version and int(version[1]) < JAVA:
-        raise MissingExtra(f"Java {JAVA} (found only {int(version[1])})", "spark", more=DEBIAN)
 
 
 def _refuse_address(address: str | None) -> None:

@@ -14,9 +14,10 @@ from clinveil.attacks.channel.inversion import inversion
 from clinveil.attacks.channel.name_outputs import name_outputs
 from clinveil.attacks.channel.unchanged import unchanged_by_distance
 from clinveil.channel.apply import Obfuscator
-from clinveil.channel.calibrate import calibrate, cast_rays
+from clinveil.channel.build import output_floor
 from clinveil.channel.channel import Channel
 from clinveil.channel.mechanism import Material, Mechanism, common_pool, mechanisms
+from clinveil.channel.noise import calibrate, cast_rays
 from clinveil.core.files import save_array
 from clinveil.core.finding import Finding
 from clinveil.core.keys import Key
@@ -33,9 +34,8 @@ from clinveil.study.inputs import NotesTask, Source, Train, trained, write_notes
 from clinveil.study.tables import read_paper
 from clinveil.utility.classification import Task as Labels
 from clinveil.utility.labelled import Labelled, Parts, parts_of, read_labelled
-from clinveil.vectors.euclidean import nearest_distances
-from clinveil.vectors.floor import output_floor
 from clinveil.vectors.neighbours import load_neighbours, neighbours, save_neighbours
+from clinveil.vectors.search import nearest_distances
 from clinveil.vectors.table import Neighbours, Vectors
 
 TABLE, REACH, FLOOR = "neighbours", 14, 5
@@ -142,7 +142,7 @@ class Neighbourhood(Train):
         result = super().__call__(folder, store)
         vectors = trained(folder, result)
         eligible = output_floor(vectors, 1, need=REACH + 1, allow_small=True)
-        save_neighbours(neighbours(vectors, REACH, eligible=eligible, threads=1, seed=self.seed), folder / TABLE)
+        save_neighbours(neighbours(vectors, REACH, eligible=eligible, threads=1), folder / TABLE)
         return result
 
 
@@ -177,7 +177,7 @@ class Treat(NotesTask):
         vectors, table = self.near.load(store), load_neighbours(store.folder(self.near) / TABLE)
         if self.setting.kind == "product":  # with a floor of patients, which the paper does not have
             eligible = output_floor(vectors, FLOOR, need=REACH + 1, allow_small=True)
-            table = neighbours(vectors, REACH, eligible=eligible, threads=1, seed=0)
+            table = neighbours(vectors, REACH, eligible=eligible, threads=1)
         assert vectors.counts is not None
         pool = common_pool(vectors.counts, table.eligible)
         material = Material(vectors, table.eligible, pool, table, seed=self.seed, draws=100)

@@ -1,4 +1,4 @@
-"""Names by class and culture for the grid, only from `lexicons.held_out`, which is not used for training."""
+"""Names by class and culture for the grid, only from `held_out`, which is not used for training."""
 
 from __future__ import annotations
 
@@ -14,8 +14,7 @@ from typing import Literal, NamedTuple, TypeVar
 from numpy.random import Generator, default_rng
 
 from clinveil.corpus.demo.names import spelt
-from clinveil.lexicons.held_out import held_out
-from clinveil.lexicons.names import given_names, name_form, surnames, world_given, world_surnames
+from clinveil.lexicons.names import given_names, held_out, name_form, surnames, world_given, world_surnames
 from clinveil.lexicons.words import vocabulary, word_list
 
 Sex = Literal["female", "male"]

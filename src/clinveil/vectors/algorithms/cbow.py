@@ -1,15 +1,106 @@
-"""CBOW predicts a word from the mean of its context (Mikolov et al. 2013); used by paper A."""
+"""CBOW predicts a word from the mean of its context (Mikolov et al. 2013), trained with gensim; used by paper A."""
 
 from __future__ import annotations
 
-from typing import ClassVar
+import logging
+import zlib
+from importlib.util import find_spec
+from typing import Any, ClassVar
 
-from clinveil.vectors.algorithm import algorithms
-from clinveil.vectors.by_gensim import ByGensim
+import numpy as np
+
+from clinveil.core.errors import MissingExtra
+from clinveil.corpus.estimate import passes
+from clinveil.vectors.algorithm import Notes, OnEpoch, Predicting, algorithms
+from clinveil.vectors.sentences import sentence_file
+from clinveil.vectors.table import Subwords, Vectors
+
+
+def need_gensim(algorithm: str) -> None:
+    """Raise MissingExtra, with the pip line, where an algorithm needs gensim and it is not installed."""
+    if algorithm in ("cbow", "fasttext") and find_spec("gensim") is None:
+        raise MissingExtra(f"gensim, which trains {algorithm} vectors,", "gensim")
 
 
 @algorithms.register("cbow")
-class Cbow(ByGensim):
+class Cbow(Predicting):
     """Predict a word from the mean of its context (gensim)."""
 
     name: ClassVar[str] = "cbow"
+
+    def train(self, notes: Notes) -> Vectors:
+        """Train the vectors; uses fewer workers if there are few notes.
+
+        Raises InputError for unsuitable start vectors (unreadable, other dimensions, almost no shared word).
+        """
+        need_gensim(self.name)
+        from gensim import __version__
+
+        counts = notes.counts
+        n_words = int((counts.counts >= self.min_count).sum())
+        _quiet()
+        with sentence_file(notes.corpus, notes.scratch, notes.split) as sentences:
+            epochs = self.epochs or passes(sentences.n_tokens)
+            workers = sentences.workers(notes.workers)
+            seed = int(np.random.SeedSequence(notes.seed).generate_state(1)[0])  # gensim takes 32 bits
+            model = self.model(counts.words[:n_words], seed=seed, workers=workers, hashfxn=_stable_hash)
+            model.build_vocab_from_freq(dict(zip(counts.words, counts.counts[:n_words].tolist(), strict=False)))
+            self.start(model.wv.vectors, counts)
+            model.train(
+                corpus_file=str(sentences.path),
+                total_words=sentences.budget(workers),
+                epochs=epochs,
+                callbacks=_callbacks(notes.on_epoch, epochs),
+            )
+        matrix = np.ascontiguousarray(model.wv.vectors, dtype=np.float32)
+        meta = self.description(notes, epochs, f"gensim {__version__}", workers)
+        return notes.table(matrix, meta, self.subwords(model))
+
+    def model(self, words: Any, **options: Any) -> Any:
+        """Return gensim's untrained model."""
+        from gensim.models import Word2Vec as Model
+
+        return Model(**self.shared(), **options)
+
+    def shared(self) -> dict[str, Any]:
+        """Return the settings under gensim's names."""
+        return {
+            "vector_size": self.dim,
+            "window": self.window,
+            "negative": self.negative,
+            "sg": 0,
+            "min_count": 1,
+            "sorted_vocab": 0,  # already sorted, with the same order of ties on every machine
+        }
+
+    def subwords(self, model: Any) -> Subwords | None:
+        """Return the subword vectors of the model, or None."""
+        return None
+
+
+def _quiet() -> None:
+    logger = logging.getLogger("gensim")
+    if not logger.handlers:  # without a handler, Python prints its warnings to stderr
+        logger.addHandler(logging.NullHandler())
+
+
+def _stable_hash(word: str) -> int:
+    """Return a hash that is the same in every Python process."""
+    return zlib.crc32(word.encode())
+
+
+def _callbacks(on_epoch: OnEpoch | None, epochs: int) -> list[Any]:
+    if on_epoch is None:
+        return []
+    from gensim.models.callbacks import CallbackAny2Vec
+
+    report = on_epoch
+
+    class Epochs(CallbackAny2Vec):
+        done = 0
+
+        def on_epoch_end(self, model: Any) -> None:
+            self.done += 1
+            report(self.done, epochs)
+
+    return [Epochs()]

@@ -7,15 +7,15 @@ from typing import Any, ClassVar
 import numpy as np
 
 from clinveil.vectors.algorithm import algorithms
-from clinveil.vectors.by_gensim import ByGensim
-from clinveil.vectors.subwords import Subwords
+from clinveil.vectors.algorithms.cbow import Cbow
+from clinveil.vectors.table import Subwords
 
 # fastText's own defaults: character n-grams of 3 to 6, hashed into at most two million rows.
 _SHORTEST, _LONGEST, _MOST_BUCKETS = 3, 6, 2_000_000
 
 
 @algorithms.register("fasttext")
-class FastText(ByGensim):
+class FastText(Cbow):
     """Predict a word from the mean of the words and character n-grams of its context (gensim)."""
 
     name: ClassVar[str] = "fasttext"

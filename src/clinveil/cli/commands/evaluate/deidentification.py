@@ -24,7 +24,7 @@ _LABELS = 'TOML file that maps labels: THEIRS = "OURS" ("" for none).'
 Labels = Annotated[Path | None, typer.Option("--labels", help=_LABELS)]
 
 
-@command("evaluate deidentification", How, flags="grid seed", findings=True)
+@command("evaluate deidentification", How, flags="grid engine seed", findings=True)
 def deidentification(
     run: Run[How],
     notes: Notes = None,

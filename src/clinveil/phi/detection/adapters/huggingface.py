@@ -1,8 +1,8 @@
 """Token classifiers in Hugging Face format, loaded from a local folder: setting `also`, value `hf:/path/to/model`.
 
 The folder contains config.json, tokenizer.json and model.safetensors (pickled weights are refused because they can
-contain code). Long notes are processed in windows that overlap by a quarter. Supported labels are those of the i2b2
-models, OntoNotes and CoNLL, and the identifier categories of clinveil.
+contain code). Long notes are processed in windows that overlap by a quarter; a token of two windows gets the label of
+the window in which it has more context.
 """
 
 from __future__ import annotations
@@ -13,25 +13,11 @@ from pathlib import Path
 from typing import Any
 
 from clinveil.core.errors import InputError, MissingExtra
-from clinveil.phi.detection.adapter import Adapter, Prediction, adapters
-from clinveil.phi.detection.adapters.spacy import LABELS as GENERAL
+from clinveil.phi.detection.adapter import PREFIX, Adapter, Prediction, adapters
 
 MAX_TOKENS = 512  # maximum tokens per window
+_WINDOWS = 8  # per batch
 _GAP = 1  # maximum characters between two tokens of one identifier
-LABELS: dict[str, str | None] = {
-    **GENERAL,
-    **dict.fromkeys(("NAME", "STAFF", "HCW", "USERNAME", "PATIENT_NAME", "FIRSTNAME", "LASTNAME", "GIVENNAME"), "NAME"),
-    **dict.fromkeys(("CITY", "LOCATION", "LOCATION-OTHER", "LOCATION_OTHER", "COUNTY"), "CITY"),
-    **dict.fromkeys(("STREET", "ADDRESS"), "ADDRESS"),
-    **dict.fromkeys(("HOSPITAL", "HOSP", "ORGANIZATION", "PATORG", "VENDOR"), "HOSPITAL"),
-    **dict.fromkeys(("ID", "IDNUM", "OTHERPHI", "OTHER", "UNIQUE"), "ID"),
-    **dict.fromkeys(("MEDICALRECORD", "MRN"), "MRN"),
-    "BIOID": "BIOMETRIC",
-    "HEALTHPLAN": "HEALTH_PLAN",
-    "ZIPCODE": "ZIP",
-    "TELEPHONE": "PHONE",
-    **dict.fromkeys(("AGE", "STATE", "COUNTRY", "PROFESSION")),  # only ages over 89 are identifiers
-}
 
 
 class _Classifier:
@@ -39,42 +25,42 @@ class _Classifier:
         assert where is not None
         self._torch, self._tokenizer, self._model = _loaded(where)
         names = self._model.config.id2label
-        self._names = [str(names[number]) for number in range(len(names))]
+        self.labels = [str(names[number]) for number in range(len(names))]
         positions = getattr(self._model.config, "max_position_embeddings", MAX_TOKENS)
         self._longest = min(MAX_TOKENS, self._tokenizer.model_max_length, positions - 2)  # some count from 2
 
-    @property
-    def labels(self) -> list[str]:
-        """Return the labels of the classification head."""
-        return self._names
-
     def predict(self, text: str) -> Iterator[Prediction]:
         """Yield runs of tokens with the same label; each token gets its most probable label."""
-        length = self._longest
-        options = {"truncation": True, "max_length": length, "stride": length // 4, "padding": True}
-        extras = {"return_overflowing_tokens": True, "return_offsets_mapping": True, "return_tensors": "pt"}
-        tokens = self._tokenizer(text, **options, **extras)
-        with self._torch.inference_mode():
-            logits = self._model(input_ids=tokens["input_ids"], attention_mask=tokens["attention_mask"]).logits
-            probabilities = logits.softmax(-1)
-        for window, offsets in zip(probabilities, tokens["offset_mapping"].tolist(), strict=True):
-            best = window.max(-1)
-            yield from self._runs(offsets, best.indices.tolist(), best.values.tolist())
-
-    def _runs(self, offsets: list[list[int]], labels: list[int], scores: list[float]) -> Iterator[Prediction]:
         run: Prediction | None = None
-        for (start, end), number, score in zip(offsets, labels, scores, strict=True):
-            label = self._names[number].split("-", 1)[-1]
-            if end <= start or label == "O":
+        for (start, end), (_, number, score) in sorted(self._tokens(text).items()):
+            label = PREFIX.sub("", self.labels[number])
+            if label == "O":
                 continue
             if run and run.label == label and start - run.end <= _GAP:
-                run = Prediction(run.start, end, label, max(run.score, score))
+                run = Prediction(run.start, max(run.end, end), label, max(run.score, score))
                 continue
             if run:
                 yield run
             run = Prediction(start, end, label, score)
         if run:
             yield run
+
+    def _tokens(self, text: str) -> dict[tuple[int, int], tuple[int, int, float]]:
+        """Return the offsets of each token with the number of tokens around it, its label and its probability."""
+        options = {"truncation": True, "max_length": self._longest, "stride": self._longest // 4}
+        read = self._tokenizer(text, **options, return_overflowing_tokens=True, return_offsets_mapping=True)
+        best: dict[tuple[int, int], tuple[int, int, float]] = {}
+        for first in range(0, len(read["input_ids"]), _WINDOWS):
+            fields = {name: read[name][first : first + _WINDOWS] for name in ("input_ids", "attention_mask")}
+            with self._torch.inference_mode():
+                logits = self._model(**self._tokenizer.pad(fields, return_tensors="pt")).logits
+            scores, labels = (values.tolist() for values in logits.softmax(-1).max(-1))
+            for window, offsets in enumerate(read["offset_mapping"][first : first + _WINDOWS]):
+                for at, (start, end) in enumerate(offsets):
+                    token = (min(at, len(offsets) - 1 - at), labels[window][at], scores[window][at])
+                    if start < end and token > best.get((start, end), (-1,)):
+                        best[start, end] = token
+        return best
 
 
 def _loaded(where: Path) -> tuple[Any, Any, Any]:
@@ -86,18 +72,23 @@ def _loaded(where: Path) -> tuple[Any, Any, Any]:
     except ImportError:
         raise MissingExtra("transformers", "huggingface") from None
     transformers.logging.set_verbosity_error()
+    transformers.logging.disable_progress_bar()
     options = {"local_files_only": True, "trust_remote_code": False}
     try:
         tokenizer = transformers.AutoTokenizer.from_pretrained(str(where), use_fast=True, **options)
         kind = transformers.AutoModelForTokenClassification
-        model = kind.from_pretrained(str(where), use_safetensors=True, **options).eval()
+        model, report = kind.from_pretrained(str(where), use_safetensors=True, output_loading_info=True, **options)
     except Exception:  # noqa: BLE001  any fault of the folder's content
         hint = "pass a folder with config.json, tokenizer.json and model.safetensors of a token classifier"
         raise InputError("cannot load a model from this folder", where=where.name, hint=hint) from None
+    architectures = " ".join(model.config.architectures or ())
+    if report["missing_keys"] or "TokenClassification" not in architectures:  # missing layers would be random
+        hint = "pass a model that was trained to label tokens"
+        raise InputError("the model of this folder is not a token classifier", where=where.name, hint=hint)
     if not tokenizer.is_fast:
         hint = "add tokenizer.json to the folder"
         raise InputError("tokenizer returns no character offsets", where=where.name, hint=hint)
-    return torch, tokenizer, model
+    return torch, tokenizer, model.eval()
 
 
-adapters.register("huggingface")(Adapter(_Classifier, LABELS))
+adapters.register("huggingface")(Adapter(_Classifier))

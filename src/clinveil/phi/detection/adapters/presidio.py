@@ -24,48 +24,9 @@ from clinveil.phi.detection.adapters.spacy import load_pipeline
 MIN_SCORE = 0.4
 REGIONS = ("US", "CA", "GB")
 RECOGNIZERS = (
-    *(
-        "CreditCard",
-        "CaSin",
-        "Date",
-        "Iban",
-        "Ip",
-        "MacAddress",
-        "MedicalLicense",
-        "Nhs",
-        "UkNino",
-        "UkPostcode",
-        "Url",
-    ),
-    *("UsBank", "UsItin", "UsLicense", "UsMbi", "UsNpi", "UsPassport", "UsSsn"),
+    "CreditCard CaSin Date Iban Ip MacAddress MedicalLicense Nhs UkNino UkPostcode Url UsBank UsItin UsLicense UsMbi"
+    " UsNpi UsPassport UsSsn"
 )
-LABELS: dict[str, str | None] = {
-    "PERSON": "NAME",
-    "LOCATION": "CITY",
-    "ORGANIZATION": "HOSPITAL",
-    "DATE_TIME": "DATE",
-    "EMAIL_ADDRESS": "EMAIL",
-    "PHONE_NUMBER": "PHONE",
-    "CREDIT_CARD": "ACCOUNT",
-    "IBAN_CODE": "ACCOUNT",
-    "US_BANK_NUMBER": "ACCOUNT",
-    "IP_ADDRESS": "IP",
-    "MAC_ADDRESS": "DEVICE",
-    "MEDICAL_LICENSE": "LICENSE",
-    "US_DRIVER_LICENSE": "LICENSE",
-    "US_NPI": "LICENSE",
-    "US_MBI": "HEALTH_PLAN",
-    "US_SSN": "SSN",
-    "CA_SIN": "SSN",
-    "UK_NINO": "SSN",
-    "UK_NHS": "MRN",
-    "UK_POSTCODE": "ZIP",
-    "US_ITIN": "ID",
-    "US_PASSPORT": "ID",
-    "NRP": None,
-    "AGE": None,  # only ages over 89 are identifiers
-    "ID": "ID",
-}
 
 
 class _Analyzer:
@@ -108,7 +69,7 @@ def _engine(where: Path | None) -> Any:
             """Accept every match of the pattern."""
             return
 
-    chosen = [getattr(kinds, f"{name}Recognizer")() for name in RECOGNIZERS]
+    chosen = [getattr(kinds, f"{name}Recognizer")() for name in RECOGNIZERS.split()]
     chosen += [Emails(), kinds.PhoneRecognizer(supported_regions=REGIONS)]
     if where is not None:
         chosen.append(kinds.SpacyRecognizer())
@@ -134,4 +95,4 @@ def _blank(spacy: Any) -> Any:
     return language
 
 
-adapters.register("presidio")(Adapter(_Analyzer, LABELS, needs_path=False))
+adapters.register("presidio")(Adapter(_Analyzer, needs_path=False))

@@ -1,8 +1,4 @@
-"""spaCy pipelines in a local folder: setting `also`, value `spacy:/path/to/pipeline`. Entities become findings.
-
-Supported labels are those of OntoNotes 5 (the usual English pipelines) and WikiNER, and the identifier categories of
-clinveil.
-"""
+"""spaCy pipelines in a local folder: setting `also`, value `spacy:/path/to/pipeline`. Entities become findings."""
 
 from __future__ import annotations
 
@@ -14,19 +10,6 @@ from clinveil.core.errors import InputError, MissingExtra
 from clinveil.phi.detection.adapter import Adapter, Prediction, adapters
 
 SCORE = 0.7  # spaCy returns no confidence
-_NONE = ("NORP", "PRODUCT", "EVENT", "WORK_OF_ART", "LAW", "LANGUAGE", "TIME", "PERCENT", "MONEY", "QUANTITY")
-LABELS: dict[str, str | None] = {
-    "PERSON": "NAME",
-    "PER": "NAME",
-    "PATIENT": "NAME",
-    "DOCTOR": "NAME",
-    "GPE": "CITY",
-    "LOC": "CITY",
-    "FAC": "HOSPITAL",
-    "ORG": "HOSPITAL",
-    "DATE": "DATE",
-    **dict.fromkeys((*_NONE, "ORDINAL", "CARDINAL", "MISC")),
-}
 
 
 def load_pipeline(where: Path) -> Any:
@@ -67,4 +50,4 @@ class _Pipeline:
             yield Prediction(entity.start_char, entity.end_char, entity.label_, SCORE)
 
 
-adapters.register("spacy")(Adapter(_Pipeline, LABELS))
+adapters.register("spacy")(Adapter(_Pipeline))

@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING
 
 from clinveil.core.keys import Key
 from clinveil.lexicons.names import name_form
+from clinveil.phi.treatment.dates import shifted
 from clinveil.phi.treatment.surrogates.accounts import email, number_or_account
-from clinveil.phi.treatment.surrogates.dates import shifted
 from clinveil.phi.treatment.surrogates.generalised import old_age
 from clinveil.phi.treatment.surrogates.names import NOTHING, NameSurrogates, NoteNames
 from clinveil.phi.treatment.surrogates.numbers import internet_address, other_number, social_security_number, url
@@ -35,7 +35,6 @@ Maker = Callable[[Key, str, str], str | None]
 
 
 _MAKERS: Mapping[str, Maker] = {
-    "DATE": shifted,
     "AGE": lambda key, scope, original: old_age(original),
     "URL": url,
     "IP": internet_address,
@@ -54,14 +53,15 @@ class Surrogates:
 
     Args:
         fresh: probability that a mention gets a new surrogate. 0 is consistent and 1 is random. Values between them
-        give a
-            Markov chain that starts with the patient's surrogate and switches to a new one with this probability.
+            give a Markov chain that starts with the patient's surrogate and switches with this probability.
         salt: distinguishes this note from the patient's other notes if mentions are fresh.
-        note: roles and spellings of the names in the note.
+        note: roles and spellings of the names in the note. day_first: whether the note writes dates day first.
     """
 
-    def __init__(self, key: Key, fresh: float = 0.0, salt: str = "", note: NoteNames = NOTHING) -> None:
-        self._key, self._fresh, self._salt, self._note = key, fresh, salt, note
+    def __init__(
+        self, key: Key, fresh: float = 0.0, salt: str = "", note: NoteNames = NOTHING, *, day_first: bool = False
+    ) -> None:
+        self._key, self._fresh, self._salt, self._note, self._day_first = key, fresh, salt, note, day_first
         self._scopes: dict[tuple[str, str], str] = {}
         self._mentions = 0
         self._names: dict[str, NameSurrogates] = {}
@@ -71,7 +71,9 @@ class Surrogates:
 
         On None, the caller writes a typed tag; for example, an unreadable date is never guessed.
         """
-        scope = patient_id if label == "DATE" or not self._fresh else self._scope(label, original, patient_id)
+        if label == "DATE":
+            return shifted(self._key, patient_id, original, day_first=self._day_first)
+        scope = self._scope(label, original, patient_id) if self._fresh else patient_id
         if label == "NAME":
             return self._named(scope, patient).of(original)
         if label in _WITH_NAMES:

@@ -15,7 +15,7 @@ from importlib.resources import files
 
 from clinveil.lexicons.words import word_list
 from clinveil.phi.detection.detector import words
-from clinveil.phi.treatment.surrogates.dates import DATE_BRACKET, parse
+from clinveil.phi.treatment.dates import DATE_BRACKET, parse
 
 OLD_AGE = "90+"
 # A birth in this year or before allows an age of 90 or more; the age detector uses the same limit.

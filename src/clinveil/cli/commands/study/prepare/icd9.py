@@ -19,7 +19,7 @@ from clinveil.corpus.corpus import Columns
 from clinveil.corpus.file_format import open_source
 from clinveil.corpus.icd9 import Diagnoses, LabelledNotes, LabelTable, column, first_level, leaves
 from clinveil.corpus.open import open_corpus
-from clinveil.corpus.selection import selection
+from clinveil.corpus.roles import selection
 from clinveil.corpus.write import place_in, write_corpus
 
 MAKER = Maker("prepare icd9")

@@ -17,11 +17,10 @@ from clinveil.core.errors import InputError
 from clinveil.core.files import Maker, refuse_places
 from clinveil.core.settings import FORCE, QUIET, NotesSettings, Settings, flag, group
 from clinveil.corpus.medtext import prepare, splitter
-from clinveil.corpus.medtext.counts import CorpusCounts, general_counts, table_rows
-from clinveil.corpus.medtext.parts import SMALL, SplitSizes
+from clinveil.corpus.medtext.parts import SMALL, CorpusCounts, SplitSizes, general_counts, table_rows
 from clinveil.corpus.medtext.prepare import MedTextNotes, MedTextPlan, read_medtext
 from clinveil.corpus.open import OpenedCorpus, open_corpus
-from clinveil.corpus.selection import selection
+from clinveil.corpus.roles import selection
 
 MAKER = Maker("prepare medtext")
 # Paper C uses these notes of MIMIC-III.

@@ -1,23 +1,32 @@
-"""Divide a note into locations and assign each to a stratum by how likely it contains an identifier.
+"""Divide the notes into locations, and sample some of each stratum in one pass.
 
 Each letter and digit of a note belongs to exactly one location: a detected span, an undetected run of suspicious words
 or digits, or a passage, from which the other locations are excluded. Every missed identifier is therefore in some
-location, and nothing is counted twice.
+location, and nothing is counted twice. The stratum of a location follows from how likely it contains an identifier.
 """
 
 from __future__ import annotations
 
 import re
 from bisect import bisect_right
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence, Set
-from typing import NamedTuple
+from typing import NamedTuple, Protocol, runtime_checkable
+
+from numpy.random import Generator
 
 from clinveil.core.spans import Span
+from clinveil.corpus.corpus import Note
+from clinveil.corpus.sample import KeySample
 from clinveil.lexicons.ambiguity import LexicalClass
 from clinveil.lexicons.names import name_form
+from clinveil.phi.detection.detector import detectors
 from clinveil.phi.detection.note import NoteView, Word
+from clinveil.phi.validation.design import KINDS, allocation
+from clinveil.phi.validation.sheet import Piece, Sample
 
 SURE = 0.85
+PASSAGES = ("cued", "rest")
 _USUAL = LexicalClass.USUAL_GIVEN | LexicalClass.USUAL_FAMILY
 _MAX_WORDS, _GAP = 4, 2  # words per run, and characters between two of them
 _DIGITS = re.compile(r"(?<!\w)[#]?\d+(?:[./:-]\d+)*(?!\w)|[A-Za-z]{1,3}-?\d{4,}")
@@ -73,11 +82,9 @@ def locations(
 
 def open_parts(text: str, location: Location, others: Sequence[Location]) -> list[tuple[int, int]]:
     """Return the parts of a passage outside all other locations, or the whole range of any other location."""
-    if location.stratum not in ("cued", "rest"):
+    if location.stratum not in PASSAGES:
         return [(location.start, location.end)]
-    return _Assigned([other for other in others if other.stratum not in ("cued", "rest")]).parts(
-        location.start, location.end
-    )
+    return _Assigned([other for other in others if other.stratum not in PASSAGES]).parts(location.start, location.end)
 
 
 class _Assigned:
@@ -189,3 +196,91 @@ def _ends(text: str, words: int) -> Iterator[int]:
 
 def _passage(text: str, start: int, end: int) -> Location:
     return Location(start, end, "cued" if _CUE.search(text, start, end) else "rest")
+
+
+@runtime_checkable
+class Suspecting(Protocol):
+    """A detector that can also return identifiers with a low probability, such as a tagger."""
+
+    def suspect(self, note: NoteView) -> Iterable[Span]:
+        """Return spans below the detection threshold."""
+        ...
+
+
+def suspected(note: Note) -> list[Span]:
+    """Return the low-probability spans of all detectors that provide them."""
+    able = [detector for _, detector in detectors if isinstance(detector, Suspecting)]
+    view = NoteView(note.text, note.note_id)
+    return [span for detector in able for span in detector.suspect(view)]
+
+
+MANY = 5  # patients; an unlisted word in the notes of this many is more likely a term than a name
+AROUND = 80  # characters of context before and after a location
+
+
+def usual_forms(notes: Iterable[Note]) -> frozenset[str]:
+    """Return the forms of unlisted capitalised words that occur in the notes of at least `MANY` patients."""
+    patients: dict[str, set[str]] = defaultdict(set)
+    for note in notes:
+        for form in set(forms(NoteView(note.text))):
+            if len(patients[form]) < MANY:
+                patients[form].add(note.patient_id)
+    return frozenset(form for form, having in patients.items() if len(having) >= MANY)
+
+
+class Draw:
+    """Count locations and keep a random sample of each stratum."""
+
+    def __init__(self, spots: int, words: int, usual: Set[str], rng: Generator) -> None:
+        self.sizes: Counter[str] = Counter()
+        self._spots, self._words, self._usual, self._rng = spots, words, usual, rng
+        self._kept: dict[str, KeySample[Sample]] = {name: KeySample(spots, rng) for name in KINDS}
+
+    def add(self, note: Note, found: Sequence[Span], suspected: Iterable[Span] = ()) -> list[Location]:
+        """Add the locations of one note and return them."""
+        view = NoteView(note.text, note.note_id)
+        candidates = locations(view, found, suspected=suspected, usual=self._usual, words=self._words)
+        for location in candidates:
+            self.sizes[location.stratum] += 1
+            key = f"{note.note_id}\0{location.start}"
+            self._kept[location.stratum].offer(key, lambda p=location: sample(note, p, candidates))  # type: ignore[misc]
+        return candidates
+
+    def drawn(self) -> list[Sample]:
+        """Return the sample, sized by `allocation`, in random order."""
+        taken = allocation(self.sizes, self._spots)
+        chosen: list[Sample] = []
+        for name, number in taken.items():
+            kept = self._kept[name].values
+            keys = sorted(kept)
+            chosen += [kept[keys[i]] for i in self._rng.permutation(len(keys))[:number]]
+        return [chosen[i] for i in self._rng.permutation(len(chosen))]
+
+
+def sample(note: Note, location: Location, others: Sequence[Location]) -> Sample:
+    """Return a location with its text and context."""
+    pieces = tuple(_pieces(note.text, location, open_parts(note.text, location, others)))
+    before, after = note.text[max(0, location.start - AROUND) : location.start], note.text[location.end :][:AROUND]
+    return Sample(note.note_id, location.start, location.end, location.stratum, pieces, before, after)
+
+
+def _pieces(text: str, location: Location, asked: Sequence[tuple[int, int]]) -> Iterator[Piece]:
+    at = location.start
+    for start, end in asked:
+        if start > at:
+            yield text[at:start], False
+        yield text[start:end], True
+        at = end
+    if at < location.end:
+        yield text[at : location.end], False
+
+
+def identifiers_in(text: str, location: Location, others: Sequence[Location], gold: Sequence[Span]) -> int:
+    """Return how many gold spans have a letter or digit in a location; at most 1 except for passages."""
+    parts = open_parts(text, location, others)
+    hit = sum(any(_shares(text, span, part) for part in parts) for span in gold)
+    return hit if location.stratum in PASSAGES else min(hit, 1)
+
+
+def _shares(text: str, span: Span, part: tuple[int, int]) -> bool:
+    return any(c.isalnum() for c in text[max(span.start, part[0]) : min(span.end, part[1])])

@@ -1,26 +1,33 @@
-"""Shared by Ray and Spark: apply a function in a remote worker and return its result or error.
+"""Shared by Ray and Spark: run a function in remote workers, in an environment that is restored afterwards.
 
 An error of the function is returned as a value. Otherwise Ray and Spark would put it into their own reports, which
-quote rows, and retry a task that always fails.
+quote rows, and retry a task that always fails. `--address` must accept connections, because both libraries would retry
+for minutes.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
-from contextlib import suppress
+import signal
+import socket
+import tempfile
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from copy import deepcopy
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from clinveil.core.errors import InputError
-from clinveil.core.files import owner_only
+from clinveil.core.files import owner_only, remove
 from clinveil.core.runfolder import code_version
 
 TRIES = 4  # attempts per item before LostWorkers
 SAME = "install the same clinveil, with the same Python and libraries, on every node"
 NOWHERE = "http://127.0.0.1:9"  # an unreachable proxy: see ray.py
+ANSWERS = 10.0  # seconds
+LONGEST = 40  # characters of a folder's path that leave enough space for the names of Ray's sockets
 
 
 @dataclass(frozen=True)
@@ -79,3 +86,68 @@ def _sendable(error: Exception) -> Exception:
 def foreign() -> InputError:
     """Return the error for a worker that cannot load the function or an item."""
     return InputError("a worker cannot load this command's code or items", where="--on", hint=SAME)
+
+
+@contextmanager
+def environment(values: dict[str, str]) -> Iterator[None]:
+    """Set environment variables for the block and for processes started in it."""
+    before = {name: os.environ.get(name) for name in values}
+    os.environ.update(values)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            os.environ.pop(name, None)
+            if value is not None:
+                os.environ[name] = value
+
+
+@contextmanager
+def scratch() -> Iterator[Path]:
+    """Create a private folder, removed at the end."""
+    default = tempfile.gettempdir()
+    folder = Path(tempfile.mkdtemp(prefix="clinveil-", dir=default if len(default) < LONGEST else "/tmp"))
+    try:
+        yield folder
+    finally:
+        remove(folder)
+
+
+@contextmanager
+def own_signals() -> Iterator[None]:
+    """Restore the signal handlers after the block, because a library's handler would leave scratch files behind."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = {name: signal.getsignal(name) for name in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+    try:
+        yield
+    finally:
+        for name, handler in before.items():
+            signal.signal(name, handler)
+
+
+@contextmanager
+def hushed() -> Iterator[None]:
+    """Discard stderr in the block, including output of native libraries."""
+    saved = os.dup(2)
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 2)
+    try:
+        yield
+    finally:
+        os.dup2(saved, 2)
+        os.close(saved)
+        os.close(nowhere)
+
+
+def accepts_connections(address: str) -> bool:
+    """Return whether HOST:PORT, or one of several separated by commas, accepts a connection within ten seconds."""
+    for endpoint in address.split(","):
+        host, _, port = endpoint.rpartition(":")
+        try:
+            socket.create_connection((host.strip("[]"), int(port)), ANSWERS).close()
+            return True
+        except (OSError, ValueError, OverflowError):
+            continue
+    return False

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from clinveil.channel.build import output_floor, usable
 from clinveil.core.errors import InputError
 from clinveil.core.tokens import words as words_of
 from clinveil.vectors.count import WordCounts
-from clinveil.vectors.floor import output_floor, usable
 from clinveil.vectors.table import Vectors
 
 

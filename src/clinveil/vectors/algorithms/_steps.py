@@ -17,12 +17,12 @@ from numpy.typing import NDArray
 
 from clinveil.core.compiled import compiled, helper, kernel
 from clinveil.core.types import Floats, Ints
-from clinveil.vectors.encoded import Ids
+from clinveil.vectors.sentences import Ids
 
 # Sums may be reordered, so that loops over dimensions compile to vector instructions; NaN is still handled.
 _FAST = {"error_model": "numpy", "fastmath": {"reassoc", "contract", "arcp", "nsz"}}
 _AT_ONCE = 3  # targets per loop over the dimensions
-_END = -1  # `encoded.END`: a kernel may use constants of its own file only
+_END = -1  # `sentences.END`: a kernel may use constants of its own file only
 
 
 class Model(NamedTuple):

@@ -1,0 +1,335 @@
+"""Shift dates by one secret offset per patient, in calendar arithmetic, and print them in their original format.
+
+The offset is never zero and at most 365 days in either direction. Intervals between full dates of a patient are exact,
+and times of day do not change. Both ends of a range move. Dates in MIMIC's brackets keep their brackets. A month with a
+year moves as its 15th day, and one month further if it would not change; its order with other dates is kept.
+
+What cannot move exactly gets a typed tag: a date without a year (the year is never guessed), a holiday, a year alone.
+A true year or weekday next to shifted dates would disclose the offset, so `date_spans` adds both to the findings. A
+weekday moves with the dates. Shifted dates do not satisfy Safe Harbor (45 CFR 164.514(b)(2) allows only the year); they
+are for expert determination and limited data sets.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from datetime import date, timedelta
+from functools import lru_cache
+
+from clinveil.core.keys import Key
+from clinveil.core.spans import Span
+from clinveil.phi.detection.detectors.dates import MONTHS
+
+LARGEST_OFFSET = 365  # days
+_LATEST_SHORT_YEAR = 49  # '49 is 2049, '50 is 1950
+
+Printer = Callable[[date], str]
+WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+WEEKDAY = rf"(?:{'|'.join(WEEKDAYS)}|Mon|Tues?|Weds?|Thu(?:rs?)?|Fri|Sat|Sun)\b\.?"
+_WHOLE = frozenset(month.lower() for month in MONTHS)
+_MONTH = r"(?P<M>[A-Za-z]{3,9}\.?)"
+_FORMS = (
+    re.compile(r"(?P<m>\d{1,2})(?P<s>\s?[/.-]\s?)(?P<d>\d{1,2})(?P=s)(?P<y>\d{4}|\d{2})"),
+    re.compile(r"(?P<y>\d{4})(?P<s>[/.-])(?P<m>\d{1,2})(?P=s)(?P<d>\d{1,2})"),
+    re.compile(r"(?P<y>\d{4})(?P<m>\d{2})(?P<d>\d{2})"),
+    re.compile(
+        rf"(?P<d>\d{{1,2}})(?P<o>st|nd|rd|th)?(?P<a>(?:\s+day)?(?:\s+of)?[\s-]*){_MONTH}(?P<b>[\s,'-]*)(?P<y>\d{{4}}"
+        rf"|\d{{2}})"
+    ),
+    re.compile(
+        rf"{_MONTH}(?P<a>[\s-]*(?:the\s)?)(?P<d>\d{{1,2}})(?P<o>st|nd|rd|th)?(?P<b>[\s,'-]+)(?P<y>\d{{4}}|\d{{2}})",
+        re.I,
+    ),
+    re.compile(rf"(?P<y>\d{{4}})(?P<b>[\s-]+){_MONTH}(?P<a>[\s-]+)(?P<d>\d{{1,2}})"),
+    re.compile(r"(?P<y>\d{4})\s?年\s?(?P<m>\d{1,2})\s?月\s?(?P<d>\d{1,2})\s?日"),
+    re.compile(r"(?P<m>\d{1,2})(?P<s>-/|[/-])(?P<y>\d{4})"),
+    re.compile(rf"{_MONTH}(?P<b>(?:\s+of)?[\s,'/-]*)(?P<y>\d{{4}}|(?<=')\d{{2}}|(?<='\s)\d{{2}})", re.I),
+    # `2019-03` is a month.
+    re.compile(r"(?P<y>\d{4})(?P<s>-)(?P<m>\d{2})"),
+)
+_NUMERIC = re.compile(r"(?<!\d)(\d{1,2})\s?[/.-]\s?(\d{1,2})\s?[/.-]\s?\d{2,4}")
+_ORDINAL = r"(?:st|nd|rd|th)?"
+_TO = r"\s?(?:-|to|and|through|thru|until)\s?"
+# A range within one month: the last day is separate from month and year.
+_DAYS = (
+    re.compile(rf"(?P<head>[A-Za-z]{{3,9}}\.?\s+\d{{1,2}}{_ORDINAL})(?P<to>{_TO})(?P<end>\d{{1,2}}{_ORDINAL})"
+               r"(?P<tail>[\s,]+\d{4})"),
+    re.compile(rf"(?P<end>\d{{1,2}}{_ORDINAL})(?P<to>{_TO})(?P<head>\d{{1,2}}{_ORDINAL}(?:\s+of)?\s+[A-Za-z]{{3,9}}\.?)"
+               r"(?P<tail>[\s,]+\d{4})"),
+)  # fmt: skip
+_BETWEEN = re.compile(r"\s?(?:-|–|to|and|through|thru|until)\s?", re.I)
+_YEAR_LAST = re.compile(r"(?<=[/.-])(?:\d{4}|\d{2})$|(?<=[\s,])\d{4}$")
+_WEEKDAY_FIRST = re.compile(rf"(?P<day>{WEEKDAY})(?P<gap>,?\s+(?:the\s+)?)(?=\S)", re.I)
+_WEEKDAY_LAST = re.compile(rf"(?P<gap>,?\s+\(?)(?P<day>{WEEKDAY})(?P<end>\)?)$", re.I)
+# A MIMIC bracket with a date, a partial date, or only a type (`[**Month/Day (2) 3**]`).
+_KIND = r"(?:month|day|year|weekday)(?:[/ ](?:month|day|year))*|dates?(?:\s+range)?|holiday"
+DATE_BRACKET = re.compile(
+    rf"\[\*\*\s*(?:(?P<kind>(?:{_KIND})\s*(?:\([^)\n]{{0,20}}\))?\s*\d*)|(?P<date>(?:1[6-9]|2[0-3])\d\d(?:[/.-]\d{{1,2}}){{0,2}}"
+    r"|\d{1,2}[/-]\d{1,2}(?:[/-](?:\d{4}|\d{2}))?|\d{1,2}-?/\d{4}"
+    rf"|(?:\d{{1,2}}\s)?(?:{'|'.join(month[:3] for month in MONTHS)})[a-z]*\.?(?:\s\d{{1,2}})?(?:,?\s\d{{4}})?))"
+    r"\s*\*\*\]",
+    re.I,
+)
+_WEEKDAY_ALONE = re.compile(rf"(?<![^\W_])(?:{'|'.join(WEEKDAYS)})s?(?![^\W_])", re.I)
+_TIME_LAST = re.compile(r"(?:T|,?\s+(?:at\s+)?)\d{1,2}:\d{2}(?::\d{2}(?:\.\d+)?)?Z?$")
+
+
+@lru_cache(maxsize=1 << 9)
+def offset(key: Key, patient_id: str) -> timedelta:
+    """Return the patient's secret offset: uniform over the days from -365 to 365 without 0."""
+    days = 1 + key.stream("date-shift", patient_id).below(2 * LARGEST_OFFSET)
+    return timedelta(days if days <= LARGEST_OFFSET else LARGEST_OFFSET - days)
+
+
+def shifted(key: Key, patient_id: str, original: str, *, day_first: bool = False) -> str | None:
+    """Return the date moved by the patient's offset in its own format, or None if it cannot be moved exactly.
+
+    Args:
+        day_first: whether 3/4/2019 is 3 April (`is_day_first`).
+    """
+    try:
+        return _Shift(offset(key, patient_id), day_first).moved(original.strip())
+    except OverflowError:
+        return None
+
+
+def is_day_first(dates: Iterable[str]) -> bool:
+    """Return whether a note writes the day first: one of its dates must be read so (13/4/2019), and none otherwise."""
+    pairs = [(int(first), int(second)) for text in dates for first, second in _NUMERIC.findall(text)]
+    return any(first > 12 for first, _ in pairs) and all(second <= 12 for _, second in pairs)
+
+
+class _Shift:
+    def __init__(self, by: timedelta, day_first: bool) -> None:
+        self._by, self._day_first = by, day_first
+
+    def moved(self, text: str) -> str | None:
+        """Move a date, a MIMIC bracket, a date with weekday or time, a weekday, or a range."""
+        if match := DATE_BRACKET.fullmatch(text):
+            inside = match["date"] and self.moved(match["date"])
+            return inside and f"[**{inside}**]"
+        if _WEEKDAY_ALONE.fullmatch(text):
+            return self._weekday(text)
+        if match := _WEEKDAY_FIRST.match(text):
+            rest = self.moved(text[match.end() :])
+            return rest and self._weekday(match["day"]) + match["gap"] + rest
+        if not text[-1:].isdigit() and (match := _WEEKDAY_LAST.search(text)):
+            rest = self.moved(text[: match.start()])
+            return rest and rest + match["gap"] + self._weekday(match["day"]) + match["end"]
+        if ":" in text and (match := _TIME_LAST.search(text)):
+            rest = self.moved(text[: match.start()])
+            return rest and rest + match[0]
+        read = parse(text, self._day_first)
+        return self._range(text) if read is None else self._single(text, *read)
+
+    def _single(self, text: str, day: date, printer: Printer) -> str:
+        """Move one date; a month without a day always changes."""
+        moved = printer(day + self._by)
+        return printer(day + timedelta(31 if self._by.days > 0 else -31)) if moved == text else moved
+
+    def _weekday(self, name: str) -> str:
+        """Return the shifted weekday in the same length and case. A wrong weekday stays wrong."""
+        plural = name[-1] in "sS" and name[-4:-1].lower() == "day"
+        bare = name[:-1] if plural else name.rstrip(".")
+        index = next(i for i, day in enumerate(WEEKDAYS) if day[:3].lower() == bare[:3].lower())
+        new = WEEKDAYS[(index + self._by.days) % 7]
+        new = new if len(bare) > 5 else new[:3]
+        return (new.upper() if bare.isupper() else new.lower() if bare.islower() else new) + name[len(bare) :]
+
+    def _range(self, text: str) -> str | None:
+        """Move two dates joined by a word or dash; the first may lack a year, the last a month."""
+        for pattern in _DAYS:
+            if match := pattern.fullmatch(text):
+                return self._days(match)
+        for gap in _BETWEEN.finditer(text):
+            first, last = text[: gap.start()], text[gap.end() :]
+            if (
+                (complete := self._with_year(first, last))
+                and parse(last, self._day_first)
+                and (start := self.moved(complete))
+                and (end := self.moved(last))
+            ):
+                year = _YEAR_LAST.search(start)
+                if complete != first and year and start[year.start() :] == end[_year_start(end) :]:
+                    start = re.sub(r"[/.,\s-]+$", "", start[: year.start()])
+                return start + gap[0] + end
+        return None
+
+    def _with_year(self, first: str, last: str) -> str | None:
+        """Return the first date of a range, with the year of the last if it has none."""
+        if parse(first, self._day_first):
+            return first
+        year = _YEAR_LAST.search(last)
+        if year is None:
+            return None
+        sign = last[year.start() - 1] if last[year.start() - 1] in "/.-" else ", " if "," in last else " "
+        complete = first + sign + year[0]
+        return complete if parse(complete, self._day_first) else None
+
+    def _days(self, match: re.Match[str]) -> str | None:
+        """Move both ends of `March 4-7, 2019`, under one month if they still share it."""
+        month_first = match.start("head") == 0
+        other = re.sub(rf"\d{{1,2}}{_ORDINAL}", match["end"], match["head"], count=1)
+        first, last = self.moved(match["head"] + match["tail"]), self.moved(other + match["tail"])
+        if first is None or last is None:
+            return None
+        if not month_first:
+            first, last = last, first
+        tail = next(iter(re.findall(r"[\s,]+\d{4}$", last)))
+        if not first.endswith(tail):
+            return first + match["to"] + last
+        head = first.removesuffix(tail)
+        if month_first:
+            same = head.split()[0] == last.split()[0]
+            return head + match["to"] + (last.split(maxsplit=1)[1] if same else last)
+        same = head.split()[-1] == last.removesuffix(tail).split()[-1]
+        return (re.match(r"\w+", head)[0] if same else head) + match["to"] + last  # type: ignore[index]
+
+
+def _year_start(text: str) -> int:
+    match = _YEAR_LAST.search(text)
+    return match.start() if match else len(text)
+
+
+@lru_cache(maxsize=1 << 10)
+def parse(text: str, day_first: bool = False) -> tuple[date, Printer] | None:
+    """Return the date of a text and a printer of other dates in the same format, or None without a known year.
+
+    Ambiguous dates are read month first, as in American notes, unless `day_first`.
+    """
+    for pattern in _FORMS:
+        if match := pattern.fullmatch(text.strip()):
+            return _read(match, day_first)
+    return None
+
+
+def _read(match: re.Match[str], day_first: bool) -> tuple[date, Printer] | None:
+    parts = match.groupdict()
+    month = int(parts["m"]) if parts.get("m") else _month(parts["M"])
+    if month is None:
+        return None
+    day = int(parts["d"]) if parts.get("d") else 15
+    swapped = {"m", "d"} <= parts.keys() and day <= 12 and match.start("y") > 0 and (month > 12 or day_first)
+    if swapped:
+        day, month = month, day
+    try:
+        return date(_year(parts["y"]), month, day), lambda new: _printed(match, new, swapped=swapped)
+    except ValueError:
+        return None
+
+
+def _month(written: str) -> int | None:
+    name = written.rstrip(".").lower()
+    if name == "sept":
+        return 9
+    return next((i for i, month in enumerate(MONTHS, 1) if name in (month.lower(), month[:3].lower())), None)
+
+
+def _year(text: str) -> int:
+    year = int(text)
+    if len(text) == 4:
+        return year
+    return year + (2000 if year <= _LATEST_SHORT_YEAR else 1900)
+
+
+def _printed(match: re.Match[str], new: date, *, swapped: bool) -> str:
+    """Return the matched text with the numbers and names of another date."""
+    month, day = (new.day, new.month) if swapped else (new.month, new.day)
+    wide = _padded(match)
+    values: dict[str, Callable[[str], str]] = {
+        "m": lambda old: f"{month:02d}" if wide else str(month),
+        "d": lambda old: f"{day:02d}" if wide else str(day),
+        "y": lambda old: f"{new.year:04d}" if len(old) == 4 else f"{new.year % 100:02d}",
+        "M": lambda old: _month_like(MONTHS[new.month - 1], old),
+        "o": lambda old: _ordinal(new.day, old),
+    }
+    out, position, groups = [], 0, match.groupdict()
+    for (start, end), name in sorted((match.span(name), name) for name in values if groups.get(name)):
+        out += [match.string[position:start], values[name](match[name])]
+        position = end
+    return "".join([*out, match.string[position:]])
+
+
+def _padded(match: re.Match[str]) -> bool:
+    """Return whether single digits are zero-padded: one was, or all have two digits in a numeric format."""
+    parts = match.groupdict()
+    numbers = [parts[name] or "" for name in "md" if parts.get(name)]
+    if any(number.startswith("0") for number in numbers):
+        return True
+    return all(len(number) == 2 for number in numbers) and ("M" not in parts or "-" in (parts.get("a") or ""))
+
+
+def _month_like(name: str, old: str) -> str:
+    bare = old.rstrip(".")
+    short = bare.lower() not in _WHOLE or (len(bare) == 3 and bare.lower() != "may")
+    name = name[:3] if short else name
+    name = name.upper() if bare.isupper() else name.lower() if bare.islower() else name
+    return name + old[len(bare) :]
+
+
+def _ordinal(day: int, old: str) -> str:
+    ending = "th" if 10 < day % 100 < 14 else {1: "st", 2: "nd", 3: "rd"}.get(day % 10, "th")
+    return ending.upper() if old.isupper() else ending
+
+
+_LONGEST_WEEKDAY = 14  # characters, with its signs
+_WEEKDAY_BEFORE = re.compile(rf"(?<![^\W_]){WEEKDAY},?\s+(?:the\s+)?$", re.I)
+_WEEKDAY_AFTER = re.compile(rf",?\s+(?:\({WEEKDAY}\)|{WEEKDAY}(?![^\W_]))", re.I)
+_BARE_YEAR = re.compile(
+    r"(?:19|20)(?<=[\s-]\d\d)\d{2}"  # digits first, so that a run of digits is the anchor
+    r"(?![\w/.-]*\d|\s*(?:mg|ml|mcg|cc|g|kg|units?|iu|cal|kcal|hours?|hrs?|h|%|ft|steps|m[lg])\b)",
+    re.I,
+)
+_TO_YEAR = re.compile(
+    r"\b(?:in|since|during|until|till|before|after|circa|year|from|early|late|mid|around|by|of)[\s-]{1,2}\Z", re.I
+)
+_REACH = 8  # characters: the longest word of time with its sign
+
+
+def date_spans(text: str, spans: Sequence[Span], *, shifting: bool) -> list[Span]:
+    """Return the spans with the date spans that no detector returns.
+
+    These are dates in the brackets of an earlier de-identification, and the weekday next to a date. With `shifting`,
+    years alone are spans too, and in notes with a date all weekdays.
+
+    Args:
+        spans: sorted, without overlaps.
+    """
+    if "[**" in text:
+        spans = _with_free(
+            spans,
+            DATE_BRACKET.finditer(text),
+            "date brackets",
+            1.0,
+            "date in a bracket of an earlier de-identification",
+        )
+    spans = list(_with_weekdays(text, spans))
+    if not shifting:
+        return spans
+    if any(span.label == "DATE" for span in spans):
+        spans = _with_free(spans, _WEEKDAY_ALONE.finditer(text), "weekdays", 0.7, "weekday in a note with dates")
+    years = (m for m in _BARE_YEAR.finditer(text) if _TO_YEAR.search(text, max(0, m.start() - _REACH), m.start()))
+    return _with_free(spans, years, "bare years", 0.7, "year after a word of time")
+
+
+def _with_free(
+    spans: Sequence[Span], matches: Iterable[re.Match[str]], detector: str, score: float, why: str
+) -> list[Span]:
+    """Return the spans and those of matches that overlap none of them."""
+    more = [Span(*match.span(), "DATE", detector, score, why) for match in matches]
+    return sorted([*spans, *(new for new in more if not any(span.overlaps(new) for span in spans))])
+
+
+def _with_weekdays(text: str, spans: Sequence[Span]) -> Iterator[Span]:
+    """Yield the spans, each date extended over its weekday."""
+    reach = 0
+    for index, span in enumerate(spans):
+        ahead = spans[index + 1].start if index + 1 < len(spans) else len(text)
+        if span.label == "DATE":
+            before = _WEEKDAY_BEFORE.search(text, max(reach, span.start - _LONGEST_WEEKDAY), span.start)
+            after = _WEEKDAY_AFTER.match(text, span.end, min(ahead, span.end + _LONGEST_WEEKDAY))
+            start, end = before.start() if before else span.start, after.end() if after else span.end
+            span = span if (start, end) == (span.start, span.end) else span.over(start, end)
+        reach = span.end
+        yield span
