@@ -113,7 +113,7 @@ def test_the_command_and_the_function_return_the_same(fitted, tmp_path):
 
 
 def test_a_missing_input_is_reported(fitted):
-    with pytest.raises(UsageError, match="attack names: missing a required argument: 'names'"):
+    with pytest.raises(UsageError, match=r"attack\.names: missing a required argument: 'names'"):
         clinveil.attack.names(fitted.vectors_)
 
 

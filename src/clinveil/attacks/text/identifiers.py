@@ -45,6 +45,7 @@ class Identifiers(Attack):
     """Search released notes for patients' own identifiers and full names, and for other patients' names."""
 
     needs = frozenset({"released", "known"})
+    optional = frozenset({"original"})
     words = words_beside(__file__)
     on_release = True
     sees_all = True
