@@ -33,8 +33,8 @@ from clinveil.vectors.count import count_words
 from clinveil.vectors.settings import VectorSettings
 from clinveil.vectors.train import train
 
-ORDERED = ("blind", "unigram", "bigram", "trigram")
-SHUFFLED = ("blind", "unigram", "bigram", "assembly")
+ORDERED = ("unigram", "bigram")
+SHUFFLED = ("unigram", "bigram", "assembly")
 
 
 def parts(notes: Sequence[list[str]], n: int, rng: np.random.Generator) -> tuple[list[int], list[int]]:

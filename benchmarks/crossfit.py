@@ -15,15 +15,16 @@ import sys
 import numpy as np
 from numpy.random import Generator
 
-from clinveil.attacks.models.leaveout.crossfit import (
+from clinveil.attacks.models.leaveout.pdtp import (
     Effects,
+    LeaveOut,
     UnitLogs,
     above_floors,
     cross_fit,
     flipped_p,
+    leave_out,
     mean_interval,
 )
-from clinveil.attacks.models.leaveout.pdtp import LeaveOut, leave_out
 
 NOISE, REMEMBERED = 0.66, 7
 

@@ -26,7 +26,7 @@ from functools import cache
 
 import numpy as np
 
-from clinveil.attacks.models._without_model import written
+from clinveil.attacks.models.membership import written
 from clinveil.attacks.text._full_names import NameIndex, NameScan
 from clinveil.corpus.corpus import memory_corpus
 from clinveil.corpus.demo.notes import many_notes

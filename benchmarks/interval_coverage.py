@@ -32,7 +32,7 @@ from clinveil.stats import (
     wilson,
 )
 from clinveil.stats.roc import RocScores
-from clinveil.utility.casing.lines import metric_shares
+from clinveil.utility.evaluations._case_lines import metric_shares
 from clinveil.utility.scores import Scores
 
 DRAWS = 400  # of a bootstrap; the package draws 1,000

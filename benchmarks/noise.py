@@ -16,13 +16,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
-from clinveil.channel.calibrate import calibrate, cast_rays
 
 from clinveil.attacks.channel.inversion import inversion
-from clinveil.attacks.channel.name_outputs import name_outputs
-from clinveil.attacks.channel.unchanged import unchanged_by_distance
+from clinveil.attacks.channel.name_outputs import name_outputs, unchanged_by_distance
 from clinveil.channel.build import output_floor
 from clinveil.channel.mechanism import Material, Mechanism, mechanisms
+from clinveil.channel.noise import calibrate, cast_rays
 from clinveil.corpus.people import read_names
 from clinveil.vectors.files import load_vectors
 from clinveil.vectors.neighbours import neighbours

@@ -32,7 +32,7 @@ from clinveil.core.settings import NotesSettings
 from clinveil.corpus.corpus import NOTE_ID, PATIENT_ID, Corpus, MemoryCorpus
 from clinveil.corpus.open import open_corpus
 from clinveil.releases.producers.obfuscated import patient_floor
-from clinveil.utility.release import useful
+from clinveil.utility.evaluations.transfer import useful
 from clinveil.vectors.count import WordCounts, count_words
 from clinveil.vectors.settings import VectorSettings
 from clinveil.vectors.table import Vectors

@@ -23,8 +23,8 @@ from clinveil.core.settings import NotesSettings
 from clinveil.corpus.open import open_corpus
 from clinveil.releases.settings import ReleaseSettings
 from clinveil.scale import threads
-from clinveil.utility.classification import compared, evaluate
 from clinveil.utility.classifiers import ClassifierSettings
+from clinveil.utility.evaluations.classification import compared, evaluate
 from clinveil.vectors.count import count_words
 from clinveil.vectors.settings import VectorSettings
 from clinveil.vectors.table import Vectors

@@ -22,8 +22,8 @@ from clinveil.core.keys import Key
 from clinveil.core.settings import NotesSettings
 from clinveil.corpus.corpus import Corpus
 from clinveil.corpus.open import open_corpus
-from clinveil.utility.classification import compared, evaluate
 from clinveil.utility.classifiers import ClassifierSettings
+from clinveil.utility.evaluations.classification import compared, evaluate
 from clinveil.vectors.count import WordCounts, count_words
 from clinveil.vectors.files import load_vectors, save_vectors
 from clinveil.vectors.imported import of_notes

@@ -15,6 +15,7 @@ from clinveil.cli.main import main
 from clinveil.core.errors import UsageError
 from clinveil.core.finding import Finding
 from clinveil.corpus.demo import demo_patients
+from clinveil.utility.evaluations import evaluations
 
 
 @pytest.fixture(scope="module")
@@ -67,7 +68,7 @@ def test_copies_are_found_in_a_copy(frame):
 
 
 def test_what_protection_costs(fitted, frame):
-    found = clinveil.evaluate.classification(frame, fitted.transform(frame), "diagnosis_group", min_class=5)
+    found = clinveil.evaluate.classification(frame, fitted.transform(frame), label="diagnosis_group", min_class=5)
     assert {f.measure for f in found} >= {"utility.classification"}
     assert clinveil.to_frame(found, "pandas")["measure"].notna().all()
 
@@ -102,6 +103,10 @@ def test_an_attack_that_somebody_registers_is_run_by_its_name(frame):
 
 def test_the_functions_are_the_registered_attacks():
     assert set(dir(clinveil.attack)) - {"Context", "run"} == {name.replace("-", "_") for name in attacks.names()}
+
+
+def test_the_functions_are_the_registered_evaluations():
+    assert dir(clinveil.evaluate) == sorted(name.replace("-", "_") for name in evaluations.names())
 
 
 def test_the_command_and_the_function_return_the_same(fitted, tmp_path):

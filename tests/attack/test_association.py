@@ -9,15 +9,15 @@ from scipy.stats import rankdata, wilcoxon
 from statsmodels.stats.multitest import multipletests
 
 from clinveil.attacks.vectors._groups import over_models
-from clinveil.attacks.vectors._patient_tests import (
+from clinveil.attacks.vectors.association import (
     MATCHED,
     NAMES,
     PAPERS,
     RANDOM,
+    Association,
     default_draws,
     family_wise_error,
 )
-from clinveil.attacks.vectors.association import Association
 from clinveil.core.errors import UsageError
 from clinveil.core.finding import document
 from clinveil.corpus.people import Patient

@@ -13,9 +13,8 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "release"))
 from synthesis_cases import Always, Copying, notes_of, rows_of, write_csv
 
 from clinveil.attacks.attack import Context
-from clinveil.attacks.models._without_model import model_of_text, words_of
 from clinveil.attacks.models.canaries import Canaries, families, score_of
-from clinveil.attacks.models.membership import infer_membership
+from clinveil.attacks.models.membership import infer_membership, model_of_text, words_of
 from clinveil.attacks.text.copies import copies
 from clinveil.cli.main import main
 from clinveil.core.errors import InputError
@@ -334,10 +333,10 @@ def test_membership_without_a_reference_says_what_it_did_not_try(files, capfd):
                 "--set",
                 "plant_names=true",
                 "--set",
-                "pretrain=third.txt",
+                "from_text=true",
             ],
             2,
-            "plant_names and --set pretrain are not available with --mode unigram (closed form): use --mode exact",
+            "plant_names and --set from_text are not available with --mode unigram (closed form): use --mode exact",
         ),
         (
             ["leaveout", "members.csv", "-o", "DIR", "--set", "max_hours=1e-9", "--set", "units=2"],

@@ -1,4 +1,4 @@
-"""Audits by leaving out: against slow references, zero against itself, shared beginnings, and taken up again."""
+"""Audits by leaving out: against slow references, zero against itself, and taken up again."""
 
 from __future__ import annotations
 
@@ -6,16 +6,15 @@ import csv
 import math
 from dataclasses import replace
 from functools import partial
+from shutil import rmtree
 
 import numpy as np
 import pytest
 from leaveout_cases import data_of, notes_of, settings_of
 
-from clinveil.attacks.models.leaveout.audit import audit_notes, refuse_too_long, train_audits
-from clinveil.attacks.models.leaveout.compare import compare
-from clinveil.attacks.models.leaveout.crossfit import cross_fit
-from clinveil.attacks.models.leaveout.models import NetworkModel, audit_of, load_logs
-from clinveil.attacks.models.leaveout.pdtp import closed_form, leave_out, unigram_pdtp
+from clinveil.attacks.models.leaveout.audit import NetworkModel, audit_of, load_logs, refuse_too_long, train_audits
+from clinveil.attacks.models.leaveout.compare import audit_notes, compare
+from clinveil.attacks.models.leaveout.pdtp import closed_form, cross_fit, leave_out, unigram_pdtp
 from clinveil.core.errors import InputError, UsageError
 from clinveil.lm.models.ngram import Ngram
 from clinveil.lm.notes import PlainNotes
@@ -77,7 +76,6 @@ def slow_unigram(data, unit):
 
 def test_the_unigrams_models_against_a_slow_reference_and_the_closed_form(laid):
     store, audit, data = laid(model="unigram", units=5)
-    assert audit.again is None
     assert audit.reseeded == ()
     run(store, audit)
     found = scores(store, audit, data).scores
@@ -163,76 +161,15 @@ networks = pytest.mark.parametrize("how", NETWORKS.values(), ids=NETWORKS)
 @networks
 def test_a_model_trained_twice_scores_nothing_against_itself(how, laid):
     store, audit, data = laid(**how)
-    for model in (audit.full, audit.again, *audit.left_out):
+    for model in (audit.full, *audit.left_out):
         perform(store, model)
-    full, again = (load_logs(store, model, data) for model in (audit.full, audit.again))
+    full = load_logs(store, audit.full, data)
+    rmtree(store.folder(audit.full))
+    perform(store, audit.full)
+    again = load_logs(store, audit.full, data)
     assert all((one == other).all() for one, other in zip(full, again, strict=True))
     assert not leave_out(full, [again] * 3).largest.any()
     assert scores(store, audit, data).scores.min() > 0
-
-
-@networks
-def test_a_shared_beginning_gives_the_bits_of_a_whole_training(how, laid):
-    store, audit, data = laid(lanes=1, **{"epochs": 1, **how})  # one lane: units begin late
-    perform(store, audit.full)
-    states = sorted((store.folder(audit.full) / "forks").glob("*.safetensors"))
-    assert len(states) >= 2
-    perform(store, audit.reseeded[0])
-    for model in (audit.left_out[-1], audit.other_seeds[0][-1]):
-        perform(store, model)
-        shared = load_logs(store, model, data)
-        own = store.folder(model).rename(store.root / f"kept-{model.seed}-{model.left_out}")
-        assert store.folder(replace(model, forks=None)) == store.folder(model)  # sharing does not change a task's name
-        perform(store, replace(model, forks=None))
-        scratch = load_logs(store, model, data)
-        assert all((one == other).all() for one, other in zip(shared, scratch, strict=True))
-        assert (own / "done").exists()
-
-
-def test_a_shared_beginning_is_used(laid, monkeypatch):
-    """The model without a unit makes only the steps from the unit's first one on."""
-    from clinveil.lm.training import Training
-
-    store, audit, _ = laid(lanes=1)
-    perform(store, audit.full)
-    made, step = [], Training._step
-    monkeypatch.setattr(Training, "_step", lambda self: (made.append(1), step(self))[1])
-    for model in audit.left_out:
-        perform(store, model)
-    shared = len(made)
-    perform(store, audit.again)
-    assert shared < 3 * (len(made) - shared)
-
-
-def test_only_models_of_all_units_that_others_go_on_from_leave_states_behind(laid):
-    store, audit, _ = laid(lanes=1)
-    models = (audit.full, audit.again, *audit.reseeded, audit.left_out[0], audit.other_seeds[0][0])
-    for model in models:
-        perform(store, model)
-    left = [model for model in models if (store.folder(model) / "forks").exists()]
-    assert left == [audit.full, audit.reseeded[0]]
-
-
-def test_a_state_of_other_weights_is_not_shared(laid):
-    """With another seed the beginnings differ, and so would the states."""
-    store, audit, _ = laid(lanes=1)
-    perform(store, audit.full)
-    other = replace(audit.left_out[-1], seed=SEED + 1)
-    with pytest.raises(InputError, match="another training"):
-        perform_with_any_step(store, other, audit)
-
-
-def perform_with_any_step(store, model, audit):
-    """Give the model the states of another seed at the steps where it looks for them."""
-    from clinveil.attacks.models.leaveout.data import load_data
-    from clinveil.lm.plan import rows_plan
-
-    data, recipe = load_data(model.data), model.recipe
-    plan = rows_plan(data.encoded, lanes=recipe.lanes, window=recipe.window, epochs=recipe.epochs, seed=model.seed)
-    folder = store.folder(audit.full) / "forks"
-    first = plan.first_step_of(data.units[model.left_out])
-    next(folder.glob("*.safetensors")).replace(folder / f"{first}.safetensors")
-    perform(store, model)
 
 
 def test_leaving_a_unit_out_does_not_touch_what_came_before_it(laid):
@@ -253,7 +190,7 @@ def test_leaving_a_unit_out_does_not_touch_what_came_before_it(laid):
 def test_tasks_of_an_audit_are_told_apart(laid):
     store, audit, _ = laid(units=4, reseeds=2)
     names = {store.folder(model).name for model in audit.models}
-    assert len(names) == len(audit.models) == 1 + 1 + 2 + 4 + 4
+    assert len(names) == len(audit.models) == 1 + 2 + 4 + 4
     assert store.folder(replace(audit.full, device="cuda")).name not in names
     assert store.folder(replace(audit.full, mode="compat")).name not in names
     titles = [model.title for model in audit.left_out]
@@ -278,16 +215,6 @@ def test_damaged_logs_of_a_member_say_what_to_remove(laid, damage):
         np.save(path, damage)
     with pytest.raises(InputError, match="remove tasks/"):
         load_logs(store, audit.full, data)
-
-
-@pytest.mark.parametrize("value", [0.0, 1.5])
-def test_first_vectors_that_are_all_alike_are_refused(value):
-    from clinveil.attacks.models.leaveout.audit import _use_vectors
-    from clinveil.vectors.table import Vectors
-
-    vectors = Vectors(["pain", "cough"], np.full((2, 4), value, dtype=np.float32))
-    with pytest.raises(InputError, match="all vectors are equal"):
-        _use_vectors(np.ones((9, 4), dtype=np.float32), ["pain", "cough"], vectors)
 
 
 def test_a_killed_run_goes_on_and_repeats_nothing(laid, monkeypatch):
@@ -353,8 +280,6 @@ def test_findings_of_a_network_stand_beside_their_floors(laid):
     run(store, audit)
     measured = compare(store, audit, rng(), [f"unit {i}" for i in range(4)])
     found = measured_by_name(measured)
-    assert found["attack.pdtp_rerun"].value == 0.0
-    assert found["attack.pdtp_rerun"].detail["bit_identical"] is True
     full, (other,) = (
         load_logs(store, audit.full, data),
         [load_logs(store, one, data) for one in audit.reseeded],
@@ -428,12 +353,11 @@ def test_the_effect_is_measured_on_the_seed_that_did_not_choose_the_word(trained
     assert {row["effect"] for row in csv.DictReader(one.table.splitlines())} == {"nan"}
 
 
-def test_seeds_beyond_the_reseeds_are_trained_whole(laid):
+def test_every_further_seed_is_trained_without_each_unit(laid):
     _, audit, _ = laid(reseeds=1, seeds=3)
-    assert [models[0].forks for models in audit.other_seeds] == [audit.reseeded[0], None]
-    assert audit.shared == (audit.full, audit.reseeded[0])
+    assert [models[0].seed for models in audit.other_seeds] == [SEED + 1_000, SEED + 1_001]
     _, bare, _ = laid(reseeds=0, seeds=1)
-    assert bare.other_seeds == () and bare.shared == (bare.full,)
+    assert bare.other_seeds == ()
 
 
 def test_a_kept_model_is_the_one_that_was_scored(laid):
@@ -452,16 +376,7 @@ def test_a_whole_audit_by_text_too(tmp_path):
     said = []
     found = audit_notes(notes_of(), settings, SEED, Store(tmp_path), tmp_path, said.append, over=serial)
     assert [f.detail["from"] for f in found if f.measure == "attack.pdtp"] == ["the model", "released notes"]
-    assert {path.name for path in tmp_path.glob("units-*.csv")} == {"units-random-model.csv", "units-random-text.csv"}
+    assert {path.name for path in tmp_path.glob("units-*.csv")} == {"units-model.csv", "units-text.csv"}
     again = audit_notes(notes_of(), settings, SEED, Store(tmp_path), tmp_path, said.append, over=serial)
     assert [f.value for f in again] == [f.value for f in found]
     assert not any("own" in line for line in said)
-
-
-def test_an_audit_with_public_notes_measures_both_beginnings(tmp_path):
-    settings, public = settings_of(units=2, reseeds=0, epochs=1), notes_of(4, 1, seed=9)
-    found = audit_notes(notes_of(), settings, SEED, Store(tmp_path), tmp_path, quiet, public=public, over=serial)
-    assert [f.detail["first_weights"] for f in found if f.measure == "attack.pdtp"] == ["random", "pretrained"]
-    values = [f.value for f in found if f.measure == "attack.pdtp"]
-    assert values[0] != values[1]
-    assert all(f.value == 0 for f in found if f.measure == "attack.pdtp_rerun")

@@ -24,15 +24,15 @@ from clinveil.core.errors import UsageError
 from clinveil.scale.tasks import study_folder
 
 
-def given(seed=1, notes=None, public=None, **how):
-    return run_spec(notes or notes_of(), settings_of(**how), seed, public)
+def given(seed=1, notes=None, **how):
+    return run_spec(notes or notes_of(), settings_of(**how), seed)
 
 
 def finish(out, of, force=False):
     """A whole run, without its models."""
     with audit_folder(out, of, force=force):
         (out / "findings.json").write_text(json.dumps(of))
-        (out / "units-random-model.csv").write_text("unit\n")
+        (out / "units-model.csv").write_text("unit\n")
 
 
 def refusal(out, of):
@@ -54,8 +54,6 @@ def refusal(out, of):
         ({"min_count": 2}, ["--min-count"]),
         ({"vocabulary": "bytes"}, ["--vocabulary", "--vocabulary-size"]),
         ({"notes": notes_of(seed=3)}, ["notes"]),
-        ({"reseeds": 0}, ["--reseeds"]),
-        ({"seeds": 1}, ["--seeds"]),
         ({"unit": "note"}, ["--unit"]),
     ],
 )
@@ -75,27 +73,19 @@ def test_the_same_settings_go_on(same, tmp_path):
     finish(tmp_path / "out", given(**same))
 
 
-def test_what_adds_goes_on_and_what_takes_away_does_not(tmp_path):
-    out, vectors = tmp_path / "out", tmp_path / "vectors.txt"
-    vectors.write_text("w1 0 1\n")
+def test_other_numbers_of_models_go_on(tmp_path):
+    out = tmp_path / "out"
     finish(out, given())
     finish(out, given(reseeds=3))
     finish(out, given(reseeds=3, seeds=2))
     finish(out, given(reseeds=3, from_text=True))
-    finish(out, given(reseeds=3, from_text=True, init_vectors=vectors))
-    more = {"reseeds": 3, "from_text": True, "init_vectors": vectors, "public": notes_of(3, seed=9)}
-    finish(out, given(**more))
-    assert "--pretrain (" in refusal(out, given(**{**more, "public": None}))
-    assert "--pretrain (" in refusal(out, given(**{**more, "public": notes_of(3, seed=8)}))
-    assert "--from-text (" in refusal(out, given(**{**more, "from_text": False}))
-    vectors.write_text("w1 1 0\n")
-    assert "--init-vectors (" in refusal(out, given(**more))
+    finish(out, given(reseeds=1, seeds=1))
 
 
 def test_force_begins_anew(tmp_path):
     out = tmp_path / "out"
     finish(out, given())
-    (out / "units-word-vectors-text.csv").write_text("old\n")
+    (out / "units-text.csv").write_text("old\n")
     (out / "units-mine-model.csv").write_text("mine\n")
     with audit_folder(out, given(seed=2), force=True) as store:
         assert not (out / "findings.json").exists()
@@ -211,7 +201,7 @@ def audit(tmp_path, monkeypatch):
 @pytest.mark.slow
 def test_a_second_audit_does_not_replace_the_first(audit, tmp_path, capfd):
     assert audit("--seed", "1") == 0
-    files = ("findings.json", "units-random-model.csv", "run.json")
+    files = ("findings.json", "units-model.csv", "run.json")
     before = [(tmp_path / "out" / name).read_bytes() for name in files]
     assert audit("--seed", "1") == 0
     assert [(tmp_path / "out" / name).read_bytes() for name in files] == before

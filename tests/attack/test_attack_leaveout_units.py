@@ -18,7 +18,7 @@ from clinveil.attacks.models.leaveout.data import (
     plant,
 )
 from clinveil.core.errors import InputError
-from clinveil.lm.notes import PlainNotes, encode
+from clinveil.lm.notes import encode
 from clinveil.lm.train import make_vocabulary
 
 
@@ -186,14 +186,6 @@ def test_validation_notes_of_ones_own_cost_no_training_note():
     assert [rows.tolist() for rows in data.units] == [rows.tolist() for rows in exact.units]
 
 
-def test_public_notes_bring_their_words_and_no_notes():
-    public = PlainNotes(("elsewhere words",), ("x",), ("p0",))
-    data = data_of(notes_of(), settings_of(), rng(), public=public)
-    assert len(data.encoded) == 16
-    assert 2 not in data.vocabulary.encode("elsewhere words")
-    assert 2 in data_of(notes_of(), settings_of(), rng()).vocabulary.encode("elsewhere words")
-
-
 def test_data_there_and_back(tmp_path):
     settings = settings_of(mode="compat", schedule="annealed", plant_names=True)
     data = data_of(notes_of(), settings, rng())
@@ -241,8 +233,6 @@ def test_missing_data_are_refused(tmp_path):
     [
         {"mode": "compat", "model": "gpt"},
         {"mode": "unigram", "plant_names": True},
-        {"init_vectors": "v", "vocabulary": "bytes"},
-        {"model": "ngram", "pretrain": "p"},
         {"units": 1},
     ],
 )

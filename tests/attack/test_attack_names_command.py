@@ -64,8 +64,6 @@ def test_findings_with_chance_interval_and_control_for_every_number(files):
         3,
         "--set",
         "k=4",
-        "--set",
-        "find_names=true",
     )
     metrics = ("--set", "metric=cosine", "--set", "metric=cityblock")
     assert run(files, *arguments, *metrics, "--json", files / "out.json", "--set", "quiet=true") == 0

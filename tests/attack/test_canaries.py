@@ -7,7 +7,6 @@ import math
 import numpy as np
 import pytest
 
-from clinveil.attacks.models._without_model import model_of_text, words_of
 from clinveil.attacks.models.canaries import (
     Canary,
     Family,
@@ -23,6 +22,7 @@ from clinveil.attacks.models.canaries import (
     planted,
     score_of,
 )
+from clinveil.attacks.models.membership import model_of_text, words_of
 from clinveil.core.errors import InputError
 from clinveil.corpus.corpus import TEXT, memory_corpus
 from clinveil.corpus.demo.notes import many_notes

@@ -86,7 +86,7 @@ def test_a_screen_passes_every_near_pair(metric):
     first, second, distances = brute(matrix, 500, metric)
     rows, columns = slice(0, 120), slice(40, 200)
     block = (first < 120) & (second >= 40)
-    near = room._measures(matrix, metric).may_be_near(rows, columns, float(distances[-1]))
+    near = room._Search(matrix, metric, 500, np.inf).may_be_near(rows, columns, float(distances[-1]))
     assert near[first[block], second[block] - 40].all()
     one, other = np.nonzero(near)
     assert (one < other + 40).sum() < 600  # and hardly any other

@@ -5,16 +5,16 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from clinveil.attacks.models.leaveout.crossfit import (
+from clinveil.attacks.models.leaveout.pdtp import (
     FEW,
     above_floors,
     cross_fit,
     effect_finding,
     flipped_p,
     groups_of,
+    leave_out,
     mean_interval,
 )
-from clinveil.attacks.models.leaveout.pdtp import leave_out
 from clinveil.core.errors import InputError
 from clinveil.stats import t_interval
 

@@ -1,4 +1,4 @@
-"""Picking name tokens out of a vocabulary, and real names among surrogates."""
+"""Real names among surrogates."""
 
 from __future__ import annotations
 
@@ -7,56 +7,7 @@ import pytest
 
 from clinveil.attacks.vectors._name_pairs import NameTokens, rank_names
 from clinveil.attacks.vectors._name_scores import leaked_names
-from clinveil.attacks.vectors.names import listed_names, near_names, pick_names, score_picked
 from clinveil.vectors.table import Vectors
-
-
-def world(seed=0):
-    """Names in one corner, words in the other: six listed names, two that nobody listed, and twenty words."""
-    draw = np.random.default_rng(seed)
-    names = ["mary", "james", "smith", "johnson", "patricia", "nguyen", "zzyqx", "qqwert"]
-    words = [f"{w}ing" for w in ("walk", "talk", "look", "cook", "jump", "push", "pull", "load", "turn", "burn")]
-    words += ["pain", "cough", "fever", "tablet", "oedema", "the", "and", "with", "daily", "chest"]
-    matrix = draw.normal(scale=0.1, size=(28, 12)).astype(np.float32)
-    matrix[:8, 0] += 1
-    matrix[8:, 1] += 1
-    return Vectors([*names, *words], matrix)
-
-
-def test_lists_know_names_and_leave_words_alone():
-    found = listed_names(["mary", "smith", "pain", "the", "j", "zzyqx", "parkinson"])
-    assert found.tolist() == [True, True, False, False, False, False, True]
-
-
-def test_nearness_finds_names_that_nobody_listed():
-    vectors = world()
-    found = pick_names(vectors)
-    assert found.listed.sum() == 6
-    assert found.words == set(vectors.words[:8])
-
-
-def test_recall_and_precision_by_hand():
-    """True tokens: mary, smith, zzyqx (and one without a vector). The lists pick 6 with 2 true; nearness 8 with 3."""
-    vectors = world()
-    names = NameTokens([("Mary", "Zzyqx"), ("Smith", "Unheard")])
-    findings = score_picked(vectors, pick_names(vectors), names, np.random.default_rng(0))
-    found = {f.measure.removeprefix("attack.find_names_"): f for f in findings}
-    assert {name: f.value for name, f in found.items()} == pytest.approx(
-        {"recall_listed": 2 / 3, "precision_listed": 2 / 6, "recall_near": 1.0, "precision_near": 3 / 8}
-    )
-    assert {name: f.chance for name, f in found.items()} == pytest.approx(
-        {"recall_listed": 6 / 28, "precision_listed": 3 / 28, "recall_near": 8 / 28, "precision_near": 3 / 28}
-    )
-    assert all(0 <= f.control <= 1 and f.low <= f.value <= f.high for f in findings)
-
-
-def test_a_vocabulary_without_names_is_an_answer_too():
-    vectors = Vectors(["pain", "cough"], np.eye(2, dtype=np.float32))
-    found = pick_names(vectors)
-    assert not found.words
-    findings = score_picked(vectors, found, NameTokens([("Mary", "Smith")]), np.random.default_rng(0))
-    assert all(f.value is None and f.detail["why"] for f in findings)
-    assert near_names(vectors, np.array([True, False])).tolist() == [True, True]  # its only neighbour is a name
 
 
 def pairs_of(prefix, n):

@@ -9,7 +9,7 @@ import pytest
 from outsider_scenes import blind, class_scene, scattered
 from scenes import channel_of, language, right, seen, view, written
 
-from clinveil.attacks.adversaries._together import count_draws
+from clinveil.attacks.adversaries.known_pairs import count_draws
 from clinveil.attacks.adversary import AdversaryView, AlignedNote, adversaries
 from clinveil.channel.policy import Policy
 

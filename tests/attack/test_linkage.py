@@ -11,11 +11,18 @@ from scenes import channel_of, random_channel, seen
 
 from clinveil.attacks.attack import Context
 from clinveil.attacks.text.linkage import Assets, Linkage, Sides, View, other_notes, paired
-from clinveil.attacks.text.linkage.combined import combined, halves, standardised
-from clinveil.attacks.text.linkage.figures import Linked
-from clinveil.attacks.text.linkage.likelihood import SLIP, Likelihood, in_order, in_windows
-from clinveil.attacks.text.linkage.matchers import bm25, length, mean_vector, tfidf
-from clinveil.attacks.text.linkage.own import Own
+from clinveil.attacks.text.linkage.figures import Linked, combined, halves, standardised
+from clinveil.attacks.text.linkage.matchers import (
+    SLIP,
+    Likelihood,
+    bm25,
+    in_order,
+    in_windows,
+    length,
+    mean_vector,
+    tfidf,
+)
+from clinveil.attacks.text.linkage.sides import Own
 from clinveil.channel.settings import ChannelSettings
 from clinveil.core.errors import InputError
 from clinveil.corpus.corpus import memory_corpus

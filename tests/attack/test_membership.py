@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from clinveil.attacks.models._without_model import blind_membership
-from clinveil.attacks.models.membership import Scored, membership
+from clinveil.attacks.models.membership import Scored, blind_membership, membership
 from clinveil.core.errors import InputError
 
 NAMES = "abcdefghijklmnopqrstuvwxyz"

@@ -71,22 +71,6 @@ def test_without_a_shadow_the_tool_itself_is_run(tmp_path):
     assert shadow_matrix(few, [here.others[0][:2]], np.random.default_rng(0)).nnz == 0
 
 
-def test_public_texts_stand_in_for_other_notes(view, tmp_path):
-    words = [f"{chr(97 + i // 26)}{chr(97 + i % 26)}" for i in range(48)]
-
-    def shadow(notes, patients):
-        own, out = view.shadow(notes, patients)
-        return replace(own, words=words), out
-
-    here = replace(view, channel=replace(view.channel, words=words), others=(), shadow=shadow)
-    rows = [f"{i},{' '.join(words[x] for x in note)}" for i, note in enumerate(view.others)]
-    (tmp_path / "public.csv").write_text("\n".join(["note_id,text", *rows]))
-    reader = adversaries.get("own-vectors")
-    assert not reader().is_applicable(here) and reader(public=tmp_path / "public.csv").is_applicable(here)
-    found = right(reader(public=tmp_path / "public.csv").recover(here, np.random.default_rng(0)), here)
-    assert found > 3 * blind(view)
-
-
 @pytest.mark.parametrize("name", [*OUTSIDERS, "decipher", "known-pairs"])
 def test_where_words_come_out_as_they_went_in_nearly_all_is_read(name):
     plain = _unprotected(class_scene(pairs=40))

@@ -10,9 +10,8 @@ import numpy as np
 import pytest
 from test_inversion import channel_of, identity
 
-from clinveil.attacks.channel import _patient_counts
-from clinveil.attacks.channel._patient_counts import CLASSES, SHRINKAGES, Habits, class_of, inversion_counts
-from clinveil.attacks.channel.inversion import inversion
+from clinveil.attacks.channel import inversion as module
+from clinveil.attacks.channel.inversion import CLASSES, SHRINKAGES, Habits, class_of, inversion, inversion_counts
 from clinveil.corpus.corpus import memory_corpus
 
 DIGITS = str.maketrans("0123456789", "abcdefghij")
@@ -119,7 +118,7 @@ def test_what_a_patient_uses_is_learnt_from_the_others():
     """log P(class | word) in plain Python, over all patients but the one in question."""
     channel = identity(5)
     patients = random_patients(channel, 12, 6)
-    uses = _patient_counts._uses([Counter(p) for p in patients], channel.words)
+    uses = module._uses([Counter(p) for p in patients], channel.words)
     band = np.array([0, 0, 1, 1, 0])
     habits = Habits(uses, band)
     for patient in range(12):
@@ -145,7 +144,7 @@ def test_weighing_in_parts_changes_nothing(monkeypatch):
     channel = identity(12)
     patients = random_patients(channel, 40, 7)
     whole = found(channel, patients)
-    monkeypatch.setattr(_patient_counts, "_CANDIDATES", 7)
+    monkeypatch.setattr(module, "_CANDIDATES", 7)
     assert found(channel, patients) == whole
 
 

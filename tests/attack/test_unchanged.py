@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from test_inversion import channel_of
 
-from clinveil.attacks.channel.unchanged import unchanged_by_distance
+from clinveil.attacks.channel.name_outputs import unchanged_by_distance
 
 FOUR = channel_of([{0: 0.5, 1: 0.5}, {2: 1.0}, {2: 0.25, 3: 0.75}, {3: 1.0}, {0: 1.0}])
 COUNTS = np.array([4, 3, 2, 1])

@@ -2,8 +2,7 @@
 
 import pytest
 
-from clinveil.phi.matching.marks import Marks
-from clinveil.phi.matching.wordtable import Tokens
+from clinveil.phi.matching.wordtable import Marks, Tokens
 
 
 def test_each_question_has_its_bit_and_late_ones_are_asked_of_known_words():

@@ -60,14 +60,6 @@ def test_many_words_of_all_lengths_keep_their_numbers():
     assert [table.token(number) for number in first.tolist()] == words
 
 
-def test_words_with_the_same_hash_are_told_apart(monkeypatch):
-    monkeypatch.setattr(wordtable, "_hash_of", lambda points: 7)
-    table = Table()
-    for word in ("one", "two", "three"):
-        table._number(word, wordtable.codes(word))
-    assert [table.token(number) for number in table._numbers.values()] == ["one", "two", "three"]
-
-
 def test_a_full_table_is_replaced_and_its_notes_keep_it(monkeypatch):
     before = NoteView("Alpha beta gamma")
     assert before.words.texts == ["Alpha", "beta", "gamma"]

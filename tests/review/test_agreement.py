@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from sklearn.metrics import cohen_kappa_score
 
 from clinveil.cli.main import main
-from clinveil.utility.agreement import f1, kappa
+from clinveil.utility.evaluations.agreement import f1, kappa
 
 
 def drop(place):

@@ -17,7 +17,7 @@ from clinveil.releases.settings import ReleaseSettings
 from clinveil.scale import processes_later, serial, threads
 from clinveil.scale.executor import executors, opened, opened_for
 from clinveil.scale.executors._cluster import Job, environment, scratch
-from clinveil.study.jamia_2020.settings import StudySettings
+from clinveil.study.jamia_2020.study import StudySettings
 
 
 class TestSerial(MapContract):

@@ -10,7 +10,7 @@ import pytest
 from clinveil.core.finding import Finding
 from clinveil.scale import serial
 from clinveil.scale.tasks import Store, name_of
-from clinveil.study.engine import Bench, CommonSettings, Plan, Results, Task, choices, findings_of, found, minutes
+from clinveil.study.engine import Bench, CommonSettings, Results, Task, choices, findings_of, found, stages
 from clinveil.study.inputs import File
 from clinveil.study.tables import Column, Spec, markdown, terminal
 from clinveil.vectors.settings import VectorSettings
@@ -44,9 +44,6 @@ class Second(Task):
     def __call__(self, folder, store):
         return {"sum": sum(store.result(one)["number"] for one in self.of)}
 
-    def seconds(self, millions):
-        return 3600 * millions * self.how.epochs
-
 
 def file_of(folder, name="a.txt", text="one"):
     (folder / name).write_text(text)
@@ -69,23 +66,21 @@ def test_a_path_names_no_task(tmp_path):
         Second((tmp_path,), VectorSettings()).identity()  # type: ignore[arg-type]
 
 
-def test_a_plan_has_what_its_tasks_need_and_says_how_long_it_takes(tmp_path):
+def test_tasks_run_after_what_they_need(tmp_path):
     ones = tuple(First(number, file_of(tmp_path)) for number in (1, 2))
     both = Second(ones, VectorSettings(epochs=2))
-    plan = Plan((both, Second(ones[:1], VectorSettings(epochs=3)), both), 1_000_000)
-    assert {stage: len(tasks) for stage, tasks in plan.stages.items()} == {"first": 2, "second": 2}
-    assert plan.stages["second"][1] == both  # the longest first
+    wanted = (both, Second(ones[:1], VectorSettings(epochs=3)), both)
+    assert {stage: len(tasks) for stage, tasks in stages(wanted).items()} == {"first": 2, "second": 2}
     store, said = Store(tmp_path / "tasks"), []
-    assert plan.hours(store, 2) == pytest.approx((6.0 + 3 * 3600) / 3600)
-    assert list(plan.lines(store, 1))[1] == "second: 2 tasks, 0 done; about 5.0 h"
-    Bench(store, serial, said.append).do(plan)
+    Bench(store, serial, said.append).do(wanted)
     assert said == [
+        *("first: 2 of 2 tasks to do", "second: 2 of 2 tasks to do"),
         *("first 1 of 2: the number 1", "first 2 of 2: the number 2"),
         *(f"second {n} of 2: a sum that begins with 1" for n in (1, 2)),
     ]
     assert store.result(both) == {"sum": 3}
-    assert "nothing to do" in next(iter(plan.lines(store, 1))) and plan.hours(store, 1) == 0
-    assert [minutes(seconds) for seconds in (3, 600, 9000)] == ["3 s", "10 min", "2.5 h"]
+    Bench(store, serial, said.append).do(wanted)
+    assert len(said) == 6
 
 
 def results(*rows):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import json
-import time
 
 import numpy as np
 import pytest
@@ -13,12 +12,12 @@ from hypothesis import strategies as st
 
 from clinveil.cli.main import main
 from clinveil.core.errors import InputError
-from clinveil.utility.casing import CasingSettings, casing
-from clinveil.utility.casing.lines import NEWLINE, Lines, alphabet_of, encoded, stream
+from clinveil.utility.evaluations._case_lines import NEWLINE, Lines, alphabet_of, encoded, stream
+from clinveil.utility.evaluations.casing import CasingSettings, casing
 
 torch = pytest.importorskip("torch", reason="the extra [neural] is not installed")
 from clinveil.core.neural import seeded  # noqa: E402
-from clinveil.utility.casing.network import (  # noqa: E402
+from clinveil.utility.evaluations._case_model import (  # noqa: E402
     CharacterLstm,
     CharacterTraining,
     _columns,
@@ -183,27 +182,15 @@ def test_a_narrow_beam_equals_a_slow_reference(beam):
         assert "C" not in found
 
 
-def test_lines_side_by_side_equal_lines_alone():
-    characters = alphabet_of(["abcABC "])
-    model = model_of(characters)
-    lines = ["a", "abc abc", "cc b a", "b" * 9, "", "ab"]
-    alone = TINY.model_copy(update={"state": "line"})
-    together = restore(model, characters, lines, alone)
-    assert together == [restore(model, characters, [line], alone)[0] for line in lines]
-
-
 def test_the_document_carries_its_state_over_lines():
     characters = alphabet_of(["abcABC "])
     lines = ["ab", "ca b", "b", "acb"]
-    differ = 0
     for seed in range(8):
         model = model_of(characters, seed=seed)
         whole = restore(model, characters, lines, TINY)
         assert whole == restore(model, characters, ["\n".join(lines)], TINY)
-        differ += whole != restore(model, characters, lines, TINY.model_copy(update={"state": "line"}))
         parts = restore(model, characters, lines, TINY.model_copy(update={"streams": 2}))
         assert parts == [line for half in (lines[:2], lines[2:]) for line in restore(model, characters, half, TINY)]
-    assert differ
 
 
 def test_more_streams_than_lines():
@@ -221,11 +208,6 @@ def test_restoring_changes_letter_case_only(lines):
     assert all(
         a == b or a.lower() == b for x, y in zip(restored, lines, strict=True) for a, b in zip(x, y, strict=True)
     )
-
-
-def test_no_lines():
-    characters = alphabet_of(["ab"])
-    assert restore(model_of(characters), characters, [], TINY.model_copy(update={"state": "line"})) == []
 
 
 def trained(settings_, seed=0, n=300, on_look=None):
@@ -270,15 +252,6 @@ def test_gradients_are_clamped_one_by_one():
     gradients = torch.cat([p.grad.flatten() for p in model.parameters()])
     assert gradients.abs().max() == 5
     assert any((a != b).any() for a, b in zip(before, model.parameters(), strict=True))
-
-
-def test_a_time_limit_stops_cleanly(monkeypatch):
-    clock = itertools.count(0, 10)
-    monkeypatch.setattr(time, "monotonic", lambda: float(next(clock)))
-    done = trained(TINY.model_copy(update={"max_minutes": 2.0}))
-    assert done.history["stopped"] == "time limit"
-    assert 1 <= done.progress.step < 14
-    assert np.isfinite(done.progress.best)
 
 
 def test_a_loss_that_explodes_is_said():
@@ -384,10 +357,9 @@ def test_command(files, capsys):
     findings = json.loads(said.out)["findings"]
     assert [f["measure"].partition("casing")[2] for f in findings] == ["", "", "_accuracy", "_accuracy", "_gain"]
     assert said.err == ""
-    assert main([*arguments, "--test", str(files / "notes.csv"), "--set", "max_minutes=0.00001"]) == 0
+    assert main([*arguments, "--test", str(files / "notes.csv")]) == 0
     said = capsys.readouterr()
     assert "dev loss" in said.err
-    assert "ended early (time limit)" in said.out
 
 
 @pytest.mark.parametrize(
@@ -410,7 +382,7 @@ def test_command_refuses_in_one_line(files, capsys, monkeypatch, arguments, code
 
 @pytest.mark.slow
 def test_real_sentences(real_data, tmp_path):
-    from clinveil.utility.casing.lines import read_lines
+    from clinveil.utility.evaluations._case_lines import read_lines
 
     lines = read_lines(real_data("casing/wiki_sentences.txt.gz"))
     assert len(lines) == 12_363

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clinveil.core.errors import InputError
-from clinveil.utility.casing.lines import (
+from clinveil.utility.evaluations._case_lines import (
     NEWLINE,
     UNKNOWN,
     Lines,

@@ -15,8 +15,8 @@ from sklearn.metrics import accuracy_score, f1_score
 
 from clinveil.core.errors import InputError
 from clinveil.core.tokens import words
-from clinveil.utility.classification import compared, evaluate
 from clinveil.utility.classifiers import ClassifierSettings
+from clinveil.utility.evaluations.classification import compared, evaluate
 from clinveil.utility.scores import accuracy, macro_f1
 
 SHARED = [f"s{a}{b}" for a in "abcdefghij" for b in "klmnopqrst"]

@@ -10,7 +10,7 @@ import scipy.stats
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clinveil.utility.correlation import Correlated, in_blocks, prepared, products, ranks
+from clinveil.utility.pairs import Correlated, in_blocks, prepared, products, ranks
 
 SCIPYS = {"pearson": scipy.stats.pearsonr, "spearman": scipy.stats.spearmanr}
 

@@ -7,11 +7,17 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="needs the extra [neural]")
 
-from clinveil.utility.classifiers import classifiers  # noqa: E402
-from clinveil.utility.classifiers._neural import PAD, Attention, Encoder, batches, padded, windows  # noqa: E402  # noqa: E402
-from clinveil.utility.classifiers.cnn import LARGEST_NORM, Cnn  # noqa: E402
-from clinveil.utility.classifiers.cnn_attention import CnnAttention  # noqa: E402
-from clinveil.utility.classifiers.lstm import Lstm  # noqa: E402
+from clinveil.utility.classifiers.networks import (  # noqa: E402
+    LARGEST_NORM,
+    NETWORKS,
+    PAD,
+    Attention,
+    Cnn,
+    CnnAttention,
+    Lstm,
+    windows,
+)
+from clinveil.utility.classifiers.training import Encoder, batches, padded  # noqa: E402
 from clinveil.vectors.table import Vectors  # noqa: E402
 
 MODELS = ("cnn", "cnn-attention", "lstm", "lstm-attention")
@@ -26,7 +32,7 @@ def matrix():
 
 
 def network(model, matrix, n_classes, *, several, static=False):
-    return classifiers.get(model).network(matrix, n_classes, several=several, static=static)
+    return NETWORKS[model](matrix, n_classes, several=several, static=static)
 
 
 def net_of(model, matrix, n_classes=3, several=False):

@@ -10,15 +10,15 @@ import pytest
 from clinveil.cli.main import main
 from clinveil.core.errors import InputError, UsageError
 from clinveil.core.tokens import WordIds
-from clinveil.utility.nli import NliSettings, matrix_of, nli, random_vectors, words_of
-from clinveil.utility.nli import rows_of as token_rows
-from clinveil.utility.nli.pairs import SentencePairs, nli_parts
+from clinveil.utility.evaluations._sentence_pairs import SentencePairs, nli_parts
+from clinveil.utility.evaluations.nli import NliSettings, matrix_of, nli, random_vectors, words_of
+from clinveil.utility.evaluations.nli import rows_of as token_rows
 from clinveil.vectors.files import save_vectors
 from clinveil.vectors.table import Vectors
 
 torch = pytest.importorskip("torch", reason="the extra [neural] is not installed")
 from clinveil.core.neural import seeded  # noqa: E402
-from clinveil.utility.nli.bow import BagOfWords, PairTraining, Rows, predictions  # noqa: E402
+from clinveil.utility.evaluations._pairs_model import BagOfWords, PairTraining, Rows, predictions  # noqa: E402
 
 SMALL = NliSettings(hidden=16, seeds=2, batch=64, max_tokens=6, epochs=25, dropout=0.2)
 CPU = torch.device("cpu")
@@ -40,18 +40,6 @@ def colours(n=600, seed=0, noise=False):
         rows.append(((f"id{i}", *one), (*other, colour), label))
     premises, hypotheses, labels = zip(*rows, strict=True)
     return SentencePairs("colours.csv", premises, hypotheses, labels)
-
-
-def same(n=600, seed=0):
-    """The label is whether both sentences name the same of 150 animals."""
-    rng = np.random.default_rng(seed)
-    one = rng.integers(150, size=n)
-    other = np.where(rng.random(n) < 0.5, one, rng.integers(150, size=n))
-    labels = ["same" if a == b else "other" for a, b in zip(one, other, strict=True)]
-    premises, hypotheses = (
-        [(f"{side}{i}", f"w{j}") for i, j in enumerate(w)] for side, w in (("p", one), ("h", other))
-    )
-    return SentencePairs("same.csv", premises, hypotheses, labels), [f"w{j}" for j in range(150)]
 
 
 def one(findings, series):
@@ -96,7 +84,7 @@ def test_random_vectors_keep_words_and_scale():
     assert abs(np.corrcoef(floor.matrix.ravel(), vectors.matrix.ravel())[0, 1]) < 0.05
 
 
-def slow_scores(model, premises, hypotheses, settings):
+def slow_scores(model, premises, hypotheses):
     """The model as the paper's code writes it: every place projected, dropout off."""
     sides = []
     for rows, norm in zip((premises, hypotheses), model.norms, strict=True):
@@ -104,8 +92,7 @@ def slow_scores(model, premises, hypotheses, settings):
         bag = torch.relu(embedded @ model.project.weight.T + model.project.bias).sum(dim=1)
         mean, variance = bag.mean(dim=0), bag.var(dim=0, unbiased=False)
         sides.append((bag - mean) / torch.sqrt(variance + norm.eps))
-    one, other = sides
-    x = torch.cat(sides if settings.features == "paper" else [one, other, (one - other).abs(), one * other], dim=1)
+    x = torch.cat(sides, dim=1)
     linears = [layer for layer in model.layers if isinstance(layer, torch.nn.Linear)]
     for linear in linears[:-1]:
         x = torch.relu(linear(x))
@@ -113,9 +100,8 @@ def slow_scores(model, premises, hypotheses, settings):
     return linears[-1](x)
 
 
-@pytest.mark.parametrize("features", ["paper", "difference"])
-def test_scores_and_gradients_equal_a_slow_reference(features):
-    settings = NliSettings(hidden=5, features=features, dropout=0)
+def test_scores_and_gradients_equal_a_slow_reference():
+    settings = NliSettings(hidden=5, dropout=0)
     with seeded(3):
         matrix = torch.randn(9, 4).numpy()
         model = BagOfWords(matrix, 3, settings).double()  # so that the order of sums does not matter
@@ -123,8 +109,8 @@ def test_scores_and_gradients_equal_a_slow_reference(features):
     assert len([m for m in model.layers if isinstance(m, torch.nn.Linear)]) == 4
     weight = model.project.weight
     (fast,) = torch.autograd.grad(model(rows[0], rows[1]).square().sum(), weight)
-    (slow,) = torch.autograd.grad(slow_scores(model, rows[0], rows[1], settings).square().sum(), weight)
-    torch.testing.assert_close(model(rows[0], rows[1]), slow_scores(model, rows[0], rows[1], settings))
+    (slow,) = torch.autograd.grad(slow_scores(model, rows[0], rows[1]).square().sum(), weight)
+    torch.testing.assert_close(model(rows[0], rows[1]), slow_scores(model, rows[0], rows[1]))
     torch.testing.assert_close(fast, slow)
 
 
@@ -196,17 +182,6 @@ def test_a_planted_rule_is_learnt_and_shuffled_labels_are_at_chance():
 def test_labels_without_a_rule_stay_at_chance():
     own = one(measured(colours(noise=True)), "vectors")
     assert own.low < 0.5 < own.high
-
-
-@pytest.mark.slow
-def test_difference_features_see_equal_words_that_concatenation_does_not():
-    pairs, words = same()
-    found = {}
-    for features in ("paper", "difference"):
-        settings = SMALL.model_copy(update={"features": features, "hidden": 24, "max_tokens": 2})
-        found[features] = one(measured(pairs, settings, words=words), "vectors").value
-    assert found["difference"] > 0.85
-    assert found["difference"] > found["paper"] + 0.05
 
 
 def test_the_same_seed_gives_the_same_findings():

@@ -16,7 +16,7 @@ from clinveil.lm.model import Fit, fit_of
 from clinveil.lm.models.unigram import Unigram, train_unigram
 from clinveil.lm.notes import PlainNotes, encode, read_notes
 from clinveil.lm.vocabulary import WordVocabulary
-from clinveil.utility.perplexity import perplexity_findings, unknown_words
+from clinveil.utility.evaluations.perplexity import perplexity_findings, unknown_words
 
 AB = WordVocabulary(["a", "b"])
 EVEN = Unigram(AB, np.zeros(5, dtype=np.int64))  # each of <eon>, <eos>, <unk>, a, b: 1/5

@@ -9,13 +9,13 @@ import pytest
 from clinveil.channel.apply import ALIGNMENT
 from clinveil.core.tokens import word_spans
 from clinveil.corpus.corpus import MemoryCorpus
+from clinveil.utility.evaluations.transfer import useful
 from clinveil.utility.labelled import WrongNotes
-from clinveil.utility.release import useful
 from clinveil.utility.scores import macro_f1 as scored_f1
 from clinveil.utility.shares import LEVEL, Arms, bootstrap_arms, f1_sums, macro_f1, permuted_f1, share_finding
 from clinveil.utility.tasks.labels import drawn_words
-from clinveil.utility.tasks.negation import AFFIRMED, NEGATED, negation_labels
 from clinveil.utility.tasks.notes import Sides
+from clinveil.utility.tasks.sequence import AFFIRMED, NEGATED, negation_labels
 
 ORDER = ["utility.transfer", "utility.sequence", "utility.language_model", "utility.within"]
 FINDINGS = [f"{a}{b}a" for a in "bcdfghjklm" for b in "aeiou"]

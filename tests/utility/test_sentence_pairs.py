@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clinveil.core.errors import InputError
-from clinveil.utility.nli.pairs import SentencePairs, nli_parts, premise_groups, read_sentence_pairs
+from clinveil.utility.evaluations._sentence_pairs import SentencePairs, nli_parts, premise_groups, read_sentence_pairs
 
 PARSE = "( ( The -LRB- pt -RRB- ) ( ( is caf\u00e9 ) . ) )"
 

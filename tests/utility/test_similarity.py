@@ -10,8 +10,8 @@ import scipy.stats
 
 from clinveil.cli.main import main
 from clinveil.core.errors import InputError
+from clinveil.utility.evaluations.similarity import SimilarityTask, frequent_pairs, pair_similarities, similarity
 from clinveil.utility.pairs import PairList
-from clinveil.utility.similarity import SimilarityTask, frequent_pairs, pair_similarities, similarity
 from clinveil.vectors.files import save_vectors
 from clinveil.vectors.table import Subwords, Vectors, hashed, n_grams
 
@@ -273,15 +273,6 @@ def test_options_of_the_other_protocol_are_refused(files, capsys, monkeypatch, m
     monkeypatch.chdir(files)
     assert main(["evaluate", "similarity", "v", "--pairs", "pairs.csv", *more]) == 2
     assert capsys.readouterr().err.count("\n") == 1
-
-
-def test_a_shortened_list_is_refused_by_the_command_unless_told(files, capsys):
-    (files / "pedersen30.csv").write_text((files / "pairs.csv").read_text())
-    arguments = ["evaluate", "similarity", str(files / "v"), "--pairs", str(files / "pedersen30.csv"), "--json", "-"]
-    assert main(arguments) == 3
-    assert "40 pairs" in capsys.readouterr().err
-    assert main([*arguments, "--set", "any_size=true"]) == 0
-    assert json.loads(capsys.readouterr().out)["findings"][0]["detail"]["published"] == "30"
 
 
 @pytest.mark.real

@@ -86,7 +86,6 @@ def _names(people: Any, _: Reading) -> Any:
 _CHANNEL = _file("clinveil.channel.files:load_channel")
 _CODES = _file("clinveil.corpus.people:read_codes")
 _CROSSWALK = _file("clinveil.releases.crosswalk:source_notes")
-_NEIGHBOURS = _file("clinveil.vectors.neighbours:load_neighbours")
 _VECTORS = "Word vectors: folders of clinveil embed, .vec, .txt or .bin files."
 INPUTS: Mapping[str, Input] = {
     "vectors": Input("vectors", _VECTORS, _vectors, several=True),
@@ -97,14 +96,12 @@ INPUTS: Mapping[str, Input] = {
     "original": Input("original", "Original notes.", _corpus),
     "entered": Input("entered", "The notes as they entered the channel.", _corpus),
     "counts": Input("notes", "Source notes, to count words.", _counts),
-    "prior": Input("prior", "Other notes, for the word counts of the attacker.", _counts),
     "training": Input("training", "Notes that the model was trained on.", _corpus),
     "held_out": Input("held_out", "Control: notes of other patients, not used for training.", _corpus),
     "reference": Input("reference", "Notes of third patients.", _corpus),
     "names": Input("names", "True names: a patients file, or one full name per line.", _names),
     "known": Input("patients", "Known patients (patients.parquet).", lambda given, _: known_patients(given)),
     "codes": Input("codes", "Table of codes and descriptions (codes.csv).", _CODES),
-    "near": Input("neighbours", "Neighbour table (vault/neighbours).", _NEIGHBOURS),
     "notes": Input("vault", "Vault of the release, for the source of each note.", _CROSSWALK),
 }
 """Field of an attack's context -> its input; required inputs are positional in Python, in this order."""

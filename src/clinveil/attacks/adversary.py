@@ -72,7 +72,7 @@ class AdversaryView:
         threads: number of threads; no result depends on it. scratch: private folder for training.
         shadow: runs this software, which is public, on plain notes with patient numbers. It trains vectors and builds a
             channel under the policy and mechanism of the release and a key of its own. It returns the channel and its
-            outputs, as rows of that channel.
+            outputs, as rows of that channel. None: vectors are trained with default settings.
         cache: results shared between attacks on the same release (shadow vectors, n-gram tables). Copies made with
             `dataclasses.replace` share it; a view of another release needs a new one.
     """
@@ -187,7 +187,19 @@ def from_table(outputs: Ints, starts: Ints, rows: Ints, chances: Doubles) -> Rec
     Args:
         outputs: (n,) of the note. starts, rows, chances: (n_words + 1,) offsets and the candidates of each output.
     """
+    begin, indices = entries(starts, outputs)
+    return Recovery(begin, rows[indices].astype(np.int64), chances[indices])
+
+
+def entries(starts: Ints, outputs: Ints) -> tuple[Ints, Ints]:
+    """Return the indices of a table's entries for the outputs of a note, and the offset of each output in them.
+
+    Args:
+        starts: (n_words + 1,) offsets of each word in the table. outputs: (n,) of the note.
+
+    Returns:
+        (n + 1,) offsets, then (n_entries,) indices.
+    """
     sizes = starts[outputs + 1] - starts[outputs]
-    offsets = np.concatenate([[0], np.cumsum(sizes)])
-    positions = np.repeat(starts[outputs] - offsets[:-1], sizes) + np.arange(offsets[-1])
-    return Recovery(offsets.astype(np.int64), rows[positions].astype(np.int64), chances[positions])
+    begin = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+    return begin, np.repeat(starts[outputs] - begin[:-1], sizes) + np.arange(begin[-1])

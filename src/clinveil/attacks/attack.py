@@ -41,11 +41,13 @@ Other distributions list their class in the entry point group `clinveil.attacks`
 
 from __future__ import annotations
 
+import sys
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property
 from inspect import getdoc
+from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -54,11 +56,9 @@ from clinveil.core.finding import Finding
 from clinveil.core.registry import Registry
 from clinveil.core.settings import Settings
 from clinveil.core.types import Say
-from clinveil.core.words import MeasureText
+from clinveil.core.words import MeasureText, read_words
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     import pyarrow as pa
     from numpy.random import Generator
 
@@ -67,7 +67,7 @@ if TYPE_CHECKING:
     from clinveil.corpus.people import Patient
     from clinveil.lm.model import LanguageModel
     from clinveil.vectors.count import WordCounts
-    from clinveil.vectors.table import Neighbours, Vectors
+    from clinveil.vectors.table import Vectors
 
 
 @dataclass(frozen=True)
@@ -75,8 +75,8 @@ class Context:
     """The release and the secret data that an attack may use; a field is None where the data is not available.
 
     Attributes:
-        channel: mechanism of the release. counts: word frequencies of the source; prior: of other notes.
-        near: neighbour table over the channel's words. earlier: mechanism of an earlier release of the same notes.
+        channel: mechanism of the release. counts: word frequencies of the source.
+        earlier: mechanism of an earlier release of the same notes.
         original, released: notes before and after protection. entered: notes as they entered the channel.
         others: plain-text notes of other patients that the attacker has.
         public: public texts about the same patients that the attacker has. alignment: for each source note, the
@@ -109,8 +109,6 @@ class Context:
     training: Any = field(default=None, repr=False)
     held_out: Any = field(default=None, repr=False)
     reference: Any = field(default=None, repr=False)
-    prior: WordCounts | None = None
-    near: Neighbours | None = field(default=None, repr=False)
     keep: tuple[str, ...] = ()
     scratch: Path | None = field(default=None, repr=False)
     workers: int = 2
@@ -158,7 +156,7 @@ class Attack(Settings):
 
     Attributes:
         needs: fields of `Context` that the attack requires. optional: others that its command offers.
-        words: report texts of its measures, by dotted name.
+        words: report texts of its measures, by dotted name; default: the TOML file next to the class.
         on_release: whether every release runs it, with default settings.
         sees_all: whether it must read every note of a release, even where other attacks use a sample of patients.
         order: its position among the attacks of a release, which run in sequence and share one generator (inversion
@@ -171,6 +169,14 @@ class Attack(Settings):
     on_release: ClassVar[bool] = False
     sees_all: ClassVar[bool] = False
     order: ClassVar[int] = 1000
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        """Read the report texts of the TOML file next to the class, unless the class has its own."""
+        super().__init_subclass__(**options)
+        file = getattr(sys.modules.get(cls.__module__), "__file__", None)
+        if "words" not in vars(cls) and file:
+            table = Path(file.removesuffix("/__init__.py")).with_suffix(".toml")
+            cls.words = read_words(table) if table.exists() else cls.words
 
     @abstractmethod
     def __call__(self, context: Context, rng: Generator) -> list[Finding]:

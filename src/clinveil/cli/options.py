@@ -44,9 +44,6 @@ _NOTES = "Notes: a file, a folder, a quoted pattern of part files, or a URL (s3:
 Notes = Annotated[Path, typer.Argument(help=_NOTES, parser=place, metavar="NOTES", show_default=False)]
 NotesOrQuery = Annotated[Path, typer.Argument(help=_NOTES, parser=place, metavar="NOTES", show_default=False)]
 """The notes of a command that also takes `--from-sql`; the function always gets a path (`from_sql.py`)."""
-VectorFile = Annotated[
-    Path, typer.Argument(help="Word vectors: a folder of clinveil embed, or a .vec, .txt or .bin file.")
-]
 Out = Annotated[
     Path, typer.Option("-o", "--out", help="Where to write the result.", callback=_here, show_default=False)
 ]

@@ -36,12 +36,12 @@ class Kind(IntEnum):
     IGNORABLE = 5
 
 
-# Default_Ignorable_Code_Point of Unicode's DerivedCoreProperties, which unicodedata does not contain.
-_IGNORABLE = (
+IGNORABLE = (
     (0x00AD, 0x00AD), (0x034F, 0x034F), (0x061C, 0x061C), (0x115F, 0x1160), (0x17B4, 0x17B5), (0x180B, 0x180F),
     (0x200B, 0x200F), (0x202A, 0x202E), (0x2060, 0x206F), (0x3164, 0x3164), (0xFE00, 0xFE0F), (0xFEFF, 0xFEFF),
     (0xFFA0, 0xFFA0), (0xFFF0, 0xFFF8), (0x1BCA0, 0x1BCA3), (0x1D173, 0x1D17A), (0xE0000, 0xE0FFF),
 )  # fmt: skip
+"""Ranges of Default_Ignorable_Code_Point of Unicode's DerivedCoreProperties, which unicodedata does not contain."""
 _MAJOR = {"L": Kind.WORD, "M": Kind.WORD, "N": Kind.NUMBER, "Z": Kind.SPACE, "P": Kind.PUNCT, "S": Kind.PUNCT}
 
 
@@ -56,7 +56,7 @@ def character_classes() -> NDArray[np.uint8]:
             table[code] = kind
         elif character.isspace():
             table[code] = Kind.SPACE
-    for first, last in _IGNORABLE:
+    for first, last in IGNORABLE:
         table[first : last + 1] = Kind.IGNORABLE
     table.setflags(write=False)
     return table

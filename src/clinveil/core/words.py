@@ -48,8 +48,3 @@ def read_words(path: Path) -> Mapping[str, MeasureText]:
     """The texts of a TOML file, by the dotted names of their measures."""
     entries = tomllib.loads(path.read_text(encoding="utf-8"))
     return MappingProxyType({name: MeasureText(**entry) for name, entry in entries.items()})
-
-
-def words_beside(module: str) -> Mapping[str, MeasureText]:
-    """The texts that lie beside a module, in a TOML file of its name. Call it with `__file__`."""
-    return read_words(Path(module).with_suffix(".toml"))

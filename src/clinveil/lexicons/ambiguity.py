@@ -133,7 +133,7 @@ def _other_classes(form: str, classes: int) -> int:
     eponym = form in word_list("eponyms") and all_given_names().get(form, 0.0) < CHIEFLY_GIVEN
     other = LexicalClass.EPONYM if eponym else LexicalClass.NOTHING
     # Inflection rules apply only to rare names: Roberts is not an inflected form of a verb "robert".
-    exact = form in word_list("common") or form in word_list("clinical")
+    exact = any(form in word_list(name) for name in ("common", "clinical", "shorthand"))
     usual = classes & LexicalClass.USUAL_GIVEN or surnames().get(form, 0.0) >= FAMILIAR_FAMILY
     return other | (LexicalClass.WORD if exact or (is_word(form) and not usual) else LexicalClass.NOTHING)
 

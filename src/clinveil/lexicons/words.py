@@ -34,9 +34,7 @@ _LEARNED = re.compile(
 
 @cache
 def word_list(name: str) -> frozenset[str]:
-    """Return the words of one list: `common`, `clinical`, `usual`, `brands`, `eponyms`, `eponym_nouns`, `function`,
-    …
-    """
+    """Return the words of one list: `common`, `clinical`, `shorthand`, `usual`, `brands`, `eponyms`, `function`, …"""
     text = files("clinveil.lexicons").joinpath("data", f"{name}.txt").read_text(encoding="utf-8")
     return frozenset(word.replace("_", " ") for word in text.partition("\n")[2].split())
 

@@ -27,7 +27,7 @@ from clinveil.corpus.corpus import NOTE_ID, PATIENT_ID, TEXT, Corpus
 from clinveil.corpus.open import open_corpus
 from clinveil.corpus.sample import KeyedShare
 from clinveil.releases.crosswalk import id_maps
-from clinveil.utility.release import UTILITY_SEED, useful
+from clinveil.utility.evaluations.transfer import UTILITY_SEED, useful
 
 __all__ = ["UTILITY_SEED", "Drawn", "Measured", "attacked", "measured", "skipped", "useful"]
 
@@ -236,7 +236,7 @@ def _safe_text(attack: type[Attack], finding: Finding) -> Finding:
 
 NOT_TRIED = (
     "Attackers with a larger language model, or with more text than other notes of this corpus. Three words of context "
-    "recover a few points more (clinveil attack inversion).",
+    "recover a few points more.",
     "Linkage with known pairs; these were used to recover words and names only.",
     "Inference of attributes that are not kept columns (clinveil attack inference).",
     "Linkage by row order with --order source.",

@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from clinveil.attacks.attack import Context, attacks
-from clinveil.attacks.channel.channel_figures import single_names
+from clinveil.attacks.channel._inputs import single_names
 from clinveil.channel.apply import Obfuscator, obfuscate_batches
 from clinveil.channel.channel import Channel
 from clinveil.core.errors import InputError

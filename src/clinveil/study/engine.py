@@ -1,4 +1,4 @@
-"""The engine of all studies: tasks with content-based names, a plan with time estimates, and collected results.
+"""The engine of all studies: tasks with content-based names, the order of their stages, and collected results.
 
 A study consists of tasks, tables, and `paper.toml` with texts and the printed numbers of the paper.
 """
@@ -6,7 +6,6 @@ A study consists of tasks, tables, and `paper.toml` with texts and the printed n
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from functools import cached_property
 from graphlib import TopologicalSorter
@@ -15,19 +14,15 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from pydantic import BaseModel, model_validator
 
-from clinveil.core.errors import UsageError
 from clinveil.core.finding import Finding
 from clinveil.core.settings import FORCE, QUIET, WORKERS, NotesSettings, Settings, flag, group
 from clinveil.core.types import Say
 from clinveil.scale import Map
-from clinveil.scale.executor import ADDRESS, ON, opened_for
-from clinveil.scale.tasks import Result, Store, Work, name_of, perform_all
+from clinveil.scale.executor import ADDRESS, ON
+from clinveil.scale.tasks import Result, Store, name_of, perform_all
 
 if TYPE_CHECKING:
     from clinveil.study.tables import Table
-
-LIMIT_HOURS = 2.0  # longer plans require --yes
-AHEAD = 1_000  # tasks submitted at once: all of a stage, because they are few and of different length
 
 
 class CommonSettings(Settings):
@@ -49,12 +44,11 @@ class CommonSettings(Settings):
         if not isinstance(values, dict):
             return values
         size = values.get("size", cls.model_fields["size"].default)
-        old = {"on": "local"} if values.get("on") == "processes" else {}  # the name in older files
-        return {**cls.PROFILES.get(size, {}), **values, **old}
+        return {**cls.PROFILES.get(size, {}), **values}
 
     def for_page(self) -> dict[str, str]:
         """Return the settings that affect the results, for the page, without paths and column names."""
-        hidden = {"notes", "label", "workers", "quiet", "force", "on", "address", "yes"}
+        hidden = {"notes", "label", "workers", "quiet", "force", "on", "address"}
         values = {name: value for name, value in self if name not in hidden and not _is_path(value)}
         return {name.replace("_", " "): _text(value) for name, value in values.items()}
 
@@ -101,10 +95,6 @@ class Task:
     def identity(self) -> dict[str, Any]:
         """Return everything that the result depends on, ready for JSON."""
         return _identity(self)
-
-    def seconds(self, millions: float) -> float:
-        """Return the approximate time on one busy core for this many million words."""
-        return 6.0
 
     def __call__(self, folder: Any, store: Store) -> Result:
         """Run the task: write files to the folder, and return the content of `result.json`."""
@@ -184,50 +174,16 @@ class Results:
         return next(iter(self.all(measure, **detail)), None)
 
 
-@dataclass(frozen=True)
-class Plan:
-    """Requested tasks and all tasks that they need.
-
-    Attributes:
-        words: words of the notes, for time estimates.
-    """
-
-    wanted: tuple[Task, ...]
-    words: int
-
-    @cached_property
-    def stages(self) -> dict[str, list[Task]]:
-        """All tasks by stage, the longest ones first; tasks of one stage are independent."""
-        tasks: dict[str, list[Task]] = {}
-        after: dict[str, set[str]] = {}
-        known: dict[Task, None] = {}
-        _add(self.wanted, known)
-        for task in known:
-            tasks.setdefault(task.stage, []).append(task)
-            after.setdefault(task.stage, set()).update(need.stage for need in task.needs())
-        order = TopologicalSorter(after).static_order()
-        return {stage: sorted(tasks[stage], key=lambda task: -self.seconds(task)) for stage in order}
-
-    def seconds(self, task: Task) -> float:
-        """Return the approximate time of a task on one busy core."""
-        return task.seconds(self.words / 1e6)
-
-    def hours(self, store: Store, workers: int) -> float:
-        """Return the approximate time of the remaining tasks."""
-        return sum(self._stage(tasks, store, workers) for tasks in self.stages.values()) / 3600
-
-    def lines(self, store: Store, workers: int) -> Iterator[str]:
-        """Yield messages: stage, number of tasks, finished tasks and remaining time."""
-        for name, tasks in self.stages.items():
-            done = sum(map(store.done, tasks))
-            left = f"about {minutes(self._stage(tasks, store, workers))}" if done < len(tasks) else "nothing to do"
-            yield f"{name}: {len(tasks)} tasks, {done} done; {left}"
-        total = minutes(3600 * self.hours(store, workers))
-        yield f"total: about {total} with {workers} workers (an estimate, within a factor of two or three)"
-
-    def _stage(self, tasks: Sequence[Task], store: Store, workers: int) -> float:
-        times = [self.seconds(task) for task in tasks if not store.done(task)]
-        return max([sum(times) / workers, *times]) if times else 0.0
+def stages(wanted: Iterable[Task]) -> dict[str, list[Task]]:
+    """Return tasks and all tasks that they need by stage, in order; tasks of one stage are independent."""
+    tasks: dict[str, list[Task]] = {}
+    after: dict[str, set[str]] = {}
+    known: dict[Task, None] = {}
+    _add(wanted, known)
+    for task in known:
+        tasks.setdefault(task.stage, []).append(task)
+        after.setdefault(task.stage, set()).update(need.stage for need in task.needs())
+    return {stage: tasks[stage] for stage in TopologicalSorter(after).static_order()}
 
 
 @dataclass(frozen=True)
@@ -238,32 +194,11 @@ class Bench:
     over: Map
     say: Say
 
-    def stage(self, name: str, tasks: Sequence[Work]) -> None:
-        """Run the unfinished ones of some independent tasks."""
-        perform_all(self.store, tasks, self.over, lambda line: self.say(f"{name} {line}"))
-
-    def do_if_short(self, plan: Plan, settings: Any) -> None:
-        """Print the plan and run it. Raises UsageError for a long plan without `yes`."""
-        for line in plan.lines(self.store, settings.workers):
-            self.say(line)
-        hours = plan.hours(self.store, settings.workers)
-        if hours > LIMIT_HOURS and not settings.yes:
-            raise UsageError(f"the study takes about {hours:.0f} hours", hint="pass --yes to start it")
-        self.do(plan)
-
-    def do(self, plan: Plan) -> None:
-        """Run all unfinished tasks."""
-        for name, tasks in plan.stages.items():
-            self.stage(name, tasks)
-
-
-def map_of(settings: CommonSettings) -> AbstractContextManager[Map]:
-    """Return the map that runs the tasks. Raises MissingExtra for an executor that is not installed."""
-    return opened_for(settings, ahead=AHEAD)
-
-
-def minutes(seconds: float) -> str:
-    """Format a time for messages."""
-    if seconds < 90:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
+    def do(self, wanted: Iterable[Task]) -> None:
+        """Run all unfinished tasks; their numbers are reported before the first one."""
+        by_stage = stages(wanted)
+        for name, tasks in by_stage.items():
+            if left := sum(not self.store.done(task) for task in tasks):
+                self.say(f"{name}: {left} of {len(tasks)} tasks to do")
+        for name, tasks in by_stage.items():
+            perform_all(self.store, tasks, self.over, lambda line, name=name: self.say(f"{name} {line}"))  # type: ignore[misc]

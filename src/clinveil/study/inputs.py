@@ -14,7 +14,6 @@ from clinveil.core.files import remove
 from clinveil.core.runfolder import fingerprint
 from clinveil.core.settings import NotesSettings
 from clinveil.corpus.corpus import NOTE_ID, PATIENT_ID, TEXT, Columns, Corpus, rows
-from clinveil.corpus.estimate import pass_seconds
 from clinveil.corpus.open import open_corpus
 from clinveil.corpus.write import write_corpus
 from clinveil.scale.tasks import Result, Store
@@ -44,23 +43,21 @@ class File:
 
 @dataclass(frozen=True)
 class Source:
-    """Notes, identified by all rows in order; `words` is an estimate for the plan."""
+    """Notes, identified by all rows in order."""
 
     digest: str
     path: Path = field(compare=False)
     reading: NotesSettings = field(compare=False)
     label: tuple[str, ...] = field(compare=False, default=())
-    words: int = field(compare=False, default=0)
 
     @classmethod
     def of(cls, path: Path, reading: NotesSettings, label: tuple[str, ...] = ()) -> Source:
         """Read and hash the notes once. Raises InputError for invalid notes."""
-        digest, words = hashlib.blake2b(digest_size=16), 0
+        digest = hashlib.blake2b(digest_size=16)
         for batch in open_corpus(path, reading, label=label).batches():
             for row in zip(*(column.to_pylist() for column in batch.columns), strict=True):
                 digest.update(repr(row).encode("utf-8", "surrogatepass"))
-            words += sum((text or "").count(" ") + 1 for text in batch[TEXT].to_pylist())
-        return cls(digest.hexdigest(), path, reading, label, words)
+        return cls(digest.hexdigest(), path, reading, label)
 
     def corpus(self) -> Corpus:
         """Return the notes."""
@@ -104,13 +101,6 @@ class Train(Task):
 
     stage = "train"
     template = "{settings.algorithm} vectors, window {settings.window}, {settings.dim} d, of: {notes.title}"
-
-    def seconds(self, millions: float) -> float:
-        """Return the time for reading, counting pairs (GloVe) and training."""
-        how = self.settings
-        pairs = how.window if how.algorithm == "glove" else 0
-        one = pass_seconds(how.algorithm, how.window, how.dim)
-        return millions * (2.0 + pairs + one * how.passes_over(round(millions * 1e6))) + 2
 
     def __call__(self, folder: Path, store: Store) -> Result:
         """Write the vectors; the result has `why` if training failed."""

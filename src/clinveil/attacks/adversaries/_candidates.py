@@ -1,16 +1,20 @@
-"""Candidate inputs of each output, for adversaries that know the channel."""
+"""Candidate inputs of each output: with the channel (`candidates`), or from other evidence (`table_of`)."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from scipy.sparse import csc_matrix
 
-from clinveil.attacks.adversary import AdversaryView, Recovery, from_table
+from clinveil.attacks.adversary import AdversaryView, Recovery, entries, from_table
 from clinveil.core.types import Doubles, Ints, Mask
 
 _TINY = 1e-300
+COMMON = 20  # words that are candidates of every output, through the background
+MAX_CANDIDATES = 60  # maximum candidates of an output
 MAX_INPUTS = 60
 """Maximum inputs of an output that sequence models weigh; a cluster channel has hundreds, most of them improbable."""
 
@@ -20,12 +24,21 @@ class Candidates:
     """The inputs of each output, sorted by row.
 
     Attributes:
-        starts: (n_words + 1,) offsets of each output in the other arrays. rows: inputs. weights: P(output | input).
+        starts: (n_words + 1,) offsets of each output in the other arrays. rows: inputs.
+        weights: P(output | input), or from `table_of` P(input | output).
     """
 
     starts: Ints
     rows: Ints
     weights: Doubles
+
+    def recoveries(self, view: AdversaryView) -> list[Recovery]:
+        """Return the recovery of each note, for weights P(input | output); the candidates depend on the output only."""
+        return [from_table(note.outputs, self.starts, self.rows, self.weights) for note in view.notes]
+
+    def inverse(self, prior: Doubles) -> Candidates:
+        """Return the same candidates with P(y | x), up to a factor per y: P(x | y) by the prior, (n_words,)."""
+        return Candidates(self.starts, self.rows, np.asarray(self.weights / prior[self.rows], dtype=np.float64))
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,9 +65,7 @@ class Weighed(Candidates):
 
     def lattice(self, outputs: Ints) -> Lattice:
         """Return the candidate inputs of a note's outputs."""
-        sizes = self.starts[outputs + 1] - self.starts[outputs]
-        begin = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-        indices = np.repeat(self.starts[outputs] - begin[:-1], sizes) + np.arange(begin[-1])
+        begin, indices = entries(self.starts, outputs)
         weighed = self.weighed[indices]
         starts = np.concatenate([[0], np.cumsum(weighed)])[begin].astype(np.int64)
         all_inputs = Recovery(begin, self.rows[indices], self.posterior[indices])
@@ -79,17 +90,15 @@ class Lattice:
 
     def recovery(self, chances: Doubles, order: Doubles | None = None) -> Recovery:
         """Return the recovery for these probabilities; inputs not weighed keep their context-free probability."""
-        found, position = (
-            self.alone.chances.copy(),
-            np.repeat(np.arange(self.begin.size - 1), np.diff(self.alone.starts)),
-        )
+        found = self.alone.chances.copy()
+        position = np.repeat(np.arange(self.begin.size - 1), np.diff(self.alone.starts))
         mass = np.bincount(position[self.weighed], found[self.weighed], self.begin.size - 1)
         found[self.weighed] = np.maximum(chances * mass[position[self.weighed]], _TINY)
         return Recovery(self.alone.starts, self.alone.rows, found, order)
 
 
 def candidates(view: AdversaryView, limit: int | None = None, prior: Doubles | None = None) -> Weighed:
-    """Return the inputs of each output; with `most`, a sequence model weighs only that many, the most probable ones."""
+    """Return the inputs of each output; with `limit`, a sequence model weighs only the most probable ones."""
     matrix = view.by_output
     starts, rows = matrix.indptr.astype(np.int64), matrix.indices.astype(np.int64)
     weights, prior = matrix.data.astype(np.float64), view.prior if prior is None else prior
@@ -99,3 +108,41 @@ def candidates(view: AdversaryView, limit: int | None = None, prior: Doubles | N
         order = np.lexsort((rows, -weights * prior[rows], output))
         weighed[order] = np.arange(order.size) - starts[output[order]] < limit
     return Weighed(starts, rows, weights, prior, weighed)
+
+
+def frequency(notes: Sequence[Ints], n_words: int, pseudo: float = 0.1) -> Doubles:
+    """Return the share of each known word in some notes, (n_words,), smoothed by `pseudo` occurrences."""
+    counts = np.bincount(np.concatenate([np.zeros(0, np.int64), *notes]), minlength=n_words + 1)[:n_words] + pseudo
+    return np.asarray(counts / counts.sum(), dtype=np.float64)
+
+
+def table_of(
+    joint: csc_matrix, background: Doubles, common: Doubles, limit: int = MAX_CANDIDATES, wide: int = COMMON
+) -> Candidates:
+    """Return candidates from direct evidence, joint(x, y), and from a background(y) common(x) shared by all words.
+
+    Args:
+        joint: (n_words, n_words) scores by input and output, at least 0. background: (n_words,) by output.
+        common: (n_words,) by input. limit: maximum candidates of an output.
+        wide: number of words that are candidates of every output.
+    """
+    n_words, direct_entries = joint.shape[0], joint.tocoo()
+    top = np.argsort(-common, kind="stable")[:wide]
+    everywhere = (np.arange(n_words)[:, None] * np.int64(n_words) + top).ravel()
+    keys = np.concatenate([direct_entries.col * np.int64(n_words) + direct_entries.row, everywhere])
+    keys, index = np.unique(keys, return_inverse=True)
+    direct = np.bincount(index[: direct_entries.nnz], direct_entries.data, keys.size)
+    columns, rows = keys // n_words, keys % n_words
+    scores: Doubles = direct + background[columns] * common[rows]
+    totals = np.asarray(joint.sum(axis=0)).ravel() + background * common.sum()
+    keep = (scores > 0) & (_rank(columns, scores) < limit)
+    starts = np.searchsorted(columns[keep], np.arange(n_words + 1))
+    return Candidates(starts.astype(np.int64), rows[keep], scores[keep] / totals[columns[keep]])
+
+
+def _rank(columns: Ints, scores: Doubles) -> Ints:
+    """Return the rank of each entry within its column, the best first; columns are sorted."""
+    order = np.lexsort((-scores, columns))
+    rank = np.empty(columns.size, dtype=np.int64)
+    rank[order] = np.arange(columns.size) - np.searchsorted(columns, columns[order])
+    return rank

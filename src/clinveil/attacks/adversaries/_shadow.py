@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator, Sequence, Set
-from contextlib import contextmanager
+from collections.abc import Sequence, Set
 from dataclasses import replace
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 from numpy.random import Generator
 from scipy.sparse import csc_matrix, csr_matrix, diags_array, identity
 
-from clinveil.attacks.adversaries._tables import Table, frequency, table_of
+from clinveil.attacks.adversaries._candidates import Candidates, frequency, table_of
 from clinveil.attacks.adversary import AdversaryView
 from clinveil.channel.build import build_channel
 from clinveil.channel.channel import Channel
@@ -30,8 +30,8 @@ from clinveil.vectors.train import train
 WINDOW, WORK = 20, 3_000_000  # shadow vectors: context words on either side; words in all passes together
 
 
-def cached_shadow(view: AdversaryView, source: str, rng: Generator) -> csr_matrix:
-    """Return the cached `shadow_matrix` of the other notes ("others") or of the release ("released")."""
+def cached_shadow(view: AdversaryView, source: Literal["others", "released"], rng: Generator) -> csr_matrix:
+    """Return the cached `shadow_matrix` of the other notes or of the release."""
     notes: Sequence[Ints] = getattr(view, source)
     name = source if source == "released" else (source, id(notes))
     return view.cached(("shadow", name), lambda: shadow_matrix(view, notes, rng))
@@ -40,27 +40,26 @@ def cached_shadow(view: AdversaryView, source: str, rng: Generator) -> csr_matri
 def shadow_matrix(view: AdversaryView, notes: Sequence[Ints], rng: Generator) -> csr_matrix:
     """Return P(output | input), (n_words, n_words), of a channel built from some notes, each of a separate patient.
 
-    Rows and columns are words of `view.channel`; words of only one vocabulary have no entry. Without `view.shadow`,
-    vectors are trained with default settings. The matrix is empty if the notes are too few for training.
+    Rows and columns are words of `view.channel`; words of only one vocabulary have no entry. The matrix is empty if the
+    notes are too few for training.
     """
     if view.channel.mechanism not in mechanisms:  # the release does not replace words: there is nothing to train
         return csr_matrix(identity(len(view.channel.words)))
     try:
-        shadow = _by_tool(view, notes) if view.shadow is not None else _by_training(view, notes, rng)
+        if view.shadow is None:
+            shadow = _trained(view, notes, rng)
+        else:
+            shadow = view.shadow(notes, range(len(notes)))[0]
     except InputError:  # fewer words than the mechanism needs
         return csr_matrix((len(view.channel.words),) * 2)
     return _in_words_of(view.channel, shadow)
 
 
-def _by_tool(view: AdversaryView, notes: Sequence[Ints]) -> Channel:
-    assert view.shadow is not None
-    return view.shadow(notes, range(len(notes)))[0]
-
-
-def _by_training(view: AdversaryView, notes: Sequence[Ints], rng: Generator) -> Channel:
+def _trained(view: AdversaryView, notes: Sequence[Ints], rng: Generator) -> Channel:
     known, seed = np.array([*view.channel.words, ""], dtype=object), int(rng.integers(2**31))
     corpus = corpus_of_texts(" ".join(known[note]) for note in notes)
-    with _folder(view) as folder:
+    with tempfile.TemporaryDirectory(prefix=".clinveil-shadow", dir=view.scratch) as scratch:
+        folder = Path(scratch)
         counts = count_words(corpus, folder)
         vectors = train(corpus, shadow_settings(counts.n_tokens), seed=seed, workers=1, scratch=folder, counts=counts)
     released = np.unique(np.concatenate([np.zeros(0, np.int64), *view.released]))
@@ -87,12 +86,6 @@ def shadow_settings(n_words: int) -> VectorSettings:
     return VectorSettings(window=WINDOW, epochs=min(15, max(2, WORK // max(n_words, 1))))
 
 
-@contextmanager
-def _folder(view: AdversaryView) -> Iterator[Path]:
-    with tempfile.TemporaryDirectory(prefix=".clinveil-shadow", dir=view.scratch) as folder:
-        yield Path(folder)
-
-
 def settings_of(channel: Channel) -> ChannelSettings:
     """Return the settings recorded in a channel's parameters, without the minimum number of patients."""
     parameters = dict(channel.parameters)
@@ -113,7 +106,7 @@ def _in_words_of(channel: Channel, other: Channel) -> csr_matrix:
     return csr_matrix((entries.data[shared], (inputs[shared], outputs[shared])), shape=(n_words, n_words))
 
 
-def shadow_table(view: AdversaryView, matrix: csr_matrix, prior: Doubles, background: float) -> Table:
+def shadow_table(view: AdversaryView, matrix: csr_matrix, prior: Doubles, background: float) -> Candidates:
     """Return candidates for an attacker who uses a shadow channel in place of the true one, with some weight on doubt.
 
     P(x | y) is proportional to prior(x) [(1 - b) C'(y | x) + b q(y)], with the shadow channel C', the doubt b and the

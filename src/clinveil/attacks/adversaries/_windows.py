@@ -1,7 +1,12 @@
-"""Association of words in the same shuffled window: co-occurrence counts and a mean-field update; compiled.
+"""Words of the same shuffled window: their association (mean field), and their order (Monte Carlo); compiled.
 
 For each candidate, the log ratio of observed to expected co-occurrence with every other word of the window is summed.
 Each word is weighed by its current probability. Log ratios of small counts shrink towards 0.
+
+A state of `restored` is an order of the words within their windows and a source word for each. Its score is the product
+of the word-pair probabilities and of the output probabilities. Source words are drawn one by one, given both neighbours
+(Gibbs). The order changes by exchanging two adjacent runs of words within a window (Metropolis), which affects three
+pairs.
 """
 
 from __future__ import annotations
@@ -14,6 +19,7 @@ from numpy.random import Generator
 from scipy.sparse import csr_matrix
 
 from clinveil.attacks.adversaries._candidates import Lattice
+from clinveil.attacks.adversaries._sequence import Pairs
 from clinveil.channel.policy import Policy
 from clinveil.core.compiled import helper, kernel
 from clinveil.core.types import Doubles, Ints
@@ -24,6 +30,7 @@ SENTENCE = 16  # words; used where sentences are shuffled, because their boundar
 USED = 8  # most probable candidates of a neighbour that are used
 MIN_PROBABILITY = 0.01  # minimum probability of such a candidate
 _ROUNDS = 3
+_FINAL_SWEEPS, _FINAL_TEMPERATURE = 8, 0.2  # sweeps that find an order with high probability
 
 
 class WindowCounts(NamedTuple):
@@ -75,6 +82,19 @@ def count_windows(notes: Sequence[Ints], n_words: int, size: int) -> WindowCount
 
 
 @helper
+def _find(rows: Ints, low: int, high: int, wanted: int) -> int:
+    """Return the index of a word among the sorted rows [low, high); -1 if absent."""
+    end = high
+    while low < high:
+        middle = (low + high) >> 1
+        if rows[middle] < wanted:
+            low = middle + 1
+        else:
+            high = middle
+    return low if low < end and rows[low] == wanted else -1
+
+
+@helper
 def _unseen(x: int, w: int, counts: WindowCounts) -> float:
     """Return the log ratio of an unobserved pair, from its expected frequency."""
     return -np.log(1.0 + counts.times * counts.shares[x] * counts.shares[w] / PRIOR_PAIRS)
@@ -82,18 +102,8 @@ def _unseen(x: int, w: int, counts: WindowCounts) -> float:
 
 @helper
 def _ratio(x: int, w: int, counts: WindowCounts) -> float:
-    """Return the log ratio of a pair."""
-    low, end = counts.indptr[w], counts.indptr[w + 1]
-    high = end
-    while low < high:
-        middle = (low + high) >> 1
-        if counts.indices[middle] < x:
-            low = middle + 1
-        else:
-            high = middle
-    if low < end and counts.indices[low] == x:
-        return counts.ratios[low]
-    return _unseen(x, w, counts)
+    place = _find(counts.indices, counts.indptr[w], counts.indptr[w + 1], x)
+    return counts.ratios[place] if place >= 0 else _unseen(x, w, counts)
 
 
 @kernel
@@ -206,3 +216,108 @@ def by_window(there: Lattice, alone: Doubles, counts: WindowCounts, size: int, t
 def normalize(chances: Doubles, position: Ints, n: int) -> Doubles:
     """Normalize to a sum of 1 at each position."""
     return np.asarray(chances / np.maximum(np.bincount(position, chances, n), 1e-300)[position])
+
+
+@helper
+def _after(before: int, word: int, pairs: Pairs) -> float:
+    """Return P(word | previous word); for the first word of a note (before: -1), its frequency."""
+    if word < 0:
+        return 1.0
+    if before < 0:
+        return pairs.unigram[word]
+    place = _find(pairs.indices, pairs.indptr[before], pairs.indptr[before + 1], word)
+    return (pairs.pairs[place] if place >= 0 else 0.0) + pairs.backoff[before] * pairs.unigram[word]
+
+
+@helper
+def _word_at(position: int, order: Ints, word: Ints) -> int:
+    return word[order[position]] if 0 <= position < order.size else -1
+
+
+@helper
+def _draw_word(
+    position: int,
+    order: Ints,
+    word: Ints,
+    lattice: tuple[Ints, Ints, Doubles, Doubles],
+    pairs: Pairs,
+    temperature: float,
+    sums: Doubles,
+) -> None:
+    """Draw the source word at a position, given its neighbours; at temperature 1, add its probabilities to `sums`."""
+    begin, rows, weights, chance = lattice
+    left, right, own = _word_at(position - 1, order, word), _word_at(position + 1, order, word), order[position]
+    low, high, total = begin[own], begin[own + 1], 0.0
+    for j in range(low, high):
+        linked = _after(left, rows[j], pairs) * _after(rows[j], right, pairs)
+        chance[j] = weights[j] * (linked if temperature == 1.0 else linked ** (1 / temperature))
+        total += chance[j]
+    if total <= 0:
+        return
+    wanted, chosen = np.random.random() * total, -1  # noqa: NPY002
+    for j in range(low, high):
+        wanted -= chance[j]
+        if wanted <= 0 and chosen < 0:
+            chosen = j
+        if temperature == 1.0:
+            sums[j] += chance[j] / total
+    word[own] = rows[chosen if chosen >= 0 else high - 1]
+
+
+@helper
+def _exchange(first: int, last: int, order: Ints, word: Ints, buffer: Ints, pairs: Pairs, temperature: float) -> None:
+    """Try to exchange two adjacent runs of words within [first, last)."""
+    if last - first < 2:
+        return
+    a, c = np.random.randint(first, last), np.random.randint(first, last)  # noqa: NPY002
+    a, c = min(a, c), max(a, c) + 1
+    if c - a < 2:
+        return
+    b = np.random.randint(a + 1, c)  # noqa: NPY002
+    before, after = _word_at(a - 1, order, word), _word_at(c, order, word)
+    one, one_end = word[order[a]], word[order[b - 1]]
+    two, two_end = word[order[b]], word[order[c - 1]]
+    now = _after(before, one, pairs) * _after(one_end, two, pairs) * _after(two_end, after, pairs)
+    then = _after(before, two, pairs) * _after(two_end, one, pairs) * _after(one_end, after, pairs)
+    if np.random.random() >= (then / max(now, 1e-300)) ** (1 / temperature):  # noqa: NPY002
+        return
+    for i in range(a, b):
+        buffer[i - a] = order[i]
+    for i in range(b, c):
+        order[a + i - b] = order[i]
+    for i in range(b - a):
+        order[a + c - b + i] = buffer[i]
+
+
+@kernel
+def restored(
+    begin: Ints, rows: Ints, weights: Doubles, pairs: Pairs, size: int, cooling: int, sweeps: int, seed: int
+) -> tuple[Doubles, Doubles]:
+    """Return P(candidate), averaged over the sweeps at temperature 1, and the final position of each word.
+
+    Args:
+        weights: of each candidate, from its output and its window. size: of windows; each position needs a candidate.
+    Source: simulated annealing: Kirkpatrick et al. 1983; Gibbs sampling: Geman & Geman 1984.
+    """
+    np.random.seed(seed)  # noqa: NPY002
+    n = begin.size - 1
+    order, word, buffer = np.arange(n), np.empty(n, np.int64), np.empty(n, np.int64)
+    sums, places, chance = np.zeros(rows.size), np.zeros(n), np.empty(rows.size)
+    for t in range(n):
+        best = begin[t]
+        for j in range(begin[t], begin[t + 1]):
+            if weights[j] * pairs.unigram[rows[j]] > weights[best] * pairs.unigram[rows[best]]:
+                best = j
+        word[t] = rows[best]
+    for sweep in range(cooling + sweeps + _FINAL_SWEEPS):
+        temperature = (
+            3.0 - 2.0 * sweep / cooling if sweep < cooling else 1.0 if sweep < cooling + sweeps else _FINAL_TEMPERATURE
+        )
+        for position in range(n):
+            first = position // size * size
+            _draw_word(position, order, word, (begin, rows, weights, chance), pairs, temperature, sums)
+            for _ in range(4):
+                _exchange(first, min(first + size, n), order, word, buffer, pairs, temperature)
+    for position in range(n):
+        places[order[position]] = position
+    return sums / max(sweeps, 1), places

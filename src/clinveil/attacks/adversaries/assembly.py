@@ -10,9 +10,16 @@ import numpy as np
 from numpy.random import Generator
 
 from clinveil.attacks.adversaries._candidates import Lattice, Weighed, candidates
-from clinveil.attacks.adversaries._ngrams import Counts, Pairs
-from clinveil.attacks.adversaries._restore import restored
-from clinveil.attacks.adversaries._windows import WindowCounts, by_window, count_windows, normalize, reordered, width
+from clinveil.attacks.adversaries._sequence import Counts, Pairs
+from clinveil.attacks.adversaries._windows import (
+    WindowCounts,
+    by_window,
+    count_windows,
+    normalize,
+    reordered,
+    restored,
+    width,
+)
 from clinveil.attacks.adversary import Adversary, AdversaryView, Recovery, adversaries
 from clinveil.channel.channel import Channel
 from clinveil.core.settings import flag

@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from numpy.random import Generator
 
 from clinveil.attacks.adversaries._candidates import MAX_INPUTS, candidates
-from clinveil.attacks.adversaries._forward_backward import links, marginals
-from clinveil.attacks.adversaries._ngrams import Counts
+from clinveil.attacks.adversaries._sequence import Counts, in_context
 from clinveil.attacks.adversary import Adversary, AdversaryView, AlignedNote, Recovery, adversaries
 from clinveil.core.settings import flag
 from clinveil.scale import threads
@@ -29,7 +28,6 @@ class Bigram(Adversary):
 
         def attack(note: AlignedNote) -> Recovery:
             lattice = table.lattice(note.outputs)
-            linked = links(lattice.begin, lattice.rows, pairs)
-            return lattice.recovery(marginals(lattice.begin, lattice.rows, lattice.weights, pairs, linked))
+            return lattice.recovery(in_context(lattice.begin, lattice.rows, lattice.weights, pairs))
 
         return threads(view.threads)(attack, view.notes)

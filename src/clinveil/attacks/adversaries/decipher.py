@@ -9,11 +9,9 @@ import numpy as np
 from numpy.random import Generator
 from scipy.sparse import coo_matrix, csc_matrix, diags_array
 
-from clinveil.attacks.adversaries._candidates import Candidates
-from clinveil.attacks.adversaries._context import in_context, pairs_of, posteriors, pruned
-from clinveil.attacks.adversaries._ngrams import Pairs
+from clinveil.attacks.adversaries._candidates import Candidates, frequency, table_of
+from clinveil.attacks.adversaries._sequence import Pairs, pairs_of, posteriors, recovered
 from clinveil.attacks.adversaries._shadow import cached_shadow
-from clinveil.attacks.adversaries._tables import Table, frequency, table_of
 from clinveil.attacks.adversary import Adversary, AdversaryView, Knowledge, Recovery, adversaries
 from clinveil.attacks.threats import Holding
 from clinveil.core.settings import flag
@@ -56,14 +54,14 @@ class Decipher(Adversary):
     def recover(self, view: AdversaryView, rng: Generator) -> list[Recovery]:
         """Return the candidates after the last round, weighed by context."""
         pairs, estimate = view.cached(("decipher", id(view.others), self), lambda: self._estimate(view, rng))
-        return pruned(in_context(view, pairs, estimate))
+        return recovered(view, pairs, estimate)
 
     def _estimate(self, view: AdversaryView, rng: Generator) -> tuple[Pairs, Candidates]:
         """Return word pairs of other notes, and P(y | x) after all rounds on the first `words` released words."""
         n_words, outputs = view.prior.size, frequency(view.released, view.prior.size)
         pairs, table = pairs_of(view.others, view.channel.policy, n_words, rng), self._first(view, rng)
         frequencies = np.repeat(outputs, np.diff(table.starts))
-        first = estimate = _of_inputs(table, table.inverse(view.prior) * frequencies)
+        first = estimate = _of_inputs(table, table.inverse(view.prior).weights * frequencies)
         ends = np.cumsum([note.size for note in view.released])
         notes = view.released[: int(np.searchsorted(ends, self.words)) + 1]
         for _ in range(self.rounds):
@@ -71,7 +69,7 @@ class Decipher(Adversary):
             estimate = _of_inputs(table, counts + self.prior_weight * first.weights)
         return pairs, estimate
 
-    def _first(self, view: AdversaryView, rng: Generator) -> Table:
+    def _first(self, view: AdversaryView, rng: Generator) -> Candidates:
         ranks = _by_rank(view, self.candidates)
         joint = ranks / ranks.sum()
         if view.channel.mechanism not in NEVER_ITSELF:
@@ -86,28 +84,16 @@ class Decipher(Adversary):
 def _counted(released: Sequence[Ints], workers: int, pairs: Pairs, estimate: Candidates) -> Doubles:
     """Return the expected occurrences of each entry in released notes, under the current probabilities."""
 
-    def one(note: Ints) -> tuple[Ints, Doubles]:
-        return entries(estimate, note), posteriors(pairs, estimate, note)[1]
-
     counts = np.zeros(estimate.rows.size)
-    for indices, chances in threads(workers)(one, released):
+    for indices, chances in threads(workers)(lambda note: posteriors(pairs, estimate, note), released):
         np.add.at(counts, indices, chances)
     return counts
 
 
-def _of_inputs(table: Table, weights: Doubles) -> Candidates:
+def _of_inputs(table: Candidates, weights: Doubles) -> Candidates:
     """Scale the weights so that those of each input sum to 1: P(y | x)."""
     totals = np.bincount(table.rows, weights)
     return Candidates(table.starts, table.rows, np.asarray(weights / np.maximum(totals, 1e-300)[table.rows]))
-
-
-def entries(estimate: Candidates, outputs: Ints) -> Ints:
-    """Return the candidate entries behind each position of a note."""
-    sizes = estimate.starts[outputs + 1] - estimate.starts[outputs]
-    ends = np.cumsum(sizes)
-    return np.asarray(
-        np.repeat(estimate.starts[outputs] - ends + sizes, sizes) + np.arange(sizes.sum()), dtype=np.int64
-    )
 
 
 def _by_rank(view: AdversaryView, width: int) -> csc_matrix:

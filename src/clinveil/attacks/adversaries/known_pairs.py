@@ -1,20 +1,25 @@
-"""Known-plaintext adversary: a recipient with some notes in plain and released form."""
+"""Known-plaintext adversary: a recipient with some notes in plain and released form.
+
+Where words are shuffled, the attacker has a bag of outputs for each bag of inputs, and estimates the alignment from all
+bags together: IBM model 1, each output drawn from one input of its bag (Brown et al. 1993, section 4.1).
+"""
 
 from __future__ import annotations
 
-from typing import ClassVar
+from collections.abc import Hashable, Sequence
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from numpy.random import Generator
 from scipy.sparse import csc_matrix, csr_matrix, diags_array
 
-from clinveil.attacks.adversaries._context import in_context, pairs_of, pruned
-from clinveil.attacks.adversaries._ngrams import Pairs
+from clinveil.attacks.adversaries._candidates import COMMON, MAX_CANDIDATES, Candidates, frequency, table_of
+from clinveil.attacks.adversaries._sequence import Pairs, pairs_of, recovered
 from clinveil.attacks.adversaries._shadow import cached_shadow
-from clinveil.attacks.adversaries._tables import COMMON, MAX_CANDIDATES, Table, frequency, table_of
-from clinveil.attacks.adversaries._together import DrawCounts, count_draws
 from clinveil.attacks.adversary import Adversary, AdversaryView, AlignedNote, Knowledge, Recovery, adversaries
 from clinveil.attacks.threats import HOLDINGS, Holding
+from clinveil.channel.policy import Policy, Scope
+from clinveil.core.compiled import helper, kernel
 from clinveil.core.settings import flag
 from clinveil.core.types import Doubles, Ints, Mask
 
@@ -22,6 +27,8 @@ TRUSTS = 10.0 ** np.arange(-3, 4)
 DOUBTS = (0.05, 0.2, 0.5, 0.8, 1.0)  # weight of the release's frequencies relative to a shadow channel
 UNORDERED = 1.0, 0.5  # b and the weight of the frequencies, where counts come from bags and not from aligned draws
 PAIRS = 200  # known pairs, unless fewer are requested
+ROUNDS = 8
+LINKS = 40_000_000  # pairs of positions weighed in a round
 WIDE = 100  # words that context may choose where the pairs contain no evidence
 
 
@@ -33,7 +40,7 @@ class KnownPlaintext(Adversary):
     y in the release, and y = x by the share of known words that are unchanged. b and the mixture maximize the
     leave-one-out likelihood of the pairs. b is close to 0 if the release is a code, so that a word with a known code
     has no other output. With context, word pairs of other notes weigh all words of a note jointly. If words are
-    shuffled, bags of words are counted (`_together`).
+    shuffled, bags of words are counted.
     """
 
     knowledge: ClassVar[frozenset[Knowledge]] = frozenset({"others", "pairs", "vectors"})
@@ -47,7 +54,7 @@ class KnownPlaintext(Adversary):
     @property
     def holding(self) -> Holding | None:
         """Return the adversary with this number of pairs; None if the table has none."""
-        return next((holding_name for holding_name in HOLDINGS if holding_name == f"pairs-{self.notes or PAIRS}"), None)
+        return next((holding for holding in HOLDINGS if holding == f"pairs-{self.notes or PAIRS}"), None)
 
     @property
     def variant(self) -> str:
@@ -62,9 +69,9 @@ class KnownPlaintext(Adversary):
         """Recover each note; words outside the pairs are weighed by their frequency in other notes."""
         name = "known pairs", id(view.others), id(view.pairs), self
         table, prior, pairs = view.cached(name, lambda: self._tables(view, rng))
-        return table.recoveries(view) if pairs is None else pruned(in_context(view, pairs, table.as_candidates(prior)))
+        return table.recoveries(view) if pairs is None else recovered(view, pairs, table.inverse(prior))
 
-    def _tables(self, view: AdversaryView, rng: Generator) -> tuple[Table, Doubles, Pairs | None]:
+    def _tables(self, view: AdversaryView, rng: Generator) -> tuple[Candidates, Doubles, Pairs | None]:
         """Return candidates of each output, input frequencies, and with context the word pairs of plain notes."""
         used_pairs, policy, n_words = view.pairs[: self.notes], view.channel.policy, len(view.channel.words)
         plain = [*view.others, *(_plain(note) for note in used_pairs)]
@@ -82,7 +89,7 @@ def _plain(note: AlignedNote) -> Ints:
 
 def pairs_table(
     draws: DrawCounts, prior: Doubles, outputs: Doubles, shadow: csr_matrix, one_by_one: bool, wide: int = COMMON
-) -> Table:
+) -> Candidates:
     """Return candidates of each output from known draws and a shadow channel.
 
     Args:
@@ -124,3 +131,112 @@ def _fitted(
 def _empty(shadow: csr_matrix) -> Mask:
     """Return which words have no row in the shadow channel, (n_words,)."""
     return np.asarray(np.diff(shadow.indptr) == 0)
+
+
+class DrawCounts(NamedTuple):
+    """How often an input produced an output: inputs, outputs and counts (n_pairs,), sorted by input and output."""
+
+    inputs: Ints
+    outputs: Ints
+    counts: Doubles
+
+
+def count_draws(notes: Sequence[AlignedNote], policy: Policy, n_words: int) -> DrawCounts:
+    """Count draws in some notes. A draw that the substitution scope repeats counts once; unknown words are ignored."""
+    if policy.keeps_order:
+        return _counted(notes, policy.scope, n_words)
+    return _aligned(notes, policy, n_words)
+
+
+def _scope(note: AlignedNote, row: int, scope: Scope) -> Hashable:
+    return note.patient if scope in ("patient", "corpus", "rare") else row
+
+
+def _counted(notes: Sequence[AlignedNote], scope: Scope, n_words: int) -> DrawCounts:
+    distinct = dict.fromkeys(_scope(note, i, scope) for i, note in enumerate(notes))
+    scopes = {name: number for number, name in enumerate(distinct)}
+    groups = np.concatenate([np.full(len(n), scopes[_scope(n, i, scope)]) for i, n in enumerate(notes)])
+    truth, outputs = (np.concatenate([getattr(n, name) for n in notes]) for name in ("truth", "outputs"))
+    known = truth < n_words
+    keys = truth[known] * np.int64(n_words) + outputs[known]
+    if scope != "occurrence":
+        keys = np.unique(np.stack([groups[known], keys]), axis=1)[1]
+    pairs, counts = np.unique(keys, return_counts=True)
+    return DrawCounts(pairs // n_words, pairs % n_words, counts.astype(np.float64))
+
+
+def _aligned(notes: Sequence[AlignedNote], policy: Policy, n_words: int) -> DrawCounts:
+    bags = [_bags(note, policy, n_words) for note in notes]
+    sizes = [int((high - low).sum()) for _, low, high in bags]
+    n_notes = max(1, int(np.searchsorted(np.cumsum(sizes), LINKS)))
+    notes, bags = notes[:n_notes], bags[:n_notes]
+    begin = np.cumsum([0, *(source.size for source, _, _ in bags)])
+    sources = np.concatenate([source for source, _, _ in bags])
+    low = np.concatenate([first + at for (_, first, _), at in zip(bags, begin, strict=False)])
+    high = np.concatenate([last + at for (_, _, last), at in zip(bags, begin, strict=False)])
+    outputs = np.concatenate([note.outputs for note in notes])
+    keys = np.unique(_links(outputs, sources, low, high, n_words, np.zeros(int((high - low).sum()), np.int64)))
+    counts = np.ones(keys.size)
+    for _ in range(ROUNDS):
+        totals = np.bincount(keys // n_words, counts, n_words)
+        chances, counts = counts / np.maximum(totals, 1e-300)[keys // n_words], np.zeros(keys.size)
+        _distribute(outputs, sources, low, high, n_words, keys, chances, counts)
+    keep = counts > 0.01
+    return DrawCounts(keys[keep] // n_words, keys[keep] % n_words, counts[keep])
+
+
+def _bags(note: AlignedNote, policy: Policy, n_words: int) -> tuple[Ints, Ints, Ints]:
+    """Return the source words in order and, for each output, the range of its possible inputs.
+
+    Windows have a fixed size where no word is left out; otherwise the range is one window to either side.
+    """
+    positions, first = np.unique(note.positions, return_index=True)
+    source = note.truth[first]
+    at, n = np.arange(len(note)), source.size
+    if policy.shuffle != "window" or policy.sentences:
+        low, high = np.zeros(len(note), np.int64), np.full(len(note), n)
+    elif n == len(note) == (positions[-1] + 1 if n else 0):
+        low, high = at // policy.window * policy.window, np.minimum(n, (at // policy.window + 1) * policy.window)
+    else:
+        centre = at * n // max(1, len(note))
+        low, high = np.maximum(0, centre - policy.window), np.minimum(n, centre + policy.window + 1)
+    known = np.concatenate([[0], np.cumsum(source < n_words)])
+    return source[source < n_words], known[low].astype(np.int64), known[high].astype(np.int64)
+
+
+@helper
+def _index(keys: Ints, key: int) -> int:
+    low, high = 0, keys.size
+    while low < high:
+        middle = (low + high) // 2
+        if keys[middle] < key:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@kernel
+def _links(outputs: Ints, sources: Ints, low: Ints, high: Ints, n_words: int, keys: Ints) -> Ints:
+    """Return every output with every input of its bag, as input * n_words + output."""
+    at = 0
+    for i in range(outputs.size):
+        for j in range(low[i], high[i]):
+            keys[at] = sources[j] * n_words + outputs[i]
+            at += 1
+    return keys
+
+
+@kernel
+def _distribute(
+    outputs: Ints, sources: Ints, low: Ints, high: Ints, n_words: int, keys: Ints, chances: Doubles, counts: Doubles
+) -> None:
+    """Distribute each output over the inputs of its bag, in proportion to their chances."""
+    for i in range(outputs.size):
+        total = 0.0
+        for j in range(low[i], high[i]):
+            total += chances[_index(keys, sources[j] * n_words + outputs[i])]
+        if total > 0:
+            for j in range(low[i], high[i]):
+                index = _index(keys, sources[j] * n_words + outputs[i])
+                counts[index] += chances[index] / total

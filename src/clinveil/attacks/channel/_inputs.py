@@ -12,25 +12,30 @@ no output, and are left out of all shares (`detail["dropped"]` counts them).
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.random import Generator
+from numpy.typing import NDArray
 
 from clinveil.attacks.attack import Context
 from clinveil.channel.channel import Channel
 from clinveil.channel.posterior import Posterior
 from clinveil.core.errors import InputError
 from clinveil.core.finding import Detail, Finding
-from clinveil.core.tokens import words
+from clinveil.core.tokens import word_set, words
 from clinveil.core.types import Doubles, Ints, Mask
 from clinveil.corpus.corpus import Corpus, rows
 from clinveil.corpus.sample import KeySample
+from clinveil.lexicons.ambiguity import is_name, is_not_word
 from clinveil.stats.findings import unmeasured
 
 RARE = 20
+FUNCTION = 150
+"""Number of most frequent words treated as function words; all others are content words."""
 EXACT = "exact, no sampling"
 GUESSING: dict[str, Any] = {
     "unit": "tokens",
@@ -38,6 +43,7 @@ GUESSING: dict[str, Any] = {
     "control_is": "the same guesser, outputs shuffled among these tokens",
     "control_kind": "negative",
 }
+SINGLE = "|R(y)| = 1: the inverse image of the output, words that do not occur left out"
 NO_SUCH_WORD = "no such word in the notes"
 NO_COUNTS: Ints = np.zeros(0, dtype=np.int64)
 SOURCE = "Bayes vulnerability: Smith 2009, FoSSaCS; Alvim et al. 2020, The Science of Quantitative Information Flow"
@@ -74,14 +80,12 @@ class Band:
         mass: (n_words + 1,) tokens by row; the last row holds all out-of-vocabulary words of the band.
         won: (n_words + 1,) the same, but the last row counts only the one word that the attacker would name.
         unknown: (n_types,) tokens of each out-of-vocabulary word.
-        guess: (n_words + 1,) the frequencies that the attacker uses; None: `won`, those of the owner's notes.
     """
 
     channel: Channel
     mass: Doubles
     won: Doubles
     unknown: Ints
-    guess: Doubles | None = None
 
     @property
     def types(self) -> Doubles:
@@ -96,7 +100,7 @@ class Band:
     @cached_property
     def posterior(self) -> Posterior:
         """Return the posterior of an attacker who knows that the word belongs to this band."""
-        return self.channel.posterior(self.won if self.guess is None else self.guess)
+        return self.channel.posterior(self.won)
 
     @cached_property
     def outputs(self) -> Doubles:
@@ -105,18 +109,13 @@ class Band:
 
     @property
     def recovered(self) -> float:
-        """Return the share of these tokens that the best guesser names: sum_y max_x pi(x) C(y|x), over pi.
-
-        For an attacker with other frequencies, the share that their guesses recover.
-        """
-        won = self.posterior.vulnerability if self.guess is None else float(self.won @ self.posterior.read)
-        return won / float(self.mass.sum())
+        """Return the share of these tokens that the best guesser names: sum_y max_x pi(x) C(y|x), over pi."""
+        return self.posterior.vulnerability / float(self.mass.sum())
 
     @property
     def prior_vulnerability(self) -> float:
         """Return the share of tokens that are right if the most frequent word is always named."""
-        always = self.won.argmax() if self.guess is None else self.guess.argmax()
-        return float(self.won[always] / self.mass.sum())
+        return float(self.won.max() / self.mass.sum())
 
     @property
     def shuffled(self) -> float:
@@ -142,7 +141,6 @@ class Inputs:
     Attributes:
         counts: (n_words,) occurrences of each word in the owner's notes.
         unknown: (n_types,) occurrences of each out-of-vocabulary word type.
-        guess: (n_words + n_types,) the frequencies of the same words, above 0, that the attacker uses; None: these.
 
     Raises:
         ValueError: counts of another shape, or negative. InputError: nothing comes out.
@@ -151,7 +149,6 @@ class Inputs:
     channel: Channel
     counts: Ints
     unknown: Ints = field(default_factory=lambda: NO_COUNTS)
-    guess: Doubles | None = None
 
     def __post_init__(self) -> None:
         n_words = len(self.channel.words)
@@ -167,13 +164,7 @@ class Inputs:
         unknown_counts, speaks = self.unknown[unknown], self.channel.speaks
         mass = np.append(np.where(known, self.counts, 0), unknown_counts.sum()) * speaks
         won = np.append(np.where(known, self.counts, 0), unknown_counts.max(initial=0)) * speaks
-        if self.guess is None or not unknown_counts.size + known.any():
-            return Band(self.channel, mass.astype(np.float64), won.astype(np.float64), unknown_counts)
-        attacker_counts, of_unknown = self.guess[: known.size], self.guess[known.size :][unknown]
-        guess = np.append(np.where(known, attacker_counts, 0.0), of_unknown.max(initial=0.0)) * speaks
-        if unknown_counts.size:
-            won[-1] = unknown_counts[of_unknown.argmax()] * speaks[-1]
-        return Band(self.channel, mass.astype(np.float64), won.astype(np.float64), unknown_counts, guess)
+        return Band(self.channel, mass.astype(np.float64), won.astype(np.float64), unknown_counts)
 
     def below(self, limit: float) -> Band:
         """The words of fewer than `limit` occurrences that have an output."""
@@ -208,3 +199,60 @@ def sampled_words(corpus: Corpus, patients: int, rng: Generator) -> KeySample[Co
         if counter is not None:
             counter.update(words(note.text))
     return sample
+
+
+def word_strata(channel: Channel, counts: NDArray[Any], names: Iterable[str] = ()) -> dict[str, Mask]:
+    """Return a mask over the rows of the channel, (n_words + 1,), for each stratum.
+
+    The unknown row belongs to all, rare and content. Names are as in `name_mask`.
+
+    Args:
+        counts: (n_words,) occurrences of the channel's words in the measured notes.
+        names: full names or parts of them, for example of known patients.
+    """
+    function = np.zeros(counts.size, dtype=np.bool_)
+    function[np.argsort(-counts, kind="stable")[:FUNCTION]] = True
+    function &= counts > 0
+    known = {"all": np.ones(counts.size, dtype=np.bool_), "rare": counts < RARE, "content": ~function}
+    strata = {name: np.append(mask, True) for name, mask in known.items()}
+    strata["function"] = np.append(function, False)
+    return strata | {"names": np.append(name_mask(channel.words, names), False)}
+
+
+def name_mask(forms: Iterable[str], names: Iterable[str]) -> Mask:
+    """Return which words are parts of `names`, or common first names and surnames, and are not also other words.
+
+    They include eponyms (Foley).
+    """
+    listed = name_forms(names)[0]
+    return np.array([is_name(form, listed, usual=True) for form in forms], dtype=np.bool_)
+
+
+def name_forms(names: Iterable[str]) -> tuple[set[str], int]:
+    """Return the words of names that are not also other words ("Blood" is), and how many are left out."""
+    forms = word_set(names)
+    only = set(filter(is_not_word, forms))
+    return only, len(forms) - len(only)
+
+
+def single_names(context: Context) -> list[Finding]:
+    """Return the share of name tokens with a single possible input, for a gate of every release; empty without any."""
+    channel, known, unknown = channel_and_counts(context)
+    inputs, names = Inputs(channel, known, frequencies(unknown)), name_mask(channel.words, context.full_names)
+    band = inputs.only(names, name_mask(unknown, context.full_names))
+    if not band.tokens:
+        return []
+    posterior, occurring = inputs.all.posterior, (band.mass > 0)[:-1]
+    single = posterior.single(int(np.count_nonzero(inputs.unknown)))
+    owners = np.zeros(posterior.prior.size, dtype=np.bool_)
+    owners[posterior.best[0][single]] = True
+    share, n = float(band.outputs[single].sum() / band.outputs.sum()), int(occurring.sum())
+    about: dict[str, Any] = {"source": SINGLE, "method": EXACT}
+    detail: Detail = {"label": "names", "outputs": int(single.sum())}
+    words_single = int((owners[:-1] & names)[occurring].sum())
+    return [
+        Finding("attack.channel_single", share, band.tokens, "lower", detail=detail, unit="tokens", **about),
+        Finding(
+            "attack.channel_single_words", words_single, n, "lower", detail={"label": "names"}, unit="words", **about
+        ),
+    ]

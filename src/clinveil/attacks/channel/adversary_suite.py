@@ -19,16 +19,14 @@ from numpy.random import Generator
 
 from clinveil.attacks.adversary import KNOWLEDGE, Adversary, AdversaryView, AlignedNote, adversaries
 from clinveil.attacks.attack import Attack, Context, attacks
-from clinveil.attacks.channel._canaries import EACH, planted
+from clinveil.attacks.channel._inputs import word_strata
 from clinveil.attacks.channel._scoring import Scored, Scores
-from clinveil.attacks.channel._strata import word_strata
-from clinveil.attacks.channel._view import adversary_views, halves
+from clinveil.attacks.channel._view import EACH, adversary_views, halves, planted
 from clinveil.attacks.threats import GATED, Target, tagged
 from clinveil.channel.identity import identity_channel
 from clinveil.core.finding import Finding
 from clinveil.core.settings import choice, flag
 from clinveil.core.types import Mask
-from clinveil.core.words import words_beside
 from clinveil.stats.findings import clustered_share, unmeasured
 
 IN_A_RELEASE = 40_000
@@ -57,7 +55,6 @@ class AdversarySuite(Attack):
     """Measure the share of released words that each adversary recovers."""
 
     needs = frozenset({"channel", "counts", "released", "entered"})
-    words = words_beside(__file__)
     on_release = True
     order = 150
     reader: tuple[str, ...] = choice(
@@ -249,11 +246,7 @@ def _unprotected(view: AdversaryView) -> AdversaryView:
         kept = note.truth < plain.unknown
         return AlignedNote(note.truth[kept], note.truth[kept], note.positions[kept], note.patient)
 
-    notes, pairs = ([known(note) for note in some if (note.truth < plain.unknown).any()] for some in _sides(view))
+    sides = (view.notes, view.pairs)
+    notes, pairs = ([known(note) for note in some if (note.truth < plain.unknown).any()] for some in sides)
     released = [note.outputs for note in (*notes, *pairs)]
-    sides: dict[str, Any] = {"notes": notes, "pairs": pairs, "released": released}
-    return replace(view, channel=plain, shadow=None, cache={}, **sides)
-
-
-def _sides(view: AdversaryView) -> tuple[Sequence[AlignedNote], Sequence[AlignedNote]]:
-    return view.notes, view.pairs
+    return replace(view, channel=plain, shadow=None, cache={}, notes=notes, pairs=pairs, released=released)

@@ -1,7 +1,9 @@
 """What a channel replaces names with: other names, or similarly spelled words. Exact, from the channel's rows.
 
 Paper A expects that a name is rarely replaced by a misspelling of itself, and assumes that names are replaced by other
-words. This attack measures both, by the frequency of the name.
+words. This attack measures both, by the frequency of the name. Paper A also argues that mechanisms with noise of
+constant size leave words in sparse regions of the vector space unchanged, and that these are the rare words;
+`unchanged_by_distance` measures how often.
 """
 
 from __future__ import annotations
@@ -21,7 +23,6 @@ from clinveil.core.finding import Finding
 from clinveil.core.settings import flag
 from clinveil.core.tokens import word_set
 from clinveil.core.types import Doubles, Ints, Mask, SmallInts
-from clinveil.core.words import words_beside
 from clinveil.stats.findings import unmeasured
 
 BANDS = ((1, 1), (2, 4), (5, 19), (20, 99), (100, None))
@@ -30,6 +31,8 @@ ALL_NAMES = "all names"
 RANDOM_OUTPUT = "a random output, weighted by its frequency"
 EXACT = "exact for this channel: no interval"
 SOURCE = "paper A, discussion of names; exact from the channel"
+DECILES = 10
+UNCHANGED_SOURCE = "paper A, introduction, on noise of constant size; exact from the channel"
 
 
 @attacks.register("name-outputs")
@@ -37,7 +40,6 @@ class NameOutputs(Attack):
     """Measure how often known names are unchanged, become other names, or similarly spelled words."""
 
     needs = frozenset({"channel", "counts", "known"})
-    words = words_beside(__file__)
     on_release = True
     order = 700
     bands: bool = flag(False, "Also by the frequency of the names.")
@@ -179,3 +181,41 @@ def within(one: SmallInts, other: SmallInts) -> int:
         if best > LETTERS:
             return LETTERS + 1
     return int(min(row[other.size], LETTERS + 1))
+
+
+def unchanged_by_distance(channel: Channel, counts: Ints, nearest: NDArray[Any]) -> list[Finding]:
+    """Measure P(a word is unchanged), over all words and by tenth of the words by distance to the nearest neighbour.
+
+    Args:
+        channel: of any mechanism. counts: (n_words,) occurrences of its words.
+        nearest: (n_words,) the distance of each word to its nearest other word, for example `1 - similarity`.
+
+    Returns:
+        `attack.unchanged`, weighted by tokens; unweighted and with the tenth's median distance in the detail. Chance: a
+        random output, weighted by its frequency.
+    """
+    weight = np.asarray(counts, dtype=np.float64)
+    chance = channel.outputs(weight / max(weight.sum(), 1.0))
+    order = np.argsort(nearest, kind="stable")
+    parts = [("all words", order)]
+    parts += [(f"tenth {i} by distance", part) for i, part in enumerate(np.array_split(order, DECILES), 1)]
+    return [_unchanged(name, part, channel.unchanged, weight, nearest, chance) for name, part in parts if part.size]
+
+
+def _unchanged(
+    name: str,
+    part: NDArray[np.intp],
+    unchanged_chance: Doubles,
+    weight: Doubles,
+    nearest: NDArray[Any],
+    chance: Doubles,
+) -> Finding:
+    detail: dict[str, Any] = {"label": name, "words": int(part.size)}
+    detail |= {"by_word": float(unchanged_chance[part].mean()), "distance": float(np.median(nearest[part]))}
+    about: dict[str, Any] = {"detail": detail, "source": UNCHANGED_SOURCE, "unit": "tokens"}
+    tokens = weight[part].sum()
+    if not tokens:
+        return unmeasured("attack.unchanged", "none of these words occurs", **about)
+    shares = weight[part] / tokens
+    about |= {"chance": float(shares @ chance[part]), "method": EXACT, "chance_is": RANDOM_OUTPUT}
+    return Finding("attack.unchanged", float(shares @ unchanged_chance[part]), int(tokens), "lower", **about)

@@ -4,7 +4,7 @@ The attacker names the word with the largest pi(x) C(y1|x) ... C(ym|x). The subs
 independent draws occur: with `occurrence` at any m positions, with `note` in m notes, with `patient` in the notes of m
 patients (who share the name of a family, a clinician or a town), and with `corpus` only in m releases of the same
 notes. With `rare`, rare words need m patients and all words m positions. The number of repeats within a scope also
-carries information: see `_patient_counts.py`.
+carries information: see `inversion.py`.
 """
 
 from __future__ import annotations
@@ -36,7 +36,6 @@ from clinveil.channel.policy import Scope
 from clinveil.core.finding import Detail, Finding
 from clinveil.core.settings import flag
 from clinveil.core.types import Doubles, Ints
-from clinveil.core.words import words_beside
 from clinveil.corpus.corpus import Corpus
 from clinveil.stats import ratio, share_by_patient, share_method, wilson
 from clinveil.stats.findings import unmeasured
@@ -61,7 +60,6 @@ class Repetition(Attack):
     """Measure how many words are recovered from several draws of one source word, and how often notes repeat words."""
 
     needs = frozenset({"channel", "counts"})
-    words = words_beside(__file__)
     on_release = True
     order = 400
     draws: int | None = flag(None, "Simulated words for each number of repeats (default: 5,000, fewer for N > 14).")

@@ -20,7 +20,6 @@ from clinveil.channel.channel import Channel
 from clinveil.core.finding import Detail, Finding
 from clinveil.core.settings import flag
 from clinveil.core.types import Doubles, Ints, Mask
-from clinveil.core.words import words_beside
 from clinveil.stats.findings import unmeasured
 
 BLOCK = 2_000_000  # words times pairs of outputs in memory
@@ -32,7 +31,6 @@ class TwoReleases(Attack):
     """Measure how many words are recovered from this release and an earlier one of the same notes."""
 
     needs = frozenset({"channel", "counts", "earlier"})
-    words = words_beside(__file__)
     on_release = True
     order = 950
     rare: int = flag(RARE, "Words with fewer occurrences are rare.", ge=2)

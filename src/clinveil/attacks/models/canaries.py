@@ -21,7 +21,7 @@ import pyarrow as pa
 from numpy.random import Generator
 
 from clinveil.attacks.attack import Attack, Context, attacks
-from clinveil.attacks.models._without_model import model_of_text, written
+from clinveil.attacks.models.membership import model_of_text, written
 from clinveil.attacks.suffix_automaton import SuffixAutomaton, separated
 from clinveil.attacks.suffix_automaton import Vocabulary as WordIds
 from clinveil.attacks.threats import tagged
@@ -30,7 +30,6 @@ from clinveil.core.finding import Finding
 from clinveil.core.settings import flag, group
 from clinveil.core.tokens import words as words_of
 from clinveil.core.types import Doubles, Mask, Say
-from clinveil.core.words import words_beside
 from clinveil.corpus.corpus import NOTE_ID, TEXT, Corpus, MemoryCorpus, rows
 from clinveil.lm.model import LanguageModel
 from clinveil.lm.notes import EncodedNotes, PlainNotes, encode, read_notes
@@ -62,7 +61,6 @@ class Canaries(Attack):
     """
 
     needs = frozenset({"training"})
-    words = words_beside(__file__)
     lm: ModelSettings = group(ModelSettings)
     seed: int = flag(0, "Seed of the training.", ge=0, le=2**63 - 1)
     each: int = flag(5, "Canaries per family and number of repeats.", ge=1)

@@ -28,7 +28,6 @@ from clinveil.core.finding import Finding
 from clinveil.core.settings import flag
 from clinveil.core.tokens import words
 from clinveil.core.types import Doubles, Ints, Mask, SmallInts
-from clinveil.core.words import words_beside
 from clinveil.corpus.corpus import Corpus, rows
 from clinveil.stats import Interval, bootstrap_clusters, permutation_p, ratio, share_by_patient
 from clinveil.stats.findings import clustered_share
@@ -48,7 +47,6 @@ class Copies(Attack):
     """Find runs of words that synthetic notes share with training notes, compared with those of held-out patients."""
 
     needs = frozenset({"released", "training", "held_out"})
-    words = words_beside(__file__)
     span: tuple[int, ...] = flag(SPANS, "Minimum words of a copied run; repeatable.")
 
     def __call__(self, context: Context, rng: Generator) -> list[Finding]:

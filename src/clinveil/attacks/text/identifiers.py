@@ -2,8 +2,9 @@
 
 Numbers are compared by their digits, in any script and with the usual separators; their chance is the same search with
 another patient's numbers. E-mails and addresses are compared by their words, as adjacent lookup forms; their chance is
-that of the notes' words in random order (`_phrases`). Values too short to distinguish from chance (numbers of fewer
-than 4 digits, addresses of one word) are counted but not tested.
+that of the notes' words in random order. This is exact for a release that orders the
+words of a note at random; otherwise it is approximate, and the gate then allows no match at all. Values too short to
+distinguish from chance (numbers of fewer than 4 digits, addresses of one word) are counted but not tested.
 """
 
 from __future__ import annotations
@@ -14,22 +15,20 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import numpy as np
 from numpy.random import Generator
 
 from clinveil.attacks.attack import Attack, Context, attacks, source_id
 from clinveil.attacks.text._full_names import PERMUTATIONS, REPLICATES, NameIndex, NameScan
-from clinveil.attacks.text._phrases import PhraseSearch
 from clinveil.attacks.threats import tagged
 from clinveil.core.finding import ControlKind, Finding
 from clinveil.core.tokens import Kind, character_classes, words
-from clinveil.core.words import words_beside
 from clinveil.corpus.corpus import Corpus, rows
+from clinveil.corpus.people import Patient
 from clinveil.stats.findings import proportion, unmeasured
-
-if TYPE_CHECKING:
-    from clinveil.corpus.people import Patient
+from clinveil.stats.random_order import P_IS, PhraseOdds, found_p, one_refused_below
 
 MIN_DIGITS = 4
 BATCH = 2_000  # notes searched for names in one batch
@@ -38,6 +37,9 @@ _ASCII_DIGITS = re.compile("[0-9]+")
 _SEPARATOR = r"[\s().\-/+]{0,3}"
 SOURCE = "45 CFR 164.514(b)(2); gate of own identifiers: none"
 CHANCE_IS = "another patient's numbers, searched for in the same notes"
+MIN_WORDS = 2
+PHRASE_CHANCE = "the words of each note in random order"
+PHRASE_SOURCE = "45 CFR 164.514(b)(2); chance: Feller 1968, chapter 4; P: Hoeffding 1956, Anderson & Samuels 1967"
 
 
 @attacks.register("identifiers")
@@ -46,7 +48,6 @@ class Identifiers(Attack):
 
     needs = frozenset({"released", "known"})
     optional = frozenset({"original"})
-    words = words_beside(__file__)
     on_release = True
     sees_all = True
     order = 600
@@ -140,6 +141,66 @@ class _NumberSearch:
         else:
             detail = {**detail, "why": "no other patient has different numbers, so chance is unknown"}
         return proportion(measure, count, n, over=unit, detail={**detail, "chance_count": by_chance}, **about)
+
+
+class _Phrase:
+    """One phrase to search for in its patient's notes."""
+
+    __slots__ = ("_odds", "_text", "_words", "chance", "found")
+
+    def __init__(self, forms: Sequence[str]) -> None:
+        self._text = f" {' '.join(forms)} "
+        self._odds = PhraseOdds.of(forms)
+        # Longer words are rarer, so most notes are excluded by the first.
+        self._words = sorted((f" {word} " for word in self._odds.words), key=len, reverse=True)
+        self.found, self.chance = False, 0.0
+
+    def search(self, note: ReleasedText) -> None:
+        """Search one more note."""
+        if not all(word in note.phrase for word in self._words):
+            return
+        self.found = self.found or self._text in note.phrase
+        chance_here = self._odds.chance([note.forms.count(word) for word in self._odds.words], len(note.forms))
+        self.chance += (
+            chance_here - chance_here * self.chance
+        )  # probability of at least one note; exact where it is smallest
+
+
+class PhraseSearch:
+    """One patient's phrases of one kind, searched for in all of their notes."""
+
+    __slots__ = ("phrases",)
+
+    def __init__(self, values: Sequence[str]) -> None:
+        forms = {tuple(found) for value in values if len(found := words(value)) >= MIN_WORDS}
+        self.phrases = [_Phrase(phrase) for phrase in sorted(forms)]
+
+    def search(self, note: ReleasedText) -> None:
+        """Search one note."""
+        for phrase in self.phrases:
+            phrase.search(note)
+
+    @property
+    def n_sought(self) -> int:
+        """Return the number of phrases to search for."""
+        return len(self.phrases)
+
+    @staticmethod
+    def finding(measure: str, searches: Sequence[PhraseSearch], detail: Mapping[str, Any], unit: str) -> Finding:
+        """Return the finding on the share of phrases found, with its chance."""
+        phrases = [phrase for search in searches for phrase in search.phrases]
+        chances = np.array([phrase.chance for phrase in phrases])
+        found = np.array([phrase.found for phrase in phrases])
+        owners = np.repeat(np.arange(len(searches)), [search.n_sought for search in searches])
+        about: dict[str, Any] = {
+            "unit": unit,
+            "source": PHRASE_SOURCE,
+            "p": found_p(chances, found, owners),
+            "p_is": P_IS,
+        }
+        about |= {"chance": float(chances.mean()), "chance_is": PHRASE_CHANCE}
+        more = {**detail, "expected": float(chances.sum()), "one_refused_below": one_refused_below(chances)}
+        return proportion(measure, int(found.sum()), len(phrases), over=unit, detail=more, **about)
 
 
 KINDS = {"record_number": "record_numbers", "phone": "phones", "email": "emails", "address": "addresses"}

@@ -23,7 +23,6 @@ from clinveil.core.finding import Finding
 from clinveil.core.settings import flag
 from clinveil.core.tokens import WordIds, words
 from clinveil.core.types import Doubles, Ints, Mask
-from clinveil.core.words import words_beside
 from clinveil.corpus.corpus import Corpus, rows, rows_with
 from clinveil.corpus.sample import KeySample
 from clinveil.stats import bootstrap_weights
@@ -45,7 +44,6 @@ class Inference(Attack):
     """Predict an attribute of patients from their released notes, trained on other patients' notes."""
 
     needs = frozenset({"released", "keep"})
-    words = words_beside(__file__)
     on_release = True
     order = 460
     most: int = flag(NOTES, "Maximum released notes, a random sample.", ge=20)

@@ -26,7 +26,6 @@ from clinveil.core.keys import Key
 from clinveil.core.settings import flag
 from clinveil.core.tokens import words
 from clinveil.core.types import Doubles, Ints
-from clinveil.core.words import words_beside
 from clinveil.corpus.corpus import TEXT, Corpus, corpus_of_texts, rows
 from clinveil.corpus.sample import KeySample
 from clinveil.stats import bootstrap_clusters, ratio
@@ -43,7 +42,6 @@ class MemoLinks(Attack):
     """Find, for each released note, another note of the same patient by their common words."""
 
     needs = frozenset({"released"})
-    words = words_beside(__file__)
     on_release = True
     order = 420
     sample: int = flag(2000, "Released notes in the sample, of complete patients.", ge=2)

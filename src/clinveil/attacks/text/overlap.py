@@ -19,7 +19,6 @@ from clinveil.core.errors import InputError
 from clinveil.core.finding import Finding
 from clinveil.core.tokens import words
 from clinveil.core.types import Ints, SmallInts
-from clinveil.core.words import words_beside
 from clinveil.corpus.corpus import Corpus, rows
 from clinveil.corpus.sample import KeySample
 from clinveil.stats import bootstrap_clusters, ratio
@@ -37,7 +36,6 @@ class Overlap(Attack):
     """Find runs of words that released notes share with their sources."""
 
     needs = frozenset({"released", "original"})
-    words = words_beside(__file__)
     on_release = True
     order = 800
 

@@ -22,7 +22,6 @@ from clinveil.attacks.threats import tagged
 from clinveil.core.finding import Detail, Finding
 from clinveil.core.tokens import Kind, character_classes, tokenize
 from clinveil.core.types import Ints
-from clinveil.core.words import words_beside
 from clinveil.corpus.corpus import NOTE_ID, PATIENT_ID, Corpus, rows
 from clinveil.scale import Map, serial
 from clinveil.stats.findings import unmeasured
@@ -37,7 +36,6 @@ class Uniqueness(Attack):
     """Count released notes that are unique in layout, length, or kept column values."""
 
     needs = frozenset({"released"})
-    words = words_beside(__file__)
     on_release = True
     sees_all = True
     order = 900

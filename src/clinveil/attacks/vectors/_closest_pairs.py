@@ -1,6 +1,6 @@
 """Exact search for the closest pairs of a set of vectors: the first k of all unordered pairs by distance.
 
-Blocks of pairs are screened in float32 against the current k-th distance. The remaining pairs get a distance summed in
+Blocks of pairs are screened against the current k-th distance. The remaining pairs get a distance summed in
 float64 and rounded to float32, so equal vectors tie. The result does not depend on blocks, threads or order: ties go to
 the lower first row, then to the lower second. Memory is k pairs and one block per thread.
 """
@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clinveil.core.errors import UsageError
-from clinveil.core.types import Doubles, Floats, SmallInts
+from clinveil.core.types import Floats, SmallInts
 from clinveil.scale.local import threads as in_threads
 from clinveil.vectors.search import Space, one_thread_each
 
@@ -85,7 +85,7 @@ def closest_pairs(matrix: Floats, k: int, metric: Metric, *, threads: int = 2) -
     k = min(k, n * (n - 1) // 2)
     if not k:
         return Pairs.none()
-    search = _Search(_measures(matrix, metric), k, _bound(matrix, k, metric))
+    search = _Search(matrix, metric, k, _bound(matrix, k, metric))
     found = Pairs.none()
     with one_thread_each():
         for block in in_threads(threads)(search.rows, list(_blocks(n, _ROWS))):
@@ -107,20 +107,20 @@ def _blocks(n: int, size: int, start: int = 0) -> Iterator[slice]:
     return (slice(at, min(at + size, n)) for at in range(start, n, size))
 
 
-@dataclass
 class _Search:
     """State shared by the threads: the vectors, and the current k-th distance, which only decreases."""
 
-    vectors: _Cosine | _Euclidean | _Cityblock
-    k: int
-    limit: float
+    def __init__(self, matrix: Floats, metric: Metric, k: int, limit: float) -> None:
+        self.metric, self.k, self.limit = metric, k, limit
+        self._space = Space.of(matrix)
+        self.points = self._space.unit(np.arange(len(matrix))) if metric == "cosine" else matrix.astype(np.float64)
 
     def rows(self, rows: slice) -> Pairs:
         """Return the best k pairs within the limit whose first row is one of these."""
         found, pending, count, limit = Pairs.none(), [Pairs.none()], 0, self.limit
-        for columns in _blocks(len(self.vectors.matrix), _COLUMNS, rows.start):
+        for columns in _blocks(len(self.points), _COLUMNS, rows.start):
             limit = min(limit, self.limit)
-            one, other = (at.astype(np.int32) for at in np.nonzero(self.vectors.may_be_near(rows, columns, limit)))
+            one, other = (at.astype(np.int32) for at in np.nonzero(self.may_be_near(rows, columns, limit)))
             first, second = one + np.int32(rows.start), other + np.int32(columns.start)
             first, second = first[first < second], second[first < second]
             distances = self._exact(first, second)
@@ -132,66 +132,29 @@ class _Search:
                 limit = float(found.distances[-1])
         return Pairs.joined([found, *pending]).cut(self.k)
 
+    def may_be_near(self, rows: slice, columns: slice, limit: float) -> NDArray[np.bool_]:
+        """Return all pairs within the limit, and few others, whatever the rounding."""
+        from scipy.spatial.distance import cdist
+
+        if self.metric == "cosine":
+            similarities = self.points[rows] @ self.points[columns].T
+            return np.asarray(similarities >= 1.0 - _slack(self.points.shape[1]) - limit)
+        distances = cdist(self.points[rows], self.points[columns], self.metric)
+        return np.asarray(distances <= limit * (1.0 + _slack(1)))
+
     def _exact(self, first: SmallInts, second: SmallInts) -> Floats:
-        parts = [self.vectors.exact(first[block], second[block]) for block in _blocks(len(first), _PAIRS)]
+        parts = [self._distances(first[block], second[block]) for block in _blocks(len(first), _PAIRS)]
         return np.concatenate([np.empty(0, np.float32), *parts])
 
-
-def _measures(matrix: Floats, metric: Metric) -> _Cosine | _Euclidean | _Cityblock:
-    if metric == "cityblock":
-        return _Cityblock(matrix)
-    return _Cosine(matrix) if metric == "cosine" else _Euclidean(matrix)
+    def _distances(self, first: SmallInts, second: SmallInts) -> Floats:
+        if self.metric == "cosine":  # the similarity is rounded first
+            return np.float32(1) - self._space.cosines(first, second[:, None])[:, 0]
+        difference = self.points[first] - self.points[second]
+        if self.metric == "cityblock":
+            return np.asarray(np.abs(difference).sum(axis=1), dtype=np.float32)
+        return np.asarray(np.sqrt((difference * difference).sum(axis=1)), dtype=np.float32)
 
 
 def _slack(dim: int) -> float:
     """Return an upper bound of the relative error of a float32 sum of `dim` products."""
     return 4.0 * (dim + 8) * float(np.finfo(np.float32).eps)
-
-
-class _Cosine:
-    """1 - similarity, where the similarity is rounded first."""
-
-    def __init__(self, matrix: Floats) -> None:
-        self.matrix, self._space = matrix, Space.of(matrix)
-        self._units = self._space.unit(np.arange(len(matrix)))
-
-    def may_be_near(self, rows: slice, columns: slice, limit: float) -> NDArray[np.bool_]:
-        return np.asarray(self._units[rows] @ self._units[columns].T >= 1.0 - _slack(self.matrix.shape[1]) - limit)
-
-    def exact(self, first: SmallInts, second: SmallInts) -> Floats:
-        return np.float32(1) - self._space.cosines(first, second[:, None])[:, 0]
-
-
-class _Euclidean:
-    """|a - b|² / 2 = |a|² / 2 + |b|² / 2 - a.b of centred vectors; the limit allows for the rounding error."""
-
-    def __init__(self, matrix: Floats) -> None:
-        self.matrix, dim = matrix, matrix.shape[1]
-        self._centred = np.asarray(matrix - matrix.mean(axis=0, dtype=np.float64), dtype=np.float32)
-        squares = np.einsum("ij,ij->i", self._centred, self._centred, dtype=np.float64)
-        self._halves, self._more = 0.5 * squares * (1.0 - 2.0 * _slack(dim)), 1.0 + _slack(dim)
-
-    def may_be_near(self, rows: slice, columns: slice, limit: float) -> NDArray[np.bool_]:
-        products = self._centred[rows] @ self._centred[columns].T
-        bars = self._halves[rows, None] - limit * limit * 0.5 * self._more
-        return np.asarray(products - self._halves[columns] >= bars)
-
-    def exact(self, first: SmallInts, second: SmallInts) -> Floats:
-        difference = self.matrix[first].astype(np.float64) - self.matrix[second]
-        return np.asarray(np.sqrt((difference * difference).sum(axis=1)), dtype=np.float32)
-
-
-class _Cityblock:
-    """Sum of absolute differences."""
-
-    def __init__(self, matrix: Floats) -> None:
-        self.matrix, self._wide = matrix, matrix.astype(np.float64)
-
-    def may_be_near(self, rows: slice, columns: slice, limit: float) -> NDArray[np.bool_]:
-        from scipy.spatial.distance import cdist
-
-        distances: Doubles = cdist(self._wide[rows], self._wide[columns], "cityblock")
-        return np.asarray(distances <= limit * (1.0 + _slack(1)))
-
-    def exact(self, first: SmallInts, second: SmallInts) -> Floats:
-        return np.asarray(np.abs(self._wide[first] - self._wide[second]).sum(axis=1), dtype=np.float32)

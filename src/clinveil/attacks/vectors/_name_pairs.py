@@ -11,7 +11,7 @@ frequency, its position and its number of partners, with any proximity due to th
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import combinations, permutations, product
@@ -56,8 +56,7 @@ class NameTokens:
 
     Args:
         names: the tokens of each full name, first name first, surname last.
-        also: names whose tokens are also numbered but form no true pairs: surrogates, or words an attacker took for
-            names.
+        also: surrogate names, whose tokens are also numbered but form no true pairs.
 
     Attributes:
         forms: all tokens, in alphabetical order.
@@ -83,10 +82,6 @@ class NameTokens:
     def _group(self, parts_of: Sequence[list[list[str]]], rows: list[int], shape: tuple[int, ...]) -> Group:
         tokens = [[self._ids[form] for part in parts_of[row] for form in part] for row in rows]
         return Group(np.array(rows, dtype=np.int64), np.array(tokens, dtype=np.int64), shape)
-
-    def with_others(self, also: Iterable[Name]) -> NameTokens:
-        """Return the same names with other names as `also`."""
-        return NameTokens(self._names, also=also)
 
     @cached_property
     def others(self) -> NameTokens:
@@ -175,7 +170,6 @@ def rank_names(
     metric: Metric,
     k: int,
     *,
-    candidates: Collection[str] | None = None,
     threads: int = 2,
     label: str = "",
 ) -> NameRanking:
@@ -183,15 +177,13 @@ def rank_names(
 
     Args:
         names: the tokens to rank; tokens without a vector are left out, and counted by the caller.
-        candidates: rank only these tokens of `names`. label: the name of the model.
+        label: the name of the model.
 
     Raises InputError for fewer than two tokens with vectors.
     Source: JMIR 2020;22(7):e18055, experiment 1.
     """
     rows = np.array([vectors.ids.get(form, -1) for form in names.forms], dtype=np.int64)
     ranked = rows >= 0
-    if candidates is not None:
-        ranked &= np.array([form in candidates for form in names.forms], dtype=bool)
     tokens = np.flatnonzero(ranked)
     if len(tokens) < 2:
         why = f"only {len(tokens)} of {len(names.forms)} name tokens have a vector"

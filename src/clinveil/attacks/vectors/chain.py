@@ -35,7 +35,6 @@ from clinveil.core.errors import InputError
 from clinveil.core.finding import Finding
 from clinveil.core.settings import flag
 from clinveil.core.types import Doubles, Ints, Mask
-from clinveil.core.words import words_beside
 from clinveil.stats.findings import proportion, unmeasured
 from clinveil.vectors.table import Vectors
 
@@ -57,7 +56,6 @@ class Chain(Attack):
     """Reconstruct names, name diagnoses for them, and count the patients for whom both are right (paper B)."""
 
     needs = frozenset({"vectors", "known", "codes"})
-    words = words_beside(__file__)
     everyone: int | None = flag(None, "Patients of the entire corpus (default: those with missed names).")
     targets: Path | None = flag(None, "File with target diagnoses or codes, one per line (default: the paper's 11).")
     metric: tuple[str, ...] = flag(("cityblock", "cosine"), "cityblock, cosine or euclidean; repeatable.")

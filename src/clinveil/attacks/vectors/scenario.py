@@ -43,7 +43,6 @@ from clinveil.attacks.vectors.chain import Chain
 from clinveil.core.finding import Finding
 from clinveil.core.settings import flag
 from clinveil.core.types import Doubles, Ints, Mask
-from clinveil.core.words import words_beside
 from clinveil.stats import permutation_p, wilson
 from clinveil.stats.findings import proportion, unmeasured
 from clinveil.stats.strata import permuted, strata
@@ -72,7 +71,6 @@ class Scenario(Attack):
 
     needs = frozenset({"vectors", "known", "codes"})
     optional = frozenset({"counts"})
-    words = words_beside(__file__)
     targets: Path | None = flag(None, "File with target diagnoses or codes, one per line (default: the paper's 11).")
     metric: tuple[str, ...] = flag(("cityblock", "cosine"), "cityblock, cosine or euclidean; repeatable.")
     permutations: int = flag(999, "Permutations of names, for chance and P.", ge=19)

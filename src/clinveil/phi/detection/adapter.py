@@ -116,7 +116,7 @@ class AdapterDetector:
             hint = "pass a local folder with the model; models are never downloaded"
             raise InputError("no such folder", where=f"--also {kind}", hint=hint)
         self._model = self._adapter.load(Path(folder) if folder else None)
-        self._known = KNOWN_LABELS | self._adapter.labels
+        self._known = {**KNOWN_LABELS, **self._adapter.labels}
         self.unknown = sorted(label for label in self._model.labels if _plain(label) not in self._known)
         self.labels = frozenset(label for label in map(self._mapped, self._model.labels) if label)
         if not self.labels:

@@ -15,7 +15,7 @@ from typing import Any, Protocol
 from clinveil.core.registry import Registry
 from clinveil.core.spans import LABELS, Span
 from clinveil.phi.detection.note import NoteView
-from clinveil.phi.matching.matcher import Matcher, candidates, matcher
+from clinveil.phi.matching.matcher import candidates, matcher
 
 
 class Detector(Protocol):
@@ -55,6 +55,7 @@ def covered() -> frozenset[str]:
 
 
 Check = Callable[[re.Match[str], NoteView], bool]
+Follow = Callable[[NoteView, int], Iterable[tuple[int, int, str]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,10 +86,10 @@ class Rule:
         """Description of the rule, derived from its example: `Seen on {3/4/2019}.` gives `Seen on 9/9/9999`."""
         return _shape(self.example)
 
-    def find(self, note: NoteView, pattern_matcher: Matcher | None = None) -> Iterator[tuple[int, int]]:
-        """Yield the offsets of identifiers in the normalised copy; `pattern_matcher`: that of the pattern, if known."""
+    def find(self, note: NoteView) -> Iterator[tuple[int, int]]:
+        """Yield the offsets of identifiers in the normalised copy."""
         group = "phi" if "phi" in self.pattern.groupindex else 0
-        for match in (pattern_matcher or matcher(self.pattern)).matches(note):
+        for match in matcher(self.pattern).matches(note):
             if match.end(group) > match.start(group) and (self.check is None or self.check(match, note)):
                 yield match.span(group)
 
@@ -97,24 +98,28 @@ class Rule:
 class RuleDetector:
     """Detector made of rules; each pattern is tried only at offsets where it can match.
 
+    Attributes:
+        follow: yields the start, end and label of identifiers that follow an ADDRESS in the normalised copy.
+
     Raises ValueError for a label that is not in `core.spans.LABELS`.
     """
 
     name: str
     rules: tuple[Rule, ...]
+    follow: Follow | None = field(default=None, repr=False, compare=False)
 
-    _matchers: tuple[Matcher, ...] = field(init=False, repr=False, compare=False)
-    _numbers: frozenset[int | None] = field(init=False, repr=False, compare=False)
+    _by_number: dict[int | None, list[Rule]] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if unknown := sorted(self.labels.difference(LABELS)):
             raise ValueError(f"detector {self.name}: unknown label {unknown[0]}")
-        # All patterns are added at once: a pattern added later invalidates the table of known words.
-        object.__setattr__(self, "_matchers", tuple(matcher(rule.pattern) for rule in self.rules))
-        object.__setattr__(self, "_numbers", frozenset(rule_matcher.number for rule_matcher in self._matchers))
+        by_number: dict[int | None, list[Rule]] = {}
+        for rule in self.rules:  # all patterns at once: a pattern added later invalidates the table of known words
+            by_number.setdefault(matcher(rule.pattern).number, []).append(rule)
+        object.__setattr__(self, "_by_number", by_number)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return RuleDetector, (self.name, self.rules)  # a worker's copy builds its matchers again
+        return RuleDetector, (self.name, self.rules, self.follow)  # a worker's copy builds its matchers again
 
     @property
     def labels(self) -> frozenset[str]:
@@ -128,13 +133,13 @@ class RuleDetector:
 
     def find(self, note: NoteView) -> Iterator[Span]:
         """Yield the findings of each rule, rule by rule."""
-        by_number = candidates(note)
-        if self._numbers.isdisjoint(by_number) and None not in self._numbers:
-            return
-        for rule, rule_matcher in zip(self.rules, self._matchers, strict=True):
-            if rule_matcher.number is None or rule_matcher.number in by_number:
-                for start, end in rule.find(note, rule_matcher):
+        for number in self._by_number.keys() & {None, *candidates(note)}:
+            for rule in self._by_number[number]:
+                for start, end in rule.find(note):
                     yield note.span(start, end, rule.label, self.name, rule.score, rule.why)
+                    if self.follow is not None and rule.label == "ADDRESS":
+                        for first, last, label in self.follow(note, end):
+                            yield note.span(first, last, label, self.name, rule.score, "after an address")
 
 
 _FIRST_MARK = re.compile(r"(?P<before>[^{}]*)\{(?P<phi>[^{}]*)\}")

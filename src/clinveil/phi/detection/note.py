@@ -17,10 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clinveil.core.spans import LABELS, Span
-from clinveil.core.tokens import Kind, character_classes
+from clinveil.core.tokens import IGNORABLE
 from clinveil.lexicons.ambiguity import LexicalClass, lexical_classes
-from clinveil.phi.matching.marks import marks
-from clinveil.phi.matching.wordtable import Column, Tokens
+from clinveil.phi.matching.wordtable import Column, Tokens, marks
 
 if TYPE_CHECKING:
     from clinveil.corpus.people import Patient
@@ -115,7 +114,7 @@ def _folded(cluster: str) -> str:
 
 
 def _ignorable(character: str) -> bool:
-    return bool(character_classes()[ord(character)] == Kind.IGNORABLE)
+    return any(first <= ord(character) <= last for first, last in IGNORABLE)
 
 
 def begins_small(word: str) -> bool:
@@ -195,7 +194,7 @@ class NoteView:
         return frozenset(self.words.texts).intersection(self.words.lowers)
 
     @cached_property
-    def candidates(self) -> dict[Tables, dict[int, list[tuple[int, int]]]]:
+    def candidates(self) -> dict[Tables, dict[int, list[int]]]:
         """Cache of `matcher.candidates`, by the tables in use when it was computed."""
         return {}
 
@@ -217,7 +216,7 @@ class Words(Sequence[Word]):
         return of(self.tokens.table, self.ids)
 
     def marked(self, mark: int) -> list[int]:
-        """Return the indices of the words that have a mark (`phi/matching/marks.py`)."""
+        """Return the indices of the words that have a mark (`phi/matching/wordtable.py`)."""
         return np.flatnonzero(self._marks & mark).tolist()
 
     @cached_property

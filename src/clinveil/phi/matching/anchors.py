@@ -1,17 +1,32 @@
-"""Anchors: strings or runs of characters that every match of a pattern contains, and the cost of searching for them."""
+"""Anchors: text that every match of a pattern contains, derived from the parsed pattern.
+
+An anchor is one of several words or parts of words ("chart", or "phone" or "fax"), a run of digits, or a sign ("@").
+Offsets at which a match can begin follow from the anchor and from what can precede it. All sets are supersets of what
+the pattern allows, so no match is lost. The method follows the prefilters of RE2 (R. Cox, "Regular expression matching
+with a trigram index", 2012), with offsets added.
+
+Python's parser is private (`re._parser`). The parts used here are the same in 3.11 to 3.14, and an unknown node is
+assumed to match anything.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass, field
 from functools import cache, reduce
-from typing import NamedTuple
+from importlib import import_module
+from itertools import takewhile
+from typing import Any, NamedTuple
+
+_parser = import_module("re._parser")
+_op = import_module("re._constants")
 
 MANY = 1 << 20
-"""Width used for unbounded; notes are shorter."""
-NEAR = 4
-"""Largest number of start offsets before an anchor that are tried one by one."""
+"""Width used for unbounded."""
 EDGE = "|"
 """Marks a position in a string that is not next to an ASCII letter."""
+_MOST_STRINGS = 256
 
 
 def mask(characters: Iterable[str]) -> int:
@@ -21,37 +36,36 @@ def mask(characters: Iterable[str]) -> int:
 
 OTHERS = 1 << 128
 ALL = (1 << 129) - 1
-ASCII = [chr(code) for code in range(128)]
-LETTERS = mask(c for c in ASCII if c.isalpha())
-DIGITS = mask("0123456789")
-NUMERIC = DIGITS | OTHERS
-# Approximate character frequencies in notes: they choose between filters and do not affect results.
+_ASCII = [chr(code) for code in range(128)]
+_LETTERS = mask(c for c in _ASCII if c.isalpha())
+_DIGITS = mask("0123456789")
+_NUMERIC = _DIGITS | OTHERS
+_WORD = _LETTERS | _DIGITS | mask("_")
+_SPACES = mask(c for c in _ASCII if c.isspace())
+_CATEGORIES = {
+    _op.CATEGORY_DIGIT: _NUMERIC,
+    _op.CATEGORY_SPACE: _SPACES | OTHERS,
+    _op.CATEGORY_WORD: _WORD | OTHERS,
+    _op.CATEGORY_NOT_DIGIT: ALL & ~_DIGITS,
+    _op.CATEGORY_NOT_SPACE: ALL & ~_SPACES,
+    _op.CATEGORY_NOT_WORD: ALL & ~_WORD,
+}
+# Approximate frequencies of characters and words in notes: they choose between anchors and do not affect results.
 _SHARE = (
-    dict.fromkeys(ASCII, 0.0005)
-    | {c: 0.0015 for c in ASCII if c.isupper() or c.isdigit()}
+    dict.fromkeys(_ASCII, 0.0005)
+    | {c: 0.0015 for c in _ASCII if c.isupper() or c.isdigit()}
     | dict(zip("eaintorsldchmupfgybvwkxqzj", (90 / 1.14**n / 1000 for n in range(26)), strict=True))
     | {" ": 0.16, EDGE: 0.2, ".": 0.013, ",": 0.011, "\n": 0.005, "-": 0.003, "/": 0.001}
 )
-
-
-# The same for frequent whole words.
 _FREQUENT_WORDS = {
     word: share
     for share, words in (
-        (0.008, "the and of was to Dr"),
+        (0.008, "the and of was to dr"),
         (0.003, "a in with is on patient for at he she no"),
-        (
-            0.001,
-            "his her by from or as are had has that be dr this which there not right left history pain mg normal it",
-        ),
+        (0.001, "his her by from or as are had has that be this which there not left history pain"),
     )
     for word in words.split()
 }
-
-
-@cache
-def _share(chars: int) -> float:
-    return min(1.0, sum(share for c, share in _SHARE.items() if chars >> ord(c) & 1))
 
 
 class Reach(NamedTuple):
@@ -77,79 +91,312 @@ class Reach(NamedTuple):
         """Return the reach of this piece repeated `low` to `high` times."""
         return Reach(self.chars, self.low * low, min(MANY, self.high * high))
 
-    def source(self) -> str:
-        """Return a regular expression for the reach."""
-        listed = "".join(f"\\x{code:02x}" for code in range(128) if self.chars >> code & 1 != self.chars >> 128)
-        char_class = f"[{'^' * (self.chars >> 128)}{listed}]" if listed else r"[\s\S]"
-        return f"{char_class}{{{self.low},{self.high if self.high < MANY else ''}}}"
-
 
 ANYTHING = Reach(ALL, 0, MANY)
 NOTHING = Reach()
 
 
-class Literal(NamedTuple):
-    """String of ASCII letters and edges; in lower case if it matches any case."""
+class Anchor(NamedTuple):
+    """Text that every match contains, after the characters consumed by `before`.
 
-    text: str
-    any_case: bool
+    Attributes:
+        strings: it is one of these strings of letters and edges, in lower case; if empty,
+        signs: it is one of these characters; if 0,
+        digits: it is a run of at least this many digits. Non-ASCII characters count as digits.
+    """
 
-
-class Strings(NamedTuple):
-    """Strings of which every match contains one, after the characters consumed by `before`."""
-
-    literals: frozenset[Literal]
     before: Reach
+    strings: frozenset[str] = frozenset()
+    signs: int = 0
+    digits: int = 0
 
     @property
     def cost(self) -> float:
         """Expected work per character of a note."""
-        return sum(_share_of_string(*literal) for literal in self.literals) * _work(self.before)
+        work = 1.0 + min(self.before.high, 96) / 4
+        if self.strings:
+            return sum(map(_share_of_string, self.strings)) * work
+        return (
+            0.005 * 0.5**self.digits if self.digits else sum(_SHARE[c] for c in _ASCII if self.signs >> ord(c) & 1)
+        ) * work
 
 
-class Run(NamedTuple):
-    """Runs of characters that every match contains, after the characters consumed by `before`."""
+class Required(NamedTuple):
+    """Properties of all matches of a pattern.
 
-    items: tuple[Reach, ...]
-    before: Reach
+    Attributes:
+        anchor: contained in every match; None if there is no useful anchor.
+        first: characters with which a match can begin. before: characters that can precede it, if there is any.
+    """
 
-    @property
-    def digits(self) -> int:
-        """Number of consecutive digits if the anchor is a single run of digits, else 0."""
-        return self.items[0].low if len(self.items) == 1 and not self.items[0].chars & ~NUMERIC else 0
-
-    @property
-    def signs(self) -> str:
-        """The ASCII characters if the anchor is a single character out of at most three, else an empty string."""
-        chars = self.items[0].chars
-        few = len(self.items) == 1 and self.items[0].low == 1 and chars < OTHERS and chars.bit_count() <= 3
-        return "".join(c for c in ASCII if few and chars >> ord(c) & 1)
-
-    @property
-    def mixed(self) -> bool:
-        """Whether the anchor is neither a run of digits nor a single character out of at most three."""
-        return not self.digits and not self.signs
-
-    @property
-    def cost(self) -> float:
-        """Expected work per character of a note; the search for digits is shared between rules, signs are cheap."""
-        work = reduce(lambda p, item: p * _share_of(item), self.items, 1.0) * _work(self.before)
-        return work if self.digits else work + (0.001 if self.signs else 0.04 + _share(self.items[0].chars) * 0.2)
+    anchor: Anchor | None
+    first: int
+    before: int
 
 
-def _share_of_string(text: str, folded: bool) -> float:
-    probability = reduce(lambda p, c: p * _SHARE[c], text, 2.0 if folded else 1.0)
+def _share_of_string(text: str) -> float:
+    probability = reduce(lambda product, c: product * _SHARE[c], text, 2.0)
     return max(probability, _FREQUENT_WORDS.get(text.strip(EDGE), 0.0) if text.endswith(EDGE) else 0.0)
 
 
-def _share_of(item: Reach) -> float:
-    """Return the approximate frequency of a piece in notes; a digit is often followed by another."""
-    share = _share(item.chars)
-    return share ** min(item.low, 1) * (0.5 if not item.chars & ~NUMERIC else share) ** max(0, item.low - 1)
+def _both_cases(chars: int) -> int:
+    """Return the characters in both cases; some non-ASCII letters match ASCII ones (a long s matches s)."""
+    return chars | mask(c.swapcase() for c in _ASCII if chars >> ord(c) & 1) | (OTHERS if chars & _LETTERS else 0)
 
 
-def _work(before: Reach) -> float:
-    return 1.0 + before.high if before.high <= NEAR else 15.0
+def _of_set(members: Any, any_case: bool) -> int:
+    """Return the characters of a class; all of them if it contains an unknown item or is a negation of non-ASCII."""
+    chars, negated = 0, False
+    for op, value in members:
+        low, high = (value, value) if op is _op.LITERAL else value if op is _op.RANGE else (0, -1)
+        negated = negated or op is _op.NEGATE
+        if op is _op.CATEGORY:
+            chars |= _CATEGORIES.get(value, ALL)
+        elif op not in (_op.NEGATE, _op.LITERAL, _op.RANGE):
+            return ALL
+        chars |= mask(_ASCII[low : high + 1]) | (OTHERS if high >= 128 else 0)
+        if high >= 128 and any_case:  # some of them match ASCII letters
+            chars |= mask("iIsSkK")
+    chars = _both_cases(chars) if any_case else chars
+    if not negated:
+        return chars
+    exact = not (any_case and chars & OTHERS and chars & mask("iIsSkK"))
+    return ALL & ~chars | OTHERS if exact else ALL
 
 
-Anchor = Strings | Run
+def _negated(members: Any) -> bool:
+    return any(op is _op.NEGATE for op, _ in members)
+
+
+@dataclass
+class _Visitor:
+    """Visits one sequence of a pattern from left to right; its methods are named after the nodes.
+
+    Attributes:
+        any_case: whether case is ignored at the current node.
+        current: possible strings between `before` and the current node.
+        items: pieces consumed so far.
+        found: string anchors found so far.
+        exact: whether `current` describes the sequence completely.
+    """
+
+    any_case: bool
+    current: frozenset[str] = frozenset({""})
+    items: list[Reach] = field(default_factory=list)
+    found: list[Anchor] = field(default_factory=list)
+    exact: bool = True
+    before: Reach = NOTHING
+
+    @property
+    def total(self) -> Reach:
+        """Everything consumed so far."""
+        return reduce(Reach.then, self.items, NOTHING)
+
+    def visit(self, nodes: Any) -> _Visitor:
+        """Visit the nodes of a sequence."""
+        for op, value in nodes:
+            getattr(self, f"_{str(op).lower()}", self._unknown)(value)
+        return self
+
+    def finish(self) -> Anchor | None:
+        """Return the cheapest string anchor of the sequence."""
+        self._flush()
+        return min(self.found, key=lambda anchor: anchor.cost, default=None)
+
+    def _unknown(self, value: Any) -> None:
+        self._break(ANYTHING)
+
+    def _literal(self, value: int) -> None:
+        if value < 128:
+            self._in([(_op.LITERAL, value)])
+        else:
+            self._break(Reach(ALL, 1, 1))
+
+    def _in(self, members: Any) -> None:
+        reach = Reach(_of_set(members, self.any_case), 1, 1)
+        texts = {c.lower() for c in _ASCII if reach.chars >> ord(c) & 1}
+        if _lists_ascii(members) and not reach.chars & ~(_LETTERS | OTHERS) and len(texts) <= 6:
+            joined = ((text + letter).replace(EDGE + EDGE, EDGE) for text in self.current for letter in texts)
+            self._become(frozenset(joined), reach)
+        elif not reach.chars & _LETTERS and not _negated(members):
+            self._cut(reach)
+        else:
+            self._break(reach)
+
+    def _any(self, value: Any) -> None:
+        self._break(Reach(ALL, 1, 1))
+
+    _not_literal = _any
+
+    def _at(self, position: Any) -> None:
+        if position is _op.AT_BOUNDARY:
+            self.current = frozenset(map(_edged, self.current))
+
+    def _subpattern(self, value: Any) -> None:
+        _, add, drop, inside = value
+        outer = self.any_case
+        self.any_case = (outer or bool(add & re.IGNORECASE)) and not drop & re.IGNORECASE
+        self.visit(inside)
+        self.any_case = outer
+
+    def _atomic_group(self, inside: Any) -> None:
+        self.visit(inside)
+
+    def _branch(self, value: Any) -> None:
+        forks = [self._fork(branch) for branch in value[1]]
+        reach = reduce(Reach.either, (self._since(fork) for fork in forks))
+        if all(fork.exact for fork in forks):
+            self._become(frozenset[str]().union(*(fork.current for fork in forks)), reach)
+            return
+        best = [anchor for fork in forks if (anchor := fork.finish()) is not None]
+        if len(best) == len(forks):
+            strings = frozenset[str]().union(*(anchor.strings for anchor in best))
+            self.found.append(Anchor(reduce(Reach.either, (anchor.before for anchor in best)), strings))
+        self._break(reach)
+
+    def _max_repeat(self, value: Any) -> None:
+        low, high, inside = value[0], min(MANY, int(value[1])), value[2]
+        fork = self._fork(inside)
+        once = self._since(fork)
+        reach = once.times(low, high)
+        if fork.exact and high == 1:
+            self._become(fork.current | (frozenset() if low else self.current), reach)
+        elif _one_character(inside) and not once.chars & _LETTERS:
+            self._signs(low, reach)
+        else:
+            best = fork.finish() if low else None
+            self.found += [best] if best is not None else []
+            first = fork.items[len(self.items) :] if low else []
+            self._break(*first, once.times(low - 1, high - 1) if low else reach)
+
+    _min_repeat = _possessive_repeat = _max_repeat
+
+    def _signs(self, low: int, reach: Reach) -> None:
+        """Visit characters that are not letters, possibly repeated zero times."""
+        if low:
+            self._cut(reach)
+        elif all(text == EDGE for text in self.current):
+            self.exact, self.before = False, self.total.then(reach)
+            self.items.append(reach)
+        else:
+            self._break(reach)
+
+    def _assert(self, value: Any) -> None:
+        """Ignore a positive assertion."""
+
+    def _assert_not(self, value: Any) -> None:
+        """`(?<!\\w)` before a string and `(?!\\w)` after it are edges of a word."""
+        direction, inside = value
+        if not self._rejects_letters(inside):
+            return
+        if direction < 0 and all(text in ("", EDGE) for text in self.current):
+            self.current = frozenset({EDGE})
+        elif direction > 0:
+            self.current = frozenset(_edged(text) if text else text for text in self.current)
+
+    def _rejects_letters(self, inside: Any) -> bool:
+        nodes = list(inside)
+        if len(nodes) == 1 and nodes[0][0] is _op.BRANCH:
+            return any(self._rejects_letters(branch) for branch in nodes[0][1][1])
+        if len(nodes) != 1 or nodes[0][0] is not _op.IN or _negated(nodes[0][1]):
+            return False
+        # Otherwise letters that fold to ASCII ones (a long s) would not be rejected.
+        all_letters = self.any_case or (_op.CATEGORY, _op.CATEGORY_WORD) in list(nodes[0][1])
+        return all_letters and not _LETTERS & ~_of_set(nodes[0][1], self.any_case)
+
+    def _fork(self, inside: Any) -> _Visitor:
+        """Return a copy of the visitor that has visited a part."""
+        fork = _Visitor(self.any_case, self.current, list(self.items), before=self.before)
+        return fork.visit(inside)
+
+    def _since(self, fork: _Visitor) -> Reach:
+        """Return what a fork consumed."""
+        return reduce(Reach.then, fork.items[len(self.items) :], NOTHING)
+
+    def _become(self, strings: frozenset[str], reach: Reach) -> None:
+        if len(strings) > _MOST_STRINGS:
+            self._break(reach)
+            return
+        self.current = strings
+        self.items.append(reach)
+
+    def _cut(self, reach: Reach) -> None:
+        """Visit a piece without letters, which is an edge on both sides."""
+        self.current = frozenset(_edged(text) if text else text for text in self.current)
+        self._break(reach)
+        self.current = frozenset({EDGE})
+
+    def _break(self, *pieces: Reach) -> None:
+        """Visit a piece without known strings."""
+        self._flush()
+        self.exact = False
+        self.items += pieces
+        self.before, self.current = self.total, frozenset({""})
+
+    def _flush(self) -> None:
+        if all(len(text) > 1 and text.strip(EDGE) for text in self.current):
+            self.found.append(Anchor(self.before, self.current))
+
+
+def _edged(text: str) -> str:
+    return text if text.endswith(EDGE) else text + EDGE
+
+
+def _one_character(inside: Any) -> bool:
+    """Whether a repeated part is a single class without negation, or a single character."""
+    nodes = list(inside)
+    return len(nodes) == 1 and (
+        (nodes[0][0] is _op.IN and not _negated(nodes[0][1])) or (nodes[0][0] is _op.LITERAL and nodes[0][1] < 128)
+    )
+
+
+@cache
+def required(pattern: re.Pattern[str]) -> Required:
+    """Return the anchor and the edges of the matches of a pattern."""
+    any_case = bool(pattern.flags & re.IGNORECASE)
+    nodes = _parser.parse(pattern.pattern, pattern.flags)
+    visitor = _Visitor(any_case).visit(nodes)
+    strings = visitor.finish()
+    anchors = [*_of_pieces(visitor.items), *([strings] if strings else [])]
+    best = min(anchors, key=lambda anchor: anchor.cost, default=None)
+    optional = list(takewhile(lambda piece: not piece.low, visitor.items))
+    first = reduce(lambda chars, piece: chars | piece.chars, visitor.items[: len(optional) + 1], 0)
+    useful = best is not None and visitor.total.low and best.cost < 1.0
+    return Required(best if useful else None, first, _allowed_before(nodes, first, any_case))
+
+
+def _of_pieces(items: list[Reach]) -> Iterator[Anchor]:
+    """Yield the anchors that are runs of digits, merged, or single characters out of at most three."""
+    before = NOTHING
+    for place, item in enumerate(items):
+        if item.low and not item.chars & ~_NUMERIC:
+            numeric = takewhile(lambda piece: not piece.chars & ~_NUMERIC, items[place:])
+            yield Anchor(before, digits=sum(piece.low for piece in numeric))
+        elif item.low and item.chars < OTHERS and item.chars.bit_count() <= 3:
+            yield Anchor(before, signs=item.chars)
+        before = before.then(item)
+
+
+def _allowed_before(nodes: Any, first: int, any_case: bool) -> int:
+    """Return the characters allowed before a match, from the assertions at its start."""
+    allowed = ALL
+    for op, value in nodes:
+        if op is _op.AT and value is _op.AT_BOUNDARY and not first & ~_WORD & ~OTHERS:
+            allowed &= ~_WORD
+        elif op is _op.ASSERT_NOT and value[0] < 0 and len(value[1]) == 1:
+            ((of, what),) = value[1]
+            members = what if of is _op.IN else [(of, what)]
+            allowed &= ~_of_set(members, any_case) if _lists_ascii(members, _CATEGORIES) else ALL
+        elif op not in (_op.AT, _op.ASSERT, _op.ASSERT_NOT):
+            break
+    return allowed & ALL | OTHERS
+
+
+def _lists_ascii(members: Any, categories: Collection[Any] = ()) -> bool:
+    """Whether a class lists ASCII characters and some categories only."""
+    return all(
+        (op is _op.LITERAL and value < 128)
+        or (op is _op.RANGE and value[1] < 128)
+        or (op is _op.CATEGORY and value in categories)
+        for op, value in members
+    )

@@ -1,253 +1,178 @@
-"""Pattern matching restricted to candidate offsets, with the same matches as `finditer`.
+"""Pattern matching restricted to the offsets at which a match can begin, with the same matches as `finditer`.
 
-A prefilter searches each note once for the anchors of all patterns (`required.py`). Strings are looked up per word; the
-strings in a word are computed once and cached, as most words of a note have occurred before. Runs of characters are
-searched for in the text. `match_starts.py` computes from the anchors the offsets at which a match can begin, in one
-pass for all patterns, and a pattern is tried only at those offsets.
+The anchors of all patterns (`anchors.py`) are searched for in one pass over a note. Strings are looked up per word; the
+strings in a word are computed once and cached, as most words of a note have occurred before. From the anchors follow
+the offsets at which each pattern is tried.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache, reduce
-from operator import or_
+from functools import cache
 from threading import Lock
-from typing import NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from clinveil.phi.detection.note import NoteView
-from clinveil.phi.matching.anchors import ALL, EDGE, NEAR, Run, Strings
-from clinveil.phi.matching.automaton import automaton
-from clinveil.phi.matching.match_starts import (
-    CLASSES,
-    OTHER,
-    Automata,
-    Triggers,
-    Windows,
-    WordAnchors,
-    find_match_starts,
-    state,
-)
-from clinveil.phi.matching.required import required
+from clinveil.phi.matching.anchors import EDGE, MANY, Anchor, Required, required
 from clinveil.phi.matching.wordtable import Column, codes
 
+if TYPE_CHECKING:
+    from clinveil.phi.detection.note import NoteView
+
+Ints = NDArray[np.int32]
+LONGEST_RUN = 64
+"""A match begins within the first digits of a run of digits, this many, and at most `FARTHEST` before its anchor."""
+FARTHEST = 96
+_CLASSES = 129  # one per ASCII character, and one for all others
+_OTHER = _CLASSES - 1
 # Non-ASCII letters that match an ASCII letter if case is ignored (a test checks all characters).
 _ASCII_OF = str.maketrans("\u0130\u0131\u017f\u212a", "iisk")
-_NO_LETTER = re.compile(r"[^A-Za-z]")
-_MOST_ROWS = 1 << 16
-_CAPACITY = 512  # initial number of candidates that a pass can return
-# Word boundaries and line ends read this many characters past a match.
-_LOOKAHEAD = 2
+_NO_LETTER = re.compile(r"[^a-z]")
 
 
 class _Anchors:
-    """Anchors of the patterns of all detectors, so that each word of a note is looked up once for all of them.
-
-    The tables are rebuilt when a pattern is added; detectors add all their patterns before the first note.
-    """
+    """Anchors of the patterns of all detectors, so that each word of a note is looked up once for all of them."""
 
     def __init__(self) -> None:
         self.numbers: dict[re.Pattern[str], int] = {}
-        self.wanted: dict[bool, dict[str, list[int]]] = {False: {}, True: {}}
-        self.lengths: list[int] = []
-        self.searches: list[_Search] = []
+        self._required: list[Required] = []
         self._tables: Tables | None = None
+        self._lock = Lock()
 
     def number(self, pattern: re.Pattern[str]) -> int | None:
         """Return the number of a pattern, adding it if it is new; None if it has no anchor."""
-        anchor, whole, ahead = required(pattern)
-        if anchor is None:
+        needs = required(pattern)
+        if needs.anchor is None:
             return None
-        if pattern not in self.numbers:
-            number = self.numbers[pattern] = len(self.numbers)
-            for literal in anchor.literals if isinstance(anchor, Strings) else ():
-                self.wanted[literal.any_case].setdefault(literal.text, []).append(number)
-            self.lengths = sorted({len(text) for texts in self.wanted.values() for text in texts})
-            far = anchor.before.high > NEAR
-            window = (-1 if far else anchor.before.high, anchor.before.high, whole.high, ahead + _LOOKAHEAD)
-            run = None if isinstance(anchor, Strings) else anchor
-            self.searches.append(_Search(run, (anchor.before.chars, whole.chars), window, _AutomatonArrays.of(pattern)))
-            self._tables = None
+        with self._lock:
+            if pattern not in self.numbers:
+                self.numbers[pattern] = len(self.numbers)
+                self._required.append(needs)
+                self._tables = None
         return self.numbers[pattern]
 
     def tables(self) -> Tables:
         """Return the tables of all patterns so far."""
-        if self._tables is None or self._tables.full:
-            self._tables = Tables(self)
-        return self._tables
-
-    def in_word(self, word: str) -> tuple[tuple[int, int, int], ...]:
-        """Return (pattern number, first offset, last offset) of the anchors in a word."""
-        offsets: dict[int, list[int]] = {}
-        for numbers, offset in self._strings_of(word):
-            for number in numbers:
-                offsets.setdefault(number, []).append(offset)
-        return tuple((number, min(found), max(found)) for number, found in offsets.items())
-
-    def _strings_of(self, word: str) -> Iterator[tuple[list[int], int]]:
-        """Yield the pattern numbers of each string in a word (with marked edges), and its offset."""
-        for any_case, wanted in self.wanted.items():
-            text = EDGE + _NO_LETTER.sub(EDGE, word.translate(_ASCII_OF) if any_case else word) + EDGE
-            text = text.lower() if any_case else text
-            for length in self.lengths:
-                for start in range(len(text) - length + 1):
-                    if numbers := wanted.get(text[start : start + length]):
-                        yield numbers, start - (text[start] != EDGE)
+        tables = self._tables
+        if tables is None:
+            with self._lock:
+                tables = self._tables = Tables(self._required)
+        return tables
 
 
-class _AutomatonArrays(NamedTuple):
-    """An automaton as tuples, see `match_starts.Automata`; all are empty if the automaton is too large."""
+class _InWord:
+    """Finds the strings of anchors in a word.
 
-    before: int = 0
-    first: tuple[int, ...] = ()
-    takes: tuple[int, ...] = ()
-    ends: tuple[bool, ...] = ()
-    follow: tuple[tuple[int, ...], ...] = ()
-
-    @classmethod
-    def of(cls, pattern: re.Pattern[str] | Run) -> _AutomatonArrays:
-        """Return the automaton of a pattern or a run."""
-        built = automaton(pattern)
-        if built is None:
-            return cls()
-        follow = tuple(tuple(sorted(after)) for after in built.follow)
-        ends = tuple(position in built.ends for position in range(len(built.chars)))
-        return cls(built.before, tuple(sorted(built.first)), tuple(built.chars), ends, follow)
-
-
-class _Search(NamedTuple):
-    """How to search for one pattern.
-
-    Attributes:
-        run: its anchor; None for strings. chars: bit masks of the characters before the anchor and of the whole match.
-        window: lead, width before, width after and lookahead, see `match_starts.Windows`.
+    Args:
+        anchors: by pattern number.
     """
 
-    run: Run | None
-    chars: tuple[int, int]
-    window: tuple[int, int, int, int]
-    automaton: _AutomatonArrays
+    def __init__(self, anchors: Sequence[Anchor]) -> None:
+        numbers: dict[str, list[int]] = {}
+        for number, anchor in enumerate(anchors):
+            for text in anchor.strings:
+                numbers.setdefault(text, []).append(number)
+        self._by_start: dict[str, list[tuple[str, list[int]]]] = {}
+        for text in sorted(numbers):
+            self._by_start.setdefault(text[:2], []).append((text, numbers[text]))
+
+    def __call__(self, word: str) -> tuple[tuple[int, int, int], ...]:
+        """Return (pattern number, first offset, last offset) of the anchors in a word."""
+        text = word.translate(_ASCII_OF).lower()
+        text = f"{EDGE}{text if text.isascii() and text.isalpha() else _NO_LETTER.sub(EDGE, text)}{EDGE}"
+        offsets: dict[int, list[int]] = {}
+        for start in range(len(text) - 1):
+            for string, numbers in self._by_start.get(text[start : start + 2], ()):
+                if text.startswith(string, start):
+                    for number in numbers:
+                        offsets.setdefault(number, []).append(start - (string[0] != EDGE))
+        return tuple((number, min(found), max(found)) for number, found in offsets.items())
 
 
 class Tables:
-    """Arrays of `find_match_starts` for all patterns known at one time."""
+    """Arrays for all patterns known at one time."""
 
-    def __init__(self, anchors: _Anchors) -> None:
-        self._anchors, self._rows = anchors, dict[tuple[tuple[int, int, int], ...], int]()
-        self._lock, self._column = Lock(), Column(self._row, np.int32)
-        self._classes: dict[int, int] = {0: 0}
-        searches = anchors.searches
-        runs = [(number, search.run) for number, search in enumerate(searches) if search.run and search.run.mixed]
-        automata = [search.automaton for search in searches] + [_AutomatonArrays.of(run) for _, run in runs]
-        self._triggers = _triggers(searches, runs)
-        self._windows = self._windows_of(searches)
-        self._automata = self._joined(automata)
-        self._widest = max((len(arrays.takes) for arrays in automata), default=0)
-        self._word_anchors = _word_anchors(self._rows)
+    def __init__(self, needs: Sequence[Required]) -> None:
+        anchors = [need.anchor for need in needs if need.anchor is not None]
+        self._column = Column(_InWord(anchors))
+        self._heads = _member_table(need.first for need in needs)
+        self._preceding = _member_table(need.before for need in needs)
+        self._signs = _member_table(anchor.signs for anchor in anchors)
+        self._any_sign = np.logical_or.reduce(self._signs, axis=0)
+        self._digits = np.array([anchor.digits or MANY for anchor in anchors], np.int32)
+        self._most = np.array([min(anchor.before.high, FARTHEST) for anchor in anchors], np.int32)
 
-    @property
-    def full(self) -> bool:
-        """Whether the tables must be replaced by new ones."""
-        return len(self._rows) >= _MOST_ROWS
-
-    def candidates(self, note: NoteView) -> dict[int, list[tuple[int, int]]]:
-        """Return pattern number -> (offset where a match can begin, end of the text that it can read), sorted."""
+    def starts(self, note: NoteView) -> dict[int, list[int]]:
+        """Return pattern number -> offsets at which a match can begin, in order."""
         text = _classes_of(note.plain)
-        words, tokens = note.tokens.words, note.tokens
-        rows = note.words.column(self._column)
-        if self._word_anchors.row_of.size <= len(self._rows):
-            with self._lock:
-                self._word_anchors = _word_anchors(self._rows)
-        capacity = _CAPACITY
-        while True:
-            scan = state(len(self._anchors.searches), self._widest, capacity)
-            arrays = self._word_anchors, self._triggers, self._windows, self._automata
-            find_match_starts(text, tokens.starts[words], tokens.ends[words], rows, *arrays, scan)
-            if (total := int(scan.total[0])) <= capacity:
-                break
-            capacity = total
-        by_pattern: dict[int, list[tuple[int, int]]] = {}
-        for pattern, start, end in scan.found[:, :total].T.tolist():
-            by_pattern.setdefault(pattern, []).append((start, end))
-        return by_pattern
+        hits = [self._in_words(note), self._of_signs(text), self._of_digits(text)]
+        patterns, firsts, lasts = np.concatenate(hits, axis=1)
+        order = np.argsort(patterns * np.int64(text.size) + firsts, kind="stable")
+        patterns, firsts, lasts = patterns[order], firsts[order], lasts[order]
+        lows = np.maximum(firsts - self._most[patterns], 0)
+        tried = np.where(patterns[1:] == patterns[:-1], lasts[:-1] + 1, 0)
+        lows[1:] = np.maximum(lows[1:], tried)
+        owners, offsets = _ranges(lows, lasts + 1)
+        owners = patterns[owners]
+        fits = self._heads[owners, text[offsets]]
+        owners, offsets = owners[fits], offsets[fits]
+        fits = self._preceding[owners, text[offsets - 1]] | (offsets == 0) | (text[offsets] == _OTHER)
+        starts: dict[int, list[int]] = {}
+        for number, offset in zip(owners[fits].tolist(), offsets[fits].tolist(), strict=True):
+            starts.setdefault(number, []).append(offset)
+        return starts
 
-    def _row(self, word: str) -> int:
-        """Return the row of the anchors in a word; words with the same anchors share a row, and most have none."""
-        anchors = self._anchors.in_word(word)
-        with self._lock:
-            return self._rows.setdefault(anchors, len(self._rows))
+    def _in_words(self, note: NoteView) -> Ints:
+        """Return the strings in words: pattern, first offset and last offset of each."""
+        anchors = note.words.column(self._column).tolist()
+        flat = [
+            (number, start + first, start + last)
+            for start, in_word in zip(note.words.starts, anchors, strict=True)
+            if in_word
+            for number, first, last in in_word
+        ]
+        return np.array(flat, np.int32).reshape(-1, 3).T
 
-    def _class(self, chars: int) -> int:
-        return self._classes.setdefault(chars, len(self._classes))
+    def _of_signs(self, text: NDArray[np.uint8]) -> Ints:
+        """Return the same for signs."""
+        offsets = np.flatnonzero(self._any_sign[text])
+        patterns, places = np.nonzero(self._signs[:, text[offsets]])
+        return np.array((patterns, offsets[places], offsets[places]), np.int32)
 
-    def _windows_of(self, searches: list[_Search]) -> Windows:
-        before, whole = ([self._class(search.chars[side]) for search in searches] for side in (0, 1))
-        lead, behind, ahead, lookahead = ([search.window[column] for search in searches] for column in range(4))
-        return Windows(*map(_ints, (lead, before, behind, whole, ahead, lookahead)))
-
-    def _joined(self, automata: list[_AutomatonArrays]) -> Automata:
-        """Concatenate the automata."""
-        begins = np.cumsum([0, *(len(one.takes) for one in automata)]).tolist()
-        numbered = list(zip(begins, automata, strict=False))
-        first = [[begin + position for position in one.first] for begin, one in numbered]
-        follow = [[begin + position for position in after] for begin, one in numbered for after in one.follow]
-        heads = [self._class(_heads(one)) for one in automata]
-        before = [self._class(one.before) for one in automata]
-        takes = [self._class(chars) for one in automata for chars in one.takes]
-        ends = np.array([end for one in automata for end in one.ends], np.bool_)
-        chars = np.array([[chars >> code & 1 for code in range(CLASSES)] for chars in self._classes], np.bool_)
-        return Automata(
-            *_ragged(first), _ints(begins), _ints(before), _ints(heads), _ints(takes), ends, *_ragged(follow), chars
-        )
+    def _of_digits(self, text: NDArray[np.uint8]) -> Ints:
+        """Return the same for runs of digits; non-ASCII characters count as digits."""
+        numeric = np.zeros(text.size + 2, np.bool_)
+        numeric[1:-1] = ((text >= ord("0")) & (text <= ord("9"))) | (text == _OTHER)
+        edges = np.flatnonzero(numeric[1:] != numeric[:-1])
+        begins, ends = edges[::2], edges[1::2]
+        runs, patterns = np.nonzero((ends - begins)[:, None] >= self._digits)
+        lasts = np.minimum(ends, begins + LONGEST_RUN) - 1
+        return np.array((patterns, begins[runs], lasts[runs]), np.int32)
 
 
-def _heads(arrays: _AutomatonArrays) -> int:
-    """Return the possible first characters of a match; all characters if the automaton was too large."""
-    return reduce(or_, (arrays.takes[position] for position in arrays.first), 0) or ALL
+def _member_table(masks: Iterable[int]) -> NDArray[np.bool_]:
+    """Return a row of character classes per mask."""
+    return np.array([[chars >> code & 1 for code in range(_CLASSES)] for chars in masks], np.bool_).reshape(
+        -1, _CLASSES
+    )
+
+
+def _ranges(lows: Ints, ends: Ints) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Return the index of the range and the number, for all numbers in some ranges."""
+    sizes = np.maximum(ends - lows, 0)
+    owners = np.repeat(np.arange(sizes.size), sizes)
+    offsets = np.arange(owners.size) - np.repeat(np.cumsum(sizes) - sizes - lows, sizes)
+    return owners, offsets
 
 
 def _classes_of(text: str) -> NDArray[np.uint8]:
     if text.isascii():
         return np.frombuffer(text.encode("ascii"), np.uint8)
-    return np.minimum(codes(text), OTHER).astype(np.uint8)
-
-
-def _triggers(searches: list[_Search], runs: list[tuple[int, Run]]) -> Triggers:
-    """Return the characters and digit runs that are anchors of each pattern."""
-    signs: list[list[int]] = [[] for _ in range(CLASSES)]
-    begins: list[list[int]] = [[] for _ in range(CLASSES)]
-    for number, search in enumerate(searches):
-        for sign in search.run.signs if search.run and not search.run.digits else "":
-            signs[ord(sign)].append(number)
-    for number, (_, run) in enumerate(runs):
-        for code in range(CLASSES):
-            if run.items[0].chars >> code & 1:
-                begins[code].append(number)
-    digits = [(number, search.run.digits) for number, search in enumerate(searches) if search.run and search.run.digits]
-    automata = _ints(range(len(searches), len(searches) + len(runs)))
-    of_digits, least = _ints(number for number, _ in digits), _ints(least for _, least in digits)
-    of_runs = _ints(number for number, _ in runs)
-    return Triggers(*_ragged(signs), of_digits, least, *_ragged(begins), automata, of_runs)
-
-
-def _word_anchors(rows: Iterable[tuple[tuple[int, int, int], ...]]) -> WordAnchors:
-    """Return the anchors in the words of each row."""
-    rows = list(rows)
-    flat = np.array([anchor for row in rows for anchor in row], np.int32).reshape(-1, 3)
-    return WordAnchors(_ints(np.cumsum([0, *map(len, rows)])), *(np.ascontiguousarray(column) for column in flat.T))
-
-
-def _ints(values: Iterable[int]) -> NDArray[np.int32]:
-    return np.array(list(values), np.int32)
-
-
-def _ragged(rows: list[list[int]]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    """Return the start of each row and the end of the last one, and the concatenated rows."""
-    return _ints(np.cumsum([0, *map(len, rows)])), _ints(value for row in rows for value in row)
+    return np.minimum(codes(text), _OTHER).astype(np.uint8)
 
 
 _anchors = _Anchors()
@@ -269,9 +194,9 @@ class Matcher:
         if self.number is None:
             yield from self.pattern.finditer(note.plain)
             return
-        position = 0
-        for start, end in candidates(note).get(self.number, ()):
-            if start >= position and (match := self.pattern.match(note.plain, start, end)):
+        position, match_at, text = 0, self.pattern.match, note.plain
+        for start in candidates(note).get(self.number, ()):
+            if start >= position and (match := match_at(text, start)):
                 position = match.end()
                 yield match
 
@@ -282,9 +207,9 @@ def matcher(pattern: re.Pattern[str]) -> Matcher:
     return Matcher(pattern, _anchors.number(pattern))
 
 
-def candidates(note: NoteView) -> dict[int, list[tuple[int, int]]]:
-    """Return `Tables.candidates` of a note, computed once."""
+def candidates(note: NoteView) -> dict[int, list[int]]:
+    """Return `Tables.starts` of a note, computed once."""
     tables = _anchors.tables()
     if tables not in note.candidates:
-        note.candidates[tables] = tables.candidates(note)
+        note.candidates[tables] = tables.starts(note)
     return note.candidates[tables]

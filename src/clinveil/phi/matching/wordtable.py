@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable
 from functools import cache, cached_property
 from threading import Lock
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -32,7 +32,7 @@ _SIGNS: Final = 8
 FIRST_WORD: Final = _SIGNS + _LAST_SIGN - _FIRST_SIGN + 1
 _MOST_WORDS = 1 << 16
 _MOST_LETTERS = 1 << 22
-_SLOTS = 4  # slots of the hash table per word of its capacity
+_MOST_MARKS: Final = 31
 
 
 @cache
@@ -69,58 +69,12 @@ def _end_of_word(text: NDArray[np.uint32], kinds: NDArray[np.uint8], start: int)
     return end
 
 
-@helper
-def _hash(text: NDArray[np.uint32], start: int, end: int) -> int:
-    """Return the FNV-1a hash of the code points."""
-    value = np.uint64(14695981039346656037)
-    for position in range(start, end):
-        value = (value ^ np.uint64(text[position])) * np.uint64(1099511628211)
-    return int((value ^ (value >> np.uint64(29))) & np.uint64(0x7FFFFFFFFFFFFFFF))
-
-
-@helper
-def _same(text: NDArray[np.uint32], start: int, end: int, letters: NDArray[np.uint32], first: int) -> bool:
-    for offset in range(end - start):  # noqa: SIM110  numba does not support generators
-        if text[start + offset] != letters[first + offset]:
-            return False
-    return True
-
-
-@helper
-def _known(
-    text: NDArray[np.uint32], start: int, end: int, slots: Ints, hashes: NDArray[np.int64], firsts: Ints,
-    letters: NDArray[np.uint32],
-) -> int:  # fmt: skip
-    """Return the id of a word; -1 if it is not in the table."""
-    value = _hash(text, start, end)
-    slot = value % slots.size
-    while slots[slot] >= 0:
-        word = slots[slot]
-        same = hashes[word] == value and firsts[word + 1] - firsts[word] == end - start
-        if same and _same(text, start, end, letters, firsts[word]):
-            return FIRST_WORD + word
-        slot = (slot + 1) % slots.size
-    return -1
-
-
 @kernel
-def _scan(
-    text: NDArray[np.uint32],
-    kinds: NDArray[np.uint8],
-    slots: Ints,
-    hashes: NDArray[np.int64],
-    firsts: Ints,
-    letters: NDArray[np.uint32],
-) -> tuple[Ints, Ints, Ints, int]:
-    """Return starts, ends and ids of the tokens, and the number of words not in the table, whose id is -1.
-
-    Args:
-        slots: open addressing, index of a word or -1. hashes: of each word of the table.
-        firsts: start of the letters of each word, and end of the last one.
-    """
+def _scan(text: NDArray[np.uint32], kinds: NDArray[np.uint8]) -> tuple[Ints, Ints, Ints]:
+    """Return starts, ends and ids of the tokens; the id of a word is -1."""
     starts, ends = np.empty(text.size, np.int32), np.empty(text.size, np.int32)
     ids = np.empty(text.size, np.int32)
-    count = unknown = position = 0
+    count = position = 0
     while position < text.size:
         start, kind = position, kinds[text[position]]
         position += 1
@@ -128,9 +82,7 @@ def _scan(
             continue
         number = ODD
         if kind == _LETTER:
-            position = _end_of_word(text, kinds, start)
-            number = _known(text, start, position, slots, hashes, firsts, letters)
-            unknown += number < 0
+            position, number = _end_of_word(text, kinds, start), -1
         elif kind == _DIGIT:
             while position < text.size and kinds[text[position]] == _DIGIT:
                 position += 1
@@ -144,20 +96,11 @@ def _scan(
             number = _SIGNS + text[start] - _FIRST_SIGN
         starts[count], ends[count], ids[count] = start, position, number
         count += 1
-    return starts[:count], ends[:count], ids[:count], unknown
+    return starts[:count], ends[:count], ids[:count]
 
 
-class Lists(NamedTuple):
-    """Arrays of a word table; all are replaced together when they must grow."""
-
-    slots: Ints
-    hashes: NDArray[np.int64]
-    firsts: Ints
-    letters: NDArray[np.uint32]
-
-
-class Table:
-    """Distinct words read so far.
+class Table(dict[str, int]):
+    """Distinct words read so far, with their ids.
 
     Attributes:
         words: by id minus `FIRST_WORD`; as secret as the notes.
@@ -165,19 +108,23 @@ class Table:
     """
 
     def __init__(self) -> None:
+        super().__init__()
         self.words: list[str] = []
         self.columns: WeakKeyDictionary[Column, list[NDArray[Any]]] = WeakKeyDictionary()
-        self._numbers: dict[str, int] = {}
-        self._lists = _empty(1 << 12, 1 << 15)
+        self._letters = 0
         self._lock = Lock()
 
-    def __len__(self) -> int:
+    __hash__ = object.__hash__  # type: ignore[assignment]
+
+    @property
+    def size(self) -> int:
+        """Number of ids."""
         return FIRST_WORD + len(self.words)
 
     @property
     def full(self) -> bool:
         """Whether the table has reached its maximal size."""
-        return len(self.words) >= _MOST_WORDS or self._lists.firsts[len(self.words)] >= _MOST_LETTERS
+        return len(self.words) >= _MOST_WORDS or self._letters >= _MOST_LETTERS
 
     def token(self, number: int) -> str:
         """Return the token of an id: the word or sign itself, zeros for a number, or NUL for all rare signs."""
@@ -189,62 +136,19 @@ class Table:
 
     def scan(self, text: str) -> tuple[Ints, Ints, Ints]:
         """Return starts, ends and ids of the tokens of a text; new words are added to the table."""
-        points = codes(text)
-        starts, ends, ids, unknown = _scan(points, _kinds(), *self._lists)
-        if unknown:
-            with self._lock:
-                for index in np.flatnonzero(ids < 0).tolist():
-                    ids[index] = self._number(text[starts[index] : ends[index]], points[starts[index] : ends[index]])
+        starts, ends, ids = _scan(codes(text), _kinds())
+        words = np.flatnonzero(ids < 0)
+        ids[words] = [self[text[s:e]] for s, e in zip(starts[words].tolist(), ends[words].tolist(), strict=True)]
         return starts, ends, ids
 
-    def _number(self, word: str, points: NDArray[np.uint32]) -> int:
-        number = self._numbers.get(word)
-        if number is None:
-            number = self._numbers[word] = len(self)
-            self.words.append(word)
-            self._add(len(self.words) - 1, points)
+    def __missing__(self, word: str) -> int:
+        with self._lock:
+            if (number := self.get(word)) is None:
+                number = self.size
+                self.words.append(word)
+                self._letters += len(word)
+                self[word] = number
         return number
-
-    def _add(self, word: int, points: NDArray[np.uint32]) -> None:
-        """Add a word; its slot is written last, so that a scan in another thread never reads an incomplete word."""
-        end = int(self._lists.firsts[word]) + points.size
-        if word + 2 > self._lists.hashes.size or end > self._lists.letters.size:
-            self._grow(word, end)
-        lists = self._lists
-        lists.letters[end - points.size : end] = points
-        lists.firsts[word + 1], lists.hashes[word] = end, _hash_of(points)
-        slot = int(lists.hashes[word]) % lists.slots.size
-        while lists.slots[slot] >= 0:
-            slot = (slot + 1) % lists.slots.size
-        lists.slots[slot] = word
-
-    def _grow(self, count: int, letters: int) -> None:
-        old = self._lists
-        new = _empty(2 * old.hashes.size, max(2 * old.letters.size, 2 * letters))
-        new.hashes[:count] = old.hashes[:count]
-        new.firsts[: count + 1] = old.firsts[: count + 1]
-        new.letters[: old.letters.size] = old.letters
-        _place(new.slots, new.hashes, count)
-        self._lists = new
-
-
-def _empty(words: int, letters: int) -> Lists:
-    slots = np.full(_SLOTS * words - 1, -1, np.int32)
-    return Lists(slots, np.zeros(words, np.int64), np.zeros(words + 1, np.int32), np.zeros(letters, np.uint32))
-
-
-@kernel
-def _place(slots: Ints, hashes: NDArray[np.int64], count: int) -> None:
-    for word in range(count):
-        slot = hashes[word] % slots.size
-        while slots[slot] >= 0:
-            slot = (slot + 1) % slots.size
-        slots[slot] = word
-
-
-@kernel
-def _hash_of(points: NDArray[np.uint32]) -> int:
-    return _hash(points, 0, points.size)
 
 
 class Tokens:
@@ -304,17 +208,47 @@ class Column:
         """Return the values of some token ids."""
         known, values = self._arrays(table)
         if not (cached := known.take(ids)).all():  # `take` is faster than indexing for the size of a note
-            for number in np.unique(ids[~cached]).tolist():
+            for number in set(ids[~cached].tolist()):
                 values[number] = self.of(table.token(number))
                 known[number] = True
         return values.take(ids)
 
     def _arrays(self, table: Table) -> list[NDArray[Any]]:
         arrays = table.columns.get(self)
-        if arrays is None or arrays[0].size < len(table):
-            size = max(1 << 12, 2 * len(table))
+        if arrays is None or arrays[0].size < table.size:
+            size = max(1 << 12, 2 * table.size)
             new = [np.zeros(size, np.bool_), np.zeros(size, self.dtype)]
             for old, grown in zip(arrays or [], new, strict=False):
                 grown[: old.size] = old
             table.columns[self] = arrays = new
         return arrays
+
+
+class Marks:
+    """Predicates on words, one bit of a column each, evaluated together once per distinct word.
+
+    A module that searches every note for certain words defines `CUE = mark(lambda word: …)` and then calls
+    `note.words.marked(CUE)`.
+
+    Attributes:
+        column: the values; replaced whenever a predicate is added.
+    """
+
+    def __init__(self) -> None:
+        self._predicates: list[Callable[[str], bool]] = []
+        self.column = Column(self._of, np.int32)
+
+    def add(self, predicate: Callable[[str], bool]) -> int:
+        """Add a predicate on a word in its original case; return its bit."""
+        if len(self._predicates) == _MOST_MARKS:
+            raise ValueError(f"at most {_MOST_MARKS} marks are possible")
+        self._predicates.append(predicate)
+        self.column = Column(self._of, np.int32)
+        return 1 << (len(self._predicates) - 1)
+
+    def _of(self, word: str) -> int:
+        return sum(1 << bit for bit, predicate in enumerate(self._predicates) if predicate(word))
+
+
+marks = Marks()
+mark = marks.add

@@ -18,8 +18,10 @@ from clinveil.phi.tagger.people import Letters, People, written
 
 NAMES = frozenset(["full", "rev", "last", "first", "short", "any", "caps", "hl7"])
 _SLOT = re.compile(r"\{(\w+)\}")
+_UNLISTED_SHARE = {"drug": 0.3, "brand": 0.5}  # of generated product names, which are in no list
 _LISTS = {
     "kin": "wife husband son daughter mother father sister brother partner niece nephew friend aunt spouse grandson",
+    "Kin": "Wife Husband Son Daughter Mother Father Sister Brother Partner Niece Nephew Friend Dtr Mum Dad",
     "poss": "her his",
     "Poss": "Her His",
     "pron": "she he",
@@ -133,7 +135,7 @@ def invented(count: int, people: People, rng: Random, hosts: Sequence[Labelled] 
             if hosts and chance < 0.35:
                 parts.append(rng.choice(hosts))
             else:
-                parts.append(filled(rng.choice(positive if chance < 0.78 else negative), people, rng))
+                parts.append(filled(rng.choice(positive if chance < 0.72 else negative), people, rng))
         yield in_other_case(joined(parts, rng.choice((" ", "\n", "\n", "  ", "\n\n"))), rng)
 
 
@@ -171,6 +173,8 @@ def _filler(slot: str, people: People, rng: Random) -> str:
         return rng.choice(_lists()[slot])
     if slot == "initials":
         return written(people.one(rng), slot, rng)
+    if slot == "device":  # a surname as the name of an instrument
+        return people.one(rng).family
     if slot in ("number", "phone", "date", "time", "age", "small", "year"):
         return _number(slot, rng)
     word = _word(slot.lower(), rng)
@@ -195,7 +199,7 @@ def _number(slot: str, rng: Random) -> str:
 
 
 def _word(slot: str, rng: Random) -> str:
-    if slot == "drug" and rng.random() < 0.3:
+    if slot in _UNLISTED_SHARE and rng.random() < _UNLISTED_SHARE[slot]:
         return _drug_letters().one(rng).lower()
     if slot == "eponym":
         return rng.choice(_words("eponym")).title()
@@ -219,7 +223,8 @@ def _words(slot: str) -> list[str]:
         return language().clinics
     if slot == "procedure":
         return _PROCEDURES.split("; ")
-    return sorted(word_list({"eponym": "eponyms", "noun": "eponym_nouns", "place": "cities"}[slot]))
+    lists = {"eponym": "eponyms", "noun": "eponym_nouns", "place": "cities", "abbr": "shorthand", "brand": "brands"}
+    return sorted(word_list(lists[slot]))
 
 
 _PROCEDURES = (

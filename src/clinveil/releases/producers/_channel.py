@@ -11,7 +11,7 @@ from typing import Any
 from numpy.random import Generator
 
 from clinveil.attacks.attack import Context
-from clinveil.attacks.channel.channel_figures import single_names
+from clinveil.attacks.channel._inputs import single_names
 from clinveil.attacks.channel.inversion import Inversion
 from clinveil.channel.apply import obfuscate_batches
 from clinveil.channel.build import build_channel, mechanism_of, read_words

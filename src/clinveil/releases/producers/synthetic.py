@@ -45,7 +45,7 @@ from clinveil.releases.synthesis_model import (
 )
 from clinveil.report.record import Fact, Gate
 from clinveil.stats import wilson
-from clinveil.utility.perplexity import perplexity_findings
+from clinveil.utility.evaluations.perplexity import perplexity_findings
 
 PASS_SECONDS = 40.0  # of one pass over 100,000 words, size small, one core: a guess for the plan
 

@@ -8,18 +8,17 @@ from typing import Any
 
 import numpy as np
 
-from clinveil.attacks.models.leaveout import crossfit
+from clinveil.attacks.models.leaveout import pdtp
+from clinveil.attacks.models.leaveout.audit import Audit, audit_of
 from clinveil.attacks.models.leaveout.compare import Compared, compare
 from clinveil.attacks.models.leaveout.data import AuditData, load_data, pick_units, prepare
-from clinveil.attacks.models.leaveout.models import Audit, audit_of
-from clinveil.attacks.models.leaveout.pdtp import LeaveOut
 from clinveil.attacks.models.leaveout.settings import LeaveOutSettings
 from clinveil.core.finding import Finding
 from clinveil.core.types import Doubles, Ints, SmallInts
 from clinveil.scale.tasks import Store
 from clinveil.stats import t_interval
-from clinveil.study.clinicalnlp_2019.corpora import Parts
-from clinveil.study.clinicalnlp_2019.settings import PLANTED, SAME, UNIGRAM, Mode, StudySettings, label_of
+from clinveil.study.clinicalnlp_2019.settings import SAME, UNIGRAM, Mode, StudySettings, label_of
+from clinveil.study.clinicalnlp_2019.tasks import Parts
 from clinveil.study.engine import labelled
 
 
@@ -28,17 +27,11 @@ class Audits:
     """The audits of a study.
 
     Attributes:
-        models: by mode and dropout. planted: lowest dropout, with planted names. unigram: of the same patients.
+        models: by mode and dropout. unigram: of the same patients.
     """
 
     models: Mapping[tuple[Mode, float], Audit]
-    planted: Audit
     unigram: Audit
-
-    @property
-    def trained(self) -> list[Audit]:
-        """Audits of networks."""
-        return [*self.models.values(), self.planted]
 
 
 def audits_of(store: Store, parts: Parts, own: StudySettings) -> Audits:
@@ -46,25 +39,23 @@ def audits_of(store: Store, parts: Parts, own: StudySettings) -> Audits:
     modes: tuple[Mode, ...] = ("exact", "compat") if own.compat else ("exact",)
     models = {(mode, p): _audit(store, parts, own, own.leave_out(p, mode)) for mode in modes for p in own.dropout}
     first = own.dropout[0]
-    planted = _audit(store, parts, own, own.leave_out(first, "exact", names=True), PLANTED)
     unigram = own.leave_out(first, "exact").but(model="unigram")
-    return Audits(models, planted, audit_of(models["exact", first].data, unigram, seed=own.seed, name=UNIGRAM))
+    return Audits(models, audit_of(models["exact", first].data, unigram, seed=own.seed, name=UNIGRAM))
 
 
-def _audit(store: Store, parts: Parts, own: StudySettings, how: LeaveOutSettings, name: str = "") -> Audit:
+def _audit(store: Store, parts: Parts, own: StudySettings, how: LeaveOutSettings) -> Audit:
     notes, valid = (parts.load(store, part) for part in ("train", "valid"))
-    # Without planted names, the vocabulary is that of all parts, as in paper C.
-    words = None if how.plant_names else parts.vocabulary(store)
+    words = parts.vocabulary(store)  # of all parts, as in paper C
     rng = np.random.default_rng([own.seed, 2])
     units = pick_units(notes, how.units, rng, by_note=how.unit == "note")
     data = prepare(notes, units, how, rng, vocabulary=words, validation=valid)
-    exact, main = (how.mode == mode and not name for mode in ("exact", own.main))
+    exact, main = (how.mode == mode for mode in ("exact", own.main))
     tokens = data.encoded.ids.size
-    audit = audit_of(data.save(store.root), how, seed=own.seed, words=tokens * exact, name=name, keep=main)
+    audit = audit_of(data.save(store.root), how, seed=own.seed, words=tokens * exact, keep=main)
     if exact:
         return audit
     full = replace(audit.full, write=tokens) if main else audit.full
-    return replace(audit, full=full, again=None, reseeded=(), other_seeds=())
+    return replace(audit, full=full, reseeded=(), other_seeds=())
 
 
 @dataclass
@@ -100,9 +91,6 @@ def privacy_of(store: Store, audits: Audits, own: StudySettings) -> Privacy:
         if mode == "exact":
             detail = {"corpus": SAME, "mode": mode, "against": label_of(dropout)}
             privacy.findings += _falls(score, unigram, detail, seed)
-    planted = _compared(store, audits.planted, seed)
-    privacy.findings += [labelled(f, corpus=f"{label_of(first)}, {PLANTED}") for f in planted.findings]
-    privacy.files["units-planted.csv"] = planted.table
     return privacy
 
 
@@ -127,17 +115,17 @@ def fall(difference: Doubles, detail: Mapping[str, Any], seed: int) -> Finding:
         "higher",
         *t_interval(difference),
         chance=0.0,
-        source=crossfit.SOURCE,
+        source=pdtp.EFFECT_SOURCE,
         detail={**detail, "scale": "nats"},
         unit="audited patients",
-        p=crossfit.flipped_p(difference, np.arange(difference.size), np.random.default_rng([seed, 4])),
+        p=pdtp.flipped_p(difference, np.arange(difference.size), np.random.default_rng([seed, 4])),
         p_is="signs flipped by patient, one-sided",
-        method=f"{crossfit.METHOD}, paired",
+        method=f"{pdtp.METHOD}, paired",
         chance_is="no difference",
     )
 
 
-def rarities(data: AuditData, compared: LeaveOut) -> dict[str, Any]:
+def rarities(data: AuditData, compared: pdtp.LeaveOut) -> dict[str, Any]:
     """Return counts of rare words among those with the largest differences (section 4.4).
 
     Returns:

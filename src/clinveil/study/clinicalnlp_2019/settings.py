@@ -13,23 +13,22 @@ from pydantic import field_validator
 from clinveil.attacks.models.leaveout.settings import LeaveOutSettings
 from clinveil.core.settings import flag
 from clinveil.study.engine import CommonSettings
-from clinveil.utility.casing import CasingSettings
-from clinveil.utility.nli import NliSettings
+from clinveil.utility.evaluations.casing import CasingSettings
+from clinveil.utility.evaluations.nli import NliSettings
 
 Mode = Literal["exact", "compat"]
 REAL, UNIGRAM = "real notes", "unigram"
-SAME, PLANTED = f"{UNIGRAM}, of the same patients", "with planted names"
+SAME = f"{UNIGRAM}, of the same patients"
 
 
 @dataclass(frozen=True)
 class Scale:
-    """Settings of a size: model, word vectors, inference, casing, canaries, and the epochs of paper C's schedule."""
+    """Settings of a size: model, word vectors, inference, casing, and the epochs of paper C's schedule."""
 
     model: Mapping[str, Any]
     dim: int
     nli: NliSettings
     casing: CasingSettings
-    canaries: int
     annealed_epochs: int
 
 
@@ -40,7 +39,6 @@ SCALES: Mapping[str, Scale] = MappingProxyType(
             100,
             NliSettings(seeds=2),
             CasingSettings(size="tiny", batch=20, epochs=6, evaluate_every=500, streams=32),
-            3,
             8,
         ),
         "small": Scale(
@@ -48,10 +46,9 @@ SCALES: Mapping[str, Scale] = MappingProxyType(
             300,
             NliSettings(seeds=5),
             CasingSettings(size="small", batch=20, epochs=10, streams=32),
-            5,
             20,
         ),
-        "paper": Scale({"size": "paper"}, 300, NliSettings(), CasingSettings(streams=8), 5, 20),
+        "paper": Scale({"size": "paper"}, 300, NliSettings(), CasingSettings(streams=8), 20),
     }
 )
 
@@ -90,7 +87,6 @@ class StudySettings(CommonSettings):
         20, "Minimum occurrences of both words of a pair in the real training notes (default: by size).", ge=1
     )
     nli: Path | None = flag(None, "Sentence pairs for inference: MedNLI, SICK or RQE.")
-    general: Path | None = flag(None, "General text, one sentence per line, for Table 1.")
     device: str = flag("cpu", "Language models: cpu, cuda or cuda:1.")
     max_hours: float = flag(8.0, "Refuse a study that takes longer.", gt=0)
 
@@ -111,11 +107,11 @@ class StudySettings(CommonSettings):
         """Mode of the models in Table 2: at the paper's size, the paper's recipe."""
         return "compat" if self.size == "paper" and self.compat else "exact"
 
-    def leave_out(self, dropout: float, mode: Mode, *, names: bool = False) -> LeaveOutSettings:
+    def leave_out(self, dropout: float, mode: Mode) -> LeaveOutSettings:
         """Return the settings of an audit: `exact` has a fixed schedule, `compat` anneals on validation notes."""
         own = {**self.scale.model, "model": "lstm", "vocabulary": "words", "dropout": dropout, "mode": mode}
         own |= {"units": self.units, "reseeds": self.reseeds, "seeds": self.seeds}
-        own |= {"plant_names": names, "device": self.device}
+        own["device"] = self.device
         if mode == "compat":
             own |= {"schedule": "annealed", "epochs": self.scale.annealed_epochs}
         else:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -13,16 +13,22 @@ from clinveil.core.neural import need_torch
 from clinveil.core.types import Say
 from clinveil.corpus.medtext import SplitSizes
 from clinveil.scale.tasks import perform, perform_all
-from clinveil.study.chart import Figure
-from clinveil.study.clinicalnlp_2019.corpora import Parts, Written
 from clinveil.study.clinicalnlp_2019.privacy import Audits, audits_of, privacy_of
 from clinveil.study.clinicalnlp_2019.settings import REAL, UNIGRAM, StudySettings, label_of
-from clinveil.study.clinicalnlp_2019.tables import figures, tables
-from clinveil.study.clinicalnlp_2019.tasks import Canaries, Casing, Inference, Leaks, Predicted, Similar, UnigramScore
-from clinveil.study.engine import Bench, Plan, Results, Task, findings_of
+from clinveil.study.clinicalnlp_2019.tables import tables
+from clinveil.study.clinicalnlp_2019.tasks import (
+    Casing,
+    Inference,
+    Leaks,
+    Parts,
+    Predicted,
+    Similar,
+    UnigramScore,
+    Written,
+)
+from clinveil.study.engine import Bench, Results, Task, findings_of
 from clinveil.study.inputs import File, Source, Train
-from clinveil.study.outputs import Study, run
-from clinveil.study.tables import Table
+from clinveil.study.tables import Study, Table, run
 from clinveil.vectors.settings import VectorSettings
 
 
@@ -53,26 +59,28 @@ class ClinicalNlp2019(Study):
         """The split of the notes."""
         own = self.settings
         sizes = SplitSizes(valid=own.valid, test=own.test, words=own.words)
-        general = File.of(own.general) if own.general else None
-        return Parts(self.source, general, sizes, own.split == "note", own.min_count, own.seed)
+        return Parts(self.source, sizes, own.split == "note", own.min_count, own.seed)
 
     def perform(self, bench: Bench) -> Results:
         """Run unfinished tasks and collect the results."""
         own, store = self.settings, bench.store
         perform(store, self.parts)
         audits = audits_of(store, self.parts, own)
-        train_audits(store, audits.trained, bench.over, bench.say, workers=own.workers, most_hours=own.max_hours)
+        train_audits(
+            store, list(audits.models.values()), bench.over, bench.say, workers=own.workers, most_hours=own.max_hours
+        )
         perform_all(store, audits.unigram.models, bench.over, lambda line: None)
         corpora = self.corpora(audits)
         wanted = self.measures(corpora)
-        bench.do(Plan(tuple(wanted), self.source.words))
+        bench.do(wanted)
         privacy = privacy_of(store, audits, own)
         others = (finding for task in wanted for finding in findings_of(store.result(task)))
         counts = store.result(self.parts)["counts"]
         by_model = next(corpus for corpus in reversed(corpora) if corpus.model is not None)
         facts = {"lead": counts["notes"], "counts": counts, "rarity": privacy.rarity}
         facts |= {"labels": tuple(corpus.label for corpus in corpora)}
-        facts |= {"sample": (by_model.label, sorted(by_model.load(store).texts, key=len))}
+        texts = sorted(by_model.load(store).texts, key=len)
+        facts |= {"sample": (by_model.label, texts[len(texts) // 2])}
         return Results(own, (*privacy.findings, *others), facts, privacy.files)
 
     def corpora(self, audits: Audits) -> list[Written]:
@@ -88,9 +96,6 @@ class ClinicalNlp2019(Study):
         """Return the tasks that measure utility and leaks of each corpus."""
         settings, scale = self.settings, self.settings.scale
         tasks: list[Task] = [Casing(corpus, scale.casing, settings.seed) for corpus in corpora]
-        for dropout in settings.dropout:
-            how = settings.leave_out(dropout, "exact").lm
-            tasks.append(Canaries(self.parts, label_of(dropout), how, scale.canaries, settings.seed))
         tasks += [Leaks(corpus, settings.seed) for corpus in corpora]
         tasks += [Predicted(corpus) for corpus in corpora]
         tasks.append(UnigramScore(self.parts))
@@ -108,7 +113,3 @@ class ClinicalNlp2019(Study):
     def tables(self, results: Results) -> Sequence[Table]:
         """Return all tables."""
         return tables(results, self.paper)
-
-    def figures(self, results: Results) -> Mapping[str, Sequence[Figure]]:
-        """Return the figures that have numbers."""
-        return figures(results)

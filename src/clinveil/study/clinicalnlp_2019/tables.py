@@ -1,25 +1,19 @@
-"""Tables of the study of paper C: Tables 1 and 2, the privacy score, audits and section 4.4; and two figures."""
+"""Tables of the study of paper C: Tables 1 and 2, the privacy score, audits and section 4.4."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import zip_longest
 from typing import Any
 
 from clinveil.core.finding import Finding
-from clinveil.corpus.corpus import TEXT
-from clinveil.corpus.demo.stream import demo_chunks
-from clinveil.corpus.medtext import medtext
 from clinveil.corpus.medtext.parts import PARTS
 from clinveil.report.numerals import NONE, decimals
-from clinveil.study.chart import Axes, Figure, Point, lines
-from clinveil.study.clinicalnlp_2019.claims import claims_table, lists_of, without_power
-from clinveil.study.clinicalnlp_2019.settings import PLANTED, REAL, SAME, UNIGRAM, StudySettings, label_of
+from clinveil.study.clinicalnlp_2019.settings import REAL, SAME, UNIGRAM, StudySettings, label_of
 from clinveil.study.engine import Results
 from clinveil.study.tables import Paper, Row, Spec, Table, shown
 
 SEEN = (("exact", "the model"), ("exact", "released notes"), ("compat", "the model"))  # mode and access of the attacker
-LINES, PATIENTS = 24, 4  # lines of the sampled note; patients of the demo corpus for comparison
+LINES = 24  # of the sampled note
 
 
 def tables(results: Results, paper: Paper) -> list[Table]:
@@ -28,11 +22,10 @@ def tables(results: Results, paper: Paper) -> list[Table]:
     by_name = {
         "table-1": _table_1(results, spec["table-1"]),
         "table-2": _table_2(results, spec["table-2"]),
-        "claims": claims_table(results, spec["claims"]),
         "privacy": spec["privacy"].table(_privacy(results, spec["privacy"])),
         "audits": spec["audits"].table((label, *spec["audits"].cells(results, corpus=label)) for label in labels),
-        "canaries": spec["canaries"].table(_canaries(results, spec["canaries"])),
-        "analysis": spec["analysis"].table(_rarities(results), planted=_planted(results)),
+        "falls": spec["falls"].table(_falls(results)),
+        "analysis": spec["analysis"].table(_rarities(results)),
         "differences": _differences(results.settings, spec["differences"]),
         "figure-1": _sample(results, spec["figure-1"]),
     }
@@ -105,32 +98,12 @@ def _privacy(results: Results, spec: Spec) -> Iterator[Row]:
             yield ("unigram", by, score, placebo, "none", *rest[:-1], NONE)
 
 
-def _canaries(results: Results, spec: Spec) -> Iterator[Row]:
-    """Yield the mean exposure and the extracted canaries by family and repeats."""
-    keys = ("corpus", "family", "repeats")
-    for key in dict.fromkeys(tuple(f.detail[k] for k in keys) for f in results.all("attack.canary_exposure")):
-        yield (*map(str, key), *spec.cells(results, **dict(zip(keys, key, strict=True))))
-
-
 def _rarities(results: Results) -> Iterator[Row]:
     """Yield the counts of section 4.4: the words with the largest differences."""
     for label, rarity in results.facts["rarity"].items():
         names = ("positive", "only_here", "before_only_here", "pair_only_here")
         counts = (f"{rarity[name]} of {rarity['units']}" for name in names)
         yield (label, *counts, f"{rarity['occurrences']:.0f}", f"{rarity['place']:.2f}")
-
-
-def _planted(results: Results) -> str:
-    """Return a remark on planted names."""
-    corpus = f"{label_of(results.settings.dropout[0])}, {PLANTED}"
-    rise, on_name = (results.of(f"attack.pdtp_{name}", corpus=corpus) for name in ("planted", "on_name"))
-    if rise is None:
-        return ""
-    return (
-        f"Planted names: the score of patients with a planted full name is {shown(rise, 2)} nats higher than of others "
-        f"(P {shown(rise, show='p')}, {rise.detail['planted']} of {rise.n}); the largest difference is at the name in "
-        f"{shown(on_name, 2)} of them (chance {shown(on_name, 4, 'chance')})."
-    )
 
 
 def _differences(own: StudySettings, spec: Spec) -> Table:
@@ -144,49 +117,24 @@ def _differences(own: StudySettings, spec: Spec) -> Table:
 
 
 def _sample(results: Results, spec: Spec) -> Table:
-    """Return the first lines of a synthetic note of median length, next to a note of the demo corpus."""
-    label, texts = results.facts["sample"]
-    demo = [text for chunk in demo_chunks(PATIENTS, 1, spans=False) for text in chunk.notes.column(TEXT).to_pylist()]
-    theirs = medtext(sorted(demo, key=len)[len(demo) // 2])
-    both = (text.split("\n")[:LINES] for text in (texts[len(texts) // 2], theirs))
-    rows = [(str(n), *pair) for n, pair in enumerate(zip_longest(*both, fillvalue=""), 1)]
-    return spec.table(rows, heads=("line", f"synthetic ({label})", "invented (demo corpus)"))
+    """Return the first lines of a synthetic note of median length."""
+    label, text = results.facts["sample"]
+    rows = [(str(n), line) for n, line in enumerate(text.split("\n")[:LINES], 1)]
+    return spec.table(rows, heads=("line", f"synthetic ({label})"))
 
 
-def figures(results: Results) -> dict[str, list[Figure]]:
-    """Return the figures of the privacy score with its floors and of utility, by dropout."""
-    order = tuple(f"{dropout:g}" for dropout in results.settings.dropout)
-    privacy = lines(
-        "fig-privacy", "The privacy score by dropout", list(_scores(results)), Axes("dropout", "nats", order)
-    )
-    utility = lines("fig-utility", "Utility by dropout", list(_utility(results)), Axes("dropout", "score", order))
-    return {ident: [drawn] for ident, drawn in (("privacy", privacy), ("table-2", utility)) if drawn}
+def _falls(results: Results) -> Iterator[Row]:
+    """Yield the decreases of score and effect, paired by patient."""
+    for fall in results.all("attack.pdtp_fall"):
+        names = (str(fall.detail[name]) for name in ("corpus", "against", "mode", "of"))
+        yield (*names, shown(fall, 2), shown(fall, show="p"))
 
 
-def _scores(results: Results) -> Iterator[Point]:
-    for dropout in results.settings.dropout:
-        at, own = f"{dropout:g}", {"corpus": label_of(dropout), "mode": "exact", "from": "the model"}
-        score = results.of("attack.pdtp", **own)
-        yield from _point("score", at, score)
-        if score is not None:
-            yield Point("placebo", at, score.control)
-        yield from _point("reseed floor", at, results.of("attack.pdtp_reseed_floor", **own))
-        yield from _point("effect at a word", at, results.of("attack.pdtp_effect", **own))
-        compat = results.of("attack.pdtp", corpus=label_of(dropout), mode="compat")
-        yield from _point("score of paper C's code", at, compat)
+def lists_of(results: Results) -> list[str]:
+    """Return the names of the word-pair lists."""
+    return sorted({str(finding.detail["list"]) for finding in results.all("utility.similarity")})
 
 
-def _utility(results: Results) -> Iterator[Point]:
-    dropouts = results.settings.dropout
-    for measure, name, series in (("utility.casing", "letter case", "model"), ("utility.nli", "inference", "vectors")):
-        for dropout in dropouts:
-            found = results.of(measure, corpus=label_of(dropout), series=series)
-            yield from _point(name, f"{dropout:g}", found)
-        real = results.of(measure, corpus=REAL, series=series)
-        if real is not None:
-            yield from (Point(f"{name}, real notes", f"{d:g}", real.value, kind="reference") for d in dropouts)
-
-
-def _point(series: str, at: str, finding: Finding | None) -> Iterator[Point]:
-    if finding is not None:
-        yield Point(series, at, finding.value, finding.low, finding.high)
+def without_power(real: Finding) -> bool:
+    """Return whether a task does not distinguish real notes from guessing, so its results are not informative."""
+    return real.low is None or (real.chance is not None and real.low <= real.chance)

@@ -1,14 +1,18 @@
-"""Make and measure each release of a comparison, then write the table, the figure and the page."""
+"""Make and measure each release of a comparison, then write the table and the page."""
 
 from __future__ import annotations
 
 import json
 import time
 from collections import Counter, deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from clinveil.core.errors import InputError, MissingExtra, UsageError
 from clinveil.core.files import owner_only, private_folder, private_text, read_json, refuse_nested, remove
@@ -17,16 +21,16 @@ from clinveil.core.runfolder import LOCK, Kind, run_folder, run_hash
 from clinveil.core.settings import NotesSettings
 from clinveil.core.tokens import words
 from clinveil.core.types import Say
-from clinveil.corpus.corpus import rows
+from clinveil.corpus.corpus import NOTE_ID, PATIENT_ID, TEXT, Corpus, memory_corpus, rows, rows_with
 from clinveil.corpus.open import open_corpus
+from clinveil.corpus.write import write_corpus
 from clinveil.releases.finish import Outcome, Places
 from clinveil.releases.pipeline import dry_run, release
 from clinveil.releases.producer import producers
 from clinveil.releases.stage_timer import nothing
 from clinveil.releases.stages import MeasuredWith
 from clinveil.scale import processes
-from clinveil.study.compare.notes import copy_notes, public_texts
-from clinveil.study.compare.settings import Amount, Candidate, CompareSettings, candidates
+from clinveil.study.compare.settings import HALVES, Amount, Candidate, CompareSettings, candidates
 from clinveil.utility.pairs import read_pairs
 
 MARK, NOTES, RUNS = "SECRET.txt", "notes.parquet", "runs"
@@ -35,6 +39,7 @@ SECRET = """SECRET: all of this comparison. It must not leave.
 notes.parquet holds the notes. runs/ holds a run for each release that was compared, made with a public seed, so that
 anyone can undo it. Table, figure, page and findings describe how well attacks on these notes work.
 """
+FEWEST = 2  # patients with a public text
 SEED_GATE = "no test seed"  # always fails in a comparison
 
 
@@ -96,7 +101,7 @@ def compare_releases(notes: Path, out: Path, settings: CompareSettings, say: Say
         UsageError: no label, settings that do not fit, or `out` is something else. InputError: notes that do not fit,
             for example of fewer than 50 patients.
     """
-    from clinveil.study.compare.page import write_outputs
+    from clinveil.study.compare.table import write_outputs
 
     settings.refuse()
     refuse_nested(OUT=out, NOTES=notes)
@@ -245,3 +250,74 @@ def _distinct_words(folder: Places) -> int:
     roles = NotesSettings(text=manifest["text"], id=manifest["id"], preset="none")
     corpus = open_corpus(folder.refused / manifest["file"], roles)
     return len({word for note in rows(corpus) for word in words(note.text)})
+
+
+def copy_notes(source: Corpus, path: Path, how: CompareSettings) -> tuple[NotesSettings, Amount]:
+    """Write the notes to compare on as Parquet: all of them, one half of the patients, or at most `max_notes`.
+
+    Returns:
+        The roles of the columns of the written file, and how much was written.
+
+    Raises:
+        InputError: no note is left, or the notes cannot be read.
+    """
+    chosen = _chosen(source, how)
+    who: set[str] = set()
+    notes = characters = 0
+
+    def kept() -> Iterator[pa.RecordBatch]:
+        nonlocal notes, characters
+        for batch in source.batches():
+            taken = batch.filter(pc.is_in(_patients(batch), value_set=chosen)) if chosen is not None else batch
+            notes += taken.num_rows
+            characters += pc.sum(pc.utf8_length(taken.column(TEXT))).as_py() or 0
+            who.update(_patients(taken).to_pylist())
+            yield taken
+
+    columns = source.columns
+    write_corpus(kept(), path, columns, ".parquet")
+    path.chmod(0o600)
+    roles = NotesSettings(text=columns.text, id=columns.note_id, patient=columns.patient_id, preset="none")
+    return roles, Amount(notes, len(who), characters // 6)
+
+
+def _patients(batch: pa.RecordBatch) -> pa.Array:
+    """The patient of each note; a note without one is its own patient."""
+    return pc.coalesce(batch.column(PATIENT_ID), batch.column(NOTE_ID))
+
+
+def _chosen(source: Corpus, how: CompareSettings) -> pa.Array | None:
+    """Return the patients to use, or None for all. The two halves have no patient in common."""
+    if how.half is None and how.max_notes is None:
+        return None
+    notes = Counter(name for batch in source.batches() for name in _patients(batch).to_pylist())
+    names = sorted(notes)
+    order = [names[i] for i in np.random.default_rng([how.seed, 0]).permutation(len(names))]
+    if how.half is not None:
+        order = order[HALVES.index(how.half) :: len(HALVES)]
+    ends = np.cumsum([notes[name] for name in order])
+    taken = [name for name, end in zip(order, ends, strict=True) if how.max_notes is None or end <= how.max_notes]
+    return pa.array(taken or order[:1], pa.string())
+
+
+def public_texts(how: CompareSettings, notes: Path, roles: NotesSettings) -> Corpus | None:
+    """Return the public texts with the patient ids of the notes, or None without `--known`.
+
+    Raises:
+        InputError: fewer than two patients have a public text, or the texts cannot be read.
+    """
+    if how.known is None:
+        return None
+    match = how.match
+    keep = (match,) if match else ()
+    patients: dict[str, str] = {}
+    for note, values in rows_with(open_corpus(notes, roles, keep=keep), *keep):
+        patients.setdefault(str(values[0]) if match else note.patient_id, note.patient_id)
+    found = []
+    for text, values in rows_with(open_corpus(how.known, NotesSettings(), keep=keep), *keep):
+        patient = patients.get(str(values[0]) if match else text.patient_id)
+        found.append((text.note_id, patient or f"nobody {text.note_id}", text.text))
+    if len({patient for _, patient, _ in found} & set(patients.values())) < FEWEST:
+        what = f"fewer than {FEWEST} patients of the notes have a text in it"
+        raise InputError(what, where=how.known.name, hint="pass --match with a column of both")
+    return memory_corpus(found)

@@ -1,15 +1,22 @@
-"""The table of a comparison: a row for each release, a column for each measure, and what the columns mean."""
+"""The table of a comparison: a row for each release, a column for each measure, and its page."""
 
 from __future__ import annotations
 
+import base64
+import hashlib
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
+from importlib.metadata import version
+
+from markupsafe import Markup
 
 from clinveil.attacks.threats import Holding, Row, Target, adversary_table
-from clinveil.core.finding import Finding
+from clinveil.core.files import private_text
+from clinveil.core.finding import Finding, write_findings
 from clinveil.report.numerals import NONE, bare
 from clinveil.study.compare.run import Comparison, Measured
+from clinveil.study.tables import templates
 
 TEN_WORDS: tuple[Target, ...] = ("note by ten words",)
 NAMES: tuple[Target, ...] = ("names", "planted names")
@@ -208,3 +215,44 @@ def _lead(comparison: Comparison) -> str:
                 f"{detail['floor']:.3f} on words drawn at random per label (the floor)."
             )
     return " ".join(lines)
+
+
+def write_outputs(comparison: Comparison) -> Table:
+    """Write `table.md`, `findings.json` and `compare.html`; return the table."""
+    out, table = comparison.folder, table_of(comparison)
+    private_text(out / "table.md", table.markdown())
+    write_findings(out / "findings.json", "compare", _findings(comparison), seed=comparison.settings.seed)
+    private_text(out / "compare.html", _page(comparison, table))
+    return table
+
+
+def _findings(comparison: Comparison) -> Iterator[Finding]:
+    """Every finding, with the name and the kind of its release, and what else the table has."""
+    for measured in comparison.releases:
+        detail = {"release": measured.name, "kind": measured.kind}
+        for finding in (*measured.findings, *_more(measured)):
+            yield replace(finding, detail={**finding.detail, **detail})
+
+
+def _more(measured: Measured) -> Iterator[Finding]:
+    if measured.why:
+        yield Finding("compare.release", None, 0, None, detail={"why": measured.why})
+        return
+    n = sum(measured.gates.values())
+    yield Finding("compare.distinct_words", measured.distinct, measured.distinct, None, unit="words")
+    yield Finding("compare.seconds", measured.seconds, 1, "lower", unit="seconds")
+    for outcome, count in measured.gates.items():
+        yield Finding("compare.gates", count, n, None, unit="gates", count=count, detail={"outcome": outcome})
+
+
+def _page(comparison: Comparison, table: Table) -> str:
+    pages = templates()
+    style = "".join(pages.get_template(name).render() for name in ("style.css", "compare.css"))
+    return pages.get_template("compare.html").render(
+        style=Markup(style),
+        style_hash=base64.b64encode(hashlib.sha256(style.encode()).digest()).decode(),
+        table=table,
+        choose=CHOOSE,
+        failed=[(measured.name, ", ".join(measured.failed)) for measured in comparison.releases if measured.failed],
+        version=version("clinveil"),
+    )

@@ -1,32 +1,109 @@
-"""The study of paper A: its grid as tasks, and their results with means over repetitions."""
+"""The study of paper A: its settings, its grid as tasks, and their results with means over repetitions."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, ClassVar, Literal
 
 import numpy as np
+from pydantic import field_validator
 
+from clinveil.channel.settings import NeighbourRange
 from clinveil.core.errors import UsageError
 from clinveil.core.finding import Finding
 from clinveil.core.neural import need_torch
+from clinveil.core.settings import LABEL, flag
 from clinveil.core.types import Say
 from clinveil.scale.tasks import Store
 from clinveil.stats import t_interval
-from clinveil.study.chart import Figure
-from clinveil.study.engine import Bench, Plan, Results, findings_of
+from clinveil.study.engine import Bench, CommonSettings, Results, Task, choices, findings_of
 from clinveil.study.inputs import File, Source, Train
-from clinveil.study.jamia_2020.measures import Classify, Compare, Lists, References, Similar
-from clinveil.study.jamia_2020.settings import StudySettings
-from clinveil.study.jamia_2020.tables import figures, tables
-from clinveil.study.jamia_2020.treat import Neighbourhood, Prepare, Setting, Treat
-from clinveil.study.outputs import Study, run
-from clinveil.study.tables import Table
-from clinveil.utility.classifiers import any_neural, classifier
+from clinveil.study.jamia_2020.tables import tables
+from clinveil.study.jamia_2020.tasks import (
+    Classify,
+    Compare,
+    Lists,
+    Neighbourhood,
+    Prepare,
+    Setting,
+    Similar,
+    Treat,
+)
+from clinveil.study.tables import Study, Table, run
+from clinveil.utility.classifiers import any_neural, classifier, classifiers
 from clinveil.vectors.settings import VectorSettings
+
+PAPER_N = ("0", "3", "5", "7", "9", "3-14")
+ALGORITHMS = ("cbow", "skipgram")
+NOISE = ("laplace", "gaussian")
+
+
+class StudySettings(CommonSettings):
+    """Settings of `clinveil study jamia-2020`."""
+
+    PROFILES: ClassVar[Mapping[str, Mapping[str, Any]]] = MappingProxyType(
+        {
+            "tiny": {
+                "n": ("0", "3"),
+                "algorithm": ("cbow",),
+                "model": ("lr",),
+                "repetitions": 2,
+                "dim": 16,
+                "unchanged": (0.5,),
+                "max_documents": 400,
+                "max_tokens": 60,
+                "min_class": 10,
+                "transfers": False,
+            },
+            "paper": {"model": classifiers.names(), "seeds": 3, "max_documents": 10**9, "max_tokens": 5_000},
+        }
+    )
+    label: tuple[str, ...] = LABEL
+    n: tuple[str, ...] = flag(PAPER_N, "Values of N, 0 for the original; repeatable (default: the paper's).")
+    algorithm: tuple[str, ...] = flag(ALGORITHMS, "Vectors that define the neighbours: cbow, skipgram; repeatable.")
+    model: tuple[str, ...] = flag(("lr", "svm", "cnn", "lstm"), "Classifiers; repeatable.")
+    similarity_algorithm: tuple[str, ...] = flag(("cbow",), "Vectors retrained and scored on word pairs; repeatable.")
+    subwords: bool = flag(True, "Get vectors of unknown words from fastText, trained on the same protected text.")
+    repetitions: int = flag(5, "Repetitions of obfuscation and training (paper: 5).", ge=2, le=100)
+    seeds: int = flag(1, "Runs of each network.", ge=1, le=20)
+    dim: int = flag(100, "Dimensions of a vector.", ge=2, le=2000)
+    window: int = flag(5, "Context words on either side.", ge=1, le=100)
+    negative: int = flag(5, "Negative samples.", ge=1, le=100)
+    epochs: int = flag(5, "Epochs of vector training.", ge=1, le=1000)
+    unchanged: tuple[float, ...] = flag((0.25, 0.5), "Share of tokens that noise leaves unchanged; repeatable.")
+    noise: tuple[str, ...] = flag(NOISE, "Noise mechanisms to compare: laplace, gaussian; repeatable.")
+    baselines: bool = flag(True, "Also measure PHI removed, PHI replaced, and noise.")
+    transfers: bool = flag(True, "Also the supplement's transfers: vectors of one side on text of the other (cnn).")
+    max_documents: int = flag(5_000, "Maximum number of documents, sampled at random.", ge=20)
+    max_tokens: int = flag(200, "Words of each document; longer documents are truncated first.", ge=5)
+    min_class: int = flag(50, "Leave out classes with fewer notes.", ge=2)
+    separator: str | None = flag(None, "Separator of several labels of one note.")
+    device: str = flag("cpu", "Networks: cpu or cuda.")
+
+    @field_validator("n")
+    @classmethod
+    def _ranges(cls, values: tuple[str, ...]) -> tuple[str, ...]:
+        for value in values:
+            if value != "0" and NeighbourRange.model_validate(NeighbourRange.parse(value)).low < 2:
+                raise ValueError("N must be 0 (the original), 2 or more, or a range such as 3-14")
+        return tuple(dict.fromkeys(("0", *values)))
+
+    @field_validator("algorithm", "similarity_algorithm", "model", "noise")
+    @classmethod
+    def _known(cls, values: tuple[str, ...], info: Any) -> tuple[str, ...]:
+        return choices(values, {"model": classifiers.names(), "noise": NOISE}.get(info.field_name, ALGORITHMS))
+
+    @field_validator("unchanged")
+    @classmethod
+    def _shares(cls, values: tuple[float, ...]) -> tuple[float, ...]:
+        if any(not 0 < value < 1 for value in values):
+            raise ValueError("must be shares between 0 and 1")
+        return tuple(sorted(set(values)))
+
 
 ORIGINAL = Setting("original")
 LEVEL = 0.9  # level of paper A's intervals
@@ -38,20 +115,19 @@ def run_study(
     settings: StudySettings,
     *,
     pairs: tuple[Path, ...] = (),
-    references: Mapping[str, Path] | None = None,
     say: Say = lambda line: None,
 ) -> Results:
     """Run the study of paper A on the user's notes; the same call again resumes it.
 
     Args:
         notes: a file or folder. out: the folder of the study, all of which is secret.
-        pairs: word-pair lists, required for Table 3. references: name -> out-of-domain vectors.
+        pairs: word-pair lists, required for Table 3.
         settings: grid and sizes; Table 4 requires a label.
         say: receives the plan and a message for each finished task.
 
     Raises:
-        InputError: invalid inputs. UsageError: neither label nor pairs, a folder in use, or a plan of more than two
-            hours without `yes`. MissingExtra: a network without PyTorch, `--on ray` without Ray.
+        InputError: invalid inputs. UsageError: neither label nor pairs, or a folder in use. MissingExtra: a network
+            without PyTorch, `--on ray` without Ray.
     """
     if not settings.label and not pairs:
         raise UsageError("the study needs labels or word pairs", hint="pass --label COLUMN, --pairs FILE, or both")
@@ -59,34 +135,30 @@ def run_study(
         raise UsageError("pass exactly one --label", hint="run the study once per label")
     if settings.label and any_neural(settings.model):
         need_torch()
-    lists = Lists(tuple(map(File.of, pairs)), settings.any_size) if pairs else None
+    lists = Lists(tuple(map(File.of, pairs))) if pairs else None
     if lists:
         lists.read()
-    known = {name: File.of(path) for name, path in (references or {}).items()}
-    return run(Jamia2020(settings, Source.of(notes, settings.notes, settings.label), lists, known), out, say)
+    return run(Jamia2020(settings, Source.of(notes, settings.notes, settings.label), lists), out, say)
 
 
 @dataclass(frozen=True)
 class Jamia2020(Study):
-    """Paper A on some notes, word-pair lists and out-of-domain vectors."""
+    """Paper A on some notes and word-pair lists."""
 
     settings: StudySettings
     source: Source
     lists: Lists | None = None
-    references: Mapping[str, File] = field(default_factory=dict)
     command: ClassVar[str] = "study jamia-2020"
 
     def perform(self, bench: Bench) -> Results:
-        """Run unfinished tasks and collect the results. Raises UsageError for a long plan without `yes`."""
-        bench.do_if_short(self.plan, self.settings)
+        """Run unfinished tasks and collect the results."""
+        bench.do(self.wanted)
         return self._collected(bench.store)
 
-    @cached_property
-    def plan(self) -> Plan:
-        """All tasks."""
-        settings = self.settings
-        wanted = (*self.treats, *self.similars, *self.reference_tasks, *self.compares)
-        return Plan(wanted, min(settings.max_documents * settings.max_tokens, 10**8))
+    @property
+    def wanted(self) -> tuple[Task, ...]:
+        """All tasks that the tables need."""
+        return (*self.treats, *self.similars, *self.compares)
 
     @cached_property
     def prepare(self) -> Prepare:
@@ -105,8 +177,7 @@ class Jamia2020(Study):
         if not settings.baselines:
             return [ORIGINAL, *grid]
         noise = [Setting(kind, "", first, share) for kind in settings.noise for share in settings.unchanged]
-        product = Setting("product", "3-14", first)
-        return [ORIGINAL, Setting("phi-remove"), Setting("phi-replace"), *grid, product, *noise]
+        return [ORIGINAL, Setting("phi-remove"), Setting("phi-replace"), *grid, *noise]
 
     @cached_property
     def treats(self) -> list[Treat]:
@@ -125,14 +196,6 @@ class Jamia2020(Study):
                 fast = self._train(treat, "fasttext") if self.settings.subwords else None
                 tasks.append(Similar(treat, self._train(treat, algorithm), fast, self.lists))
         return tasks
-
-    @cached_property
-    def reference_tasks(self) -> list[References]:
-        """The comparison with out-of-domain vectors, if there are any."""
-        if not self.lists or not self.references:
-            return []
-        train = self._train(self._treat(ORIGINAL), self.settings.similarity_algorithm[0])
-        return [References(train, self.lists, tuple(self.references.items()), self.settings.seed)]
 
     @cached_property
     def compares(self) -> list[Compare]:
@@ -197,16 +260,11 @@ class Jamia2020(Study):
         corpus = store.result(self.prepare)
         facts: dict[str, Any] = {"lead": corpus, "corpus": corpus}
         facts["examples"] = {treat.setting.label: str(result["example"]) for treat, result in treated}
-        facts["references"] = [row for task in self.reference_tasks for row in store.result(task)["rows"]]
         return Results(self.settings, (*means(raw), *raw, *tokens, *compared), facts)
 
     def tables(self, results: Results) -> Sequence[Table]:
         """Return all tables that have numbers."""
         return tables(results, self.paper)
-
-    def figures(self, results: Results) -> Mapping[str, Sequence[Figure]]:
-        """Return the figures that have numbers."""
-        return figures(results)
 
 
 def means(raw: Sequence[Finding]) -> Iterator[Finding]:

@@ -1,17 +1,14 @@
-"""Tables 1 to 4 of paper A, the transfers, findings on single tokens, and Figures 1 and 2."""
+"""Tables 1 to 4 of paper A, the transfers, findings on single tokens."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Any
 
-from clinveil.core.finding import Finding
 from clinveil.report.numerals import NONE, between, decimals
-from clinveil.study.chart import Axes, Figure, Point, lines
 from clinveil.study.engine import Results
 from clinveil.study.tables import Paper, Row, Spec, Table, shown
 
-FIRST = ("pedersen", "hliaoutakis34", "mayosrs", "umnsrs_sim")  # word-pair lists of Figure 1
 SIDE, LOSS = "utility.classification", "utility.classification_loss"
 
 
@@ -22,14 +19,9 @@ def tables(results: Results, paper: Paper) -> list[Table]:
     if results.all("study.similarity"):
         made.append(_similarity(results, spec["table-3"]))
     chance = decimals(getattr(results.of(SIDE), "chance", None))
-    references = (
-        (f"{r['reference']}, {r['list']}", str(r["pairs"]), decimals(r["original"]), decimals(r["value"]))
-        for r in results.facts["references"]
-    )
     settings = dict.fromkeys(f.detail["setting"] for f in results.all("attack.inversion"))
     tokens = ((str(setting), *spec["tokens"].cells(results, setting=setting)) for setting in settings)
     made += [
-        spec["references"].table(references),
         spec["table-4"].table(_classified(results), chance=chance),
         spec["transfers"].table(_transfers(results)),
         spec["tokens"].table(tokens),
@@ -114,41 +106,3 @@ def _tenths(results: Results, setting: str) -> Iterator[Row]:
         labels = [f"tenth {i} by distance" for i in range(1, 11)]
         found = [results.of("attack.unchanged", setting=setting, label=label) for label in labels]
         yield (setting, *(shown(finding, show="value") for finding in found))
-
-
-def figures(results: Results) -> dict[str, list[Figure]]:
-    """Return the figures that have numbers, by the table above them."""
-    order = tuple(results.settings.n)
-    one = "Figure 1: word similarity by N (broken lines: out-of-domain vectors on the pairs that both cover)"
-    two = "Figure 2: change of macro-F1 against the original, points (neighbours of the first vectors)"
-    drawn = {
-        "table-3": lines("fig-1", one, list(_by_list(results)), Axes("N", "Pearson correlation", order)),
-        "table-4": lines("fig-2", two, list(_by_model(results)), Axes("N", "points", order)),
-    }
-    return {ident: [figure] for ident, figure in drawn.items() if figure}
-
-
-def _by_list(results: Results) -> Iterator[Point]:
-    found = results.all("study.similarity", algorithm=results.settings.similarity_algorithm[0])
-    own = [mean for mean in found if mean.detail["series"] != "all pairs"] or found
-    names = sorted({str(mean.detail["list"]) for mean in own}, key=lambda n: (not n.startswith(FIRST), n))[:4]
-    for mean in own:
-        if (name := str(mean.detail["list"])) in names:
-            yield Point(name, str(mean.detail["n"]), mean.value, mean.low, mean.high)
-    for row in results.facts["references"][: len(names)]:
-        if row["list"] in names:
-            yield from (Point(row["list"], n, row["value"], kind="reference") for n in results.settings.n)
-
-
-def _by_model(results: Results) -> Iterator[Point]:
-    first = results.settings.algorithm[0]
-    for loss in results.all(LOSS):
-        if loss.detail.get("transfer") or loss.detail.get("vectors") not in ("", first):
-            continue
-        if loss.detail["treated_kind"] == "original" or _of_neighbours(loss, first):
-            at, model = str(loss.detail["treated_n"] or "0"), str(loss.detail["model"])
-            yield Point(model, at, points(loss.value), points(loss.high), points(loss.low))
-
-
-def _of_neighbours(loss: Finding, algorithm: str) -> bool:
-    return loss.detail["treated_kind"] == "neighbours" and loss.detail["treated_algorithm"] == algorithm

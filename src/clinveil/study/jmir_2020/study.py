@@ -14,14 +14,12 @@ from clinveil.core.finding import Finding
 from clinveil.core.types import Say
 from clinveil.corpus.people import read_codes
 from clinveil.scale.tasks import Store
-from clinveil.study.chart import Figure
-from clinveil.study.engine import Bench, Plan, Results, findings_of, labelled
+from clinveil.study.engine import Bench, Results, findings_of, labelled
 from clinveil.study.inputs import File, Source, Train
 from clinveil.study.jmir_2020.settings import FIGURE_3, Model, StudySettings, models
-from clinveil.study.jmir_2020.tables import ALL_NAMES, figures, tables
+from clinveil.study.jmir_2020.tables import ALL_NAMES, tables
 from clinveil.study.jmir_2020.tasks import Attack, AttackNames, RemoveNames
-from clinveil.study.outputs import Study, run
-from clinveil.study.tables import Table
+from clinveil.study.tables import Study, Table, run
 
 
 def run_study(
@@ -31,7 +29,7 @@ def run_study(
 
     Args:
         notes: a file or folder; patients: patients.parquet; codes: codes.csv.
-        out: the folder of the study, all of which is secret: tables.md, figures, findings.json, study.html, tasks.
+        out: the folder of the study, all of which is secret: tables.md, findings.json, study.html, tasks.
         settings: grid, mode and draws.
         say: receives the plan and a message for each finished task.
 
@@ -55,18 +53,11 @@ class Jmir2020(Study):
 
     def perform(self, bench: Bench) -> Results:
         """Run unfinished tasks and collect the results. Raises UsageError if no model could be attacked."""
-        for line in self.plan.lines(bench.store, self.settings.workers):
-            bench.say(line)
-        bench.do(self.plan)
+        bench.do((self.names, *filter(None, [self.figure_3]), *self.attacks))
         results = self._collected(bench.store)
         if all(finding.detail.get("series") == ALL_NAMES for finding in results.findings):
             raise UsageError("no model could be attacked", hint=next(iter(results.facts["missing"].values()), ""))
         return results
-
-    @cached_property
-    def plan(self) -> Plan:
-        """All tasks."""
-        return Plan((self.names, *filter(None, [self.figure_3]), *self.attacks), self.source.words)
 
     @cached_property
     def treat(self) -> RemoveNames:
@@ -120,10 +111,6 @@ class Jmir2020(Study):
     def tables(self, results: Results) -> Sequence[Table]:
         """Return all tables."""
         return tables(results, self.paper)
-
-    def figures(self, results: Results) -> Mapping[str, Sequence[Figure]]:
-        """Return the figures that have numbers."""
-        return figures(results, self.paper)
 
 
 def _train(treat: RemoveNames, model: Model) -> Train:

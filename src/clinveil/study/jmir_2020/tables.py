@@ -1,4 +1,4 @@
-"""Tables 1 to 4 in the paper's layout with the best model, the chain of attacks, and Figures 3, 5, 6 and 7."""
+"""Tables 1 to 4 in the paper's layout with the best model, the chain of attacks, and the numbers of Figure 3."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from clinveil.attacks.vectors.scenario import REPLICATES
 from clinveil.core.finding import Finding
 from clinveil.report.numerals import NONE, p_value
 from clinveil.stats import smallest_holm_p
-from clinveil.study.chart import Axes, Figure, Point, lines
 from clinveil.study.engine import Results
 from clinveil.study.jmir_2020.settings import NAMES, PAPER_WINDOWS, main_models
 from clinveil.study.tables import Paper, Row, Spec, Table, cell, figure, hits
@@ -29,7 +28,9 @@ def tables(results: Results, paper: Paper) -> list[Table]:
         if "metric" in f.detail and f.detail.get("series") != ALL_NAMES
     )
     models = [(*pair, *spec["models"].cells(results, model=pair[0], metric=pair[1])) for pair in pairs]
-    return [*grids, spec["chain"].table(_chain(results)), spec["models"].table(models)]
+    curve = list(_curve(results))
+    more = [spec["figure-3"].table(curve)] if curve else []
+    return [*grids, *more, spec["chain"].table(_chain(results)), spec["models"].table(models)]
 
 
 def metric_of(results: Results, spec: Spec) -> str:
@@ -54,11 +55,6 @@ def cells(results: Results, spec: Spec) -> dict[tuple[int, str], tuple[str, Find
 def by_window(column: Sequence[str]) -> dict[int, str]:
     """Return a printed column by window."""
     return dict(zip(PAPER_WINDOWS, column, strict=bool(column)))
-
-
-def percent(text: str) -> float:
-    """Return the number of a printed cell: the percentage in brackets, or the first number."""
-    return float(text.partition("(")[2].partition(")")[0] or text.split(",")[0])
 
 
 def _grid(results: Results, paper: Paper, spec: Spec, fill: Mapping[str, Any]) -> Table:
@@ -178,44 +174,10 @@ def _chain(results: Results) -> Iterator[Row]:
         yield (", ".join(of), count, value, f"{low} to {high}", chance, control)
 
 
-def figures(results: Results, paper: Paper) -> dict[str, list[Figure]]:
-    """Return the figures: findings with intervals, the paper's numbers as broken lines, chance as fine lines."""
-    spec = paper.tables
-    five = _by_window(results, spec["table-1"], "fig-5", "Figure 5: name pairs found", "found")
-    six = _by_window(results, spec["table-2"], "fig-6", "Figure 6: in-group minus out-group", "difference")
-    seven = _by_window(results, spec["table-3"], "fig-7", "Figure 7: significant patients", "patients")
-    below = {"table-1": (five,), "table-2": (six, _curve(results)), "table-3": (seven,)}
-    return {ident: [drawn for drawn in figures if drawn] for ident, figures in below.items()}
-
-
-def _by_window(results: Results, spec: Spec, ident: str, title: str, y: str) -> Figure | None:
-    """Return a figure with one line per algorithm over the windows."""
-    share = spec.more["kind"] == "count"
-    printed = [
-        Point(NAMES[algorithm], window, percent(text) / (100 if share else 1), kind="reference")
-        for algorithm, column in spec.paper.items()
-        for window, text in by_window(column).items()
-    ]
-    ours = [
-        point
-        for (window, name), (_, found) in cells(results, spec).items()
-        if found is not None and found.value is not None
-        for point in (
-            Point(name, window, found.value, found.low, found.high),
-            Point(name, window, found.chance, kind="chance"),
-        )
-    ]
-    axes = Axes("context window", y, share=share, each="window ")
-    return lines(ident, title, [*printed, *ours], axes, "the paper's numbers (fine line: chance here)")
-
-
-def _curve(results: Results) -> Figure | None:
-    """Return Figure 3: in-group minus out-group of names below each frequency, with all names in the notes."""
-    points: list[Point] = []
-    series = "GloVe, one vector per word, window 10"
+def _curve(results: Results) -> Iterator[Row]:
+    """Yield Figure 3: in-group minus out-group of names below each frequency, with all names in the notes."""
     for found in _measured(results, "attack.association_by_frequency", series=ALL_NAMES):
-        if isinstance(at := found.detail.get("below"), int):
-            points.append(Point(series, at, found.value, found.low, found.high))
-            points.append(Point(series, at, found.chance, kind="chance"))
-    axes = Axes("names with fewer occurrences than", "difference", log=True, each="names with fewer occurrences than ")
-    return lines("fig-3", "Figure 3: in-group minus out-group by name frequency", points, axes, "chance")
+        value, low, high, chance = (
+            figure(number, "number") for number in (found.value, found.low, found.high, found.chance)
+        )
+        yield (str(found.detail.get("below", "all")), value, f"{low} to {high}", chance)

@@ -58,10 +58,6 @@ class RemoveNames(NotesTask):
         """Description for messages."""
         return "names left in all notes" if self.everyone or self.mode == "none" else f"names, mode {self.mode}"
 
-    def seconds(self, millions: float) -> float:
-        """Return the time measured on a shared x86-64 machine in November 2026."""
-        return 3.4 * millions
-
     def __call__(self, folder: Path, store: Store) -> Result:
         """Write the notes, `missed.parquet` and, in mode replace, `surrogates.parquet`."""
         treated, missed, surrogates = self._treated()
@@ -121,10 +117,6 @@ class Attack(Task):
 
     stage = "attack"
     template = "attack {label}, {metric}"
-
-    def seconds(self, millions: float) -> float:
-        """Return the time with the paper's draws and 650 patients."""
-        return 20.0
 
     def __call__(self, folder: Path, store: Store) -> Result:
         """Return findings with the true names, and with names permuted over patients with as many notes."""
@@ -193,10 +185,6 @@ class AttackNames(Task):
 
     stage = "attack"
     template = "attack names in all models"
-
-    def seconds(self, millions: float) -> float:
-        """Return the time, 1.5 seconds per model and metric with 9,999 re-pairings."""
-        return 1.5 * len(self.trains) * len(self.metrics) * self.draws / 9_999
 
     def __call__(self, folder: Path, store: Store) -> Result:
         """Return the findings with P values adjusted over all models and metrics."""

@@ -1,19 +1,19 @@
-"""Text classifiers, one per file: linear models, and paper A's networks on word vectors (extra `[neural]`)."""
+"""Text classifiers: linear models, and paper A's networks on word vectors (extra `[neural]`)."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from clinveil.core.errors import InputError
-from clinveil.core.neural import found_in
+from clinveil.core.neural import found_in, need_torch
 from clinveil.core.registry import Registry
 from clinveil.core.settings import Settings, flag
 from clinveil.core.tokens import words
@@ -31,7 +31,6 @@ class ClassifierSettings(Settings):
     max_tokens: int | None = flag(None, "Networks: words read of each note (small: 200, paper: 5000).", ge=5)
     epochs: int | None = flag(None, "Networks: epochs (small: 20, early stopping; paper: 25).", ge=1, le=1000)
     static: bool = flag(False, "Networks: do not train the word vectors.")
-    refit: bool = flag(False, "Networks: retrain on training and validation notes for the best number of epochs.")
     min_class: int = flag(50, "Leave out classes with fewer notes.", ge=2)
     separator: str | None = flag(None, "Separator of several labels of one note (default: one label per note).")
     device: str = flag("cpu", "Networks: cpu, cuda or cuda:1.")
@@ -131,18 +130,14 @@ class Job:
         return [self.side.test[row] for row in self.parts.test]
 
 
-@dataclass(frozen=True)
 class Classifier(ABC):
-    """A kind of classifier; each file of this folder registers one.
+    """A kind of classifier.
 
     Attributes:
-        about: description for reports. cost: approximate processor seconds per million words of training notes.
         neural: whether it requires PyTorch and is trained with several seeds.
     """
 
-    about: str
-    cost: float
-    neural: ClassVar[bool] = False
+    neural: bool = False
 
     @abstractmethod
     def __call__(self, job: Job) -> Predictions:
@@ -151,6 +146,53 @@ class Classifier(ABC):
     def like(self, earlier: Predictions) -> Classifier:
         """Return the classifier with the settings that an earlier run selected, or itself."""
         return self
+
+
+@dataclass(frozen=True)
+class Linear(Classifier):
+    """A linear model on TF-IDF of words and word pairs; `strengths`: candidates of the regularisation's inverse."""
+
+    name: str
+    strengths: tuple[float, ...]
+
+    def __call__(self, job: Job) -> Predictions:
+        """Select the strength on validation notes, then train on both parts."""
+        from clinveil.utility.classifiers.linear import tuned
+
+        return tuned(self.name, self.strengths, job)
+
+    def like(self, earlier: Predictions) -> Linear:
+        """Return the classifier with the strength that an earlier run selected."""
+        strength = earlier.detail.get("strength")
+        return replace(self, strengths=(strength,)) if strength else self
+
+
+class TfidfLogisticRegression(Classifier):
+    """TF-IDF of single words and logistic regression: the simple pipeline that a recipient would write.
+
+    Without word pairs and tuning, the model does not adapt to features that only released notes have, so it transfers
+    well to real notes.
+    """
+
+    def __call__(self, job: Job) -> Predictions:
+        """Train on training and validation notes."""
+        from clinveil.utility.classifiers.linear import untuned
+
+        return untuned(job)
+
+
+@dataclass(frozen=True)
+class Neural(Classifier):
+    """One of paper A's networks."""
+
+    name: str
+    neural = True
+
+    def __call__(self, job: Job) -> Predictions:
+        """Train on training notes, and select the epoch on validation notes."""
+        from clinveil.utility.classifiers.training import trained
+
+        return trained(self.name, job)
 
 
 NO_WORD = "no word occurs in two notes, so there are no features"
@@ -162,12 +204,20 @@ def grams(text: str) -> list[str]:
     return forms + [f"{one} {other}" for one, other in pairwise(forms)]
 
 
-classifiers: Registry[Classifier] = Registry("classifier", "clinveil.utility.classifiers", first=("lr", "svm"))
+classifiers: Registry[Classifier] = Registry("classifier", first=("lr", "svm"))
+classifiers.register("lr")(Linear("lr", (2.0, 10.0, 50.0)))
+classifiers.register("svm")(Linear("svm", (0.05, 0.2, 1.0)))
+classifiers.register("tfidf-lr")(TfidfLogisticRegression())
+for _name in ("cnn", "cnn-attention", "lstm", "lstm-attention"):
+    classifiers.register(_name)(Neural(_name))
 
 
 def classifier(model: str) -> Classifier:
     """Return the classifier of a name. Raises UsageError for an unknown one, MissingExtra without PyTorch."""
-    return found_in(classifiers, model)
+    kind = found_in(classifiers, model)
+    if kind.neural:
+        need_torch()
+    return kind
 
 
 def any_neural(models: Iterable[str]) -> bool:

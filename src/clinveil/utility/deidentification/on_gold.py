@@ -5,15 +5,18 @@ Counts are kept by patient, so that intervals are over patients.
 
 from __future__ import annotations
 
+import json
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from clinveil.core.files import private_text
 from clinveil.core.finding import Detail, Finding
 from clinveil.core.spans import Span
 from clinveil.core.types import Ints
@@ -32,6 +35,7 @@ METRICS = {
 }
 PIECES = {"tokens": "all_tokens", "characters": "all_characters"}
 _WORDS = re.compile(r"[^\W_]+")
+AROUND = 40  # characters of context in the list of errors
 SHORTEST = 3  # letters and digits; a shorter age or initial may occur in any note
 
 
@@ -210,6 +214,36 @@ def _name_words(note: GoldNote) -> set[str]:
     """Return the words of a note's names, without initials."""
     names = (_forms(note.text[span.start : span.end]).split() for span in note.gold if span.label == "NAME")
     return {word for name in names for word in name if len(word) >= SHORTEST}
+
+
+class ErrorList:
+    """Errors as lines of JSON: kind of error, note, offsets, label, text and context; the list is secret."""
+
+    def __init__(self) -> None:
+        self._lines: list[str] = []
+
+    def add(self, note: GoldNote, done: NoteScore) -> None:
+        """Add the errors of a note."""
+        for error, span in _errors(note, done):
+            around = (note.text[max(0, span.start - AROUND) : span.start], note.text[span.end : span.end + AROUND])
+            line: dict[str, Any] = {"error": error, "note_id": note.note_id, "start": span.start, "end": span.end}
+            line |= {"label": span.label, "text": note.text[span.start : span.end]}
+            line |= {"before": around[0], "after": around[1], "detector": span.detector, "why": span.why}
+            self._lines.append(json.dumps(line, ensure_ascii=False))
+
+    def write(self, path: Path) -> int:
+        """Write an owner-only file; return the number of errors."""
+        private_text(path, "".join(line + "\n" for line in self._lines))
+        return len(self._lines)
+
+
+def _errors(note: GoldNote, done: NoteScore) -> Iterator[tuple[str, Span]]:
+    for span, (_, hits) in zip(note.gold, done.gold, strict=True):
+        if not hits.whole:
+            yield "found in part" if hits.partly else "missed", span
+    for span, detected in zip(note.found, done.found, strict=True):
+        if not detected.right:
+            yield "no identifier", span
 
 
 Read = Callable[[GoldNote, NoteScore], None]

@@ -35,7 +35,7 @@ from clinveil.utility.labelled import (
     texts_of,
 )
 from clinveil.utility.shares import SOURCE, bootstrap_arms, by_patient, f1_sums, macro_f1, permuted_f1, share_finding
-from clinveil.utility.tasks.notes import MOST_NOTES, Release
+from clinveil.utility.tasks.notes import MOST_NOTES, Sides
 
 METHOD = "bootstrap over patients of the test notes, 95 %"
 RELEASE_CLASS = 20  # smallest class that is not merged: four test notes in each of five folds
@@ -69,7 +69,7 @@ class Label:
     seed: int
 
     @classmethod
-    def of(cls, release: Release, label: str, rng: Generator) -> Label:
+    def of(cls, release: Sides, label: str, rng: Generator) -> Label:
         """Read the notes that have the label, at most MOST_NOTES on each side.
 
         Raises WrongNotes where the original has no such column; InputError for too few notes, classes or patients.
@@ -77,7 +77,7 @@ class Label:
         how: Any = {"limit": MOST_NOTES, "min_class": RELEASE_CLASS}
         real = _by_id(read_labelled(release.original.batches(), label, rng, merge=True, **how))
         if release.paired:
-            real, texts = paired(real, texts_of(real, release.released.batches(), release.context.notes))
+            real, texts = paired(real, texts_of(real, release.released.batches(), release.notes))
             folds = folds_of(real, rng, FOLDS)
             return cls(real, replace(real, texts=texts), folds, folds, True, int(rng.integers(2**31)))
         released = _by_id(_same_classes(release, label, real, rng))
@@ -175,18 +175,28 @@ class Arms:
         made = predict(self.model, both, Parts(train, valid, tested), self.label.seed, Side(both.texts, both.texts))
         return Tested(real.targets[tested], made.test, self.label.patients[0][tested])
 
-    def finding(self, measure: str, arm: Tested, rng: Generator, **detail: Any) -> Finding:
+    def finding(self, measure: str, arm: Tested, rng: Generator) -> Finding:
         """Return a finding with the score of one arm between this label's floor and ceiling."""
         tested = {"released": arm, "floor": self.floor, "ceiling": self.ceiling}
         sums = {name: self._sums(each) for name, each in tested.items()}
         arms = bootstrap_arms(sums, macro_f1, rng, chance=permuted_f1)
-        entries = {**self.label.detail, "model": self.model, "metric": "macro-F1", "folds": len(self.folds), **detail}
+        entries = {**self.label.detail, "model": self.model, "metric": "macro-F1", "folds": len(self.folds)}
         return share_finding(measure, arms, len(arm.truth), entries, unit="test notes", method=METHOD)
 
     def _sums(self, tested: Tested) -> Doubles:
         n_classes = len(self.label.real.classes)
         sums = f1_sums(tested.truth, tested.guess, n_classes)
         return by_patient(sums, tested.patient, self.label.patients[2])
+
+
+def transfer(arms: Arms, rng: Generator) -> Finding:
+    """Return `utility.transfer` of one label and model: macro-F1 on real held-out notes."""
+    return arms.finding("utility.transfer", arms.released, rng)
+
+
+def within(arms: Arms, rng: Generator) -> Finding:
+    """Return `utility.within`: the same, tested on released notes, which does not measure use on real notes."""
+    return arms.finding("utility.within", arms.within, rng)
 
 
 def drawn_words(notes: Labelled, learn: Ints, rng: Generator) -> list[str]:
@@ -216,7 +226,7 @@ def _by_id(notes: Labelled) -> Labelled:
     return notes.only(sorted(range(len(notes)), key=lambda row: notes.note_ids[row]))
 
 
-def _same_classes(release: Release, label: str, real: Labelled, rng: Generator) -> Labelled:
+def _same_classes(release: Sides, label: str, real: Labelled, rng: Generator) -> Labelled:
     """Return the released notes with the classes of the real ones. Raises InputError for a missing column or class."""
     try:
         notes = read_labelled(release.released.batches(), label, rng, limit=MOST_NOTES, min_class=1)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 from pathlib import Path
-from typing import Protocol
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -23,8 +23,9 @@ FOLDS = 5
 MOST_NOTES, MOST_CHARACTERS = 4_000, 8_000_000
 
 
-class ReleasedNotes(Protocol):
-    """Input of utility tasks; `attacks.attack.Context` implements it.
+@dataclass(frozen=True)
+class Sides:
+    """Real and released notes, and what links them.
 
     Attributes:
         original, released: the notes of both sides. entered: the real notes as the mechanism received them.
@@ -32,46 +33,6 @@ class ReleasedNotes(Protocol):
         alignment: yields `channel.apply.ALIGNMENT` batches; None where words do not correspond.
         scratch: a private folder; None for the system's. workers: threads.
     """
-
-    @property
-    def original(self) -> Corpus | None:
-        """The real notes."""
-        ...
-
-    @property
-    def released(self) -> Corpus | None:
-        """The released notes."""
-        ...
-
-    @property
-    def entered(self) -> Corpus | None:
-        """The real notes as the mechanism received them."""
-        ...
-
-    @property
-    def notes(self) -> Mapping[str, str] | None:
-        """Released id -> real id."""
-        ...
-
-    @property
-    def alignment(self) -> Callable[[], Iterator[pa.RecordBatch]] | None:
-        """The source spans of released words."""
-        ...
-
-    @property
-    def scratch(self) -> Path | None:
-        """A private folder."""
-        ...
-
-    @property
-    def workers(self) -> int:
-        """Threads."""
-        ...
-
-
-@dataclass(frozen=True)
-class Sides:
-    """Two sets of notes and what links them: a `ReleasedNotes` for notes without a release folder."""
 
     original: Corpus
     released: Corpus
@@ -81,33 +42,23 @@ class Sides:
     scratch: Path | None = field(default=None, repr=False)
     workers: int = 2
 
-
-@dataclass(frozen=True)
-class Release:
-    """Both sides of a context; `of` raises ValueError if one is missing."""
-
-    original: Corpus
-    released: Corpus
-    context: ReleasedNotes = field(repr=False)
-
     @classmethod
-    def of(cls, context: ReleasedNotes) -> Release:
-        """Return both sides of a context."""
+    def of(cls, context: Any) -> Sides:
+        """Return the sides of an object with the same attributes. Raises ValueError if one is missing."""
         if context.original is None or context.released is None:
             raise ValueError("utility compares the notes of both sides")
-        return cls(context.original, context.released, context)
+        return cls(*(getattr(context, each.name) for each in fields(cls)))
 
     @property
     def paired(self) -> bool:
         """Whether each released note belongs to a real one."""
-        return self.context.notes is not None
+        return self.notes is not None
 
     def source_id(self, released: str) -> str:
         """Return the real note of a released one. Raises WrongNotes for an unknown id."""
-        notes = self.context.notes or {}
-        if released not in notes:
+        if released not in (self.notes or {}):
             raise WrongNotes("a released note id is not in the crosswalk", hint="pass the vault of this release")
-        return notes[released]
+        return (self.notes or {})[released]
 
 
 @dataclass(frozen=True)
@@ -146,7 +97,7 @@ class Texts:
         return np.flatnonzero((self.owner < 0) | np.isin(self.owner, train))
 
 
-def read_texts(release: Release, rng: Generator) -> Texts:
+def read_texts(release: Sides, rng: Generator) -> Texts:
     """Read a random sample of the real notes (at most MOST_NOTES and MOST_CHARACTERS) and their released notes.
 
     Without pairing, as many released notes are sampled. Raises InputError if no real note was released.
@@ -181,19 +132,19 @@ def _sample(corpus: Corpus, rng: Generator) -> dict[str, tuple[str, str]]:
     return {note: sample.values[note] for note in order[:kept]}
 
 
-def _released(release: Release) -> Iterator[tuple[str, str]]:
+def _released(release: Sides) -> Iterator[tuple[str, str]]:
     return ((release.source_id(note.note_id), note.text) for note in rows(release.released))
 
 
-def with_sources(release: Release, texts: Texts) -> tuple[list[str], list[tuple[list[int], list[int]] | None]]:
+def with_sources(release: Sides, texts: Texts) -> tuple[list[str], list[tuple[list[int], list[int]] | None]]:
     """Return the texts that the mechanism received, and the source spans of each released word (None: unknown)."""
     row = {note: i for i, note in enumerate(texts.ids)}
     entered: list[str] = list(texts.real)
     spans: list[tuple[list[int], list[int]] | None] = [None] * len(row)
-    for note in rows(release.context.entered) if release.context.entered else ():
+    for note in rows(release.entered) if release.entered else ():
         if note.note_id in row:
             entered[row[note.note_id]] = note.text
-    for batch in release.context.alignment() if release.context.alignment else ():
+    for batch in release.alignment() if release.alignment else ():
         for at, note_id in enumerate(batch.column(NOTE_ID).to_pylist()):
             if note_id in row:
                 spans[row[note_id]] = batch.column("start")[at].as_py(), batch.column("end")[at].as_py()

@@ -13,15 +13,12 @@ from pathlib import Path
 from numpy.random import Generator
 
 from clinveil.attacks.attack import Attack, Context, attacks
-from clinveil.attacks.models.leaveout.audit import audit_notes
+from clinveil.attacks.models.leaveout.compare import audit_notes
 from clinveil.attacks.models.leaveout.pdtp import closed_form
 from clinveil.attacks.models.leaveout.settings import FINDINGS, LeaveOutSettings, audit_folder, run_spec
 from clinveil.core.errors import UsageError
 from clinveil.core.finding import Finding, write_findings
 from clinveil.core.settings import flag, group
-from clinveil.core.words import words_beside
-from clinveil.corpus.open import open_corpus
-from clinveil.lm.notes import read_notes
 
 
 @attacks.register("leaveout")
@@ -29,7 +26,6 @@ class LeaveOneOut(Attack):
     """Train models with and without each of some patients and compare their probabilities (S-PDTP, paper C)."""
 
     needs = frozenset({"training"})
-    words = words_beside(__path__[0])
     settings: LeaveOutSettings = group(LeaveOutSettings)
     out: Path | None = flag(None, "Secret folder for the models; the same folder resumes a run.")
 
@@ -47,9 +43,8 @@ class LeaveOneOut(Attack):
                 hint="pass -o DIR; the same folder resumes an interrupted run",
             )
         seed = int(rng.integers(2**31)) if settings.seed is None else settings.seed
-        public = read_notes(open_corpus(settings.pretrain)) if settings.pretrain else None
-        with audit_folder(self.out, run_spec(notes, settings, seed, public), force=settings.force) as store:
-            found = audit_notes(notes, settings, seed, store, self.out, context.say, public=public)
+        with audit_folder(self.out, run_spec(notes, settings, seed), force=settings.force) as store:
+            found = audit_notes(notes, settings, seed, store, self.out, context.say)
             write_findings(self.out / FINDINGS, "attack leaveout", found, seed=seed)
         context.say(f"SECRET: everything in {self.out.name}; {self.out.name}/units-*.csv has one row per unit")
         return found

@@ -1,8 +1,9 @@
-"""An audit from notes to findings: plan the models, train missing ones, compare."""
+"""The models of an audit, each a resumable task: of all units, without one of them, or with another seed."""
 
 from __future__ import annotations
 
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -10,26 +11,197 @@ from typing import Any
 
 import numpy as np
 
-from clinveil.attacks.models.leaveout.compare import compare
-from clinveil.attacks.models.leaveout.data import AuditData, load_data, pick_units, prepare
-from clinveil.attacks.models.leaveout.models import Audit, NetworkModel, audit_of
+from clinveil.attacks.models.leaveout.data import AuditData, load_data
 from clinveil.attacks.models.leaveout.settings import LeaveOutSettings
+from clinveil.attacks.models.membership import written
 from clinveil.core.errors import InputError, UsageError
-from clinveil.core.files import private_text
-from clinveil.core.finding import Finding
-from clinveil.core.runfolder import fingerprint
-from clinveil.core.tokens import lookup_form
-from clinveil.core.types import Floats, Say
-from clinveil.lm.notes import PlainNotes, encode
-from clinveil.lm.recipe import Recipe
-from clinveil.lm.train import NeuralTask
-from clinveil.scale.local import Map, processes
+from clinveil.core.files import save_array
+from clinveil.core.types import Say
+from clinveil.lm.model import LanguageModel, Logs
+from clinveil.lm.models.ngram import Ngram
+from clinveil.lm.plan import Plan, rows_plan
+from clinveil.lm.recipe import CountedKind, Recipe, kind_of
+from clinveil.lm.sampling import SamplingConfig, batch_size_for
+from clinveil.lm.train import NeuralTask, plan_of, refuse_too_large
+from clinveil.scale.local import Map
 from clinveil.scale.tasks import Result, Store, perform_all
-from clinveil.vectors.table import Vectors
 
-AHEAD = 1_000
 TIMED_STEPS = 6
-INITIAL = "initial.safetensors"
+OTHER_SEEDS = 1_000  # offset of the seeds of further trainings
+History = dict[str, Any]  # JSON-serializable training history
+
+
+@dataclass(frozen=True, kw_only=True)
+class AuditModel(ABC):
+    """One model, and its log-probabilities of the audited units in `logs.npy`, unit by unit."""
+
+    data: Path  # the folder of the audit's data, named by its digest
+    kind: str
+    mode: str  # `exact` or `compat`
+    seed: int
+    left_out: int | None = None  # index of the unit
+    write: int = 0  # words of synthetic notes to generate; their n-grams also score the units (`text-logs.npy`)
+
+    @property
+    def name(self) -> str:
+        """Return the name of the model for progress lines."""
+        return self.kind
+
+    @property
+    def title(self) -> str:
+        """Return a title for progress lines."""
+        which = "of all units" if self.left_out is None else f"without unit {self.left_out + 1}"
+        return f"{self.name}, {which}, seed {self.seed}"
+
+    def identity(self) -> Mapping[str, Any]:
+        """Return what the result depends on."""
+        own = {"data": self.data.name, "kind": self.kind, "mode": self.mode, "seed": self.seed}
+        return own | {"left_out": self.left_out, "write": self.write}
+
+    @abstractmethod
+    def train(self, data: AuditData, folder: Path, store: Store) -> tuple[LanguageModel, History]:
+        """Return the model and its training history; other output goes to the folder."""
+
+    def __call__(self, folder: Path, store: Store) -> Result:
+        """Train, score the units, and write the requested output."""
+        data = load_data(self.data)
+        model, history = self.train(data, folder, store)
+        with model.ready():
+            save_array(folder / "logs.npy", _units_logs(model, data))
+            if self.write:
+                save_array(folder / "text-logs.npy", self._logs_from_text(model, data, folder))
+        return history
+
+    def _logs_from_text(self, model: LanguageModel, data: AuditData, folder: Path) -> Logs:
+        """Generate notes with the model and score the units by their n-grams; the text stays in the folder.
+
+        Measures what synthetic notes disclose without their model (paper C, footnote 6).
+        """
+        lengths = data.encoded.lengths
+        notes = written(model, self.write, self.seed, SamplingConfig(batch_size_for(len(lengths)), int(lengths.max())))
+        save_array(folder / "text-ids.npy", notes.ids)
+        return _units_logs(Ngram(notes, data.vocabulary), data)
+
+
+@dataclass(frozen=True, kw_only=True)
+class CountModel(AuditModel):
+    """A unigram or n-gram model; its training is deterministic."""
+
+    def train(self, data: AuditData, folder: Path, store: Store) -> tuple[LanguageModel, History]:
+        """Count the notes without the unit."""
+        kind = kind_of(self.kind)
+        if not isinstance(kind, CountedKind):
+            raise TypeError(f"{self.kind} is not a count model")
+        return kind.count(data.without(self.left_out), data.vocabulary), {}
+
+
+@dataclass(frozen=True, kw_only=True)
+class NetworkModel(AuditModel):
+    """An LSTM or a GPT."""
+
+    recipe: Recipe
+    keep: bool = False  # keep the weights as a checkpoint in the task's folder
+    device: str = "cpu"
+
+    @property
+    def name(self) -> str:
+        """Return the name of the model for progress lines."""
+        return f"{self.kind}, dropout {self.recipe.dropout:g}, {self.mode}"
+
+    def identity(self) -> Mapping[str, Any]:
+        """Return what the result depends on."""
+        own = {"recipe": self.recipe.as_dict(), "keep": self.keep, "device": self.device}
+        return {**super().identity(), **own}
+
+    def plan(self, data: AuditData) -> Plan:
+        """Return the training plan. `exact`: the unit is masked. `compat`: its notes are removed."""
+        if self.mode == "compat":
+            return plan_of(data.without(self.left_out), self.recipe, self.seed)
+        lanes, window, epochs = self.recipe.lanes, self.recipe.window, self.recipe.epochs
+        rows = rows_plan(data.encoded, lanes=lanes, window=window, epochs=epochs, seed=self.seed)
+        return rows if self.left_out is None else rows.without(data.units[self.left_out])
+
+    def train(self, data: AuditData, folder: Path, store: Store) -> tuple[LanguageModel, History]:
+        """Train; `keep` also saves the model."""
+        from clinveil.core.neural import seeded
+        from clinveil.lm.model import save_model
+        from clinveil.lm.network import NeuralModel
+
+        about = (data.encoded, data.vocabulary, self.recipe, self.seed, self.device)
+        task = NeuralTask(*about, validation=data.validation)
+        with seeded(self.seed):
+            training = task.training(self.plan(data))
+            training.fit()
+            model = NeuralModel(data.vocabulary, training.finish())
+        if self.keep:
+            save_model(model, folder / "model", {"seed": self.seed, **training.history})
+        return model, training.history
+
+
+def _units_logs(model: LanguageModel, data: AuditData) -> Logs:
+    """Return log P of all tokens of the units' notes, unit by unit."""
+    return np.concatenate(list(model.score([note for unit in range(len(data.units)) for note in data.notes_of(unit)])))
+
+
+def load_logs(store: Store, model: AuditModel, data: AuditData, name: str = "logs.npy") -> list[Logs]:
+    """Return a finished model's log-probabilities of each unit. Raises InputError if they are not readable."""
+    lengths = [int(data.encoded.lengths[rows].sum()) for rows in data.units]
+    folder = store.folder(model)
+    try:
+        flat = np.load(folder / name, allow_pickle=False)
+        if flat.shape != (sum(lengths),):
+            raise ValueError
+    except (OSError, ValueError, EOFError):
+        hint = f"remove tasks/{folder.name}, and run the same command again"
+        raise InputError(f"contains no readable {name}", where=folder.name, hint=hint) from None
+    return list(np.split(flat, np.cumsum(lengths)[:-1]))
+
+
+@dataclass(frozen=True)
+class Audit:
+    """All models of one audit."""
+
+    data: Path
+    full: AuditModel  # of all units
+    reseeded: tuple[AuditModel, ...]
+    left_out: tuple[AuditModel, ...]
+    name: str = ""  # of an audit that differs from the others of a study
+    other_seeds: tuple[tuple[AuditModel, ...], ...] = ()  # `left_out` under each further training seed
+
+    @property
+    def models(self) -> tuple[AuditModel, ...]:
+        """Return all models, the full model first."""
+        others = (one for models in self.other_seeds for one in models)
+        return (self.full, *self.reseeded, *self.left_out, *others)
+
+
+def audit_of(
+    folder: Path,
+    settings: LeaveOutSettings,
+    *,
+    seed: int,
+    words: int = 0,
+    name: str = "",
+    keep: bool = False,
+) -> Audit:
+    """Return the models that an audit needs.
+
+    Args:
+        folder: of the data. words: tokens of synthetic notes per model, 0 for none.
+        keep: keep the model of all units as a checkpoint.
+    """
+    recipe, units = settings.audit_recipe(), range(len(load_data(folder).units))
+    own: dict[str, Any] = {"data": folder, "kind": settings.lm.model, "mode": settings.mode}
+    own |= {"seed": seed, "write": words}
+    if recipe is None:
+        counted = CountModel(**own)
+        return Audit(folder, counted, (), tuple(replace(counted, left_out=unit) for unit in units), name)
+    bare = NetworkModel(**own, recipe=recipe, device=settings.lm.device)
+    left_out = tuple(replace(bare, left_out=unit) for unit in units)
+    reseeded = tuple(replace(bare, seed=seed + OTHER_SEEDS + i) for i in range(settings.reseeds))
+    others = (seed + OTHER_SEEDS + i for i in range(settings.seeds - 1))
+    other_seeds = tuple(tuple(replace(one, seed=other) for one in left_out) for other in others)
+    return Audit(folder, replace(bare, keep=keep), reseeded, left_out, name, other_seeds)
 
 
 def train_audits(
@@ -40,10 +212,7 @@ def train_audits(
     networks = [one for one in waiting if isinstance(one, NetworkModel)]
     if networks:
         _refuse_too_slow(audits[0], networks, say, workers, most_hours)
-    first = [one for audit in audits for one in audit.shared]
-    rest = [one for audit in audits for one in audit.models if one not in first]
-    for stage in (first, rest):
-        perform_all(store, stage, over, say)
+    perform_all(store, [one for audit in audits for one in audit.models], over, say)
 
 
 def _refuse_too_slow(audit: Audit, waiting: Sequence[NetworkModel], say: Say, workers: int, most_hours: float) -> None:
@@ -61,7 +230,6 @@ def _refuse_too_slow(audit: Audit, waiting: Sequence[NetworkModel], say: Say, wo
 def seconds_of_one(data: AuditData, recipe: Recipe, device: str) -> float:
     """Estimate the seconds of one model's training from a few steps of the real network on this machine."""
     from clinveil.core.neural import device_named, seeded
-    from clinveil.lm.train import plan_of, refuse_too_large
     from clinveil.lm.training import Training
 
     refuse_too_large(data.vocabulary.size, recipe, device)
@@ -91,140 +259,3 @@ def refuse_too_long(hours: float, most: float) -> None:
     if hours > most:
         hint = f"use fewer --units, a smaller --size, or --max-hours {max(0.1, hours * 1.5):.1f}"
         raise UsageError(f"this would take about {duration(hours)}, more than --max-hours {most:g}", hint=hint)
-
-
-def audit_notes(
-    notes: PlainNotes,
-    settings: LeaveOutSettings,
-    seed: int,
-    store: Store,
-    out: Path,
-    say: Say,
-    *,
-    public: PlainNotes | None = None,
-    over: Map | None = None,
-) -> list[Finding]:
-    """Select units, train missing models, compare; writes `units-*.csv` (numbers only) to `out`.
-
-    Args:
-        public: notes to pretrain on. over: how tasks are distributed (default: one process per worker).
-
-    Raises:
-        InputError, UsageError: as in the steps; completed steps are kept.
-    """
-    rng, by_note = np.random.default_rng(seed), settings.unit == "note"
-    units = pick_units(notes, settings.units, rng, by_note=by_note)
-    data = prepare(notes, units, settings, rng, public=public)
-    say(f"{len(data.encoded)} notes, {data.encoded.ids.size:,} tokens, {data.vocabulary.size:,} in the vocabulary")
-    over = over or processes(settings.workers, ahead=AHEAD)
-    weights = _first_weights(data, settings, seed, store, public)
-    perform_all(store, list(weights.values()), over, say)
-    files = {"": None, **{name: store.folder(work) / INITIAL for name, work in weights.items()}}
-    folder, words = data.save(store.root), data.encoded.ids.size if settings.from_text else 0
-    audits = [audit_of(folder, settings, seed=seed, words=words, initial=at, name=name) for name, at in files.items()]
-    train_audits(store, audits, over, say, workers=settings.workers, most_hours=settings.max_hours)
-    owners = [notes.patients[rows[0]] if by_note else f"unit {unit}" for unit, rows in enumerate(units)]
-    found: list[Finding] = []
-    for audit in audits:
-        for text in (False, True) if settings.from_text else (False,):
-            compared = compare(store, audit, np.random.default_rng(seed), owners, text=text)
-            found += compared.findings
-            name = "-".join(["units", audit.name.replace(" ", "-") or "random", "text" if text else "model"])
-            private_text(out / f"{name}.csv", compared.table)
-    return found
-
-
-def _first_weights(
-    data: AuditData, settings: LeaveOutSettings, seed: int, store: Store, public: PlainNotes | None
-) -> dict[str, Pretrained | Embedded]:
-    """Return the tasks that create non-random initial weights, by name."""
-    recipe, made = settings.audit_recipe(), dict[str, Pretrained | Embedded]()
-    if recipe is not None and public is not None:
-        place = AuditData(encode(public.texts, data.vocabulary), data.vocabulary, ()).save(store.root)
-        start = replace(recipe, plan="rows", schedule="fixed")
-        made["pretrained"] = Pretrained(place, start, seed, settings.lm.device)
-    if recipe is not None and settings.init_vectors is not None:
-        hashed = fingerprint(settings.init_vectors)
-        made["word vectors"] = Embedded(data.save(store.root), recipe, seed, settings.init_vectors, hashed)
-    return made
-
-
-@dataclass(frozen=True)
-class Pretrained:
-    """Train on public notes (the training part of `data`), and keep the weights."""
-
-    data: Path
-    recipe: Recipe
-    seed: int
-    device: str = "cpu"
-
-    @property
-    def title(self) -> str:
-        """Return a title for progress lines."""
-        return f"{self.recipe.kind} of public notes"
-
-    def identity(self) -> Mapping[str, Any]:
-        """Return what the weights depend on."""
-        return {"data": self.data.name, "recipe": self.recipe.as_dict(), "seed": self.seed, "device": self.device}
-
-    def __call__(self, folder: Path, store: Store) -> Result:
-        """Train, and write the weights."""
-        from clinveil.lm.network import weights_of, write_tensors
-
-        data = load_data(self.data)
-        task = NeuralTask(data.encoded, data.vocabulary, self.recipe, self.seed, self.device)
-        model, history = task.run()
-        write_tensors(folder / INITIAL, weights_of(model.network), {})
-        return history
-
-
-@dataclass(frozen=True)
-class Embedded:
-    """Random initial weights, except that tokens with a word vector get it, rescaled to the usual spread."""
-
-    data: Path
-    recipe: Recipe
-    seed: int
-    vectors: Path
-    vectors_sha256: str
-
-    @property
-    def title(self) -> str:
-        """Return a title for progress lines."""
-        return f"first weights from {self.vectors.name}"
-
-    def identity(self) -> Mapping[str, Any]:
-        """Return what the weights depend on."""
-        own = {"data": self.data.name, "recipe": self.recipe.as_dict(), "seed": self.seed}
-        return own | {"vectors": self.vectors_sha256}
-
-    def __call__(self, folder: Path, store: Store) -> Result:
-        """Write the weights."""
-        from clinveil.core.neural import seeded
-        from clinveil.lm.network import build, weights_of, write_tensors
-        from clinveil.vectors.files import load_vectors
-
-        data, vectors = load_data(self.data), load_vectors(self.vectors)
-        words = data.vocabulary.as_dict()["words"]
-        with seeded(self.seed):
-            weights = weights_of(build(data.vocabulary.size, self.recipe))
-        found = _use_vectors(weights["input"].numpy(), words, vectors)
-        write_tensors(folder / INITIAL, weights, {})
-        return {"words": len(words), "found": found}
-
-
-def _use_vectors(matrix: Floats, words: list[str], vectors: Vectors) -> int:
-    """Overwrite the rows of words that have a vector; returns their number."""
-    if vectors.dim != matrix.shape[1]:
-        hint = f"pass --width {vectors.dim}, or vectors of {matrix.shape[1]} dimensions"
-        raise InputError(f"the vectors have {vectors.dim} dimensions, the model {matrix.shape[1]}", hint=hint)
-    rows = [(row, vectors.ids[form]) for row, word in enumerate(words, 3) if (form := lookup_form(word)) in vectors.ids]
-    if not rows:
-        raise InputError("no word of the notes has a vector", hint="pass vectors of the same language")
-    to, of = (np.array(column) for column in zip(*rows, strict=True))
-    own = vectors.matrix.astype(np.float64)
-    spread = float(own.std())
-    if not np.isfinite(spread) or spread == 0:
-        raise InputError("all vectors are equal, or their values are too large", hint="pass trained vectors")
-    matrix[to] = own[of] * (float(matrix.std()) / spread)
-    return len(rows)

@@ -1,4 +1,4 @@
-"""Comparison of the finished models of an audit: all findings, and a table with one row per unit."""
+"""An audit from notes to findings: plan the models, train missing ones, and compare the finished ones."""
 
 from __future__ import annotations
 
@@ -6,22 +6,27 @@ import csv
 import io
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.random import Generator
 
 from clinveil.attacks.models.leaveout import pdtp
-from clinveil.attacks.models.leaveout.crossfit import Effects, cross_fit, effect_finding
-from clinveil.attacks.models.leaveout.data import AuditData, load_data
-from clinveil.attacks.models.leaveout.models import Audit, AuditModel, NetworkModel, load_logs
+from clinveil.attacks.models.leaveout.audit import Audit, AuditModel, NetworkModel, audit_of, load_logs, train_audits
+from clinveil.attacks.models.leaveout.data import AuditData, load_data, pick_units, prepare
+from clinveil.attacks.models.leaveout.settings import LeaveOutSettings
+from clinveil.core.files import private_text
 from clinveil.core.finding import Finding
-from clinveil.core.types import Doubles
+from clinveil.core.types import Doubles, Say
 from clinveil.lm.model import Logs
+from clinveil.lm.notes import PlainNotes
+from clinveil.scale.local import Map, processes
 from clinveil.scale.tasks import Store
 from clinveil.stats import permutation_p
 from clinveil.stats.findings import proportion
 
+AHEAD = 1_000  # tasks that wait for a worker
 PERMUTATIONS = 9_999
 FEW_NAMES = "an interval for the effect of names needs two units with a name and two without, with different scores"
 NAMES_METHOD = "Welch's t, units with a name compared with those without, 95 %"
@@ -34,7 +39,7 @@ class Compared:
 
     findings: list[Finding]
     leave_out: pdtp.LeaveOut  # the underlying differences
-    effects: Effects | None  # across training seeds; None with one seed of a model with random training
+    effects: pdtp.Effects | None  # across training seeds; None with one seed of a model with random training
     table: str = field(repr=False)  # one row per unit, numbers only
 
 
@@ -55,18 +60,16 @@ def compare(store: Store, audit: Audit, rng: Generator, patients: Sequence[str],
     network = audit.full if isinstance(audit.full, NetworkModel) else None
     effects = None
     if audit.other_seeds or (network is None and not text):
-        effects = cross_fit([left_out, *([read(model) for model in models] for models in audit.other_seeds)])
+        effects = pdtp.cross_fit([left_out, *([read(model) for model in models] for models in audit.other_seeds)])
     detail: dict[str, Any] = {"mode": audit.full.mode, "model": audit.full.kind}
     detail |= {"from": "released notes" if text else "the model", "first_weights": audit.name or "random"}
     if network is not None:
         detail["dropout"] = network.recipe.dropout
     found = pdtp.findings(compared, rng, detail, patients=patients)
     if effects is not None:
-        found.append(effect_finding(effects, rng, detail, patients))
+        found.append(pdtp.effect_finding(effects, rng, detail, patients))
     if len(compared.reseeded):
         found.append(pdtp.reseed_floor(compared, detail))
-    if audit.again is not None and not text:
-        found.append(_rerun(full, read(audit.again), detail))
     found += name_findings(data, compared, rng, detail)
     return Compared(found, compared, effects, _table(data, compared, effects))
 
@@ -77,16 +80,7 @@ def _without_first(logs: Sequence[Logs], data: AuditData) -> list[Logs]:
     return [np.where(np.isin(np.arange(own.size), at), 0.0, own) for own, at in zip(logs, firsts, strict=True)]
 
 
-def _rerun(full: Sequence[Logs], again: Sequence[Logs], detail: Mapping[str, Any]) -> Finding:
-    """Return the largest difference between two runs of the same training; 0 if deterministic."""
-    largest = max(float(np.abs(one - other).max()) for one, other in zip(full, again, strict=True))
-    more = {**detail, "bit_identical": largest == 0.0, "scale": "nats"}
-    about: dict[str, Any] = {"chance": 0.0, "chance_is": "deterministic training", "source": pdtp.SOURCE}
-    tokens = sum(logs.size for logs in full)
-    return Finding("attack.pdtp_rerun", largest, tokens, detail=more, unit="tokens", **about)
-
-
-def _table(data: AuditData, compared: pdtp.LeaveOut, effects: Effects | None) -> str:
+def _table(data: AuditData, compared: pdtp.LeaveOut, effects: pdtp.Effects | None) -> str:
     """Return one row per unit: score and floors, where its largest difference is, and the count of that token."""
     counts = np.bincount(data.encoded.ids, minlength=data.vocabulary.size)
     out = io.StringIO()
@@ -156,3 +150,38 @@ def _on_name(data: AuditData, compared: pdtp.LeaveOut, detail: Mapping[str, Any]
     about: dict[str, Any] = {"chance": float(np.mean(shares)), "chance_is": "the name's share of a unit's words"}
     about |= {"source": NAMES_SOURCE, "unit": "units with a planted name", "detail": more}
     return proportion("attack.pdtp_on_name", hits, len(spans), over="units", **about)
+
+
+def audit_notes(
+    notes: PlainNotes,
+    settings: LeaveOutSettings,
+    seed: int,
+    store: Store,
+    out: Path,
+    say: Say,
+    *,
+    over: Map | None = None,
+) -> list[Finding]:
+    """Select units, train missing models, compare; writes `units-*.csv` (numbers only) to `out`.
+
+    Args:
+        over: how tasks are distributed (default: one process per worker).
+
+    Raises:
+        InputError, UsageError: as in the steps; completed steps are kept.
+    """
+    rng, by_note = np.random.default_rng(seed), settings.unit == "note"
+    units = pick_units(notes, settings.units, rng, by_note=by_note)
+    data = prepare(notes, units, settings, rng)
+    say(f"{len(data.encoded)} notes, {data.encoded.ids.size:,} tokens, {data.vocabulary.size:,} in the vocabulary")
+    over = over or processes(settings.workers, ahead=AHEAD)
+    words = data.encoded.ids.size if settings.from_text else 0
+    audit = audit_of(data.save(store.root), settings, seed=seed, words=words)
+    train_audits(store, [audit], over, say, workers=settings.workers, most_hours=settings.max_hours)
+    owners = [notes.patients[rows[0]] if by_note else f"unit {unit}" for unit, rows in enumerate(units)]
+    found: list[Finding] = []
+    for text in (False, True) if settings.from_text else (False,):
+        compared = compare(store, audit, np.random.default_rng(seed), owners, text=text)
+        found += compared.findings
+        private_text(out / f"units-{'text' if text else 'model'}.csv", compared.table)
+    return found

@@ -172,7 +172,6 @@ def prepare(
     settings: LeaveOutSettings,
     rng: Generator,
     *,
-    public: PlainNotes | None = None,
     vocabulary: Vocabulary | None = None,
     validation: PlainNotes | None = None,
 ) -> AuditData:
@@ -180,7 +179,6 @@ def prepare(
 
     Args:
         units: rows of the notes of each audited unit, from `pick_units`.
-        public: notes to pretrain on, whose words are also in the vocabulary.
         vocabulary: to use instead of one made from the notes.
         validation: for an annealed schedule, instead of a tenth of the patients, who are then not trained on.
 
@@ -195,7 +193,7 @@ def prepare(
     aside = hold_out(notes, units, rng) if annealed and validation is None else []
     if vocabulary is None:
         always = [word for one in planted if one for word in one.name]
-        vocabulary = make_vocabulary(_together(notes, public), settings.lm, always=always)
+        vocabulary = make_vocabulary(notes, settings.lm, always=always)
     kept = sorted(set(range(len(notes))) - set(aside))
     place = {row: new for new, row in enumerate(kept)}
     return AuditData(
@@ -205,10 +203,3 @@ def prepare(
         encode((validation or notes.rows(aside)).texts, vocabulary) if annealed else None,
         tuple(one.place(vocabulary) if one else () for one in planted),
     )
-
-
-def _together(notes: PlainNotes, public: PlainNotes | None) -> PlainNotes:
-    if public is None:
-        return notes
-    patients = tuple(f"public {patient}" for patient in public.patients)
-    return PlainNotes(notes.texts + public.texts, notes.note_ids + public.note_ids, notes.patients + patients)

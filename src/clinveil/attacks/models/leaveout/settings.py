@@ -17,15 +17,14 @@ from pydantic import model_validator
 
 from clinveil.core.errors import UsageError
 from clinveil.core.files import private_text, remove
-from clinveil.core.runfolder import fingerprint
 from clinveil.core.settings import FORCE, QUIET, SEED, WORKERS, NotesSettings, Settings, flag, group
 from clinveil.lm.notes import PlainNotes
 from clinveil.lm.recipe import ModelSettings, Recipe
 from clinveil.scale.tasks import Store, study_folder
 
 FINDINGS, RUN = "findings.json", "run.json"
-_TABLES = [f"units-{arm}-{what}.csv" for arm in ("random", "pretrained", "word-vectors") for what in ("model", "text")]
-ADDED = ("pretrain", "init_vectors", "from_text", "reseeds", "seeds")  # more of these adds to existing results
+_TABLES = ("units-model.csv", "units-text.csv")
+ADDED = ("from_text", "reseeds", "seeds")  # may change: the models of an earlier run are used again
 SECRET = """SECRET: all of this folder. It must not leave.
 
 tasks/ contains the encoded notes with their vocabulary, the left-out units, states of the language models trained on
@@ -52,8 +51,6 @@ class LeaveOutSettings(Settings):
     seeds: int = flag(2, "Training seeds per left-out unit, across which the effect is measured.", ge=1)
     from_text: bool = flag(False, "Also score by n-grams of notes generated with each model.")
     plant_names: bool = flag(False, "Plant an invented full name in a random half of the audited units.")
-    pretrain: Path | None = flag(None, "Public notes to pretrain on; measured with and without.")
-    init_vectors: Path | None = flag(None, "Word vectors for initial weights; measured with and without.")
     prepared: bool = flag(False, "NOTES are in MedText's form already (clinveil prepare medtext).")
     max_hours: float = flag(8.0, "Maximum estimated training time in hours.", gt=0)
 
@@ -63,18 +60,13 @@ class LeaveOutSettings(Settings):
             raise ValueError("--mode compat requires the LSTM: a GPT reads each note separately")
         if self.mode == "unigram":
             self._refuse_beside_unigram()
-        if self.init_vectors and not self.lm.word_vocabulary:
-            raise ValueError("--init-vectors needs --vocabulary words")
-        if (self.pretrain or self.init_vectors) and not self.lm.neural:
-            raise ValueError("--pretrain and --init-vectors require a network: --model lstm or gpt")
         return self
 
     def _refuse_beside_unigram(self) -> None:
-        names = ("plant_names", "from_text", "pretrain", "init_vectors")
+        names = ("plant_names", "from_text")
         given = [f"--{name.replace('_', '-')}" for name in names if getattr(self, name)]
         if given:
-            networks = bool(self.pretrain or self.init_vectors)
-            hint = "--mode exact" if networks else "--mode exact --model unigram"
+            hint = "--mode exact --model unigram"
             are = "is" if len(given) == 1 else "are"
             raise ValueError(f"{' and '.join(given)} {are} not available with --mode unigram (closed form): use {hint}")
 
@@ -91,7 +83,7 @@ class LeaveOutSettings(Settings):
         return replace(recipe, plan="stream", schedule=self.lm.schedule or "annealed")
 
 
-def run_spec(notes: PlainNotes, settings: LeaveOutSettings, seed: int, public: PlainNotes | None) -> dict[str, Any]:
+def run_spec(notes: PlainNotes, settings: LeaveOutSettings, seed: int) -> dict[str, Any]:
     """Return everything that the findings of an audit depend on, ready for JSON.
 
     Raises UsageError for an inconsistent recipe.
@@ -102,8 +94,6 @@ def run_spec(notes: PlainNotes, settings: LeaveOutSettings, seed: int, public: P
     size = "min_count" if words else "vocabulary_size"
     own[size] = flat[size]
     own |= {name: value for name, value in (recipe.as_dict() if recipe else {}).items() if name != "kind"}
-    vectors = fingerprint(settings.init_vectors) if settings.init_vectors else ""
-    own |= {"pretrain": _hash(public) if public else "", "init_vectors": vectors}
     return own | {"from_text": settings.from_text, "reseeds": settings.reseeds, "seeds": settings.seeds}
 
 
@@ -114,7 +104,7 @@ def _hash(notes: PlainNotes) -> str:
 
 @contextmanager
 def audit_folder(out: Path, spec: dict[str, Any], *, force: bool = False) -> Iterator[Store]:
-    """Open a folder for one audit (`run_spec`): a new one, or that of the same settings, or of fewer.
+    """Open a folder for one audit (`run_spec`): a new one, or that of the same settings except `ADDED`.
 
     Raises:
         UsageError: it contains findings of other settings, or as in `study_folder`.
@@ -133,16 +123,9 @@ def audit_folder(out: Path, spec: dict[str, Any], *, force: bool = False) -> Ite
 
 
 def _refuse_other(out: Path, spec: dict[str, Any]) -> None:
-    """Raise UsageError if settings differ, except for those that only add results."""
+    """Raise UsageError if settings differ, except for `ADDED`."""
     recorded = _recorded(out)
-
-    def is_compatible(name: str) -> bool:
-        now, then = spec.get(name), recorded.get(name)
-        if name in ("reseeds", "seeds"):
-            return type(then) is int and int(now or 0) >= then
-        return now == then or (name in ADDED and not then)
-
-    others = [name for name in dict.fromkeys([*spec, *recorded]) if not is_compatible(name)]
+    others = [name for name in {**spec, **recorded} if name not in ADDED and spec.get(name) != recorded.get(name)]
     if others:
         flags = [name if name == "notes" else f"--{name.replace('_', '-')}" for name in others]
         what = f"of other settings: {', '.join(flags)}" if recorded else "without recorded settings"

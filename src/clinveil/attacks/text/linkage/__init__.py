@@ -18,19 +18,25 @@ from typing import Any
 from numpy.random import Generator
 
 from clinveil.attacks.attack import Attack, Context, attacks
-from clinveil.attacks.text.linkage.combined import combined
-from clinveil.attacks.text.linkage.figures import Linked, unprotected
-from clinveil.attacks.text.linkage.likelihood import FRAGMENT_SHARES, SHARES, Likelihood, in_order, in_windows
-from clinveil.attacks.text.linkage.matchers import bm25, length, mean_vector, tfidf
-from clinveil.attacks.text.linkage.own import Own
-from clinveil.attacks.text.linkage.sides import Sides, other_notes, paired, unsampled
+from clinveil.attacks.text.linkage.figures import Linked, combined, unprotected
+from clinveil.attacks.text.linkage.matchers import (
+    FRAGMENT_SHARES,
+    SHARES,
+    Likelihood,
+    bm25,
+    in_order,
+    in_windows,
+    length,
+    mean_vector,
+    tfidf,
+)
+from clinveil.attacks.text.linkage.sides import Own, Sides, other_notes, paired, unsampled
 from clinveil.attacks.threats import Holding, Target, tagged
 from clinveil.channel.channel import Channel
 from clinveil.core.errors import InputError
 from clinveil.core.finding import Finding
 from clinveil.core.settings import flag
 from clinveil.core.types import Doubles
-from clinveil.core.words import words_beside
 from clinveil.stats.findings import unmeasured
 from clinveil.vectors.table import Vectors
 
@@ -46,7 +52,6 @@ class Linkage(Attack):
     """Find the person of each released note, among people with known information."""
 
     needs = frozenset({"released", "original"})
-    words = words_beside(__path__[0])
     on_release = True
     order = 450
     match: str | None = flag(None, "Column that pairs both, or `patient`; default: the note ids.")

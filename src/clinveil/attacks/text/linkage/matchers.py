@@ -1,24 +1,32 @@
-"""Matchers without the channel: similarity of every released note and every known text.
+"""Matchers: similarity of every released note and every known text; higher is more similar.
 
-Each takes the two sides and returns scores, (n_released, n_known); higher is more similar.
+Those with a channel give the likelihood of the released words if a known text (or a piece of it) is their source. The
+channel is the release's own (an attacker with the vault's vectors or channel), or a shadow channel.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
 from itertools import pairwise
 
 import numpy as np
 from scipy.sparse import csr_matrix, diags
 
 from clinveil.attacks.text.linkage.sides import Sides
+from clinveil.channel.channel import Channel
 from clinveil.core.tokens import WordIds
-from clinveil.core.types import Doubles
+from clinveil.core.types import Doubles, Ints
 from clinveil.vectors.table import Vectors
 
 K1, B = 1.2, 0.75
 _NUMBER, _MARK = re.compile(r"\d+"), re.compile(r"[^\w\s]")
+SHARES = (0.1, 0.5, 0.95)
+FRAGMENT_SHARES = (0.01, 0.05, 0.2)
+SLIP = 1e-3
+"""Probability that a fragment word came out in another way: identifiers replaced earlier, words dropped."""
 
 
 def counts(texts: Sequence[Sequence[str]], ids: WordIds) -> csr_matrix:
@@ -113,3 +121,137 @@ def _centred(matrix: Doubles) -> Doubles:
     matrix = matrix / np.maximum(np.linalg.norm(matrix, axis=1, keepdims=True), 1e-12)
     matrix = matrix - matrix.mean(axis=0)
     return np.asarray(matrix / np.maximum(np.linalg.norm(matrix, axis=1, keepdims=True), 1e-12))
+
+
+@dataclass(frozen=True, eq=False)
+class Likelihood:
+    """Both sides, as seen by an attacker with a channel.
+
+    Attributes:
+        released: (n_released, n_words) counts of outputs. known: (n_known, n_words) counts of inputs.
+        ratio: (n_words, n_words) P(output | input) divided by the frequency of the output, by input.
+    """
+
+    released: csr_matrix
+    known: csr_matrix
+    ratio: csr_matrix
+
+    @classmethod
+    def of(cls, sides: Sides, channel: Channel) -> Likelihood:
+        """Build from both sides; output frequencies are those of the released notes, plus 0.5 occurrences each."""
+        ids = WordIds(channel.ids, 0)
+        released, known = (counts(side, ids) for side in (sides.released_words, sides.known_words))
+        output_counts = np.asarray(released.sum(axis=0)).ravel() + 0.5
+        return cls(released, known, channel.matrix()[: len(channel.words)] @ diags(output_counts.sum() / output_counts))
+
+    def mixture(self, shares: Sequence[float], *, once: bool = False) -> Doubles:
+        """Return log P(note | text) - log P(note), where each word comes from the text with probability s.
+
+        Bags of words: sum_t log(1 - s + s sum_x p(x | text) C(y_t | x) / q(y_t)), s the best of `shares` for the pair.
+
+        Args:
+            once: count each output once per note, because substitution scopes repeat draws.
+        """
+        sizes = np.maximum(np.asarray(self.known.sum(axis=1)).ravel(), 1)
+        text = (diags(1 / sizes) @ self.known @ self.ratio).tocsr()
+        note = self.released
+        if once:
+            note = csr_matrix((np.ones(note.nnz), note.indices, note.indptr), shape=note.shape)
+        n = np.asarray(note.sum(axis=1))
+        best = np.zeros((note.shape[0], text.shape[0]))
+        for share in shares:
+            gain = csr_matrix((np.log1p(share / (1 - share) * text.data), text.indices, text.indptr), shape=text.shape)
+            np.maximum(best, (note @ gain.T).toarray() + n * np.log(1 - share), out=best)
+        return best
+
+    def covered(self) -> Doubles:
+        """Return how well the note explains each known word: sum_w log(slip + sum_t C(y_t | w) / (n q(y_t))).
+
+        For fragments: all of their words are in the note.
+        """
+        used = np.unique(self.known.indices)
+        sizes = np.maximum(np.asarray(self.released.sum(axis=1)).ravel(), 1)
+        found = diags(1 / sizes) @ self.released @ self.ratio[used].T
+        found = csr_matrix(found)
+        found.data = np.log1p(found.data / SLIP)
+        return np.asarray((found @ self.known[:, used].T).toarray())
+
+
+def in_order(sides: Sides, channel: Channel) -> Doubles:
+    """Score the best position of each known fragment in each released note: max_s sum_k log C(y_s+k | w_k) / q.
+
+    A word that does not fit costs log of `SLIP`. Exact over all positions with at least one fitting word.
+    """
+    fitted = _Fits.of(sides, channel)
+    best = [
+        _summed([(note, positions - k, gain) for k, (note, positions, gain) in enumerate(fits)])
+        for fits in fitted.fragments
+    ]
+    return np.stack([_by_note(*one, len(sides.released)) for one in best], axis=1)
+
+
+def in_windows(sides: Sides, channel: Channel, window: int) -> Doubles:
+    """Score as `in_order`, for shuffled words: each word fits anywhere in two consecutive windows."""
+    fitted, best = _Fits.of(sides, channel), []
+    for fits in fitted.fragments:
+        blocks = [_in_two_windows(note, positions // window, gain) for note, positions, gain in fits]
+        best.append(_by_note(*_summed(blocks), len(sides.released)))
+    return np.stack(best, axis=1)
+
+
+Fits = tuple[Ints, Ints, Doubles]
+"""Notes, positions in them, and the gain of each."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Fits:
+    """For each word of each known fragment, the positions in all released notes that could come from it."""
+
+    fragments: Sequence[Sequence[Fits]]
+
+    @classmethod
+    def of(cls, sides: Sides, channel: Channel) -> _Fits:
+        ratio, ids = Likelihood.of(sides, channel).ratio, WordIds(channel.ids, 0)
+        rows = [ids.encode(text, unknown=len(channel.words)) for text in sides.released_words]
+        lengths = np.array([len(row) for row in rows])
+        tokens = np.concatenate([np.array(row, dtype=np.int64) for row in rows])
+        note = np.repeat(np.arange(len(rows)), lengths)
+        position = np.arange(tokens.size) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+        order = np.argsort(tokens, kind="stable")
+        begins = np.searchsorted(tokens[order], np.arange(len(channel.words) + 1))
+
+        @cache
+        def fits(word: int) -> Fits:
+            entries = slice(ratio.indptr[word], ratio.indptr[word + 1]) if word >= 0 else slice(0, 0)
+            outputs, gains = ratio.indices[entries], np.log1p(ratio.data[entries] / SLIP)
+            found = [order[begins[y] : begins[y + 1]] for y in outputs.tolist()]
+            positions = np.concatenate([np.zeros(0, dtype=np.int64), *found])
+            return note[positions], position[positions], np.repeat(gains, [len(one) for one in found])
+
+        return cls([[fits(word) for word in ids.encode(text, unknown=-1)] for text in sides.known_words])
+
+
+_WIDE = 1 << 32
+
+
+def _in_two_windows(note: Ints, window: Ints, gain: Doubles) -> Fits:
+    """Return the highest gain in each window and the one after it."""
+    note, position, gain = np.tile(note, 2), np.append(window, window - 1), np.tile(gain, 2)
+    order = np.lexsort((-gain, position, note))
+    note, position, gain = note[order], position[order], gain[order]
+    first = np.ones(note.size, dtype=np.bool_)
+    first[1:] = (np.diff(note) != 0) | (np.diff(position) != 0)
+    return note[first], position[first], gain[first]
+
+
+def _summed(fits: Sequence[Fits]) -> tuple[Ints, Doubles]:
+    """Return the note of each position with any fit, and the sum of gains there."""
+    note, position, gain = (np.concatenate(parts) for parts in zip(*fits, strict=True))
+    keys, index = np.unique(note * _WIDE + position + _WIDE // 2, return_inverse=True)
+    return keys // _WIDE, np.asarray(np.bincount(index, gain, keys.size), dtype=np.float64)
+
+
+def _by_note(note: Ints, sums: Doubles, n_notes: int) -> Doubles:
+    best = np.zeros(n_notes)
+    np.maximum.at(best, note, sums)
+    return best

@@ -8,8 +8,7 @@ from typing import Annotated
 import typer
 from numpy.random import default_rng
 
-from clinveil.attacks.models._without_model import model_of_text
-from clinveil.attacks.models.membership import infer_membership
+from clinveil.attacks.models.membership import infer_membership, model_of_text
 from clinveil.cli.command import Run, command
 from clinveil.cli.options import MeasureSettings
 from clinveil.core.errors import UsageError

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from clinveil.cli.groups import Group, members_of
+from clinveil.cli.evaluate_command import EvaluateCommands
+from clinveil.cli.groups import PACKAGE, Group
 
 HELP = "Measure the utility of protected notes or of vectors trained on them."
-MEMBERS = ("transfer", "similarity", "classification", "nli", "perplexity", "casing", "deidentification", "agreement")
-Group("evaluate", HELP, members_of("evaluate", *MEMBERS))
+Group("evaluate", HELP, EvaluateCommands("evaluate command", f"{PACKAGE}.evaluate"))

@@ -10,35 +10,21 @@ import typer
 from clinveil.cli.command import Run, command
 from clinveil.cli.commands.study._print import show
 from clinveil.cli.options import Out
-from clinveil.core.errors import UsageError
-from clinveil.study.jamia_2020.settings import StudySettings
-from clinveil.study.jamia_2020.study import run_study
+from clinveil.study.jamia_2020.study import StudySettings, run_study
 
 Pairs = Annotated[list[Path] | None, typer.Option("--pairs", help="Word pairs with human scores; repeatable.")]
-References = Annotated[
-    list[str] | None, typer.Option("--reference-vectors", help="NAME=FILE: vectors of other text; repeatable.")
-]
 
 
-@command("study jamia-2020", StudySettings, flags="label size workers seed yes force", findings=True)
+@command("study jamia-2020", StudySettings, flags="label size workers seed force", findings=True)
 def jamia_2020(
     run: Run[StudySettings],
     notes: Annotated[Path, typer.Argument(help="Notes: a file or a folder.")],
     out: Out,
     pairs: Pairs = None,
-    reference_vectors: References = None,
 ) -> None:
     """Obfuscate with each N, retrain vectors and classifiers, and print the tables of paper A.
 
     Run the same command again to resume. All of OUT is secret.
     """
-    references = dict(map(_named, reference_vectors or ()))
-    results = run_study(notes, out, run.settings, pairs=tuple(pairs or ()), references=references, say=run.say)
+    results = run_study(notes, out, run.settings, pairs=tuple(pairs or ()), say=run.say)
     show(run, results, out)
-
-
-def _named(text: str) -> tuple[str, Path]:
-    name, equals, path = text.partition("=")
-    if not (name and equals and path):
-        raise UsageError("--reference-vectors takes NAME=FILE")
-    return name, Path(path)

@@ -15,8 +15,8 @@ from typing import NamedTuple
 from clinveil.lexicons.ambiguity import LexicalClass
 from clinveil.phi.detection.detectors import _name_cue_words as cue_words
 from clinveil.phi.detection.note import NoteView, begins_small, look_up
-from clinveil.phi.matching.marks import mark
 from clinveil.phi.matching.matcher import matcher
+from clinveil.phi.matching.wordtable import mark
 
 
 class Trust(IntEnum):

@@ -13,8 +13,8 @@ from clinveil.phi.detection.detector import words
 from clinveil.phi.detection.detectors._name_cue_words import CREDENTIALS, NO_NAMES
 from clinveil.phi.detection.detectors._name_state import NameState
 from clinveil.phi.detection.note import NoteView, look_up
-from clinveil.phi.matching.marks import mark
 from clinveil.phi.matching.matcher import matcher
+from clinveil.phi.matching.wordtable import mark
 
 
 class NameSpan(NamedTuple):

@@ -33,7 +33,7 @@ class FirstWord(Extent):
         if word.text in _DEGREES:
             return False
         if trust is Trust.MEETING:
-            return not self.state.abbreviated(index) and self._pair(index, word, trust)
+            return word.text != "I" and not self.state.abbreviated(index) and self._pair(index, word, trust)
         if len(word.text) == 1:
             return (trust is Trust.TITLE and word.text.isupper()) or (
                 trust >= Trust.SPOKEN and self._initial_of_name(index)

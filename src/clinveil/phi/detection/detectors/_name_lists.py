@@ -21,7 +21,7 @@ from clinveil.phi.detection.detectors._name_state import (
     unknown,
 )
 from clinveil.phi.detection.note import Word, look_up
-from clinveil.phi.matching.marks import mark
+from clinveil.phi.matching.wordtable import mark
 
 _SOME_BEAR = 0.02
 _OWNED = re.compile(r"'s[ \t](?!(?:is|was|and|or|in|on|at|as|not|test|sign|disease)\b)[a-z]{3,}")
@@ -30,7 +30,8 @@ _LINE_START = re.compile(r"(?:^|[\r\n])[ \t]*(?:[-*•–]+|\d{1,2}[.)])?[ \t]*(
 _NO_PERSON = NO_NAMES | CLINICIANS | PEOPLE | PATIENTS
 _ADJACENT = PARTICLES | {"jr", "sr"}
 _SUFFIX = re.compile(r",?[ \t](?:[Jj][Rr]|[Ss][Rr]|III)\b")
-_ARTICLES = frozenset(("the", "a", "an"))
+_ARTICLES = frozenset(("the", "a", "an", "two", "three", "french"))
+_AMOUNT = re.compile(r"[\d#][ \t]*\Z")
 # In lower case, only usual first names that are not words are candidates.
 _NAME_OR_WORD = LexicalClass.NAME | LexicalClass.WORD
 _MAYBE_LOWER = LexicalClass.USUAL_GIVEN | LexicalClass.WORD
@@ -278,6 +279,8 @@ class ListRuns:
         if word.lower in self.state.note.lower_case or not shaped_like_name(word.text):
             return False
         if index and self.words.lowers[index - 1] in _ARTICLES and self.state.gap(index) == " ":
+            return False
+        if _AMOUNT.search(self.text, max(0, word.start - 4), word.start):
             return False
         if "-" in word.text and not all(
             len(part) > 1 and lexical_classes(part) & LexicalClass.NAME for part in word.text.split("-")

@@ -10,16 +10,16 @@ from clinveil.phi.detection.detector import words
 from clinveil.phi.detection.detectors._name_cue_words import PEOPLE
 from clinveil.phi.detection.detectors._name_state import NameState
 from clinveil.phi.detection.note import Word, begins_small, look_up
-from clinveil.phi.matching.marks import mark
+from clinveil.phi.matching.wordtable import mark
 from clinveil.phi.name_variants import within_one_edit
 
 _STOPS = ".!?:\n"
-_SAYS = re.compile(
+SAYS = re.compile(
     r"(?:,\s+(?:who|whose|a|an)\b|\s+later\b|\s+[a-z]{3,}ed\b)|"
     r"(?:\s+|,\s+who\s+)(?:states?|stated|reports?|reported|denies|denied|is|was|has|had|presents|presented|says|said|will|also|and"
     r"|does|did|feels|lives|came|went|returned|left|agreed|agrees|called|asked|slept|felt|continues|continued|remains"
     r"|tolerated|understands|requested|wants|needs|can|could|would|should|may|notes|noted|recalls|admits|underwent|rose"
-    r"|began|became|made|took|won|told|spoke|gave|got|ate|slept|grew|moved|walked|played|started|joined|lost|met|saw|drove"
+    r"|began|became|found|made|took|won|told|spoke|gave|got|ate|slept|grew|moved|walked|played|started|joined|lost|met|saw|drove"
     r"|decided|refused|declined|complained|endorsed|attended|retired|worked)\b",
     re.I,
 )
@@ -110,7 +110,7 @@ class Mentions:
         before = self.text[: word.start].rstrip(" \t")[-1:]
         if before not in _STOPS and before != "":
             return index == 0 or self.words.lowers[index - 1] not in ("the", "a", "an", "no")
-        return bool(_SAYS.match(self.text, word.end)) or self.text[word.end : word.end + 2] == "'s"
+        return bool(SAYS.match(self.text, word.end)) or self.text[word.end : word.end + 2] == "'s"
 
     def _possessive_of_disease(self, index: int) -> bool:
         """Return whether an eponym with 's is the disease (`Parkinson's` alone) and not a person (`Smith's wife`)."""

@@ -11,7 +11,7 @@ from clinveil.lexicons.words import word_list
 from clinveil.phi.detection.detector import words
 from clinveil.phi.detection.detectors._name_cue_words import NO_NAMES
 from clinveil.phi.detection.note import NoteView, Word, look_up
-from clinveil.phi.matching.marks import mark
+from clinveil.phi.matching.wordtable import mark
 
 GAP = re.compile(r"[ \t]{1,6}|[ \t]*\r?\n[ \t]*|_|-[ \t]*\r?\n?|[ \t]+[\"'(\[]|[\"')\]][ \t]+|[ \t]+[asd]/[lopr][ \t]+")
 AFTER_INITIAL = re.compile(r"\.?[ \t]{0,2}|\.?[ \t]*[\"(]")

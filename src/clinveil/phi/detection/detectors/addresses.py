@@ -11,6 +11,8 @@ import re
 from clinveil.lexicons.ambiguity import LexicalClass, lexical_classes
 from clinveil.lexicons.words import word_list
 from clinveil.phi.detection.detector import Rule, RuleDetector, after, before, detectors, words
+from clinveil.phi.detection.detectors._places_abroad import RULES as ABROAD
+from clinveil.phi.detection.detectors._places_abroad import tail
 from clinveil.phi.detection.note import NoteView
 
 _CAP = r"[A-Z][\w'.]*(?:-[A-Z]\w*)?"
@@ -366,4 +368,4 @@ RULES = (
     ),
 )
 
-detectors.register("addresses")(RuleDetector("addresses", RULES))
+detectors.register("addresses")(RuleDetector("addresses", (*RULES, *ABROAD), follow=tail))

@@ -8,7 +8,7 @@ from functools import lru_cache
 from clinveil.lexicons.ambiguity import FAMILIAR_FAMILY, LexicalClass, lexical_classes
 from clinveil.lexicons.names import surnames
 from clinveil.lexicons.words import is_word, word_list
-from clinveil.phi.detection.detector import Rule, RuleDetector, after, detectors, words
+from clinveil.phi.detection.detector import Rule, RuleDetector, after, before, detectors, words
 from clinveil.phi.detection.note import NoteView
 
 _KIND = (
@@ -45,6 +45,23 @@ _KIND_FIRST = (
     r"[A-Z\xc0-\xde][\w'-]*(?:\s[A-Z\xc0-\xde][\w'-]*){0,2})"
 )
 _UPPER_CASE = re.compile(r"[A-Z .,'&-]+")
+# Kinds in German, French, Spanish, Italian and Portuguese, and public bodies, before the name.
+_ABROAD = re.compile(
+    r"(?<![\w-])(?P<phi>(?:(?:Universit[aä]ts)?[Kk]linik(?:um)?|Krankenhaus|Charit[eé]|Praxis|H[oô]pital|H[oô]tel-Dieu"
+    r"|CH(?:R?U)?\s(?=[A-Z\xc0-\xde][a-z]|de\s)|Centre\sHospitalier|Clinique|Cl[ií]nica|Hospital|Centro\s(?:de\sSalud"
+    r"|M[eé]dico)|Institut(?:o)?|Istituto|Ospedale|Policlinico|Azienda\sOspedaliera|A?USL|ASL|Casa\sdi\sCura|Santa\sCasa"
+    r"|UBS|UPA|HSE|Te\sWhatu\sOra)(?:\s?(?:(?:de|du|des|della|delle|del|dei|di|da|do|das|dos|la|las|los|le|les|am|im|von|der"
+    r"|General|Universitario|Nacional|Municipal)\s|d'|l')?\d{0,2}\s?(?:de\s)?[A-Z\xc0-\xde][\w'-]+){0,3}(?:\s\d{1,2}\b)?)(?!\w)"
+)
+_KIND_AFTER = re.compile(
+    r"(?<![\w-])(?P<phi>(?!(?:At|In|From|The|By|To)\s)[A-Z\xc0-\xde][\w'-]*(?:\s[A-Z\xc0-\xde][\w'-]*|\s(?:of|and|II)){0,4}[\s-](?:Krankenhaus|Klinik(?:um)?"
+    r"|Spital|Poliklinik|Polyclinic|DHB|Aged\sCare|Rest\sHome|(?:Health\s)?Sciences\sCent(?:re|er)|Medical\sCollege|Health"
+    r"|Base\sHospital|Surgery|Medical|General)(?:,\s[A-Z]\w+)?)(?![\w-]|\s(?:[Hh]istory|[Pp]ractitioner|[Rr]ecord|[Aa]nesth|Services?))"
+)
+_OUR_LADY = re.compile(
+    r"(?<!\w)(?P<phi>(?:Our\sLady(?:'s)?(?:\sof\s[A-Z]\w+)?|Bons\sSecours|Mater(?:\sMisericordiae)?|St\.?\s[A-Z]\w+(?:'s?|s')"
+    r"|AIIMS)(?:,?\s[A-Z]\w+)?)(?!\w)"
+)
 # Words before a kind of institution that do not make it a name.
 _PLAIN = words(
     "the this that our a an his her their local outside another any same other nearby current prior previous"
@@ -67,7 +84,7 @@ _WARDS = words(
     " january february march april may june july august september october november december monday tuesday wednesday"
     " thursday friday saturday sunday cath catheterization spring summer fall winter north south east west if when"
     " as and christmas thanksgiving osh snf ltac ltach pcp ems weight construction dr aa na ca ged nurse teacher"
-    " driver retail sales education alcoholics anonymous"
+    " driver retail sales education alcoholics anonymous mr mrs ms dr mhps"
 )
 
 
@@ -82,6 +99,28 @@ _SPECIALTY = re.compile(
     r"|the|and"
     r"|of|&|in|community|surgical|nursing|skilled|family|primary|care|urgent|student|employee|prenatal|weight|loss"
 )
+
+
+def _foreign(match: re.Match[str], note: NoteView) -> bool:
+    """Accept a kind with a name that is not an English word: Hospital La Paz, not Hospital Course."""
+    pieces = re.split(r"[\s'-]", match["phi"])
+    if pieces[0] in ("Charité", "Charite", "Hôtel"):
+        return True
+    names = [piece for piece in pieces[1:] if piece[:1].isupper()]
+    return any(not is_word(name.lower()) or not name.isascii() for name in names) and not match["phi"].isupper()
+
+
+def _by_name(match: re.Match[str], note: NoteView) -> bool:
+    """Accept a place or name before a kind that is also a word: Monash Health, Changi General, not Mental Health."""
+    pieces = re.split(r"[\s-]", match["phi"].split(",")[0])
+    lead = before(match, note, 24)
+    kind = pieces[-1]
+    if kind in ("Medical", "General", "Health", "Surgery"):
+        place = re.search(r"(?:\b(?:at|from|to|in|by)|hospital:|under)\s(?:the\s)?$", lead)
+        return (
+            bool(place) and not _only_kind([piece.lower() for piece in pieces[:-1]]) and pieces[0].lower() not in _WARDS
+        )
+    return any(_named(piece.lower()) for piece in pieces[:-1] if piece.lower() not in _PLAIN)
 
 
 def _only_kind(pieces: list[str]) -> bool:
@@ -118,6 +157,9 @@ def _not_only_kind(match: re.Match[str], note: NoteView) -> bool:
 def _somewhere(match: re.Match[str], note: NoteView) -> bool:
     """Accept capitalised words after a preposition if none is a ward, medical term, state or calendar word."""
     pieces = [piece.strip(".,'").lower().removesuffix("'s") for piece in match["phi"].split()]
+    short = len(match["phi"]) < 4 and match["phi"].isupper() and " to " in match[0]
+    if short or re.search(r"[\d&]", match["phi"]) or pieces in (["university"], ["school"], ["college"]):
+        return False
     if any(piece in _WARDS or piece in word_list("states") or piece.title() in word_list("states") for piece in pieces):
         return False
     tail = re.match(r"'?s?\s+([a-z]+)", note.plain[match.end("phi") : match.end("phi") + 20])
@@ -198,11 +240,19 @@ _ORGANISATION = (
     r"|(?:Retirement\s)?Residence|Lodge|Garage|Bakery|Construction|Motors|Logistics|School|College)(?!\w)"
     r"|Hotel\s[A-Z]\w+)"
 )
-_RUN = r"(?P<phi>(?!(?:I|A|The|He|She|We|It)\b)[A-Z][A-Za-z&'-]+(?:\s(?:(?:of|and|&)\s)?[A-Z][A-Za-z&'-]+){0,3})(?!\w)"
+# A name after `at` alone: words of small letters after a capital.
+_AT = (
+    r"\bat\s(?P<phi>[A-Z\xc0-\xde][a-z\xdf-\xff]{3,}(?:['-][A-Z]\w+)?(?:\s[A-Z\xc0-\xde][a-z\xdf-\xff']+){0,2})"
+    r"(?=[,.;\n]|\s(?:[a-z]|on|in|with|for|and)\w*)"
+)
+_RUN = (
+    r"(?P<phi>(?!(?:I|A|The|He|She|We|It)\b)[A-Z\xc0-\xde][\w&'-]+(?:\s(?:(?:of|and|&)\s)?[A-Z\xc0-\xde][\w&'-]+){0,3})"
+    r"(?!\w)"
+)
 _CARED = (
-    r"\b(?:seen|treated|evaluated|hospitali[sz]ed|followed|transferred|visit|visited|referred|registered|assessed"
-    r"|admitted"
-    r"|discharged|surgery|presented|care|examined|stay)\s(?:[a-z]+\s){0,2}?(?:at|from)\s+(?:the\s+)?"
+    r"\b(?:(?i:seen|treated|evaluated|hospitali[sz]ed|followed|transferred|visit|visited|referred|registered|assessed"
+    r"|admitted|discharged|surgery|presented|care|examined|stay|summary|letter|operated|reviewed|operation|imaging"
+    r"|investigated)\s(?:[a-z]+\s){0,2}?(?:at|from)|(?i:referred|transferred|admitted)\sto)\s+(?:the\s+)?"
 )
 _SHORT = re.compile(
     r"\b(?i:then|transferr?(?:red|ring)?|tx'?d|xfer(?:red)?|admitted|admission|seen|hospitali[sz]ed|presented"
@@ -231,6 +281,21 @@ RULES = (
         check=_called,
     ),
     Rule("HOSPITAL", re.compile(_KIND_FIRST), "Studied at the {University of Leeds}.", score=0.8),
+    Rule(
+        "HOSPITAL",
+        _ABROAD,
+        "Seen at {Hospital La Paz}, then at {Klinikum Großhadern} and {CHU de Rennes}, Hospital Day 3.",
+        score=0.7,
+        check=_foreign,
+    ),
+    Rule(
+        "HOSPITAL",
+        _KIND_AFTER,
+        "At {Monash Health}, at {Bedok Polyclinic}, not Mental Health.",
+        score=0.6,
+        check=_by_name,
+    ),
+    Rule("HOSPITAL", _OUR_LADY, "Seen at {Our Lady of Lourdes, Drogheda}.", score=0.6, check=_no_device),
     Rule("HOSPITAL", re.compile(_SAINT), "Treated at {St. Vincent's}, by St. Jude valve.", score=0.7, check=_no_device),
     Rule("HOSPITAL", re.compile(_PLACED), "Seen at {Elm clinic}.", score=0.7, check=_called_there),
     Rule("HOSPITAL", re.compile(_ORGANISATION), "She works for {Maier Foods}.", score=0.6, check=_not_only_kind),
@@ -242,6 +307,7 @@ RULES = (
         score=0.6,
         check=_somewhere,
     ),
+    Rule("HOSPITAL", re.compile(_AT), "Had his graft at {Westmead}, then at Surgery.", score=0.5, check=_somewhere),
     Rule("HOSPITAL", _SHORT, "He was transferred to {SMH}, then from OSH.", score=0.6, check=_initials),
     Rule(
         "HOSPITAL",

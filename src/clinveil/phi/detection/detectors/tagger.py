@@ -5,6 +5,7 @@ rules.
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -13,10 +14,14 @@ from typing import TYPE_CHECKING
 
 from clinveil.core.errors import UsageError
 from clinveil.core.spans import Span
-from clinveil.lexicons.words import word_list
-from clinveil.phi.detection.detector import Detector, all_detectors, detectors
+from clinveil.lexicons.ambiguity import LexicalClass
+from clinveil.phi.detection.detector import Detector, all_detectors, detectors, words
+from clinveil.phi.detection.detectors import _name_cue_words as cue_words
+from clinveil.phi.detection.detectors._name_cues import credentials
 from clinveil.phi.detection.detectors._name_lists import ABBREVIATED
-from clinveil.phi.detection.note import NoteView
+from clinveil.phi.detection.detectors._name_mentions import SAYS
+from clinveil.phi.detection.detectors._name_state import NameState
+from clinveil.phi.detection.note import NoteView, Word
 
 if TYPE_CHECKING:
     from clinveil.phi.settings import PhiSettings
@@ -26,8 +31,18 @@ if TYPE_CHECKING:
 _CODE = re.compile(r"[\d^|]")  # BRCA1, HLA-B27, and HL7 fields, which have their own detector
 
 
-_SURE = 0.9
 _LOW_THRESHOLD = 0.02
+_SURE = 0.9
+_CERTAIN = 0.95
+_NEAR = 5  # characters between two parts of one name: `Donal Mac an Bhaird`
+_MOST_UNLISTED = 0.5
+_DETERMINERS = words("the a an two three french modified standard")
+_CLOSE = re.compile(r"\.?[ \t]*[,:(/\"']?[ \t]?")
+_CUES_BEFORE = (
+    cue_words.TITLES | cue_words.CALLED | cue_words.PEOPLE | cue_words.CLINICIANS | cue_words.NAMED | cue_words.MET
+) | (cue_words.NAMES | cue_words.PATIENTS | cue_words.RELATIVES | words("with w d per from to by and or of"))
+_CUES_AFTER = cue_words.PEOPLE | words("md rn np lpn crna pharmd phd msw lcsw dpt anp hca facs")
+_ROLES = cue_words.CLINICIANS | cue_words.PEOPLE | cue_words.PATIENTS
 
 
 @dataclass(frozen=True)
@@ -60,16 +75,70 @@ class TaggerDetector:
         yield from self._spans(note, _LOW_THRESHOLD)
 
     def _spans(self, note: NoteView, threshold: float | None) -> Iterator[Span]:
-        for hit in _read(self.model).hits(note.tokens, threshold):
-            if hit.label != "NAME" or threshold is not None or not _is_term(note.plain, hit):
+        hits = _read(self.model).hits(note.tokens, threshold)
+        for hit in hits:
+            if hit.label != "NAME" or threshold is not None or not _is_term(note, hit, _has_neighbour(hit, hits)):
                 yield note.span(hit.start, hit.end, hit.label, self.name, hit.probability, why="tagger")
 
 
-def _is_term(text: str, hit: Hit) -> bool:
-    """Return whether a hit is part of a code, a test or a device, regardless of context."""
-    words = text[hit.start : hit.end].split()
-    device = len(words) > 1 and words[-1].lower() in word_list("eponym_nouns") and hit.probability < _SURE
-    return device or words[0].lower() in ABBREVIATED or bool(_CODE.search(text[max(0, hit.start - 1) : hit.end + 1]))
+def _has_neighbour(hit: Hit, hits: list[Hit]) -> bool:
+    """Return whether another hit is so close that both are parts of one name."""
+    return any(0 < max(other.start - hit.end, hit.start - other.end) + 1 <= _NEAR for other in hits)
+
+
+def _is_term(note: NoteView, hit: Hit, near: bool) -> bool:
+    """Return whether a hit is rather a code, a test, a device, a drug or a common word than a name.
+
+    A word that may be one of these counts only next to a second cue: a title, a relative, a credential, or (`near`)
+    another part of the name.
+    """
+    words = note.words
+    first, end = bisect_left(words.starts, hit.start), bisect_left(words.starts, hit.end)
+    if first == end or _CODE.search(note.plain[max(0, hit.start - 1) : hit.end + 1]):
+        return True
+    state, run = NameState(note), words[first:end]
+    if run[0].lower in ABBREVIATED or (len(run) > 1 and state.before_noun(end - 1) and hit.probability < _SURE):
+        return True
+    return not near and not _has_cue(state, first, end) and _is_doubtful(state, first, run, hit.probability)
+
+
+def _has_cue(state: NameState, first: int, end: int) -> bool:
+    """Return whether a title, a relative or a verb of meeting precedes a run of words, or a credential follows it."""
+    words = state.words
+    if first and words.lowers[first - 1] in _CUES_BEFORE and _CLOSE.fullmatch(state.gap(first)):
+        return words.lowers[first] not in _ROLES
+    if end < len(words) and state.gap(end).strip() in ("", ",", "(") and words.lowers[end] in _CUES_AFTER:
+        return True
+    return end - 1 in credentials(state.note)
+
+
+def _is_doubtful(state: NameState, first: int, run: list[Word], probability: float) -> bool:
+    """Return whether words without a cue are rather not a name."""
+    end = first + len(run)
+    if state.before_noun(end) or (first and state.words.lowers[first - 1] in _DETERMINERS):
+        return len(run) == 1 or probability < _SURE
+    given = len(run) > 1 and bool(run[0].classes & LexicalClass.USUAL_GIVEN and run[0].capital)
+    if given:
+        return False
+    if all(word.ordinary for word in run):
+        usual = run[-1].classes & (LexicalClass.USUAL_GIVEN | LexicalClass.USUAL_FAMILY)
+        return probability < (_MOST_UNLISTED if usual and SAYS.match(state.text, run[-1].end) else _CERTAIN)
+    if not any(word.capital for word in run):
+        return probability < _SURE
+    if SAYS.match(state.text, run[-1].end):
+        return False
+    unlisted = _MOST_UNLISTED if len(run) == 1 else _MOST_UNLISTED / 2
+    return probability < (_SURE if _is_terse(state, first) else 0.0 if run[0].listed else unlisted)
+
+
+def _is_terse(state: NameState, index: int) -> bool:
+    """Return whether the line of a word has no function word, as in lists and terse notes."""
+    words = state.words
+    start = state.text.rfind("\n", 0, words.starts[index]) + 1
+    end = state.text.find("\n", words.starts[index])
+    line = slice(bisect_left(words.starts, start), bisect_left(words.starts, end if end >= 0 else len(state.text)))
+    return not any(kind & LexicalClass.FUNCTION and len(text) > 1 and text.islower()
+                   for kind, text in zip(words.classes[line], words.texts[line], strict=True))  # fmt: skip
 
 
 def with_tagger(settings: PhiSettings) -> tuple[Detector, ...]:

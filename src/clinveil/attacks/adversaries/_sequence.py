@@ -1,0 +1,248 @@
+"""Word-pair probabilities of notes, and the forward-backward algorithm over the candidates of a note; compiled.
+
+P(x | w) is the share of an observed pair plus a backoff to the word frequency (absolute discounting). The backoff has
+the same form for all pairs, so a step of the algorithm costs as much as the number of observed pairs, not the square of
+the number of candidates.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+from numpy.random import Generator
+from scipy.sparse import csr_matrix
+
+from clinveil.attacks.adversaries._candidates import Candidates
+from clinveil.attacks.adversary import AdversaryView, AlignedNote, Recovery, entries
+from clinveil.channel.policy import Policy
+from clinveil.core.compiled import helper, kernel
+from clinveil.core.types import Doubles, Ints
+from clinveil.scale import threads
+
+DISCOUNT = 0.75
+LEAST = 0.1  # occurrences assumed for a word that never occurs
+_TINY = 1e-300
+
+
+class Pairs(NamedTuple):
+    """P(x | w) = pairs[w, x] + backoff[w] · unigram[x].
+
+    Attributes:
+        unigram, backoff: (n_words,). indptr, indices, pairs: the discounted observed pairs, by row.
+    Source: absolute discounting, interpolated: Ney, Essen & Kneser 1994, Comput. Speech Lang. 8:1.
+    """
+
+    unigram: Doubles
+    backoff: Doubles
+    indptr: Ints
+    indices: Ints
+    pairs: Doubles
+
+
+@dataclass(frozen=True, eq=False)
+class Counts:
+    """Unigram and bigram counts.
+
+    Attributes:
+        single: (n_words,). pairs: (n_words, n_words), how often one word follows another.
+    """
+
+    single: Doubles
+    pairs: csr_matrix
+
+    @classmethod
+    def of(cls, notes: Iterable[Ints], n_words: int) -> Counts:
+        """Count notes given as rows; rows from n_words on are unknown words, which interrupt the sequence."""
+        flat = joined(notes, n_words)
+        known = (flat[:-1] < n_words) & (flat[1:] < n_words)
+        ends = flat[:-1][known], flat[1:][known]
+        pairs = csr_matrix((np.ones(ends[0].size), ends), shape=(n_words, n_words))
+        pairs.sort_indices()
+        return cls(np.bincount(flat, minlength=n_words + 1)[:n_words].astype(np.float64), pairs)
+
+    @cached_property
+    def tables(self) -> Pairs:
+        """Return the probabilities."""
+        unigram = (self.single + LEAST) / (self.single + LEAST).sum()
+        backoff, discounted = _discounted(self.pairs.data, self.pairs.indptr.astype(np.int64))
+        indptr, indices = self.pairs.indptr.astype(np.int64), self.pairs.indices.astype(np.int64)
+        return Pairs(unigram, backoff, indptr, indices, discounted)
+
+
+def _discounted(counts: Doubles, indptr: Ints) -> tuple[Doubles, Doubles]:
+    """Return the backoff weight of each row, (n_rows,), and the discounted share of each entry."""
+    taken = np.minimum(counts, DISCOUNT)
+    ends = [np.concatenate([[0.0], np.cumsum(one)])[indptr] for one in (counts, taken)]
+    totals, given = np.diff(ends[0]), np.diff(ends[1])
+    seen = np.where(totals > 0, totals, 1.0)
+    backoff = np.where(totals > 0, np.clip(given / seen, 0.0, 1.0), 1.0)
+    return backoff, (counts - taken) / np.repeat(seen, np.diff(indptr))
+
+
+def joined(notes: Iterable[Ints], n_words: int) -> Ints:
+    """Concatenate notes; unknown words and ends of notes become n_words."""
+    end = np.array([n_words], dtype=np.int64)
+    parts = [part for note in notes for part in (note, end)]
+    return np.minimum(np.concatenate([end, *parts]), n_words)
+
+
+Links = tuple[Ints, Ints, Ints, Doubles]
+"""Offset of the first link of each position; then the two candidates of each link and the pair's discounted share."""
+
+
+@helper
+def _find(rows: Ints, low: int, high: int, wanted: int) -> int:
+    """Return the index of a word among the sorted rows [low, high); -1 if absent."""
+    end = high
+    while low < high:
+        middle = (low + high) >> 1
+        if rows[middle] < wanted:
+            low = middle + 1
+        else:
+            high = middle
+    return low if low < end and rows[low] == wanted else -1
+
+
+@kernel
+def links(begin: Ints, rows: Ints, pairs: Pairs) -> Links:
+    """Return the observed pairs between candidates of adjacent positions.
+
+    Args:
+        begin: (n + 1,) offset of the first candidate of each position. rows: candidates, sorted within a position.
+    """
+    n, capacity, size = begin.size - 1, 1024, 0
+    left, right, share = np.empty(capacity, np.int64), np.empty(capacity, np.int64), np.empty(capacity)
+    starts, column = np.zeros(n + 1, np.int64), np.zeros(pairs.unigram.size, np.int64)
+    for t in range(1, n):
+        starts[t] = size
+        low, high = begin[t], begin[t + 1]
+        for j in range(low, high):
+            column[rows[j]] = j + 1
+        for i in range(begin[t - 1], low):
+            first, last = pairs.indptr[rows[i]], pairs.indptr[rows[i] + 1]
+            most = min(last - first, high - low)
+            if size + most > capacity:
+                capacity = 2 * capacity + most
+                left = np.append(left, np.empty(capacity - left.size, np.int64))
+                right = np.append(right, np.empty(capacity - right.size, np.int64))
+                share = np.append(share, np.empty(capacity - share.size))
+            if last - first <= 8 * (high - low):  # few successors: look each up among the candidates
+                for p in range(first, last):
+                    j = column[pairs.indices[p]] - 1
+                    if j >= 0:
+                        left[size], right[size], share[size] = i, j, pairs.pairs[p]
+                        size += 1
+            else:
+                for j in range(low, high):
+                    p = _find(pairs.indices, first, last, rows[j])
+                    if p >= 0:
+                        left[size], right[size], share[size] = i, j, pairs.pairs[p]
+                        size += 1
+        for j in range(low, high):
+            column[rows[j]] = 0
+    starts[n] = size
+    return starts, left[:size], right[:size], share[:size]
+
+
+@helper
+def _normalize(values: Doubles, low: int, high: int) -> None:
+    total = 0.0
+    for j in range(low, high):
+        total += values[j]
+    for j in range(low, high):
+        values[j] = max(values[j] / total, _TINY) if total > 0 else 1.0 / (high - low)
+
+
+@helper
+def _forward(begin: Ints, rows: Ints, weights: Doubles, pairs: Pairs, linked: Links, forward: Doubles) -> None:
+    starts, left, right, share = linked
+    for t in range(begin.size - 1):
+        low, high, before = begin[t], begin[t + 1], begin[max(t - 1, 0)]
+        total = 0.0 if before < low else 1.0
+        for i in range(before, low):
+            total += forward[i] * pairs.backoff[rows[i]]
+        for j in range(low, high):
+            forward[j] = total * pairs.unigram[rows[j]]
+        for k in range(starts[t], starts[t + 1]):
+            forward[right[k]] += forward[left[k]] * share[k]
+        for j in range(low, high):
+            forward[j] *= weights[j]
+        _normalize(forward, low, high)
+
+
+@helper
+def _backward(begin: Ints, rows: Ints, weights: Doubles, pairs: Pairs, linked: Links, backward: Doubles) -> None:
+    starts, left, right, share = linked
+    for t in range(begin.size - 2, 0, -1):
+        low, high, before = begin[t], begin[t + 1], begin[t - 1]
+        total = 0.0 if low < high else 1.0
+        for j in range(low, high):
+            total += pairs.unigram[rows[j]] * weights[j] * backward[j]
+        for i in range(before, low):
+            backward[i] = total * pairs.backoff[rows[i]] if low < high else 1.0
+        for k in range(starts[t], starts[t + 1]):
+            backward[left[k]] += share[k] * weights[right[k]] * backward[right[k]]
+        _normalize(backward, before, low)
+
+
+@kernel
+def marginals(begin: Ints, rows: Ints, weights: Doubles, pairs: Pairs, linked: Links) -> Doubles:
+    """Return P(candidate | all outputs of the note); a position without candidates breaks the chain.
+
+    Args:
+        weights: P(output | candidate). linked: from `links`.
+    Source: Baum et al. 1970, Ann. Math. Stat. 41:164.
+    """
+    forward, backward = np.zeros(rows.size), np.ones(rows.size)
+    _forward(begin, rows, weights, pairs, linked, forward)
+    _backward(begin, rows, weights, pairs, linked, backward)
+    for t in range(begin.size - 1):
+        for j in range(begin[t], begin[t + 1]):
+            forward[j] *= backward[j]
+        _normalize(forward, begin[t], begin[t + 1])
+    return forward
+
+
+def pairs_of(notes: Sequence[Ints], policy: Policy, n_words: int, rng: Generator) -> Pairs:
+    """Count word pairs of notes in the order that a release would give them.
+
+    An attacker of a shuffled release shuffles their own notes in the same way before counting. Sentence boundaries are
+    not known here: where sentences are shuffled, or words within them, the entire note is shuffled.
+    """
+    if not policy.keeps_order:
+        by_note = policy.shuffle != "window" or policy.sentences
+        notes = [_shuffled(note, note.size if by_note else policy.window, rng) for note in notes]
+    return Counts.of(notes, n_words).tables
+
+
+def _shuffled(note: Ints, window: int, rng: Generator) -> Ints:
+    keys = np.arange(note.size) // max(1, window) + rng.random(note.size)
+    return np.asarray(note[np.argsort(keys)])
+
+
+def posteriors(pairs: Pairs, candidates: Candidates, outputs: Ints) -> tuple[Ints, Doubles]:
+    """Return the indices of a note's candidates in the table, and P(word | all outputs) of each."""
+    begin, indices = entries(candidates.starts, outputs)
+    return indices, in_context(begin, candidates.rows[indices], candidates.weights[indices], pairs)
+
+
+def in_context(begin: Ints, rows: Ints, weights: Doubles, pairs: Pairs) -> Doubles:
+    """Return P(word | all outputs of the note) of the candidates of each position; arguments as in `marginals`."""
+    return np.asarray(marginals(begin, rows, weights, pairs, links(begin, rows, pairs)))
+
+
+def recovered(view: AdversaryView, pairs: Pairs, candidates: Candidates) -> list[Recovery]:
+    """Return candidates weighed by all words of a note, without those of negligible probability."""
+
+    def one(note: AlignedNote) -> Recovery:
+        indices, chances = posteriors(pairs, candidates, note.outputs)
+        keep = chances > 1e-12
+        counts = np.concatenate([[0], np.cumsum(keep)]).astype(np.int64)
+        begin = entries(candidates.starts, note.outputs)[0]
+        return Recovery(counts[begin], candidates.rows[indices[keep]], chances[keep])
+
+    return list(threads(view.threads)(one, view.notes))

@@ -1,0 +1,120 @@
+"""Registry of all evaluations; each file is a class of settings with named inputs, and the measure that it runs.
+
+The commands of `clinveil evaluate` and the functions of `clinveil.evaluate` are made from this registry:
+
+    kind = evaluations.get("similarity")
+    kind.help(), kind.inputs, kind.shown
+    done = kind(protocol="jamia")({"vectors": Path("v.vec"), "pairs": [Path("p.csv")]}, seed=1)
+    done.findings, done.title
+
+Each input is a path, or the data itself (`Corpus`, `Vectors`, `GoldSpans`, …). Other distributions list their class in
+the entry point group `clinveil.evaluations`.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from inspect import getdoc
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from clinveil.core.finding import Finding
+from clinveil.core.registry import Registry
+from clinveil.core.settings import QUIET, NotesSettings, Settings, flag
+from clinveil.core.types import Say
+
+if TYPE_CHECKING:
+    from clinveil.corpus.corpus import Corpus
+    from clinveil.vectors.table import Vectors
+
+THREADS = flag(1, "Threads of PyTorch; one makes results repeatable.", ge=1, le=1024)
+
+
+@dataclass(frozen=True)
+class Input:
+    """A path that an evaluation reads; in Python also the data.
+
+    Attributes:
+        help: description of the path. option: its option; empty for an argument. many: several paths.
+        crosswalk: the path is of a vault, and the evaluation takes the mapping of released id -> source id, or a
+            function that reads it, because this package does not know releases.
+    """
+
+    help: str
+    option: str = ""
+    required: bool = False
+    many: bool = False
+    crosswalk: bool = False
+
+
+@dataclass(frozen=True)
+class Evaluated:
+    """The result of an evaluation.
+
+    Attributes:
+        title: line above the findings. seed: seed of the findings if it is not the given one.
+        lines: printed below the findings. remarks: messages for stderr.
+    """
+
+    findings: Sequence[Finding]
+    title: str
+    seed: int | None = None
+    lines: Sequence[str] = ()
+    remarks: Sequence[str] = field(default=(), repr=False)
+
+
+class Evaluation(Settings):
+    """One evaluation; its fields are its settings, and the first line of its docstring is its help text.
+
+    Attributes:
+        inputs: by name, arguments first. shown: names of the settings that are flags of the command.
+    """
+
+    inputs: ClassVar[Mapping[str, Input]] = MappingProxyType({})
+    shown: ClassVar[str] = "seed"
+    quiet: bool = QUIET
+
+    @abstractmethod
+    def __call__(self, given: Mapping[str, Any], seed: int = 1, say: Say = lambda line: None) -> Evaluated:
+        """Run the evaluation. given: the inputs by name; missing ones may be None. say: receives progress lines."""
+
+    @classmethod
+    def help(cls) -> str:
+        """Return the first line of the docstring."""
+        return (getdoc(cls) or "").partition("\n")[0]
+
+
+evaluations: Registry[type[Evaluation]] = Registry(
+    "evaluation",
+    "clinveil.utility.evaluations",
+    first=("transfer", "similarity", "classification", "nli", "perplexity", "casing", "deidentification", "agreement"),
+)
+VECTORS = Input("Word vectors: a folder of clinveil embed, or a .vec, .txt or .bin file.", required=True)
+VAULT = Input("Vault of the release, if ids were replaced.", "--vault", crosswalk=True)
+
+
+def as_corpus(given: Any, how: NotesSettings, **columns: Any) -> Corpus:
+    """Return the notes of a path; a corpus is returned unchanged."""
+    from clinveil.corpus.open import open_corpus
+
+    return open_corpus(given, how, **columns) if isinstance(given, Path) else given
+
+
+def as_vectors(given: Any) -> Vectors:
+    """Return the word vectors of a path; vectors are returned unchanged."""
+    from clinveil.vectors.files import load_vectors
+
+    return load_vectors(given) if isinstance(given, Path) else given
+
+
+def as_crosswalk(given: Any) -> Mapping[str, str] | None:
+    """Return released id -> source id, which a function may read."""
+    return given() if callable(given) else given
+
+
+def name_of(given: Any, default: str) -> str:
+    """Return the name of a path, or a name for other data."""
+    return given.name if isinstance(given, Path) else default

@@ -1,0 +1,161 @@
+"""Measure the agreement of two reviewers (clinveil review --reviewer).
+
+Cohen's kappa over words, and F1 of spans. Both reviewers saw the detections, but not each other's decisions, so they
+agree more than on unmarked notes. Only notes that both have finished count.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from clinveil.core.errors import InputError, UsageError
+from clinveil.core.finding import Finding
+from clinveil.core.settings import flag
+from clinveil.core.spans import Span
+from clinveil.core.tokens import word_spans
+from clinveil.core.types import Doubles, Ints, Say
+from clinveil.phi.review.decisions import DecisionFile, NoteDecisions, read_file, revised, text_hash
+from clinveil.phi.review.desk import FOLDER, decisions_of
+from clinveil.phi.review.queue import Entry, PastRun
+from clinveil.stats import clopper_pearson, jackknife_t
+from clinveil.utility.evaluations import Evaluated, Evaluation, Input, evaluations
+
+METHOD = "jackknife over notes, 95 %"
+EXACT = "exact over notes (Clopper-Pearson) where all agree, 95 %"
+SOURCE = "Cohen 1960, Educ. Psychol. Meas. 20:37; Hripcsak & Rothschild 2005, J. Am. Med. Inform. Assoc. 12:296"
+
+
+class Counts(NamedTuple):
+    """Counts of one note: words hidden by both, only the first, only the second, neither; spans of both and of each."""
+
+    both: int
+    first: int
+    second: int
+    neither: int
+    same_spans: int
+    first_spans: int
+    second_spans: int
+
+
+def two_files(run: PastRun, reviewers: Sequence[str] = ()) -> tuple[DecisionFile, DecisionFile]:
+    """Return the decisions of the two named reviewers, or of the only two. Raises UsageError if there are not two."""
+    names = list(reviewers) or sorted(path.stem for path in (run.vault / FOLDER).glob("*.jsonl"))
+    if len(names) != 2 or names[0] == names[1]:
+        hint = "pass --set reviewer=A --set reviewer=B" if len(names) > 2 else "run clinveil review --reviewer SECOND"
+        raise UsageError(f"agreement requires two reviewers, and there are {len(set(names))}", hint=hint)
+    one, other = (read_file(decisions_of(run.vault, name)) for name in names)
+    if one.key != other.key:
+        raise InputError("the two files of decisions belong to different runs", hint="review the same run twice")
+    return one, other
+
+
+def agreement(run: PastRun, one: DecisionFile, other: DecisionFile) -> list[Finding]:
+    """Return kappa over words and F1 of spans, with intervals over notes.
+
+    Raises InputError if no note was finished by both, or a note has changed since the review.
+    """
+    tables = np.array(list(_tables(run.entries(), one, other)), dtype=np.int64).reshape(-1, len(Counts._fields))
+    if not len(tables):
+        raise InputError("no note was finished by both reviewers", hint="let both finish the same notes")
+    words, spans = tables[:, :4], tables[:, 4:]
+    detail = {"notes": len(tables), "same_notes": int((tables[:, 1:3].sum(axis=1) == 0).sum())}
+    by_chance = {"chance": 0.0, "chance_is": "two reviewers who hide as many words at random"}
+    in_words = _finding(words, kappa, "the reviewers hide no word, or all words", detail, unit="words", **by_chance)
+    both, either = int(spans[:, 0].sum()), int(spans[:, 1:].sum() - spans[:, 0].sum())
+    in_spans = _finding(spans, f1, "the reviewers marked no span", detail, unit="spans", count=both)
+    return [
+        Finding("utility.agreement", n=int(words.sum()), **in_words),
+        Finding("utility.agreement_f1", n=either, **in_spans),
+    ]
+
+
+def _finding(
+    table: Ints, statistic: Callable[[Ints], float], why: str, detail: Mapping[str, int], **more: Any
+) -> dict[str, Any]:
+    """Return the fields of a finding over notes; `why` is the reason if the statistic is undefined."""
+    common = {"better": "higher", "source": SOURCE, **more}
+    value = statistic(table.sum(axis=0))
+    if np.isnan(value):
+        return common | {"value": None, "detail": {**detail, "why": why}}
+    return common | {"value": value, "detail": detail, **_ends(table, statistic, value)}
+
+
+def _ends(table: Ints, statistic: Callable[[Ints], float], value: float) -> dict[str, Any]:
+    """Return the interval over notes and its method; nothing if there are too few notes."""
+    if value == 1:  # all notes agree, so the jackknife has no variance
+        return {**clopper_pearson(len(table), len(table))._asdict(), "method": EXACT}
+    try:
+        low, high = jackknife_t(table, statistic)
+    except InputError:
+        return {}
+    return {"low": max(low, -1.0), "high": min(high, 1.0), "method": METHOD}
+
+
+def kappa(sums: Ints | Doubles) -> float:
+    """Return Cohen's kappa from counts of both, only first, only second, neither; NaN if chance agreement is 1."""
+    both, first, second, neither = (float(x) for x in sums)
+    total = both + first + second + neither
+    if not total:
+        return float("nan")
+    by_chance = ((both + first) * (both + second) + (second + neither) * (first + neither)) / total**2
+    return ((both + neither) / total - by_chance) / (1 - by_chance) if by_chance < 1 else float("nan")
+
+
+def f1(sums: Ints | Doubles) -> float:
+    """Return F1 of spans with equal offsets and label, from the number of equal spans and of spans of each reviewer."""
+    same, one, other = (float(x) for x in sums)
+    return 2 * same / (one + other) if one + other else float("nan")
+
+
+def _tables(entries: Iterable[Entry], one: DecisionFile, other: DecisionFile) -> Iterator[Counts]:
+    decided = one.notes(), other.notes()
+    for entry in entries:
+        pair = [notes.get(entry.note.note_id) for notes in decided]
+        if all(decisions is not None and decisions.done for decisions in pair):
+            yield _compared(entry, one.key, [decisions for decisions in pair if decisions is not None])
+
+
+def _compared(entry: Entry, key: str, pair: Sequence[NoteDecisions]) -> Counts:
+    text = entry.note.text
+    if any(decisions.text != text_hash(key, text) for decisions in pair):
+        raise InputError("a note has changed since it was reviewed", hint="pass the reviewed notes with --notes")
+    first, second = (revised(entry.spans, decisions.verdicts) for decisions in pair)
+    words = list(word_spans(text))
+    hidden = np.array([list(_hidden(words, spans)) for spans in (first, second)], dtype=bool).reshape(2, len(words))
+    table = np.bincount(2 * (1 - hidden[0]) + (1 - hidden[1]), minlength=4).tolist()
+    marked = [{(span.start, span.end, span.label) for span in spans} for spans in (first, second)]
+    return Counts._make([*table, len(marked[0] & marked[1]), *map(len, marked)])
+
+
+def _hidden(words: Iterable[tuple[int, int]], spans: Sequence[Span]) -> Iterator[bool]:
+    """Yield for each word whether a span overlaps it; both inputs are sorted."""
+    at = 0
+    for start, end in words:
+        while at < len(spans) and spans[at].end <= start:
+            at += 1
+        yield at < len(spans) and spans[at].start < end
+
+
+@evaluations.register("agreement")
+class Agreement(Evaluation):
+    """Measure the agreement of two reviewers: kappa over words and F1 of spans, with intervals over notes."""
+
+    inputs: ClassVar[Mapping[str, Input]] = {
+        "out": Input("Output of clinveil deidentify that both reviewed.", required=True),
+        "notes": Input("The notes, if they were moved.", "--notes"),
+        "vault": Input("Vault of the run (default: OUT.vault).", "--vault"),
+    }
+    shown = ""
+    reviewer: tuple[str, ...] = flag((), "Name of a reviewer; pass two if there are more.")
+
+    def __call__(self, given: Mapping[str, Any], seed: int = 1, say: Say = lambda line: None) -> Evaluated:
+        """Return kappa and F1."""
+        from clinveil.phi.review.queue import past_run
+
+        past = past_run(given["out"], vault=given.get("vault"), notes=given.get("notes"))
+        one, other = two_files(past, self.reviewer)
+        title = f"{given['out'].name}: reviewers {one.reviewer} and {other.reviewer}"
+        return Evaluated(agreement(past, one, other), title, seed=0)

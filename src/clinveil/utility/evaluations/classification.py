@@ -1,0 +1,197 @@
+"""Compare classifiers on original and protected notes (paper A).
+
+Both sides have the same notes, split and seeds; as in paper A, the released side trains and tests on protected text.
+Chance is the majority class, and the control is trained on shuffled labels. Intervals resample test patients;
+differences are paired.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import pyarrow as pa
+from numpy.random import Generator, default_rng
+
+from clinveil.core.errors import UsageError
+from clinveil.core.finding import Finding
+from clinveil.core.neural import device_named
+from clinveil.core.settings import LABEL, SEED, NotesSettings, choice, flag, group
+from clinveil.core.types import Say
+from clinveil.utility.classifiers import (
+    ClassifierSettings,
+    Predictions,
+    Side,
+    any_neural,
+    classifier,
+    classifiers,
+    predict,
+)
+from clinveil.utility.evaluations import (
+    VAULT,
+    Evaluated,
+    Evaluation,
+    Input,
+    as_corpus,
+    as_crosswalk,
+    as_vectors,
+    evaluations,
+    name_of,
+)
+from clinveil.utility.labelled import Labelled, Parts, paired, parts_of, read_labelled, texts_of
+from clinveil.utility.scores import Scores, majority_of
+from clinveil.vectors.table import Vectors
+
+
+@dataclass(frozen=True)
+class Task:
+    """Labelled notes, their released texts in the same order, and the split that all settings share."""
+
+    labelled: Labelled
+    released: list[str]
+    parts: Parts
+
+    @property
+    def detail(self) -> dict[str, Any]:
+        """Counts for every finding."""
+        parts = self.parts
+        sizes = {"train": len(parts.learn), "test": len(parts.test), "near_duplicates": parts.duplicates}
+        return {**self.labelled.detail, **sizes}
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """How the two sides of a task are compared.
+
+    Attributes:
+        vectors, released_vectors: initial vectors of networks. seeds: runs of each network, which are averaged.
+        control: also train on shuffled labels, once per side.
+    """
+
+    vectors: Vectors | None = None
+    released_vectors: Vectors | None = None
+    seeds: int = 1
+    control: bool = True
+
+    def sides(self, task: Task) -> tuple[Side, Side]:
+        """Return the original side, and the side that it is compared with."""
+        plain, protected = task.labelled.texts, task.released
+        return Side(plain, plain, self.vectors), Side(protected, protected, self.released_vectors)
+
+
+def evaluate(
+    original: Iterable[pa.RecordBatch],
+    released: Iterable[pa.RecordBatch] | None,
+    label: str,
+    rng: Generator,
+    settings: ClassifierSettings,
+    *,
+    crosswalk: Mapping[str, str] | None = None,
+) -> Task:
+    """Read both sides into a task for `compared`; without released notes, the original is used for both.
+
+    Args:
+        label: column of the original. crosswalk: released note id -> source id; None if the ids are equal.
+
+    Raises InputError as `read_labelled`, `texts_of` and `parts_of`.
+    """
+    limit, least = settings.documents, settings.min_class
+    labelled = read_labelled(original, label, rng, limit=limit, min_class=least, separator=settings.separator)
+    texts = labelled.texts
+    if released is not None:
+        labelled, texts = paired(labelled, texts_of(labelled, released, crosswalk))
+    return Task(labelled, texts, parts_of(labelled, rng))
+
+
+def compared(
+    task: Task, model: str, rng: Generator, settings: ClassifierSettings, comparison: Comparison | None = None
+) -> list[Finding]:
+    """Return the scores of a model on both sides of a task, and the loss; networks are averaged over seeds."""
+    comparison = comparison or Comparison()
+    seeds = [int(rng.integers(2**31)) for _ in range(comparison.seeds if classifier(model).neural else 1)]
+
+    def run(side: Side, seeds: Sequence[int], *, shuffled: bool = False) -> list[Predictions]:
+        given = (task.labelled, task.parts)
+        return [predict(model, *given, seed, side, settings=settings, shuffled=shuffled) for seed in seeds]
+
+    sides = comparison.sides(task)
+    ours, theirs = (run(side, seeds) for side in sides)
+    controls = [run(side, seeds[:1], shuffled=True) if comparison.control else [] for side in sides]
+    detail = {**task.detail, "model": model, "setting": "protected"}
+    return compare(task, ours, theirs, rng, detail, controls)
+
+
+def compare(
+    task: Task,
+    original: Sequence[Predictions],
+    released: Sequence[Predictions],
+    rng: Generator,
+    detail: Mapping[str, Any],
+    shuffled: Sequence[Sequence[Predictions]] = ((), ()),
+) -> list[Finding]:
+    """Return the findings of given predictions: both sides and the loss, for each metric."""
+    targets, tested = task.labelled.targets, task.parts.test
+    majority = majority_of(targets[task.parts.learn], len(tested))
+    scores = Scores(targets[tested], [task.labelled.patients[i] for i in tested], majority, detail)
+    ours, theirs = ([p.test for p in side] for side in (original, released))
+    controls = [[p.test for p in side] for side in shuffled]
+    findings = []
+    for metric in scores.metrics:
+        findings.append(scores.side(metric, "original", ours, controls[0], rng, _chosen(original)))
+        findings.append(scores.side(metric, "released", theirs, controls[1], rng, _chosen(released)))
+        findings.append(scores.loss(metric, ours, theirs, rng))
+    return findings
+
+
+def _chosen(runs: Sequence[Predictions]) -> dict[str, Any]:
+    return {f"chosen_{name}": value for name, value in runs[0].detail.items()} if len(runs) == 1 else {}
+
+
+@evaluations.register("classification")
+class Classification(Evaluation):
+    """Train classifiers on both sides with one split by patient; report F1, accuracy, loss, chance and control."""
+
+    inputs: ClassVar[Mapping[str, Input]] = {
+        "original": Input("Original notes with the label.", required=True),
+        "released": Input("Protected notes (default: score the original notes)."),
+        "vectors": Input("Word vectors of the original text, for networks.", "--vectors"),
+        "released_vectors": Input("Word vectors of the protected text, for networks.", "--released-vectors"),
+        "crosswalk": VAULT,
+    }
+    shown = "label model seed"
+    training: ClassifierSettings = group(ClassifierSettings)
+    notes: NotesSettings = group(NotesSettings)
+    label: tuple[str, ...] = LABEL
+    seed: int | None = SEED
+    model: tuple[str, ...] = choice(classifiers, ("lr",), "Classifiers; repeatable.")
+    seeds: int = flag(3, "Runs of each network; the mean is reported.", ge=1, le=100)
+    control: bool = flag(True, "Also train on shuffled labels.")
+
+    def __call__(self, given: Mapping[str, Any], seed: int = 1, say: Say = lambda line: None) -> Evaluated:
+        """Return the scores of every label and model on both sides, and the losses."""
+        if not self.label:
+            raise UsageError("no label to classify by", hint="pass --label COLUMN")
+        if any_neural(self.model):
+            device_named(self.training.device)
+        found = [finding for label in self.label for finding in self._by_label(label, given, seed, say)]
+        released = given.get("released")
+        if released is None:
+            found = [finding for finding in found if finding.detail.get("side") == "original"]
+        against = "itself" if released is None else name_of(released, "released notes")
+        return Evaluated(found, f"{name_of(given['original'], 'notes')} against {against} (seed {seed})")
+
+    def _by_label(self, label: str, given: Mapping[str, Any], seed: int, say: Say) -> list[Finding]:
+
+        rng, released, crosswalk = default_rng(seed), given.get("released"), as_crosswalk(given.get("crosswalk"))
+        other = None if released is None else as_corpus(released, self.notes.but(preset="none")).batches()
+        original = as_corpus(given["original"], self.notes, label=self.label).batches()
+        task = evaluate(original, other, label, rng, self.training, crosswalk=crosswalk)
+        start, other_start = (given.get(name) for name in ("vectors", "released_vectors"))
+        sides = (None if vectors is None else as_vectors(vectors) for vectors in (start, other_start))
+        comparison = Comparison(next(sides), next(sides), self.seeds, self.control)
+        found: list[Finding] = []
+        for model in self.model:
+            say(f"{label}: {model} on {len(task.labelled)} notes")
+            found += compared(task, model, rng, self.training, comparison)
+        return found

@@ -1,0 +1,203 @@
+"""Measure recall of identifiers on gold spans or invented notes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, ClassVar, Literal
+
+from numpy.random import Generator, default_rng
+
+from clinveil.core.errors import InputError, UsageError
+from clinveil.core.finding import Finding
+from clinveil.core.keys import Key
+from clinveil.core.settings import SEED, WORKERS, NotesSettings, flag, group
+from clinveil.core.spans import Span
+from clinveil.core.types import Say
+from clinveil.corpus.corpus import Corpus, Note, rows
+from clinveil.corpus.gold import GoldSpans, Scheme, read_labels, read_spans
+from clinveil.corpus.people import read_patients
+from clinveil.phi.detection.finder import Finder
+from clinveil.phi.settings import PhiSettings
+from clinveil.phi.treatment.deidentifier import Deidentifier
+from clinveil.phi.treatment.passes import deidentify_corpus
+from clinveil.scale import processes
+from clinveil.utility.deidentification.grid import grid_notes, sample
+from clinveil.utility.deidentification.grid_findings import grid_findings, scored
+from clinveil.utility.deidentification.on_gold import ErrorList, GoldNote, Survival, gold_findings, tally_notes
+from clinveil.utility.evaluations import Evaluated, Evaluation, Input, as_corpus, evaluations, name_of
+
+Detections = Iterator[tuple[Note, list[Span]]]  # a note, and the spans detected in it
+
+
+def on_grid(how: Deidentification, rng: Generator, errors: ErrorList | None = None) -> tuple[list[Finding], int]:
+    """Return the findings of the grid and the number of its notes. errors: list for missed identifiers."""
+    find = Finder.of(how.identifiers).find
+    notes = sample(rng, how.size) if how.size else list(grid_notes(rng))
+    if errors is not None:
+        tally_notes((GoldNote(n.note_id, "", n.text, n.gold, find(n.text)) for n in notes), read=errors.add)
+    return grid_findings(list(scored(notes, find))), len(notes)
+
+
+def on_gold(
+    how: Deidentification,
+    corpus: Corpus,
+    truth: GoldSpans,
+    *,
+    found: GoldSpans | None = None,
+    errors: ErrorList | None = None,
+) -> list[Finding]:
+    """Compare clinveil's detections, or the detections `found` of another tool, with gold spans.
+
+    Args:
+        errors: list for missed identifiers and false positives.
+
+    Raises InputError for notes and spans that do not fit each other.
+    """
+    _refuse_misfits(corpus, truth)
+    detections = _found_by(how, corpus) if found is None else _found_in(corpus, found)
+    read = errors.add if errors is not None else None
+    tally = tally_notes(_with_gold(how, detections, truth), complete=not how.incomplete, read=read)
+    if not tally.labels:
+        raise InputError("no gold span is in these notes", where=truth.name, hint="use the note ids of the notes")
+    return gold_findings(tally, _over(corpus))
+
+
+def _refuse_misfits(corpus: Corpus, truth: GoldSpans) -> None:
+    """Raise InputError for spans that do not fit the notes, before the slow detection starts."""
+    ids = []
+    for note in rows(corpus):
+        ids.append(note.note_id)
+        truth.of(note.note_id, note.text)
+    truth.refuse_unknown(ids)
+
+
+def in_output(how: Deidentification, corpus: Corpus, truth: GoldSpans, output: Corpus) -> list[Finding]:
+    """Return the identifiers that remain in released notes. Raises InputError as `on_gold` does."""
+    written = {note.note_id: note for note in rows(output)}
+    survival, before, ids = Survival(), None, list[str]()
+    for note in rows(corpus):
+        ids.append(note.note_id)
+        released = written.get(note.note_id)
+        spans = truth.of(note.note_id, note.text)
+        if released is not None and _selected(how, truth, note):
+            other = None if before is None or before.patient_id == note.patient_id else before.text
+            survival.add(GoldNote(*note, spans, ()), released.text, other)
+            before = released
+    truth.refuse_unknown(ids)
+    if not survival.counts:
+        hint = "use the original note ids in the released notes"
+        raise InputError("no released note has a gold span", where=truth.name, hint=hint)
+    return list(survival.findings(_over(corpus)))
+
+
+def _over(corpus: Corpus) -> str:
+    return "patients" if corpus.columns.has_patients else "notes"
+
+
+def _selected(how: Deidentification, truth: GoldSpans, note: Note) -> bool:
+    return not how.listed or note.note_id in truth.marks
+
+
+def _with_gold(how: Deidentification, detections: Detections, truth: GoldSpans) -> Iterator[GoldNote]:
+    for note, spans in detections:
+        if _selected(how, truth, note):
+            yield GoldNote(*note, truth.of(note.note_id, note.text), spans)
+
+
+def _found_by(how: Deidentification, corpus: Corpus) -> Detections:
+    """Yield the detections of clinveil, from the same pass as `deidentify`."""
+    patients = read_patients(how.identifiers.patients) if how.identifiers.patients else None
+    deidentifier = Deidentifier.of(how.identifiers, Key.generate(), patients=patients, keep_spans=True)
+    source = rows(corpus)
+    for done in deidentify_corpus(corpus, deidentifier, processes(how.workers)):
+        if sum(done.skipped.values()) > done.skipped["null text"]:
+            raise InputError("the detectors failed on a note", hint="please report this without the text of the note")
+        spans: dict[str, list[Span]] = {}
+        for found in done.spans or ():
+            spans.setdefault(found.note_id, []).append(found.span)
+        for _ in range(done.batch.num_rows):
+            note = next(source)
+            yield note, spans.get(note.note_id, [])
+
+
+def _found_in(corpus: Corpus, found: GoldSpans) -> Detections:
+    """Yield the detections of a file."""
+    ids = []
+    for note in rows(corpus):
+        ids.append(note.note_id)
+        yield note, found.of(note.note_id, note.text)
+    found.refuse_unknown(ids)
+
+
+_SPANS = ".jsonl, or a folder of BRAT or of i2b2/n2c2 .xml"
+
+
+@evaluations.register("deidentification")
+class Deidentification(Evaluation):
+    """Measure recall of identifiers, on notes with gold spans or on a grid of invented notes."""
+
+    inputs: ClassVar[Mapping[str, Input]] = {
+        "notes": Input("Original notes with identifiers (not with --grid)."),
+        "gold": Input(f"Gold spans: {_SPANS}.", "--gold"),
+        "found": Input("Score the spans of another tool, in one of these formats.", "--found"),
+        "output": Input("Score the identifiers left in these de-identified notes.", "--output"),
+        "errors": Input("Write missed and false detections to a file (SECRET: note text).", "--errors"),
+        "labels": Input('TOML file that maps labels: THEIRS = "OURS" ("" for none).', "--labels"),
+    }
+    shown = "grid engine seed"
+    identifiers: PhiSettings = group(PhiSettings)
+    notes: NotesSettings = group(NotesSettings)
+    offsets: Literal["codepoints", "bytes", "utf16"] = flag(
+        "codepoints", "Unit of span offsets: code points, UTF-8 bytes, or UTF-16 units (Java, browsers)."
+    )
+    listed: bool = flag(False, "Use only notes that SPANS lists (an annotated sample).")
+    incomplete: bool = flag(False, "SPANS lacks some identifiers of its notes, so precision is not measured.")
+    grid: bool = flag(False, "Measure on a grid of invented notes instead.")
+    size: int | None = flag(None, "--grid: number of notes to sample.", ge=1)
+    workers: int = WORKERS
+    seed: int | None = SEED
+
+    def __call__(self, given: Mapping[str, Any], seed: int = 1, say: Say = lambda line: None) -> Evaluated:
+        """Return recall and precision, or the identifiers that remain in `output`, or the findings of the grid."""
+        held: dict[str, Any] = {name: given.get(name) for name in self.inputs}
+        self._refuse_together(held)
+        errors = ErrorList() if held["errors"] is not None else None
+        if self.grid:
+            findings, size = on_grid(self, default_rng(seed), errors)
+            title = f"{size:,} notes of the grid (seed {seed})"
+        else:
+            findings, title = self._on_gold(held, errors)
+        remarks = []
+        if errors is not None:
+            path = Path(held["errors"])
+            remarks.append(f"SECRET: {errors.write(path):,} errors with text of the notes in {path.name}")
+        return Evaluated(findings, title, None if self.grid else 0, remarks=remarks)
+
+    def _on_gold(self, held: Mapping[str, Any], errors: ErrorList | None) -> tuple[list[Finding], str]:
+        scheme = Scheme(self.offsets, read_labels(held["labels"]) if held["labels"] else {})
+        gold, corpus = held["gold"], as_corpus(held["notes"], self.notes)
+        truth, found = (
+            read_spans(spans, scheme) if isinstance(spans, Path) else spans for spans in (gold, held["found"])
+        )
+        title = f"{name_of(held['notes'], 'notes')}, gold spans of {name_of(gold, 'the gold')}"
+        if held["output"] is not None:
+            output = as_corpus(held["output"], self.notes)
+            return in_output(self, corpus, truth, output), f"{title}, left in {name_of(held['output'], 'the output')}"
+        title += f", detected by {name_of(found, 'another tool')}" if found is not None else ""
+        return on_gold(self, corpus, truth, found=found, errors=errors), title
+
+    def _refuse_together(self, held: Mapping[str, Any]) -> None:
+        """Raise UsageError for inputs that cannot be combined."""
+        flags = {"notes": "NOTES", "gold": "--gold", "found": "--found", "output": "--output"}
+        present = [flag for name, flag in flags.items() if held[name] is not None]
+        errors = held["errors"]
+        if self.grid and present:
+            raise UsageError(f"--grid cannot be combined with {', '.join(present)}", hint="pass one of the two")
+        if not self.grid and (held["notes"] is None or held["gold"] is None):
+            raise UsageError("no notes to measure on", hint="pass NOTES and --gold SPANS, or --grid")
+        if {"--found", "--output"} <= {*present} or (held["output"] is not None and errors is not None):
+            raise UsageError("--output cannot be combined with --found or --errors", hint="run the command twice")
+        if errors is not None and (errors.exists() or not errors.absolute().parent.is_dir()):
+            where = f"--errors {errors.name}"
+            raise UsageError("the file exists, or its folder does not", where=where, hint="pass a new file")

@@ -1,0 +1,251 @@
+"""Measure how well a language model predicts real notes.
+
+Perplexity (paper C) and bits per character.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+
+from clinveil.core.errors import InputError, UsageError
+from clinveil.core.finding import Finding
+from clinveil.core.neural import need_torch
+from clinveil.core.settings import SEED, NotesSettings, flag, group
+from clinveil.core.types import Doubles, Ints, Say
+from clinveil.corpus.corpus import rows
+from clinveil.corpus.medtext import UNK
+from clinveil.lm.model import Fit, LanguageModel, fit_of, load_model
+from clinveil.lm.models.unigram import train_unigram
+from clinveil.lm.notes import Form, PlainNotes, Seen, encode, read_notes
+from clinveil.lm.recipe import ModelSettings
+from clinveil.lm.train import make_vocabulary, train_model
+from clinveil.lm.vocabulary import Vocabulary, WordVocabulary
+from clinveil.stats import Interval, jackknife_t
+from clinveil.utility.evaluations import THREADS, Evaluated, Evaluation, Input, as_corpus, evaluations, name_of
+
+SOURCE = "paper C, Table 2 (perplexity); bits per character: this project"
+SPELLING = "unknown words are charged for their spelling, {bits:.2f} bits per letter and per end of word"
+STANDING = "{standing:,} words are <unk> in the notes; their spelling is unknown and not charged"
+
+
+@dataclass(frozen=True)
+class Unknown:
+    """Words of notes that are not in a vocabulary, and the cost of their spelling.
+
+    The code is the same for all models of the same notes: letters and the end of a word are equally likely symbols, as
+    many as the distinct letters of these notes plus one. A byte pair vocabulary has no unknown words. Words that are
+    `<unk>` in the notes cannot be charged.
+
+    Attributes:
+        words, unknown, unk_in_source: (n_notes,) words; words encoded as `<unk>`; words that are `<unk>` in the notes.
+        letters: (n_notes,) letters and ends of the unknown words, without `unk_in_source`.
+    """
+
+    words: Ints = field(repr=False)
+    unknown: Ints = field(repr=False)
+    unk_in_source: Ints = field(repr=False)
+    letters: Ints = field(repr=False)
+    symbols: int
+
+    @property
+    def bits_per_letter(self) -> float:
+        """log2 of the number of symbols."""
+        return float(np.log2(self.symbols))
+
+    @property
+    def share(self) -> float:
+        """Share of words that are encoded as `<unk>`."""
+        return float(self.unknown.sum() / max(1, self.words.sum()))
+
+
+def unknown_words(texts: tuple[str, ...], vocabulary: Vocabulary) -> Unknown:
+    """Count the words of notes in MedText's form that are not in a vocabulary."""
+    counts, letters = np.zeros((len(texts), 4), dtype=np.int64), set[str]()
+    known = set(vocabulary.words[3:]) if isinstance(vocabulary, WordVocabulary) else None
+    for row, text in enumerate(texts):
+        words = text.split()
+        letters.update(*(word for word in words if word != UNK))
+        unk_in_source = sum(word == UNK for word in words)
+        lost = [] if known is None else [word for word in words if word not in known and word != UNK]
+        unknown = 0 if known is None else len(lost) + unk_in_source
+        counts[row] = len(words), unknown, unk_in_source, sum(len(word) + 1 for word in lost)
+    return Unknown(counts[:, 0], counts[:, 1], counts[:, 2], counts[:, 3], len(letters) + 1)
+
+
+def perplexity_findings(
+    model: LanguageModel,
+    fit: Fit,
+    notes: PlainNotes,
+    of: str,
+    *,
+    control: Fit | None = None,
+    more: Mapping[str, str] | None = None,
+) -> list[Finding]:
+    """Return `utility.perplexity` and `utility.bits_per_character` of notes, with jackknife intervals over patients.
+
+    Perplexity follows the paper and is comparable within one vocabulary only. Bits per character include the spelling
+    of unknown words (`Unknown`), so they are comparable between vocabularies.
+
+    Args:
+        fit: fit of the model to these notes, in this order. of: name of the notes ("valid", "held out").
+        control: fit of a unigram with the same training notes and vocabulary. more: labels for the details.
+
+    Raises InputError if the perplexity is not finite.
+    """
+    if not np.isfinite(fit.perplexity):
+        raise InputError("the perplexity of the model is not finite", hint="train it again with a smaller --rate")
+    unknown = unknown_words(notes.texts, model.vocabulary)
+    rows, patient = _rows(fit, unknown), np.unique(np.array(notes.patients, dtype=object), return_inverse=True)[1]
+    own: Doubles = np.stack([np.bincount(patient, weights=column) for column in rows.T], axis=1)
+    other = None if control is None else _rows(control, unknown)
+    detail = _detail(model, fit, notes, of, unknown) | dict(more or {})
+    control_is = str(detail.pop("control_is", "")) if control is None else "a unigram of the same notes"
+    unit, findings = "notes" if notes.patients == notes.note_ids else "patients", []
+    for measure, value, extra in (
+        ("perplexity", _perplexity, {}),
+        ("bits_per_character", _bits, _charged(unknown, fit)),
+    ):
+        low, high = _interval(own, value)
+        finding = Finding(
+            *(f"utility.{measure}", value(rows), len(own), "lower", low, high),
+            control=None if other is None else value(other),
+            source=SOURCE,
+            detail=detail | extra,
+            unit=unit,
+            method=f"none, of one of the {unit}" if low is None else f"jackknife over {unit} on the log scale, t, 95 %",
+            control_is=control_is,
+            control_kind=None if other is None else "negative",
+        )
+        findings.append(finding)
+    return findings
+
+
+def _interval(own: Doubles, value: Callable[[Doubles], float]) -> Interval | tuple[None, None]:
+    """Return the jackknife interval of a positive value over the rows of `own`; None for one row."""
+    if len(own) < 2:
+        return None, None
+    ends = jackknife_t(own, lambda sums: float(np.log(value(sums[None]))))
+    low, high = np.exp(np.clip(ends, -700, 700))  # with two patients t is 12.7
+    return Interval(float(low), float(high))
+
+
+def _rows(fit: Fit, unknown: Unknown) -> Doubles:
+    """Return nats, tokens, bits of spelling and characters of each note, (n_notes, 4)."""
+    spelt = unknown.letters * unknown.bits_per_letter
+    return np.stack([fit.totals, fit.tokens, spelt, fit.characters], axis=1).astype(np.float64)
+
+
+def _perplexity(rows: Doubles) -> float:
+    return float(np.exp(-rows[:, 0].sum() / rows[:, 1].sum()))
+
+
+def _bits(rows: Doubles) -> float:
+    return float((-rows[:, 0].sum() / np.log(2) + rows[:, 2].sum()) / rows[:, 3].sum())
+
+
+def _detail(
+    model: LanguageModel, fit: Fit, notes: PlainNotes, of: str, unknown: Unknown
+) -> dict[str, str | int | float]:
+    detail: dict[str, str | int | float] = {"model": model.kind, "of": of, "vocabulary": model.vocabulary.kind}
+    detail |= {"size": model.vocabulary.size, "tokens": int(fit.tokens.sum()), "words": int(unknown.words.sum())}
+    detail |= {"unknown_words": int(unknown.unknown.sum()), "unknown_share": unknown.share}
+    detail |= {"standing_unknown": int(unknown.unk_in_source.sum()), "notes": len(notes)}
+    return detail
+
+
+def _charged(unknown: Unknown, fit: Fit) -> dict[str, str | int | float]:
+    """Return the bits of spelling and a description of their code."""
+    spelt = float(unknown.letters.sum() * unknown.bits_per_letter / fit.characters.sum())
+    notes = [SPELLING.format(bits=unknown.bits_per_letter)] if spelt else []
+    if unknown.unk_in_source.any() and unknown.unknown.any():
+        notes.append(STANDING.format(standing=int(unknown.unk_in_source.sum())))
+    detail: dict[str, str | int | float] = {"spelling_bits_per_character": spelt, "symbols": unknown.symbols}
+    return detail | ({"code": "; ".join(notes)} if notes else {})
+
+
+NO_CONTROL = "none with --from: a unigram model needs the training notes"
+NOT_CHECKED = "whether the model was trained on some of these notes; its folder has no record of them"
+READ = "{name} contains <unk>, so it was read as MedText, as with --set prepared=true"
+LOOKS_PREPARED = "{name} looks like MedText; if it is, pass --set prepared=true"
+LOOKS_PLAIN = "{name} does not look like MedText; if it is not, leave --set prepared out"
+
+
+@evaluations.register("perplexity")
+class Perplexity(Evaluation):
+    """Compute perplexity per token and bits per character of notes; with --train, also of a unigram model.
+
+    Compare perplexities for one vocabulary only, bits per character for any: unknown words are spelled out.
+    """
+
+    inputs: ClassVar[Mapping[str, Input]] = {
+        "notes": Input("Real notes of patients that are not in the training notes.", required=True),
+        "train": Input("Train on these notes, real or synthetic.", "--train"),
+        "source": Input("Use this model (vault/model of a synthetic release).", "--from"),
+    }
+    lm: ModelSettings = group(ModelSettings)
+    notes: NotesSettings = group(NotesSettings)
+    seed: int | None = SEED
+    workers: int = THREADS
+    prepared: bool = flag(False, "All notes are in MedText form already; a file with <unk> is always read so.")
+
+    def __call__(self, given: Mapping[str, Any], seed: int = 1, say: Say = lambda line: None) -> Evaluated:
+        """Return perplexity and bits per character of a model that is given, or trained on `train`."""
+        train, source, remarks = given.get("train"), given.get("source"), _Remarks()
+        if (train is None) == (source is None):
+            raise UsageError("no model, or two", hint="pass --train NOTES or --from MODEL")
+        if source is None and self.lm.neural:
+            need_torch()
+        test = self._read(given["notes"], remarks)
+        control = None
+        if source is not None:
+            model, about = load_model(source, device=self.lm.device)
+            remarks.compare(Seen.from_dict(about.get("notes")), test)
+        else:
+            training = self._read(train, remarks)
+            remarks.compare(Seen.of(training), test)
+            vocabulary = make_vocabulary(training, self.lm)
+            encoded = encode(training.texts, vocabulary)
+            model, _ = train_model(encoded, vocabulary, self.lm, seed=seed, threads=self.workers, say=say)
+            control = fit_of(train_unigram(encoded, vocabulary), encode(test.texts, vocabulary))
+        with model.ready(threads=self.workers):
+            fit = fit_of(model, encode(test.texts, model.vocabulary))
+        more = remarks.detail(source is not None)
+        findings = perplexity_findings(model, fit, test, "test", control=control, more=more)
+        title = f"{model.kind} on {name_of(given['notes'], 'notes')} (seed {seed}; lower is better)"
+        return Evaluated(findings, title)
+
+    def _read(self, given: Any, remarks: _Remarks) -> PlainNotes:
+        """Return notes in MedText form."""
+        corpus, name = as_corpus(given, self.notes), name_of(given, "notes")
+        form, prepared = Form.of(note.text for note in rows(corpus)), self.prepared
+        if form.n_unk and not prepared:
+            prepared = True
+            remarks.read.append(READ.format(name=name))
+        elif form.prepared is not None and form.prepared != prepared:
+            remarks.warnings.append((LOOKS_PREPARED if form.prepared else LOOKS_PLAIN).format(name=name))
+        return read_notes(corpus, prepared=prepared)
+
+
+@dataclass
+class _Remarks:
+    """Remarks on the figures."""
+
+    warnings: list[str] = field(default_factory=list)
+    read: list[str] = field(default_factory=list)
+    checked: bool = True
+
+    def compare(self, seen: Seen | None, test: PlainNotes) -> None:
+        """Compare the test notes with those of the training, if these are known."""
+        self.checked = seen is not None
+        self.warnings += seen.warnings(test) if seen else []
+
+    def detail(self, given: bool) -> dict[str, str]:
+        """Return labels for the findings; `given`: the model was not trained here."""
+        detail = {"control_is": NO_CONTROL} if given else {}
+        detail |= {} if self.checked else {"not_checked": NOT_CHECKED}
+        remarks = (("warning", self.warnings), ("read", self.read))
+        return detail | {key: "; ".join(dict.fromkeys(lines)) for key, lines in remarks if lines}

@@ -1,0 +1,277 @@
+"""Compare word vectors with human scores of word pairs (papers A, C).
+
+The correlation of cosines with human scores, by one of two protocols.
+
+*jamia* (paper A, after Wang et al. 2018): Pearson; a term of several words is the mean of their vectors; unknown words
+get a vector from fastText's subwords; pairs that still lack one are left out and counted.
+*clinicalnlp* (paper C): Spearman; single words that occur at least m times in the *real* training text, the same pairs
+for all vectors; missing similarities are drawn from [-1, 1), and the correlation is averaged over 100 draws.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+from numpy.random import Generator, default_rng
+
+from clinveil.core.errors import InputError, UsageError
+from clinveil.core.finding import Finding
+from clinveil.core.settings import SEED, NotesSettings, flag, group
+from clinveil.core.tokens import words
+from clinveil.core.types import Doubles, Mask, Say
+from clinveil.stats import permutation_p
+from clinveil.stats.findings import unmeasured
+from clinveil.utility.evaluations import (
+    VECTORS,
+    Evaluated,
+    Evaluation,
+    Input,
+    as_corpus,
+    as_vectors,
+    evaluations,
+    name_of,
+)
+from clinveil.utility.pairs import Correlated, PairList, PairVectors, Protocol, Statistic, pair_vectors, read_pairs
+from clinveil.vectors.table import Vectors
+
+Missing = Literal["exclude", "random", "zero"]
+DRAWS, SHUFFLES = 1_000, 100
+SOURCE = {
+    "jamia": "paper A, Table 3 and Figure 1; protocol of Wang et al. 2018",
+    "clinicalnlp": "paper C, section 3.3; protocol of its released code",
+}
+STATISTIC: dict[Protocol, Statistic] = {"jamia": "pearson", "clinicalnlp": "spearman"}
+
+
+def pair_similarities(
+    vectors: Vectors, pairs: PairList, *, protocol: Protocol = "jamia", subwords: Vectors | None = None
+) -> Doubles:
+    """Return the cosines of pairs, (n_pairs,), NaN if a term has no vector; arguments and errors as `pair_vectors`."""
+    return pair_vectors(vectors, pairs, protocol, subwords).cosines()
+
+
+def frequent_pairs(pairs: PairList, frequencies: Mapping[str, int], min_count: int) -> Mask:
+    """Return whether both terms are single words with at least `min_count` occurrences, (n_pairs,) (paper C)."""
+
+    def often(term: str) -> bool:
+        forms = words(term)
+        return len(forms) == 1 and frequencies.get(forms[0], 0) >= min_count
+
+    return np.array([often(one) and often(other) for one, other in pairs.terms], dtype=np.bool_)
+
+
+@dataclass(frozen=True)
+class SimilarityTask:
+    """Selection of pairs and the protocol of scoring.
+
+    Attributes:
+        subwords: fastText vectors of the same text, for unknown words (jamia).
+        frequencies: occurrences of each word in the real training text (required by clinicalnlp).
+        min_count: m of clinicalnlp (paper: 20 for the small set, 30 for the large one).
+        missing: pairs without a similarity: `exclude` (default of jamia), `random` (of clinicalnlp) or `zero`.
+        only: (n_pairs,) pairs to score, to compare several vectors on the same pairs.
+    """
+
+    protocol: Protocol = "jamia"
+    subwords: Vectors | None = None
+    frequencies: Mapping[str, int] | None = None
+    min_count: int = 20
+    missing: Missing | None = None
+    only: Mask | None = None
+    draws: int = DRAWS
+
+    @property
+    def policy(self) -> Missing:
+        """Treatment of pairs without a similarity."""
+        return self.missing or ("random" if self.protocol == "clinicalnlp" else "exclude")
+
+    def wanted(self, pairs: PairList) -> Mask:
+        """Return the selected pairs, (n_pairs,). Raises InputError for clinicalnlp without frequencies."""
+        if self.only is not None and self.only.shape != (len(pairs),):
+            raise ValueError(f"a mask of {self.only.shape} for {len(pairs)} pairs")
+        wanted = np.ones(len(pairs), dtype=np.bool_) if self.only is None else self.only
+        if self.protocol != "clinicalnlp":
+            return wanted
+        if self.frequencies is None:
+            raise InputError("protocol clinicalnlp requires the real training notes", hint="pass them with --notes")
+        return wanted & frequent_pairs(pairs, self.frequencies, self.min_count)
+
+
+def similarity(
+    vectors: Vectors, pairs: PairList, rng: Generator, settings: SimilarityTask | None = None
+) -> list[Finding]:
+    """Return the correlation of cosines with human scores, and the coverage of the list.
+
+    Returns:
+        `utility.similarity`: chance is 0, with 95 % of 999 permutations of the scores in the detail; the control is the
+        mean over 100 permutations of the vectors. `utility.similarity_coverage`: the share of pairs with a similarity.
+        The detail counts pairs: in the list, selected, of single words, covered, covered by subwords, with a missing
+        word, scored, left out, random, zero. If some pairs need subwords, both findings are repeated for the others.
+
+    Raises InputError: clinicalnlp without frequencies, or `subwords` without subword vectors.
+    """
+    how = settings or SimilarityTask()
+    wanted = how.wanted(pairs)
+    looked_up = pair_vectors(vectors, pairs, how.protocol, how.subwords)
+    selected = _Selected(pairs, looked_up, wanted, how)
+    detail = selected.counts()
+    findings = [selected.correlation(rng, dict(detail)), selected.coverage(detail)]
+    if not (selected.covered & looked_up.from_subwords).any():
+        return findings
+    bare = similarity(vectors, pairs, rng, SimilarityTask(missing=how.missing, only=how.only, draws=how.draws))
+    return [_of("all pairs", f) for f in findings] + [_of("pairs that need no subwords", f) for f in bare]
+
+
+def _of(series: str, finding: Finding) -> Finding:
+    return replace(finding, detail={**finding.detail, "series": series})
+
+
+@dataclass(frozen=True)
+class _Selected:
+    """Pairs, their vectors, and the selection of pairs."""
+
+    pairs: PairList
+    looked_up: PairVectors
+    wanted: Mask
+    task: SimilarityTask
+
+    @property
+    def covered(self) -> Mask:
+        return self.wanted & ~np.isnan(self.looked_up.cosines())
+
+    def counts(self) -> dict[str, Any]:
+        covered, wanted = self.covered, self.wanted
+        single = np.array([all(len(words(term)) == 1 for term in pair) for pair in self.pairs.terms], dtype=np.bool_)
+        gaps = int((wanted & ~covered).sum())
+        return {
+            **{"list": self.pairs.name, "protocol": self.task.protocol, "statistic": STATISTIC[self.task.protocol]},
+            **{"pairs": len(self.pairs), "asked": int(wanted.sum()), "single": int((wanted & single).sum())},
+            "covered": int(covered.sum()),
+            "by_subwords": int((covered & self.looked_up.from_subwords).sum()),
+            "partial": int((covered & self.looked_up.partial()).sum()),
+            "identical": int((covered & (self.looked_up.own.one == self.looked_up.own.other)).sum()),
+            "scored": int((covered if self.task.policy == "exclude" else wanted).sum()),
+            **{name: gaps if policy == self.task.policy else 0 for name, policy in _GAPS.items()},
+            "missing": self.task.policy,
+            **({"min_count": self.task.min_count} if self.task.protocol == "clinicalnlp" else {}),
+        }
+
+    def correlation(self, rng: Generator, detail: dict[str, Any]) -> Finding:
+        measure, n, fields = "utility.similarity", detail["scored"], self._fields()
+        scored = self.covered if self.task.policy == "exclude" else self.wanted
+        cosines, scores = self.looked_up.cosines()[scored], self.pairs.scores[scored]
+        if detail["covered"] < 3:
+            why = f"{detail['covered']} of {detail['asked']} pairs have a similarity; a correlation requires three"
+            return unmeasured(measure, why, n, detail=detail, **fields)
+        measured = Correlated(cosines, scores, STATISTIC[self.task.protocol], random=self.task.policy == "random")
+        value, resampled = measured.value(rng), measured.resampled(rng, self.task.draws)
+        if np.isnan(value) or not resampled.size:
+            return unmeasured(measure, "the similarities or the scores are constant", n, detail=detail, **fields)
+        low, high = np.quantile(resampled, [0.025, 0.975])
+        null = measured.permuted(rng)
+        detail |= dict(zip(("chance_low", "chance_high"), np.quantile(null, [0.025, 0.975]).tolist(), strict=True))
+        control = self._control(rng, measured, scored)
+        return Finding(
+            *(measure, value, n),
+            low=low,
+            high=high,
+            chance=0.0,
+            control=control,
+            detail=detail,
+            p=permutation_p(value, null),
+            p_is="human scores permuted, one-sided",
+            method="bootstrap over word pairs, 95 %",
+            chance_is="no correlation",
+            control_is=_CONTROL if control is not None else "",
+            control_kind="negative" if control is not None else None,
+            **fields,
+        )
+
+    def _fields(self) -> dict[str, Any]:
+        return {"better": "higher", "source": SOURCE[self.task.protocol], "unit": "word pairs"}
+
+    def _control(self, rng: Generator, measured: Correlated, scored: Mask) -> float | None:
+        """Return the mean correlation with permuted vectors; None if it is always undefined."""
+        permuted = [self.looked_up.permuted(rng).cosines()[scored] for _ in range(SHUFFLES)]
+        values = measured.of(np.array(permuted), rng)
+        values = values[~np.isnan(values)]
+        return float(values.mean()) if values.size else None
+
+    def coverage(self, detail: dict[str, Any]) -> Finding:
+        n, covered = detail["asked"], detail["covered"]
+        detail["why"] = "coverage is an exact count without an interval" if n else "no pair is selected"
+        share = {"value": covered / n, "count": covered} if n else {"value": None}
+        return Finding("utility.similarity_coverage", n=n, detail=detail, **share, **self._fields())
+
+
+_CONTROL = "vectors permuted among the terms; a pair of a term with itself keeps its similarity of 1"
+_GAPS: dict[str, Missing] = {"left_out": "exclude", "random": "random", "zero": "zero"}
+
+
+@evaluations.register("similarity")
+class Similarity(Evaluation):
+    """Correlate the cosines of word pairs with human scores; report coverage, interval, chance and control."""
+
+    inputs: ClassVar[Mapping[str, Input]] = {
+        "vectors": VECTORS,
+        "pairs": Input("Word pairs: two terms and a score; repeatable.", "--pairs", required=True, many=True),
+        "subwords": Input("fastText vectors of the same text, for missing words.", "--subwords"),
+        "notes": Input("Real notes, to count words (protocol clinicalnlp).", "--notes"),
+    }
+    shown = "protocol seed"
+    notes: NotesSettings = group(NotesSettings)
+    seed: int | None = SEED
+    protocol: Literal["jamia", "clinicalnlp"] = flag("jamia", "Protocol of paper A (Pearson) or of paper C (Spearman).")
+    missing: Literal["exclude", "random", "zero"] | None = flag(
+        None, "Leave out pairs without a similarity (default of jamia), draw it at random (clinicalnlp), or use 0."
+    )
+    min_count: int = flag(20, "Minimum occurrences of both words in the real notes (clinicalnlp).", ge=1)
+    draws: int = flag(1_000, "Bootstrap samples of the pairs.", ge=100)
+
+    def __call__(self, given: Mapping[str, Any], seed: int = 1, say: Say = lambda line: None) -> Evaluated:
+        """Return the findings of every list."""
+
+        notes, subwords = given.get("notes"), given.get("subwords")
+        if self.protocol == "jamia" and notes is not None:
+            raise UsageError("--notes requires --protocol clinicalnlp")
+        if self.protocol == "clinicalnlp" and subwords is not None:
+            raise UsageError("--subwords requires --protocol jamia")
+        lists = [read_pairs(p) if isinstance(p, Path) else p for p in given["pairs"]]
+        loaded = as_vectors(given["vectors"])
+        unknown = as_vectors(subwords) if subwords is not None else loaded if loaded.subwords is not None else None
+        counts, remarks = self._counts(notes, loaded)
+        how = {"min_count": self.min_count, "missing": self.missing, "draws": self.draws}
+        task = SimilarityTask(protocol=self.protocol, subwords=unknown, frequencies=counts, **how)  # type: ignore[arg-type]
+        findings = [finding for pairs in lists for finding in similarity(loaded, pairs, default_rng(seed), task)]
+        title = f"{name_of(given['vectors'], 'vectors')}, protocol {self.protocol} (seed {seed})"
+        return Evaluated(findings, title, lines=tuple(dict.fromkeys(map(_counted, findings))), remarks=remarks)
+
+    def _counts(self, notes: Any, vectors: Vectors) -> tuple[dict[str, int] | None, tuple[str, ...]]:
+        """Return word counts of the real notes, or of the training notes of the vectors, with a remark."""
+        if self.protocol != "clinicalnlp" or (notes is None and vectors.counts is None):
+            return None, ()
+        if notes is None and vectors.counts is not None:
+            remark = "clinveil: word counts are those of the vectors' training notes (pass --notes for others)"
+            return dict(zip(vectors.words, vectors.counts.tolist(), strict=True)), (remark,)
+        from tempfile import TemporaryDirectory
+
+        from clinveil.vectors.count import count_words
+
+        with TemporaryDirectory(prefix="clinveil-counts") as scratch:
+            counted = count_words(as_corpus(notes, self.notes), Path(scratch))
+            return dict(zip(counted.words, counted.counts.tolist(), strict=True)), ()
+
+
+def _counted(finding: Finding) -> str:
+    """Return one line on the coverage of a list."""
+    d = finding.detail
+    name = ", ".join(str(d[key]) for key in ("list", "series") if d.get(key))
+    return (
+        f"{name}: {d['pairs']} pairs, {d['asked']} used ({d['single']} of single words), {d['covered']} covered "
+        f"({d['by_subwords']} by subwords, {d['partial']} with a missing word); others: {d['left_out']} left out, "
+        f"{d['random']} at random, {d['zero']} as 0"
+    )

@@ -1,0 +1,181 @@
+"""Train on a release and test on real notes.
+
+The utility tasks of every release, in the order of the report. Each finding is a share of the gap between a floor
+(words without order, or drawn at random) and a ceiling (real notes): 0 is useless, and 1 is as good as real notes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+
+from clinveil.core.errors import InputError, UsageError
+from clinveil.core.finding import Finding
+from clinveil.core.neural import device_named
+from clinveil.core.settings import LABEL, WORKERS, NotesSettings, choice, flag, group
+from clinveil.core.types import Say
+from clinveil.corpus.corpus import Corpus, rows
+from clinveil.stats.findings import unmeasured
+from clinveil.utility.classifiers import any_neural, classifiers
+from clinveil.utility.evaluations import (
+    VAULT,
+    Evaluated,
+    Evaluation,
+    Input,
+    as_corpus,
+    as_crosswalk,
+    evaluations,
+    name_of,
+)
+from clinveil.utility.labelled import WrongNotes
+from clinveil.utility.shares import SOURCE
+from clinveil.utility.tasks.labels import Arms, Label, transfer, why_not, within
+from clinveil.utility.tasks.models import language_model, vectors
+from clinveil.utility.tasks.notes import Sides, read_texts
+from clinveil.utility.tasks.sequence import sequence
+
+UTILITY_SEED = 20260101  # public, and the same for every release, so that releases can be compared
+
+
+def useful(context: Any, labels: Sequence[str], models: Sequence[str], pairs: Sequence[Path] = ()) -> list[Finding]:
+    """Measure what a recipient can do with a release.
+
+    Args:
+        context: `Sides`, or an object with the same attributes. Without `notes` the released notes describe no
+            particular real notes.
+        labels: columns to classify by. models: classifiers. pairs: files of word pairs with human scores.
+
+    Returns:
+        `utility.transfer`, `utility.sequence`, `utility.language_model`, `utility.vectors` (with pairs) and
+        `utility.within`. A finding that cannot be measured has no value, and its detail has the reason.
+
+    Raises WrongNotes if the original lacks a label column or the crosswalk lacks a released note; ValueError without
+    both sides.
+    """
+    release = Sides.of(context)
+    arms: list[Arms] = []
+    missing: list[tuple[str, InputError]] = []
+    for label in labels:
+        try:
+            read = Label.of(release, label, _rng())
+        except WrongNotes:
+            raise
+        except InputError as error:
+            missing.append((label, error))
+        else:
+            arms += [Arms(read, model) for model in models]
+    return [
+        *_by_label("utility.transfer", transfer, arms, missing),
+        *_in_order(release, pairs),
+        *_by_label("utility.within", within, arms, missing),
+    ]
+
+
+def _rng() -> np.random.Generator:
+    return np.random.default_rng(UTILITY_SEED)
+
+
+Task = Callable[[Arms, np.random.Generator], Finding]
+
+
+def _by_label(
+    measure: str, task: Task, arms: Sequence[Arms], missing: Sequence[tuple[str, InputError]]
+) -> list[Finding]:
+    found: list[Finding] = []
+    for each in arms:
+        try:
+            found.append(task(each, _rng()))
+        except InputError as error:
+            found.append(why_not(measure, str(each.label.detail["label"]), error))
+    return found + [why_not(measure, label, error) for label, error in missing]
+
+
+def _in_order(release: Sides, pairs: Sequence[Path]) -> list[Finding]:
+    """Run the tasks without labels: word order, language model and word vectors."""
+    try:
+        texts = read_texts(release, _rng())
+    except WrongNotes:
+        raise
+    except InputError as error:
+        return [_unmeasured(name, error) for name in ("utility.sequence", "utility.language_model")]
+    found: list[Finding] = []
+    tasks: dict[str, Callable[[], list[Finding]]] = {
+        "utility.sequence": partial(sequence, release, texts, _rng()),
+        "utility.language_model": partial(language_model, texts, _rng()),
+    }
+    for measure, task in tasks.items():
+        try:
+            found += task()
+        except InputError as error:
+            found.append(_unmeasured(measure, error))
+    return found + vectors(release, texts, pairs, _rng())
+
+
+def _unmeasured(measure: str, error: InputError) -> Finding:
+    why = f"Not measured: {error.what}."
+    return unmeasured(measure, why, detail={"task": measure.partition(".")[2]}, better="higher", source=SOURCE)
+
+
+@evaluations.register("transfer")
+class Transfer(Evaluation):
+    """Train on a release, test on real notes: classifiers, negation, language model, word vectors.
+
+    Each value is a share of the gap between a floor and a ceiling (models trained on real notes).
+    """
+
+    inputs: ClassVar[Mapping[str, Input]] = {
+        "original": Input("Real notes to test on: a file or a folder.", required=True),
+        "released": Input("Released notes to train on.", required=True),
+        "pairs": Input("Word pairs with human scores; repeatable.", "--pairs", many=True),
+        "crosswalk": VAULT,
+    }
+    shown = "label model unpaired"
+    notes: NotesSettings = group(NotesSettings)
+    label: tuple[str, ...] = LABEL
+    workers: int = WORKERS
+    model: tuple[str, ...] = choice(classifiers, ("tfidf-lr",), "Classifiers; repeatable.")
+    unpaired: bool = flag(False, "Released notes are of other patients; both files have the label.")
+
+    def __call__(self, given: Mapping[str, Any], seed: int = 1, say: Say = lambda line: None) -> Evaluated:
+        """Return the utility tasks of every release; their seed is fixed."""
+
+        crosswalk = given.get("crosswalk")
+        if self.unpaired and crosswalk is not None:
+            raise UsageError("--unpaired and --vault exclude each other", hint="pass one of them")
+        if any_neural(self.model):
+            device_named("cpu")
+        real = as_corpus(given["original"], self.notes, label=self.label)
+        label = self.label if self.unpaired else ()
+        other = as_corpus(given["released"], self.notes.but(preset="none"), label=label)
+        notes = as_crosswalk(crosswalk) if crosswalk is not None else None if self.unpaired else _same_ids(real, other)
+        sides = Sides(real, other, notes=notes, workers=self.workers)
+        findings = useful(sides, self.label, self.model, given.get("pairs") or ())
+        title = f"{name_of(given['released'], 'released notes')} tested on {name_of(given['original'], 'real notes')}"
+        return Evaluated(findings, title, UTILITY_SEED, tuple(filter(None, map(_scores, findings))))
+
+
+def _same_ids(real: Corpus, released: Corpus) -> dict[str, str]:
+    """Map each released id to itself. Raises InputError if the original notes have none of them."""
+    ids = {note.note_id for note in rows(released)}
+    if not any(note.note_id in ids for note in rows(real)):
+        hint = "pass the release's vault with --vault, or --unpaired for notes of other patients"
+        raise InputError("original and released have no note id in common", hint=hint)
+    return {note: note for note in ids}
+
+
+def _scores(finding: Finding) -> str:
+    """Return the scores behind a share in one line, or "" if there are none."""
+    detail = finding.detail
+    if "score" not in detail:
+        return ""
+    name = ", ".join(str(detail[key]) for key in ("task", "label", "model", "list") if detail.get(key))
+    line = f"{name}: {detail['metric']} {detail['score']:.3f}, floor {detail['floor']:.3f}"
+    line += f", ceiling {detail['ceiling']:.3f}"
+    if "of_ceiling" not in detail:
+        return line
+    value, low, high = (float(detail[f"of_ceiling{end}"] or 0) for end in ("", "_low", "_high"))
+    return f"{line}; {value:.1%} of real ({low:.1%} to {high:.1%})"

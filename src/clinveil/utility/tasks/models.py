@@ -1,0 +1,146 @@
+"""Tasks without labels: a language model and word vectors, trained on the release and compared with real notes.
+
+Language model: an interpolated trigram with one discount (`lm.models.ngram`), in bits per word on real held-out notes.
+Ceiling: trained on real notes. Floor: a unigram of the real notes. All three share one closed vocabulary: the words
+that occur at least twice in the real training notes; other words are one unknown word.
+
+Word vectors: skip-gram at its default settings, with fewer passes; correlation of cosines with human scores of word
+pairs, on the pairs that both sides know. Ceiling: vectors of the real notes. Floor: 0, as of random vectors.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.random import Generator
+
+from clinveil.core.finding import Finding
+from clinveil.core.tokens import words
+from clinveil.core.types import Doubles
+from clinveil.corpus.corpus import corpus_of_texts
+from clinveil.lm.model import LanguageModel
+from clinveil.lm.models.ngram import Ngram
+from clinveil.lm.models.unigram import train_unigram
+from clinveil.lm.notes import EncodedNotes, joined
+from clinveil.lm.vocabulary import END, UNKNOWN, Ids, WordVocabulary
+from clinveil.stats.findings import unmeasured
+from clinveil.utility.evaluations.similarity import pair_similarities
+from clinveil.utility.pairs import PairList, prepared, products, read_pairs
+from clinveil.utility.shares import DRAWS, SOURCE, Arms, bootstrap_arms, by_patient, ratio, share_finding
+from clinveil.utility.tasks.notes import Sides, Texts
+from clinveil.vectors.settings import VectorSettings
+from clinveil.vectors.table import Vectors
+from clinveil.vectors.train import train as train_vectors
+
+ORDER, LEAST_TWICE, LM_FOLDS = 3, 2, 2
+LM_METHOD = f"bootstrap over patients of the test notes of {LM_FOLDS} of 5 folds, 95 %"
+
+
+def language_model(texts: Texts, rng: Generator) -> list[Finding]:
+    """Return `utility.language_model`: lower bits per word are better; the share may be negative.
+
+    Raises InputError for fewer independent notes than folds.
+    """
+    real, released = ([words(text) for text in side] for side in (texts.real, texts.released))
+    n_patients = int(texts.patient.max()) + 1
+    sums = {arm: np.zeros((n_patients, 2)) for arm in ("released", "floor", "ceiling")}
+    sizes: dict[str, float] = {}
+    for train, test in texts.folds[:LM_FOLDS]:
+        rows = texts.released_rows(train)
+        learn, other = [real[i] for i in train], [released[i] for i in rows]
+        vocabulary = _vocabulary(learn)
+        held_out = [_encoded(real[i], vocabulary) for i in test]
+        for arm, model in _models(vocabulary, learn, other).items():
+            sums[arm] += by_patient(_bits(model, held_out), texts.patient[test], n_patients)
+        sizes = {"train": len(learn), "train_released": len(other), "vocabulary_size": vocabulary.size}
+        sizes["unknown_released"] = _unknown(other, vocabulary)
+    arms = bootstrap_arms(sums, ratio, rng, better="lower")
+    n = int(sums["ceiling"][:, 1].sum())
+    detail = {"metric": "bits per word", "model": "trigram", **sizes}
+    return [share_finding("utility.language_model", arms, n, detail, unit="words of test notes", method=LM_METHOD)]
+
+
+def _vocabulary(notes: Sequence[Sequence[str]]) -> WordVocabulary:
+    counts = Counter(word for note in notes for word in note)
+    return WordVocabulary(sorted(word for word, count in counts.items() if count >= LEAST_TWICE))
+
+
+def _encoded(forms: Sequence[str], vocabulary: WordVocabulary) -> Ids:
+    """The numbers of the words and of the end of the note."""
+    return np.array([*vocabulary.numbers.encode(forms, unknown=UNKNOWN), END], dtype=np.int32)
+
+
+def _models(
+    vocabulary: WordVocabulary, real: Sequence[Sequence[str]], released: Sequence[Sequence[str]]
+) -> dict[str, LanguageModel]:
+    own, theirs = (_notes(side, vocabulary) for side in (real, released))
+    floor = train_unigram(own, vocabulary)
+    return {"floor": floor, "ceiling": Ngram(own, vocabulary, ORDER), "released": Ngram(theirs, vocabulary, ORDER)}
+
+
+def _notes(side: Sequence[Sequence[str]], vocabulary: WordVocabulary) -> EncodedNotes:
+    return joined([_encoded(note, vocabulary) for note in side], np.ones(len(side), dtype=np.int64))
+
+
+def _bits(model: LanguageModel, notes: Sequence[Ids]) -> Doubles:
+    """(n_notes, 2) bits of the words of each note, without its end, and how many words there are."""
+    logs = model.score(notes)
+    return np.array([[-float(each[:-1].sum()) / np.log(2), each.size - 1] for each in logs])
+
+
+def _unknown(notes: Sequence[Sequence[str]], vocabulary: WordVocabulary) -> float:
+    """The share of released words that are not in the vocabulary."""
+    known = [vocabulary.numbers.ids.get(word) is not None for note in notes for word in note]
+    return 1 - float(np.mean(known)) if known else 0.0
+
+
+LEAST, LEAST_COUNT, PASSES = 20, 5, 10
+METHOD = "bootstrap over word pairs, 95 %"
+
+
+def vectors(release: Sides, texts: Texts, pairs: Sequence[Path], rng: Generator) -> list[Finding]:
+    """Return `utility.vectors` for each list of word pairs; nothing without lists.
+
+    Raises InputError for a file that is not a list of word pairs.
+    """
+    if not pairs:
+        return []
+    lists = [read_pairs(path) for path in pairs]
+    seed = int(rng.integers(2**31))
+    with tempfile.TemporaryDirectory(prefix="utility-vectors", dir=release.scratch) as scratch:
+        released, real = (
+            train_vectors(
+                corpus_of_texts(side),
+                VectorSettings(min_count=LEAST_COUNT, epochs=PASSES),
+                seed=seed,
+                workers=release.workers,
+                scratch=Path(scratch) / name,
+            )
+            for name, side in (("released", texts.released), ("real", texts.real))
+        )
+    return [_compared(released, real, each, rng) for each in lists]
+
+
+def _compared(released: Vectors, real: Vectors, pairs: PairList, rng: Generator) -> Finding:
+    ours, theirs = (pair_similarities(side, pairs) for side in (real, released))
+    common = ~np.isnan(ours) & ~np.isnan(theirs)
+    n = int(common.sum())
+    detail: dict[str, Any] = {"list": pairs.name, "metric": "Spearman", "pairs": len(pairs)}
+    detail["pairs_real"] = int((~np.isnan(ours)).sum())
+    if n < LEAST:
+        why = f"Vectors of both sides contain {n} of the {len(pairs)} pairs; {LEAST} are required."
+        entries = {"task": "vectors", **detail}
+        return unmeasured("utility.vectors", why, n, detail=entries, better="higher", source=SOURCE)
+    chosen = rng.integers(n, size=(DRAWS, n))
+    values = {"released": theirs[common], "ceiling": ours[common]}
+    scores, draws = {"floor": 0.0}, {"floor": np.zeros(DRAWS)}
+    human = pairs.scores[common]
+    for arm, cosines in values.items():
+        scores[arm] = float(products(prepared(cosines[None], "spearman"), prepared(human[None], "spearman"))[0])
+        draws[arm] = products(prepared(cosines[chosen], "spearman"), prepared(human[chosen], "spearman"))
+    return share_finding("utility.vectors", Arms(scores, draws), n, detail, unit="word pairs", method=METHOD)
