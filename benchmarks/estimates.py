@@ -96,7 +96,7 @@ def main() -> None:
         else:
             took, notes = run(["release", source, "-o", str(folder), *options]), Path(source)
         found = inspect(open_corpus(notes))
-    report(found.tokens["WORD"], found.types, took)
+    report(found.words, found.types, took)
 
 
 def report(n_words: int, n_types: int, took: dict[str, Took]) -> None:

@@ -35,8 +35,8 @@ from clinveil.lm.notes import PlainNotes, encode, read_notes
 from clinveil.lm.recipe import ModelSettings
 from clinveil.lm.sampling import SamplingConfig
 from clinveil.lm.train import make_vocabulary, train_model
-from clinveil.releases.gates import patient_gates
-from clinveil.releases.synthesis_gates import Examined, examine
+from clinveil.releases.attack_gates import patient_gates
+from clinveil.releases.gates import Examined, examine
 from clinveil.releases.synthesis_model import Floor, TrainHoldoutSplit, split_patients
 from clinveil.stats import clopper_pearson
 from clinveil.stats.random_order import PhraseOdds, found_p

@@ -11,7 +11,7 @@ from association_cases import world
 from clinveil.cli.main import main
 from clinveil.core.finding import read_findings
 from clinveil.corpus.people import write_codes, write_patients
-from clinveil.report.summarise import blocks
+from clinveil.report.cells import blocks
 from clinveil.vectors.files import save_vectors
 from clinveil.vectors.table import Vectors
 

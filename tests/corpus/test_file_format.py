@@ -8,8 +8,8 @@ import pyarrow as pa
 import pytest
 
 from clinveil.core.errors import InputError, UsageError
-from clinveil.corpus.corpus import ROLE_FIELDS, rows
-from clinveil.corpus.file_format import FileFormat, formats, open_sink, suffix_of, suffixes
+from clinveil.corpus.corpus import rows
+from clinveil.corpus.file_format import FileFormat, format_of, formats, suffix_of, suffixes
 from clinveil.corpus.open import open_corpus
 from clinveil.corpus.write import write_corpus
 
@@ -63,7 +63,7 @@ def test_all_formats_are_named_where_one_is_unknown(registered, tmp_path):
         open_corpus(tmp_path / "notes.doc")
     assert all(f"{suffix}, " in str(caught.value) for suffix in suffixes())
     with pytest.raises(UsageError, match="unknown file type"):
-        open_sink(tmp_path / "x", pa.schema(ROLE_FIELDS), ".doc")
+        format_of(".doc")
 
 
 def test_ours_come_first():

@@ -17,7 +17,7 @@ from stores import SECRET, store, without_rights
 
 from clinveil.cli.main import main
 from clinveil.core.errors import DiskError, InputError, UsageError
-from clinveil.core.remote import RemotePath, failing, place
+from clinveil.core.locations import RemotePath, failing, place
 from clinveil.core.runfolder import fingerprint
 from clinveil.core.upload import MARKER, SUCCESS, ready, send, through
 from clinveil.corpus.corpus import rows

@@ -8,7 +8,7 @@ from importlib import resources
 import pytest
 
 from clinveil.core.tokens import words
-from clinveil.corpus.demo.grammar import Deck, phrase, slots
+from clinveil.corpus.demo.grammar import Deck, Production, phrase
 from clinveil.corpus.demo.language import HABITS, LISTS, language, misspellings
 from clinveil.corpus.demo.notes import _vocabulary
 from clinveil.corpus.demo.persons import make_person, uniforms
@@ -17,6 +17,14 @@ PAPER_B_TARGETS = {
     "constipation", "diarrhea", "vaginitis", "sexual dysfunction", "urinary infection", "herpes genitalis", "dementia",
     "anorexia", "alcoholism", "threatened abortion", "AIDS",
 }  # fmt: skip
+
+
+def slots(production: Production) -> set[str]:
+    """Return every name that a production looks up."""
+    names: set[str] = set()
+    for slot, _ in production.rest:
+        names |= {slot} if isinstance(slot, str) else {name for choice in slot for name in slots(choice)}
+    return names
 
 
 def test_enough_diagnoses_in_enough_groups():

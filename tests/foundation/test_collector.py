@@ -5,7 +5,7 @@ import weakref
 
 import pytest
 
-from clinveil.core.collector import uncollected
+from clinveil.core.compiled import uncollected
 
 
 @pytest.mark.parametrize("was", [True, False])

@@ -11,7 +11,7 @@ from clinveil.core.errors import InputWarning, UsageError
 from clinveil.core.load_settings import load_settings
 from clinveil.core.registry import Registry
 from clinveil.core.settings import NotesSettings, Settings, choice, flag, group, own_settings
-from clinveil.releases.parent import given_of
+from clinveil.releases.earlier.parent import given_of
 from clinveil.releases.settings import ReleaseSettings
 
 

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from clinveil.core.files import files_in, private_text
-from clinveil.releases import parts
+from clinveil.releases import writing
 from clinveil.scale import tasks
 
 PATIENCE = 120.0  # seconds
@@ -19,19 +19,19 @@ PATIENCE = 120.0  # seconds
 
 def held(mark, store, work):
     """As `performed`, but the first worker that has written the notes of a part waits there; `mark` says who it is."""
-    real = parts.Draw._check
+    real = writing.Target.check
 
-    def wait(self, target, folder, channel):
+    def wait(self, *given):
         if first(mark):
-            private_text(Path(mark), json.dumps({"pid": os.getpid(), "made": sorted(files_in(folder))}))
+            private_text(Path(mark), json.dumps({"pid": os.getpid(), "made": sorted(files_in(self.path.parent))}))
             time.sleep(PATIENCE)
-        return real(self, target, folder, channel)
+        return real(self, *given)
 
-    parts.Draw._check = wait
+    writing.Target.check = wait
     try:
         return tasks.performed(store, work)
     finally:
-        parts.Draw._check = real
+        writing.Target.check = real
 
 
 def unmoved(files, store, work):

@@ -11,7 +11,7 @@ from part_cases import copied, cut, release_command, rows, small_vectors, withou
 
 from clinveil.cli.main import main
 from clinveil.phi.treatment import part_passes
-from clinveil.releases import parts as stages
+from clinveil.releases import writing
 from clinveil.releases.attacked import attacked_release
 from clinveil.releases.producers import _channel
 
@@ -70,7 +70,7 @@ def test_what_a_stop_left_is_gone_on_with(dealt, vectors, one, tmp_path, monkeyp
     assert len(done) == 3
     with monkeypatch.context() as patch:
         patch.setattr(part_passes, "detect_batch", stopped)  # neither look nor draw again
-        patch.setattr(stages.Target, "write", stopped)
+        patch.setattr(writing.Target, "write", stopped)
         assert main(release_command(dealt, out, vectors)) == 4
     assert rows(out / "vault/refused/notes") == rows(one / "refused/notes.parquet")
 

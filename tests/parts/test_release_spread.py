@@ -16,7 +16,7 @@ from held_workers import alive, gone, held, killer, told, unmoved
 from part_cases import release_command, small_vectors, without_attacks
 
 from clinveil.cli.main import main
-from clinveil.releases import parts
+from clinveil.releases import writing
 from clinveil.scale.executor import opened
 
 HERE = Path(__file__).parent
@@ -26,10 +26,10 @@ from functools import partial
 from pathlib import Path
 from held_workers import held
 from clinveil.cli.main import main
-from clinveil.releases import parts
+from clinveil.releases import writing
 
 if __name__ == "__main__":
-    parts.performed = partial(held, sys.argv[1])
+    writing.performed = partial(held, sys.argv[1])
     main(sys.argv[2:])
 """
 
@@ -77,7 +77,7 @@ class Spread:
 
     def test_a_worker_is_killed_in_the_middle(self, dealt, vectors, alone, on, tmp_path, monkeypatch):
         out, mark = tmp_path / "out", tmp_path / "mark"
-        monkeypatch.setattr(parts, "performed", partial(held, str(mark)))
+        monkeypatch.setattr(writing, "performed", partial(held, str(mark)))
         with killer(mark) as seen:
             assert main(self.command(dealt, out, vectors, on)) == 4
         assert seen["was alive"] and not alive(seen["pid"]) and seen["pid"] != seen["driver"]
@@ -97,7 +97,7 @@ class Spread:
         looked = {file: file.stat().st_mtime_ns for file in (out / "vault/tasks").rglob("spans.bin")}
         assert len(looked) == 3 and not (out / "vault/refused").exists()
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(parts, "performed", partial(unmoved, looked))
+            patch.setattr(writing, "performed", partial(unmoved, looked))
             assert main(asked) == 4
         assert made(out) == alone
 

@@ -249,9 +249,9 @@ def test_a_failed_gate_leaves_an_earlier_vault_as_it_was(notes, tmp_path, monkey
 
 
 def test_a_refused_run_leaves_no_vault(notes, tmp_path):
-    assert run(notes, "-o", tmp_path / "o.parquet", "--set", "miss_rate=0.5") == 2
+    assert run(notes, "-o", tmp_path / "o.parquet", "--set", "phi_policy=none.toml") == 2
     (tmp_path / "v").mkdir()
-    assert run(notes, "-o", tmp_path / "o.parquet", "--set", "miss_rate=0.5", "--vault", tmp_path / "v") == 2
+    assert run(notes, "-o", tmp_path / "o.parquet", "--set", "phi_policy=none.toml", "--vault", tmp_path / "v") == 2
     assert sorted(p.relative_to(tmp_path).as_posix() for p in tmp_path.rglob("*")) == ["notes.parquet", "v"]
 
 

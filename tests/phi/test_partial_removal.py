@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import stat
 from collections import Counter
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clinveil.cli.main import main
 from clinveil.core.errors import InputError, UsageError
 from clinveil.core.keys import Key
 from clinveil.core.tokens import words
 from clinveil.corpus.corpus import memory_corpus
 from clinveil.corpus.demo import demo_corpus, demo_patients
-from clinveil.corpus.people import Patient, read_patients, write_patients
+from clinveil.corpus.people import Patient
 from clinveil.lexicons.names import name_form
 from clinveil.phi.treatment.partial_removal import EmulatedRemover, own_words, redrawn_names
 
@@ -118,7 +114,7 @@ def test_replacement_writes_the_surrogates_that_it_lists():
 def test_unknown_patients_and_null_texts():
     one = remover([patient("p", "Mary Brown")], 0)
     corpus = memory_corpus([("n1", "other", "Mary Brown"), ("n2", "p", None), ("n3", "p", "Mary")])
-    (done,) = [one(batch) for batch in corpus.batches()]
+    (done,) = [one.deidentifier(batch) for batch in corpus.batches()]
     assert done.batch["text"].to_pylist() == ["Mary Brown", ""]
     assert done.skipped == Counter({"null text": 1})
     assert done.counts == Counter({"NAME": 1})
@@ -137,50 +133,6 @@ def test_places_are_words_of_the_name(text):
         assert name_form(text[place.start : place.end]) == place.form in {"mary", "brown"}
     left = {name_form(word) for word in words(treated("Mary Brown", text))}
     assert not {"mary", "brown"} & left
-
-
-class TestCommand:
-    @pytest.fixture
-    def files(self, tmp_path):
-        people = [patient(f"p{i}", f"Xo{chr(97 + i)}ra Yu{chr(97 + i)}nez") for i in range(20)]
-        write_patients(people, tmp_path / "patients.parquet")
-        rows = {
-            "note_id": [f"n{i}" for i in range(20)],
-            "patient_id": [p.patient_id for p in people],
-            "text": [f"Name: {', '.join(p.name)}; has a cough" for p in people],
-        }
-        pq.write_table(pa.table(rows), tmp_path / "notes.parquet")
-        return tmp_path
-
-    def run(self, files, *arguments, out="out.parquet"):
-        command = ["deidentify", files / "notes.parquet", "-o", files / out, "--workers", 1, *arguments]
-        return main([str(a) for a in command])
-
-    def test_truth_goes_to_the_vault(self, files, capsys):
-        arguments = ("--set", "miss_rate=0.1", "--patients", files / "patients.parquet", "--seed", 1)
-        assert self.run(files, "--set", "mode=remove", *arguments) == 0
-        said = capsys.readouterr()
-        vault = files / "out.parquet.vault"
-        missed = read_patients(vault / "missed.parquet")
-        assert len(missed) == 2
-        assert stat.S_IMODE((vault / "missed.parquet").stat().st_mode) == 0o600
-        left = pq.read_table(files / "out.parquet")["text"].to_pylist()
-        assert sorted(t for t in left if "Xo" in t) == sorted(
-            f"Name: {', '.join(p.name)}; has a cough" for p in missed.values()
-        )
-        assert not any(token in said.err + said.out for p in missed.values() for token in p.name)
-        assert "2 patients were left in place" in said.err
-        assert not (vault / "surrogates.parquet").exists()
-        assert self.run(files, "--set", "mode=replace", *arguments, out="two.parquet") == 0
-        assert len(read_patients(files / "two.parquet.vault" / "surrogates.parquet")) == 18
-        assert read_patients(files / "two.parquet.vault" / "missed.parquet") == missed  # the same seed, the same draw
-
-    def test_it_needs_the_names(self, files, capsys):
-        assert self.run(files, "--set", "miss_rate=0.1") == 2
-        assert "--patients" in capsys.readouterr().err
-        assert self.run(files, "--set", "miss_rate=0.001", "--patients", files / "patients.parquet") == 3
-        assert self.run(files, "--set", "miss_rate=1.2", "--patients", files / "patients.parquet") == 2
-        assert not (files / "out.parquet").exists()
 
 
 def test_redrawn_names_keep_frequency_and_lose_the_person():

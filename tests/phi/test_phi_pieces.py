@@ -11,8 +11,7 @@ from clinveil.core.keys import Key
 from clinveil.corpus.corpus import ROLE_FIELDS, MemoryCorpus
 from clinveil.phi.settings import PhiSettings
 from clinveil.phi.treatment.deidentifier import Deidentifier
-from clinveil.phi.treatment.passes import deidentify_corpus
-from clinveil.phi.treatment.pieces import ROWS, Pieces
+from clinveil.phi.treatment.passes import ROWS, Pieces, deidentify_corpus
 from clinveil.scale import serial
 
 
@@ -36,6 +35,6 @@ def test_results_are_those_of_whole_batches(propagate, monkeypatch):
     made = Deidentifier.of(PhiSettings(propagate=propagate, no_tagger=True), Key.from_seed(1), keep_spans=True)
     made = made.recording(audit=True, crosswalk=True)
     found = list(deidentify_corpus(MemoryCorpus(batches), made, serial))
-    monkeypatch.setattr("clinveil.phi.treatment.pieces.ROWS", 1 << 20)
+    monkeypatch.setattr("clinveil.phi.treatment.passes.ROWS", 1 << 20)
     assert found == list(deidentify_corpus(MemoryCorpus(batches), made, serial))
     assert [each.batch.num_rows + each.skipped["null text"] for each in found] == [each.num_rows for each in batches]

@@ -17,8 +17,7 @@ from clinveil.lexicons.names import all_given_names, surnames
 from clinveil.phi.treatment.dates import WEEKDAYS, offset, parse, shifted
 from clinveil.phi.treatment.deidentifier import Deidentifier
 from clinveil.phi.treatment.policy import Policy
-from clinveil.phi.treatment.surrogates.accounts import email, number_or_account
-from clinveil.phi.treatment.surrogates.names import NameSurrogates
+from clinveil.phi.treatment.surrogates.names import NameSurrogates, email, number_or_account
 from clinveil.phi.treatment.surrogates.pools import RAREST, culture_of, pool, sizes
 from clinveil.phi.treatment.surrogates.roles import _RARE, _TIMES, _USUAL, _share, listed, usual_spelling
 

@@ -14,10 +14,17 @@ from clinveil.corpus.people import Patient
 from clinveil.lexicons.names import all_given_names, name_form, surnames
 from clinveil.phi.treatment.dates import LARGEST_OFFSET, offset, parse, shifted
 from clinveil.phi.treatment.surrogates import Surrogates
-from clinveil.phi.treatment.surrogates.accounts import email as made_email
 from clinveil.phi.treatment.surrogates.names import NameSurrogates
-from clinveil.phi.treatment.surrogates.numbers import internet_address, other_number, social_security_number, url
-from clinveil.phi.treatment.surrogates.places import address, city, institution
+from clinveil.phi.treatment.surrogates.names import email as made_email
+from clinveil.phi.treatment.surrogates.numbers_and_places import (
+    address,
+    city,
+    institution,
+    internet_address,
+    other_number,
+    social_security_number,
+    url,
+)
 from clinveil.phi.treatment.surrogates.pools import gender, pool
 
 KEY, OTHER = Key.from_seed(1), Key.from_seed(2)

@@ -19,14 +19,19 @@ from clinveil.core.tokens import words
 from clinveil.corpus.corpus import rows
 from clinveil.corpus.open import open_corpus
 from clinveil.releases.attacked import attacked_release
-from clinveil.releases.finish import KIND, Places
-from clinveil.releases.ledger import NAME, Ledger, read_entry
-from clinveil.releases.parent import MAY_DIFFER, ParentRelease
-from clinveil.releases.producers._channel import channel_of, vectors_of, write_notes
+from clinveil.releases.context import ReleaseContext
+from clinveil.releases.earlier.ledger import NAME, Ledger, read_entry
+from clinveil.releases.earlier.parent import MAY_DIFFER, ParentRelease
+from clinveil.releases.outcome import KIND, Places
+from clinveil.releases.preflight import preflight
+from clinveil.releases.producers._channel import channel_of, vectors_of
 from clinveil.releases.settings import ReleaseSettings
-from clinveil.releases.stages import ReleaseContext, protect
+from clinveil.releases.treatment import treated
+from clinveil.releases.writing import write_notes
 from clinveil.report.record import from_json
 from clinveil.vectors.count import count_words
+
+MEASURES = True
 
 FAST = ["--set", "epochs=1", "--set", "dim=8", "--set", "phi=false", "--set", "max_names=1", "--set", "max_linkage=1"]
 QUIET = ["--workers", "1", "--quiet"]
@@ -90,11 +95,11 @@ def at_once(folder, base, corpus, known=None):
     """The rows of one release of a corpus that is made with key, vectors and channel of another one."""
     with run_folder(folder, KIND, "0" * 64) as run:
         base.copy_to(run.vault)
-        job = ReleaseContext(corpus, Places(run), base.key, base.settings, known or {})
-        entered, *_ = protect(job)
+        how = {"folder": Places(run), "key": base.key, "settings": base.settings, "known": known or {}}
+        job = ReleaseContext(corpus=corpus, found=preflight(corpus), **how)
+        entered = treated(job).corpus
         counts = count_words(entered, job.folder.work)
-        channel = channel_of(job, vectors_of(job, entered, counts, 1), counts)
-        _, path = write_notes(job, entered, channel)
+        *_, path = write_notes(job, entered, channel_of(job, vectors_of(job, entered, counts), counts))
         return {row["note_id"]: row for row in pq.read_table(path).to_pylist()}
 
 

@@ -7,7 +7,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from clinveil.core.errors import InputError
-from clinveil.releases.attacked import _ledger, _notes
+from clinveil.releases.attacked import _notes
+from clinveil.releases.earlier.vault import vault_table
 
 
 @pytest.mark.parametrize("name", ["crosswalk", "alignment"])
@@ -20,8 +21,8 @@ def test_a_damaged_crosswalk_or_alignment_is_none(tmp_path, name, damage):
     path = tmp_path / f"{name}.parquet"
     pq.write_table(pa.table({"note_id": ["n"], "start": [[0]]}), path)
     damage(path)
-    with pytest.raises(InputError, match=f"{tmp_path.name}: contains no valid {name}"):
-        list(_ledger(tmp_path, name))
+    with pytest.raises(InputError, match=f"{tmp_path.name}: the vault is damaged: {name} cannot be read"):
+        list(vault_table(tmp_path, name))
 
 
 @pytest.mark.parametrize("told", [{}, {"notes": []}, {"notes": {"file": "notes.parquet"}}])

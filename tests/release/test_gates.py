@@ -13,13 +13,13 @@ from clinveil.channel.channel import Channel
 from clinveil.channel.tally import Tally
 from clinveil.core.finding import Finding
 from clinveil.corpus.corpus import Accounting
+from clinveil.releases.attack_gates import patient_gates
 from clinveil.releases.check import OutputCheck
 from clinveil.releases.gates import (
     PLANNED,
     accounting_gates,
     effective_number,
     output_gates,
-    patient_gates,
     seed_gate,
     variety_gates,
 )

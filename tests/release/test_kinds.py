@@ -8,8 +8,6 @@ import json
 import pytest
 from kind_cases import KINDS, LAST, WORDS, arguments, released, write_notes
 
-from clinveil.attacks.adversaries.assembly import Assembly
-from clinveil.attacks.channel import adversary_suite
 from clinveil.cli.main import main
 from clinveil.core.tokens import words
 from clinveil.corpus.corpus import rows
@@ -20,10 +18,7 @@ from clinveil.corpus.open import open_corpus
 def desk(tmp_path_factory):
     """A folder with the notes and one finished release of each kind."""
     folder = write_notes(tmp_path_factory.mktemp("kinds"))
-    with pytest.MonkeyPatch.context() as patch:  # attackers look at less: what they find is not asked here
-        patch.setattr(adversary_suite, "IN_A_RELEASE", 2_000)
-        patch.setattr(Assembly, "max_words", 300)
-        codes = {kind: released(folder, kind, kind) for kind in KINDS}
+    codes = {kind: released(folder, kind, kind) for kind in KINDS}
     assert codes == dict.fromkeys(KINDS, 0)
     return folder
 

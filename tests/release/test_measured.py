@@ -17,8 +17,8 @@ from clinveil.channel.apply import ALIGNMENT
 from clinveil.channel.channel import Channel
 from clinveil.corpus.corpus import memory_corpus, rows
 from clinveil.corpus.people import Patient
+from clinveil.releases.attack_gates import patient_gates
 from clinveil.releases.crosswalk import CROSSWALK
-from clinveil.releases.gates import patient_gates
 from clinveil.releases.measured import measured
 from clinveil.vectors.count import count_words
 

@@ -16,9 +16,11 @@ from clinveil.core.tokens import words
 from clinveil.corpus.corpus import memory_corpus
 from clinveil.corpus.people import read_patients
 from clinveil.releases import measured
-from clinveil.releases.gates import patient_gates
+from clinveil.releases.attack_gates import patient_gates
 from clinveil.report.edition import outward_finding, outward_value
 from clinveil.report.record import score
+
+MEASURES = True
 
 LEXICON = [f"{a}{b}{c}{d}" for a in "bdfgklmnprst" for b in "aeiou" for c in "lmnrst" for d in "abcdefghij"]
 RARE, COMMON = range(2_000, 3_600), 12  # words by rank
@@ -52,13 +54,13 @@ def refused(finding):
 
 
 def test_chance_is_what_random_notes_hold_and_is_seldom_refused():
-    """Addresses of the commonest words in 200 releases: as many found as expected, and 1 % refused at most."""
+    """Addresses of the commonest words in 80 releases: as many found as expected, and 1 % refused at most."""
     rng = np.random.default_rng(5)
-    found = [drawn(rng, 30, COMMON) for _ in range(200)]
+    found = [drawn(rng, 30, COMMON) for _ in range(80)]
     count, expected = sum(f.count for f in found), sum(f.detail["expected"] for f in found)
-    assert abs(count - expected) < 3 * expected**0.5 and expected > 500
-    assert sum(map(refused, found)) <= 6
-    assert sum(f.count > 0 for f in found) > 150  # each of these was refused when any was one too many
+    assert abs(count - expected) < 3 * expected**0.5 and expected > 200
+    assert sum(map(refused, found)) <= 4
+    assert sum(f.count > 0 for f in found) > 60  # each of these was refused when any was one too many
 
 
 @pytest.mark.parametrize(

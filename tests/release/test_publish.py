@@ -28,7 +28,7 @@ def run(tmp_path, monkeypatch):
     (out / "vault").mkdir()
     for name in ("release/notes.csv", "release/sub/more.csv", "vault/key.bin"):
         (out / name).write_text("x")
-    monkeypatch.setattr("clinveil.releases.send.verify", lambda folder: [Check("all is well", True)])
+    monkeypatch.setattr("clinveil.releases.outcome.verify", lambda folder: [Check("all is well", True)])
     return ["publish", str(out)]
 
 
@@ -47,7 +47,7 @@ def test_all_of_the_release_goes_and_nothing_of_the_vault(run, server, tmp_path)
 
 
 def test_what_does_not_verify_is_not_sent(run, server, monkeypatch, capfd, tmp_path):
-    monkeypatch.setattr("clinveil.releases.send.verify", lambda folder: [Check("the hashes agree", False)])
+    monkeypatch.setattr("clinveil.releases.outcome.verify", lambda folder: [Check("the hashes agree", False)])
     assert main([*run, "s3://notes/changed"]) == 3
     assert "1 checks of its release failed" in capfd.readouterr().err
     assert names(server, "notes/changed") <= {MARKER}

@@ -17,7 +17,7 @@ from clinveil.core.keys import Key
 from clinveil.core.runfolder import fingerprint
 from clinveil.core.tokens import lookup_form, words
 from clinveil.corpus.corpus import rows
-from clinveil.releases import side_by_side
+from clinveil.releases import samples
 from clinveil.releases.attacked import attacked_release
 from clinveil.report.record import from_json
 
@@ -60,7 +60,7 @@ def test_every_sampled_note_stands_in_the_release_with_all_its_words(desk):
         tuple(sorted(words(text))) for text in pq.read_table(desk / "out/release/notes.parquet")["text"].to_pylist()
     }
     notes = shown(desk)
-    assert len(notes) == side_by_side.SAMPLED and all(len(note) > 10 for note in notes)
+    assert len(notes) == samples.SAMPLED and all(len(note) > 10 for note in notes)
     assert [tuple(sorted(note)) in released for note in notes] == [True] * len(notes)
 
 
@@ -127,9 +127,9 @@ def test_words_stand_beside_their_own_source_in_any_order(order):
     """On the identity each word stands beside itself; one that was written twice stands there twice."""
     text = "The patient, Mary Jones, has pain. No fever in 12 days."
     channel = identity_channel(words(text)).under(length=0.9, **order)
-    notes = [side_by_side.Source(f"n{i}", "p", [(text, text, False)]) for i in range(30)]
+    notes = [samples.Source(f"n{i}", "p", [(text, text, False)]) for i in range(30)]
     seen = Counter()
-    for note in side_by_side.aligned(notes, Obfuscator(channel, Key.from_seed(1), align=True), "A note"):
+    for note in samples.aligned(notes, Obfuscator(channel, Key.from_seed(1), align=True), "A note"):
         for token in note.tokens:
             assert set(token.released.split()) <= {token.source.lower()}
             seen[len(token.released.split())] += token.source.isalpha()
@@ -139,7 +139,7 @@ def test_words_stand_beside_their_own_source_in_any_order(order):
 def test_a_long_note_is_cut_after_it_was_treated(desk, monkeypatch):
     """At any cut, also within a word or an identifier, what is shown is how a released note begins."""
     patients = ["--patients", str(desk / "demo" / "patients.parquet")]
-    monkeypatch.setattr(side_by_side, "LONGEST", 97)
+    monkeypatch.setattr(samples, "LONGEST", 97)
     source = str(desk / "demo" / "notes.parquet")
     assert main(["release", source, "-o", str(desk / "cut"), "--again", *patients, *FAST, *IN_ORDER]) == 0
     released = pq.read_table(desk / "cut/release/notes.parquet")["text"].to_pylist()

@@ -19,6 +19,8 @@ from clinveil.core.finding import read_findings
 from clinveil.core.tokens import words
 from clinveil.report.edition import outward_finding
 
+MEASURES = True
+
 
 @pytest.fixture(scope="module")
 def desk(tmp_path_factory):

@@ -10,13 +10,11 @@ import pyarrow.parquet as pq
 import pytest
 from release_cases import FAST, demo_notes_in, release
 
-from clinveil.attacks.adversaries.assembly import Assembly
-from clinveil.attacks.channel import adversary_suite
 from clinveil.cli.main import main
 from clinveil.corpus.demo.stream import demo_notes
 
-# Small samples say too little for the gates on names and linkage: the risk is taken.
-TAKEN = ["--set", "max_names=1", "--set", "max_linkage=1"]
+# Small samples say too little for the gates on names and linkage: the risk is taken. Identifiers are of other files.
+TAKEN = ["--set", "max_names=1", "--set", "max_linkage=1", "--set", "phi=false"]
 
 
 @pytest.fixture(scope="module")
@@ -25,35 +23,20 @@ def desk(tmp_path_factory):
     return demo_notes_in(tmp_path_factory.mktemp("runs"))
 
 
-@pytest.fixture(autouse=True)
-def small_samples(monkeypatch):
-    """Readers look at less: what they find is not asked here, and gates are of other files."""
-    monkeypatch.setattr(adversary_suite, "IN_A_RELEASE", 3_000)
-    monkeypatch.setattr(Assembly, "max_words", 500)
-
-
 def test_permuted_rows_give_the_same_ids_in_the_same_order(desk, tmp_path):
     notes = pq.read_table(desk / "demo/notes.parquet")
     pq.write_table(notes.take(np.random.default_rng(1).permutation(len(notes))), tmp_path / "permuted.parquet")
     found = []
     for path, flags in ((desk / "demo/notes.parquet", ["--workers", "2"]), (tmp_path / "permuted.parquet", [])):
         out = tmp_path / path.stem
-        assert (
-            main(["release", str(path), "-o", str(out), *FAST, *TAKEN, "--seed", "5", "--set", "phi=false", *flags])
-            == 4
-        )
+        assert main(["release", str(path), "-o", str(out), *FAST, *TAKEN, "--seed", "5", *flags]) == 4
         found.append(pq.read_table(out / "vault/refused/notes.parquet")["note_id"].to_pylist())
     assert found[0] == found[1] == sorted(found[0])
 
 
 def test_the_order_of_the_source_is_kept_on_request_and_warned_of(desk, tmp_path):
     notes = str(desk / "demo/notes.parquet")
-    assert (
-        main(
-            ["release", notes, "-o", str(tmp_path / "o"), *FAST, *TAKEN, "--set", "phi=false", "--set", "order=source"]
-        )
-        == 0
-    )
+    assert main(["release", notes, "-o", str(tmp_path / "o"), *FAST, *TAKEN, "--set", "order=source"]) == 0
     crosswalk = pq.read_table(tmp_path / "o/vault/crosswalk.parquet")["note_id"].to_pylist()
     assert pq.read_table(tmp_path / "o/release/notes.parquet")["note_id"].to_pylist() == crosswalk
     assert "Rows keep the source order" in (tmp_path / "o/release/report.html").read_text()

@@ -10,7 +10,7 @@ import pytest
 from clinveil.core.errors import GateError, InputError, UsageError
 from clinveil.core.runfolder import fingerprint, run_hash
 from clinveil.core.runfolder import run_folder as open_folder
-from clinveil.releases.finish import KIND, Places
+from clinveil.releases.outcome import KIND, Places
 from clinveil.releases.settings import ReleaseSettings
 
 PLAIN, FORCE = ReleaseSettings(), ReleaseSettings(force=True)

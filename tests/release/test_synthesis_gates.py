@@ -11,7 +11,7 @@ from synthesis_cases import notes_of, rows_of
 from clinveil.core.errors import InputError
 from clinveil.corpus.people import Patient, write_patients
 from clinveil.lm.notes import PlainNotes
-from clinveil.releases.synthesis_gates import _accounted, examine
+from clinveil.releases.gates import _accounted, examine
 from clinveil.releases.synthesis_model import FEWEST, Floor, TrainHoldoutSplit, split_patients
 
 NOTES = notes_of(rows_of())

@@ -6,7 +6,6 @@ from dataclasses import replace
 
 from clinveil.attacks.threats import GATED
 from clinveil.core.finding import Finding
-from clinveil.report.adversaries import NAMES, VAULT
 from clinveil.report.record import (
     AlignedNote,
     AlignedToken,
@@ -19,6 +18,7 @@ from clinveil.report.record import (
     StageRow,
     TokenRow,
 )
+from clinveil.report.risks import NAMES, VAULT
 from clinveil.stats.intervals import clopper_pearson
 
 CANARIES = ("Zanzibarovich", "quibblewort", "Maplethorpe")
@@ -224,7 +224,7 @@ def record(*, failed: bool = False, off: bool = False, test_seed: bool = False) 
             StageRow("Channel", "N drawn from 3 to 14", "bitwise", 0.4),
             StageRow("Replacing", "every token, one secret draw per patient and word", "keyed", 1.9),
             StageRow("Checks", "gates, attacks, utility", "bitwise", 44.7),
-            StageRow("Release", "notes, card, manifest, external report", "", 0.6, "release"),
+            StageRow("Release", "notes, card, manifest, external report", "", 0.6),
         ),
         settings=(Fact("n", "3-14"), Fact("scope", "patient"), Fact("patients", "/srv/ehr/patients.parquet"),
                   Fact("min_patients", 5)),

@@ -6,10 +6,9 @@ import pytest
 from invented_release import adversaries, gates, missing, of_kind, record, share, use
 
 from clinveil.core.finding import Finding
-from clinveil.report.adversaries import strongest, table
 from clinveil.report.edition import external_edition
 from clinveil.report.first_page import clipped, first_page
-from clinveil.report.verdicts import enough, verdict
+from clinveil.report.risks import enough, strongest, table, verdict
 
 
 def risk(value, low=None, high=None, n=300):

@@ -4,10 +4,9 @@ import pytest
 from invented_release import findings, record
 
 from clinveil.core.finding import Finding
-from clinveil.report.cells import row
+from clinveil.report.cells import accounting, blocks, row
 from clinveil.report.measures import COMPANIONS
 from clinveil.report.record import TokenRow
-from clinveil.report.summarise import accounting, blocks
 
 
 def one(measure="attack.own_name", value=3 / 712, n=712, **more):

@@ -202,7 +202,7 @@ def test_a_small_share_of_rows_is_hidden_in_gates():
 def test_the_upper_bound_is_no_headline(read):
     said = read["external"].said
     assert said.index("Attacker with the vault's vectors (upper bound)") > said.index("Adversaries, by what they hold")
-    assert said.count("An attacker with the whole vault") == 2
+    assert said.count("An attacker with the whole vault") == 1
 
 
 def test_limits_are_stated(read):

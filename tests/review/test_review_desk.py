@@ -10,7 +10,7 @@ import pytest
 from review_cases import TEXTS, decision_lines, deidentify, write_notes
 
 from clinveil.core.errors import InputError, UsageError
-from clinveil.phi.review import log as log_room
+from clinveil.phi.review import decisions as log_room
 from clinveil.phi.review.queue import past_run, queue, suspects
 
 

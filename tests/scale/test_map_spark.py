@@ -77,8 +77,11 @@ def test_nobody_at_the_address():
 
 
 def test_java_that_does_not_work(tmp_path, monkeypatch):
+    from pyspark import SparkContext
+
     from clinveil.scale.executors.spark import _gateway
 
+    monkeypatch.setattr(SparkContext, "_gateway", None)
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin" / "java").write_text("#!/bin/sh\nexit 1\n")
     (tmp_path / "bin" / "java").chmod(0o700)

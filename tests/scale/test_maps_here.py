@@ -8,7 +8,6 @@ import sys
 import pytest
 from map_contract import MapContract, WorkersContract, process
 
-from clinveil.channel.settings import ObfuscateSettings
 from clinveil.core.errors import InputError, MissingExtra, UsageError
 from clinveil.core.runfolder import run_hash
 from clinveil.phi.settings import DeidentifySettings
@@ -53,7 +52,7 @@ def test_the_executors():
     assert executors.names() == ("local", "ray", "spark")
 
 
-@pytest.mark.parametrize("kind", [DeidentifySettings, ObfuscateSettings, ReleaseSettings, StudySettings])
+@pytest.mark.parametrize("kind", [DeidentifySettings, ReleaseSettings, StudySettings])
 def test_commands_take_the_same_flags(kind):
     settings = kind.model_validate({"on": "spark", "address": "spark://h:7077", "workers": 3})
     assert (settings.on, settings.address) == ("spark", "spark://h:7077")
@@ -73,9 +72,9 @@ def test_local_work_has_no_address():
 
 
 def test_what_needs_no_processes_gets_threads():
-    with opened_for(ObfuscateSettings(workers=2), threaded=True) as over:
+    with opened_for(DeidentifySettings(workers=2), threaded=True) as over:
         assert set(over(lambda x: os.getpid(), range(3))) == {os.getpid()}
-    with pytest.raises(UsageError), opened_for(ObfuscateSettings(address="h:1"), threaded=True):
+    with pytest.raises(UsageError), opened_for(DeidentifySettings(address="h:1"), threaded=True):
         pass
 
 

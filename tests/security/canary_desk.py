@@ -16,9 +16,15 @@ CANARIES = ("zyqquavex", "brunthwock", "Ölmquîrst", "Қызқұрттан", "v
 NUMBER = "90417736205"
 SENTENCE = " Seen by " + " ".join(CANARIES) + f" today, number {NUMBER}."
 
-RUN = """
+FASTER = """
+from clinveil.attacks.adversaries import _shadow
+from clinveil.attacks.channel import adversary_suite
+_shadow.WORK, _shadow.WINDOW, adversary_suite.IN_A_RELEASE = 1, 5, 2_000  # what attackers find is not asked here
+"""
+RUN = f"""
 import json, sys
 from clinveil.cli.main import main
+{FASTER}
 for line in sys.stdin:
     arguments = json.loads(line)
     print(arguments[0], main(arguments), flush=True)

@@ -7,6 +7,7 @@ import subprocess
 import sys
 
 import pytest
+from canary_desk import FASTER
 
 
 def test_the_block_works_here_and_in_a_child():
@@ -20,8 +21,12 @@ def test_the_block_works_here_and_in_a_child():
 def test_a_whole_release_asks_for_no_address(tmp_path, monkeypatch):
     log = tmp_path / "asked"
     monkeypatch.setenv("CLINVEIL_TEST_NETWORK_LOG", str(log))
-    run = [sys.executable, "-m", "clinveil"]
-    made = ["demo", "--notes-only", "-o", "demo", "--patients", "80", "--seed", "1", "--quiet"]
+    run = [
+        sys.executable,
+        "-c",
+        f"{FASTER}\nimport sys\nfrom clinveil.cli.main import main\nsys.exit(main(sys.argv[1:]))",
+    ]
+    made = ["demo", "--notes-only", "-o", "demo", "--patients", "60", "--seed", "1", "--quiet"]
     subprocess.run([*run, *made], cwd=tmp_path, check=True, capture_output=True)
     release = [
         "release",

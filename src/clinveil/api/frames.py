@@ -21,8 +21,7 @@ import pyarrow.parquet as pq
 from clinveil.core.errors import GateError, InputError, UsageError
 from clinveil.core.finding import Finding
 from clinveil.core.load_settings import load_settings
-from clinveil.core.locations import files_of, is_pattern
-from clinveil.core.remote import place
+from clinveil.core.locations import files_of, is_pattern, place
 from clinveil.core.settings import NotesSettings
 from clinveil.corpus.columns import USUAL, bare
 from clinveil.corpus.corpus import BATCH_ROWS, NOTE_ID, Corpus, rows

@@ -22,9 +22,9 @@ from clinveil.vectors.settings import VectorSettings
 if TYPE_CHECKING:
     from clinveil.core.keys import Key
     from clinveil.corpus.people import Patient
-    from clinveil.releases.finish import Outcome
+    from clinveil.releases.earlier.parent import ParentRelease
     from clinveil.releases.manifest import Check
-    from clinveil.releases.parent import ParentRelease
+    from clinveil.releases.outcome import Outcome
     from clinveil.study.compare.run import Comparison
     from clinveil.vectors.table import Vectors
 
@@ -157,7 +157,7 @@ def _added_to(
     vault: str | Path | None, before: Sequence[str | Path], vectors: str | Path | None
 ) -> ParentRelease | None:
     """Return the release to extend. Raises UsageError for inconsistent arguments."""
-    from clinveil.releases.parent import ParentRelease
+    from clinveil.releases.earlier.parent import ParentRelease
 
     if isinstance(before, str | Path):
         raise UsageError("before must be a list of files", hint="pass before=[FILE]")

@@ -15,7 +15,7 @@ from typing import Annotated, Any
 import typer
 
 from clinveil.core.errors import UsageError
-from clinveil.core.remote import RemotePath
+from clinveil.core.locations import RemotePath
 from clinveil.core.settings import NotesSettings
 
 FromSql = Annotated[str | None, typer.Option("--from-sql", help="Read notes with an SQL query instead of NOTES.")]

@@ -13,7 +13,7 @@ from pydantic.fields import FieldInfo
 
 from clinveil.core.errors import InputError, UsageError
 from clinveil.core.finding import read_findings
-from clinveil.core.remote import place, refuse_remote
+from clinveil.core.locations import place, refuse_remote
 from clinveil.core.settings import QUIET, SEED, NotesSettings, Settings, extra_of, flag_name, group, registry_of
 
 

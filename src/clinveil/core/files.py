@@ -21,8 +21,7 @@ from secrets import token_hex
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from clinveil.core.errors import UsageError
-from clinveil.core.locations import files_of, is_pattern
-from clinveil.core.remote import RemotePath
+from clinveil.core.locations import RemotePath, files_of, is_pattern
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -1,13 +1,195 @@
-"""Inputs of several files: patterns such as `notes/*.parquet`, folders, and object stores."""
+"""Locations of input: local paths, patterns such as `notes/*.parquet`, and URLs such as `s3://bucket/notes/*.parquet`.
+
+A store is contacted only if the user passes its URL, through Arrow's own file systems (s3, gs, abfs, hdfs, file).
+Credentials come from the store's usual sources (environment, profile, role); a URL with a password is rejected.
+"""
 
 from __future__ import annotations
 
 import os
+import re
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import cache
 from glob import has_magic
+from itertools import takewhile
 from pathlib import Path
+from typing import Any
 
-from clinveil.core import remote
-from clinveil.core.remote import RemotePath
+from clinveil.core.errors import ClinveilError, DiskError, InputError, UsageError
+
+_URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)://([^/?]*)(/?[^?]*)(?:\?(.*))?", re.DOTALL)
+_COLLAPSED = re.compile(
+    r"[A-Za-z][A-Za-z0-9+.-]+:/"
+)  # a URL after `Path` collapsed its slashes; a drive has one letter
+# Options that a URL may have; any other one may be a secret.
+_OPTIONS = frozenset({"endpoint_override", "scheme", "region", "anonymous", "tls_verify", "replication"})
+_OPTIONS |= {f"{service}_storage_{what}" for service in ("blob", "dfs") for what in ("authority", "scheme")}
+_ARROW = frozenset({"s3", "gs", "gcs", "abfs", "abfss", "hdfs", "viewfs", "file"})
+_ENVIRONMENT = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_REGION", "AWS_DEFAULT_REGION", "AWS_ACCESS_KEY_ID")
+_TIMEOUT, _ATTEMPTS = 10.0, 3
+# Patterns of store errors (Arrow has no types for them) with our message and hint.
+_ERRORS = (
+    (r"NO_SUCH_BUCKET|bucket does not exist|ContainerNotFound", "the bucket does not exist", "check its name"),
+    (
+        r"ACCESS_DENIED|Forbidden|status 403|HTTP status 40[13]|INVALID_ACCESS_KEY|SIGNATURE|PermissionError|EXPIRED",
+        "the store denied access",
+        "check the credentials and permissions of this account",
+    ),
+    (
+        r"NETWORK_CONNECTION|curlCode|[Cc]onnect|[Tt]imed? ?out|resolve host|Broken pipe|SLOW_DOWN",
+        "the store cannot be reached",
+        "check the URL and the network, or try again later",
+    ),
+)
+
+
+class RemotePath(type(Path())):  # type: ignore[misc]
+    """A remote location, identified by its URL, that can be used like a `Path`.
+
+    It can be listed, opened for reading, and sent to another process. Code that treats it as a local file gets a
+    UsageError.
+
+    Attributes:
+        url: as given; its query never appears in messages or records.
+    """
+
+    url: str
+
+    def __new__(cls, url: str) -> RemotePath:
+        """Create from a URL. Raises UsageError, without quoting the URL, for a password or unknown options."""
+        self = super().__new__(cls, url)
+        self.url = _checked(url)
+        return self
+
+    def __init__(self, url: str) -> None:
+        if sys.version_info >= (3, 12):
+            super().__init__(url)
+
+    @property
+    def name(self) -> str:
+        """The last component."""
+        return self._key.rstrip("/").rpartition("/")[2] or self._parts_of_url[1]
+
+    @property
+    def suffix(self) -> str:
+        """The end of the name, from the last dot."""
+        return Path(self.name).suffix
+
+    @property
+    def shown(self) -> str:
+        """The URL without its query."""
+        return self.url.partition("?")[0]
+
+    @property
+    def pattern(self) -> bool:
+        """Whether the path contains `*` or `[`; a `?` begins the query."""
+        return has_magic(self._key)
+
+    @property
+    def parents(self) -> Sequence[Path]:
+        """Empty: no local folder contains it."""
+        return ()
+
+    def exists(self, **_: Any) -> bool:
+        """Return whether an object of this name, or one below it, exists. Raises InputError if the store fails."""
+        return self._kind() != "NotFound"
+
+    def is_dir(self, **_: Any) -> bool:
+        """Return whether it contains objects."""
+        return self._kind() == "Directory"
+
+    def is_file(self, **_: Any) -> bool:
+        """Return whether it is an object."""
+        return self._kind() == "File"
+
+    def is_symlink(self) -> bool:
+        """Return False: stores have no links."""
+        return False
+
+    def absolute(self) -> RemotePath:
+        """Return itself."""
+        return self
+
+    def resolve(self, strict: bool = False) -> RemotePath:
+        """Return itself."""
+        return self
+
+    def opened(self) -> Any:
+        """Open an Arrow file with random access for reading. Raises OSError; see `failure`."""
+        system, path = self.system()
+        return system.open_input_file(path)
+
+    def system(self) -> tuple[Any, str]:
+        """Return its Arrow file system and its path there. Raises MissingExtra, InputError."""
+        scheme, host, _, query = self._parts_of_url
+        with failing(self.name):
+            # One per process, because connections do not survive a fork, and per environment.
+            return _system(scheme, host, query, os.getpid(), tuple(map(os.environ.get, _ENVIRONMENT))), _path(self)
+
+    def child(self, relative: str) -> RemotePath:
+        """Return the location of a relative path below it."""
+        query = self.url.partition("?")[2]
+        folder = self.shown if self.shown.endswith("/") else f"{self.shown}/"
+        return RemotePath(f"{folder}{relative}" + f"?{query}" * bool(query))
+
+    def above(self) -> list[RemotePath]:
+        """Return its parent folders, from the nearest to the bucket."""
+        folders = self._key.strip("/").split("/")[:-1]
+        return [self.at("/" + "/".join(folders[:n])) for n in range(len(folders), -1, -1)]
+
+    def at(self, key: str) -> RemotePath:
+        """Return the location of another key in the same store."""
+        scheme, host, _, query = self._parts_of_url
+        return RemotePath(f"{scheme}://{host}{key}" + f"?{query}" * bool(query))
+
+    def __fspath__(self) -> str:
+        raise UsageError(
+            "a remote path is not supported here", where=self.name, hint="copy the file to this machine first"
+        )
+
+    def __str__(self) -> str:
+        return self.shown
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return RemotePath, (self.url,)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, RemotePath) and self.url == other.url
+
+    def __hash__(self) -> int:
+        return hash(self.url)
+
+    @property
+    def _parts_of_url(self) -> tuple[str, str, str, str]:
+        match = _URL.fullmatch(self.url)
+        assert match is not None
+        return match[1].lower(), match[2], match[3], match[4] or ""
+
+    @property
+    def _key(self) -> str:
+        return self._parts_of_url[2]
+
+    def _kind(self) -> str:
+        system, path = self.system()
+        with failing(self.name):
+            return str(system.get_file_info(path).type.name)
+
+
+def place(given: str | Path) -> Path:
+    """Return the local or remote path that a user passed. Raises UsageError like `RemotePath`."""
+    if isinstance(given, str) and _URL.fullmatch(given):
+        return RemotePath(given)
+    return given if isinstance(given, RemotePath) else Path(given)
+
+
+def refuse_remote(path: Path) -> Path:
+    """Return a local path. Raises UsageError for a URL, from which `Path` would create a local folder."""
+    if isinstance(path, RemotePath) or _COLLAPSED.match(str(path)):
+        hint = "use a local path (clinveil publish uploads a finished release to an object store)"
+        raise UsageError("a local path is required, but this is a URL", where=path.name, hint=hint)
+    return path
 
 
 def is_pattern(path: Path) -> bool:
@@ -19,20 +201,15 @@ def is_pattern(path: Path) -> bool:
 
 def root_of(pattern: Path) -> Path:
     """Return the folder that a pattern searches: its leading parts without wildcards."""
-    if isinstance(pattern, RemotePath):
-        return remote.root_of(pattern)
-    plain = []
-    for part in pattern.parts[:-1]:
-        if has_magic(part):
-            break
-        plain.append(part)
-    return Path(*plain)
+    parts = pattern._key.split("/") if isinstance(pattern, RemotePath) else pattern.parts
+    plain = list(takewhile(lambda part: not has_magic(part), parts[:-1]))
+    return pattern.at("/".join(plain)) if isinstance(pattern, RemotePath) else Path(*plain)
 
 
 def below(file: Path, root: Path) -> str:
     """Return the path of a file relative to a folder, with slashes."""
     if isinstance(file, RemotePath) and isinstance(root, RemotePath):
-        return file.below(root)
+        return file.shown[len(root.shown) :].lstrip("/")
     return file.relative_to(root).as_posix()
 
 
@@ -43,7 +220,7 @@ def files_of(place: Path) -> list[Path]:
     """
     root = root_of(place) if is_pattern(place) else place
     if isinstance(place, RemotePath):
-        paths: set[Path] = {file for file, *_ in remote.files_of(place)}
+        paths: set[Path] = {file for file, *_ in _stored_files(place)}
     else:
         matched = root.glob(str(place.relative_to(root))) if is_pattern(place) else [place]
         paths = {file for path in matched for file in ([path] if path.is_file() else _in_folder(path))}
@@ -57,3 +234,145 @@ def _in_folder(folder: Path) -> list[Path]:
 
 def _is_data(name: str) -> bool:
     return not any(part.startswith((".", "_")) for part in name.split("/"))
+
+
+def _stored_files(place: RemotePath) -> list[tuple[RemotePath, int, int]]:
+    """Return the files of a remote folder or pattern, with size in bytes and time in ns, sorted by path."""
+    from pyarrow.fs import FileSelector, FileType
+
+    root = root_of(place) if place.pattern else place
+    assert isinstance(root, RemotePath)
+    system, path = root.system()
+    with failing(place.name):
+        infos = system.get_file_info(FileSelector(path, recursive=True, allow_not_found=True))
+        if not infos and system.get_file_info(path.partition("/")[0] or "/").type == FileType.NotFound:
+            raise InputError("the bucket does not exist", where=place.name, hint="check its name")
+    fits = re.compile(_regex(below(place, root)) if place.pattern else ".*", re.DOTALL).fullmatch
+    path = path.strip("/")
+    files = [(info.path.strip("/")[len(path) :].lstrip("/"), info) for info in infos if info.type == FileType.File]
+    matching = sorted((name, info) for name, info in files if fits(name))
+    return [(root.child(name), info.size or 0, info.mtime_ns or 0) for name, info in matching]
+
+
+def listing(place: RemotePath) -> Iterator[str]:
+    """Yield one line per file with its name, size and modification time, to detect changes."""
+    if place.is_file() and not place.pattern:
+        system, path = place.system()
+        with failing(place.name):
+            info = system.get_file_info(path)
+        yield f"{info.size}\0{info.mtime_ns}"
+    else:
+        root = root_of(place) if place.pattern else place
+        yield from (f"{below(file, root)}\0{size}\0{time}" for file, size, time in _stored_files(place))
+
+
+@contextmanager
+def failing(where: str, *, writing: bool = False) -> Iterator[None]:
+    """Turn errors of a store in the block into InputError, or with `writing` into DiskError."""
+    try:
+        yield
+    except OSError as error:
+        raise failure(error, where, writing=writing) from None
+    except ValueError:  # also Arrow's own
+        raise UsageError("not a valid URL", where=where, hint="use for example s3://bucket/notes/*.parquet") from None
+
+
+def failure(error: BaseException, where: str, *, writing: bool = False) -> ClinveilError:
+    """Return our error for an error of a store; the original message may quote names in the store."""
+    kind: type[ClinveilError] = DiskError if writing else InputError
+    text = f"{type(error).__name__} {error}"
+    for pattern, what, hint in _ERRORS:
+        if re.search(pattern, text):
+            return kind(what, where=where, hint=hint)
+    return kind(f"the store could not {'write' if writing else 'read'} it", where=where, hint="check the URL")
+
+
+def is_failure_of_store(error: BaseException) -> bool:
+    """Return whether an error concerns the store, and not a damaged file."""
+    return any(re.search(pattern, f"{type(error).__name__} {error}") for pattern, *_ in _ERRORS)
+
+
+def _checked(url: str) -> str:
+    match = _URL.fullmatch(url)
+    if not match:
+        raise UsageError("not a valid URL", hint="use for example s3://bucket/notes/*.parquet")
+    if ":" in match[2].partition("@")[0] and "@" in match[2]:
+        hint = "remove it; set the store's own environment variables, profile or role instead"
+        raise UsageError("the URL contains a password", where=f"{match[1]}://…", hint=hint)
+    if unknown := _options(match[4] or "").keys() - _OPTIONS:
+        what = f"{len(unknown)} unknown {'options' if len(unknown) > 1 else 'option'} in the URL"
+        raise UsageError(what, where=f"{match[1]}://…", hint=f"supported: {', '.join(sorted(_OPTIONS))}; no secrets")
+    return url
+
+
+def _options(query: str) -> dict[str, str]:
+    return {key: value for key, _, value in (option.partition("=") for option in query.split("&") if option)}
+
+
+def _path(place: RemotePath) -> str:
+    """Return the path within the file system."""
+    scheme, host, key, _ = place._parts_of_url
+    if scheme in ("hdfs", "viewfs", "file"):
+        return key or "/"
+    if scheme in ("abfs", "abfss"):
+        return f"{host.partition('@')[0]}{key}".rstrip("/")
+    return f"{host}{key}".rstrip("/")
+
+
+@cache
+def _system(scheme: str, host: str, query: str, *_: Any) -> Any:
+    from pyarrow import fs
+
+    options = _options(query)
+    if scheme == "s3":
+        return _s3(fs, host, options)
+    if scheme in _ARROW:
+        scheme = "gs" if scheme == "gcs" else scheme
+        return _of_arrow(fs, f"{scheme}://{host}/" + f"?{query}" * bool(query), scheme)
+    raise UsageError(f"unsupported URL scheme {scheme}://", hint=f"use one of {', '.join(sorted(_ARROW))}")
+
+
+def _s3(fs: Any, bucket: str, options: Mapping[str, str]) -> Any:
+    address = options.get("endpoint_override") or os.environ.get(
+        "AWS_ENDPOINT_URL_S3", os.environ.get("AWS_ENDPOINT_URL")
+    )
+    scheme_of_endpoint, _, host = (address or "").rpartition("://")
+    more: dict[str, Any] = {"anonymous": True} if options.get("anonymous") == "true" else {}
+    region = options.get("region") or os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION")
+    if address:
+        more |= {
+            "endpoint_override": host.rstrip("/"),
+            "scheme": options.get("scheme") or scheme_of_endpoint or "https",
+        }
+    elif not region:
+        region = fs.resolve_s3_region(bucket)
+    retry = fs.AwsStandardS3RetryStrategy(max_attempts=_ATTEMPTS)
+    return fs.S3FileSystem(region=region, connect_timeout=_TIMEOUT, retry_strategy=retry, **more)
+
+
+def _of_arrow(fs: Any, url: str, scheme: str) -> Any:
+    try:
+        return fs.FileSystem.from_uri(url)[0]
+    except (OSError, NotImplementedError) as error:
+        if "libjvm" in str(error) or "libhdfs" in str(error):
+            hint = "set JAVA_HOME, HADOOP_HOME and CLASSPATH as for Hadoop's tools"
+            raise UsageError("hdfs:// needs Java and Hadoop's library", hint=hint) from None
+        raise
+
+
+def _regex(pattern: str) -> str:
+    """Return a glob pattern as a regular expression; a folder that matches includes everything below it."""
+    translated, at = "", 0
+    while at < len(pattern):
+        if pattern.startswith("**/", at):
+            translated, at = translated + r"(?:[^/]+/)*", at + 3
+        elif pattern.startswith("**", at):
+            translated, at = translated + ".*", at + 2
+        elif pattern[at] == "*":
+            translated, at = translated + "[^/]*", at + 1
+        elif pattern[at] == "[" and (end := pattern.find("]", at + 2)) > 0:
+            inner = pattern[at + 1 : end].replace("\\", "\\\\")
+            translated, at = f"{translated}[{'^' + inner[1:] if inner[0] == '!' else inner}]", end + 1
+        else:
+            translated, at = translated + re.escape(pattern[at]), at + 1
+    return translated + "(?:/.*)?"

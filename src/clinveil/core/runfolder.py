@@ -32,8 +32,7 @@ from clinveil.core.files import (
     sha256,
 )
 from clinveil.core.keys import Key
-from clinveil.core.locations import files_of, is_pattern, root_of
-from clinveil.core.remote import RemotePath, listing
+from clinveil.core.locations import RemotePath, files_of, is_pattern, listing, root_of
 from clinveil.core.settings import Settings
 
 Status = Literal["running", "finished", "refused"]

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from clinveil.core.errors import DiskError, UsageError, check_interrupt
 from clinveil.core.files import HINT, MARKER, SCHEMA, files_in, private_folder, private_text, remove
-from clinveil.core.remote import RemotePath, failing
+from clinveil.core.locations import RemotePath, failing
 from clinveil.core.types import Say
 
 T = TypeVar("T")

@@ -77,8 +77,8 @@ class FileFormat:
         suffixes: ends of file names, in lower case; "" is a folder.
         source: opens a path. Raises InputError if it is empty or damaged.
         sink: creates a file for a schema and a suffix. Raises InputError for types that it cannot store.
-        folder: whether the output is a folder with one file per note.
-        agree: gives each of the given columns one type in several sources, if the format has no header.
+        folder: whether it is a folder with one file per note.
+        agree: gives each of the given columns one type in several sources; None for a format with a header.
     """
 
     suffixes: tuple[str, ...]
@@ -123,7 +123,7 @@ def open_source(path: Path, encoding: str, row_bytes: int = ROW_BYTES) -> tuple[
     if not suffix and not path.is_dir():
         hint = "use one of " + ", ".join(suffixes()) + ", or a folder"
         raise InputError("unknown file type", where=path.name, hint=hint)
-    return _format_of(suffix).source(path, Reading(suffix, encoding, row_bytes)), suffix
+    return format_of(suffix).source(path, Reading(suffix, encoding, row_bytes)), suffix
 
 
 def _suffix_of_folder(path: Path) -> str:
@@ -132,29 +132,8 @@ def _suffix_of_folder(path: Path) -> str:
     return "" if txt else next((kind for kind in folder_suffixes() if any(path.rglob(f"*{kind}"))), "")
 
 
-def makes_folder(suffix: str) -> bool:
-    """Return whether this suffix is written as a folder with one file per note."""
-    return _format_of(suffix).folder
-
-
-def has_header(suffix: str) -> bool:
-    """Return whether files of this format begin with their column names."""
-    return _format_of(suffix).agree is None
-
-
-def agree_on_types(suffix: str, sources: Sequence[Source], kept: Sequence[str]) -> None:
-    """Give each kept column one type in all sources, if the format has no column types."""
-    agree = _format_of(suffix).agree
-    if agree is not None and kept:
-        agree(sources, kept)
-
-
-def open_sink(path: Path, schema: pa.Schema, suffix: str) -> Sink:
-    """Create a sink of the format of `suffix` ("" for a folder of .txt). Raises UsageError for an unknown suffix."""
-    return _format_of(suffix).sink(path, schema, suffix)
-
-
-def _format_of(suffix: str) -> FileFormat:
+def format_of(suffix: str) -> FileFormat:
+    """Return the format of a suffix ("" for a folder of .txt). Raises UsageError for an unknown suffix."""
     for _, file_format in formats:
         if suffix in file_format.suffixes:
             return file_format

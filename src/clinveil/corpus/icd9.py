@@ -24,7 +24,7 @@ import pyarrow as pa
 from clinveil.core.errors import InputError
 from clinveil.corpus.corpus import Corpus
 from clinveil.corpus.file_format import Source, open_source
-from clinveil.corpus.roles import UNWANTED, as_text, selected
+from clinveil.corpus.roles import UNWANTED, as_text, is_text, selected
 
 # First-level ranges, as published; a range ends at its last code.
 PUBLISHED = (
@@ -136,7 +136,8 @@ class Diagnoses:
         # In JSON lines only ids may be numbers; a code stored as a number has lost its leading zeros.
         ids, codes = [name for name in names if name != names[2]], names[2]
         for raw in self._source.read(ids, (codes,)):
-            if not _textual(raw.column(codes).type):
+            kind = raw.column(codes).type
+            if not is_text(kind.value_type if pa.types.is_dictionary(kind) else kind):
                 hint = "store them as text, because 0389 is not 389"
                 raise InputError("the diagnosis codes are numbers", where=self.path.name, hint=hint)
             yield from self._usable(*(as_text(raw.column(name)) for name in names))
@@ -247,9 +248,3 @@ def column(source: Source, name: str) -> str | None:
     """Return the source's name of a column, ignoring case; None if there is no match or more than one."""
     matches = [original for original in source.names if original.lower() == name]
     return matches[0] if len(matches) == 1 else None
-
-
-def _textual(kind: pa.DataType) -> bool:
-    if pa.types.is_dictionary(kind):
-        kind = kind.value_type
-    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))

@@ -7,19 +7,15 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from clinveil.core.finding import Finding
-from clinveil.core.tokens import Kind, character_classes, words
-from clinveil.core.types import Ints
+from clinveil.core.tokens import words
 from clinveil.corpus.corpus import PATIENT_ID, Columns, Corpus, Note, rows_with
 from clinveil.corpus.estimate import Estimate, estimate
 from clinveil.corpus.open import OpenedCorpus
 from clinveil.corpus.uniqueness import Hashes, hashes, n_conflicts, n_distinct
 
 RARE_BELOW = 5  # the default of a release
-N_KINDS = 5  # IGNORABLE is a class of characters, never of a token
-_BLOCK = 1 << 22
 
 
 @dataclass(frozen=True)
@@ -30,8 +26,7 @@ class Inspection:
         rows: notes read. skipped: rows that the source's preset leaves out, by reason.
         patients: distinct patients; without a patient column, the number of notes.
         null, empty, wordless: notes with a null text, an empty text, and a text without words.
-        tokens: by class ("WORD", "NUMBER", …), over all texts.
-        types: distinct words (lookup forms). rare_types: those in the notes of fewer than 5 patients.
+        words: running words. types: distinct ones (lookup forms). rare_types: those of fewer than 5 patients.
         exact_duplicates: notes with the same text as an earlier note (empty ones excluded).
         same_words: notes with the same sequence of words as an earlier note (wordless ones excluded, exact ones
             included).
@@ -46,7 +41,7 @@ class Inspection:
     null: int
     empty: int
     wordless: int
-    tokens: Mapping[str, int]
+    words: int
     types: int
     rare_types: int
     exact_duplicates: int
@@ -62,7 +57,6 @@ class Inspection:
         columns = self.columns
         roles = {"text": columns.text, "id": columns.note_id, "patient": columns.patient_id, "preset": self.preset}
         lists = {"guessed": self.guessed, "kept": columns.keep, "dropped": columns.dropped}
-        n_tokens = sum(self.tokens.values())
         cost = self.estimate
 
         def count(name: str, value: float, n: int, unit: str = "notes", **detail: str | int | float | None) -> Finding:
@@ -73,12 +67,12 @@ class Inspection:
             *(count("skipped", n, self.rows + n, reason=reason) for reason, n in self.skipped.items()),
             count("patients", self.patients, self.rows),
             *(count(k, getattr(self, k), self.rows) for k in ("null", "empty", "wordless")),
-            *(count("tokens", n, n_tokens, kind=kind, unit="tokens") for kind, n in self.tokens.items()),
-            count("types", self.types, self.tokens["WORD"], unit="tokens"),
+            count("words", self.words, self.words, unit="words"),
+            count("types", self.types, self.words, unit="words"),
             count("rare_types", self.rare_types, self.types, unit="types", fewer_patients_than=RARE_BELOW),
             *(count(k, getattr(self, k), self.rows) for k in ("exact_duplicates", "same_words")),
             *(count("two_labels", n, self.rows, label=label) for label, n in self.conflicts.items()),
-            count("release_seconds", cost.seconds, n_tokens, "tokens", workers=cost.workers, **cost.stages),
+            count("release_seconds", cost.seconds, self.words, "words", workers=cost.workers, **cost.stages),
             count("release_bytes", cost.memory, self.types, unit="types"),
         ]
 
@@ -117,7 +111,7 @@ class _Tally:
     null: int = 0
     empty: int = 0
     wordless: int = 0
-    kinds: Ints = field(default_factory=lambda: np.zeros(N_KINDS, dtype=np.int64))
+    words: int = 0
 
     def add(self, batch: pa.RecordBatch) -> None:
         notes = list(rows_with([batch], *self.labels))
@@ -126,7 +120,6 @@ class _Tally:
         self.patients.append(hashes(batch.column(PATIENT_ID).to_pylist()))
         texts = [note.text for note, _ in notes if note.text]
         self.empty += len(notes) - len(texts)
-        self.kinds += count_kinds(texts)
         self.texts.append(hashes(texts))
         self._add_words(notes)
 
@@ -135,6 +128,7 @@ class _Tally:
         labels: list[tuple[object, ...]] = []
         for note, values in notes:
             sequence = words(note.text)
+            self.words += len(sequence)
             if sequence:
                 self.types.add(set(sequence), hash(note.patient_id))
                 keys.append(hash(tuple(sequence)))
@@ -165,7 +159,7 @@ def inspect(corpus: Corpus) -> Inspection:
         null=tally.null,
         empty=tally.empty,
         wordless=tally.wordless - tally.empty,
-        tokens={kind.name: int(tally.kinds[kind]) for kind in Kind if kind != Kind.IGNORABLE},
+        words=tally.words,
         types=types,
         rare_types=rare,
         exact_duplicates=tally.rows - tally.null - tally.empty - n_distinct(tally.texts),
@@ -174,44 +168,5 @@ def inspect(corpus: Corpus) -> Inspection:
         columns=corpus.columns,
         guessed=opened.guessed if opened else (),
         preset=opened.preset if opened else None,
-        estimate=estimate(int(tally.kinds[Kind.WORD]), types),
+        estimate=estimate(tally.words, types),
     )
-
-
-def count_kinds(texts: Sequence[str]) -> Ints:
-    """Return the number of tokens per class of all texts, shape (5,), indexed by `Kind`; equals counting `tokenize`."""
-    total = np.zeros(N_KINDS, dtype=np.int64)
-    block: list[str] = []
-    size = 0
-    for text in texts:
-        block.append(text)
-        size += len(text)
-        if size >= _BLOCK:
-            total += _count(block)
-            block, size = [], 0
-    return total + _count(block)
-
-
-def _count(texts: list[str]) -> Ints:
-    lengths = np.array([len(text) for text in texts if text], dtype=np.int64)
-    if not len(lengths):
-        return np.zeros(N_KINDS, dtype=np.int64)
-    codes = np.frombuffer("".join(texts).encode("utf-32-le", "surrogatepass"), dtype=np.uint32)
-    first = np.zeros(len(codes), dtype=np.bool_)
-    first[np.append(0, np.cumsum(lengths)[:-1])] = True
-    kinds = _without_ignorables(character_classes()[codes], first)
-    starts = first
-    starts[1:] |= kinds[1:] != kinds[:-1]
-    starts |= (kinds == Kind.PUNCT) | (kinds == Kind.OTHER)  # each such character is a separate token
-    return np.bincount(kinds[starts], minlength=N_KINDS)
-
-
-def _without_ignorables(kinds: NDArray[np.uint8], first: NDArray[np.bool_]) -> NDArray[np.uint8]:
-    """Assign ignorable characters to the preceding word; elsewhere they are OTHER."""
-    ignorable = kinds == Kind.IGNORABLE
-    if not ignorable.any():
-        return kinds
-    # Index of the last character that decides: one that is not ignorable, or the first of a text.
-    decisive = np.maximum.accumulate(np.where(~ignorable | first, np.arange(len(kinds)), 0))
-    after_word = kinds[decisive] == Kind.WORD
-    return np.where(ignorable, np.where(after_word, Kind.WORD, Kind.OTHER), kinds).astype(np.uint8)

@@ -11,14 +11,14 @@ from pathlib import Path
 import pyarrow as pa
 
 from clinveil.core.errors import InputError
-from clinveil.core.remote import place
+from clinveil.core.locations import place
 from clinveil.core.settings import NotesSettings
 from clinveil.corpus.corpus import BATCH_ROWS, NOTE_ID, Columns, Corpus, MemoryCorpus, memory_corpus
-from clinveil.corpus.file_format import Source, has_header, open_source
+from clinveil.corpus.file_format import Source, format_of, open_source
 from clinveil.corpus.notes_corpus import AS_GUESSED, ENTERED_IN_ERROR, NotesCorpus, corpus_of
 from clinveil.corpus.part_columns import (
-    AllNames,
-    Damaged,
+    NoRows,
+    all_columns,
     refuse_missing,
     refuse_other_names,
     typed,
@@ -139,14 +139,14 @@ def _open_parts(
     intact part.
     """
     opened = {file.name: _opened(file, settings) for file in files}
-    intact = {name: source for name, source in opened.items() if not isinstance(source, Damaged)}
+    intact = {name: source for name, source in opened.items() if not isinstance(source, NoRows)}
     if not intact:
         next(iter(opened.values())).read(())  # raises the error of the first part
     suffix = files[0].suffix
-    if has_header(suffix):
+    if format_of(suffix).agree is None:  # a format with a header
         refuse_other_names(intact)
-    names = AllNames(tuple(intact.values()))
-    model = corpus_of(names, settings, label=label, keep=keep, name=name, suffix=suffix)
+    columns = all_columns(intact.values())
+    model = corpus_of(columns, settings, label=label, keep=keep, name=name, suffix=suffix)
     refuse_missing(intact, model.columns)
     sources = opened | typed(intact, suffix, model.columns.keep)
     parts = (model.of_part(name, source) for name, source in sources.items())
@@ -158,7 +158,7 @@ def _opened(file: PartFile, settings: NotesSettings) -> Source:
         source, _ = open_source(file.path, settings.encoding, row_limit(settings.max_note_bytes))
         duplicates = source.optional_keys.intersection(file.keys) or set(source.names).intersection(file.keys)
     except InputError as error:
-        return Damaged.by(error)
+        return NoRows(error=error)
     if duplicates:
         what = "a column has the same name as a key of the folder (key=value)"
         raise InputError(what, where=file.name, hint="rename one of the two")

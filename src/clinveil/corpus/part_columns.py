@@ -2,56 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 import pyarrow as pa
 
 from clinveil.core.errors import InputError
 from clinveil.corpus.columns import candidates
 from clinveil.corpus.corpus import Columns
-from clinveil.corpus.file_format import Source, agree_on_types
+from clinveil.corpus.file_format import Source, format_of
 
 
 @dataclass(frozen=True)
-class Damaged:
-    """A part that could not be opened; reading it raises the error, so that the other parts can be processed."""
+class NoRows:
+    """A source without rows: all columns of several parts, or a part that could not be opened.
 
-    error: tuple[str, str, str]
+    `error`: raised when the part is read, so that the other parts can be processed.
+    """
+
     names: tuple[str, ...] = ()
     optional_keys: frozenset[str] = frozenset()
-
-    @classmethod
-    def by(cls, error: InputError) -> Damaged:
-        """Create from the error that occurred."""
-        return cls((error.what, error.where, error.hint))
+    error: InputError | None = None
 
     def read(self, ids: Sequence[str], texts: Sequence[str] = (), kept: Sequence[str] = ()) -> Iterator[pa.RecordBatch]:
-        """Raise the InputError."""
-        what, where, hint = self.error
-        raise InputError(what, where=where, hint=hint)
-
-
-@dataclass(frozen=True)
-class AllNames:
-    """The columns of all parts, as one source without rows."""
-
-    sources: Sequence[Source] = field(repr=False)
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """Distinct column names, in order of first occurrence."""
-        return tuple(dict.fromkeys(name for source in self.sources for name in source.names))
-
-    @property
-    def optional_keys(self) -> frozenset[str]:
-        """Columns that some rows or some parts lack."""
-        in_all = frozenset.intersection(*(frozenset(source.names) for source in self.sources))
-        return frozenset(self.names) - in_all | frozenset().union(*(source.optional_keys for source in self.sources))
-
-    def read(self, ids: Sequence[str], texts: Sequence[str] = (), kept: Sequence[str] = ()) -> Iterator[pa.RecordBatch]:
-        """Yield no rows."""
+        """Yield no rows, or raise the error."""
+        if self.error is not None:
+            raise self.error.with_traceback(None)
         return iter(())
+
+
+def all_columns(sources: Collection[Source]) -> NoRows:
+    """Return the distinct columns of all parts; those that some parts lack are optional."""
+    names = tuple(dict.fromkeys(name for source in sources for name in source.names))
+    in_all = frozenset.intersection(*(frozenset(source.names) for source in sources))
+    return NoRows(names, frozenset(names) - in_all | frozenset().union(*(source.optional_keys for source in sources)))
 
 
 @dataclass(frozen=True)
@@ -134,7 +118,9 @@ def refuse_missing(sources: Mapping[str, Source], columns: Columns) -> None:
 
 def typed(sources: Mapping[str, Source], suffix: str, kept: Sequence[str]) -> dict[str, Source]:
     """Return the sources with one type for each kept column. Raises InputError for a part with another type."""
-    agree_on_types(suffix, [_inner(source) for source in sources.values()], kept)
+    agree = format_of(suffix).agree
+    if agree is not None and kept:
+        agree([_inner(source) for source in sources.values()], kept)
     model: dict[str, tuple[str, pa.DataType]] = {}
     for name, source in sources.items():
         for column, kind in _types(source, kept).items():

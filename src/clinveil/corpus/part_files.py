@@ -18,8 +18,7 @@ from typing import Any
 import pyarrow as pa
 
 from clinveil.core.errors import InputError, InputWarning, MissingExtra
-from clinveil.core.locations import below, files_of, is_pattern, root_of
-from clinveil.core.remote import RemotePath
+from clinveil.core.locations import RemotePath, below, files_of, is_pattern, root_of
 from clinveil.corpus.file_format import OWN, folder_suffixes, suffix_of, suffixes
 
 _NULL = "__HIVE_DEFAULT_PARTITION__"

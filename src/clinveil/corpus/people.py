@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from clinveil.core.errors import InputError
+from clinveil.corpus.roles import is_text
 
 _STRINGS = pa.list_(pa.string())
 # Column -> attribute; all are optional.
@@ -101,18 +102,14 @@ def _rows(path: Path) -> Iterator[Patient]:
         with pq.ParquetFile(path) as file:
             present = set(file.schema_arrow.names)
             if missing := [column for column in REQUIRED if column not in present]:
-                raise InputError(
-                    f"the column {missing[0]} is missing",
-                    where=path.name,
-                    hint="patient_id and name are required; the other columns are optional",
-                )
+                hint = "patient_id and name are required; the other columns are optional"
+                raise InputError(f"the column {missing[0]} is missing", where=path.name, hint=hint)
             columns = [column for column in PATIENTS_SCHEMA.names if column in present]
             for batch in file.iter_batches(columns=columns):
                 yield from _patients(batch, path)
     except (OSError, pa.ArrowInvalid):
-        raise InputError(
-            "missing, or not a Parquet file", where=path.name, hint="write known patients as patients.parquet"
-        ) from None
+        hint = "write known patients as patients.parquet"
+        raise InputError("missing, or not a Parquet file", where=path.name, hint=hint) from None
 
 
 def _patients(batch: pa.RecordBatch, path: Path) -> Iterator[Patient]:
@@ -131,13 +128,9 @@ def _texts(array: pa.Array, name: str, path: Path) -> list[str | None]:
         array = array.dictionary_decode()
     if pa.types.is_integer(array.type) and name != "name":
         array = array.cast(pa.string())
-    if not (_is_text(array.type) or pa.types.is_null(array.type)):
+    if not (is_text(array.type) or pa.types.is_null(array.type)):
         raise InputError(f"the column {name} is {array.type}, not text", where=path.name, hint="cast it to string")
     return list(array.to_pylist())
-
-
-def _is_text(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
 
 
 def _lists(batch: pa.RecordBatch, name: str, path: Path) -> list[Any]:
@@ -147,7 +140,7 @@ def _lists(batch: pa.RecordBatch, name: str, path: Path) -> list[Any]:
     array = batch.column(name)
     if pa.types.is_list(array.type) or pa.types.is_large_list(array.type):
         inner = array.type.value_type
-        if not (_is_text(inner) or pa.types.is_integer(inner) or pa.types.is_null(inner)):
+        if not (is_text(inner) or pa.types.is_integer(inner) or pa.types.is_null(inner)):
             what = f"the column {name} is a list of {inner}, not of text"
             raise InputError(what, where=path.name, hint="cast it to a list of strings")
         return [items and [None if i is None else str(i) for i in items] for items in array.to_pylist()]
@@ -159,7 +152,7 @@ def _births(batch: pa.RecordBatch, path: Path) -> list[date | None]:
         return [None] * batch.num_rows
     array = batch.column("birth_date")
     try:
-        if not (_is_text(array.type) or pa.types.is_temporal(array.type) or pa.types.is_null(array.type)):
+        if not (is_text(array.type) or pa.types.is_temporal(array.type) or pa.types.is_null(array.type)):
             raise pa.ArrowInvalid
         return list(pc.cast(array, pa.date32(), safe=False).to_pylist())
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):

@@ -54,14 +54,14 @@ class _Place:
 
     def text(self, column: pa.Array, name: str) -> pa.Array:
         column = _plain(column)
-        if not _is_text(column.type):
+        if not is_text(column.type):
             what = f"column {name!r} contains {_kind(column.type)}, not text"
             raise InputError(what, where=self._where, hint="choose another column with --text, or store it as a string")
         return self._valid(pc.cast(column, pa.large_string()))
 
     def ids(self, column: pa.Array, name: str) -> pa.Array:
         column = _whole_numbers(_plain(column))
-        if not (_is_text(column.type) or pa.types.is_integer(column.type)):
+        if not (is_text(column.type) or pa.types.is_integer(column.type)):
             what = f"column {name!r} contains {_kind(column.type)}, not ids"
             hint = "ids must be text or whole numbers; choose another column with --id"
             raise InputError(what, where=self._where, hint=hint)
@@ -112,7 +112,8 @@ def _kind(kind: pa.DataType) -> str:
     return "nested values" if pa.types.is_nested(kind) or pa.types.is_dictionary(kind) else str(kind)
 
 
-def _is_text(kind: pa.DataType) -> bool:
+def is_text(kind: pa.DataType) -> bool:
+    """Return whether a type is text."""
     return pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, closing, contextmanager
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -34,11 +34,7 @@ _ERRORS = (
     (r"^3D000|database .* does not exist", "the database does not exist", "check --uri"),
     (r"^42501|^25006|permission denied|read-?only", "the query needs write access or other permissions", _SHELL),
     (r"^42P01|no such table|table with name|relation .* does not exist", "unknown table in the query", _SHELL),
-    (
-        r"^42703|no such column|referenced column|column .* does not exist",
-        "unknown column in the query",
-        _SHELL,
-    ),
+    (r"^42703|no such column|referenced column|column .* does not exist", "unknown column in the query", _SHELL),
     (r"^42|syntax error|parser error|incomplete input", "invalid SQL query", _SHELL),
     (r"^08|^57P|connect|terminat|server closed|translate host|timeout", _REACH, "try again; nothing was written"),
     (r"not a database|not a valid|malformed|corrupt", _DAMAGED, "check --uri"),
@@ -65,7 +61,7 @@ class SqlSource:
 
     def __post_init__(self) -> None:
         _refuse_password(self.uri)
-        with self._run(f"{self._inner} LIMIT 0") as (names, _):
+        with self._run(self._select("*") + " LIMIT 0") as (names, _):
             if len(set(names)) < len(names):
                 raise InputError("duplicate column name in the query", where=WHERE, hint="rename one with AS")
             object.__setattr__(self, "names", tuple(names))
@@ -77,15 +73,13 @@ class SqlSource:
     def read(self, ids: Sequence[str], texts: Sequence[str] = (), kept: Sequence[str] = ()) -> Iterator[pa.RecordBatch]:
         """Yield all rows of the given columns."""
         wanted = list(dict.fromkeys((*ids, *texts, *kept)))
-        columns = ", ".join(map(_quoted, wanted)) or "*"
         order = f" ORDER BY {_quoted(self.order)}" if self.order else ""
-        with self._run(f"SELECT {columns} FROM (\n{_bare(self.query)}\n) AS clinveil_notes{order}") as (_, batches):
+        with self._run(self._select(", ".join(map(_quoted, wanted)) or "*") + order) as (_, batches):
             while (batch := _translated(lambda: next(batches, None))) is not None:
                 yield batch
 
-    @property
-    def _inner(self) -> str:
-        return f"SELECT * FROM (\n{_bare(self.query)}\n) AS clinveil_notes"
+    def _select(self, columns: str) -> str:
+        return f"SELECT {columns} FROM (\n{self.query.strip().rstrip(';')}\n) AS clinveil_notes"
 
     @contextmanager
     def _run(self, query: str) -> Iterator[tuple[list[str], Iterator[pa.RecordBatch]]]:
@@ -93,12 +87,8 @@ class SqlSource:
         if kind not in _DRIVERS:
             hint = f"use one of {', '.join(f'{name}://' for name in _DRIVERS)}"
             raise UsageError("unsupported database URI", where="--uri", hint=hint)
-        manager = _DRIVERS[kind](self.uri, query)
-        opened = _translated(manager.__enter__)
-        try:
-            yield opened
-        finally:
-            manager.__exit__(None, None, None)
+        with ExitStack() as stack:
+            yield _translated(lambda: stack.enter_context(_DRIVERS[kind](self.uri, query)))
 
 
 class QueryPath(type(Path())):  # type: ignore[misc]
@@ -164,10 +154,6 @@ def _parts(uri: str) -> dict[str, str]:
         hint = "use for example postgresql://host/db, duckdb:///notes.duckdb or sqlite:///notes.db"
         raise UsageError("not a database URI", where="--uri", hint=hint)
     return match.groupdict()
-
-
-def _bare(query: str) -> str:
-    return query.strip().rstrip(";")
 
 
 def _quoted(name: str) -> str:

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from clinveil.core.errors import InputError, UsageError
-from clinveil.core.remote import RemotePath, failure, is_failure_of_store
+from clinveil.core.locations import RemotePath, failure, is_failure_of_store
 
 CHUNK_BYTES = 8 << 20
 # A longer row indicates an unclosed quote or a missing line break; the limit bounds memory.

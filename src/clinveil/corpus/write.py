@@ -11,7 +11,7 @@ from typing import Self
 import pyarrow as pa
 
 from clinveil.corpus.corpus import NOTE_ID, PATIENT_ID, ROLE_FIELDS, TEXT, Columns, Rebatcher
-from clinveil.corpus.file_format import Sink, makes_folder, open_sink, suffix_of
+from clinveil.corpus.file_format import Sink, format_of, suffix_of
 
 
 @dataclass
@@ -47,7 +47,7 @@ class Writer:
     def _put(self, batch: pa.RecordBatch) -> None:
         layout = self._layout(batch)
         if self._sink is None:
-            self._sink = open_sink(self.path, layout.schema, self.suffix)
+            self._sink = format_of(self.suffix).sink(self.path, layout.schema, self.suffix)
         self._sink.write(layout)
 
     def _layout(self, batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -80,7 +80,7 @@ def source_names(columns: Columns, suffix: str) -> dict[str, str]:
     roles = {columns.note_id: NOTE_ID, columns.text: TEXT}
     if columns.patient_id is not None:
         roles[columns.patient_id] = PATIENT_ID
-    if makes_folder(suffix) and columns.patient_id is None and not columns.keep:
+    if format_of(suffix).folder and columns.patient_id is None and not columns.keep:
         return {columns.note_id: NOTE_ID, columns.text: TEXT}
     order = columns.order or (*roles, *columns.keep)
     return {name: roles.get(name, name) for name in order}
@@ -96,7 +96,7 @@ def place_in(part: Path, out: Path, own: str) -> tuple[Path, str]:
 
     Otherwise OUT is a folder: with one file per note if the source format `own` is such a folder, else with one file.
     """
-    if suffix_of(out) or makes_folder(own):
+    if suffix_of(out) or format_of(own).folder:
         return part, suffix_of(out) or own
     part.mkdir(mode=0o700)
     return part / f"notes{own}", own

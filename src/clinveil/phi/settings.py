@@ -85,12 +85,6 @@ class DeidentifySettings(Settings):
     decisions: tuple[Path, ...] = flag((), "Apply the decisions of clinveil review in this file; repeatable.")
     crosswalk: bool = flag(False, "Store the original identifiers, encrypted, for clinveil reidentify.")
     audit: Literal["full", "counts"] = flag("full", "Log the spans of each note in the audit log, or counts only.")
-    miss_rate: float | None = flag(
-        None,
-        "Emulate a remover that misses this share of patients (names only).",
-        ge=0,
-        le=1,
-    )
 
 
 class ValidateSettings(Settings):

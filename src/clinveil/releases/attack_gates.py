@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from math import sqrt
+from math import ceil, sqrt
 from pathlib import Path
 
 from clinveil.attacks.threats import Target
@@ -20,9 +20,11 @@ from clinveil.core.finding import Finding
 from clinveil.corpus.corpus import Columns
 from clinveil.releases.gates import FAULT, gate
 from clinveil.report.edition import too_small
-from clinveil.report.numerals import SPACE, share
+from clinveil.report.numerals import SMALL, SPACE, share
 from clinveil.report.record import Gate
-from clinveil.stats.intervals import effective_share
+from clinveil.report.risks import ONE_SIDED, effective, enough
+from clinveil.stats.random_order import SELDOM, found_refused_from
+from clinveil.stats.refusals import ALPHA, has_power, leaks_refused_from
 
 LINKAGE_WARNED = 0.05  # points above chance
 # Above chance; measured: benchmarks/adversaries.md.
@@ -34,7 +36,10 @@ TEN_WORDS: Target = "note by ten words"
 OTHER_NOTES: Target = "note by the patient's other notes"
 PUBLIC: Target = "note by public knowledge"
 RECIPIENTS = ("recipient", "shadow")
-ONE_SIDED = 1.645  # normal quantile of 95 %
+NUMBERS = frozenset({"attack.own_record_number", "attack.own_phone"})
+DROPPED = "Holds by construction: no digit is written (--set numbers=drop)."
+DRAWN = "Random draws can produce it too. Where words keep their order, that chance is unknown, so any hit is refused."
+MET = "Random words in random order can coincide. Only hits beyond that chance are refused."
 # First bytes of files of arrays, tables and models; notes never begin with them.
 MAGIC = (b"\x93NUMPY", b"ARROW1", b"\x80\x04\x95", b"\x80\x05\x95", b"PK\x03\x04", b"\x89HDF")
 
@@ -172,26 +177,6 @@ def _estimated(of: str, finding: Finding, most: float, **fill: object) -> Gate:
     return gate(of, passed=passed, value=value, threshold=limit, fill=fill, power=power, blind=not sees)
 
 
-def effective(finding: Finding) -> float:
-    """Return the number of independent cases that gives an interval of this width; at most `n`."""
-    value, low, high = finding.value or 0.0, finding.low, finding.high
-    if low is None or high is None or high <= low:
-        return float(finding.n)
-    few, many = 1.0, max(1.0, float(finding.n))
-    for _ in range(40):
-        middle = (few + many) / 2
-        ends = effective_share(value * middle, middle)
-        few, many = (middle, many) if ends[1] - ends[0] > high - low else (few, middle)
-    return many
-
-
-def enough(limit: float, chance: float = 0.0) -> float:
-    """Return the number of cases from which a release halfway between chance and limit is refused in 5 % at most."""
-    half = max(limit - chance, 1e-9) / 2
-    share = chance + half
-    return (ONE_SIDED / half) ** 2 * share * (1 - share)
-
-
 def refused_from(most: float, cases: float) -> float:
     """Return the smallest share refused with 95 % probability from this many cases (normal approximation)."""
     low, high = most, 1.0
@@ -254,3 +239,110 @@ def _columns(notes: Path) -> Sequence[str]:
 
 def _asked(columns: Columns) -> set[str]:
     return {name for name in (columns.text, columns.note_id, columns.patient_id, *columns.keep) if name}
+
+
+def patient_gates(findings: Sequence[Finding], *, digits: bool = True, shuffled: bool = False) -> list[Gate]:
+    """Return the gates on patients' own identifiers in their released notes; empty without a known-patient list.
+
+    Identifiers that the list does not contain have no gate; the report warns about them.
+
+    Args:
+        digits: whether the release can contain digits; otherwise gates on numbers hold by construction.
+        shuffled: whether the words of every note are in random order, so that the chance of coincidence is known.
+    """
+    own = [f for f in findings if f.measure.startswith("attack.own_")]
+    return [
+        *(_feed(f) for f in own if f.measure == "attack.own_name"),
+        *(_own(f, digits, shuffled) for f in own if f.value is not None),
+    ]
+
+
+def _feed(finding: Finding) -> Gate:
+    known, met = int(finding.detail.get("in_feed") or 0), int(finding.detail.get("in_release") or 0)
+    return gate("feed", passed=known == 0 or met > 0, value=met, threshold="at least 1")
+
+
+def _own(finding: Finding, digits: bool, shuffled: bool) -> Gate:
+    if finding.measure == "attack.own_name":
+        return _own_name(finding)
+    if finding.measure in NUMBERS:
+        return _none(finding, certain=not digits)
+    return _met(finding) if shuffled else _none(finding, DRAWN)
+
+
+def _none(finding: Finding, why: str = "", *, certain: bool = False) -> Gate:
+    """Return the gate that no such identifier occurs."""
+    count = finding.count or 0
+    return gate(
+        "own",
+        passed=count == 0,
+        value=count,
+        threshold=0,
+        unit=finding.unit,
+        fill={"kind": _kind(finding)},
+        meaning=DROPPED if certain else f"{_searched(finding)} {why}".rstrip(),
+        power="" if certain else "Refuses any hit among the identifiers searched for.",
+        by_construction=certain,
+    )
+
+
+def _met(finding: Finding) -> Gate:
+    """Return the gate of a permutation test: no more hits than random word orders of each note explain."""
+    expected, alone = (float(finding.detail.get(name) or 0.0) for name in ("expected", "one_refused_below"))
+    many = found_refused_from(expected)
+    return gate(
+        "own_met",
+        passed=finding.p is not None and finding.p >= ALPHA,
+        value=finding.count,
+        threshold=f"P ≥ {ALPHA}",
+        unit=finding.unit,
+        fill={"kind": _kind(finding)},
+        meaning=f"{_searched(finding)} {MET}",
+        power=f"Refuses a single hit whose words coincide in fewer than one of {ceil(1 / alone):,} orders of its "
+        f"patient's notes, and {many} or more patients if each coincides in fewer than one of {1 / SELDOM:,.0f}.",
+    )
+
+
+def _kind(finding: Finding) -> str:
+    return finding.measure.removeprefix("attack.own_").replace("_", " ")
+
+
+def _searched(finding: Finding) -> str:
+    return f"{_many(finding.n)} {finding.unit} of the known-patient list were searched for in their patients' notes."
+
+
+def _many(people: int) -> str:
+    """Return a number for a sentence of the external report; small numbers are in the findings only."""
+    return f"{people:,}" if people >= SMALL else f"Fewer than {SMALL}"
+
+
+def _own_name(finding: Finding) -> Gate:
+    """Return the gate on own names: a test if it could refuse one leak; with fewer patients, any leak fails."""
+    if has_power(finding.n):
+        return _tested_name(finding)
+    count = int(finding.detail.get("alone") or 0)
+    return gate(
+        "own_name",
+        passed=count == 0,
+        value=count,
+        threshold=0,
+        unit="own names",
+        meaning=f"With {_many(finding.n).lower()} patients, no test can tell one leak from chance. Any name is refused "
+        "unless it also occurs in the notes of two other patients: then its words are drawn for anyone.",
+        power="Refuses from 1 leaked name on, if the notes of fewer than two other patients contain it.",
+    )
+
+
+def _tested_name(finding: Finding) -> Gate:
+    found = float(finding.detail.get("expected") or 0.0) * finding.n
+    # Own names found may be leaks, so chance is estimated from the names of others.
+    least = leaks_refused_from(finding.n, max(0.0, found - (finding.count or 0)) / (finding.n - 1))
+    return gate(
+        "own_name",
+        passed=finding.p is None or finding.p >= ALPHA,
+        value=finding.p,
+        threshold=ALPHA,
+        unit="P value (owners permuted)",
+        meaning="Any name can be drawn by chance. P: probability of as many own names with owners permuted.",
+        power=f"Refuses with 95 % from {least} leaked name{'s'[: least != 1]} of {finding.n:,} on.",
+    )

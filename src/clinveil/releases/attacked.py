@@ -7,15 +7,12 @@ the vault only.
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 from pydantic import ValidationError
 
 from clinveil.attacks.attack import Context
-from clinveil.channel.apply import ALIGNMENT
 from clinveil.channel.files import load_channel
 from clinveil.core.errors import InputError, UsageError
 from clinveil.core.files import read_json
@@ -27,16 +24,15 @@ from clinveil.corpus.open import open_corpus
 from clinveil.corpus.people import Patient, read_patients
 from clinveil.phi.treatment.deidentifier import Deidentifier
 from clinveil.phi.treatment.passes import deidentify_corpus
-from clinveil.releases.crosswalk import CROSSWALK, id_maps, vault_batches
+from clinveil.releases.crosswalk import id_maps
+from clinveil.releases.earlier.parent import NewNotes, ParentRelease
+from clinveil.releases.earlier.vault import settings_of, vault_table
 from clinveil.releases.manifest import NAME, OLDER, SCHEMA, older
-from clinveil.releases.new_notes import NewNotes
-from clinveil.releases.parent import ParentRelease, settings_of
 from clinveil.releases.settings import ReleaseSettings
 from clinveil.scale import processes
 from clinveil.vectors.count import count_words
 
 _HINT = "pass the vault folder of a release, OUT/vault"
-_LEDGERS = {"crosswalk": CROSSWALK, "alignment": ALIGNMENT}
 
 
 def attacked_release(
@@ -70,7 +66,7 @@ def attacked_release(
     entered = _entered(corpus, Key.load(vault / "key.bin"), settings, known, workers) if settings.phi else corpus
     with tempfile.TemporaryDirectory(prefix="clinveil-counts") as scratch:
         counts = count_words(entered, Path(scratch))
-    walk, ids = id_maps(_ledger(vault, "crosswalk"))
+    walk, ids = id_maps(vault_table(vault, "crosswalk"))
     return Context(
         channel=load_channel(vault / "channel", settings.channel.policy),
         counts=counts,
@@ -78,7 +74,7 @@ def attacked_release(
         released=open_corpus(notes, roles),
         entered=entered,
         others=None if others is None else open_corpus(others, NotesSettings()),
-        alignment=lambda: _ledger(vault, "alignment"),
+        alignment=lambda: vault_table(vault, "alignment"),
         notes=walk,
         patients=ids,
         known=known or None,
@@ -131,15 +127,3 @@ def _entered(
     """Return the notes with identifiers treated as in the run."""
     deidentifier = Deidentifier.of(settings.identifiers, key, patients=known)
     return MemoryCorpus(tuple(made.batch for made in deidentify_corpus(corpus, deidentifier, processes(workers))))
-
-
-def _ledger(vault: Path, name: str) -> Iterator[pa.RecordBatch]:
-    try:
-        if not (vault / f"{name}.parquet").exists():
-            raise pa.ArrowInvalid
-        for batch in vault_batches(vault, name):
-            if batch.schema.names != _LEDGERS[name].names:
-                raise pa.ArrowInvalid
-            yield batch
-    except (OSError, pa.ArrowException):
-        raise InputError(f"contains no valid {name}", where=vault.name, hint=_HINT) from None

@@ -9,9 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Iterator
 from functools import lru_cache
-from itertools import chain
 from pathlib import Path
-from typing import Protocol
+from typing import Self
 
 import numpy as np
 import pyarrow as pa
@@ -65,6 +64,28 @@ def _namer(key: Key, purpose: str) -> Callable[[str], str]:
     return name
 
 
+class TableWriter:
+    """A private Parquet file, created with its first batch. Use it in a `with` statement."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._file: pq.ParquetWriter | None = None
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Append rows."""
+        if self._file is None:
+            self._file = pq.ParquetWriter(self.path, batch.schema, compression="zstd")
+        self._file.write_batch(batch)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self._file is not None:
+            self._file.close()
+            self.path.chmod(0o600)
+
+
 def vault_batches(vault: Path, name: str) -> Iterator[pa.RecordBatch]:
     """Yield the rows of `crosswalk` or `alignment` of a vault, in source order.
 
@@ -106,71 +127,33 @@ _RANK = pa.field(" rank", pa.uint64())  # cannot clash with a column name
 MOST = 16 << 20  # compressed bytes of a file that is sorted in memory
 
 
-class Positions(Protocol):
-    """The position of each note, by new id."""
-
-    def __len__(self) -> int: ...
-
-    def get(self, note_id: str, default: int, /) -> int:
-        """Return the position, or the default."""
-        ...
-
-
 def by_new_id(batch: pa.RecordBatch) -> Ranks:
-    """Return the first 64 bits of each new note id."""
-    return np.array([int(note_id[:16], 16) for note_id in batch.column(NOTE_ID).to_pylist()], dtype=np.uint64)
+    """Return the first 64 bits of each new note id; ids of another form come last."""
+    return np.array([_first_bits(note_id) for note_id in batch.column(NOTE_ID).to_pylist()], dtype=np.uint64)
 
 
-def by_position(positions: Positions) -> Callable[[pa.RecordBatch], Ranks]:
-    """Return a rank function that sorts notes by position; ids without one come last."""
-    step = 2**64 // (len(positions) + 1)
+def _first_bits(note_id: str) -> int:
+    try:
+        return int(note_id[:16], 16)
+    except ValueError:
+        return 2**64 - 1
+
+
+def by_source(crosswalk: Iterable[pa.RecordBatch]) -> Callable[[pa.RecordBatch], Ranks]:
+    """Return a rank function that sorts released notes as the crosswalk; unknown ids come last. 16 bytes per note."""
+    ids = np.concatenate([np.zeros(0, dtype=np.uint64), *map(by_new_id, crosswalk)])
+    order = np.argsort(ids, kind="stable").astype(np.uint64)
+    ids, step = np.sort(ids), np.uint64((2**64 - 1) // (ids.size + 1))
 
     def ranks(batch: pa.RecordBatch) -> Ranks:
-        ids = batch.column(NOTE_ID).to_pylist()
-        return np.array([positions.get(note_id, len(positions)) * step for note_id in ids], dtype=np.uint64)
+        wanted = by_new_id(batch)
+        place = np.minimum(np.searchsorted(ids, wanted), max(ids.size - 1, 0))
+        known = ids[place] == wanted if ids.size else np.zeros(wanted.size, dtype=np.bool_)
+        position = np.full(wanted.size, ids.size, dtype=np.uint64)
+        position[known] = order[place[known]]
+        return position * step
 
     return ranks
-
-
-class CrosswalkOrder:
-    """Positions of the notes of a crosswalk, looked up in the order of new ids with little memory.
-
-    Args:
-        crosswalk: in source order. scratch: new folder, removed by `close`.
-    """
-
-    def __init__(self, crosswalk: Iterable[pa.RecordBatch], scratch: Path) -> None:
-        self._count, self._held, self._last = 0, dict[str, int](), ""
-        self._sorted = reordered(self._numbered(crosswalk), by_new_id, scratch)
-        first = next(self._sorted, None)  # completes the count
-        self._rows = self._pairs(first)
-
-    def _numbered(self, crosswalk: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in crosswalk:
-            places = np.arange(self._count, self._count + batch.num_rows)
-            self._count += batch.num_rows
-            yield pa.record_batch({NOTE_ID: batch.column(NOTE_ID), "place": places})
-
-    def _pairs(self, first: pa.RecordBatch | None) -> Iterator[tuple[str, int]]:
-        for batch in chain([first] if first is not None else [], self._sorted):
-            yield from zip(batch.column(NOTE_ID).to_pylist(), batch.column("place").to_pylist(), strict=True)
-
-    def __len__(self) -> int:
-        return self._count
-
-    def get(self, note_id: str, default: int, /) -> int:
-        """Return the position of a note; the default if it is missing or requested out of order."""
-        while self._last[:16] <= note_id[:16] and (row := next(self._rows, None)):
-            self._last = row[0]
-            self._held[row[0]] = row[1]
-        position = self._held.pop(note_id, default)
-        if len(self._held) > _ROWS:  # notes that were never requested
-            self._held = {name: kept for name, kept in self._held.items() if name[:16] >= note_id[:16]}
-        return position
-
-    def close(self) -> None:
-        """Remove the scratch folder."""
-        self._sorted.close()
 
 
 def reordered(

@@ -1,38 +1,50 @@
-"""Gates: conditions that must hold before a release may leave. After a failed gate no `release/` is created."""
+"""Gates: conditions that must hold before a release may leave. After a failed gate no `release/` is created.
+
+This module judges the notes as written: contents, accounting, variety, and copies in synthetic notes. `attack_gates.py`
+judges what attacks find. The text of every gate is in `gates.toml`.
+"""
 
 from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cache
-from math import ceil, exp, log
+from math import exp, log
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+import numpy as np
+from numpy.random import Generator
+
+from clinveil.attacks.text._full_names import NameIndex
+from clinveil.attacks.text.copies import copies
 from clinveil.channel.channel import Channel
 from clinveil.channel.tally import Tally
 from clinveil.core.finding import Detail, Finding
+from clinveil.core.tokens import words
 from clinveil.corpus.corpus import Accounting
 from clinveil.corpus.open import ENTERED_IN_ERROR
+from clinveil.corpus.people import read_patients
+from clinveil.lm.notes import PlainNotes
 from clinveil.releases.check import OutputCheck
-from clinveil.releases.new_notes import LEFT_BEFORE
-from clinveil.report.numerals import SMALL
+from clinveil.releases.earlier.parent import LEFT_BEFORE
+from clinveil.releases.synthesis_model import Floor, TrainHoldoutSplit
 from clinveil.report.record import Gate
-from clinveil.stats.random_order import SELDOM, found_refused_from
-from clinveil.stats.refusals import ALPHA, has_power, leaks_refused_from
+from clinveil.stats.refusals import ALPHA, fisher_from
 
 SKIPPED_SHARE = 0.01
 # Below this number of different words, or effective number of words, a release retains almost nothing.
 FEWEST_WORDS, FEWEST_EFFECTIVE = 20, 8
 LABEL_TASKS = frozenset({"utility.transfer", "utility.within"})
 FAULT = "This is a program error. Do not release; report it."
+SPANS = (10, 20, 50)  # words in a row of the copy search
+NO_POWER = "No power: no pair of known name parts, real or invented, occurs in the notes."
+UNSEEN = "Neither this gate nor the gate on long copies could detect a copy on these notes."
+SEE = "Hold out more patients (--set synthetic.held_out), or add patients or longer notes."
 # Rows left out by request (marked as entered in error, or released before), not because of a failure.
 PLANNED = frozenset({ENTERED_IN_ERROR, LEFT_BEFORE})
-NUMBERS = frozenset({"attack.own_record_number", "attack.own_phone"})
-DROPPED = "Holds by construction: no digit is written (--set numbers=drop)."
-DRAWN = "Random draws can produce it too. Where words keep their order, that chance is unknown, so any hit is refused."
-MET = "Random words in random order can coincide. Only hits beyond that chance are refused."
 
 
 @cache
@@ -42,8 +54,8 @@ def _texts() -> dict[str, dict[str, str]]:
 
 def gate(of: str, *, passed: bool, fill: Mapping[str, Any] = MappingProxyType({}), **fields: Any) -> Gate:
     """Return a gate with its text from `gates.toml`; `fill` replaces the names in braces."""
-    words = {name: text.format(**fill) for name, text in _texts()[of].items()}
-    return Gate(**{"passed": passed, **words, **fields})
+    texts = {name: text.format(**fill) for name, text in _texts()[of].items()}
+    return Gate(**{"passed": passed, **texts, **fields})
 
 
 def sound(of: str, faults: int, **more: Any) -> Gate:
@@ -116,114 +128,186 @@ def accounting_gates(rows: Accounting, check: OutputCheck, *, balanced: bool = T
     ]
 
 
-def patient_gates(findings: Sequence[Finding], *, digits: bool = True, shuffled: bool = False) -> list[Gate]:
-    """Return the gates on patients' own identifiers in their released notes; empty without a known-patient list.
-
-    Identifiers that the list does not contain have no gate; the report warns about them.
-
-    Args:
-        digits: whether the release can contain digits; otherwise gates on numbers hold by construction.
-        shuffled: whether the words of every note are in random order, so that the chance of coincidence is known.
-    """
-    own = [f for f in findings if f.measure.startswith("attack.own_")]
-    return [
-        *(_feed(f) for f in own if f.measure == "attack.own_name"),
-        *(_own(f, digits, shuffled) for f in own if f.value is not None),
-    ]
-
-
-def _feed(finding: Finding) -> Gate:
-    known, met = int(finding.detail.get("in_feed") or 0), int(finding.detail.get("in_release") or 0)
-    return gate("feed", passed=known == 0 or met > 0, value=met, threshold="at least 1")
-
-
-def _own(finding: Finding, digits: bool, shuffled: bool) -> Gate:
-    if finding.measure == "attack.own_name":
-        return _own_name(finding)
-    if finding.measure in NUMBERS:
-        return _none(finding, certain=not digits)
-    return _met(finding) if shuffled else _none(finding, DRAWN)
-
-
-def _none(finding: Finding, why: str = "", *, certain: bool = False) -> Gate:
-    """Return the gate that no such identifier occurs."""
-    count = finding.count or 0
-    return gate(
-        "own",
-        passed=count == 0,
-        value=count,
-        threshold=0,
-        unit=finding.unit,
-        fill={"kind": _kind(finding)},
-        meaning=DROPPED if certain else f"{_searched(finding)} {why}".rstrip(),
-        power="" if certain else "Refuses any hit among the identifiers searched for.",
-        by_construction=certain,
-    )
-
-
-def _met(finding: Finding) -> Gate:
-    """Return the gate of a permutation test: no more hits than random word orders of each note explain."""
-    expected, alone = (float(finding.detail.get(name) or 0.0) for name in ("expected", "one_refused_below"))
-    many = found_refused_from(expected)
-    return gate(
-        "own_met",
-        passed=finding.p is not None and finding.p >= ALPHA,
-        value=finding.count,
-        threshold=f"P ≥ {ALPHA}",
-        unit=finding.unit,
-        fill={"kind": _kind(finding)},
-        meaning=f"{_searched(finding)} {MET}",
-        power=f"Refuses a single hit whose words coincide in fewer than one of {ceil(1 / alone):,} orders of its "
-        f"patient's notes, and {many} or more patients if each coincides in fewer than one of {1 / SELDOM:,.0f}.",
-    )
-
-
-def _kind(finding: Finding) -> str:
-    return finding.measure.removeprefix("attack.own_").replace("_", " ")
-
-
-def _searched(finding: Finding) -> str:
-    return f"{_many(finding.n)} {finding.unit} of the known-patient list were searched for in their patients' notes."
-
-
-def _many(people: int) -> str:
-    """Return a number for a sentence of the external report; small numbers are in the findings only."""
-    return f"{people:,}" if people >= SMALL else f"Fewer than {SMALL}"
-
-
-def _own_name(finding: Finding) -> Gate:
-    """Return the gate on own names: a test if it could refuse one leak; with fewer patients, any leak fails."""
-    if has_power(finding.n):
-        return _tested_name(finding)
-    count = int(finding.detail.get("alone") or 0)
-    return gate(
-        "own_name",
-        passed=count == 0,
-        value=count,
-        threshold=0,
-        unit="own names",
-        meaning=f"With {_many(finding.n).lower()} patients, no test can tell one leak from chance. Any name is refused "
-        "unless it also occurs in the notes of two other patients: then its words are drawn for anyone.",
-        power="Refuses from 1 leaked name on, if the notes of fewer than two other patients contain it.",
-    )
-
-
-def _tested_name(finding: Finding) -> Gate:
-    found = float(finding.detail.get("expected") or 0.0) * finding.n
-    # Own names found may be leaks, so chance is estimated from the names of others.
-    least = leaks_refused_from(finding.n, max(0.0, found - (finding.count or 0)) / (finding.n - 1))
-    return gate(
-        "own_name",
-        passed=finding.p is None or finding.p >= ALPHA,
-        value=finding.p,
-        threshold=ALPHA,
-        unit="P value (owners permuted)",
-        meaning="Any name can be drawn by chance. P: probability of as many own names with owners permuted.",
-        power=f"Refuses with 95 % from {least} leaked name{'s'[: least != 1]} of {finding.n:,} on.",
-    )
-
-
 def seed_gate(public: Sequence[str]) -> Gate:
     """Return the gate that nothing was derived from a public seed; `public` names what was."""
     secret = not public
     return gate("seed", passed=secret, value="secret key" if secret else "public seed", threshold="secret key")
+
+
+@dataclass(frozen=True)
+class Examined:
+    """Findings on the written notes, and the gates derived from them."""
+
+    gates: list[Gate]
+    findings: list[Finding]
+
+
+def examine(
+    written: PlainNotes,
+    expected: int,
+    sides: TrainHoldoutSplit,
+    floor: Floor,
+    rng: Generator,
+    *,
+    span: int,
+    feed: Path | None,
+) -> Examined:
+    """Compare written notes with the training notes.
+
+    Args:
+        expected: number of generated notes. span: consecutive words that count as a copy. feed: known patients.
+    """
+    spans = tuple(sorted({*SPANS, span}))
+    # Apply the floor to all sides: a rare word that is <unk> in the copy only would split the copy.
+    seen, other = (floor.plain(side).as_corpus() for side in (sides.training, sides.held_out))
+    found = copies(written.as_corpus(), seen, other, rng, spans=spans)
+    gates = [_accounted(written, expected), sound("synthetic_floor", floor.below(written.texts))]
+    gates += _seeing([_copied(found, span), _copied_whole(found)])
+    if feed is not None:
+        finding = known_names(written, feed, rng)
+        found.append(finding)
+        gates.append(_names(finding))
+    return Examined(gates, found)
+
+
+def _accounted(written: PlainNotes, expected: int) -> Gate:
+    return sound("synthetic_accounted", abs(expected - len(set(written.note_ids))))
+
+
+@dataclass(frozen=True)
+class _Rule:
+    """Training patients copied (`count`), the number allowed (`may`), and the smallest number refused (`least`)."""
+
+    what: str
+    count: int
+    may: int
+    least: int | None
+
+
+def _copied(found: Sequence[Finding], span: int) -> Gate:
+    runs = {int(f.detail["span"] or 0): f for f in found if f.measure == "attack.copies_own"}
+    shorter = [less for less in sorted(runs) if less < span]
+    return _copies_gate(
+        "copies",
+        {"span": span},
+        runs[span],
+        f"{span} words in a row",
+        [_run_test(runs[less], ALPHA / len(shorter)) for less in shorter],
+    )
+
+
+def _run_test(finding: Finding, level: float) -> _Rule:
+    detail = finding.detail
+    hits = (finding.count or 0, _whole(detail, "held_out_copied"), _whole(detail, "visible"))
+    return _test(f"{detail['span']} words in a row", hits, finding, level)
+
+
+def _copied_whole(found: Sequence[Finding]) -> Gate:
+    finding = next(f for f in found if f.measure == "attack.copies_whole")
+    detail, least = finding.detail, finding.detail["least_words"]
+    hits = _whole(detail, "same_copied"), _whole(detail, "same_held_out_copied"), _whole(detail, "same_visible")
+    return _copies_gate(
+        "copied_whole",
+        {"least": least, "least_same": detail["least_same"]},
+        finding,
+        f"{least} words in one note",
+        [_test(f"a note of {detail['least_same']} words and numbers", hits, finding, ALPHA)],
+    )
+
+
+def _test(what: str, hits: tuple[int, int, int], finding: Finding, level: float) -> _Rule:
+    """Run Fisher's exact test on (training patients copied, held-out patients copied, training patients visible)."""
+    copied, by_chance, visible = hits
+    least = fisher_from(visible, finding.n, _whole(finding.detail, "held_out_patients"), by_chance, level)
+    return _Rule(what, copied, visible if least is None else least - 1, least)
+
+
+def _whole(detail: Detail, name: str) -> int:
+    return int(detail[name] or 0)
+
+
+def _copies_gate(of: str, fill: Mapping[str, Any], finding: Finding, what: str, tests: list[_Rule]) -> Gate:
+    detail, may = finding.detail, _whole(finding.detail, "allowed")
+    first = _Rule(what, finding.count or 0, may, None if detail["refused_from"] is None else may + 1)
+    rules = [first, *tests]
+    shown = next((rule for rule in rules if rule.count > rule.may), first)
+    rule = "No training patient may be copied"
+    if may:
+        rule = (
+            f"Some held-out patients match by chance: refused at P < {ALPHA} (Fisher's exact test), and above their "
+            "share or a tenth of the patients"
+        )
+    found = "" if shown is first else f" Refused for {shown.what}."
+    return gate(
+        of,
+        passed=shown.count <= shown.may,
+        value=shown.count,
+        threshold=shown.may,
+        fill=fill,
+        meaning=f"Own words occur in no held-out note and with at most two training patients. {rule}.{found}",
+        power=_copies_power(detail, finding.n, what, tests),
+        blind=all(rule.least is None for rule in rules),
+    )
+
+
+def _copies_power(detail: Detail, patients: int, what: str, tests: list[_Rule]) -> str:
+    seen = f"{_whole(detail, 'visible') / patients:.0%} of the training patients have {what} of their own"
+    tested = "; ".join(f"from {test.least} patients on with {test.what}" for test in tests if test.least is not None)
+    tested = f" Tested against held-out patients at {ALPHA} in all: refuses {tested}." if tested else ""
+    if detail["refused_from"] is None:
+        return (
+            f"No power: no number of copied patients would be refused; {seen}."
+            if not tested
+            else f"Without the test none would be refused: {seen}.{tested}"
+        )
+    least = detail["refused_from"]
+    return (
+        f"Refuses with 95 % from {least} copied patient{'s'[: least != 1]} on: {seen}.{tested} "
+        "A copy with changed words is not detected."
+    )
+
+
+def _seeing(gates: list[Gate]) -> list[Gate]:
+    """Return the copy gates; if neither could detect a copy, the last one fails."""
+    if not all(gate.passed and gate.blind for gate in gates):
+        return gates
+    unseen = replace(gates[-1], passed=False, meaning=UNSEEN, hint=SEE)
+    return [*gates[:-1], unseen]
+
+
+def known_names(written: PlainNotes, feed: Path, rng: Generator) -> Finding:
+    """Return `attack.known_names`: full names of known patients, compared with invented pairs of the same parts."""
+    names = [person.name for person in read_patients(feed).values()]
+    index = NameIndex(names, rng)
+    hits = index.find([words(text) for text in written.texts])
+    # Shuffled pairs can be real names, often so with few names; counting these would hide the worst leak.
+    known = np.isin(hits.code, np.concatenate([index.real.whole, index.real.ends]))
+    by_set = np.bincount(hits.replicate[(hits.replicate == 0) | ~known], minlength=index.replicates + 1)
+    real, made = int(by_set[0]), by_set[1:]
+    detail: dict[str, str | int] = {"most_of_made_up": int(made.max()) if made.size else 0}
+    if not hits.row.size:
+        detail["warning"] = NO_POWER
+    return Finding(
+        "attack.known_names",
+        real,
+        int(index.tested.sum()),
+        "lower",
+        control=float(made.mean()),
+        detail=detail,
+        unit="known full names",
+        control_is="invented pairs of the same name parts, without pairs that are real names, mean",
+        control_kind="negative",
+    )
+
+
+def _names(finding: Finding) -> Gate:
+    most = int(finding.detail["most_of_made_up"] or 0)
+    unseen = finding.detail.get("warning")
+    return gate(
+        "known_names",
+        passed=(finding.value or 0) <= most,
+        value=finding.value,
+        threshold=most,
+        power=str(unseen) if unseen else f"Refuses from {most + 1} occurrences of a known full name on.",
+        blind=unseen is not None,
+    )

@@ -26,7 +26,7 @@ from clinveil.core.types import Say
 from clinveil.corpus.corpus import NOTE_ID, PATIENT_ID, TEXT, Corpus
 from clinveil.corpus.open import open_corpus
 from clinveil.corpus.sample import KeyedShare
-from clinveil.releases.crosswalk import id_maps
+from clinveil.releases.crosswalk import TableWriter, id_maps
 from clinveil.utility.evaluations.transfer import UTILITY_SEED, useful
 
 __all__ = ["UTILITY_SEED", "Drawn", "Measured", "attacked", "measured", "skipped", "useful"]
@@ -128,15 +128,15 @@ def _of_drawn(whole: Context, share: KeyedShare, crosswalk: Iterator[pa.RecordBa
     own, theirs = (pa.array(list(ids), pa.string()) for ids in (patients, notes.values()))
     assert whole.original is not None and whole.released is not None and whole.entered is not None
     alignment = place / "alignment.parquet"
-    with _Subset(alignment) as part:
+    with TableWriter(alignment) as part:
         for batch in whole.alignment() if whole.alignment else ():
-            part.write(batch, _among(batch, NOTE_ID, theirs))
+            part.write(batch.filter(_among(batch, NOTE_ID, theirs)))
     some = replace(
         whole,
         original=_side(place / "original.parquet", whole.original, _source(share)),
         entered=_side(place / "entered.parquet", whole.entered, _source(share)),
         released=_side(place / "released.parquet", whole.released, lambda batch: _among(batch, PATIENT_ID, own)),
-        alignment=lambda: _batches(alignment),
+        alignment=(lambda: _batches(alignment)) if whole.alignment else None,
         notes=notes,
         patients=patients,
     )
@@ -147,12 +147,12 @@ def _of_drawn(whole: Context, share: KeyedShare, crosswalk: Iterator[pa.RecordBa
 def _copy_crosswalk(path: Path, crosswalk: Iterator[pa.RecordBatch], share: KeyedShare) -> tuple[int, int]:
     """Write the rows of sampled patients down; how many notes and patients there are in all."""
     notes, patients = 0, set[int]()
-    with _Subset(path) as part:
+    with TableWriter(path) as part:
         for batch in crosswalk:
             owners = batch.column("source_patient_id")
             notes += batch.num_rows
             patients.update(map(hash, pc.unique(owners).to_pylist()))
-            part.write(batch, _drawn(owners, share))
+            part.write(batch.filter(_drawn(owners, share)))
     return notes, len(patients)
 
 
@@ -171,32 +171,10 @@ def _among(batch: pa.RecordBatch, column: str, ids: pa.Array) -> pa.Array:
     return pc.is_in(batch.column(column), value_set=ids)
 
 
-class _Subset:
-    """A private Parquet file of selected rows."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._file: pq.ParquetWriter | None = None
-
-    def __enter__(self) -> _Subset:
-        return self
-
-    def write(self, batch: pa.RecordBatch, taken: pa.Array) -> None:
-        """Write the selected rows."""
-        if self._file is None:
-            self._file = pq.ParquetWriter(self._path, batch.schema, compression="zstd")
-        self._file.write_batch(batch.filter(taken))
-
-    def __exit__(self, *error: object) -> None:
-        if self._file is not None:
-            self._file.close()
-            self._path.chmod(0o600)
-
-
 def _side(path: Path, corpus: Corpus, takes: Kept) -> Corpus:
-    with _Subset(path) as part:
+    with TableWriter(path) as part:
         for batch in corpus.batches():
-            part.write(batch, takes(batch))
+            part.write(batch.filter(takes(batch)))
     roles = NotesSettings(text=TEXT, id=NOTE_ID, patient=PATIENT_ID, preset="none")
     columns = corpus.columns
     return open_corpus(path, roles, label=columns.labels, keep=columns.keep)

@@ -1,4 +1,8 @@
-"""The pipeline of `clinveil release`: from notes to release, vault and report, for every kind of release."""
+"""The pipeline of `clinveil release`: from notes to release, vault and report, for every kind of release.
+
+A release of one file and a release of part files differ only in how stages spread their work (`treatment`, `writing`).
+A release that adds to an earlier one starts from a vault with that release's key, vectors, channel and crosswalk.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -19,26 +24,28 @@ from clinveil.core.finding import Finding
 from clinveil.core.keys import TEST_SEED, Key
 from clinveil.core.runfolder import FREE, fingerprint, run_folder, run_hash
 from clinveil.core.types import Say
-from clinveil.corpus.corpus import NO_PATIENTS, Corpus
-from clinveil.releases.added import met_lines
+from clinveil.corpus.corpus import NO_PATIENTS
 from clinveil.releases.attack_gates import contents_gate
-from clinveil.releases.excerpts import excerpts
-from clinveil.releases.finish import KIND, Outcome, Places, finish
+from clinveil.releases.context import ReleaseContext, StageTimer
+from clinveil.releases.earlier.ledger import Earlier, Entry, Hashes, Ledger, entry
+from clinveil.releases.earlier.parent import ParentRelease
+from clinveil.releases.earlier.series import ReleaseSeries, met_lines, series_gates, together
 from clinveil.releases.gates import seed_gate, variety_gates
-from clinveil.releases.ledger import Earlier, Entry, Hashes, Ledger, entry
 from clinveil.releases.measured import attacked, skipped, useful
-from clinveil.releases.new_notes import NewNotes
-from clinveil.releases.parent import ParentRelease
-from clinveil.releases.parts import forget_others
-from clinveil.releases.prepared import PreparedInput, opened_for_parts, ready_for
-from clinveil.releases.producer import Producer, Product, other_kind, producers, refuse_adding
+from clinveil.releases.outcome import KIND, Outcome, Places, finish
+from clinveil.releases.preflight import (
+    NOTHING_MORE,
+    MeasuredWith,
+    PreparedInput,
+    forget_others,
+    opened_for_parts,
+    prepared,
+)
+from clinveil.releases.producer import Product, other_kind, producers, refuse_adding
 from clinveil.releases.record import Made, record_of
-from clinveil.releases.series import ReleaseSeries, series_findings, series_gates, together
+from clinveil.releases.samples import excerpts
 from clinveil.releases.settings import ReleaseSettings
-from clinveil.releases.stage_timer import StageTimer, nothing
-from clinveil.releases.stages import NOTHING_MORE, Making, MeasuredWith, Preflight, ReleaseContext
 from clinveil.report.record import Gate
-from clinveil.scale import Map
 
 _NO_MATTER = FREE | {"again", "ledger"}
 
@@ -53,39 +60,32 @@ def dry_run(
     settings = base.settings_for(settings) if base else settings
     _refuse_other_kind(settings, vectors, base)
     with opened_for_parts(notes, settings) as over:
-        ready = ready_for(notes, settings, vectors, over, base)
+        ready = prepared(notes, settings, vectors, over, base)
     ready.broken.refuse()
-    yield from _plan_lines(ready.corpus, ready.found, settings, train=ready.imported is None)
+    yield from _plan_lines(ready, settings)
     if settings.seed is not None:
         yield "TEST SEED: the run will end in vault/refused with exit code 4"
 
 
-def _plan_lines(corpus: Corpus, found: Preflight, settings: ReleaseSettings, *, train: bool) -> Iterator[str]:
-    columns = corpus.columns
+def _plan_lines(ready: PreparedInput, settings: ReleaseSettings) -> Iterator[str]:
+    columns, found = ready.corpus.columns, ready.found
     yield f"kind {settings.kind}"
     yield f"{found.rows:,} notes of {found.patients:,} patients, about {found.tokens:,} words"
     if columns.patient_id is None:
         yield f"{NO_PATIENTS} (pass --patient COLUMN)"
     kept = ", ".join(columns.keep) or "none"
     yield f"text {columns.text}, id {columns.note_id}; kept: {kept}; dropped: {', '.join(columns.dropped) or 'none'}"
-    added = corpus if isinstance(corpus, NewNotes) else None
-    if added is not None:
-        yield from met_lines(added)
-    steps = [*_steps(corpus, found, settings, train=train)]
-    yield from (f"  {stage:<17} {what}, about {seconds:,.0f} s" for stage, what, seconds in steps)
-    yield f"  in all about {sum(seconds for *_, seconds in steps):,.0f} s with {settings.workers} workers"
+    if ready.added is not None:
+        yield from met_lines(ready.added)
+    stages = _stages(ready, settings)
+    yield from (f"  {stage:<17} {what}, about {seconds:,.0f} s" for stage, what, seconds in stages)
+    yield f"  in all about {sum(seconds for *_, seconds in stages):,.0f} s with {settings.workers} workers"
 
 
-def _steps(
-    corpus: Corpus, found: Preflight, settings: ReleaseSettings, *, train: bool
-) -> Iterator[tuple[str, str, float]]:
-    """Yield the stages of the kind: name, description, estimated seconds."""
-    yield from producers.get(settings.kind).plan(found, settings, train=train and not isinstance(corpus, NewNotes))
-
-
-def _plan(corpus: Corpus, found: Preflight, settings: ReleaseSettings, *, train: bool) -> dict[str, float]:
-    """Return the estimated seconds by stage."""
-    return {stage: seconds for stage, _, seconds in _steps(corpus, found, settings, train=train)}
+def _stages(ready: PreparedInput, settings: ReleaseSettings) -> list[tuple[str, str, float]]:
+    """Return the stages of the kind: name, description, estimated seconds."""
+    train = ready.imported is None and ready.added is None
+    return [*producers.get(settings.kind).plan(ready.found, settings, train=train)]
 
 
 def release(
@@ -97,7 +97,7 @@ def release(
     base: ParentRelease | None = None,
     before: Sequence[Path] = (),
     measured_with: MeasuredWith = NOTHING_MORE,
-    say: Say = nothing,
+    say: Say = lambda _: None,
 ) -> Outcome:
     """Make a release, its vault and its report from notes.
 
@@ -117,9 +117,23 @@ def release(
     refuse_nested(OUT=out, NOTES=notes, the_ledger=ledger.folder, **(base.places if base else {}))
     left = base.refuse_unledgered(ledger, out / KIND.vault) if base else None
     with opened_for_parts(notes, settings) as over:
-        ready = ready_for(notes, settings, vectors, over, base, joint=bool(before), say=say)
+        ready = prepared(notes, settings, vectors, over, base, joint=bool(before), say=say)
         ready = replace(ready, measured_with=measured_with)
-        return _made(notes, out, settings, ready, _Added.to(base, before, left, ready), ledger, over, vectors, say)
+        series = ReleaseSeries.of(base, before, ready.corpus.columns.keep) if base else None
+        source = fingerprint(notes)
+        files = _files_read(settings, vectors, base, before)
+        asked = run_hash(settings, ready.question(source), *files, free=_NO_MATTER)
+        for line in _plan_lines(ready, settings):
+            say(line)
+        with owner_only(), run_folder(out, KIND, asked, force=settings.force) as run:
+            if base is not None:
+                base.copy_to(run.vault)
+            timer = StageTimer(say, plan={stage: seconds for stage, _, seconds in _stages(ready, settings)})
+            how: dict[str, Any] = {"key": run.key(settings.seed), "settings": settings.resolved(ready.found.patients)}
+            job = ReleaseContext(**vars(ready), **how, folder=Places(run), timer=timer, series=series)
+            earlier = _earlier(ledger, ready.found.hashes, job.key, settings, say)
+            _announce(job)
+            return _run(job, _History(ledger, earlier, source, left))
 
 
 def _refuse_other_kind(settings: ReleaseSettings, vectors: Path | None, base: ParentRelease | None) -> None:
@@ -132,89 +146,51 @@ def _refuse_other_kind(settings: ReleaseSettings, vectors: Path | None, base: Pa
         refuse_adding(settings.kind)
 
 
-@dataclass(frozen=True)
-class _Added:
-    """The release to add to, its ledger entry, and the series of releases."""
-
-    base: ParentRelease
-    before: Sequence[Path]
-    left: Entry | None
-    series: ReleaseSeries | None
-
-    @classmethod
-    def to(
-        cls, base: ParentRelease | None, before: Sequence[Path], left: Entry | None, ready: PreparedInput
-    ) -> _Added | None:
-        return cls(base, before, left, ReleaseSeries.of(base, before, ready.corpus.columns.keep)) if base else None
+def _files_read(
+    settings: ReleaseSettings, vectors: Path | None, base: ParentRelease | None, before: Sequence[Path]
+) -> list[Path | str | None]:
+    """Return everything besides notes and settings that the release depends on."""
+    words = settings.channel.keep_words, settings.channel.drop_words
+    people = settings.identifiers.patients, settings.identifiers.phi_policy
+    earlier: tuple[Path | str, ...] = (base.seal, *before) if base else ()
+    return [*people, *words, vectors, *settings.vectors.places().values(), settings.synthetic.source, *earlier]
 
 
-def _made(
-    notes: Path,
-    out: Path,
-    settings: ReleaseSettings,
-    ready: PreparedInput,
-    added: _Added | None,
-    ledger: Ledger,
-    over: Map,
-    vectors: Path | None,
-    say: Say,
-) -> Outcome:
-    """Open the run folder and make the release in it."""
-    more = settings.vectors.places()
-    plan = _plan(ready.corpus, ready.found, settings, train=ready.imported is None)
-    for line in _plan_lines(ready.corpus, ready.found, settings, train=ready.imported is None):
-        say(line)
-    word_files, source = (settings.channel.keep_words, settings.channel.drop_words), fingerprint(notes)
-    read = (settings.identifiers.patients, settings.identifiers.phi_policy, *word_files, vectors, *more.values())
-    read += (settings.synthetic.source,)
-    seal: tuple[Path | str, ...] = (added.base.seal, *added.before) if added else ()
-    producer = producers.get(settings.kind)
-    asked = run_hash(settings, ready.question(source), *read, *seal, free=_NO_MATTER)
-    with owner_only(), run_folder(out, KIND, asked, force=settings.force) as run:
-        if added is not None:
-            added.base.copy_to(run.vault)
-        folder, key = Places(run), run.key(settings.seed)
-        if key.test_seed is not None:
-            say(TEST_SEED)
-        earlier = _earlier(ledger, ready.found, key, settings, say)
-        if "identifiers" in producer.uses and settings.phi and (warning := settings.identifiers.policy().warning):
-            say(warning)
-        if settings.order == "source":
-            say("rows keep the source order: anyone who knows that order can match notes with patients")
-        if ready.facts:
-            forget_others(folder, ready.facts, producer.learns)
-        if added is None and any((folder.vault / name).exists() for name in producer.learns):
-            say("resuming with the vectors or model of the interrupted run")
-        parts = ready.facts, over, ready.broken, ready.measured_with
-        job = ReleaseContext(
-            ready.corpus, folder, key, settings.resolved(ready.found.patients), ready.known, ready.imported, say, *parts
-        )
-        of_base = (added.left, added.series) if added else (None, None)
-        return _run(
-            producer, job, ready.found, _ReleaseHistory(ledger, earlier, source, *of_base), StageTimer(say, plan=plan)
-        )
+def _announce(job: ReleaseContext) -> None:
+    """Report what needs attention, and forget what an interrupted run learned from other parts."""
+    settings, learns = job.settings, producers.get(job.settings.kind).learns
+    if job.key.test_seed is not None:
+        job.say(TEST_SEED)
+    uses = producers.get(settings.kind).uses
+    if "identifiers" in uses and settings.phi and (warning := settings.identifiers.policy().warning):
+        job.say(warning)
+    if settings.order == "source":
+        job.say("rows keep the source order: anyone who knows that order can match notes with patients")
+    if job.facts:
+        forget_others(job.folder.vault, job.facts, learns)
+    if job.added is None and any((job.folder.vault / name).exists() for name in learns):
+        job.say("resuming with the vectors or model of the interrupted run")
 
 
 @dataclass(frozen=True)
-class _ReleaseHistory:
-    """Ledger, earlier releases of the same notes, hash of the source, and the series under the same key."""
+class _History:
+    """Ledger, earlier releases of the same notes, hash of the source, and the entry of earlier releases of the key."""
 
     ledger: Ledger
     earlier: Sequence[Earlier]
     source_sha256: str
     left: Entry | None = None
-    series: ReleaseSeries | None = None
 
-    def entry(self, hashes: Hashes, run: str, commitment: str, vault: Path) -> Entry:
-        """Return the ledger entry of a release, including earlier releases under its key."""
-        return entry(hashes, run, commitment, vault) if self.left is None else self.left.grown(hashes, run, vault)
-
-    def enter(self, left: Entry, found: Preflight, vault: Path) -> None:
+    def enter(self, job: ReleaseContext, run: str) -> None:
         """Enter the release. Raises GateError if the same notes were released while this run was in progress."""
+        hashes, vault = job.found.hashes, job.folder.vault
+        new = (
+            entry(hashes, run, job.key.commitment, vault) if self.left is None else self.left.grown(hashes, run, vault)
+        )
         known = {one.entry.commitment for one in self.earlier}
-        now = self.ledger.earlier(found.hashes, left.commitment)
+        now = self.ledger.earlier(hashes, new.commitment)
         self.ledger.refuse([one for one in now if one.entry.commitment not in known], GateError)
-        self.ledger.enter(left, vault)
+        self.ledger.enter(new, job.folder.vault)
 
     def channel(self) -> Channel | None:
         """Return the channel of the most similar earlier release whose vault still exists, or None."""
@@ -224,14 +200,14 @@ class _ReleaseHistory:
         return None
 
 
-def _earlier(ledger: Ledger, found: Preflight, key: Key, settings: ReleaseSettings, say: Say) -> list[Earlier]:
+def _earlier(ledger: Ledger, hashes: Hashes, key: Key, settings: ReleaseSettings, say: Say) -> list[Earlier]:
     """Return earlier releases of the same notes under another key; raise UsageError for them without `--again`.
 
     A release with a test seed never leaves, so it is neither refused nor entered.
     """
     if key.test_seed is not None:
         return []
-    earlier = ledger.earlier(found.hashes, key.commitment)
+    earlier = ledger.earlier(hashes, key.commitment)
     if not settings.again:
         ledger.refuse(earlier)
     for one in earlier:
@@ -239,32 +215,29 @@ def _earlier(ledger: Ledger, found: Preflight, key: Key, settings: ReleaseSettin
     return earlier
 
 
-def _run(
-    producer: Producer, job: ReleaseContext, found: Preflight, before: _ReleaseHistory, timer: StageTimer
-) -> Outcome:
-    seeds = {name: job.key.digest(f"{name} seed") % 2**31 for name in ("training", "measuring")}
-    rng = np.random.default_rng(seeds["measuring"])
-    making = Making(job, found, timer, seeds, before.series)
-    product = producer.make(making)
-    with timer.stage("measure", "attacks and utility", f"seed {seeds['measuring']}"):
+def _run(job: ReleaseContext, before: _History) -> Outcome:
+    """Make the notes, measure and judge them, and write the result."""
+    seed = job.seeds["measuring"]
+    rng = np.random.default_rng(seed)
+    product = producers.get(job.settings.kind).make(job)
+    with job.timer.stage("measure", "attacks and utility", f"seed {seed}"):
         earlier = before.channel() if product.channel else None
         whole = replace(product.context(), earlier=earlier, public=job.measured_with.public)
         seen = product.measured(whole)
         if seen.drawn:
-            timer.say(f"measured on {seen.drawn.description}")
-        findings = [*attacked(seen, rng, timer.say), *product.findings(seen, rng), *not_applicable(job.settings.kind)]
+            job.say(f"measured on {seen.drawn.description}")
+        findings = [*attacked(seen, rng, job.say), *product.findings(seen, rng), *not_applicable(job.settings.kind)]
         tasks = product.for_utility(seen.context), product.columns.labels, job.settings.model, job.measured_with.pairs
         findings += seen.marked(useful(*tasks))
         findings += product.cost_of_keeping(seen.context, rng)
-        shared, making.coverage = series_findings(job, before.series, whole, timer.say)
-    made = Made(product, making, timer.rows, before.source_sha256, fingerprint(product.path), before.earlier)
-    gates = [*_gates(product, findings), *series_gates(job.settings, shared)]
-    account = made.account(gates, together(job, findings, shared, seeds["measuring"]))
+        shared = job.series.findings(job, whole) if job.series else []
+    made = Made(product, before.source_sha256, fingerprint(product.path), before.earlier)
+    gates = [*_gates(product, findings), *series_gates(job, shared)]
+    account = made.account(gates, together(job, findings, shared, seed))
     notes, shown = product.sampled(rng), excerpts(product.released, job.key)
-    timer.say("report: two editions")
+    job.say("report: two editions")
     record = record_of(made, account, skipped(seen.context), notes, shown)
-    left = before.entry(found.hashes, account.run, job.key.commitment, job.folder.vault)
-    enter = partial(before.enter, left, found, job.folder.vault)
+    enter = partial(before.enter, job, account.run)
     return finish(job.folder, account, record, enter, job.settings.switched_off_by)
 
 

@@ -25,9 +25,10 @@ if TYPE_CHECKING:
     from clinveil.core.finding import Finding
     from clinveil.corpus.corpus import Accounting, Columns, Corpus
     from clinveil.releases.check import OutputCheck
+    from clinveil.releases.context import ReleaseContext
     from clinveil.releases.measured import Measured
+    from clinveil.releases.preflight import Preflight
     from clinveil.releases.settings import ReleaseSettings
-    from clinveil.releases.stages import Making, Preflight, ReleaseContext
     from clinveil.report.record import AlignedNote, Fact, Gate, TokenRow
 
 TABLES = ("lm", "synthetic")
@@ -72,7 +73,7 @@ class Producer(ABC):
         """Yield the stages of a run: name, description, estimated seconds."""
 
     @abstractmethod
-    def make(self, making: Making) -> Product:
+    def make(self, job: ReleaseContext) -> Product:
         """Write the notes into staging and read them back."""
 
 

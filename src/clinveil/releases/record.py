@@ -7,23 +7,25 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from importlib.metadata import version
+from pathlib import Path
 from typing import Any
 
 from clinveil.channel.build import mechanism_of
 from clinveil.channel.mechanism import mechanisms
 from clinveil.channel.policy import Policy
 from clinveil.core.finding import Finding
-from clinveil.core.runfolder import FREE
+from clinveil.core.runfolder import FREE, fingerprint
 from clinveil.core.spans import LABELS
 from clinveil.corpus.corpus import Columns
 from clinveil.phi.detection.detector import covered as covered_labels
-from clinveil.releases.added import adds_to, files_of, nth_of
 from clinveil.releases.attack_gates import LINKAGE_WARNED, linkage_warnings, switched_off
-from clinveil.releases.ledger import Earlier
+from clinveil.releases.context import ReleaseContext
+from clinveil.releases.earlier.ledger import Earlier
+from clinveil.releases.earlier.parent import FILES
+from clinveil.releases.earlier.series import adds_to
 from clinveil.releases.manifest import Account, NotesFile
 from clinveil.releases.producer import Product
 from clinveil.releases.settings import ReleaseSettings
-from clinveil.releases.stages import Making, ReleaseContext
 from clinveil.report.edition import outward_count
 from clinveil.report.record import (
     AlignedNote,
@@ -33,7 +35,6 @@ from clinveil.report.record import (
     Gate,
     PhiCount,
     ReleaseRecord,
-    StageRow,
 )
 
 TITLE = "Release of clinical notes"
@@ -45,11 +46,9 @@ _CALL = (*FREE, "ledger", "seed", "encoding", "max_note_bytes", "text", "id", "p
 
 @dataclass(frozen=True)
 class Made:
-    """A finished product and the run that made it."""
+    """A finished product, the hashes of source and released notes, and earlier releases of the same notes."""
 
     product: Product
-    making: Making
-    stages: Sequence[StageRow]
     source_sha256: str
     notes_sha256: str
     earlier: Sequence[Earlier] = ()
@@ -57,7 +56,7 @@ class Made:
     @property
     def job(self) -> ReleaseContext:
         """Context of the run."""
-        return self.making.job
+        return self.product.job
 
     def account(self, gates: Sequence[Gate], findings: Sequence[Finding]) -> Account:
         """Return the record for both manifests."""
@@ -67,7 +66,7 @@ class Made:
         shown, private, settings = self._entries(), self._private_entries(), public_settings(job.settings)
         seeds, read = product.public_seeds(), product.rows.read
         account = Account(job.settings.kind, job.key, notes, read, settings, gates, findings, seeds, shown, private)
-        account = replace(account, nth=nth_of(job))
+        account = replace(account, nth=job.added.base.nth + 1 if job.added else 1)
         return replace(account, entries={"run": account.run, **shown})
 
     def _entries(self) -> dict[str, Any]:
@@ -82,8 +81,8 @@ class Made:
             "accounting": {"read": read, "written": rows.written, "skipped": skipped},
             **self.product.manifest_entries(),
             "vault_digests": dict(self.product.digests),
-            "seed": self.making.seeds["measuring"],
-            "determinism": {stage.name: stage.determinism for stage in self.stages if stage.determinism},
+            "seed": self.job.seeds["measuring"],
+            "determinism": {stage.name: stage.determinism for stage in self.job.timer.rows if stage.determinism},
             **adds_to(job, "external"),
         }
 
@@ -94,14 +93,20 @@ class Made:
             "settings_in_full": self.job.settings.flat(),
             "platform": platform.platform(),
             "python": platform.python_version(),
-            "seeds": dict(self.making.seeds),
-            "seconds": {stage.name: stage.seconds for stage in self.stages},
-            "files_sha256": files_of(self.job.settings),
+            "seeds": dict(self.job.seeds),
+            "seconds": {stage.name: stage.seconds for stage in self.job.timer.rows},
+            "files_sha256": _files_of(self.job.settings),
             **adds_to(self.job, "internal"),
         }
         rows = self.product.rows
         counts = {"read": rows.read, "written": rows.written, "skipped": dict(rows.skipped)}
         return {"accounting": counts, **self.product.private_entries(), "edition": "internal", "private": private}
+
+
+def _files_of(settings: ReleaseSettings) -> dict[str, str]:
+    """Return the SHA-256 of files that determine the output, by setting."""
+    places = {name: value for name, value in settings.flat().items() if name in FILES and value is not None}
+    return {name: fingerprint(Path(place)) for name, place in places.items()}
 
 
 def public_settings(settings: ReleaseSettings) -> dict[str, Any]:
@@ -174,7 +179,7 @@ def record_of(
         findings=tuple(account.findings),
         phi=_phi(made),
         notes=tuple(notes),
-        stages=tuple(made.stages),
+        stages=tuple(job.timer.rows),
         settings=tuple(Fact(k.replace("_", " "), _shown(v)) for k, v in public_settings(job.settings).items()),
         provenance=_provenance(made),
         warnings=_warnings(made, account.findings),
@@ -211,7 +216,7 @@ def _provenance(made: Made) -> tuple[Fact, ...]:
     facts = [Fact("released notes (SHA-256)", made.notes_sha256)]
     facts += [Fact("key commitment (SHA-256)", made.job.key.commitment)]
     facts += [Fact(f"{name} (SHA-256)", digest) for name, digest in made.product.digests.items()]
-    facts += [Fact(f"{name} seed", seed, internal=name == "training") for name, seed in made.making.seeds.items()]
+    facts += [Fact(f"{name} seed", seed, internal=name == "training") for name, seed in made.job.seeds.items()]
     facts += [
         Fact("source notes (SHA-256)", made.source_sha256, internal=True),
         Fact("clinveil", version("clinveil")),

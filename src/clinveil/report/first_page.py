@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from markupsafe import Markup
+
 from clinveil.core.finding import Finding
 from clinveil.core.words import Kind
-from clinveil.report.adversaries import NAMES, RECIPIENTS, TARGETS, strongest
 from clinveil.report.cells import Row, row
 from clinveil.report.numerals import Number, interval, number
 from clinveil.report.record import Gate, ReleaseRecord, all_clear
-from clinveil.report.verdicts import Verdict, verdict
+from clinveil.report.risks import NAMES, RECIPIENTS, TARGETS, Verdict, strongest, verdict
 
 EXCERPTS, EXCERPT_LENGTH = 3, 190  # characters; longer text would not fit the page
 LISTED, NAME_LENGTH = 3, 52  # gates named one by one, and characters of their names
@@ -30,6 +31,13 @@ TASKS = {
 }
 _MODELS = {"tfidf-lr": "TF-IDF and logistic regression", "lr": "logistic regression", "lstm": "LSTM", "cnn": "CNN"}
 _FORMATS: dict[str, Kind] = {"bits per word": "length"}
+# The bars, drawn as inline SVG; colours come from the CSS of the page.
+WIDTH, HEIGHT = 120, 12
+_SVG = '<svg class="bar" viewBox="0 0 {w} {h}" width="{w}" height="{h}" role="img" aria-label="{label}">{shapes}</svg>'
+_TRACK = '<rect class="track" x="0" y="3" width="{w}" height="6"/>'
+_FILL = '<rect class="{kind}" x="0" y="3" width="{x:.1f}" height="6"/>'
+_RANGE = '<path class="range" d="M{low:.1f} 6H{high:.1f}"/>'
+_TICK = '<path class="limit" d="M{x:.1f} 0V12"/>'
 _PAIRS = tuple(h for h in RECIPIENTS if h.startswith("pairs-"))
 _TEXT = ("names", "planted names", "words", "rare words")
 _MORE_KNOWN = ("note by the patient's other notes", "note by its whole text", "note by public knowledge")
@@ -239,3 +247,38 @@ def _risk(what: str, finding: Finding | None, record: ReleaseRecord) -> Risk:
     target = TARGETS.get(str(finding.detail.get("target")), what)
     shown = row(finding, record.edition, kind="share")
     return Risk(target, adversary, shown, verdict(finding, record.risk_threshold))
+
+
+def gap_bar(share: Number, ends: tuple[Number, Number] | None) -> Markup:
+    """Return a bar from floor (0) to ceiling (1) filled to the share; empty where there is none."""
+    if share.value is None:
+        return Markup("")
+    shapes = [Markup(_TRACK).format(w=WIDTH), Markup(_FILL).format(kind="share", x=_at(share.value, 1))]
+    shapes += _range(ends, 1)
+    return _drawn(f"{share.text} of the way from floor to ceiling", shapes)
+
+
+def risk_bar(shown: Row, threshold: float, above: bool) -> Markup:
+    """Return a bar of a risk with its interval and the threshold; empty where the number is hidden."""
+    if shown.hidden or shown.value.value is None:
+        return Markup("")
+    high = shown.ends[1].value if shown.ends else None
+    top = min(1.0, max(2 * threshold, 1.1 * float(high if high is not None else shown.value.value), 0.01))
+    fill = Markup(_FILL).format(kind="over" if above else "under", x=_at(shown.value.value, top))
+    limit = Markup(_TICK).format(x=_at(threshold, top))
+    shapes = [Markup(_TRACK).format(w=WIDTH), fill, *_range(shown.ends, top), limit]
+    return _drawn(f"{shown.value.text}; the line marks the threshold", shapes)
+
+
+def _at(value: float, top: float) -> float:
+    return WIDTH * min(max(value / top, 0.0), 1.0)
+
+
+def _range(ends: tuple[Number, Number] | None, top: float) -> list[Markup]:
+    if ends is None or ends[0].value is None or ends[1].value is None:
+        return []
+    return [Markup(_RANGE).format(low=_at(ends[0].value, top), high=_at(ends[1].value, top))]
+
+
+def _drawn(label: str, shapes: list[Markup]) -> Markup:
+    return Markup(_SVG).format(w=WIDTH, h=HEIGHT, label=label, shapes=Markup("").join(shapes))

@@ -44,6 +44,11 @@ class Fact:
     def __post_init__(self) -> None:
         _finite(self.value)
 
+    @property
+    def off(self) -> bool:
+        """Whether the value is that of a setting that is not in use."""
+        return self.value is False or self.value in (None, "", "none")
+
 
 @dataclass(frozen=True, slots=True)
 class Gate:
@@ -116,14 +121,13 @@ def all_clear(gates: Sequence[Gate]) -> bool:
 class StageRow:
     """One step of the run, and its seconds of wall time.
 
-    `determinism` is "bitwise", "statistical", "keyed" or what else is true of it; `stays` says where its product lies.
+    `determinism` is "bitwise", "statistical", "keyed" or what else is true of it.
     """
 
     name: str
     what: str
     determinism: str = ""
     seconds: float | None = None
-    stays: Literal["vault", "release"] = "vault"
 
     def __post_init__(self) -> None:
         _finite(self.seconds)

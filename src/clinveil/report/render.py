@@ -19,11 +19,10 @@ from markupsafe import Markup, escape
 
 from clinveil.core.files import private_text
 from clinveil.core.words import Kind
-from clinveil.report import adversaries, rules, summarise
-from clinveil.report.bars import gap_bar, risk_bar
-from clinveil.report.cells import Row
+from clinveil.report import risks
+from clinveil.report.cells import Row, accounting, blocks
 from clinveil.report.edition import hidden, hidden_gate
-from clinveil.report.first_page import KINDS, clipped, first_page, sentence, uses
+from clinveil.report.first_page import KINDS, clipped, first_page, gap_bar, risk_bar, sentence, uses
 from clinveil.report.numerals import NONE, Number, number, share, small
 from clinveil.report.record import AlignedNote, Gate, Plain, ReleaseRecord, score
 
@@ -64,12 +63,12 @@ def render(record: ReleaseRecord) -> str:
             front=first_page(record),
             score=score(record.gates),
             gates=sorted(record.gates, key=lambda gate: (gate.passed, not gate.switched_off)),
-            table=adversaries.table(record),
+            table=risks.table(record),
             uses=uses(record),
-            tokens=summarise.accounting(record),
-            criteria=rules.criteria(record),
-            rules=rules.rules(record),
-            blocks=summarise.blocks(record.findings, record.edition) if internal else [],
+            tokens=accounting(record),
+            criteria=risks.criteria(record),
+            rules=risks.rules(record),
+            blocks=blocks(record.findings, record.edition) if internal else [],
             notes=_shown(record.notes) if internal else [],
         )
     )
@@ -165,6 +164,11 @@ def success(row: Row) -> Markup:
     return value + Markup(" of {} {}").format(data_element(row.n), row.unit) if row.hidden else value
 
 
+def hits(row: Row) -> str:
+    """Return `success` as plain text."""
+    return f"{row.value.text} of {row.n.text} {row.unit}" if row.hidden else row.value.text
+
+
 def md(value: Any) -> Markup:
     """Return a value as one line of Markdown without markup."""
     words = " ".join(str(value).split())
@@ -193,7 +197,14 @@ def _fitting(note: AlignedNote, budget: int) -> int:
 def card(template: str, **values: Any) -> str:
     """Return a card from a template; the values are all that it may print."""
     made = environment().overlay(autoescape=False)
-    made.filters = made.filters | {"yaml": _yaml, "code": _yaml, "word": _word, "whole": "{:,}".format, "share": share}
+    made.filters = made.filters | {
+        "yaml": _yaml,
+        "code": _yaml,
+        "word": _word,
+        "whole": "{:,}".format,
+        "hits": hits,
+        "share": share,
+    }
     return made.get_template(template).render(values)
 
 

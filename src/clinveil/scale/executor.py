@@ -1,4 +1,4 @@
-"""Executors: local processes, Ray or Spark, one file of `executors/` each.
+"""Executors: local processes, or Ray and Spark in one file of `executors/` each.
 
 An executor opens a `Map`: results in the order of the items, equal for all executors and numbers of workers. A task
 whose worker was killed is retried; an error raised by the function is raised by the map.
@@ -6,12 +6,14 @@ whose worker was killed is retried; an error raised by the function is raised by
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Protocol
 
+from clinveil.core.errors import UsageError
 from clinveil.core.registry import Registry
 from clinveil.core.settings import choice, flag
-from clinveil.scale.local import Map, threads
+from clinveil.scale.local import Map, processes, threads
 
 
 class Opener(Protocol):
@@ -32,6 +34,16 @@ executors: Registry[Opener] = Registry("executor", "clinveil.scale.executors", f
 # Flags of commands that can use an executor, in addition to WORKERS: `on: str = ON`.
 ON = choice(executors, "local", "Run on this machine, on Ray or on Spark; the output is the same.")
 ADDRESS = flag(None, "Address of a running cluster, such as spark://HOST:7077 (default: start one here).")
+
+
+@executors.register("local")
+@contextmanager
+def local(workers: int, address: str | None, ahead: int | None) -> Iterator[Map]:
+    """Open a map over local processes. Raises UsageError for an address."""
+    if address is not None:
+        hint = "omit --address, or choose a cluster with --on"
+        raise UsageError("the local executor takes no address", where="--address", hint=hint)
+    yield processes(workers, ahead=ahead)
 
 
 class Spread(Protocol):

@@ -61,8 +61,7 @@ def _counts(found: Inspection) -> Iterator[Row]:
     yield "without a text", f"{found.null:,}", "null; counted, never written"
     yield "empty", f"{found.empty:,}", "counted and written"
     yield "without a word", f"{found.wordless:,}", "only numbers and punctuation"
-    for kind, count in found.tokens.items():
-        yield f"{kind.lower()} tokens", f"{count:,}", ""
+    yield "words", f"{found.words:,}", ""
     yield "distinct words", f"{found.types:,}", ""
     share = found.rare_types / found.types if found.types else 0
     rare = f"of fewer than {RARE_BELOW} patients ({share:.0%}); never an output of a release"

@@ -8,9 +8,9 @@ from typing import Annotated
 import typer
 
 from clinveil.cli.command import Run, command
-from clinveil.core.remote import place
+from clinveil.core.locations import place
 from clinveil.core.settings import FORCE, QUIET, Settings
-from clinveil.releases.send import check_target, publish_release
+from clinveil.releases.outcome import check_target, publish_release
 
 Finished = Annotated[Path, typer.Argument(metavar="OUT", help="Folder of a release.", show_default=False)]
 Target = Annotated[Path, typer.Argument(parser=place, metavar="URL", help="Target: s3://…", show_default=False)]

@@ -10,7 +10,7 @@ import typer
 from clinveil.cli.command import Run, command
 from clinveil.cli.options import NotesOrQuery, OutOrPlan, VectorsGiven
 from clinveil.core.errors import UsageError
-from clinveil.releases.parent import ParentRelease
+from clinveil.releases.earlier.parent import ParentRelease
 from clinveil.releases.pipeline import dry_run
 from clinveil.releases.pipeline import release as run_release
 from clinveil.releases.settings import ReleaseSettings

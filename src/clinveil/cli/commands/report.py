@@ -9,7 +9,7 @@ import typer
 
 from clinveil.cli.command import Run, command
 from clinveil.core.settings import Settings
-from clinveil.releases.finish import rerender_report
+from clinveil.releases.outcome import rerender_report
 
 
 @command("report")

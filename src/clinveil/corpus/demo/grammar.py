@@ -183,11 +183,3 @@ def phrase(rule: str, vocabulary: Mapping[str, Entry], draw: Draw) -> str:
     pieces: list[str] = []
     expand(Production("", ((rule, ""),)), vocabulary, draw, pieces, [])
     return "".join(pieces)
-
-
-def slots(production: Production) -> set[str]:
-    """Return every name that a production looks up."""
-    names: set[str] = set()
-    for slot, _ in production.rest:
-        names |= {slot} if isinstance(slot, str) else {name for choice in slot for name in slots(choice)}
-    return names

@@ -100,47 +100,48 @@ def cultures() -> list[Culture]:
 def _culture(locale: str) -> Culture:
     provider = import_module(f"faker.providers.person.{locale}").Provider
 
-    def listed(*attributes: str) -> list[str]:
-        names = next((names for a in attributes if (names := getattr(provider, a, None))), ())
+    def listed(kind: str, both: str) -> list[str]:
+        names = getattr(provider, kind, None) or getattr(provider, both, None) or ()
         return sorted({name for name in names if _LATIN.fullmatch(name) and name[0].isupper()})
 
-    return Culture(
-        listed("first_names_female", "first_names"),
-        listed("first_names_male", "first_names"),
-        listed("last_names_female", "last_names"),
-        listed("last_names_male", "last_names"),
-    )
-
-
-class _Special(NamedTuple):
-    wordlike: dict[str, list[str]]
-    accents: dict[str, str]
-    native: dict[str, list[Name]]
+    kinds = [("first_names", "female"), ("first_names", "male"), ("last_names", "female"), ("last_names", "male")]
+    return Culture(*(listed(f"{both}_{sex}", both) for both, sex in kinds))
 
 
 @cache
-def _special() -> _Special:
-    table = language().names
-    native: dict[str, list[Name]] = {"F": [], "M": []}
-    for row in table["native"].split("; "):
+def _native() -> dict[str, list[Name]]:
+    names: dict[str, list[Name]] = {"F": [], "M": []}
+    for row in language().names["native"].split("; "):
         given, family, written, sex = row.split("|")
-        native[sex].append(Name(given, "", family, written))
-    wordlike = {key: table[key].split("; ") for key in ("female", "male", "last")}
-    return _Special(wordlike, dict(pair.split("=") for pair in table["accents"].split("; ")), native)
+        names[sex].append(Name(given, "", family, written))
+    return names
+
+
+@cache
+def _wordlike(kind: str) -> list[str]:
+    """Return names that are words: first names ("female", "male"), or family names ("last")."""
+    words: list[str] = language().names[kind].split("; ")
+    return words
+
+
+@cache
+def _accents() -> dict[str, str]:
+    return dict(pair.split("=") for pair in language().names["accents"].split("; "))
 
 
 def given_name(sex: str, draw: Draw) -> str:
     """Return a given name of the census, or rarely a word."""
+    kind: Literal["female", "male"] = "female" if sex == "F" else "male"
     if draw() < WORDLIKE:
-        return pick(_special().wordlike["female" if sex == "F" else "male"], draw)
-    return _accented(census("female" if sex == "F" else "male").one(draw), draw)
+        return pick(_wordlike(kind), draw)
+    return _accented(census(kind).one(draw), draw)
 
 
 def family_name(draw: Draw) -> str:
     """Return a family name of the census, or rarely a word or eponym; some are hyphenated."""
-    special, chance = _special(), draw()
+    chance = draw()
     if chance < WORDLIKE:
-        return pick(special.wordlike["last"], draw)
+        return pick(_wordlike("last"), draw)
     name = _accented(census("last").one(draw), draw)
     return f"{name}-{census('last').one(draw)}" if chance < WORDLIKE + HYPHEN else name
 
@@ -148,16 +149,16 @@ def family_name(draw: Draw) -> str:
 def person_name(sex: str, draw: Draw) -> Name:
     """Return a full name: mostly of the census, a quarter of other cultures, some mixed."""
     if draw() < NATIVE:
-        return pick(_special().native[sex], draw)
+        return pick(_native()[sex], draw)
     given, family = given_name(sex, draw), family_name(draw)
     middle = given_name(sex, draw) if draw() < MIDDLE else ""
     if draw() < OTHER_CULTURE:
         culture = pick(cultures(), draw)
-        firsts, lasts = culture[:2], culture[2:]
-        family = pick(lasts[sex == "M"], draw)
+        firsts, lasts = culture[sex == "M"], culture[2 + (sex == "M")]
+        family = pick(lasts, draw)
         if draw() > MIXED:
-            given = pick(firsts[sex == "M"], draw)
-            middle = pick(firsts[sex == "M"], draw) if middle and draw() < MIDDLE else ""
+            given = pick(firsts, draw)
+            middle = pick(firsts, draw) if middle and draw() < MIDDLE else ""
     return Name(given, middle, family, f"{given} {family}")
 
 
@@ -168,5 +169,5 @@ def ascii_letters(name: str) -> str:
 
 
 def _accented(name: str, draw: Draw) -> str:
-    accented = _special().accents.get(name)
+    accented = _accents().get(name)
     return accented if accented and draw() < ACCENT else name

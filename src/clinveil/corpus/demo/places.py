@@ -6,7 +6,6 @@ exchange 555, and web and internet addresses are reserved for documentation (RFC
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from functools import cache
 from typing import NamedTuple
 
@@ -20,6 +19,11 @@ _RULES = {
     "saint_word": "saint_word", "kind": "kinds", "unit": "units", "domain": "domains", "vehicle_make": "vehicles",
     "maker": "makers", "plan_name": "plans", "study_name": "studies",
 }  # fmt: skip
+_BIOMETRICS = ("fingerprint FP-{}", "voiceprint VP-{}", "iris scan IR{}", "retinal scan R{}", "palm print PP-{}")
+_PHOTOS = ("full-face photograph IMG_{}.jpg", "facial photograph DSC0{}.JPG", "face photo IMG-{}.png",
+           "portrait photograph P{}.jpg")  # fmt: skip
+_PLANS = ("{}{}A", "XQ{}{}", "{}-{}", "W{}{}")
+_MAILBOXES = ("{0}.{1}", "{0}{1}", "{0[0]}{1}", "{1}.{0}", "{0}_{1}")
 UNIT = 0.2
 
 
@@ -32,34 +36,30 @@ class Town(NamedTuple):
     area: str
 
 
-@dataclass(frozen=True)
-class _Places:
-    towns: list[Town] = field(repr=False)
-    rules: dict[str, Alternatives] = field(repr=False)
-    plates: str = ""
+@cache
+def _towns() -> list[Town]:
+    return [Town(*row.strip().split("|")) for row in language().places["towns"].split(";")]
 
 
 @cache
-def _places() -> _Places:
-    table = language().places
-    towns = [Town(*row.strip().split("|")) for row in table["towns"].split(";")]
-    return _Places(towns, {rule: compile_rule(table[name]) for rule, name in _RULES.items()}, table["plates"])
+def _rules() -> dict[str, Alternatives]:
+    return {rule: compile_rule(language().places[name]) for rule, name in _RULES.items()}
 
 
 def town(draw: Draw) -> Town:
     """Return a random town."""
-    return pick(_places().towns, draw)
+    return pick(_towns(), draw)
 
 
 def named(rule: str, where: Town, draw: Draw) -> str:
     """Return the name of an organisation or thing: "hospital", "employer", "vehicle_make", …"""
-    vocabulary: Vocabulary = {**_places().rules, "town": where.name, "surname": family_name(draw)}
+    vocabulary: Vocabulary = {**_rules(), "town": where.name, "surname": family_name(draw)}
     return phrase(rule, vocabulary, draw)
 
 
 def street_address(draw: Draw) -> str:
     """Return a house number and street, in a fifth of cases with a unit."""
-    rules: Vocabulary = dict(_places().rules)
+    rules = _rules()
     house = 1 + int(draw() ** 2 * 9800)
     unit = f", {phrase('unit', rules, draw)}" if draw() < UNIT else ""
     return f"{house} {phrase('street', rules, draw)} {phrase('kind', rules, draw)}{unit}"
@@ -85,19 +85,19 @@ def telephone(where: Town, draw: Draw) -> str:
 
 def plate(draw: Draw) -> str:
     """Return a licence plate: three letters, then three or four digits."""
-    letters = "".join(pick(_places().plates, draw) for _ in range(3))
+    letters = "".join(pick(language().places["plates"], draw) for _ in range(3))
     return f"{letters}{pick((' ', '-', ''), draw)}{digits(3 + int(draw() * 2), draw)}"
 
 
 def vehicle_number(draw: Draw) -> str:
     """Return a 17-character vehicle identification number (without I, O and Q)."""
-    alphabet = _places().plates + "0123456789"
+    alphabet = language().places["plates"] + "0123456789"
     return "1" + "".join(pick(alphabet, draw) for _ in range(10)) + digits(6, draw)
 
 
 def domain(draw: Draw) -> str:
     """Return a domain reserved for documentation."""
-    return phrase("domain", dict(_places().rules), draw)
+    return phrase("domain", _rules(), draw)
 
 
 def web_address(path: str, draw: Draw) -> str:
@@ -120,18 +120,10 @@ def record_number(index: int, draw: Draw) -> str:
     return pick((number, number, f"{number[:3]}-{number[3:]}", f"M{number}", f"H-{number}"), draw)
 
 
-_BIOMETRICS = ("fingerprint FP-{}", "voiceprint VP-{}", "iris scan IR{}", "retinal scan R{}", "palm print PP-{}")
-_PHOTOS = ("full-face photograph IMG_{}.jpg", "facial photograph DSC0{}.JPG", "face photo IMG-{}.png",
-           "portrait photograph P{}.jpg")  # fmt: skip
-_PLANS = ("{}{}A", "XQ{}{}", "{}-{}", "W{}{}")
-_MAILBOXES = ("{0}.{1}", "{0}{1}", "{0[0]}{1}", "{1}.{0}", "{0}_{1}")
-
-
 def identifiers(name: Name, where: Town, index: int, draw: Draw) -> Vocabulary:
     """Return the identifiers of the patient of an index, the same in all of the patient's notes."""
-    fields: Vocabulary = {}
-    for group in (_names(name), _whereabouts(where, draw), _reach(name, where, draw), _numbers(name, index, draw)):
-        fields |= {slot: Phi(label, text) for slot, (label, text) in group.items()}
+    groups = (_names(name), _whereabouts(where, draw), _reach(name, where, draw), _numbers(name, index, draw))
+    fields: Vocabulary = {slot: Phi(label, text) for group in groups for slot, (label, text) in group.items()}
     for slot in ("plan_name", "vehicle_make", "maker", "study_name"):
         fields[slot] = named(slot, where, draw)
     fields["state"] = where.state

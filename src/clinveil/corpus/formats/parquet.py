@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from clinveil.core.errors import ClinveilError, InputError
-from clinveil.core.remote import RemotePath, failure, is_failure_of_store
+from clinveil.core.locations import RemotePath, failure, is_failure_of_store
 from clinveil.corpus.corpus import BATCH_BYTES, BATCH_ROWS
 from clinveil.corpus.file_format import FileFormat, formats
 from clinveil.corpus.streams import open_input

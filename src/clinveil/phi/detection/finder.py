@@ -12,8 +12,8 @@ from clinveil.phi.detection.combine import Combination, agreed, off_list
 from clinveil.phi.detection.detector import Detector, all_detectors
 from clinveil.phi.detection.detectors.tagger import with_tagger
 from clinveil.phi.detection.note import NoteView
+from clinveil.phi.detection.overlaps import resolve
 from clinveil.phi.name_index import NameIndex, mentions, names_in
-from clinveil.phi.treatment.policy import resolve
 
 if TYPE_CHECKING:
     from clinveil.corpus.people import Patient

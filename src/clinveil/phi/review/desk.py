@@ -18,14 +18,15 @@ from clinveil.phi.review.decisions import (
     OPEN,
     REVIEW,
     Change,
+    DecisionLog,
     Kept,
     NoteDecisions,
     Verdict,
+    decision_log,
     hash_key,
     revised,
     text_hash,
 )
-from clinveil.phi.review.log import DecisionLog, decision_log
 from clinveil.phi.review.queue import Entry, PastRun
 from clinveil.phi.treatment.deidentifier import Deidentifier
 

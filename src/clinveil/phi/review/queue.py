@@ -16,7 +16,7 @@ from typing import Literal
 from clinveil.core.errors import InputError, UsageError
 from clinveil.core.files import default_vault, read_json
 from clinveil.core.keys import Key
-from clinveil.core.remote import place
+from clinveil.core.locations import place
 from clinveil.core.runfolder import KEY
 from clinveil.core.spans import Span
 from clinveil.corpus.corpus import Corpus, Note, rows
@@ -119,7 +119,7 @@ def past_run(out: Path, *, vault: Path | None = None, notes: Path | None = None)
         raise InputError(
             "the record of the run is damaged or of another version", where=folder_of_run.name, hint=AGAIN
         ) from None
-    if not settings.spans or settings.miss_rate is not None:
+    if not settings.spans:
         raise UsageError("the run stored no spans of the detectors", where=out.name, hint=AGAIN)
     if not read.exists():
         raise InputError("notes not found", where=read.name, hint="pass their path with --notes")

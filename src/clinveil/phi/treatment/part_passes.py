@@ -8,27 +8,69 @@ the division into parts nor their order changes the output.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
 from clinveil.core.files import private_folder, remove
+from clinveil.core.keys import Key
 from clinveil.core.progress import track
+from clinveil.core.runfolder import FREE, fingerprint
+from clinveil.core.settings import Settings
 from clinveil.core.types import Say
 from clinveil.corpus.open import NotesCorpus
 from clinveil.phi.name_index import NameIndex
 from clinveil.phi.name_index_store import NameIndexStore, open_name_index
-from clinveil.phi.treatment.deidentifier import Deidentified
+from clinveil.phi.treatment.deidentifier import Deidentified, Deidentifier
 from clinveil.phi.treatment.passes import BatchSpans, changed, detect_batch, index_batch, patients_of, treat_batch
-from clinveil.phi.treatment.remover import Recipe
 from clinveil.scale import Map
 from clinveil.scale.pieces import each
 from clinveil.scale.tasks import Store, name_of, performed
 
 SPANS = "spans.bin"
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """Recipe from which each worker process builds the de-identifier once; it is small and contains no secret.
+
+    Attributes:
+        make: module-level function, called with `settings` and the key in the file `key`.
+        dependencies: everything that detection depends on as JSON: the settings, and hashes of the files they name.
+        commitment: of the key.
+    """
+
+    make: Callable[..., Deidentifier]
+    settings: Settings = field(compare=False)
+    key: Path = field(compare=False)
+    dependencies: str
+    commitment: str
+
+    @classmethod
+    def of(cls, make: Callable[..., Deidentifier], settings: Settings, key: Path) -> Recipe:
+        """Return the recipe for some settings."""
+        files = {name: fingerprint(path) for name, path in _files(settings)}
+        dependencies = json.dumps([settings.flat(FREE), files], sort_keys=True)
+        return cls(make, settings, key, dependencies, Key.load(key).commitment)
+
+    @lru_cache(maxsize=1)  # noqa: B019  one per process
+    def __call__(self) -> Deidentifier:
+        """Return the de-identifier."""
+        return self.make(self.settings, Key.load(self.key))
+
+
+def _files(settings: Settings) -> Iterator[tuple[str, Path]]:
+    """Yield the files and folders that settings refer to, with the names of the settings."""
+    fields, flat = settings.flags(), settings.flat()
+    for name in sorted(fields):
+        value = flat.get(name)
+        values = value if isinstance(value, list) else [value] if isinstance(value, str) else []
+        if "Path" in str(fields[name].annotation) or name in ("also", "engine"):
+            yield from ((f"{name} {n}", Path(item.partition(":")[2] or item)) for n, item in enumerate(values))
 
 
 @dataclass(frozen=True)

@@ -30,10 +30,10 @@ from clinveil.corpus.corpus import TEXT, Corpus, MemoryCorpus, rows, with_texts
 from clinveil.corpus.people import Patient
 from clinveil.lexicons.names import name_form
 from clinveil.phi.detection.note import NoteView
-from clinveil.phi.treatment.deidentifier import Deidentified, Deidentifier
+from clinveil.phi.treatment.deidentifier import Deidentifier
 from clinveil.phi.treatment.passes import deidentify_corpus
 from clinveil.phi.treatment.policy import Mode
-from clinveil.phi.treatment.surrogates.names import NameSurrogates
+from clinveil.phi.treatment.surrogates.names import NameSurrogates, in_case_of
 from clinveil.scale import serial
 
 if TYPE_CHECKING:
@@ -144,17 +144,11 @@ class EmulatedRemover:
         patients: Mapping[str, Patient],
         miss_rate: float,
         mode: Mode = "remove",
-        *,
-        keep_spans: bool = False,
     ) -> None:
         missed = _missed(key, patients, miss_rate)
         self.missed = [patient for patient_id, patient in patients.items() if patient_id in missed]
         treated = {patient_id: patient for patient_id, patient in patients.items() if patient_id not in missed}
-        self.deidentifier = Deidentifier(key, mode=mode, patients=treated, keep_spans=keep_spans, finders=(OwnNames(),))
-
-    def __call__(self, batch: pa.RecordBatch) -> Deidentified:
-        """Treat a batch whose first columns are note_id, patient_id and text."""
-        return self.deidentifier(batch)
+        self.deidentifier = Deidentifier(key, mode=mode, patients=treated, finders=(OwnNames(),))
 
     def over(self, corpus: Corpus, map: Map = serial) -> MemoryCorpus:
         """Return the treated corpus, computed again at each pass."""
@@ -177,7 +171,7 @@ class EmulatedRemover:
 
 def _missed(key: Key, patients: Mapping[str, Patient], miss_rate: float) -> frozenset[str]:
     if not 0 <= miss_rate <= 1:
-        raise UsageError(f"--miss-rate must be between 0 and 1, not {miss_rate}")
+        raise UsageError(f"miss_rate must be between 0 and 1, not {miss_rate}")
     count = round(miss_rate * len(patients))
     if not patients or (miss_rate and not count):
         hint = "pass more patients or a higher rate"
@@ -244,12 +238,6 @@ def _redraw(text: str, patient: Patient, pools: Mapping[str, list[list[str]]], s
             new[form] = drawn[min(number, len(drawn) - 1)]
     pieces, written = [], 0
     for start, end, form in own_words(text, patient.name):
-        pieces += [text[written:start], _in_case_of(text[start:end], new[form])]
+        pieces += [text[written:start], in_case_of(text[start:end], new[form])]
         written = end
     return "".join([*pieces, text[written:]])
-
-
-def _in_case_of(original: str, drawn: str) -> str:
-    if original.isupper() and len(original) > 1:
-        return drawn.upper()
-    return drawn if original.islower() else drawn.capitalize()

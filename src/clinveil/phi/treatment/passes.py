@@ -11,7 +11,7 @@ corpus.
 from __future__ import annotations
 
 import warnings
-from collections import defaultdict
+from collections import defaultdict, deque
 from collections.abc import Callable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
@@ -22,7 +22,7 @@ from typing import IO, Any
 
 import pyarrow as pa
 
-from clinveil.core.collector import uncollected
+from clinveil.core.compiled import uncollected
 from clinveil.core.errors import InputError, InputWarning
 from clinveil.core.progress import track
 from clinveil.core.spans import Span
@@ -34,10 +34,10 @@ from clinveil.phi.name_index import NameIndex, names_in, staff_in, unlisted
 from clinveil.phi.name_index_store import COMMON, NameIndexStore
 from clinveil.phi.name_variants import Name
 from clinveil.phi.treatment.deidentifier import Deidentified, Deidentifier
-from clinveil.phi.treatment.pieces import Pieces
 from clinveil.scale import Map
 
 HELD = 8 << 20
+ROWS = 500  # per piece
 _DIGEST = 16  # bytes
 RAISED = -1  # start offset of the row that records a failure of the detectors
 _FAILED = ((RAISED, RAISED, "", "", 0.0, ""),)
@@ -74,7 +74,7 @@ def deidentify_corpus(
     if deidentifier.finder.uses_other_notes:
         results = _TwoPasses(corpus, deidentifier, pieces, on_index, say).over(map)
     else:
-        results = iter(map(_treat, _with_patients(corpus, deidentifier, pieces)))
+        results = map(_perform, _one_pass(corpus, deidentifier, pieces))
     yield from pieces.joined(results) if whole else results
 
 
@@ -95,23 +95,20 @@ def check_known_patients(known: AbstractSet[str], found: AbstractSet[str]) -> No
         warnings.warn(message, InputWarning, stacklevel=2)
 
 
-def _with_patients(
-    corpus: Corpus, deidentifier: Deidentifier, pieces: Pieces
-) -> Iterator[tuple[pa.RecordBatch, Deidentifier]]:
+def _one_pass(corpus: Corpus, deidentifier: Deidentifier, pieces: Pieces) -> Iterator[_Task]:
     for batch in corpus.batches():
         for piece in pieces.of(batch):
-            yield piece, deidentifier.for_patients(patients_of(piece))
+            yield _Task(_treat, (piece, deidentifier.for_patients(patients_of(piece))))
+
+
+def _treat(batch: pa.RecordBatch, deidentifier: Deidentifier) -> Deidentified:
+    return deidentifier(batch)
 
 
 def patients_of(batch: pa.RecordBatch) -> set[str]:
     """Return the patient ids of a batch; a note without one is a patient of its own."""
     ids, patients = (batch.column(name).to_pylist() for name in (NOTE_ID, PATIENT_ID))
     return {note if patient is None else patient for note, patient in zip(ids, patients, strict=True)}
-
-
-def _treat(item: tuple[pa.RecordBatch, Deidentifier]) -> Deidentified:
-    batch, deidentifier = item
-    return deidentifier(batch)
 
 
 @dataclass(frozen=True)
@@ -135,20 +132,11 @@ class BatchSpans:
 
 
 @dataclass(frozen=True)
-class _DetectTask:
-    """Batch for the first pass."""
+class _Task:
+    """A call of a function on a batch; its repr contains no text."""
 
-    batch: pa.RecordBatch = field(repr=False)
-    finder: Finder = field(repr=False)
-
-
-@dataclass(frozen=True)
-class _TreatTask:
-    """Batch for the second pass, with the spans of the first one."""
-
-    batch: pa.RecordBatch = field(repr=False)
-    deidentifier: Deidentifier = field(repr=False)
-    spans: BatchSpans = field(repr=False)
+    function: Callable[..., Any]
+    arguments: tuple[Any, ...] = field(repr=False)
 
 
 @dataclass(frozen=True)
@@ -164,9 +152,6 @@ class PassResult:
     spans: BatchSpans = field(repr=False)
     name_index: NameIndex = field(repr=False)
     lower_case: dict[str, frozenset[str]] = field(repr=False)
-
-
-_Task = _DetectTask | _TreatTask | None
 
 
 class _TwoPasses:
@@ -186,7 +171,7 @@ class _TwoPasses:
 
     def over(self, map: Map) -> Iterator[Deidentified]:
         with SpooledTemporaryFile(max_size=HELD) as self.file:
-            results = map(_run_task, self._tasks())
+            results = map(_perform, self._tasks())
             first = track(self._first_pass(results), "notes searched", self.say, size=lambda result: result.rows)
             for result in first:
                 result.spans.write(self.file)
@@ -198,10 +183,10 @@ class _TwoPasses:
         """Yield the results of the first pass; the one further result that is consumed is None."""
         return takewhile(lambda result: isinstance(result, PassResult), results)  # type: ignore[arg-type]
 
-    def _tasks(self) -> Iterator[_Task]:
+    def _tasks(self) -> Iterator[_Task | None]:
         sent = 0
         for sent, batch in enumerate(self._batches(Pieces()), 1):  # noqa: B007
-            yield _DetectTask(batch, self.deidentifier.finder.for_patients(patients_of(batch)))
+            yield _Task(detect_batch, (batch, self.deidentifier.finder.for_patients(patients_of(batch))))
         yield None  # the map returns one result per task and reads some tasks ahead of the results
         while self.received < sent:
             yield None
@@ -211,7 +196,8 @@ class _TwoPasses:
         for count, batch in enumerate(self._batches(self.pieces), 1):
             if count > sent:
                 raise changed()
-            yield _TreatTask(batch, deidentifier.for_patients(patients_of(batch)), BatchSpans.read(self.file))
+            known = deidentifier.for_patients(patients_of(batch))
+            yield _Task(treat_batch, (batch, known, BatchSpans.read(self.file)))
         if count < sent:
             raise changed()
 
@@ -225,12 +211,8 @@ class _TwoPasses:
         return index
 
 
-def _run_task(task: _Task) -> PassResult | Deidentified | None:
-    if task is None:
-        return None
-    if isinstance(task, _DetectTask):
-        return detect_batch(task.batch, task.finder)
-    return treat_batch(task.batch, task.deidentifier, task.spans)
+def _perform(task: _Task | None) -> Any:
+    return task and task.function(*task.arguments)
 
 
 @uncollected
@@ -349,3 +331,42 @@ def _values(array: pa.Array) -> list[Any]:
         return list(array.to_numpy(zero_copy_only=False).tolist())
     words = array.dictionary.to_pylist()
     return [words[number] for number in array.indices.to_numpy().tolist()]
+
+
+class Pieces:
+    """Splits batches for workers and joins the results, both in the order of the batches.
+
+    Spans and records take several times the memory of a batch, and few batches would leave workers without work.
+    """
+
+    def __init__(self) -> None:
+        self._sizes: deque[int] = deque()
+
+    def of(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        """Yield the pieces of the next batch as copies: pickling a slice would send the entire batch."""
+        starts = range(0, max(1, batch.num_rows), ROWS)
+        self._sizes.append(len(starts))
+        for start in starts if len(starts) > 1 else ():
+            yield batch.take(pa.array(range(start, min(start + ROWS, batch.num_rows))))
+        if len(starts) == 1:
+            yield batch
+
+    def joined(self, results: Iterator[Deidentified]) -> Iterator[Deidentified]:
+        """Yield one result per batch."""
+        for first in results:
+            yield _joined([first, *(next(results) for _ in range(self._sizes.popleft() - 1))])
+
+
+def _joined(parts: Sequence[Deidentified]) -> Deidentified:
+    if len(parts) == 1:
+        return parts[0]
+    batches = pa.Table.from_batches([part.batch for part in parts]).combine_chunks().to_batches()
+    joined = Deidentified(batches[0] if batches else parts[0].batch, spans=None)
+    for part in parts:
+        for name in ("counts", "by_detector", "skipped", "tagged"):
+            getattr(joined, name).update(getattr(part, name))
+        joined.audit += part.audit
+        joined.crosswalk += part.crosswalk
+        if part.spans is not None:
+            joined.spans = [*(joined.spans or ()), *part.spans]
+    return joined

@@ -1,21 +1,26 @@
-"""Files that a run of `clinveil deidentify` writes to its vault: audit log, crosswalk, spans."""
+"""Counts of a run of `clinveil deidentify`, and the files that it writes to its vault: audit log, crosswalk, spans."""
 
 from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from secrets import token_hex
 from typing import Any, TextIO
 
 from clinveil.core.atomic import atomic
+from clinveil.core.errors import GateError
 from clinveil.core.keys import Key
+from clinveil.corpus.corpus import PATIENT_ID
 from clinveil.phi.treatment.audit import NAME, Chain, next_log
 from clinveil.phi.treatment.crosswalk import Writer
-from clinveil.phi.treatment.deidentifier import Deidentified
+from clinveil.phi.treatment.deidentifier import RAISED, Deidentified
+from clinveil.phi.treatment.policy import Policy
 
 SPANS, CROSSWALK = "spans.jsonl", re.compile(r"crosswalk-[0-9a-f]{16}\.bin")
 _PARTIAL = re.compile(r"\.(?:spans|audit-\d+|crosswalk-[0-9a-f]+)\.(?:jsonl|bin)\.[0-9a-f]{8}\.part")
@@ -75,3 +80,82 @@ def records(vault: Path, key: Key, *, crosswalk: bool, spans: bool) -> Iterator[
         chain = Chain(text(part(path.name)), before)
         rows = Writer(stack.enter_context(part(f"crosswalk-{run}.bin").open("wb")), key, run) if crosswalk else None
         yield Records(vault, run, chain, rows, text(part(SPANS, force=True)) if spans else None)
+
+
+MOST_RAISED = 0.01  # share of the notes
+
+
+@dataclass
+class Counts:
+    """Counts of notes and identifiers of a run.
+
+    Attributes:
+        policy: the treatment of each label. known: ids of the known patients.
+        read, written: number of notes; `skipped` counts the others by reason.
+        labels, detectors: number of identifiers by label and by detector.
+        tagged: number of identifiers by label that became a tag because the policy's treatment failed.
+        known_found: ids of the known patients with at least one note.
+    """
+
+    policy: Policy
+    known: AbstractSet[str] = field(default=frozenset(), repr=False)
+
+    read: int = 0
+    written: int = 0
+    labels: Counter[str] = field(default_factory=Counter)
+    detectors: Counter[str] = field(default_factory=Counter)
+    skipped: Counter[str] = field(default_factory=Counter)
+    tagged: Counter[str] = field(default_factory=Counter)
+    known_found: set[str] = field(default_factory=set, repr=False)
+
+    def add(self, result: Deidentified) -> None:
+        """Add a batch."""
+        self.written += result.batch.num_rows
+        self.read += result.batch.num_rows + sum(result.skipped.values())
+        self.labels += result.counts
+        self.detectors += result.by_detector
+        self.skipped += result.skipped
+        self.tagged += result.tagged
+        if self.known:
+            self.known_found.update(self.known & set(result.batch.column(PATIENT_ID).to_pylist()))
+
+    def add_counts(self, other: Counts) -> None:
+        """Add the counts of another run or part."""
+        self.read += other.read
+        self.written += other.written
+        for name in ("labels", "detectors", "skipped", "tagged"):
+            getattr(self, name).update(getattr(other, name))
+        self.known_found |= other.known_found
+
+    @property
+    def kept(self) -> dict[str, int]:
+        """Number of identifiers by label that the policy keeps unchanged."""
+        return {label: self.labels[label] for label in self.policy.treatments if label in self.policy.kept}
+
+    def lines(self) -> Iterator[str]:
+        """Yield the counts as text."""
+        yield f"{self.written} of {self.read} notes written"
+        for reason, count in self.skipped.items():
+            yield f"  not written, {reason}: {count}"
+        for label, count in self.labels.most_common():
+            tagged = f" ({self.tagged[label]} as a tag: no replacement could be made)" if self.tagged[label] else ""
+            yield f"  {label:12} {count}{' KEPT as they are' if label in self.policy.kept else ''}{tagged}"
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the counts for a record, ready for JSON."""
+        return {
+            "notes_read": self.read,
+            "notes_written": self.written,
+            "skipped": dict(self.skipped),
+            "spans_by_label": dict(self.labels.most_common()),
+            "spans_by_detector": dict(self.detectors.most_common()),
+            "tagged_for_want_of_a_surrogate": dict(self.tagged),
+            "kept": self.kept,
+        }
+
+    def check_failures(self) -> None:
+        """Raise GateError if the detectors failed on more than 1 % of the notes."""
+        raised = self.skipped[RAISED]
+        if raised > MOST_RAISED * self.read:
+            hint = "nothing was written; report this error, without any note text"
+            raise GateError(f"the detectors failed on {raised} of {self.read} notes", hint=hint)

@@ -37,6 +37,11 @@ class ReidentifySettings(Settings):
     only_note: tuple[str, ...] = flag((), "Restore only the note with this id; repeatable.")
     only_patient: tuple[str, ...] = flag((), "Restore only the notes of this patient; repeatable.")
 
+    def wants(self, note_id: str, patient_id: str | None) -> bool:
+        """Return whether a note is to be restored."""
+        everything = not (self.only_note or self.only_patient)
+        return everything or note_id in self.only_note or patient_id in self.only_patient
+
 
 @dataclass
 class Restored:
@@ -66,12 +71,11 @@ def reidentify(notes: Path, out: Path, vault: Path, reason: str, settings: Reide
     refuse_places(out, MAKER, force=settings.force, vault=vault, read={"NOTES": notes})
     key = _key(vault, settings.key)
     corpus = open_corpus(notes, settings.notes, label=settings.label, keep=settings.keep)
-    wanted = _wanted(settings)
-    known = _known(vault, key, wanted)
+    known = _known(vault, key, settings)
     counts = Restored()
 
     def batches() -> Iterator[pa.RecordBatch]:
-        return (_restored(_only(batch, wanted), known, key, counts) for batch in corpus.batches())
+        return (_restored(_only(batch, settings), known, key, counts) for batch in corpus.batches())
 
     with locked(vault / LOCK), atomic(out, force=settings.force, maker=MAKER) as part:
         place, suffix = place_in(part, out, corpus.suffix)
@@ -94,30 +98,18 @@ def _key(vault: Path, path: Path | None) -> Key:
     return Key.load(path or vault / KEY)
 
 
-Wanted = tuple[frozenset[str], frozenset[str]]
-
-
-def _wanted(settings: ReidentifySettings) -> Wanted:
-    return frozenset(settings.only_note), frozenset(settings.only_patient)
-
-
-def _is_wanted(note_id: str, patient_id: str | None, wanted: Wanted) -> bool:
-    notes, patients = wanted
-    return not (notes or patients) or note_id in notes or patient_id in patients
-
-
-def _known(vault: Path, key: Key, wanted: Wanted) -> dict[tuple[str, str], Row]:
+def _known(vault: Path, key: Key, settings: ReidentifySettings) -> dict[tuple[str, str], Row]:
     """Return the rows of all crosswalks of the vault by note id and digest of the treated text."""
     files = sorted(path for path in vault.iterdir() if CROSSWALK.fullmatch(path.name)) if vault.is_dir() else []
     if not files:
         raise InputError("contains no crosswalk", where=vault.name, hint=_HINT)
     stored = (row for path in files for row in read_crosswalk(path, key))
-    return {(row.note_id, row.digest): row for row in stored if _is_wanted(row.note_id, row.patient_id, wanted)}
+    return {(row.note_id, row.digest): row for row in stored if settings.wants(row.note_id, row.patient_id)}
 
 
-def _only(batch: pa.RecordBatch, wanted: Wanted) -> pa.RecordBatch:
+def _only(batch: pa.RecordBatch, settings: ReidentifySettings) -> pa.RecordBatch:
     ids = zip(batch.column(NOTE_ID).to_pylist(), batch.column(PATIENT_ID).to_pylist(), strict=True)
-    return batch.filter(pa.array([_is_wanted(*pair, wanted) for pair in ids], pa.bool_()))
+    return batch.filter(pa.array([settings.wants(*pair) for pair in ids], pa.bool_()))
 
 
 def _restored(batch: pa.RecordBatch, known: dict[tuple[str, str], Row], key: Key, counts: Restored) -> pa.RecordBatch:

@@ -1,9 +1,14 @@
-"""`clinveil deidentify`: treat the identifiers of notes, count them, and write the secrets to a vault."""
+"""`clinveil deidentify`: treat the identifiers of notes, count them, and write the secrets to a vault.
+
+Part files are treated part by part; each output file has the name of its source file.
+"""
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -11,31 +16,34 @@ from typing import Any
 import pyarrow as pa
 
 from clinveil.core.atomic import atomic
-from clinveil.core.errors import InputError, UsageError
+from clinveil.core.errors import InputError
 from clinveil.core.files import Maker, default_vault, private_text, refuse_places, remove
 from clinveil.core.keys import Key
 from clinveil.core.progress import track
 from clinveil.core.runfolder import KEY, LOCK, Kind, code_version, fingerprint, run_folder
+from clinveil.core.spans import Span
 from clinveil.core.types import Say
 from clinveil.corpus.open import OpenedCorpus, PartedCorpus, open_corpus
-from clinveil.corpus.part_facts import as_parts
-from clinveil.corpus.people import write_patients
+from clinveil.corpus.part_facts import as_parts, facts_of, names_of
+from clinveil.corpus.people import read_patients
 from clinveil.corpus.write import place_in, write_corpus
 from clinveil.phi.review.decisions import Decisions
 from clinveil.phi.settings import DeidentifySettings, PhiSettings
-from clinveil.phi.treatment.counts import Counts
-from clinveil.phi.treatment.deidentifier import Deidentified, Deidentifier
-from clinveil.phi.treatment.partial_removal import EmulatedRemover
+from clinveil.phi.treatment.crosswalk import Replacement, Row
+from clinveil.phi.treatment.deidentifier import Deidentified, Deidentifier, Found
+from clinveil.phi.treatment.part_passes import Recipe, TreatPart, detect_parts
 from clinveil.phi.treatment.passes import check_known_patients, deidentify_corpus
 from clinveil.phi.treatment.policy import Treatment
-from clinveil.phi.treatment.records import Records, is_leftover, records
-from clinveil.phi.treatment.remover import deidentifier_of, remover_of
-from clinveil.phi.treatment.run_parts import SCRATCH, TASKS, holds_tasks, write_parts
+from clinveil.phi.treatment.records import Counts, Records, is_leftover, records
 from clinveil.phi.treatment.surrogates.pools import sizes
+from clinveil.scale import Map
 from clinveil.scale.executor import opened_for
+from clinveil.scale.pieces import Broken, each
+from clinveil.scale.tasks import Store
 
 MAKER = Maker("deidentify")
 RECORD = "deidentify.json"
+TASKS, SCRATCH = "tasks", "work"  # in the vault: stored spans until the run succeeds; text, removed after each run
 README = """Key and findings of a run of `clinveil deidentify`. SECRET: do not share any file of this folder.
 
 key.bin             source of all surrogates and date offsets; keep it to treat later notes of the same patients alike
@@ -45,8 +53,6 @@ crosswalk-*.bin     the original identifiers, encrypted with key.bin, for clinve
                     with both files, anyone can restore the notes
 spans.jsonl         every detected identifier with its text
 review/             decisions of each reviewer (clinveil review), for clinveil deidentify
-missed.parquet      emulated remover: the patients whose names were left in the notes, the ground truth of attacks
-surrogates.parquet  emulated remover: the other patients under their surrogate names
 
 The treated notes are secret too: they still contain the identifiers that the detectors missed.
 """
@@ -94,17 +100,15 @@ def deidentify_notes(
     with run_folder(secrets, VAULT) as folder, atomic(out, force=settings.force, maker=MAKER) as part:
         # An existing key is used again, so that later notes of a patient are treated like the earlier ones.
         key = folder.key() if settings.seed is None else Key.from_seed(settings.seed)
-        remover = remover_of(settings, key, decisions)
+        deidentifier = _deidentifier(settings, key, decisions)
         place, suffix = (part, "") if parted else place_in(part, out, corpus.suffix)
         with records(secrets, key, crosswalk=settings.crosswalk, spans=settings.spans) as kept:
             kept.audit.begin("deidentify", _audit_fields(notes, settings, key, kept.run))
-            counts = _write(settings, corpus, remover, (place, suffix), kept, say)
+            counts = _write(settings, corpus, deidentifier, (place, suffix), kept, say)
             counts.check_failures()
-            if isinstance(remover, Deidentifier):
-                check_known_patients(remover.patients.keys(), counts.known_found)
+            check_known_patients(deidentifier.patients.keys(), counts.known_found)
             kept.end(key, {**counts.as_dict(), "output_sha256": fingerprint(place)})
         _write_record(secrets, key, notes, settings, counts, kept)
-        _write_ground_truth(secrets, remover, say)
         remove(secrets / TASKS)
     return counts
 
@@ -113,18 +117,23 @@ def _audit_fields(notes: Path, settings: DeidentifySettings, key: Key, run: str)
     """Return the inputs of a run for the audit log: hashes, but no paths."""
     phi = settings.identifiers
     return {
-        "run": run,
-        "version": version("clinveil"),
+        **_about(key, run),
         "code_sha256": code_version(),  # includes rules, word lists and models
         "policy": phi.policy().name,
         "policy_sha256": phi.policy().digest,
         "surrogates": phi.surrogates,
-        "key_commitment": key.commitment,
-        "test_seed": key.test_seed,
-        "miss_rate": settings.miss_rate,
         "patients_sha256": fingerprint(phi.patients) if phi.patients else None,
         "input_sha256": fingerprint(notes),
         "audit": settings.audit,
+    }
+
+
+def _about(key: Key, run: str) -> dict[str, Any]:
+    return {
+        "version": version("clinveil"),
+        "run": run,
+        "test_seed": key.test_seed,
+        "key_commitment": key.commitment,
     }
 
 
@@ -142,26 +151,35 @@ def _decisions(settings: DeidentifySettings, corpus: OpenedCorpus) -> Decisions 
     """Return the reviewers' decisions. Raises InputError if they belong to other notes."""
     if not settings.decisions:
         return None
-    if settings.miss_rate is not None:
-        raise UsageError("--decisions and --miss-rate exclude each other", hint="pass one of the two")
     decisions = Decisions.read(*settings.decisions)
     decisions.check_corpus(corpus)
     return decisions
 
 
+def _deidentifier(settings: DeidentifySettings, key: Key, decisions: Decisions | None) -> Deidentifier:
+    phi = settings.identifiers
+    patients = read_patients(phi.patients) if phi.patients else None
+    deidentifier = Deidentifier.of(phi, key, patients=patients, keep_spans=settings.spans, revise=decisions)
+    return deidentifier.recording(audit=settings.audit == "full", crosswalk=settings.crosswalk)
+
+
+def in_worker(settings: DeidentifySettings, key: Key) -> Deidentifier:
+    """Return the de-identifier for some settings, as a worker builds it."""
+    return _deidentifier(settings, key, Decisions.read(*settings.decisions) if settings.decisions else None)
+
+
 def _write(
     settings: DeidentifySettings,
     corpus: OpenedCorpus,
-    remover: Deidentifier | EmulatedRemover,
+    deidentifier: Deidentifier,
     place: tuple[Path, str],
     kept: Records,
     say: Say,
 ) -> Counts:
-    deidentifier = deidentifier_of(settings, remover)
     path, suffix = place
     if isinstance(corpus, PartedCorpus) and not suffix:
         with opened_for(settings) as over:
-            return write_parts(settings, corpus, deidentifier, path, kept, over, say)
+            return _write_parts(settings, corpus, deidentifier, path, kept, over, say)
     counts = Counts(deidentifier.policy, deidentifier.patients.keys())
     try:
         with opened_for(settings) as over:
@@ -190,10 +208,7 @@ def _write_record(
     phi = settings.identifiers
     record = {
         "secret": True,
-        "version": version("clinveil"),
-        "run": kept.run,
-        "test_seed": key.test_seed,
-        "key_commitment": key.commitment,
+        **_about(key, kept.run),
         "notes": str(notes.absolute()),
         "folder": str(Path.cwd()),
         "settings": settings.flat(),
@@ -202,7 +217,6 @@ def _write_record(
         "surrogates": phi.surrogates if phi.surrogates != "markov" else f"markov {phi.markov:g}",
         "surrogate_names": sizes() if Treatment.SURROGATE in counts.policy.treatments.values() else None,
         "known_patients": phi.patients is not None,
-        "miss_rate": settings.miss_rate,
         **counts.as_dict(),
         "audit_chain": kept.audit.head,
     }
@@ -210,15 +224,92 @@ def _write_record(
     private_text(secrets / "README.txt", README)
 
 
-def _write_ground_truth(secrets: Path, remover: Deidentifier | EmulatedRemover, say: Say) -> None:
-    """Write the ground truth for attacks on an emulated remover: missed patients, and surrogates of the others."""
-    if not isinstance(remover, EmulatedRemover):
-        return
-    truth = {"missed": remover.missed, "surrogates": remover.surrogate_patients()}
-    say(f"emulated remover: the names of {len(remover.missed)} patients were left in place")
-    say("only names of known patients were treated: use these notes for attacks and studies only")
-    for name, patients in truth.items():
-        remove(secrets / f"{name}.parquet")  # the ground truth of an earlier run would be wrong
-        if patients:
-            with atomic(secrets / f"{name}.parquet") as part:
-                write_patients(patients, part)
+def holds_tasks(vault: Path) -> bool:
+    """Whether the task folder of a vault exists and contains task results only."""
+    folder = vault / TASKS
+    return folder.is_dir() and all(re.fullmatch("[0-9a-f]{32}", path.name) for path in folder.iterdir())
+
+
+@dataclass(frozen=True)
+class _Written:
+    """Result of one part; `records` is the file with its records for the vault."""
+
+    counts: Counts
+    records: Path = field(repr=False)
+
+
+def _write_parts(
+    settings: DeidentifySettings,
+    corpus: PartedCorpus,
+    deidentifier: Deidentifier,
+    place: Path,
+    kept: Records,
+    over: Map,
+    say: Say,
+) -> Counts:
+    """Treat every part; add its records to the vault in the order of the parts.
+
+    Args:
+        place: new folder of the treated parts.
+
+    Raises:
+        Incomplete: some parts failed; the stored spans of the others are reused by the next run.
+        InputError: a note id occurs in two parts.
+    """
+    scratch, broken = kept.vault / SCRATCH, Broken()
+    corpus, facts = facts_of(corpus, over, say, broken)
+    deidentifier.key.save(scratch / "key.bin")
+    recipe = Recipe.of(in_worker, settings, scratch / "key.bin")
+    parts = [(part, part_facts.digest) for part, part_facts in zip(corpus.parts, facts, strict=True)]
+    store = Store(kept.vault / TASKS)
+    tasks = detect_parts(parts, recipe, store, scratch, over, say, lambda: deidentifier.finder.uses_other_notes)
+    broken.refuse()  # only now, so that the results of the other parts are stored
+    place.mkdir(mode=0o700)
+    targets = [(task, place / name, scratch) for task, name in zip(tasks, names_of(corpus), strict=True)]
+    counts = Counts(deidentifier.policy, deidentifier.patients.keys())
+    for written in track(each(over, _write_part, targets), "notes", say, size=lambda result: result.counts.written):
+        counts.add_counts(written.counts)
+        _keep(written.records, kept)
+    return counts
+
+
+def _write_part(item: tuple[TreatPart, Path, Path]) -> _Written:
+    task, place, scratch = item
+    part, deidentifier = task.detection.part, task.detection.recipe()
+    counts = Counts(deidentifier.policy, deidentifier.patients.keys())
+    records = scratch / f"{place.name}.records"
+    with records.open("w", encoding="utf-8") as file:
+
+        def batches() -> Iterator[pa.RecordBatch]:
+            for result in task.treated():
+                counts.add(result)
+                file.write(json.dumps(_as_json(result)) + "\n")
+                yield result.batch
+
+        write_corpus(batches(), place, part.columns, part.suffix)
+    counts.read += sum(part.skipped.values())
+    counts.skipped += part.skipped
+    return _Written(replace(counts, known=frozenset()), records)
+
+
+def _as_json(result: Deidentified) -> list[Any]:
+    """Return the records of a batch for the vault, ready for JSON."""
+    spans = None if result.spans is None else [[found.note_id, list(found.span), found.text] for found in result.spans]
+    return [result.audit, result.crosswalk, spans]
+
+
+def _keep(records: Path, kept: Records) -> None:
+    """Copy the records of a worker to the files of the vault, batch by batch."""
+    with records.open(encoding="utf-8") as file:
+        for line in file:
+            audit, rows, spans = json.loads(line)
+            found = None if spans is None else [Found(note, Span(*span), text) for note, span, text in spans]
+            kept.add(Deidentified(_NO_BATCH, spans=found, audit=audit, crosswalk=[_row(*row) for row in rows]))
+    records.unlink()
+
+
+def _row(note_id: str, patient_id: str, digest: str, shift: int | None, items: list[list[Any]]) -> Row:
+    return Row(note_id, patient_id, digest, shift, tuple(Replacement(*item) for item in items))
+
+
+_NO_BATCH = pa.RecordBatch.from_pylist([], schema=pa.schema([]))

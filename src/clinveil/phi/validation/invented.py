@@ -17,6 +17,7 @@ from numpy.random import Generator
 
 from clinveil.lexicons.ambiguity import FAMILIAR_FAMILY, USUAL_FAMILY, USUAL_GIVEN, lexical_classes, unlisted_name
 from clinveil.lexicons.names import all_given_names, held_out, name_form, surnames
+from clinveil.phi.detection.detectors.dates import MONTHS
 
 Pool = tuple[Sequence[str], Sequence[str]]
 """First names and surnames."""
@@ -36,8 +37,6 @@ _LOCALES: Mapping[str, tuple[str, ...]] = {
 _LATIN = re.compile(r"[A-Za-zÀ-ɏ]{3,}(?:['-][A-Za-zÀ-ɏ]{2,})?")
 
 
-_MONTHS = ("January", "February", "March", "April", "May", "June", "July", "August", "September", "October",
-           "November", "December")  # fmt: skip
 _DOMAINS = ("mail.example", "clinic.example", "home.example.org")
 _STREETS = ("Street", "Avenue", "Road", "Lane", "Drive", "Court")
 
@@ -129,6 +128,6 @@ def _part(name: str, rng: Generator) -> str:
         return str(_PARTS[name](rng))
     if name in ("given", "family"):
         return invented_name("rare", family=name == "family", rng=rng)
-    drawn = {"month": _MONTHS, "mon": [m[:3] for m in _MONTHS], "domain": _DOMAINS, "street": _STREETS,
+    drawn = {"month": MONTHS, "mon": [m[:3] for m in MONTHS], "domain": _DOMAINS, "street": _STREETS,
              "street_short": ("St", "Ave", "Rd", "Blvd"), "letter": list("ABDEHKMNRT")}[name]  # fmt: skip
     return _choice(drawn, rng)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,6 @@ from numpy.random import Generator
 from clinveil.attacks.attack import Context
 from clinveil.attacks.channel._inputs import single_names
 from clinveil.attacks.channel.inversion import Inversion
-from clinveil.channel.apply import obfuscate_batches
 from clinveil.channel.build import build_channel, mechanism_of, read_words
 from clinveil.channel.channel import Channel
 from clinveil.channel.files import load_channel, save_channel
@@ -21,35 +19,26 @@ from clinveil.channel.tally import Tally
 from clinveil.core.errors import InputError
 from clinveil.core.files import remove
 from clinveil.core.finding import Finding
-from clinveil.core.progress import shown, steps, track
+from clinveil.core.progress import steps
 from clinveil.core.runfolder import fingerprint
 from clinveil.corpus.corpus import Accounting, Corpus
 from clinveil.corpus.estimate import estimate
 from clinveil.phi.name_index import NameIndex
-from clinveil.releases.added import added_facts, added_warnings, unknown_line
-from clinveil.releases.attack_gates import adversary_gates
-from clinveil.releases.check import OutputCheck, check_output
+from clinveil.releases.attack_gates import adversary_gates, patient_gates
+from clinveil.releases.context import ReleaseContext
 from clinveil.releases.crosswalk import vault_batches
-from clinveil.releases.gates import accounting_gates, output_gates, patient_gates
-from clinveil.releases.measured import Measured, measured
-from clinveil.releases.parts import draw_parts, opened
+from clinveil.releases.earlier.series import added_facts, added_warnings, unknown_line
+from clinveil.releases.gates import accounting_gates, output_gates
+from clinveil.releases.measured import Measured
+from clinveil.releases.preflight import CHARACTERS_PER_WORD, Preflight
 from clinveil.releases.producer import Producer, Product
-from clinveil.releases.protect import counted, protected
+from clinveil.releases.producers.deidentified import SourcedProduct
 from clinveil.releases.record import singled_out
+from clinveil.releases.samples import aligned, sources
 from clinveil.releases.settings import ReleaseSettings
-from clinveil.releases.side_by_side import aligned, sources
-from clinveil.releases.stages import (
-    CHARACTERS_PER_WORD,
-    HEAPS,
-    SMALL,
-    Making,
-    Preflight,
-    ReleaseContext,
-    Target,
-    released_in_order,
-)
+from clinveil.releases.treatment import counted, treated
+from clinveil.releases.writing import opened, write_notes
 from clinveil.report.record import AlignedNote, Fact, Gate, TokenRow
-from clinveil.scale.executor import opened_for
 from clinveil.vectors.algorithm import OnEpoch
 from clinveil.vectors.count import WordCounts
 from clinveil.vectors.files import load_vectors, save_vectors
@@ -58,6 +47,8 @@ from clinveil.vectors.neighbours import save_neighbours
 from clinveil.vectors.table import Vectors
 from clinveil.vectors.train import train
 
+FEWEST = 50  # paper A: not for small data sets
+HEAPS = (44.0, 0.445)  # word types = 44 · words^0.445, fitted on MTSamples
 GIVEN = "given, not trained on these notes"
 LEARNED = ("vectors", "neighbours", "channel")
 LAYOUT = "Layout was kept:", "are the only ones with theirs"
@@ -79,10 +70,10 @@ class ChannelProducer(Producer):
 
     def refuse_notes(self, found: Preflight, settings: ReleaseSettings) -> None:
         """Raise InputError for fewer than 50 patients (paper A: not for small data sets)."""
-        if found.patients < SMALL and not settings.channel.allow_small:
+        if found.patients < FEWEST and not settings.channel.allow_small:
             raise InputError(
                 f"{found.patients} patients are too few: replacements would identify them",
-                hint=f"use notes of at least {SMALL} patients, or accept the risk with --set allow_small=true",
+                hint=f"use notes of at least {FEWEST} patients, or accept the risk with --set allow_small=true",
             )
 
     def plan(
@@ -119,56 +110,39 @@ class ChannelProducer(Producer):
         ).stages
         yield from ((name, descriptions[name], seconds) for name, seconds in stages.items() if seconds)
 
-    def make(self, making: Making) -> Product:
+    def make(self, job: ReleaseContext) -> Product:
         """Replace identifiers, train vectors, build a channel, draw every word, and read the notes back."""
-        job, found, timer = making.job, making.found, making.timer
         indexes: list[NameIndex] = []
-        entered, identifiers, left_out = protected(making, indexes.append)
-        with timer.stage("vocabulary", "words and the patients who use them"):
-            counts = counted(job, found, entered)
-        learning = job.settings.vectors.said_of(counts.n_tokens) if job.imported is None else "use the given ones"
-        learning = "use those of the release that is added to" if job.added else learning
-        with timer.stage("vectors", learning) as row:
-            with steps("passes", timer.say) as on_epoch:
-                vectors = vectors_of(job, entered, counts, making.seeds["training"], on_epoch)
-            if job.imported is None:
-                row["determinism"] = str(vectors.meta.get("determinism", "statistical"))
-        with timer.stage("neighbours", "neighbour table and channel"):
+        notes = treated(job, indexes.append)
+        counts = counted(job, notes.corpus)
+        vectors = _learned(job, notes.corpus, counts)
+        with job.timer.stage("neighbours", "neighbour table and channel"):
             channel = channel_of(job, vectors, counts)
             digests = {name: fingerprint(job.folder.vault / name) for name in LEARNED}
-        tally, check, path = _written(making, entered, channel)
-        rows = Accounting(found.read, check.notes, found.skipped + left_out + tally.skipped)
-        released = opened(path, job.corpus.columns)
-        sizes = counts.n_tokens, len(counts), counts.n_patients
-        shared = job, path, job.corpus.columns, rows, check, released, *sizes, identifiers
+        tally, check, path = write_notes(job, notes.corpus, channel)
+        if job.added:
+            job.say(unknown_line(job.added, tally))
+        rows = Accounting(job.found.read, check.notes, job.found.skipped + notes.skipped + tally.skipped)
         return ChannelProduct(
-            *shared,
-            making=making,
-            entered=entered,
+            *(job, path, job.corpus.columns, rows, check, opened(path, job.corpus.columns)),
+            *(counts.n_tokens, len(counts), counts.n_patients, notes.found),
+            entered=notes.corpus,
             counts=counts,
+            name_indexes=tuple(indexes),
             vectors=vectors,
             drawn_from=channel,
             tally=tally,
-            name_indexes=tuple(indexes),
             digests=digests,
         )
 
 
 @dataclass(frozen=True, kw_only=True)
-class ChannelProduct(Product):
-    """Notes whose words were drawn from a channel.
+class ChannelProduct(SourcedProduct):
+    """Notes whose words were drawn from a channel."""
 
-    Attributes:
-        entered: the notes as they entered the channel. name_indexes: names found across notes, at most one index.
-    """
-
-    making: Making
-    entered: Corpus = field(repr=False)
-    counts: WordCounts = field(repr=False)
     vectors: Vectors = field(repr=False)
     drawn_from: Channel = field(repr=False)
     tally: Tally
-    name_indexes: tuple[NameIndex, ...] = field(repr=False)
 
     @property
     def channel(self) -> Channel:
@@ -180,20 +154,9 @@ class ChannelProduct(Product):
         return accounting_gates(self.rows, self.check, balanced=self.tally.balanced)
 
     def context(self) -> Context:
-        """Return source and released notes, channel and counts."""
+        """Return source and released notes, channel and alignment."""
         vault = self.job.folder.vault
-        return Context(
-            channel=self.channel,
-            counts=self.counts,
-            original=self.job.corpus,
-            released=self.released,
-            entered=self.entered,
-            alignment=lambda: vault_batches(vault, "alignment"),
-            known=self.job.known,
-            keep=self.released.columns.keep,
-            scratch=self.job.folder.work,
-            workers=self.job.settings.workers,
-        )
+        return replace(super().context(), channel=self.channel, alignment=lambda: vault_batches(vault, "alignment"))
 
     def findings(self, seen: Measured, rng: Generator) -> list[Finding]:
         """Return the finding on names with an output of their own."""
@@ -204,7 +167,7 @@ class ChannelProduct(Product):
         job = self.job
         if not job.settings.channel.keep_words:
             return []
-        more: Any = {"threads": job.settings.workers, "counts": context.counts, "names": job.names}
+        more: Any = {"threads": job.settings.workers, "counts": context.counts, "names": job.known_names}
         base, _ = build_channel(self.vectors, job.settings.channel.but(keep_words=None), key=job.key, **more)
         findings = Inversion()(replace(context, channel=base, known=None, entered=None), rng)
         return [replace(finding, measure=f"{finding.measure}_none_kept") for finding in findings]
@@ -236,8 +199,7 @@ class ChannelProduct(Product):
         if self.job.settings.channel.keep_words:
             yield Fact("words left unchanged", len(kept))
             yield Fact("which words", ", ".join(kept), internal=True)
-        if self.job.added:
-            yield from added_facts(self.job.added, self.tally, self.making.coverage)
+        yield from added_facts(self.job, self.tally)
 
     def manifest_entries(self) -> dict[str, Any]:
         """Return token counts and the origin of the vectors."""
@@ -250,7 +212,7 @@ class ChannelProduct(Product):
         """Yield warnings on shared vectors, the channel, repeated draws and kept words."""
         job, settings = self.job, self.job.settings
         yield from _vector_warnings(job)
-        yield from added_warnings(job.added, self.tally, self.making.coverage) if job.added else ()
+        yield from added_warnings(job, self.tally)
         if not settings.phi:
             yield "Identifier replacement was switched off: names are part of the vocabulary."
         yield from self.channel.shortfalls
@@ -269,12 +231,6 @@ class ChannelProduct(Product):
             words = f"Words that occur {how.rare_below} or more times" if how.scope == "rare" else "Words"
             yield f"{words} are replaced independently at each occurrence, so repeated words disclose more."
 
-    def measured(self, whole: Context) -> Measured:
-        """Return all notes, or a keyed sample of patients."""
-        job = self.job
-        how = job.settings.measure_words, job.key.subkey("measured patients"), job.folder.work / "measured"
-        return measured(whole, partial(vault_batches, job.folder.vault, "crosswalk"), *how)
-
     def sampled(self, rng: Generator) -> list[AlignedNote]:
         """Return sampled source notes aligned with their released versions."""
         sample = sources(self.job.corpus, rng, self.job.deidentifier(*self.name_indexes))
@@ -289,19 +245,27 @@ def _words_in(place: Path) -> int:
     return round(size / CHARACTERS_PER_WORD)
 
 
-def vectors_of(
-    job: ReleaseContext, protected: Corpus, counts: WordCounts, seed: int, on_epoch: OnEpoch | None = None
-) -> Vectors:
+def _learned(job: ReleaseContext, entered: Corpus, counts: WordCounts) -> Vectors:
+    learning = job.settings.vectors.said_of(counts.n_tokens) if job.imported is None else "use the given ones"
+    learning = "use those of the release that is added to" if job.added else learning
+    with job.timer.stage("vectors", learning) as row:
+        with steps("passes", job.say) as on_epoch:
+            vectors = vectors_of(job, entered, counts, on_epoch)
+        if job.imported is None:
+            row["determinism"] = str(vectors.meta.get("determinism", "statistical"))
+    return vectors
+
+
+def vectors_of(job: ReleaseContext, entered: Corpus, counts: WordCounts, on_epoch: OnEpoch | None = None) -> Vectors:
     """Train word vectors, or return given ones or those of an interrupted run.
 
     Of given vectors, the rows of the notes' words are stored in the vault with the notes' counts.
     """
     place = job.folder.vault / "vectors"
     if not place.exists():
-        how, scratch = job.settings, job.folder.work
         if job.imported is None:
-            more: Any = {"seed": seed, "workers": how.workers, "scratch": scratch, "on_epoch": on_epoch}
-            made = train(protected, how.vectors, counts=counts, **more)
+            how: Any = {"seed": job.seeds["training"], "workers": job.settings.workers, "scratch": job.folder.work}
+            made = train(entered, job.settings.vectors, counts=counts, on_epoch=on_epoch, **how)
         else:
             made = of_notes(job.imported, counts)
         save_vectors(made, place)
@@ -312,40 +276,13 @@ def channel_of(job: ReleaseContext, vectors: Vectors, counts: WordCounts) -> Cha
     """Build the channel, or load that of an interrupted run; store it with its neighbour table."""
     tables, place, how = job.folder.vault / "neighbours", job.folder.vault / "channel", job.settings.channel
     if not (tables.exists() and place.exists()):
-        more: Any = {"threads": job.settings.workers, "counts": counts, "names": job.names}
+        more: Any = {"threads": job.settings.workers, "counts": counts, "names": job.known_names}
         channel, table = build_channel(vectors, how, key=job.key, **more)
         remove(tables)
         save_neighbours(table, tables)
         remove(place)
         save_channel(channel, place)
     return load_channel(place, how.policy)
-
-
-def write_notes(job: ReleaseContext, protected: Corpus, channel: Channel) -> tuple[Tally, Path]:
-    """Obfuscate every note and write it with a new id; crosswalk and alignment go to the vault."""
-    path = job.folder.staging / f"notes{job.corpus.suffix}"
-    target = Target.of(job, path)
-    with opened_for(job.settings, threaded=True) as over:
-        results = obfuscate_batches(protected.batches(), job.obfuscator(channel), over)
-        return target.write(track(results, "notes", job.say, size=lambda one: one.batch.num_rows), job.key), path
-
-
-def _written(making: Making, entered: Corpus, channel: Channel) -> tuple[Tally, OutputCheck, Path]:
-    """Write the release into staging and read it back; part files are read back where they are written."""
-    job, found, timer = making.job, making.found, making.timer
-    what = f"replace every word, {mechanism_of(job.settings.channel).description}"
-    if job.facts:
-        with timer.stage("obfuscate", f"{what}; read each part back", "keyed"):
-            return draw_parts(job, entered, channel)
-    with timer.stage("obfuscate", what, "keyed"):
-        tally, path = write_notes(job, entered, channel)
-    if job.added:
-        timer.say(unknown_line(job.added, tally))
-    with timer.stage("check", "read the release back"):
-        over = shown(found.over(job.settings.workers), "notes read back", timer.say, found.rows, lambda one: one.notes)
-        released = released_in_order(job, path, opened(path, job.corpus.columns))
-        crosswalk, alignment = (vault_batches(job.folder.vault, name) for name in ("crosswalk", "alignment"))
-        return tally, check_output(entered.batches(), crosswalk, released, channel, alignment, over), path
 
 
 def token_rows(tally: Tally) -> tuple[TokenRow, ...]:

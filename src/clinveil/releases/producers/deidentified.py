@@ -1,29 +1,32 @@
-"""Kind `deidentified`: readable notes with surrogates instead of identifiers."""
+"""Kind `deidentified`: readable notes with surrogates instead of identifiers.
+
+It is also the base of the kinds that write each source note once (`_channel.py`).
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 
 from numpy.random import Generator
 
 from clinveil.attacks.attack import Context
 from clinveil.core.finding import Finding
-from clinveil.core.progress import track
 from clinveil.corpus.corpus import Accounting, Corpus
 from clinveil.corpus.estimate import estimate
 from clinveil.phi.name_index import NameIndex
-from clinveil.releases.check import OutputCheck, check_copies
+from clinveil.releases.attack_gates import patient_gates
+from clinveil.releases.context import ReleaseContext
 from clinveil.releases.crosswalk import vault_batches
-from clinveil.releases.gates import copy_gates, patient_gates
+from clinveil.releases.gates import copy_gates
 from clinveil.releases.measured import Measured, measured
-from clinveil.releases.parts import copy_parts, opened
+from clinveil.releases.preflight import Preflight
 from clinveil.releases.producer import Producer, Product, producers
-from clinveil.releases.protect import counted, protected
+from clinveil.releases.samples import as_treated, sources
 from clinveil.releases.settings import ReleaseSettings
-from clinveil.releases.side_by_side import as_treated, sources
-from clinveil.releases.stages import Making, Preflight, ReleaseContext, Target, as_written, released_in_order
+from clinveil.releases.treatment import counted, treated
+from clinveil.releases.writing import opened, write_notes
 from clinveil.report.record import AlignedNote, Gate
 from clinveil.vectors.count import WordCounts
 
@@ -39,41 +42,30 @@ class Deidentified(Producer):
         self, found: Preflight, settings: ReleaseSettings, *, train: bool = True
     ) -> Iterator[tuple[str, str, float]]:
         """Yield the stages of a run: name, description, estimated seconds."""
-        treated = f"find identifiers, policy {settings.identifiers.policy().name}"
-        what = "read the notes", treated, "read the release back, attack it, measure utility"
+        removal = f"find identifiers, policy {settings.identifiers.policy().name}"
+        what = "read the notes", removal, "read the release back, attack it, measure utility"
         guess = estimate(found.tokens, 1, workers=settings.workers, train=False, measure_words=settings.measure_words)
         yield from ((name, text, guess.stages[name]) for name, text in zip(STAGES, what, strict=True))
 
-    def make(self, making: Making) -> Product:
+    def make(self, job: ReleaseContext) -> Product:
         """Replace identifiers, write the notes with new ids, and read them back."""
-        job, found, timer = making.job, making.found, making.timer
         indexes: list[NameIndex] = []
-        entered, identifiers, left_out = protected(making, indexes.append)
-        with timer.stage("vocabulary", "words of the notes"):
-            counts = counted(job, found, entered)
-        with timer.stage("write", "new ids, keyed order", "keyed"):
-            if job.facts:
-                check, path = copy_parts(job, entered)
-            else:
-                path = job.folder.staging / f"notes{job.corpus.suffix}"
-                check = _written(job, entered, Target.of(job, path))
-        accounting = Accounting(found.read, check.notes, found.skipped + left_out)
-        released = opened(path, job.corpus.columns)
-        sizes = counts.n_tokens, len(counts), counts.n_patients
-        shared = job, path, job.corpus.columns, accounting, check, released, *sizes, identifiers
-        return DeidentifiedProduct(*shared, entered=entered, counts=counts, name_indexes=tuple(indexes))
-
-
-def _written(job: ReleaseContext, entered: Corpus, target: Target) -> OutputCheck:
-    notes = track(as_written(entered), "notes", job.say, size=lambda one: one.batch.num_rows)
-    target.write(notes, job.key)
-    released = released_in_order(job, target.path, opened(target.path, job.corpus.columns))
-    return check_copies(entered.batches(), vault_batches(job.folder.vault, "crosswalk"), released)
+        notes = treated(job, indexes.append)
+        counts = counted(job, notes.corpus)
+        _, check, path = write_notes(job, notes.corpus, None)
+        rows = Accounting(job.found.read, check.notes, job.found.skipped + notes.skipped)
+        return SourcedProduct(
+            *(job, path, job.corpus.columns, rows, check, opened(path, job.corpus.columns)),
+            *(counts.n_tokens, len(counts), counts.n_patients, notes.found),
+            entered=notes.corpus,
+            counts=counts,
+            name_indexes=tuple(indexes),
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
-class DeidentifiedProduct(Product):
-    """Notes with replaced identifiers.
+class SourcedProduct(Product):
+    """Released notes that each have one source note.
 
     Attributes:
         entered: the notes with surrogates, under source ids. name_indexes: names found across notes, at most one index.
@@ -84,7 +76,7 @@ class DeidentifiedProduct(Product):
     name_indexes: tuple[NameIndex, ...] = field(repr=False)
 
     def context(self) -> Context:
-        """Return source and released notes, without channel and alignment."""
+        """Return source and released notes."""
         return Context(
             counts=self.counts,
             original=self.job.corpus,
@@ -100,8 +92,7 @@ class DeidentifiedProduct(Product):
         """Return all notes, or a keyed sample of patients."""
         job = self.job
         how = job.settings.measure_words, job.key.subkey("measured patients"), job.folder.work / "measured"
-        seen = measured(whole, partial(vault_batches, job.folder.vault, "crosswalk"), *how)
-        return replace(seen, context=replace(seen.context, alignment=None), whole=replace(seen.whole, alignment=None))
+        return measured(whole, partial(vault_batches, job.folder.vault, "crosswalk"), *how)
 
     def gates(self, findings: Sequence[Finding]) -> list[Gate]:
         """Return the gates that the notes are unchanged after treatment, without patients' own identifiers."""

@@ -25,13 +25,12 @@ from clinveil.lm.notes import PlainNotes, encode, read_notes
 from clinveil.lm.sampling import SamplingConfig, batch_size_for
 from clinveil.lm.vocabulary import need_byte_pairs
 from clinveil.releases.check import OutputCheck
+from clinveil.releases.context import ReleaseContext
+from clinveil.releases.gates import Examined, examine
 from clinveil.releases.measured import Measured
-from clinveil.releases.parts import opened
+from clinveil.releases.preflight import Preflight
 from clinveil.releases.producer import Producer, Product, producers
-from clinveil.releases.protect import protected
 from clinveil.releases.settings import ReleaseSettings
-from clinveil.releases.stages import Making, Preflight, ReleaseContext
-from clinveil.releases.synthesis_gates import Examined, examine
 from clinveil.releases.synthesis_model import (
     MODEL,
     STATE,
@@ -43,6 +42,8 @@ from clinveil.releases.synthesis_model import (
     n_held_out,
     train_new,
 )
+from clinveil.releases.treatment import treated
+from clinveil.releases.writing import opened
 from clinveil.report.record import Fact, Gate
 from clinveil.stats import wilson
 from clinveil.utility.evaluations.perplexity import perplexity_findings
@@ -90,21 +91,20 @@ class Synthetic(Producer):
         yield "write notes", "draw notes word by word", PASS_SECONDS * hundred * (1 if how.neural else 0.1)
         yield "check and report", "search for copies, measure", 5.0 + 10.0 * hundred
 
-    def make(self, making: Making) -> Product:
+    def make(self, job: ReleaseContext) -> Product:
         """Replace identifiers, train or load a language model, write notes, and read them back."""
-        job, timer = making.job, making.timer
-        how, corpus, vault = job.settings.synthetic, job.corpus, job.folder.vault
-        entered, identifiers, left_out = protected(making, lambda _: None)
-        notes = read_notes(entered, prepared=how.prepared)
-        seed = training_seed(job)
+        how, vault, timer = job.settings.synthetic, job.folder.vault, job.timer
+        entered = treated(job)
+        notes, seed = read_notes(entered.corpus, prepared=how.prepared), training_seed(job)
         with timer.stage("language model", f"{job.settings.lm.model}", "statistical"):
             trained = _trained(job, notes, seed)
+        training, held_out = trained.sides.training, trained.sides.held_out
         with timer.stage("held-out notes", "perplexity"), trained.model.ready(threads=how.threads):
-            fit = fit_of(trained.model, encode(trained.sides.held_out.texts, trained.model.vocabulary))
-        findings = perplexity_findings(trained.model, fit, trained.sides.held_out, "held out")
-        floor = Floor.of(trained.sides.training, job.settings.channel.floor)
-        path = job.folder.staging / f"notes{corpus.suffix}"
-        columns = Columns(text=corpus.columns.text, note_id=corpus.columns.note_id)
+            fit = fit_of(trained.model, encode(held_out.texts, trained.model.vocabulary))
+        findings = perplexity_findings(trained.model, fit, held_out, "held out")
+        floor = Floor.of(training, job.settings.channel.floor)
+        path = job.folder.staging / f"notes{job.corpus.suffix}"
+        columns = Columns(text=job.corpus.columns.text, note_id=job.corpus.columns.note_id)
         with timer.stage("write", "draw notes word by word", "keyed"):
             counts = _written(job, trained, floor, path, columns)
         remove(vault / STATE)
@@ -113,23 +113,19 @@ class Synthetic(Producer):
             rng, feed = np.random.default_rng([seed, 1]), job.settings.identifiers.patients
             examined = examine(written, counts.notes, trained.sides, floor, rng, span=how.span, feed=feed)
         for line in _lines(counts, floor):
-            timer.say(line)
-        findings += [_truncated(counts), _unknown(counts, floor), *examined.findings]
+            job.say(line)
         outputs = Counter(word for text in written.texts for word in words(text))
         check = OutputCheck.of({"notes": len(written), "words": outputs.total()}, outputs)
-        accounting = Accounting(counts.notes, counts.notes)
-        training = trained.sides.training
-        shared = job, path, columns, accounting, check, released
-        sizes = training.words, len({word for text in training.texts for word in text.split()}), making.found.patients
-        digests = {MODEL: fingerprint(vault / MODEL)} if (vault / MODEL).exists() else {}
+        types = len({word for text in training.texts for word in text.split()})
         return SyntheticProduct(
-            *(*shared, *sizes, identifiers),
-            left_out=left_out,
+            *(job, path, columns, Accounting(counts.notes, counts.notes), check, released),
+            *(training.words, types, job.found.patients, entered.found),
+            left_out=entered.skipped,
             trained=trained,
             counts=counts,
             examined=examined,
-            measures=tuple(findings),
-            digests=digests,
+            measures=(*findings, _truncated(counts), _unknown(counts, floor), *examined.findings),
+            digests={MODEL: fingerprint(vault / MODEL)} if (vault / MODEL).exists() else {},
         )
 
 

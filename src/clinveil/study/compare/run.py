@@ -24,11 +24,10 @@ from clinveil.core.types import Say
 from clinveil.corpus.corpus import NOTE_ID, PATIENT_ID, TEXT, Corpus, memory_corpus, rows, rows_with
 from clinveil.corpus.open import open_corpus
 from clinveil.corpus.write import write_corpus
-from clinveil.releases.finish import Outcome, Places
+from clinveil.releases.outcome import Outcome, Places
 from clinveil.releases.pipeline import dry_run, release
+from clinveil.releases.preflight import MeasuredWith
 from clinveil.releases.producer import producers
-from clinveil.releases.stage_timer import nothing
-from clinveil.releases.stages import MeasuredWith
 from clinveil.scale import processes
 from clinveil.study.compare.settings import HALVES, Amount, Candidate, CompareSettings, candidates
 from clinveil.utility.pairs import read_pairs
@@ -129,6 +128,10 @@ def compare_releases(notes: Path, out: Path, settings: CompareSettings, say: Say
     return comparison
 
 
+def _silent(line: str) -> None:
+    """Discard the message."""
+
+
 def _is_ours(out: Path) -> bool:
     """Whether a comparison may work in a folder."""
     try:
@@ -159,7 +162,7 @@ class _Bench:
             first = {_training(each) or each.name: each for each in reversed(waiting)}
             wave = [each for each in waiting if each in first.values() or self._vectors(plan, each)]
             say(f"measure {', '.join(each.name for each in wave)}")
-            tasks = [_Task(self, each, self._vectors(plan, each), say if workers == 1 else nothing) for each in wave]
+            tasks = [_Task(self, each, self._vectors(plan, each), say if workers == 1 else _silent) for each in wave]
             for result in processes(min(workers, len(tasks)), ahead=len(tasks))(_Task.run, tasks):
                 measured = Measured.from_dict(result)
                 say(f"{measured.name}: measured in {measured.seconds:.0f} s")

@@ -47,12 +47,26 @@ _MEASURE = re.compile(
     r"|minutes|hours|days\b|doses\b|point|l\b|pain|power|in\b(?!\s+(?:the|a|our|clinic|ed|er)\b))"
 )
 _FRACTION = re.compile(r"\d\s$")
+# In British notation 3/7, 2/52 and 1/12 are days, weeks and months.
+_DURATION = re.compile(r"\d{1,2}/(?:7|52|12)")
+_LASTED = re.compile(r"(?:\b(?:for|after|in|within|over|every|x|past|last|next|another|further|only)\s)$")
+_LASTS = re.compile(
+    r"\s?(?:ago|course|history|hx|h/o|of\b|post|more|then|later|off|supply|script|duration|prior|old|only|x\b)"
+)
 
 
 def _day_month(match: re.Match[str], note: NoteView) -> bool:
     """Return whether the numbers are a valid day and month in either order."""
     first, second = (int(n) for n in re.findall(r"\d+", match["phi"])[:2])
     return min(first, second) >= 1 and min(first, second) <= 12 and max(first, second) <= 31
+
+
+def _duration(match: re.Match[str], note: NoteView) -> bool:
+    """Return whether a fraction is a number of days, weeks or months: `for 3/7`, `2/52 ago`."""
+    if not _DURATION.fullmatch(match["phi"]):
+        return False
+    weeks = match["phi"].endswith("/52")
+    return weeks or bool(_LASTED.search(before(match, note, 12)) or _LASTS.match(after(match, note, 10)))
 
 
 def _clause(match: re.Match[str], note: NoteView) -> str:
@@ -64,6 +78,7 @@ def _partial(match: re.Match[str], note: NoteView) -> bool:
     """Accept a day and month without a year after a temporal word, unless the context is a score."""
     if (
         not _day_month(match, note)
+        or _duration(match, note)
         or _MEASURE.match(after(match, note, 16))
         or _SCORE_WORD.search(_clause(match, note))
     ):
@@ -101,7 +116,7 @@ def _festive(match: re.Match[str], note: NoteView) -> bool:
 def _late_year(match: re.Match[str], note: NoteView) -> bool:
     """Accept `in 3/87`: a month and a two-digit year that cannot be a day."""
     month, year = (int(n) for n in match["phi"].split("/"))
-    return 1 <= month <= 12 and year > 31
+    return 1 <= month <= 12 and year > 31 and not _duration(match, note)
 
 
 def _of_date(match: re.Match[str], note: NoteView) -> bool:
@@ -191,6 +206,20 @@ RULES = (
         rf"(?:\s+of)?(?:[\s-]*|[./]){MONTH}{_LAST})(?!\w)",
         "Admitted the {2nd of March}, sent home on {4 March 2019}.",
         check=_spelled,
+    ),
+    _rule(
+        rf"(?<![\w./-])(?P<phi>{_DAY}(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)(?:{_YEAR}|\d{{2}}))(?!\w)",
+        "Admitted {02FEB1971}.",
+    ),
+    _rule(
+        rf"(?<!\d)(?P<phi>{_YEAR}\s?[年년]\s?\d{{1,2}}\s?[月월](?:\s?\d{{1,2}}\s?[日일号號])?)",
+        "Seen {2019年3月4日}.",
+    ),
+    _rule(
+        r"\b(?:born|b\.|dob|d\.o\.b\.?|yob|(?:year|date)\sof\sbirth|birth\s?(?:year|date))[:\s]\s?(?:in\s)?"
+        r"(?P<phi>19[4-9]\d|20[0-3]\d)(?![\d/.-]\d|\d)",
+        "She was born in {1962}.",
+        score=0.8,
     ),
     _rule(
         rf"\b(?P<phi>{MONTH}[\s./-]*(?:the\s)?{_DAY}{_ORDINAL}(?:{_TO}{_DAY}{_ORDINAL})?"

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import re
 
+from clinveil.lexicons.words import is_word
 from clinveil.phi.detection.detector import Rule, RuleDetector, before, detectors
 from clinveil.phi.detection.note import NoteView
 
@@ -21,6 +22,11 @@ _MAILERS = r"(?:gmail|yahoo|hotmail|outlook|aol|icloud|comcast|protonmail|verizo
 def _an_address(match: re.Match[str], note: NoteView) -> bool:
     """Return whether four numbers are an IP address and not a section number: one has two digits, or `IP` is near."""
     return bool(re.search(r"\d\d", match["phi"])) or "ip" in before(match, note, 12)
+
+
+def _handle(match: re.Match[str], note: NoteView) -> bool:
+    """Reject `@home`: a word after the sign."""
+    return not is_word(match["phi"][1:].lower())
 
 
 def _groups(match: re.Match[str], note: NoteView) -> bool:
@@ -80,6 +86,13 @@ RULES = (
         r"|@\w{3,})",
         "MyChart user name {maryo_72}; login: {jsmith}; user of drugs.",
         score=0.8,
+    ),
+    Rule.any_case(
+        "ID",
+        r"(?<![\w.@+-])(?P<phi>@[a-z][\w.]{3,30}\w)(?![\w@])",
+        "By {@janeqpublic}, @home.",
+        score=0.7,
+        check=_handle,
     ),
     Rule.any_case(
         "ID",

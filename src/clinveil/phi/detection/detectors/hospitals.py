@@ -58,6 +58,12 @@ _KIND_AFTER = re.compile(
     r"|Spital|Poliklinik|Polyclinic|DHB|Aged\sCare|Rest\sHome|(?:Health\s)?Sciences\sCent(?:re|er)|Medical\sCollege|Health"
     r"|Base\sHospital|Surgery|Medical|General)(?:,\s[A-Z]\w+)?)(?![\w-]|\s(?:[Hh]istory|[Pp]ractitioner|[Rr]ecord|[Aa]nesth|Services?))"
 )
+_BODY = re.compile(
+    r"(?<!\w)(?P<phi>(?:[A-Z\xc0-\xde][\w'-]+\s){0,3}(?:District|Regional|High|Supreme|Constitutional|Administrative|County"
+    r"|Crown|Assize|Magistrates'?|Military|Criminal|Civil|Family|Labour|Provincial)\sCourt(?:\sof\s[A-Z]\w+)?"
+    r"|Court\sof\s(?:Appeal|Cassation|First\sInstance|Session|Human\sRights)|European\sCourt\sof\sHuman\sRights"
+    r"|Ministry\sof\s[A-Z]\w+|Public\sProsecutor's\sOffice|[A-Z]\w+\sPolice\s(?:Station|Headquarters))(?!\w)"
+)
 _OUR_LADY = re.compile(
     r"(?<!\w)(?P<phi>(?:Our\sLady(?:'s)?(?:\sof\s[A-Z]\w+)?|Bons\sSecours|Mater(?:\sMisericordiae)?|St\.?\s[A-Z]\w+(?:'s?|s')"
     r"|AIIMS)(?:,?\s[A-Z]\w+)?)(?!\w)"
@@ -295,6 +301,7 @@ RULES = (
         score=0.6,
         check=_by_name,
     ),
+    Rule("HOSPITAL", _BODY, "Heard by the {Kadıköy District Court} and the {Ministry of Justice}.", score=0.6),
     Rule("HOSPITAL", _OUR_LADY, "Seen at {Our Lady of Lourdes, Drogheda}.", score=0.6, check=_no_device),
     Rule("HOSPITAL", re.compile(_SAINT), "Treated at {St. Vincent's}, by St. Jude valve.", score=0.7, check=_no_device),
     Rule("HOSPITAL", re.compile(_PLACED), "Seen at {Elm clinic}.", score=0.7, check=_called_there),

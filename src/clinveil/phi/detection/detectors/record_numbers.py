@@ -36,9 +36,11 @@ _CUES = {
     "MRN": rf"(?:mrn|m\.r\.n\.?|mr\s?{_NO}|mr#|medical\s+record(?:s)?(?:\s+{_NO})?|med(?:ical)?\.?\s+rec(?:ord)?\.?"
     rf"(?:\s+{_NO})?|record\s+{_NO}|unit\s+{_NO}|hosp(?:ital)?\.?\s+{_NO}|(?:patient|pt)\.?\s*{_NO}|chart\s+{_NO}"
     rf"|health\s+record\s+{_NO}|emr\s*{_NO}|ehr\s*{_NO}|empi|mpi\s*{_NO}|pid\s*{_NO}?|patient_?id|history\s+{_NO}"
-    rf"|urn\s*{_NO}?|umrn|ipp|film\s+{_NO}|x-?ray\s+{_NO})",
+    rf"|urn\s*{_NO}?|(?-i:UR)\s*{_NO}?|umrn|ipp|film\s+{_NO}|x-?ray\s+{_NO})",
     "SSN": rf"(?:ssn|s\.s\.n\.?|ss\s?#|ss\s(?:no\.?|number)|soc(?:ial)?\.?\s+sec(?:urity)?\.?(?:\s+{_NO})?"
     rf"|social\s*[:#]"
+    rf"|ni\s+{_NO}|nino|national\s+insurance(?:\s+{_NO})?|pps\s*{_NO}|ppsn|nric|cpf|bsn|tfn|nir|aadhaar(?:\s+{_NO})?"
+    rf"|personnummer|codice\sfiscale|fiscal\scode|tax\sfile\s{_NO}"
     rf"|last\s(?:four|4)(?:\s(?:digits\s)?(?:of\s)?(?:the\s|her\s|his\s)?(?:ssn|social))?|sin\s*[:#]|itin)",
     "ACCOUNT": rf"(?:(?:account|acct\.?|billing|invoice|bank|credit\s+card|debit\s+card|card|har|guarantor"
     rf"|routing|check)\s*{_NO}"
@@ -47,22 +49,23 @@ _CUES = {
     rf"|medicaid|medicare|insurance\s+plan|health\s+plan|plan\s+beneficiary|medicare\s+beneficiary|payer|hicn?|mbi|hpbn"
     rf"|hbn|coverage|insured|authori[sz]ation|auth|prior\s+auth(?:orization)?|rx\s?(?:bin|grp|pcn)|rxbin|rxgrp"
     rf"|health\s+card|ohip|ahcip|msp|personal\s+health)\s*(?:beneficiary\s*)?(?:{_NO}\s*)+|hicn|mbi|hpbn|hbn|ohip|phn"
-    rf"|rxbin|rxgrp|nhs\s*(?:{_NO})?(?=\s*:?\s*\d)|chi\s+{_NO}|medicare\s*#)",
+    rf"|rxbin|rxgrp|nhi\s*{_NO}?|nhs\s*(?:{_NO})?(?=\s*:?\s*\d)|chi\s+{_NO}|medicare\s*#)",
     "LICENSE": rf"(?:licen[sc]e\s*(?:plate\s*)?{_NO}?|lic\.?\s*{_NO}|dea\s*{_NO}?|npi\s*{_NO}?|certificat(?:e"
     rf"|ion)\s+{_NO}|passport\s*{_NO}?|registration\s+{_NO}|dl\s?{_NO}|upin\s*{_NO}?|gmc\s*{_NO}?|nmc\s*{_NO}?"
     rf"|board\s+cert\s*{_NO})",
     "VEHICLE": rf"(?:vin\s*{_NO}?|vehicle\s+(?:identification\s+)?{_NO}|licen[sc]e\s+plate\s*{_NO}?|plate\s*{_NO}"
     rf"|tag\s+{_NO})",
-    "DEVICE": rf"(?:serial\s*(?:{_NO}|:)|s/n|sn:|ser\.?\s+{_NO}|device\s+{_NO}|implant\s+{_NO}|lot\s*(?:{_NO}|:)|udi"
+    "DEVICE": rf"(?:serial\s*(?:{_NO}|:)|serial\s(?=[A-Z]*\d{{4}})|s/n|sn:"
+    rf"|sn\s(?=[A-Z]*\d{{5}})|ser\.?\s+{_NO}|device\s+{_NO}|implant\s+{_NO}|lot\s*(?:{_NO}|:)|udi"
     rf"|imei"
     rf"|(?:model|catalog|ref|part|batch)/?\s?(?:lot|serial|sn)\s*{_NO}?|mac(?:\saddress)?\s?:|pump\s+{_NO}"
     rf"|generator\s+{_NO}"
     rf"|batch\s+{_NO})",
     "ID": rf"(?:accession\s*{_NO}?|specimen\s+{_NO}|case\s+(?:no\.?|number|#|id)|order\s+{_NO}|visit\s+{_NO}"
     rf"|encounter\s*{_NO}?|csn|fin|visitid|visit_id|encid|enc_id|requisition\s*{_NO}?"
-    rf"|(?:study|job|document|dictation|transcription|confirmation|claims?|referral|reference|ref\.?|site|sample"
+    rf"|(?:study|job|document|dictation|transcription|confirmation|claims?|application|petition|complaint|referral|reference|ref\.?|site|sample"
     rf"|employee|badge|staff|student|user|trial|subject|participant|rx|prescription|incident|booking|docket|provider"
-    rf"|tracking|donor|barcode)\s+{_NO}|\bid(?:\s+(?:no\.?|number|#))?\s*[:#]|id\s+(?:is\s+)?(?=\d)|docket\s?[#:])",
+    rf"|tracking|donor|barcode)\s+{_NO}|\bid(?:\s+(?:no\.?|number|#))?\s*[:#]|id\s+(?:is\s+)?(?=\d)|docket\s?[#:]|docket\s(?=[A-Z]*-?\d))",
 }
 
 
@@ -122,6 +125,12 @@ _STAFF = re.compile(
     r"\b(?i:by|per|initials?|signed|sig|entered|dictated|rn|md|staff|tech|user|operator)[:\s]{1,2}"
     r"(?P<phi>[A-Z]{2,3}\d{1,5}|[A-Z]{2,3}[/:][a-z]{2,3}|[A-Z]{2,3}/[A-Z]{2,3}(?=\s*[.\n]|\s*$))(?![\w/-])"
 )
+# National numbers: United Kingdom, Brazil, Sweden, Italy, France, Singapore, India, Ireland.
+_NATIONAL = re.compile(
+    r"(?<![\w.-])(?P<phi>(?:QQ|[A-CEGHJ-PR-TW-Z][A-CEGHJ-NPR-TW-Z])\s?\d{2}\s?\d{2}\s?\d{2}\s?[A-D]|\d{3}\.\d{3}\.\d{3}-\d{2}"
+    r"|\d{6}[-+]\d{4}|[A-Z]{6}\d{2}[A-Z]\d{2}[A-Z]\d{3}[A-Z]|[12]\s\d{2}\s\d{2}\s\d{2}\s\d{3}\s\d{3}(?:\s\d{2})?"
+    r"|[STFGM]\d{7}[A-Z]|\d{4}\s\d{4}\s\d{4}|\d{7}[A-W][A-IW]?)(?![\w-]|\.\d)"
+)
 _TYPIST = re.compile(r"^(?P<phi>[A-Z]{2,3}/[a-z]{2,3}(?:/?\d+)?)\s*$", re.M)
 RULES = (
     _cued("MRN", "MRN {00-12-345} and Unit No {1234567}."),
@@ -132,6 +141,12 @@ RULES = (
     _cued("VEHICLE", "VIN {1HGCM82633A004352}."),
     _cued("DEVICE", "S/N {PJN123456H}; lot # {3344AB}; not serials8."),
     _cued("ID", 'Accession {S19-12345}; specimen # {77-123}; "case_id", encounter {88123}.', 0.94),
+    Rule("SSN", _NATIONAL, "NI {QQ 12 34 56 C}; CPF {123.456.789-09}; {850709-9805}; {RSSMRA80A01H501U}."),
+    Rule(
+        "HEALTH_PLAN",
+        re.compile(r"(?<![\w-])(?P<phi>\d{4}\s\d{5}\s\d(?:[/-]\d)?)(?![\w-])"),
+        "Medicare {2123 45670 1}.",
+    ),
     Rule("MRN", re.compile(r"\bchart\s*:\s*(?P<phi>[A-Z]{0,2}-?\d{3,}-?\d{1,7})\b", _I), "Chart: {923-4528}"),
     Rule(
         "ACCOUNT",

@@ -21,11 +21,17 @@ from typing import TYPE_CHECKING
 from clinveil.core.keys import Key
 from clinveil.lexicons.names import name_form
 from clinveil.phi.treatment.dates import shifted
-from clinveil.phi.treatment.surrogates.accounts import email, number_or_account
 from clinveil.phi.treatment.surrogates.generalised import old_age
-from clinveil.phi.treatment.surrogates.names import NOTHING, NameSurrogates, NoteNames
-from clinveil.phi.treatment.surrogates.numbers import internet_address, other_number, social_security_number, url
-from clinveil.phi.treatment.surrogates.places import address, city, institution
+from clinveil.phi.treatment.surrogates.names import NOTHING, NameSurrogates, NoteNames, email, number_or_account
+from clinveil.phi.treatment.surrogates.numbers_and_places import (
+    address,
+    city,
+    institution,
+    internet_address,
+    other_number,
+    social_security_number,
+    url,
+)
 
 if TYPE_CHECKING:
     from clinveil.corpus.people import Patient

@@ -9,6 +9,11 @@ like the name one edit away: of the known patient, of a frequent name, or of ano
 more often. A name of a known origin gets one of a similar origin; if few of these begin with the new initial, the
 origin has priority. A lone initial may map to itself: excluding this would disclose that no surrogate shares its
 original's initial.
+
+E-mail addresses and user names are consistent with the names in them: john.smith@ gets the surrogate of John Smith.
+Names in a local part (of the patient, of the note, or listed) are replaced by their surrogates, and initials next to a
+surname by their new initials. Digits become other digits, other letters become other letters. The domain is always one
+reserved for examples (RFC 2606).
 """
 
 from __future__ import annotations
@@ -21,11 +26,11 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from clinveil.core.keys import Key
-from clinveil.lexicons.names import name_form
+from clinveil.lexicons.names import all_given_names, name_form, surnames
 from clinveil.phi.detection.detector import words
 from clinveil.phi.detection.detectors.known import name_forms, own_form
 from clinveil.phi.name_variants import within_one_edit
-from clinveil.phi.treatment.surrogates.numbers import other_number
+from clinveil.phi.treatment.surrogates.numbers_and_places import DOMAINS, other_number
 from clinveil.phi.treatment.surrogates.pools import Role, culture_of, gender, pool
 from clinveil.phi.treatment.surrogates.roles import by_ending, kin, listed, role_of, usual_spelling
 
@@ -164,11 +169,11 @@ class NameSurrogates:
         stem = _POSSESSIVE.sub("", word)
         rest = word[len(stem) :]
         if len(name_form(stem)) == 1:
-            return _in_case_of(stem, self.initial(stem, family=family)) + rest
+            return in_case_of(stem, self.initial(stem, family=family)) + rest
         if _ABBREVIATED.fullmatch(stem) and not listed(name_form(stem)):
             letters = [self.initial(c, family=i == len(stem) - 1) for i, c in enumerate(stem)]
             return "".join(letters).upper() + rest
-        return _in_case_of(stem, self._drawn(self.form(stem), "family" if family else None, name_form(stem))) + rest
+        return in_case_of(stem, self._drawn(self.form(stem), "family" if family else None, name_form(stem))) + rest
 
     def _drawn(self, form: str, role: Role | None, written: str = "") -> str:
         return _draw(self._key, self._patient_id, self._own, role or self.role(form), form, written)
@@ -246,7 +251,80 @@ def _hyphened(text: str, pieces: list[re.Match[str]]) -> list[range]:
     return runs
 
 
-def _in_case_of(original: str, drawn: str) -> str:
+def in_case_of(original: str, drawn: str) -> str:
+    """Return a drawn name in the letter case of the original."""
     if original.isupper() and (len(original) > 1 or len(drawn) == 1):
         return drawn.upper()
     return drawn if original.islower() else drawn.capitalize()
+
+
+_AT = re.compile(r"@|\sat\s|\s?\(at\)\s?|\s?\[at\]\s?", re.I)
+_LOCAL_PART = re.compile(r"[A-Za-z]+|\d+|[^A-Za-z\d]+")
+_SIGNS = re.compile(r"[^A-Za-z0-9._+-]")
+_SHORTEST = 3  # minimum letters of a surname in a user name
+_KNOWN = 0.01  # percent of the population; rarer surnames are not searched for inside a word
+
+
+def email(key: Key, scope: str, original: str, names: NameSurrogates) -> str:
+    """Return another address: the local part from `account`, a domain reserved for examples."""
+    form = re.sub(r"\s", "", original).casefold()
+    local = _SIGNS.sub("", _AT.split(original.strip(), maxsplit=1)[0])
+    domain = key.stream("surrogate-email", scope, form).choice(DOMAINS)
+    return f"{account(key, scope, local, names) or 'mail'}@{domain}"
+
+
+def number_or_account(key: Key, scope: str, original: str, names: NameSurrogates) -> str | None:
+    """Return another number of the same format. A user name (`jsmith`) becomes that of the surrogate name."""
+    if re.fullmatch(r"[A-Za-z][A-Za-z._-]*\d{0,4}", original) and any(
+        len(part) > _SHORTEST and _named(part, names) for part in re.findall(r"[A-Za-z]+", original)
+    ):
+        return account(key, scope, original, names)
+    return other_number(key, scope, original)
+
+
+def account(key: Key, scope: str, local: str, names: NameSurrogates) -> str | None:
+    """Return the surrogate of a local part or user name, or None if it has no letters or digits."""
+    parts = _LOCAL_PART.findall(local)
+    replaced = [_local_part(key, scope, part, names, alone=len(parts) == 1) for part in parts]
+    joined = "".join(replaced)
+    # A short part may map to itself; then the whole is replaced like a number.
+
+    return joined if joined.casefold() != local.casefold() else other_number(key, scope, local)
+
+
+def _local_part(key: Key, scope: str, part: str, names: NameSurrogates, *, alone: bool) -> str:
+    if not part[0].isalpha():
+        return (other_number(key, scope, part) or part) if part[0].isdigit() else part
+    if len(part) == 1 and not alone:
+        return _letters_like(names.initial(part), part)
+    if not alone and len(part) >= _SHORTEST and listed(name_form(part)):
+        return _letters_like(names.of(part), part)
+    return _named(part, names) or other_number(key, scope, part) or part
+
+
+def _named(part: str, names: NameSurrogates) -> str:
+    """Return the part with its names replaced, or an empty string if it contains none."""
+    if names.knows(part) or _usual(part):
+        return _letters_like(names.of(part), part)
+    for cut in (1, len(part) - 1, *range(len(part) - _SHORTEST, _SHORTEST - 1, -1)):
+        first, second = part[:cut], part[cut:]
+        if min(len(first), len(second)) < 1 or not all(_name_or_letter(p, names) for p in (first, second)):
+            continue
+        replaced = [names.initial(p) if len(p) == 1 else names.of(p) for p in (first, second)]
+        return _letters_like("".join(replaced), part)
+    return ""
+
+
+def _name_or_letter(part: str, names: NameSurrogates) -> bool:
+    return len(part) == 1 or (len(part) >= _SHORTEST and (names.knows(part) or _usual(part)))
+
+
+def _usual(part: str) -> bool:
+    form = name_form(part)
+    return max(surnames().get(form, 0.0), all_given_names().get(form, 0.0)) >= _KNOWN
+
+
+def _letters_like(surrogate: str, part: str) -> str:
+    """Return the letters only, in the case of the original part."""
+    bare = re.sub(r"[^A-Za-z]", "", surrogate)
+    return bare.upper() if part.isupper() else bare if part[0].isupper() else bare.lower()

@@ -1,21 +1,23 @@
-"""Align sampled source notes with their released versions, word by word, for the internal report."""
+"""Sample notes for the reports: released excerpts, and source notes aligned with their released versions."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from heapq import nsmallest
 
 from numpy.random import Generator
 
 from clinveil.channel.apply import Obfuscator
 from clinveil.channel.channel import Channel
+from clinveil.core.keys import Key
 from clinveil.core.tokens import Kind, lookup_form, tokenize, words
 from clinveil.corpus.corpus import Corpus, Note, memory_corpus, rows
 from clinveil.phi.treatment.deidentifier import Deidentifier
 from clinveil.report.record import AlignedNote, AlignedToken, Mark
 
 SAMPLED, LONGEST = 12, 2500  # notes shown, and characters shown of each
-DEMO_PATIENTS, DEMO_SEED = 80, 20
+EXCERPTS, WORDS = 3, 25
 
 
 @dataclass(frozen=True)
@@ -134,3 +136,20 @@ def _mark(source: str, released: str, channel: Channel) -> Mark:
     if form in channel.kept:
         return "kept"
     return "replaced" if form in channel.ids else "unknown"
+
+
+def excerpts(released: Corpus, key: Key) -> list[str]:
+    """Return about 25 words each of three released notes, chosen by the key; long notes are cut at sentences."""
+    drawn = ((key.digest("excerpt", note.note_id), note.text) for note in rows(released) if note.text.strip())
+    return [_piece(text, rank) for rank, text in nsmallest(EXCERPTS, drawn)]
+
+
+def _piece(text: str, rank: int) -> str:
+    """Return a run of words that starts at a sentence, if the note has sentences."""
+    pieces = text.split()
+    starts = [0, *(i for i, word in enumerate(pieces, 1) if word.endswith(".") and i + WORDS <= len(pieces))]
+    if len(starts) == 1 and len(pieces) > WORDS:  # no sentences
+        starts = [*range(len(pieces) - WORDS)]
+    begin = starts[rank % len(starts)]
+    piece = " ".join(pieces[begin : begin + WORDS])
+    return piece + (" …" if begin + WORDS < len(pieces) else "")

@@ -1,9 +1,17 @@
-"""Arrange findings for the report's table: what each adversary achieved on each target."""
+"""Arrange findings about risk: what each adversary achieved on each target, and whether it is above the threshold.
+
+Also the three criteria of the Article 29 Working Party, and legal rules with their evidence, from `rules.toml`.
+Source: Article 29 Working Party, Opinion 05/2014 (WP216); EMA/90915/2016 (Policy 0070), chapter 3.
+"""
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from typing import Any, Literal
 
 from clinveil.attacks import threats
 from clinveil.attacks.threats import LABELS, adversary_table
@@ -11,7 +19,10 @@ from clinveil.core.finding import Finding
 from clinveil.report.cells import Row, row
 from clinveil.report.numerals import Number
 from clinveil.report.record import ReleaseRecord
+from clinveil.stats.intervals import effective_share
 
+Verdict = Literal["above the threshold", "below the threshold", "too few cases to tell"]
+ONE_SIDED = 1.645  # normal quantile of 95 %
 NAMES: Mapping[str, str] = {str(holding): label for holding, label in LABELS.items()}
 UPPER_BOUND, VAULT = "stolen-vectors", "stolen-vault"
 RECIPIENTS: tuple[str, ...] = tuple(holding for holding in LABELS if holding not in (UPPER_BOUND, VAULT))
@@ -48,6 +59,17 @@ class Line:
 
     target: str
     cells: tuple[Cell, ...]
+
+    @property
+    def measured(self) -> bool:
+        """Whether any cell has a figure."""
+        return any(cell.row for cell in self.cells)
+
+    @property
+    def shown(self) -> tuple[Cell, ...]:
+        """The cells; only the first where every adversary achieved the same."""
+        figures = {(cell.row.value, cell.row.ends) if cell.row else None for cell in self.cells}
+        return self.cells[:1] if len(figures) == 1 else self.cells
 
     @property
     def chance(self) -> str:
@@ -118,3 +140,93 @@ def _reasons(lines: Sequence[Line]) -> tuple[tuple[str, str], ...]:
             if cell.why:
                 seen.setdefault(cell.why, {})[line.target] = None
     return tuple(("; ".join(targets), why) for why, targets in seen.items())
+
+
+def verdict(finding: Finding, threshold: float) -> Verdict:
+    """Compare a share with the threshold; its interval decides.
+
+    Above: the interval lies above the threshold, or the estimate does and there are enough cases. Below: the interval
+    lies below it. A number without an interval is taken as exact. Raises ValueError for a finding without a value.
+    """
+    if finding.value is None:
+        raise ValueError("a finding without a value has no verdict")
+    low = finding.value if finding.low is None else finding.low
+    high = finding.value if finding.high is None else finding.high
+    if low > threshold or (finding.value > threshold and effective(finding) >= enough(threshold)):
+        return "above the threshold"
+    return "below the threshold" if high <= threshold else "too few cases to tell"
+
+
+def enough(limit: float, chance: float = 0.0) -> float:
+    """Return the number of cases from which a release halfway between chance and limit is refused in 5 % at most."""
+    half = max(limit - chance, 1e-9) / 2
+    share = chance + half
+    return (ONE_SIDED / half) ** 2 * share * (1 - share)
+
+
+def effective(finding: Finding) -> float:
+    """Return the number of independent cases that gives an interval of this width; at most `n`."""
+    value, low, high = finding.value or 0.0, finding.low, finding.high
+    if low is None or high is None or high <= low:
+        return float(finding.n)
+    few, many = 1.0, max(1.0, float(finding.n))
+    for _ in range(40):
+        middle = (few + many) / 2
+        ends = effective_share(value * middle, middle)
+        few, many = (middle, many) if ends[1] - ends[0] > high - low else (few, middle)
+    return many
+
+
+@dataclass(frozen=True, slots=True)
+class Criterion:
+    """One criterion: its question and the figure furthest above chance among recipients; no row: not measured."""
+
+    name: str
+    asks: str
+    target: str = ""
+    adversary: str = ""
+    row: Row | None = None
+    verdict: Verdict | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One rule; `measured` is false where none of the targets that its evidence needs was measured."""
+
+    rule: str
+    evidence: str
+    human: str
+    measured: bool
+
+
+@cache
+def _text() -> Mapping[str, Any]:
+    return tomllib.loads(files("clinveil.report").joinpath("rules.toml").read_text(encoding="utf-8"))
+
+
+def criteria(record: ReleaseRecord) -> list[Criterion]:
+    """Return the three criteria for this record. The upper bound of stolen vectors does not count."""
+    return [_criterion(entry, record) for entry in _text()["criterion"]]
+
+
+def _criterion(entry: Mapping[str, Any], record: ReleaseRecord) -> Criterion:
+    top = strongest(record.findings, entry["targets"], RECIPIENTS)
+    if top is None or top.value is None:
+        return Criterion(entry["name"], entry["asks"])
+    return Criterion(
+        entry["name"],
+        entry["asks"],
+        TARGETS[str(top.detail["target"])],
+        NAMES[str(top.detail["adversary"])],
+        row(top, record.edition, kind="share"),
+        verdict(top, record.risk_threshold),
+    )
+
+
+def rules(record: ReleaseRecord) -> list[Rule]:
+    """Return the map of rules for this record."""
+    measured = {f.detail.get("target") for f in record.findings if f.value is not None}
+    return [
+        Rule(e["rule"], e["evidence"], e["human"], not e["targets"] or bool(measured & set(e["targets"])))
+        for e in _text()["rule"]
+    ]

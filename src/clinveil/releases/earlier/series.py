@@ -1,4 +1,4 @@
-"""Measure a release together with the releases that it adds to.
+"""The releases under one key that new notes are added to, measured together with the new one.
 
 Released notes next to their vaults map to source ids by the crosswalk, so measures that need no more cover all releases
 of the series. Source notes are not kept. If they are passed again (`--with`), everything is measured on all; names that
@@ -8,49 +8,43 @@ released; and earlier notes that would be treated differently today are counted.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, suppress
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from clinveil.attacks.attack import Context, attacks
 from clinveil.attacks.channel._inputs import single_names
 from clinveil.channel.apply import Obfuscator, obfuscate_batches
 from clinveil.channel.channel import Channel
+from clinveil.channel.tally import Tally
 from clinveil.core.errors import InputError
-from clinveil.core.files import private_folder
 from clinveil.core.finding import Finding, write_findings
 from clinveil.core.runfolder import fingerprint
-from clinveil.core.settings import NotesSettings
-from clinveil.core.types import Say
-from clinveil.corpus.corpus import NOTE_ID, PATIENT_ID, TEXT, Corpus, MemoryCorpus, rows
+from clinveil.corpus.corpus import Corpus, MemoryCorpus, rows
 from clinveil.corpus.open import open_corpus
 from clinveil.corpus.uniqueness import hashes
-from clinveil.phi.name_index import NameIndex
-from clinveil.phi.treatment.passes import deidentify_corpus
-from clinveil.releases.added import ALONE, SeriesCoverage
-from clinveil.releases.attack_gates import adversary_gates
+from clinveil.releases.attack_gates import adversary_gates, patient_gates
 from clinveil.releases.crosswalk import CROSSWALK, Renamer, id_maps, vault_batches
-from clinveil.releases.finish import NEW_ALONE
-from clinveil.releases.gates import patient_gates
-from clinveil.releases.ledger import Hashes
+from clinveil.releases.earlier.ledger import Hashes
+from clinveil.releases.earlier.parent import NewNotes, ParentRelease
+from clinveil.releases.earlier.vault import vault_table
 from clinveil.releases.measured import Measured, attacked, measured, useful
-from clinveil.releases.new_notes import NewNotes
-from clinveil.releases.parent import ParentRelease
-from clinveil.releases.settings import ReleaseSettings
-from clinveil.releases.stages import ReleaseContext
-from clinveil.report.record import Gate
+from clinveil.releases.outcome import NEW_ALONE
+from clinveil.releases.treatment import OnIndex, Treated, joined, treat_together
+from clinveil.report.record import Edition, Fact, Gate
 from clinveil.scale import threads
-from clinveil.scale.executor import opened_for
 from clinveil.vectors.count import count_words
 
-Protected = tuple[Corpus, Counter[str] | None, Counter[str]]
+if TYPE_CHECKING:
+    from clinveil.releases.context import ReleaseContext
+
+MOST_UNKNOWN = 0.05  # share of unknown words above which a new channel is advised
 
 
 @dataclass(frozen=True)
@@ -73,11 +67,13 @@ class ReleaseSeries:
 
     Attributes:
         given: whether their source notes are available. otherwise: how many of these would be treated differently.
+        measured: names of attacks, and "utility", that were measured on all releases; set by `findings`.
     """
 
     parts: Sequence[EarlierPart]
     given: bool = False
     otherwise: int | None = None
+    measured: tuple[str, ...] = ()
     _today: list[Corpus] = field(default_factory=list, repr=False)
 
     @classmethod
@@ -100,12 +96,27 @@ class ReleaseSeries:
         sources: Sequence[Corpus | None] = _sources(bases, before) if before else [None] * len(bases)
         return cls([EarlierPart(*each) for each in zip(bases, available, sources, strict=True)], bool(before))
 
-    def protect(self, job: ReleaseContext, on_index: Callable[[NameIndex], None] | None = None) -> Protected:
-        """Do the same as `stages.protect`, with names detected across all releases."""
-        everything = [*self._sources(), job.corpus]
-        *before, last = _protected(job, everything, job.folder.work / "together", on_index)
+    def treat(self, job: ReleaseContext, on_index: OnIndex | None = None) -> Treated:
+        """Return the new notes with identifiers treated; names are detected across all releases."""
+        *before, last = treat_together(job, [*self._sources(), job.corpus], "together", on_index)
         self._today = [part.corpus for part in before]
-        return last.corpus, last.found, last.skipped
+        return last
+
+    def findings(self, job: ReleaseContext, alone: Context) -> list[Finding]:
+        """Return findings on the release together with the earlier ones, as far as these are available.
+
+        Args:
+            alone: full input of attacks on the release itself.
+        """
+        whole = self.context(job, alone)
+        seen = self.seen(job, whole)
+        found = attacked(seen, np.random.default_rng([job.key.digest("measuring seed") % 2**31, 1]), job.say)
+        if whole.original is not None:
+            found += single_names(seen.context)
+            found += seen.marked(useful(seen.context, job.settings.label, job.settings.model))
+        names = [name for name, attack in attacks if attack.on_release and whole.has(attack.needs)]
+        self.measured = (*names, *(["utility"] if whole.original is not None else []))
+        return found
 
     def context(self, job: ReleaseContext, alone: Context) -> Context:
         """Return the input of attacks on all releases.
@@ -113,10 +124,10 @@ class ReleaseSeries:
         Raises InputError if the given source notes do not reproduce the earlier releases.
         """
         assert alone.released is not None
-        released = _joined([*(past.released for past in self.parts), alone.released])
-        joined = Context(released=released, channel=alone.channel, known=alone.known, keep=alone.keep)
-        joined = replace(joined, scratch=alone.scratch, workers=alone.workers)
-        return self._with_sources(job, alone, joined) if self.given else joined
+        released = joined([*(past.released for past in self.parts), alone.released])
+        both = Context(released=released, channel=alone.channel, known=alone.known, keep=alone.keep)
+        both = replace(both, scratch=alone.scratch, workers=alone.workers)
+        return self._with_sources(job, alone, both) if self.given else both
 
     def seen(self, job: ReleaseContext, whole: Context) -> Measured:
         """Return the input of attacks on all releases, or a sample of patients if the sources are available."""
@@ -139,20 +150,15 @@ class ReleaseSeries:
             _refuse_others(job, past, then, alone.channel)
         pairs = zip(entered, self._today, strict=True)
         self.otherwise = sum(_differ(_texts(then), _texts(now)) for then, now in pairs)
-        joined = _joined([*entered, alone.entered])
+        everything = joined([*entered, alone.entered])
         return replace(
             released,
-            original=_joined([*self._sources(), alone.original]),
-            entered=joined,
-            counts=count_words(joined, job.folder.work),
+            original=joined([*self._sources(), alone.original]),
+            entered=everything,
+            counts=count_words(everything, job.folder.work),
             alignment=lambda: self._alignment(job),
             earlier=alone.earlier,
         )
-
-    def coverage(self, context: Context) -> SeriesCoverage:
-        """Return what was measured, for the report."""
-        names = [name for name, attack in attacks if attack.on_release and context.has(attack.needs)]
-        return SeriesCoverage((*names, *(["utility"] if context.original is not None else [])), self.otherwise)
 
     def _sources(self) -> list[Corpus]:
         return [past.source for past in self.parts if past.source is not None]
@@ -163,11 +169,11 @@ class ReleaseSeries:
         searched = sources[: number + 1] if self.parts[number].detected_jointly else [sources[number]]
         if not job.settings.phi:
             return sources[number]
-        return _protected(job, searched, job.folder.work / f"then {number}")[-1].corpus
+        return treat_together(job, searched, f"then {number}")[-1].corpus
 
     def _alignment(self, job: ReleaseContext) -> Iterator[pa.RecordBatch]:
         for past in self.parts:
-            yield from past.base.rows("alignment")
+            yield from vault_table(past.base.vault, "alignment")
         yield from vault_batches(job.folder.vault, "alignment")
 
 
@@ -203,54 +209,6 @@ def _sources(bases: Sequence[ParentRelease], before: Sequence[Path]) -> list[Cor
     return sources
 
 
-def _joined(parts: Sequence[Corpus]) -> MemoryCorpus:
-    """Concatenate corpora; columns and format are those of the last."""
-
-    def batches() -> Iterator[pa.RecordBatch]:
-        for part in parts:
-            yield from part.batches()
-
-    return MemoryCorpus(batches, parts[-1].columns, parts[-1].suffix)
-
-
-@dataclass
-class _Part:
-    """One of several corpora that were treated together."""
-
-    corpus: Corpus
-    found: Counter[str] | None = field(default_factory=Counter)
-    skipped: Counter[str] = field(default_factory=Counter)
-
-
-def _protected(
-    job: ReleaseContext, corpora: Sequence[Corpus], scratch: Path, on_index: Callable[[NameIndex], None] | None = None
-) -> list[_Part]:
-    """Treat corpora with names detected across all of them; text is stored in the scratch folder."""
-    deidentifier = job.deidentifier()
-    if deidentifier is None:
-        return [_Part(corpus, None) for corpus in corpora]
-    batches = [sum(1 for _ in corpus.batches()) for corpus in corpora]
-    owners = (number for number, count in enumerate(batches) for _ in range(count))
-    paths = [private_folder(scratch) / f"{number}.parquet" for number in range(len(corpora))]
-    treated = [_Part(corpus) for corpus in corpora]
-    with ExitStack() as stack:
-        over = stack.enter_context(opened_for(job.settings))
-        everything = deidentify_corpus(_joined(corpora), deidentifier, over, on_index=on_index)
-        writers: dict[int, pq.ParquetWriter] = {}
-        for number, result in zip(owners, everything, strict=True):
-            part = treated[number]
-            part.found = (part.found or Counter()) + result.counts
-            part.skipped += result.skipped
-            if number not in writers:
-                writer = pq.ParquetWriter(paths[number], result.batch.schema, compression="zstd")
-                writers[number] = stack.enter_context(writer)
-            writers[number].write_batch(result.batch)
-    roles = NotesSettings(text=TEXT, id=NOTE_ID, patient=PATIENT_ID, preset="none")
-    for part, path in zip(treated, paths, strict=True):
-        part.corpus = open_corpus(path, roles, keep=job.corpus.columns.keep)
-    return treated
-
-
 def _texts(corpus: Corpus) -> Hashes:
     """Return sorted hashes of id and text of each note."""
     return np.sort(hashes((note.note_id, note.text) for note in rows(corpus)))
@@ -273,27 +231,9 @@ def _refuse_others(job: ReleaseContext, past: EarlierPart, entered: Corpus, chan
         raise InputError(what, where="--with", hint=hint)
 
 
-def series_findings(
-    job: ReleaseContext, series: ReleaseSeries | None, alone: Context, say: Say
-) -> tuple[list[Finding], SeriesCoverage]:
-    """Return findings on the release together with the earlier ones, as far as these are available.
-
-    Args:
-        alone: full input of attacks on the release itself.
-    """
-    if series is None:
-        return [], ALONE
-    whole = series.context(job, alone)
-    seen = series.seen(job, whole)
-    found = attacked(seen, np.random.default_rng([job.key.digest("measuring seed") % 2**31, 1]), say)
-    if whole.original is not None:
-        found += single_names(seen.context)
-        found += seen.marked(useful(seen.context, job.settings.label, job.settings.model))
-    return found, series.coverage(whole)
-
-
-def series_gates(settings: ReleaseSettings, shared: Sequence[Finding]) -> list[Gate]:
+def series_gates(job: ReleaseContext, shared: Sequence[Finding]) -> list[Gate]:
     """Return the gates on all releases together."""
+    settings = job.settings
     gates = [
         *patient_gates(shared, digits=settings.channel.numbers != "drop", shuffled=settings.channel.shuffle == "note"),
         *adversary_gates(shared, settings.max_names, settings.max_linkage, settings.max_stolen),
@@ -307,3 +247,85 @@ def together(job: ReleaseContext, alone: Sequence[Finding], shared: Sequence[Fin
         write_findings(job.folder.vault / NEW_ALONE, "release", list(alone), seed=seed)
     measured_jointly = {finding.measure for finding in shared}
     return [*shared, *(finding for finding in alone if finding.measure not in measured_jointly)]
+
+
+def met_lines(added: NewNotes) -> Iterator[str]:
+    """Yield the counts of the first pass over the notes, as lines of text."""
+    known, new = added.patients()
+    out = added.skipped["released before"]
+    yield f"adding to release {added.base.run}: {out:,} notes were released before and are left out"
+    yield f"  {added.changed:,} notes were released with another text and get new ids"
+    yield f"  {known:,} patients have released notes and keep ids, dates and surrogates; {new:,} patients are new"
+
+
+def unknown_share(tally: Tally) -> float:
+    """Return the share of words that the channel does not contain."""
+    return tally.unknown / max(1, tally.words)
+
+
+def unknown_line(added: NewNotes, tally: Tally) -> str:
+    """Return the share of unknown words as text, with advice if it is large."""
+    share = f"{tally.unknown:,} of {tally.words:,} words ({unknown_share(tally):.1%}) are not in the channel"
+    return f"{share} ({added.base.unknown:.1%} in the release that trained it){_advice(added, tally)}"
+
+
+def _advice(added: NewNotes, tally: Tally) -> str:
+    if unknown_share(tally) <= max(MOST_UNKNOWN, 2 * added.base.unknown):
+        return ""
+    return ": release all notes under a new key to train a new channel (--again)"
+
+
+def added_facts(job: ReleaseContext, tally: Tally) -> Iterator[Fact]:
+    """Yield the facts for the report; none for the first release under its key."""
+    if (added := job.added) is None:
+        return
+    known, new = added.patients()
+    series = job.series or ReleaseSeries([])
+    yield Fact("adds to release", added.base.run)
+    yield Fact("patients with notes in it", known, "patients")
+    yield Fact("new patients", new, "patients")
+    yield Fact("notes released before with another text", added.changed, "notes")
+    yield Fact("words not in its channel", tally.unknown)
+    yield Fact("measured on both releases together", ", ".join(series.measured) or "nothing")
+    if series.otherwise is not None:
+        yield Fact("earlier notes that would be treated differently today", series.otherwise, "notes")
+
+
+def added_warnings(job: ReleaseContext, tally: Tally) -> Iterator[str]:
+    """Yield the warnings for the report; none for the first release under its key."""
+    if (added := job.added) is None:
+        return
+    series = job.series or ReleaseSeries([])
+    yield f"These notes were added to release {added.base.run}: treat both as one release. {_measured_on(series)}"
+    if series.otherwise:
+        yield (
+            "Some earlier notes would be treated differently today, because the new notes contain names that were "
+            "unknown then. They remain as released."
+        )
+    if advice := _advice(added, tally):
+        yield f"{unknown_share(tally):.0%} of the words are not in the channel{advice}."
+    if added.changed:
+        yield (
+            "Notes that were released before with another text occur again under new ids: their common text was drawn "
+            "twice."
+        )
+
+
+def _measured_on(series: ReleaseSeries) -> str:
+    if "utility" in series.measured:
+        return "Figures cover both together. Gates were applied to both together and to these notes alone."
+    if not series.measured:
+        return "The earlier release was not available: all figures cover these notes alone."
+    return (
+        "Attacks that need only released notes were measured on both together, the others on these notes alone (--with "
+        "measures all on both)."
+    )
+
+
+def adds_to(job: ReleaseContext, edition: Edition) -> dict[str, Any]:
+    """Return the manifest entry on the release that this one adds to; empty for the first under its key."""
+    if job.added is None:
+        return {}
+    entry = job.added.base.manifest_entry
+    private = {**entry, "beside": job.added.joint}
+    return {"adds_to": private if edition == "internal" else {name: entry[name] for name in ("run", "nth")}}

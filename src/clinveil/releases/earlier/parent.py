@@ -6,39 +6,55 @@ which can be added to in turn.
 
 from __future__ import annotations
 
-import hashlib
 import shutil
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pydantic import ValidationError
 
 from clinveil.core.atomic import atomic
 from clinveil.core.errors import InputError, UsageError
-from clinveil.core.files import read_json
 from clinveil.core.keys import Key
 from clinveil.core.runfolder import KEY, fingerprint
 from clinveil.core.settings import NotesSettings, Settings
+from clinveil.corpus.corpus import NOTE_ID, PATIENT_ID, TEXT, Columns
+from clinveil.corpus.open import OpenedCorpus
 from clinveil.corpus.uniqueness import hashes
-from clinveil.releases.crosswalk import CROSSWALK
-from clinveil.releases.finish import EARLIER, KIND
-from clinveil.releases.ledger import IN_VAULT, SAME, Earlier, Entry, Hashes, Ledger, read_entry
-from clinveil.releases.ledger import NAME as LEDGER
-from clinveil.releases.manifest import NAME, OLDER, SCHEMA, canonical, older, released_files
+from clinveil.releases.earlier.ledger import (
+    IN_VAULT,
+    NO_HASHES,
+    SAME,
+    Earlier,
+    Entry,
+    Hashes,
+    Ledger,
+    read_entry,
+    text_hashes,
+)
+from clinveil.releases.earlier.ledger import NAME as LEDGER
+from clinveil.releases.earlier.vault import (
+    EARLIER_SCHEMA,
+    damaged,
+    read_manifest,
+    refuse_unfinished,
+    settings_of,
+    vault_table,
+)
+from clinveil.releases.manifest import released_files
+from clinveil.releases.outcome import EARLIER, KIND
 from clinveil.releases.producer import refuse_adding
 from clinveil.releases.settings import ReleaseSettings
 from clinveil.report.numerals import SMALL
 
-_HINT = "pass the vault folder of a finished release, OUT/vault"
 # Settings of each call, independent of the first release.
 _CALL = frozenset({"workers", "on", "address", "quiet", "force", "again"})
+LEFT_BEFORE = "released before"
 # Settings that do not affect written notes, or that describe the input; others cannot differ.
 MAY_DIFFER: tuple[str, ...] = ("workers", "on", "address", "quiet", "force", "again", "ledger", "patients")
 MAY_DIFFER += ("text", "id", "patient", "preset", "encoding", "max_note_bytes", "model")
@@ -46,15 +62,6 @@ MAY_DIFFER += ("max_names", "max_linkage", "max_stolen", "measure_words", "risk_
 # Files that determine the output: they may have moved, but must have the same content.
 FILES = ("phi_policy", "tagger", "keep_words", "drop_words")
 TABLES = ("vectors", "neighbours", "channel")
-EARLIER_SCHEMA = pa.schema([*CROSSWALK, ("run", pa.string())])
-
-
-@dataclass(frozen=True)
-class Known:
-    """Sorted 64-bit hashes of the source ids of released notes and patients."""
-
-    notes: Hashes = field(repr=False)
-    patients: Hashes = field(repr=False)
 
 
 @dataclass(frozen=True)
@@ -79,22 +86,22 @@ class ParentRelease:
         Raises InputError if the folder is not the vault of a finished release, is damaged, or was made by another
         version of clinveil.
         """
-        manifest = _manifest(vault)
+        manifest = read_manifest(vault)
         refuse_adding(str(manifest.get("kind")))
-        _refuse_unfinished(vault)
+        refuse_unfinished(vault)
         settings = settings_of(manifest, vault)
         key = Key.load(vault / KEY)
         if key.commitment != manifest["key_commitment"]:
-            raise _damaged(vault, "the key does not match the manifest")
+            raise damaged(vault, "the key does not match the manifest")
         for name, digest in manifest["vault_digests"].items():
             if fingerprint(vault / name) != digest:
-                raise _damaged(vault, f"{name} does not match the manifest")
+                raise damaged(vault, f"{name} does not match the manifest")
         left = read_entry(vault / IN_VAULT)
         if left.commitment != key.commitment:
-            raise _damaged(vault, f"{IN_VAULT} belongs to another release")
+            raise damaged(vault, f"{IN_VAULT} belongs to another release")
         parent = cls(vault, key, settings, manifest, left)
-        if sum(batch.num_rows for batch in parent.rows("crosswalk")) != manifest["notes"]["rows"]:
-            raise _damaged(vault, "notes are missing from the crosswalk")
+        if sum(batch.num_rows for batch in vault_table(vault, "crosswalk")) != manifest["notes"]["rows"]:
+            raise damaged(vault, "notes are missing from the crosswalk")
         return parent
 
     @classmethod
@@ -145,32 +152,19 @@ class ParentRelease:
         return str(self.manifest["self_sha256"])
 
     @cached_property
-    def known(self) -> Known:
-        """Source ids that have a released id; 8 bytes per note and patient."""
-        notes, patients = [np.zeros(0, dtype=np.uint64)], [np.zeros(0, dtype=np.uint64)]
+    def known(self) -> tuple[Hashes, Hashes]:
+        """Sorted hashes of source ids that have a released id, of notes and of patients; 8 bytes each."""
+        notes, patients = [NO_HASHES], [NO_HASHES]
         for batch in self.crosswalk():
             notes.append(hashes(batch.column("source_note_id").to_pylist()))
             patients.append(np.unique(hashes(batch.column("source_patient_id").to_pylist())))
-        return Known(np.unique(np.concatenate(notes)), np.unique(np.concatenate(patients)))
-
-    def rows(self, name: str) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of a table of the vault. Raises InputError if it is damaged or missing (except `earlier`)."""
-        path, schema = self.vault / f"{name}.parquet", {"crosswalk": CROSSWALK, EARLIER: EARLIER_SCHEMA}.get(name)
-        if name == EARLIER and not path.exists():
-            return
-        try:
-            for part in sorted(path.iterdir()) if path.is_dir() else [path]:  # a folder for releases of part files
-                with pq.ParquetFile(part) as file:
-                    if schema is not None and file.schema_arrow.names != schema.names:
-                        raise pa.ArrowInvalid
-                    yield from file.iter_batches()
-        except (OSError, pa.ArrowException):
-            raise _damaged(self.vault, f"{name} cannot be read") from None
+        return np.unique(np.concatenate(notes)), np.unique(np.concatenate(patients))
 
     def crosswalk(self) -> Iterator[pa.RecordBatch]:
         """Yield the crosswalk of everything released under its key, with the run of each row."""
-        yield from self.rows(EARLIER)
-        for batch in self.rows("crosswalk"):
+        if (self.vault / f"{EARLIER}.parquet").exists():
+            yield from vault_table(self.vault, EARLIER)
+        for batch in vault_table(self.vault, "crosswalk"):
             run = pa.array([self.run] * batch.num_rows, pa.string())
             yield pa.record_batch([*batch.columns, run], schema=EARLIER_SCHEMA)
 
@@ -274,6 +268,104 @@ class ParentRelease:
         return None if parent is None else ParentRelease.read(Path(parent["vault"]))
 
 
+@dataclass
+class _Pass:
+    """Counts of the last pass over the notes."""
+
+    left_out: int = 0
+    changed: int = 0
+    patients: list[Hashes] = field(default_factory=list, repr=False)
+
+
+@dataclass(frozen=True)
+class NewNotes:
+    """The notes of a source that are not part of a series of releases.
+
+    Attributes:
+        joint: whether the earlier source notes are available and searched together with these.
+
+    Raises InputError if only one of source and release has patient ids.
+    """
+
+    source: OpenedCorpus
+    base: ParentRelease
+    joint: bool = False
+    _last: _Pass = field(default_factory=_Pass, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        if (self.columns.patient_id is None) != (self.base.manifest["notes"]["patient"] is None):
+            some, none = "has patient ids", "has none"
+            mine, theirs = (none, some) if self.columns.patient_id is None else (some, none)
+            what = f"the file {mine}, the release that it is added to {theirs}"
+            raise InputError(what, where=self.source.name, hint="pass --patient COLUMN to choose the patient id")
+
+    @property
+    def columns(self) -> Columns:
+        """Column roles of the source."""
+        return self.source.columns
+
+    @property
+    def suffix(self) -> str:
+        """File suffix of the source."""
+        return self.source.suffix
+
+    @property
+    def skipped(self) -> Counter[str]:
+        """Rows left out in the last pass, by reason."""
+        return self.source.skipped + Counter({LEFT_BEFORE: self._last.left_out})
+
+    @property
+    def changed(self) -> int:
+        """Notes of the last pass that were released before with another text."""
+        return self._last.changed
+
+    def patients(self) -> tuple[int, int]:
+        """Return the numbers of patients with and without released notes in the last pass."""
+        met = np.unique(np.concatenate([NO_HASHES, *self._last.patients]))
+        known = int(np.isin(met, self.base.known[1], assume_unique=True).sum())
+        return known, met.size - known
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """Yield all new notes in source order. Raises InputError if there are none."""
+        last = self._last
+        last.left_out, last.changed, rows = 0, 0, 0
+        last.patients.clear()
+        for batch in self.source.batches():
+            new = self._new(batch)
+            if new.num_rows:
+                last.patients.append(np.unique(hashes(_patients(new))))
+                rows += new.num_rows
+                yield new
+        if not rows and last.left_out:
+            what = f"all {last.left_out} notes were released before, in release {self.base.run}"
+            raise InputError(what, where=self.source.name, hint="pass a file with new notes")
+
+    def _new(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        ids = batch.column(NOTE_ID).to_pylist()
+        known = np.flatnonzero(np.isin(hashes(ids), self.base.known[0]))
+        if not known.size:
+            return batch
+        stays = np.ones(len(ids), dtype=np.bool_)
+        texts = batch.column(TEXT).take(pa.array(known)).to_pylist()
+        for row, text in zip(known.tolist(), texts, strict=True):
+            letters = text_hashes([text])
+            if not letters.size or self.base.left.holds(letters)[0]:
+                stays[row] = False
+            else:
+                ids[row] = f"{ids[row]}#{self.base.key.digest('changed note', ids[row], str(letters[0])):016x}"
+        self._last.left_out += int((~stays).sum())
+        self._last.changed += int(stays[known].sum())
+        place = batch.schema.get_field_index(NOTE_ID)
+        renamed = batch.set_column(place, batch.schema.field(place), pa.array(ids, batch.schema.field(place).type))
+        return renamed.filter(pa.array(stays))
+
+
+def _patients(batch: pa.RecordBatch) -> list[str]:
+    """Return the patient id of each note; the note id where it is missing."""
+    both = zip(*(batch.column(name).to_pylist() for name in (NOTE_ID, PATIENT_ID)), strict=True)
+    return [note if patient is None else patient for note, patient in both]
+
+
 def given_of(settings: Settings) -> dict[str, Any]:
     """Return flat names and values of explicitly given settings."""
     given: dict[str, Any] = {}
@@ -285,54 +377,3 @@ def given_of(settings: Settings) -> dict[str, Any]:
 
 def _flags(names: list[str] | tuple[str, ...]) -> str:
     return ", ".join(f"--{name.replace('_', '-')}" for name in sorted(names))
-
-
-def _damaged(vault: Path, what: str) -> InputError:
-    return InputError(f"the vault is damaged: {what}", where=vault.name, hint="restore it from a backup")
-
-
-def _manifest(vault: Path) -> dict[str, Any]:
-    """Return the verified manifest of a vault. Raises InputError for any other folder."""
-    document = read_json(vault / NAME)
-    manifest: dict[str, Any] = document if isinstance(document, dict) else {}
-    if manifest.get("schema") != SCHEMA or manifest.get("edition") != "internal" or "vault_digests" not in manifest:
-        if (vault / KIND.vault / KIND.state).exists():
-            raise InputError("is not the vault of a release", where=vault.name, hint=f"pass its folder {KIND.vault}")
-        if read_json(vault / KIND.state) is not None and not manifest:
-            _refuse_unfinished(vault)
-        if manifest.get("schema") in OLDER:
-            raise older(vault)
-        raise InputError(f"is {_other(vault)}", where=vault.name, hint=_HINT)
-    if hashlib.sha256(canonical(manifest).encode()).hexdigest() != manifest.get("self_sha256"):
-        raise _damaged(vault, "the manifest was changed")
-    if manifest["version"] != version("clinveil"):
-        what = f"was made by clinveil {manifest['version']}, whose results may differ"
-        raise InputError(what, where=vault.name, hint="use that version, or release all notes again")
-    return manifest
-
-
-def _other(vault: Path) -> str:
-    """Describe a folder that is not the vault of a release."""
-    if (vault / "deidentify.json").exists():
-        return "a vault of clinveil deidentify, not of a release"
-    return "not the vault of a release"
-
-
-def _refuse_unfinished(vault: Path) -> None:
-    state = read_json(vault / KIND.state)
-    status = state.get("status") if isinstance(state, dict) else None
-    if status == "refused":
-        what = "is the vault of a refused release"
-        raise InputError(what, where=vault.name, hint="correct what its gates refused and release those notes first")
-    if status != "finished":
-        what, hint = "is the vault of an unfinished release", "run its command again to finish it, then add to it"
-        raise InputError(what, where=vault.name, hint=hint)
-
-
-def settings_of(manifest: Mapping[str, Any], vault: Path) -> ReleaseSettings:
-    """Return the settings of a release. Raises InputError for settings of another version."""
-    try:
-        return ReleaseSettings.model_validate(manifest["private"]["settings_in_full"])
-    except (KeyError, TypeError, ValidationError):
-        hint = "use the version that made it"
-        raise InputError("was made by another version of clinveil", where=vault.name, hint=hint) from None

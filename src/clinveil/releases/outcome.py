@@ -11,16 +11,19 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from clinveil.core.errors import InputError
+from clinveil.core.errors import InputError, UsageError
 from clinveil.core.files import private_text, refuse_existing, remove
 from clinveil.core.finding import Finding, write_findings
+from clinveil.core.locations import RemotePath
 from clinveil.core.runfolder import Kind, RunFolder
-from clinveil.releases.ledger import IN_VAULT
-from clinveil.releases.manifest import NAME, Account, released_files, sealed, write_companions
+from clinveil.core.upload import ready, send
+from clinveil.releases.earlier.ledger import IN_VAULT
+from clinveil.releases.manifest import NAME, Account, released_files, sealed, verify, write_companions
 from clinveil.report.edition import external_edition
 from clinveil.report.record import Gate, ReleaseRecord, from_json, score, to_json
 from clinveil.report.render import release_card, render, write_report
 
+COMMAND = "publish"
 RECORD, EARLIER, NEW_ALONE = "record.json", "earlier", "findings-new.json"
 _MADE: tuple[str, ...] = ("vectors", "neighbours", "channel", "crosswalk.parquet", "alignment.parquet", "manifest.json")
 _MADE += ("tasks", "learnt.json", IN_VAULT, "record.json", "findings.json", "report.html", "report-external.html")
@@ -134,3 +137,27 @@ def rerender_report(run: Path, out: Path | None, *, edition: str, force: bool) -
     refuse_existing(target, force=force or out is None)
     write_report(from_json(stored), target)
     return target
+
+
+def check_target(to: Path, *, force: bool) -> RemotePath:
+    """Return the target of an upload. Raises UsageError for a local path or an existing target."""
+    if not isinstance(to, RemotePath):
+        raise UsageError("is a local path", where=to.name, hint="pass a URL, for example s3://bucket/release")
+    ready(to, command=COMMAND, force=force)
+    return to
+
+
+def publish_release(out: Path, to: RemotePath, *, force: bool = False) -> None:
+    """Send `OUT/release` of a finished run after verification.
+
+    Raises:
+        InputError: no release, or verification failed. UsageError: the target exists.
+        DiskError: writing to the store failed; a retry resumes.
+    """
+    release = out / "release"
+    if not release.is_dir():
+        raise InputError("contains no release", where=out.name, hint="pass the OUT of a run that passed all gates")
+    if failed := [check for check in verify(release) if not check.passed]:
+        what = f"{len(failed)} checks of its release failed; nothing was sent"
+        raise InputError(what, where=out.name, hint="run clinveil verify OUT/release for details")
+    send(release, to, command=COMMAND, force=force)

@@ -1,0 +1,170 @@
+"""Surrogates of numbers, web and internet addresses, and of streets, cities and institutions.
+
+Numbers: each digit becomes a digit, each letter a letter of the same case; other characters stay. Keyed by letters and
+digits only, so 123-45-67 and 1234567 agree. Uniform over all strings of the same format except the original. Letters
+and digits of other scripts become ASCII. Web and internet addresses use ranges reserved for examples (RFC 2606, 5737,
+3849). Places are invented; their kind (Street, Hospital) stays.
+"""
+
+from __future__ import annotations
+
+import re
+import string
+import unicodedata
+from functools import cache
+from math import prod
+
+from clinveil.core.keys import Key, Stream
+from clinveil.lexicons.names import name_form
+
+_ALPHABETS = (string.digits, string.ascii_lowercase, string.ascii_uppercase)
+DOMAINS = ("example.com", "example.net", "example.org")
+_NETS = ("192.0.2", "198.51.100", "203.0.113")
+_LETTERS = "abcdefghijklmnopqrstuvwxyz"
+
+
+def other_number(key: Key, patient_id: str, original: str) -> str | None:
+    """Return another number of the same format, or None if the original has no digit or letter."""
+    return _other("surrogate-number", key, patient_id, original)
+
+
+def social_security_number(key: Key, patient_id: str, original: str) -> str | None:
+    """Return a number as `other_number` does, beginning with 9: such numbers are never issued."""
+    drawn = _other("surrogate-ssn", key, patient_id, original)
+    first = next((i for i, c in enumerate(drawn or "") if c.isdigit()), None)
+    if drawn is None or first is None:
+        return drawn
+    number = drawn[:first] + "9" + drawn[first + 1 :]
+    if number != original:
+        return number
+    last = max(i for i, c in enumerate(number) if c.isdigit())
+    return number[:last] + str((int(number[last]) + 1) % 10) + number[last + 1 :]
+
+
+def _other(purpose: str, key: Key, patient_id: str, original: str) -> str | None:
+    written = "".join(map(_ascii, original))
+    slots = [(i, alphabet) for i, c in enumerate(written) for alphabet in _ALPHABETS if c in alphabet]
+    if not slots:
+        return None
+    form = "".join(c for c in original if c.isalnum()).casefold()
+    size = prod(len(alphabet) for _, alphabet in slots)
+    step = 1 + _large(key.stream(purpose, patient_id, form), size - 1)
+    return _added(written, slots, step)
+
+
+def _ascii(c: str) -> str:
+    """Return an ASCII letter or digit of the same kind; nothing for a combining mark."""
+    if c.isascii():
+        return c
+    if not c.isalnum():
+        return "" if unicodedata.category(c).startswith("M") else c
+    return str(unicodedata.digit(c)) if c.isdigit() else "X" if c.isupper() else "x"
+
+
+def _added(original: str, slots: list[tuple[int, str]], step: int) -> str:
+    """Return the original advanced by `step` in the cyclic order of its format; differs for 0 < step < size."""
+    out = list(original)
+    for position, alphabet in reversed(slots):
+        step, digit = divmod(step + alphabet.index(original[position]), len(alphabet))
+        out[position] = alphabet[digit]
+    return "".join(out)
+
+
+def _large(stream: Stream, bound: int) -> int:
+    """Return a uniform integer in [0, bound) for any bound; the bias is below 2**-64."""
+    number = 0
+    for _ in range(bound.bit_length() // 64 + 2):
+        number = number << 64 | stream.uint64()
+    return number % bound
+
+
+def url(key: Key, patient_id: str, original: str) -> str:
+    """Return another address with the same scheme; nothing else of the original is kept."""
+    stream = key.stream("surrogate-url", patient_id, original.casefold())
+    scheme = re.match(r"(?:\w+://)?(?:www\.)?", original, re.IGNORECASE)
+    path = "".join(stream.choice(_LETTERS) for _ in range(8))
+    return f"{scheme[0] if scheme else ''}{stream.choice(DOMAINS)}/{path}"
+
+
+def internet_address(key: Key, patient_id: str, original: str) -> str:
+    """Return an address of a network reserved for documentation."""
+    stream = key.stream("surrogate-ip", patient_id, original.casefold())
+    if ":" in original:
+        return f"2001:db8::{stream.below(1 << 16):x}:{stream.below(1 << 16):x}"
+    address = f"{stream.choice(_NETS)}.{stream.below(256)}"
+    net, _, host = address.rpartition(".")
+    return f"{net}.{(int(host) + 1) % 256}" if address == original else address
+
+
+_HEADS = (
+    "Alder", "Amber", "Ash", "Barrow", "Beck", "Birch", "Bram", "Brier", "Caln", "Cald", "Corr", "Crest", "Dun",
+    "East", "Elder", "Ever", "Fairn", "Fenn", "Glen", "Grim", "Haver", "Hazel", "Holm", "Kest", "Lang", "Lark",
+    "Lind", "Marl", "Merr", "Mill", "North", "Oster", "Pell", "Penn", "Quarr", "Raven", "Red", "Rowan", "Sand",
+    "Sel", "Stan", "Thorn", "Tarn", "Under", "Wex", "Whit", "Wind", "Yarr",
+)  # fmt: skip
+_TAILS = (
+    "bourne", "bridge", "brook", "bury", "by", "combe", "cote", "cross", "dale", "den", "field", "ford", "gate",
+    "ham", "haven", "hollow", "holt", "hurst", "leigh", "low", "mere", "mont", "more", "port", "ridge", "shaw",
+    "stead", "stow", "thorpe", "ton", "vale", "wick", "wold", "worth",
+)  # fmt: skip
+_STREET_KINDS = re.compile(
+    r"\b(?:Street|Str|St|Avenue|Ave|Av|Road|Rd|Boulevard|Blvd|Lane|Ln|Drive|Dr|Court|Ct|Circle|Cir|Way|Place|Pl"
+    r"|Terrace|Ter|Parkway|Pkwy"
+    r"|Highway|Hwy|Square|Sq|Trail|Trl|Box)\b",
+    re.IGNORECASE,
+)
+_INSTITUTION_KINDS = re.compile(
+    r"\b(?:Hospital|Medical Center|Medical Centre|Clinic|Health System|Health Center|Healthcare|Infirmary|Hospice"
+    r"|Nursing Home|Nursing Facility"
+    r"|Rehabilitation Center|Cancer Center|Heart Center|University|Elementary School|High School|Middle School"
+    r"|Academy|Manor|Pharmacy"
+    r"|Pediatrics|School"
+    r"|Family Medicine|Medical Associates|Primary Care|Foods|Dairy|Trucking|Works|Company|Church|Library|League"
+    r"|Club|Residence|Lodge|Garage|Bakery|Construction|College|Hotel)\b",
+    re.IGNORECASE,
+)
+
+
+def invented(key: Key, purpose: str, patient_id: str, original: str) -> str:
+    """Return one of 1,632 invented place names, never the original."""
+    stream = key.stream(purpose, patient_id, name_form(original))
+    names = len(_HEADS) * len(_TAILS)
+    excluded = _numbered().get(original.casefold(), names)
+    index = stream.below(names - (excluded < names))
+    return _name_number(index + (index >= excluded))
+
+
+@cache
+def _numbered() -> dict[str, int]:
+    return {_name_number(index).casefold(): index for index in range(len(_HEADS) * len(_TAILS))}
+
+
+def _name_number(index: int) -> str:
+    return _HEADS[index // len(_TAILS)] + _TAILS[index % len(_TAILS)]
+
+
+def city(key: Key, patient_id: str, original: str) -> str:
+    """Return an invented city."""
+    return _case_of(invented(key, "surrogate-city", patient_id, original), original)
+
+
+def address(key: Key, patient_id: str, original: str) -> str:
+    """Return a street line: other numbers of the same length, an invented street of the same kind."""
+    number = re.match(r"\s*(\d+)", original)
+    kinds = _STREET_KINDS.findall(original)
+    house = other_number(key, patient_id, number[1]) if number else None
+    if kinds and kinds[-1].lower() == "box":
+        return f"P.O. Box {other_number(key, patient_id, ''.join(re.findall(r'[0-9]', original))) or '0'}"
+    street = f"{invented(key, 'surrogate-street', patient_id, original)} {kinds[-1] if kinds else 'Street'}"
+    return _case_of(f"{house} {street}" if house else street, original)
+
+
+def institution(key: Key, patient_id: str, original: str) -> str:
+    """Return an invented institution of the same kind."""
+    kinds = _INSTITUTION_KINDS.findall(original)
+    name = invented(key, "surrogate-institution", patient_id, original)
+    return _case_of(f"{name} {kinds[-1] if kinds else 'Hospital'}", original)
+
+
+def _case_of(name: str, original: str) -> str:
+    return name.upper() if original.isupper() else name

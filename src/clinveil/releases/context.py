@@ -1,0 +1,89 @@
+"""The state of one run of the pipeline, and the timer of its stages."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from clinveil.channel.apply import Obfuscator
+from clinveil.channel.channel import Channel
+from clinveil.core.keys import Key
+from clinveil.core.progress import stage
+from clinveil.core.tokens import word_set
+from clinveil.core.types import Say
+from clinveil.corpus.estimate import stage_of
+from clinveil.phi.name_index import NameIndex
+from clinveil.phi.treatment.deidentifier import Deidentifier
+from clinveil.releases.outcome import Places
+from clinveil.releases.preflight import PreparedInput
+from clinveil.releases.settings import ReleaseSettings
+from clinveil.report.record import StageRow
+
+if TYPE_CHECKING:
+    from clinveil.releases.earlier.series import ReleaseSeries
+
+
+@dataclass
+class StageTimer:
+    """Time and announce the stages of a run.
+
+    Attributes:
+        rows: the stages so far. plan: estimated seconds by stage, in order.
+    """
+
+    say: Say = lambda _: None
+    rows: list[StageRow] = field(default_factory=list)
+    plan: Mapping[str, float] = field(default_factory=dict)
+
+    @contextmanager
+    def stage(self, name: str, what: str, determinism: str = "bitwise") -> Iterator[dict[str, str]]:
+        """Time a stage; it can overwrite the determinism in the yielded dictionary."""
+        self.say(f"{name}: {what}")
+        result, began = {"determinism": determinism}, time.perf_counter()
+        with stage(stage_of(name), self.plan, self.say):
+            yield result
+        self.rows.append(StageRow(name, what, result["determinism"], round(time.perf_counter() - began, 2)))
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReleaseContext(PreparedInput):
+    """Context of all stages: the prepared input, and where and how the release is made.
+
+    Attributes:
+        series: the earlier releases, if notes are added to them and they are available.
+    """
+
+    folder: Places
+    key: Key
+    settings: ReleaseSettings
+    timer: StageTimer = field(default_factory=StageTimer, repr=False)
+    series: ReleaseSeries | None = None
+
+    @property
+    def say(self) -> Say:
+        """Receiver of progress messages."""
+        return self.timer.say
+
+    @property
+    def seeds(self) -> dict[str, int]:
+        """Seeds of training and measuring, derived from the key."""
+        return {name: self.key.digest(f"{name} seed") % 2**31 for name in ("training", "measuring")}
+
+    @property
+    def known_names(self) -> frozenset[str]:
+        """Words of known patients' names, in lookup form."""
+        return word_set(" ".join(patient.name) for patient in self.known.values())
+
+    def deidentifier(self, index: NameIndex | None = None) -> Deidentifier | None:
+        """Return the deidentifier, with an index of names from other notes; None with `--no-phi`."""
+        if not self.settings.phi:
+            return None
+        engine = Deidentifier.of(self.settings.identifiers, self.key, patients=self.known)
+        return engine.with_finder(engine.finder.with_context(index))
+
+    def obfuscator(self, channel: Channel) -> Obfuscator:
+        """Return the obfuscator of the release."""
+        return Obfuscator(channel, self.key, align=True)

@@ -1,0 +1,90 @@
+"""Read the vault of a finished release: its manifest, verified, its settings and its tables."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from pydantic import ValidationError
+
+from clinveil.channel.apply import ALIGNMENT
+from clinveil.core.errors import InputError
+from clinveil.core.files import read_json
+from clinveil.releases.crosswalk import CROSSWALK, vault_batches
+from clinveil.releases.manifest import NAME, OLDER, SCHEMA, canonical, older
+from clinveil.releases.outcome import EARLIER, KIND
+from clinveil.releases.settings import ReleaseSettings
+
+_HINT = "pass the vault folder of a finished release, OUT/vault"
+EARLIER_SCHEMA = pa.schema([*CROSSWALK, ("run", pa.string())])
+SCHEMAS = {"crosswalk": CROSSWALK, "alignment": ALIGNMENT, EARLIER: EARLIER_SCHEMA}
+
+
+def vault_table(vault: Path, name: str) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of a table of a vault. Raises InputError if it is damaged or missing."""
+    try:
+        if not (vault / f"{name}.parquet").exists():
+            raise pa.ArrowInvalid
+        for batch in vault_batches(vault, name):
+            if batch.schema.names != SCHEMAS[name].names:
+                raise pa.ArrowInvalid
+            yield batch
+    except (OSError, pa.ArrowException):
+        raise damaged(vault, f"{name} cannot be read") from None
+
+
+def damaged(vault: Path, what: str) -> InputError:
+    """Return the error for a vault that was changed."""
+    return InputError(f"the vault is damaged: {what}", where=vault.name, hint="restore it from a backup")
+
+
+def read_manifest(vault: Path) -> dict[str, Any]:
+    """Return the verified manifest of a vault. Raises InputError for any other folder."""
+    document = read_json(vault / NAME)
+    manifest: dict[str, Any] = document if isinstance(document, dict) else {}
+    if manifest.get("schema") != SCHEMA or manifest.get("edition") != "internal" or "vault_digests" not in manifest:
+        if (vault / KIND.vault / KIND.state).exists():
+            raise InputError("is not the vault of a release", where=vault.name, hint=f"pass its folder {KIND.vault}")
+        if read_json(vault / KIND.state) is not None and not manifest:
+            refuse_unfinished(vault)
+        if manifest.get("schema") in OLDER:
+            raise older(vault)
+        raise InputError(f"is {_other(vault)}", where=vault.name, hint=_HINT)
+    if hashlib.sha256(canonical(manifest).encode()).hexdigest() != manifest.get("self_sha256"):
+        raise damaged(vault, "the manifest was changed")
+    if manifest["version"] != version("clinveil"):
+        what = f"was made by clinveil {manifest['version']}, whose results may differ"
+        raise InputError(what, where=vault.name, hint="use that version, or release all notes again")
+    return manifest
+
+
+def _other(vault: Path) -> str:
+    """Describe a folder that is not the vault of a release."""
+    if (vault / "deidentify.json").exists():
+        return "a vault of clinveil deidentify, not of a release"
+    return "not the vault of a release"
+
+
+def refuse_unfinished(vault: Path) -> None:
+    """Raise InputError for the vault of a refused or unfinished release."""
+    state = read_json(vault / KIND.state)
+    status = state.get("status") if isinstance(state, dict) else None
+    if status == "refused":
+        what = "is the vault of a refused release"
+        raise InputError(what, where=vault.name, hint="correct what its gates refused and release those notes first")
+    if status != "finished":
+        what, hint = "is the vault of an unfinished release", "run its command again to finish it, then add to it"
+        raise InputError(what, where=vault.name, hint=hint)
+
+
+def settings_of(manifest: Mapping[str, Any], vault: Path) -> ReleaseSettings:
+    """Return the settings of a release. Raises InputError for settings of another version."""
+    try:
+        return ReleaseSettings.model_validate(manifest["private"]["settings_in_full"])
+    except (KeyError, TypeError, ValidationError):
+        hint = "use the version that made it"
+        raise InputError("was made by another version of clinveil", where=vault.name, hint=hint) from None

@@ -1,0 +1,251 @@
+"""Write the notes of a release under new ids, drawn through a channel or unchanged, and read them back.
+
+A single file is written in this process. Of part files, one task per part writes and checks; finished parts are kept
+in the vault's `tasks` until the release is finished. A released part is named by a keyed hash of its source name, so
+the order of parts is independent of the source.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass, field
+from functools import lru_cache, partial
+from pathlib import Path
+from shutil import copyfile
+from typing import Any
+
+import pyarrow as pa
+
+from clinveil.channel.apply import Obfuscated, Obfuscator, obfuscate_batches
+from clinveil.channel.build import mechanism_of
+from clinveil.channel.channel import Channel
+from clinveil.channel.files import channel_digest, load_channel
+from clinveil.channel.policy import PLAIN, Policy
+from clinveil.channel.tally import Tally, tally_from
+from clinveil.core.files import private_folder, remove
+from clinveil.core.keys import Key
+from clinveil.core.progress import shown, track
+from clinveil.core.runfolder import KEY
+from clinveil.core.settings import NotesSettings
+from clinveil.corpus.corpus import Columns, Corpus, memory_corpus
+from clinveil.corpus.open import NotesCorpus, PartedCorpus, open_corpus
+from clinveil.corpus.part_facts import digest_of
+from clinveil.corpus.write import Writer
+from clinveil.releases.check import NOTHING, OutputCheck, check_copies, check_output
+from clinveil.releases.context import ReleaseContext
+from clinveil.releases.crosswalk import Renamer, TableWriter, by_new_id, by_source, reordered, vault_batches
+from clinveil.releases.treatment import TASKS, recipe
+from clinveil.scale import Map, serial
+from clinveil.scale.executor import opened_for
+from clinveil.scale.pieces import each
+from clinveil.scale.tasks import Store, name_of, performed
+
+NOTES = "notes"
+TABLES = ("crosswalk", "alignment")
+
+
+@dataclass(frozen=True)
+class Target:
+    """Output location of released notes, crosswalk and alignment.
+
+    Attributes:
+        path: of the notes. vault: folder of crosswalk and alignment. work: scratch folder.
+        columns, suffix: of source and release. order: keyed or source.
+    """
+
+    path: Path
+    vault: Path
+    work: Path
+    columns: Columns
+    suffix: str
+    order: str
+
+    def write(self, results: Iterator[Obfuscated], key: Key) -> Tally:
+        """Write the notes with new ids; return the token counts."""
+        rename, tally = Renamer(key, patients=self.columns.patient_id is not None), Tally()
+        with ExitStack() as stack:
+            tables = [stack.enter_context(TableWriter(self.vault / f"{name}.parquet")) for name in TABLES]
+
+            def renamed() -> Iterator[pa.RecordBatch]:
+                nonlocal tally
+                for result in results:
+                    tally += result.tally
+                    batch, crosswalk = rename(result.batch)
+                    for table, rows in zip(tables, (crosswalk, result.alignment), strict=True):
+                        if rows is not None:
+                            table.write(rows)
+                    yield batch
+
+            notes = stack.enter_context(Writer(self.path, self.columns, self.suffix))
+            in_order = self.order == "source" or not self.suffix  # files of a folder need no sorting
+            for batch in renamed() if in_order else reordered(renamed(), by_new_id, self.work / "order"):
+                notes.write(batch)
+        return tally
+
+    def check(self, entered: Corpus, channel: Channel | None, over: Map = serial) -> OutputCheck:
+        """Read the written notes back and compare them with the notes that entered the channel, if there is one."""
+        crosswalk, alignment = (vault_batches(self.vault, name) for name in TABLES)
+        released = self.in_source_order(opened(self.path, self.columns))
+        if channel is None:
+            return check_copies(entered.batches(), crosswalk, released)
+        return check_output(entered.batches(), crosswalk, released, channel, alignment, over)
+
+    def in_source_order(self, released: Corpus) -> Iterator[pa.RecordBatch]:
+        """Yield the released notes in source order; files of a .txt folder are read by name."""
+        if self.path.is_dir():
+            yield from self._by_name()
+        elif self.order == "source":
+            yield from released.batches()
+        else:
+            ranks = by_source(vault_batches(self.vault, "crosswalk"))
+            yield from reordered(released.batches(), ranks, self.work / "read back")
+
+    def _by_name(self) -> Iterator[pa.RecordBatch]:
+        left = {file.stem for file in self.path.iterdir()}
+        for batch in vault_batches(self.vault, "crosswalk"):
+            ids = [i for i in batch.column("note_id").to_pylist() if i in left]
+            left.difference_update(ids)
+            texts = [(self.path / f"{i}.txt").read_bytes().decode("utf-8") for i in ids]
+            yield from memory_corpus([(i, i, text) for i, text in zip(ids, texts, strict=True)]).batches()
+        yield from memory_corpus([(i, i, "") for i in sorted(left)]).batches()
+
+
+def opened(path: Path, columns: Columns) -> Corpus:
+    """Open released notes with the columns of their source."""
+    roles = NotesSettings(text=columns.text, id=columns.note_id, patient=columns.patient_id, preset="none")
+    return open_corpus(path, roles, label=columns.labels, keep=columns.keep)
+
+
+def write_notes(job: ReleaseContext, entered: Corpus, channel: Channel | None) -> tuple[Tally, OutputCheck, Path]:
+    """Write every note into staging, drawn through the channel if there is one, and read the notes back."""
+    what = f"replace every word, {mechanism_of(job.settings.channel).description}"
+    stage = ("write", "new ids, keyed order") if channel is None else ("obfuscate", what)
+    with job.timer.stage(*stage, "keyed"):
+        if job.facts:
+            return _write_parts(job, entered, channel)
+        folder, columns, suffix = job.folder, job.corpus.columns, job.corpus.suffix
+        path = folder.staging / f"{NOTES}{suffix}"
+        target = Target(path, folder.vault, folder.work, columns, suffix, job.settings.order)
+        obfuscator = None if channel is None else job.obfuscator(channel)
+        with opened_for(job.settings, threaded=True) as over:
+            results = track(_results(entered, obfuscator, over), "notes", job.say, size=lambda one: one.batch.num_rows)
+            tally = target.write(results, job.key)
+        if channel is None:
+            return tally, target.check(entered, None), path
+    with job.timer.stage("check", "read the release back"):
+        over = job.found.over(job.settings.workers)
+        over = shown(over, "notes read back", job.say, job.found.rows, lambda one: one.notes)
+        return tally, target.check(entered, channel, over), path
+
+
+def _results(entered: Corpus, obfuscator: Obfuscator | None, over: Map = serial) -> Iterator[Obfuscated]:
+    """Yield the notes as they are released; unchanged without an obfuscator."""
+    if obfuscator is None:
+        return (Obfuscated(batch, Tally(notes=batch.num_rows)) for batch in entered.batches())
+    return obfuscate_batches(entered.batches(), obfuscator, over)
+
+
+@dataclass(frozen=True)
+class WritePart:
+    """Write one part with new ids, through the channel if its digest is not empty, and read it back.
+
+    Attributes:
+        part: the part as it is released or enters the channel. entered: hash of everything that it depends on.
+        vault: folder of key and channel. channel: digest of the channel. commitment: of the key.
+        scratch: folder in the vault. columns, suffix: of source and release. order: keyed or source.
+    """
+
+    part: NotesCorpus = field(repr=False)
+    entered: str
+    vault: Path
+    channel: str
+    policy: Policy
+    commitment: str
+    scratch: Path
+    columns: Columns
+    suffix: str
+    order: str
+
+    @property
+    def title(self) -> str:
+        """Description for progress messages."""
+        return f"{self.part.name} written"
+
+    @property
+    def file(self) -> str:
+        """Name of the notes file."""
+        return f"{NOTES}{self.suffix}"
+
+    def identity(self) -> Mapping[str, Any]:
+        """Return hashes of part, channel, key and output options."""
+        drawn = {"part": self.entered, "channel": self.channel, "policy": asdict(self.policy), "key": self.commitment}
+        return {**drawn, "order": self.order, "columns": asdict(self.columns), "suffix": self.suffix}
+
+    def __call__(self, folder: Path, store: Store) -> dict[str, Any]:
+        """Write notes, crosswalk and alignment; return token counts and the output check."""
+        drawn_from = self.vault, self.policy, self.channel, self.commitment
+        obfuscator = _obfuscator(*drawn_from) if self.channel else None
+        work = private_folder(self.scratch / name_of(self))
+        target = Target(folder / self.file, folder, work, self.columns, self.suffix, self.order)
+        tally = target.write(_results(self.part, obfuscator), Key.load(self.vault / KEY))
+        check = target.check(self.part, obfuscator.channel if obfuscator else None) if tally.notes else NOTHING
+        remove(work)
+        return {"tally": tally.as_dict(), "check": check.as_dict()}
+
+
+@lru_cache(maxsize=1)
+def _obfuscator(vault: Path, policy: Policy, channel: str, commitment: str) -> Obfuscator:
+    """Load the obfuscator once per process; the digests are part of the cache key."""
+    return Obfuscator(load_channel(vault / "channel", policy), Key.load(vault / KEY), align=True)
+
+
+def _write_parts(job: ReleaseContext, entered: Corpus, channel: Channel | None) -> tuple[Tally, OutputCheck, Path]:
+    """Write every part: notes to staging, crosswalk and alignment to the vault, one file per part."""
+    works, tally, check = list(_tasks(job, entered, channel)), Tally(), NOTHING
+    store = Store(job.folder.vault / TASKS)
+    results = each(job.over, partial(performed, store), works)
+    for result in track(results, "notes", job.say, size=lambda one: one["tally"]["notes"]):
+        tally += tally_from(result["tally"])
+        check += OutputCheck.of(result["check"], result["check"]["outputs"])
+    place = private_folder(job.folder.staging / NOTES)
+    for number, work in enumerate(works):
+        written = store.folder(work)
+        _link(written / work.file, place / f"{_released_name(job, number)}{work.suffix}")
+        for name in TABLES:
+            if (written / f"{name}.parquet").exists():
+                table = private_folder(job.folder.vault / f"{name}.parquet") / f"part-{number:05d}.parquet"
+                remove(table)
+                _link(written / f"{name}.parquet", table)
+    return tally, check, place
+
+
+def _link(source: Path, target: Path) -> None:
+    """Create a hard link, or a copy if the file system does not support hard links."""
+    try:
+        os.link(source, target)
+    except OSError:
+        copyfile(source, target)
+
+
+def _tasks(job: ReleaseContext, entered: Corpus, channel: Channel | None) -> Iterator[WritePart]:
+    """Yield the task of each part, with a hash of the part, of the detection in all parts, and of the key."""
+    assert isinstance(entered, PartedCorpus)
+    found = recipe(job).dependencies if job.settings.phi else ""
+    of = digest_of(job.facts) + job.key.commitment + found
+    drawn_from, policy = ("", PLAIN) if channel is None else (channel_digest(channel), channel.policy)
+    drawn = job.folder.vault, drawn_from, policy, job.key.commitment
+    written = job.folder.work, job.corpus.columns, job.corpus.suffix, job.settings.order
+    for part, facts in zip(entered.parts, job.facts, strict=True):
+        digest = hashlib.sha256((facts.digest + of).encode()).hexdigest()
+        yield WritePart(part, digest, *drawn, *written)
+
+
+def _released_name(job: ReleaseContext, number: int) -> str:
+    """Return a keyed name that hides source name and order; with `--order source` the order is kept."""
+    if job.settings.order == "source":
+        return f"part-{number:05d}"
+    facts = job.facts[number]
+    return f"part-{job.key.digest('part name', facts.name, facts.digest):016x}"
