@@ -248,14 +248,13 @@ def hard_negatives(cases: Sequence[Case], all_spans: Sequence[Spans]) -> None:
 
 
 def speed(texts: Sequence[str], finder: Finder) -> None:
-    """Notes a second of one core: the best of five passes."""
+    """Notes a second of one core: notes never read in this process, then the same notes again."""
     find = ours(finder)
-    find(texts)  # the lists load, the words are looked up once
-    seconds = min(passes(texts, find) for _ in range(5))
+    find(["Seen by Dr. Ruth Okafor on 3/4/2019 with gout."])  # the lists load
+    first, again = passes(texts, find), passes(texts, find)
     words = sum(len(text.split()) for text in texts) / len(texts)
-    print(
-        f"\nspeed: {len(texts) / seconds:.0f} notes/s and core, finding only, best of five ({words:.0f} words a note)"
-    )
+    print(f"\nspeed, finding only, {words:.0f} words a note, notes/s and core:")
+    print(f"  first sight of {len(texts)} notes {len(texts) / first:.0f}, repeats {len(texts) / again:.0f}")
 
 
 def passes(texts: Sequence[str], find: Find) -> float:
@@ -334,14 +333,15 @@ def main() -> None:
             measure("demo corpus", cases, of_patients(finder, cases))
             known = Finder.of(PhiSettings(), read_patients(folder / "patients.parquet"))
             measure("demo corpus with the known patients", cases, of_patients(known, cases))
-    texts = [row["transcription"] for row in rows(asked.data / "notes/mtsamples.csv.gz")][::4]
+    texts = [row["transcription"] for row in rows(asked.data / "notes/mtsamples.csv.gz")]
+    if only == {"speed"}:  # alone, so that no note was read before
+        speed(texts[1::3][:500], finder)
+    texts = texts[::4]
     if wanted("words"):
         cases = [Case(text, "p", []) for text in texts]
         print(f"\nMTSamples: words touched {touched(cases, find(texts))} (Dr. X and Ms. ABC among them)")
-    if wanted("speed"):
-        speed(texts, finder)
-        if asked.peers:
-            speed_in_pairs(texts[:60], finder, asked.peers)
+    if wanted("speed") and asked.peers:
+        speed_in_pairs(texts[:60], finder, asked.peers)
 
 
 def beside(cases: Sequence[Case], python: str | None) -> None:

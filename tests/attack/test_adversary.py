@@ -18,7 +18,7 @@ from clinveil.attacks.threats import (
     not_applicable,
     tagged,
 )
-from clinveil.channel.identity import identity_channel
+from clinveil.channel.channel import identity_channel
 from clinveil.core.finding import Finding
 from clinveil.corpus.corpus import memory_corpus, rows
 from clinveil.releases.attack_gates import adversary_gates

@@ -17,7 +17,7 @@ from clinveil.attacks.adversaries._windows import (
 )
 from clinveil.attacks.adversary import AdversaryView, adversaries
 from clinveil.attacks.channel._scoring import spans
-from clinveil.channel.identity import identity_channel
+from clinveil.channel.channel import identity_channel
 from clinveil.channel.policy import Policy
 
 WINDOW = Policy(shuffle="window", window=6)

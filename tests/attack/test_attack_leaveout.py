@@ -148,7 +148,7 @@ def test_the_ngrams_models_are_counted_without_the_unit(laid):
 
 
 torch = pytest.importorskip("torch", reason="the extra [neural] is not installed")
-from clinveil.lm.model import load_model  # noqa: E402
+from clinveil.lm.files import load_model  # noqa: E402
 
 NETWORKS = {
     "lstm": {},

@@ -11,7 +11,7 @@ from clinveil.attacks.adversaries._candidates import candidates
 from clinveil.attacks.adversaries._sequence import Counts
 from clinveil.attacks.adversaries.bigram import Bigram
 from clinveil.attacks.adversary import AdversaryView, AlignedNote, adversaries
-from clinveil.channel.identity import identity_channel
+from clinveil.channel.channel import identity_channel
 
 WITH_CHANNEL = ("unigram", "bigram")
 

@@ -125,9 +125,6 @@ def _unit(bits: int) -> float:
 
 
 def _in_order(words: list[Piece], secret: bytes, policy: Policy) -> list[Piece]:
-    if policy.sentences:
-        runs = [list(run) for _, run in groupby(words, lambda word: word.sentence)]
-        words = [word for run in _shuffled(runs, secret, 1 << 32) for word in run]
     if policy.shuffle == "sentence":
         groups = [list(run) for _, run in groupby(words, lambda word: word.sentence)]
     else:

@@ -103,11 +103,11 @@ def test_stop_words_hold_no_negation():
 def test_the_settings_reach_the_policy():
     asked = ChannelSettings(
         scope="rare", rare_below=7, layout="keep", numbers="mask", shuffle="window", shuffle_window=5,
-        shuffle_sentences=True, vary_length=0.25, background=0.5,
+        vary_length=0.25, background=0.5,
     )  # fmt: skip
     channel, _ = built(asked)
     expected = {"scope": "rare", "layout": "keep", "numbers": "mask", "shuffle": "window", "window": 5}
-    expected |= {"sentences": True, "length": 0.25, "rare_below": 7, "background": 0.5}
+    expected |= {"length": 0.25, "rare_below": 7, "background": 0.5}
     assert vars(channel.policy) == expected
     counts = vectors().counts
     assert channel.scopes.tolist() == [*np.where(counts < 7, 2, 0), 2]

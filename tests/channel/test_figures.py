@@ -35,17 +35,6 @@ def channels(draw, priors=1):
     return channel, *(draw(prior) * channel.speaks for _ in range(priors))
 
 
-def every_pair(channel):
-    n = channel.unknown + 1
-    return np.repeat(np.arange(n), n), np.tile(np.arange(n), n)
-
-
-def with_nothing(channel):
-    """The dense table, with a last output for dropped words."""
-    table = channel.matrix().toarray()
-    return np.column_stack([table, ~channel.speaks])
-
-
 @given(channels(priors=2))
 @settings(max_examples=150, deadline=None)
 def test_guesses_equal_brute_force(case):
@@ -83,55 +72,5 @@ def test_bits_equal_brute_force(case):
         assert channel.capacity(prior > 0) == pytest.approx(math.log2(occurs))
         joint = (table.T * prior).T / prior.sum()
         bits = entropy(prior) + entropy(joint.sum(axis=0)) - entropy(joint.ravel())
-        assert channel.mutual_information(prior) == pytest.approx(bits, abs=1e-9)
-        assert channel.mutual_information(prior) + channel.bits_left(prior) == pytest.approx(entropy(prior), abs=1e-9)
+        assert bits + channel.bits_left(prior) == pytest.approx(entropy(prior), abs=1e-9)
         assert channel.posterior(prior).leakage <= channel.capacity(prior > 0) + 1e-9
-
-
-@given(channels())
-@settings(max_examples=100, deadline=None)
-def test_pairs_equal_brute_force(case):
-    channel, _ = case
-    table, (one, other), epsilons = with_nothing(channel), every_pair(channel), np.array([0.0, 0.5, 1.0, 3.0])
-    first, second = table[one], table[other]
-    assert channel.total_variation(one, other) == pytest.approx(np.abs(first - second).sum(axis=1) / 2)
-    found = channel.deltas(one, other, epsilons)
-    for place, factor in enumerate(np.exp(epsilons)):
-        forth = np.maximum(0, first - factor * second).sum(axis=1)
-        back = np.maximum(0, second - factor * first).sum(axis=1)
-        assert found[:, place] == pytest.approx(np.maximum(forth, back))
-    with np.errstate(divide="ignore", invalid="ignore"):
-        ratios = np.where(first == second, 0.0, np.abs(np.log(first / second))).max(axis=1)
-    assert channel.epsilons(one, other) == pytest.approx(ratios)
-    private = np.isfinite(ratios)
-    exactly = [
-        channel.deltas(one[i : i + 1], other[i : i + 1], ratios[i : i + 1])[0, 0] for i in np.flatnonzero(private)
-    ]
-    assert exactly == pytest.approx([0.0] * int(private.sum()), abs=1e-9)
-
-
-@given(channels(), st.sampled_from([0.0, 0.05, 0.3, 0.9]))
-@settings(max_examples=100, deadline=None)
-def test_the_spread_equals_brute_force(case, eta):
-    channel, _ = case
-    for row, size in enumerate(channel.spread(eta).tolist()):
-        chances = np.sort(channel.row(row)[1])[::-1]
-        held = np.concatenate([[0.0], np.cumsum(chances)])
-        assert size == (0 if not chances.size else int(np.argmax(held >= 1 - eta - 1e-9)))
-
-
-def test_clusters_have_epsilon_0_inside_and_none_between_them():
-    outputs = [[0, 1, 2]] * 3 + [[3, 4, 5]] * 3
-    flat = np.array([y for row in outputs for y in row], dtype=np.int32)
-    indptr = np.array([0, 3, 6, 9, 12, 15, 18, 18])
-    channel = Channel([f"w{i}" for i in range(6)], indptr, flat, np.full(18, 1 / 3), np.ones(6, dtype=bool))
-    inside, between = (np.array([0, 4]), np.array([2, 5])), (np.array([0, 2]), np.array([3, 5]))
-    assert channel.epsilons(*inside).tolist() == [0, 0] and channel.total_variation(*inside).tolist() == [0, 0]
-    assert channel.epsilons(*between).tolist() == [math.inf] * 2
-    assert channel.deltas(*between, np.array([8.0])) == pytest.approx(np.ones((2, 1)))
-    assert channel.spread().tolist() == [3] * 6 + [0] and channel.capacity() == pytest.approx(1.0)
-
-
-def test_an_eta_that_is_no_share_is_refused():
-    with pytest.raises(ValueError, match="eta must be"):
-        Channel(["a"], np.array([0, 1, 1]), np.zeros(1, dtype=np.int32), np.ones(1), np.ones(1, dtype=bool)).spread(1.0)

@@ -11,8 +11,7 @@ import pytest
 from channel_cases import WORDS, all_others, batch_of, circle, compiled, n_from, texts_of, vectors_of
 
 from clinveil.channel.apply import Obfuscator
-from clinveil.channel.channel import Channel
-from clinveil.channel.identity import IdentityMechanism, identity_channel
+from clinveil.channel.channel import Channel, identity_channel
 from clinveil.channel.mechanism import Mechanism, common_pool, mechanisms
 from clinveil.channel.mechanisms.clusters import ClusterMechanism
 from clinveil.channel.mechanisms.gaussian import GaussianMechanism
@@ -159,23 +158,6 @@ class TestClustersInTheirOwnWords(UnknownAsKnown, MechanismContract):
         return ClusterMechanism(cluster_size=3, cluster_outputs=2, cluster_words="own")
 
 
-class TestIdentity(MechanismContract):
-    keeps_words = True
-    respects_floor = False
-
-    def mechanism(self) -> Mechanism:
-        return IdentityMechanism()
-
-    def test_another_key_another_output(self):
-        """Only the unknown words are drawn at all."""
-        one, other = self.released(), self.released(Key.from_seed(6))
-        differ = [
-            {i for i, (x, y) in enumerate(zip(a.split(), b.split(), strict=True)) if x != y}
-            for a, b in zip(one, other, strict=True)
-        ]
-        assert set.union(*differ) == {6, 8, 9}  # zebra, q and h
-
-
 def test_fixed_n_is_uniform_over_the_first_n():
     outputs, chances = circle(low=3, high=3).row(4)
     assert outputs.tolist() == [5, 6, 7]
@@ -260,11 +242,11 @@ def test_rows_are_end_to_end():
 
 def test_every_mechanism_has_its_suite():
     tested = {suite().mechanism().name for suite in MechanismContract.__subclasses__()}
-    assert tested == {*mechanisms.names(), "identity"}
+    assert tested == {*mechanisms.names()}
 
 
 def test_the_mechanisms_are_found_by_name():
-    assert mechanisms.names()[:3] == ("neighbours", "laplace", "gaussian") and "identity" not in mechanisms
+    assert mechanisms.names()[:3] == ("neighbours", "laplace", "gaussian")
 
 
 def test_the_example_of_the_docstring_is_a_mechanism():

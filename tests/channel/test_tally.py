@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from clinveil.channel import kernel
 from clinveil.channel.apply import BROKEN_TEXT, NULL_TEXT, Obfuscator
-from clinveil.channel.identity import identity_channel
+from clinveil.channel.channel import identity_channel
 from clinveil.channel.tally import Tally
 from clinveil.core.keys import Key
 from clinveil.core.tokens import Kind, tokenize

@@ -18,8 +18,7 @@ from test_obfuscator import CORPUS, TEXTS
 from clinveil.channel import kernel
 from clinveil.channel.apply import PURPOSES, Obfuscator, obfuscate_batches
 from clinveil.channel.build import scoped
-from clinveil.channel.channel import Channel
-from clinveil.channel.identity import identity_channel
+from clinveil.channel.channel import Channel, identity_channel
 from clinveil.channel.policy import SCOPES
 from clinveil.core.errors import InputError
 from clinveil.core.keys import Key
@@ -32,14 +31,11 @@ COUNTS = np.arange(len(WORDS)) * 3
 RARE = scoped(circle().under(scope="rare", rare_below=20), COUNTS)
 CHANNELS = [
     *(circle().under(shuffle=shuffle, window=3) for shuffle in SHUFFLES),
-    *(
-        circle(pool=0).under(shuffle=shuffle, window=4, sentences=True, layout="keep")
-        for shuffle in ("none", *SHUFFLES)
-    ),
+    circle(pool=0).under(shuffle="sentence", layout="keep"),
     circle().under(length=0.9, scope="note"),
     RARE,
     RARE.under(shuffle="window", window=2, length=0.6, layout="keep", numbers="mask"),
-    circle(pool=0).under(length=0.5, sentences=True, shuffle="sentence", numbers="mask"),
+    circle(pool=0).under(length=0.5, shuffle="sentence", numbers="mask"),
     circle().under(background=0.5, scope="patient", length=0.5),
     circle().keeping(["fever"]).dropping(["cough"]).under(background=0.9, layout="keep"),
 ]
@@ -123,23 +119,6 @@ def words_in(text: str, *sizes: int) -> list[list[str]]:
     return [found[a:b] for a, b in pairwise(edges)]
 
 
-def test_sentences_stay_whole_where_only_they_are_put_in_another_order():
-    source = [f"{a} {b} {c}." for a, b, c in zip(*[iter(NUMBERED[:60])] * 3, strict=True)]
-    (text,) = released(SAME.under(sentences=True), ("n", "p", " ".join(source)))
-    out = [f"{a} {b} {c}." for a, b, c in zip(*[iter(text.split())] * 3, strict=True)]
-    assert sorted(out) == sorted(source)
-    assert out != source
-
-
-def test_windows_are_of_the_order_that_sentences_give():
-    source = " ".join(f"{a} {b} {c}." for a, b, c in zip(*[iter(NUMBERED[:60])] * 3, strict=True))
-    plain, windows = (
-        released(SAME.under(sentences=True, window=6, shuffle=how), ("n", "p", source))[0].split()
-        for how in ("none", "window")
-    )
-    assert [sorted(windows[i : i + 6]) for i in range(0, 60, 6)] == [sorted(plain[i : i + 6]) for i in range(0, 60, 6)]
-
-
 def test_layout_and_masks_stay_where_they_are():
     source = "(a, b) 12 c-d:\n e;  f"
     how = {"layout": "keep", "numbers": "mask", "shuffle": "note"}
@@ -163,13 +142,7 @@ def test_all_orders_are_as_likely(how):
     assert chisquare(list(seen.values())).pvalue > UNLIKELY
 
 
-def test_all_orders_of_sentences_are_as_likely():
-    notes = [(f"n{i}", "p", "a. b. c.") for i in range(12_000)]
-    seen = Counter(released(SAME.under(sentences=True), *notes))
-    assert len(seen) == 6 and chisquare(list(seen.values())).pvalue > UNLIKELY
-
-
-@pytest.mark.parametrize("how", [{"shuffle": "note"}, {"sentences": True}, {"length": 0.9}])
+@pytest.mark.parametrize("how", [{"shuffle": "note"}, {"length": 0.9}])
 def test_another_key_and_another_note_give_another_order(how):
     text = ". ".join(NUMBERED)
     one, other = (released(SAME.under(**how), ("n", "p", text), ("m", "p", text), key=Key.from_seed(s)) for s in (1, 2))

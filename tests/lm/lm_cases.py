@@ -44,7 +44,7 @@ def plan_for(encoded, recipe, seed=0):
     return rows_plan(encoded, lanes=recipe.lanes, window=recipe.window, epochs=recipe.epochs, seed=seed)
 
 
-def training_of(recipe=LSTM, *, seed=1, encoded=None, plan=None, validate=None, initial=None):
+def training_of(recipe=LSTM, *, seed=1, encoded=None, plan=None, validate=None):
     """A training on the CPU; use it inside `seeded`."""
     import torch
 
@@ -53,7 +53,7 @@ def training_of(recipe=LSTM, *, seed=1, encoded=None, plan=None, validate=None, 
     encoded = encoded_of() if encoded is None else encoded
     plan = plan_for(encoded, recipe) if plan is None else plan
     device = torch.device("cpu")
-    return Training(VOCABULARY.size, recipe, plan, seed=seed, device=device, validate=validate, initial=initial)
+    return Training(VOCABULARY.size, recipe, plan, seed=seed, device=device, validate=validate)
 
 
 def trained(recipe=LSTM, **how):
@@ -83,3 +83,8 @@ def model_of(recipe=LSTM, *, sharpen=0.0, **how):
 def same(one, other):
     """Whether two state dictionaries are equal, bit for bit."""
     return one.keys() == other.keys() and all(bool((one[name] == other[name]).all()) for name in one)
+
+
+def first_step_of(plan, rows):
+    """The first step with one of these notes; leaving them out changes nothing before it."""
+    return int(np.isin(plan.notes, rows).any(axis=1).argmax())

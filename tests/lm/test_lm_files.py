@@ -20,7 +20,7 @@ from clinveil.lm.vocabulary import WordVocabulary, digest
 torch = pytest.importorskip("torch", reason="the extra [neural] is not installed")
 pytest.importorskip("safetensors", reason="the extra [neural] is not installed")
 from clinveil.core.neural import seeded  # noqa: E402
-from clinveil.lm.model import load_model, save_model  # noqa: E402
+from clinveil.lm.files import load_model, save_model  # noqa: E402
 from clinveil.lm.network import NeuralModel, build, read_tensors, set_weights, weights_of, write_tensors  # noqa: E402  # noqa: E402
 from clinveil.lm.training import save_training  # noqa: E402
 from clinveil.lm.vocabulary import train_byte_pairs  # noqa: E402

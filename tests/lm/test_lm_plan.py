@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from lm_cases import encoded_of
+from lm_cases import encoded_of, first_step_of
 
 from clinveil.core.errors import InputError
 from clinveil.lm.notes import EncodedNotes
@@ -111,7 +111,7 @@ def test_masking_changes_weights_only(lengths, lanes, window, data):
         assert (full.weights[:, ~gone] == less.weights[:, ~gone]).all()
         if first is None and (full.weights != less.weights).any():
             first = step
-    assert first == plan.first_step_of(rows) == masked.first_step_of(rows)
+    assert first == first_step_of(plan, rows) == first_step_of(masked, rows)
 
 
 def test_masks_add_up():
@@ -119,7 +119,7 @@ def test_masks_add_up():
     both = plan.without(np.array([0])).without(np.array([2]))
     assert both.masked.tolist() == [True, False, True]
     assert sum(both.batch(step).weights.sum() for step in range(both.steps)) == 4
-    assert plan.first_step_of(np.array([0, 1, 2])) == 0
+    assert first_step_of(plan, np.array([0, 1, 2])) == 0
 
 
 def test_more_lanes_than_notes_stay_idle():

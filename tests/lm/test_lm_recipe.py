@@ -70,7 +70,7 @@ def test_the_four_kinds_come_in_this_order_and_a_card_can_speak_of_each():
 
 def test_a_new_language_model_is_one_registration(tmp_path):
     """Its sizes are settings, its recipe can be kept, and its model is trained, saved and read like any other."""
-    from clinveil.lm.model import load_model, save_model
+    from clinveil.lm.files import load_model, save_model
     from clinveil.lm.models.lstm import Lstm
 
     sizes = {"tiny": {**neural_kind("lstm").sizes["tiny"], "width": 8, "epochs": 1}}

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from clinveil.channel.apply import Obfuscator
-from clinveil.channel.identity import identity_channel
+from clinveil.channel.channel import identity_channel
 from clinveil.cli.main import main
 from clinveil.core.files import sha256
 from clinveil.core.keys import Key

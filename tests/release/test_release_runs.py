@@ -132,8 +132,6 @@ def test_words_in_another_order_twice_or_left_out_pass(desk, tmp_path):
         "--set",
         "shuffle=window",
         "--set",
-        "shuffle_sentences=true",
-        "--set",
         "vary_length=0.4",
         "--set",
         "scope=rare",

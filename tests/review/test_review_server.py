@@ -28,7 +28,7 @@ class Client:
         self.host = f"127.0.0.1:{server.server_port}"
 
     def send(self, method, path, body=None, **headers):
-        connection = HTTPConnection("127.0.0.1", self.server.server_port, timeout=10)
+        connection = HTTPConnection("127.0.0.1", self.server.server_port, timeout=60)
         own = {"Host": self.host, "Origin": f"http://{self.host}", "Content-Type": "application/json"}
         own |= {"Authorization": f"Bearer {self.word}"} if self.word else {}
         own |= {name.replace("_", "-"): value for name, value in headers.items()}

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from clinveil.cli.main import main
-from clinveil.lm.model import save_model
+from clinveil.lm.files import save_model
 from clinveil.lm.models.unigram import train_unigram
 from clinveil.lm.notes import Form, Seen, encode
 from clinveil.lm.vocabulary import WordVocabulary

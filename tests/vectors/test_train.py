@@ -150,7 +150,7 @@ def trained_counts(monkeypatch):
     [(1, 35_000), (4, 10_000), (7, 7_000), (3, 9_999), (2, 10_001), (12_000, 3), (20_001, 1), (300, 211)],
 )
 def test_gensim_trains_on_every_token(n_notes, length, monkeypatch, tmp_path):
-    monkeypatch.setattr(room.ByGensim, "model", without_subsampling(room.ByGensim.model))
+    monkeypatch.setattr(room.Cbow, "model", without_subsampling(room.Cbow.model))
     said = trained_counts(monkeypatch)
     corpus = corpus_of(flat_texts(n_notes, length, 3_000))
     train(corpus, ONE_PASS, seed=1, workers=1, scratch=tmp_path)
@@ -179,7 +179,7 @@ def test_several_workers_leave_no_part_of_the_notes_unread(workers, monkeypatch,
         before.append(self.wv.vectors.copy())
         return original(self, *args, **kwargs)
 
-    monkeypatch.setattr(room.ByGensim, "model", without_subsampling(room.ByGensim.model))
+    monkeypatch.setattr(room.Cbow, "model", without_subsampling(room.Cbow.model))
     monkeypatch.setattr(Word2Vec, "train", listening)
     long = ["longwordindeed" * 3 + " " + t for t in flat_texts(360, 300, 3_000)]
     short = [" ".join(chr(97 + i % 26) + chr(97 + i // 26 % 26) for i in range(400))] * 360
@@ -217,7 +217,7 @@ def test_the_file_of_words_goes_when_training_fails(algorithm, tmp_path, monkeyp
         assert file.stat().st_mode & 0o777 == 0o600
         raise MemoryError
 
-    monkeypatch.setattr(room.ByGensim, "model", failing)
+    monkeypatch.setattr(room.Cbow, "model", failing)
     monkeypatch.setattr("clinveil.vectors.algorithms.skipgram.train_skipgram", failing)
     with pytest.raises(MemoryError):
         how = VectorSettings(algorithm=algorithm, dim=16, epochs=3)

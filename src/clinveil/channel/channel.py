@@ -115,11 +115,6 @@ class Channel:
         summed = np.bincount(self.rows[same], self.probabilities[same], len(self.words) + 1)
         return read_only_view(np.asarray(summed[: len(self.words)], dtype=np.float64))
 
-    @cached_property
-    def in_degree(self) -> Ints:
-        """Number of rows with each output, |R(y)|, (n_words,)."""
-        return read_only_view(np.bincount(self.indices, minlength=len(self.words)).astype(np.int64))
-
     @property
     def row_scopes(self) -> NDArray[np.uint8]:
         """Substitution scope of each row, (n_words + 1,). Raises ValueError for scope "rare" without `scopes`."""
@@ -198,14 +193,6 @@ class Channel:
         before = entropy(prior if types is None else types)
         return max(0.0, before + self.noise_bits(prior) - entropy(self.outputs(prior)))
 
-    def mutual_information(self, prior: NDArray[Any]) -> float:
-        """Return I(input; output) in bits over words with outputs, for a prior (n_words,) or (n_words + 1,).
-
-        Source: Shannon 1948.
-        """
-        spoken = self._over_rows(prior) * self.speaks
-        return max(0.0, entropy(self.outputs(spoken)) - self.noise_bits(spoken)) if spoken.any() else 0.0
-
     def capacity(self, rows: Mask | None = None) -> float:
         """Return the maximum min-entropy leakage over all priors on these rows, log2 sum_y max_x C(y|x), in bits.
 
@@ -217,28 +204,6 @@ class Channel:
         matrix = self.matrix() if rows is None else self.matrix()[rows]
         share = self.policy.background
         return float(np.log2((1.0 - share) * matrix.max(axis=0).sum() + share)) if matrix.nnz else 0.0
-
-    def deltas(self, one: Ints, other: Ints, epsilons: Doubles) -> Doubles:
-        """Return delta(epsilon) of pairs of rows, (n_pairs, n_epsilons); see `figures.deltas`."""
-        from clinveil.channel import figures  # compiles
-
-        return figures.deltas(self.matrix(), one, other, epsilons)
-
-    def total_variation(self, one: Ints, other: Ints) -> Doubles:
-        """Return the total variation distance of pairs of rows, (n_pairs,): half the sum of |C(y|x) - C(y|x')|."""
-        return self.deltas(one, other, np.zeros(1))[:, 0]
-
-    def epsilons(self, one: Ints, other: Ints) -> Doubles:
-        """Return the epsilon of pairs of rows at delta 0, (n_pairs,); infinite if only one row has some output."""
-        from clinveil.channel import figures
-
-        return figures.epsilons(self.matrix(), one, other)
-
-    def spread(self, eta: float = 0.0) -> Ints:
-        """Return S_w, (n_words + 1,): the fewest outputs with 1 - eta of each row's mass; Feyisetan et al. 2020."""
-        from clinveil.channel import figures
-
-        return figures.spread(self.matrix(), eta)
 
     def row(self, word: int) -> tuple[SmallInts, Doubles]:
         """Return outputs and probabilities of one row."""
@@ -328,6 +293,13 @@ class Channel:
 def _bits(chances: Doubles) -> Doubles:
     """Return -p log2 p, and 0 where p is 0."""
     return np.where(chances > 0, -chances * np.log2(np.where(chances > 0, chances, 1.0)), 0.0)
+
+
+def identity_channel(words: Sequence[str]) -> Channel:
+    """Return the channel that leaves these words unchanged and drops unknown ones: a control for attackers."""
+    n = len(words)
+    indptr, indices = np.append(np.arange(n + 1), n), np.arange(n, dtype=np.int32)
+    return Channel(words, indptr, indices, np.ones(n), np.ones(n, dtype=np.bool_), "identity")
 
 
 def usable(words: Sequence[str]) -> Mask:

@@ -110,12 +110,12 @@ def hash_strings(k0: np.uint64, k1: np.uint64, data: Bytes, offsets: Ints, lette
 
 
 @kernel
-def numbered(keys: Words64, places: Ints, start: np.uint64) -> Words64:
-    """Return SipHash of start, start + 1, … for the items of each note, (places[-1],), by `keys`, (n, 2); compiled."""
+def numbered(keys: Words64, places: Ints) -> Words64:
+    """Return SipHash of 0, 1, … for the items of each note, (places[-1],), by `keys`, (n, 2); compiled."""
     hashes = np.empty(places[places.size - 1], dtype=np.uint64)
     for note in range(places.size - 1):
         for i in range(places[note], places[note + 1]):
-            hashes[i] = siphash_word(keys[note, 0], keys[note, 1], start + np.uint64(i - places[note]))
+            hashes[i] = siphash_word(keys[note, 0], keys[note, 1], np.uint64(i - places[note]))
     return hashes
 
 

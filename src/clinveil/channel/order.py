@@ -14,7 +14,6 @@ from clinveil.channel.policy import Policy
 from clinveil.core.compiled import helper, kernel
 from clinveil.core.types import Ints, SmallInts
 
-SENTENCES = np.uint64(1 << 32)  # offset of the keyed numbers for sentences (below it: words)
 _BY_SENTENCE, _WHOLE = 0, 1 << 62  # special window sizes
 _32, _LOW = np.uint64(32), np.uint64(0xFFFFFFFF)
 
@@ -26,10 +25,7 @@ def in_order(out: Released, keys: Words64, policy: Policy) -> Released:
         out: result of the token loop with `Options.locate`. keys: (n, 2), SipHash key of each note's order.
     """
     window = {"none": 1, "window": policy.window, "sentence": _BY_SENTENCE, "note": _WHOLE}[policy.shuffle]
-    bits, sentence_bits = numbered(keys, out.aligned, np.uint64(0)), np.zeros(0, dtype=np.uint64)
-    if policy.sentences:
-        sentence_bits = numbered(keys, out.aligned, SENTENCES)
-    order = _order(out.aligned, out.places.sentences, bits, sentence_bits, window)
+    order = _order(out.aligned, out.places.sentences, numbered(keys, out.aligned), window)
     starts, ends = (points[order] if points.size else points for points in out.places[:2])
     places = out.places._replace(starts=starts, ends=ends)
     return out._replace(data=_refilled(out.data, out.places, order), places=places)
@@ -49,13 +45,11 @@ def _shuffle(items: Ints, first: int, size: int, bits: Words64, offset: int) -> 
 
 
 @kernel
-def _order(aligned: Ints, sentences: SmallInts, bits: Words64, sentence_bits: Words64, window: int) -> Ints:
+def _order(aligned: Ints, sentences: SmallInts, bits: Words64, window: int) -> Ints:
     """Return the word for each position, (n_words,)."""
-    order, runs = np.arange(aligned[-1]), np.empty(aligned[-1] + 1, dtype=np.int64)
+    order = np.arange(aligned[-1])
     for note in range(aligned.size - 1):
         first, end = aligned[note], aligned[note + 1]
-        if sentence_bits.size:
-            order[first:end] = _by_sentences(sentences[first:end], runs, sentence_bits, first)
         while first < end:
             last = min(first + window, end)
             if window == _BY_SENTENCE:
@@ -64,24 +58,6 @@ def _order(aligned: Ints, sentences: SmallInts, bits: Words64, sentence_bits: Wo
                     last += 1
             _shuffle(order, first, last - first, bits, first)
             first = last
-    return order
-
-
-@kernel
-def _by_sentences(sentences: SmallInts, runs: Ints, bits: Words64, first: int) -> Ints:
-    """Return the words of one note, (n,) numbered from `first`, with its sentences in random order."""
-    starts, order, n_runs = np.empty(sentences.size + 1, dtype=np.int64), np.empty(sentences.size, dtype=np.int64), 0
-    for i in range(sentences.size):
-        if i == 0 or sentences[i] != sentences[i - 1]:
-            starts[n_runs], runs[n_runs] = i, n_runs
-            n_runs += 1
-    starts[n_runs] = sentences.size
-    _shuffle(runs, 0, n_runs, bits, first)
-    written = 0
-    for run in runs[:n_runs]:
-        for i in range(starts[run], starts[run + 1]):
-            order[written] = first + i
-            written += 1
     return order
 
 

@@ -30,7 +30,6 @@ class Policy:
         shuffle: keyed random order of released words within windows of `window` released words, sentences, or the
             note. Layout and masked numbers keep their position. A sentence ends with `.`, `!` or `?` before white
             space, or at a line end.
-        sentences: also put the sentences of a note in keyed random order, before windows are formed.
         length: each note has a keyed rate between -length and length; a negative rate drops this share of its words,
             a positive rate writes it twice, by two draws (one draw within a repeating scope).
         rare_below: see `scope`.
@@ -44,7 +43,6 @@ class Policy:
     numbers: Numbers = "drop"
     shuffle: Shuffle = "none"
     window: int = 10
-    sentences: bool = False
     length: float = 0.0
     rare_below: int = 20
     background: float = 0.0
@@ -52,7 +50,7 @@ class Policy:
     @property
     def keeps_order(self) -> bool:
         """Whether released words are in source order."""
-        return self.shuffle == "none" and not self.sentences
+        return self.shuffle == "none"
 
 
 PLAIN = Policy()

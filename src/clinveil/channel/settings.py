@@ -76,7 +76,6 @@ class ChannelSettings(Settings):
     numbers: Numbers = flag("drop", "Drop numbers, or write one # per digit; they are never kept.")
     shuffle: Shuffle = flag("none", "Shuffle released words within windows, sentences or whole notes.")
     shuffle_window: int = flag(10, "Words per window (shuffle=window).", ge=2, le=1_000_000)
-    shuffle_sentences: bool = flag(False, "Also shuffle the sentences of each note.")
     vary_length: float = flag(
         0.0,
         "Drop or double up to this share of each note's words, to hide its length.",
@@ -96,7 +95,7 @@ class ChannelSettings(Settings):
     @property
     def policy(self) -> Policy:
         """How to write notes with the channel."""
-        order = self.shuffle, self.shuffle_window, self.shuffle_sentences
+        order = self.shuffle, self.shuffle_window
         return Policy(self.scope, self.layout, self.numbers, *order, self.vary_length, self.rare_below, self.background)
 
     @model_validator(mode="after")

@@ -145,7 +145,8 @@ def reset_state(state: State, lanes: Tensor) -> State:
 
 def build(size: int, recipe: Recipe) -> Network:
     """Return a network with initial weights from PyTorch's generator; call it inside `seeded`."""
-    return neural_kind(recipe.kind).network(size, recipe)
+    network: Network = neural_kind(recipe.kind).network(size, recipe)
+    return network
 
 
 def weights_of(network: Network) -> Weights:

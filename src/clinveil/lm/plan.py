@@ -78,10 +78,6 @@ class Rows:
         masked[rows] = True
         return Rows(self.encoded, self.window, self.steps_per_epoch, self.notes, self.starts, masked)
 
-    def first_step_of(self, rows: Ints) -> int:
-        """Return the first step with one of these notes; leaving them out changes nothing before it."""
-        return int(np.isin(self.notes, rows).any(axis=1).argmax())
-
 
 def rows_plan(encoded: EncodedNotes, *, lanes: int, window: int, epochs: int, seed: int) -> Rows:
     """Lay out notes; each note goes to the first free lane. Raises InputError if there are none."""

@@ -15,7 +15,6 @@ from clinveil.core.settings import Settings, choice, flag
 
 if TYPE_CHECKING:
     from clinveil.lm.model import LanguageModel
-    from clinveil.lm.network import Network
     from clinveil.lm.notes import EncodedNotes
     from clinveil.lm.vocabulary import Vocabulary
 
@@ -94,14 +93,14 @@ class NeuralKind:
     """A language model that is a network.
 
     Attributes:
-        about: description for the card of synthetic notes. network: class, called with vocabulary size and recipe.
+        about: description for the card of synthetic notes. network: subclass of `network.Network`.
         sizes: recipe of each `--size`, without `kind` and `precision`.
         layer_weights: weights of a layer, in units of its width squared.
         check: raises UsageError for an invalid recipe.
     """
 
     about: str
-    network: Callable[[int, Recipe], Network]
+    network: Callable[[int, Recipe], Any]
     sizes: Mapping[str, Mapping[str, Any]]
     layer_weights: int
     check: Callable[[Recipe], None] = lambda recipe: None

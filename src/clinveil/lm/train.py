@@ -21,11 +21,9 @@ from clinveil.lm.recipe import CountedKind, ModelSettings, Recipe, kind_of, neur
 from clinveil.lm.vocabulary import Vocabulary, WordVocabulary, digest, train_byte_pairs
 
 if TYPE_CHECKING:
-    from clinveil.core.fit import Weights
     from clinveil.lm.network import Network, NeuralModel
     from clinveil.lm.training import Training
 
-FIRST_STEPS, TIMED_STEPS = 2, 8
 SAVE_EVERY = 500  # steps between two writes of the training state
 
 
@@ -52,21 +50,12 @@ def plan_of(encoded: EncodedNotes, recipe: Recipe, seed: int) -> Plan:
     return rows_plan(encoded, lanes=lanes, window=window, epochs=epochs, seed=seed)
 
 
-def identity_of(encoded: EncodedNotes, vocabulary: Vocabulary, recipe: Recipe, seed: int) -> str:
-    """Return a hash of notes, vocabulary, recipe and seed."""
-    hashed = hashlib.sha256(encoded.ids.tobytes())
-    hashed.update(encoded.offsets.tobytes())
-    hashed.update(json.dumps([digest(vocabulary), recipe.as_dict(), seed], sort_keys=True).encode())
-    return hashed.hexdigest()
-
-
 @dataclass(frozen=True)
 class NeuralTask:
     """One training of a network.
 
     Attributes:
         validation: notes to measure perplexity on after each epoch. state: file of the training state, for resuming.
-        initial: initial weights; None for random ones.
     """
 
     encoded: EncodedNotes
@@ -77,16 +66,14 @@ class NeuralTask:
     threads: int = 1
     validation: EncodedNotes | None = None
     state: Path | None = None
-    initial: Weights | None = None
 
     @property
     def identity(self) -> str:
-        """Hash of everything that the training depends on, including validation notes and initial weights."""
-        hashed = hashlib.sha256(identity_of(self.encoded, self.vocabulary, self.recipe, self.seed).encode())
-        if self.validation is not None:
-            hashed.update(b"validation" + self.validation.ids.tobytes() + self.validation.offsets.tobytes())
-        for name, weights in sorted((self.initial or {}).items()):
-            hashed.update(name.encode() + weights.numpy().tobytes())
+        """Hash of everything that the training depends on: notes, validation notes, vocabulary, recipe and seed."""
+        described = json.dumps([digest(self.vocabulary), self.recipe.as_dict(), self.seed], sort_keys=True)
+        hashed = hashlib.sha256(described.encode())
+        for notes in (self.encoded, *([] if self.validation is None else [self.validation])):
+            hashed.update(notes.ids.tobytes() + notes.offsets.tobytes())
         return hashed.hexdigest()
 
     def run(self, say: Say = quiet) -> tuple[NeuralModel, dict[str, Any]]:
@@ -105,14 +92,15 @@ class NeuralTask:
             training = self.training()
             if self.state is not None and self.state.exists():
                 load_training(training, self.state, identity)
-                say(f"resuming after step {training.progress.step:,} of {training.plan.steps:,}")
-            say(_forecast(training))
+                say(f"resuming after step {training.progress.step:,} of {training.steps:,}")
+            began, first = time.monotonic(), training.progress.step
             while not training.done:
                 now, per_epoch = training.progress, training.steps_per_epoch
                 epochs = len(now.losses)
                 training.fit(min((now.step // per_epoch + 1) * per_epoch, now.step + SAVE_EVERY))
                 if len(now.losses) > epochs:
-                    say(_line(now.losses, now.looks, self.recipe.epochs))
+                    left = (time.monotonic() - began) / (now.step - first) * (training.steps - now.step)
+                    say(_line(now.losses, now.looks, self.recipe.epochs, left / 60))
                 if self.state is not None:
                     save_training(training, self.state, identity)
             network = training.finish()
@@ -133,29 +121,14 @@ class NeuralTask:
             plan if plan is not None else plan_of(self.encoded, self.recipe, self.seed),
             seed=self.seed,
             device=device_named(self.device),
-            initial=self.initial,
             validate=partial(perplexity, notes=self.validation) if self.validation is not None else None,
         )
 
 
-def _forecast(training: Training) -> str:
-    """Return a message with the estimated remaining time, measured on the next steps of the training."""
-    start, tokens = training.progress.step, 0.0
-    training.fit(start + FIRST_STEPS)
-    before, began = training.progress.step, time.monotonic()
-    for step in range(before, min(before + TIMED_STEPS, training.plan.steps)):
-        tokens += training.plan.batch(step).normaliser
-    training.fit(before + TIMED_STEPS)
-    steps, seconds = training.progress.step - before, time.monotonic() - began
-    if not steps:
-        return "training is nearly done"
-    minutes = seconds / steps * (training.plan.steps - training.progress.step) / 60
-    return f"{tokens / seconds:,.0f} tokens per second; training takes about {minutes:,.1f} minutes"
-
-
-def _line(losses: list[float], perplexities: list[float], epochs: int) -> str:
+def _line(losses: list[float], perplexities: list[float], epochs: int, minutes: float) -> str:
     validation = f", validation perplexity {perplexities[-1]:.1f}" if perplexities else ""
-    return f"epoch {len(losses)} of {epochs}: {losses[-1]:.3f} nats per token{validation}"
+    left = f", about {minutes:,.1f} minutes left" if len(losses) < epochs else ""
+    return f"epoch {len(losses)} of {epochs}: {losses[-1]:.3f} nats per token{validation}{left}"
 
 
 def train_model(

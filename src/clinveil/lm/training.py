@@ -42,10 +42,7 @@ class TokenProgress(Progress):
 
 
 class Training(Trainer[Network, Batch]):
-    """One training; call all methods inside `seeded`.
-
-    size: size of the vocabulary. initial: initial weights instead of random ones.
-    """
+    """One training, over a vocabulary of `size`; call all methods inside `seeded`."""
 
     progress: TokenProgress
     judged_by = "validation perplexity"
@@ -59,15 +56,12 @@ class Training(Trainer[Network, Batch]):
         *,
         seed: int,
         device: torch.device,
-        initial: Mapping[str, Tensor] | None = None,
         validate: Validate | None = None,
     ) -> None:
         if recipe.schedule == "annealed" and validate is None:
             raise InputError("an annealed schedule requires validation notes", hint="pass --schedule fixed")
         torch.manual_seed(mixed(seed, -1))
         network = build(size, recipe)
-        if initial is not None:
-            _begin_with(network, initial)
         network.to(device)
         super().__init__(
             network, _optimizer(network, recipe), device, steps_per_epoch=plan.steps_per_epoch, steps=plan.steps
@@ -143,14 +137,6 @@ class Training(Trainer[Network, Batch]):
         """Keep the best weights of an annealed schedule; a fixed one returns the last weights."""
         if self.recipe.schedule == "annealed":
             super().keep()
-
-
-def _begin_with(network: Network, initial: Mapping[str, Tensor]) -> None:
-    """Load initial weights; weights that are not given stay random."""
-    shapes = {k: v.shape for k, v in network.state_dict().items()}
-    if any(shapes.get(name) != value.shape for name, value in initial.items()):
-        raise InputError("the initial weights belong to another model or vocabulary")
-    network.load_state_dict(dict(initial), strict=False)
 
 
 def _optimizer(network: Network, recipe: Recipe) -> torch.optim.Optimizer:

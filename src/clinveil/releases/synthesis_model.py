@@ -18,7 +18,8 @@ from clinveil.core.keys import Key
 from clinveil.core.types import Say
 from clinveil.corpus.corpus import ROLE_FIELDS
 from clinveil.corpus.medtext import DEIDENTIFIED, UNK, dictionary, with_unknown
-from clinveil.lm.model import LanguageModel, load_model, save_model
+from clinveil.lm.files import load_model, save_model
+from clinveil.lm.model import LanguageModel
 from clinveil.lm.notes import PlainNotes, Seen, encode
 from clinveil.lm.sampling import SamplingConfig, generate
 from clinveil.lm.train import make_vocabulary, train_model

@@ -91,7 +91,7 @@ def _column(figures: NDArray[np.int64] | None, n_words: int) -> Any:
 def _read_folder(folder: Path) -> Vectors:
     meta = _read_meta(folder / "meta.json")
     words, counts, patients = _read_words(folder / "words.arrow")
-    matrix = _array(folder / "matrix.npy", np.float32)
+    matrix = read_array(folder / "matrix.npy", np.float32)
     try:
         subwords = _read_subwords(folder, meta.get("subwords"))
         return Vectors(words, matrix, counts, patients, meta["n_patients"], meta["meta"], subwords)
@@ -99,12 +99,13 @@ def _read_folder(folder: Path) -> Vectors:
         raise InputError(error.what, where=error.where or folder.name) from None
 
 
-def _array(file: Path, kind: type) -> NDArray[Any]:
+def read_array(file: Path, kind: type) -> NDArray[Any]:
+    """Read an array of one or two dimensions. Raises InputError for any other file."""
     try:
         array = np.load(file, allow_pickle=False)
     except (OSError, ValueError, EOFError):
         raise InputError("cannot be read as an array", where=_name(file)) from None
-    if not isinstance(array, np.ndarray) or array.dtype != kind:
+    if not isinstance(array, np.ndarray) or array.dtype != kind or array.ndim not in (1, 2):
         raise InputError(f"is not a {np.dtype(kind)} array", where=_name(file))
     return array
 
@@ -116,7 +117,7 @@ def _read_subwords(folder: Path, description: Any) -> Subwords | None:
         n_buckets, shortest, longest = (int(description[name]) for name in _SUBWORDS)
     except (KeyError, TypeError, ValueError):
         raise InputError("lacks the description of its subwords", where=_name(folder / "meta.json")) from None
-    matrix, buckets = _array(folder / "subwords.npy", np.float32), _array(folder / "buckets.npy", np.int64)
+    matrix, buckets = read_array(folder / "subwords.npy", np.float32), read_array(folder / "buckets.npy", np.int64)
     return Subwords(buckets, matrix, n_buckets, shortest, longest)
 
 

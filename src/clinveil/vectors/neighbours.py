@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +11,10 @@ from numpy.typing import NDArray
 from clinveil.core.atomic import atomic
 from clinveil.core.errors import InputError
 from clinveil.core.files import private_folder, save_array
+from clinveil.vectors.files import read_array
 from clinveil.vectors.table import Neighbours, Vectors
+
+_KINDS = {"ids": np.int32, "similarities": np.float32, "eligible": np.bool_}
 
 
 def neighbours(vectors: Vectors, k: int, *, eligible: NDArray[np.bool_], threads: int) -> Neighbours:
@@ -55,23 +57,10 @@ def save_neighbours(table: Neighbours, path: Path, *, force: bool = False) -> No
 
 def load_neighbours(path: Path) -> Neighbours:
     """Read a table. Raises InputError with the name of the file if it is missing or malformed."""
-    columns = {name: _array(path / f"{name}.npy", kind) for name, kind in _KINDS.items()}
+    columns = {name: read_array(path / f"{name}.npy", kind) for name, kind in _KINDS.items()}
     file = path / "meta.json"
     try:
         meta = json.loads(file.read_text(encoding="utf-8"))
         return Neighbours(**columns, meta=dict(meta["meta"]))
     except (OSError, ValueError, KeyError, TypeError):
         raise InputError("cannot be read as the description of a neighbour table", where=file.name) from None
-
-
-_KINDS = {"ids": "<i4", "similarities": "<f4", "eligible": "?"}
-
-
-def _array(file: Path, kind: str) -> NDArray[Any]:
-    try:
-        array = np.load(file, allow_pickle=False)
-    except (OSError, ValueError, EOFError):
-        raise InputError("cannot be read as an array", where=file.name) from None
-    if not isinstance(array, np.ndarray) or array.dtype != np.dtype(kind) or array.ndim not in (1, 2):
-        raise InputError(f"is not an array of {np.dtype(kind)}", where=file.name)
-    return array

@@ -214,7 +214,7 @@ def pairs_of(notes: Sequence[Ints], policy: Policy, n_words: int, rng: Generator
     not known here: where sentences are shuffled, or words within them, the entire note is shuffled.
     """
     if not policy.keeps_order:
-        by_note = policy.shuffle != "window" or policy.sentences
+        by_note = policy.shuffle != "window"
         notes = [_shuffled(note, note.size if by_note else policy.window, rng) for note in notes]
     return Counts.of(notes, n_words).tables
 

@@ -193,7 +193,7 @@ def _bags(note: AlignedNote, policy: Policy, n_words: int) -> tuple[Ints, Ints, 
     positions, first = np.unique(note.positions, return_index=True)
     source = note.truth[first]
     at, n = np.arange(len(note)), source.size
-    if policy.shuffle != "window" or policy.sentences:
+    if policy.shuffle != "window":
         low, high = np.zeros(len(note), np.int64), np.full(len(note), n)
     elif n == len(note) == (positions[-1] + 1 if n else 0):
         low, high = at // policy.window * policy.window, np.minimum(n, (at // policy.window + 1) * policy.window)

@@ -23,7 +23,7 @@ from clinveil.attacks.channel._inputs import word_strata
 from clinveil.attacks.channel._scoring import Scored, Scores
 from clinveil.attacks.channel._view import EACH, adversary_views, halves, planted
 from clinveil.attacks.threats import GATED, Target, tagged
-from clinveil.channel.identity import identity_channel
+from clinveil.channel.channel import identity_channel
 from clinveil.core.finding import Finding
 from clinveil.core.settings import choice, flag
 from clinveil.core.types import Mask

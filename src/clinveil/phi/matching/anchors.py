@@ -100,7 +100,7 @@ class Anchor(NamedTuple):
     """Text that every match contains, after the characters consumed by `before`.
 
     Attributes:
-        strings: it is one of these strings of letters and edges, in lower case; if empty,
+        strings: it is one of these strings of letters and edges, in lower case if case is ignored; if empty,
         signs: it is one of these characters; if 0,
         digits: it is a run of at least this many digits. Non-ASCII characters count as digits.
     """
@@ -214,7 +214,7 @@ class _Visitor:
 
     def _in(self, members: Any) -> None:
         reach = Reach(_of_set(members, self.any_case), 1, 1)
-        texts = {c.lower() for c in _ASCII if reach.chars >> ord(c) & 1}
+        texts = {c.lower() if self.any_case else c for c in _ASCII if reach.chars >> ord(c) & 1}
         if _lists_ascii(members) and not reach.chars & ~(_LETTERS | OTHERS) and len(texts) <= 6:
             joined = ((text + letter).replace(EDGE + EDGE, EDGE) for text in self.current for letter in texts)
             self._become(frozenset(joined), reach)

@@ -31,7 +31,7 @@ _CLASSES = 129  # one per ASCII character, and one for all others
 _OTHER = _CLASSES - 1
 # Non-ASCII letters that match an ASCII letter if case is ignored (a test checks all characters).
 _ASCII_OF = str.maketrans("\u0130\u0131\u017f\u212a", "iisk")
-_NO_LETTER = re.compile(r"[^a-z]")
+_NO_LETTER = re.compile(r"[^A-Za-z]")
 
 
 class _Anchors:
@@ -82,14 +82,14 @@ class _InWord:
 
     def __call__(self, word: str) -> tuple[tuple[int, int, int], ...]:
         """Return (pattern number, first offset, last offset) of the anchors in a word."""
-        text = word.translate(_ASCII_OF).lower()
-        text = f"{EDGE}{text if text.isascii() and text.isalpha() else _NO_LETTER.sub(EDGE, text)}{EDGE}"
+        written = EDGE + _NO_LETTER.sub(EDGE, word.translate(_ASCII_OF)) + EDGE
         offsets: dict[int, list[int]] = {}
-        for start in range(len(text) - 1):
-            for string, numbers in self._by_start.get(text[start : start + 2], ()):
-                if text.startswith(string, start):
-                    for number in numbers:
-                        offsets.setdefault(number, []).append(start - (string[0] != EDGE))
+        for text in {written, written.lower()}:
+            for start in range(len(text) - 1):
+                for string, numbers in self._by_start.get(text[start : start + 2], ()):
+                    if text.startswith(string, start):
+                        for number in numbers:
+                            offsets.setdefault(number, []).append(start - (string[0] != EDGE))
         return tuple((number, min(found), max(found)) for number, found in offsets.items())
 
 

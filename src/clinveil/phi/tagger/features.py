@@ -63,11 +63,11 @@ class Features:
     def __init__(self, vocabulary: AbstractSet[int] = frozenset()) -> None:
         self.vocabulary = vocabulary
         self.kind = lru_cache(maxsize=1 << 15)(self._kind)
-        self._own = lru_cache(maxsize=1 << 10)(self._of)
+        self.own = lru_cache(maxsize=1 << 10)(self._of)
 
     def properties(self, token: str, offset: int) -> tuple[str, ...]:
         """Return the property names of a token at an offset from the token to be labelled."""
-        return tuple(f"{offset}{name}" for name in self._own(token) if offset == 0 or name[0] in _USED_AT[abs(offset)])
+        return tuple(f"{offset}{name}" for name in self.own(token) if offset == 0 or name[0] in _USED_AT[abs(offset)])
 
     def _kind(self, token: str) -> str:
         """Return the coarse kind of a token: the group of a cue, or its letter case and list membership."""

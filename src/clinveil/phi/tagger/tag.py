@@ -37,6 +37,14 @@ class Rows(dict[str, int]):
         self._forms: dict[str, int] = {}
         self._used = 0
         self._weights = {name: row for name, row in zip(model.properties, model.weights, strict=True)}
+        self._by_offset = {
+            offset: {
+                name.removeprefix(str(offset)): weights
+                for name, weights in self._weights.items()
+                if name.startswith(str(offset))
+            }
+            for offset in OFFSETS
+        }
         self._kinds = {name: i for i, name in enumerate(_kinds_of(model))}
         self.pairs = self._pairs_of(model)
         self._size = (len(OFFSETS), len(model.labels))
@@ -73,9 +81,8 @@ class Rows(dict[str, int]):
             self.table = np.concatenate([self.table, np.zeros_like(self.table)])
             self.kinds = np.concatenate([self.kinds, np.zeros_like(self.kinds)])
         for i, offset in enumerate(OFFSETS):
-            known = [
-                w for name in self.features.properties(token, offset) if (w := self._weights.get(name)) is not None
-            ]
+            weights = self._by_offset[offset]
+            known = [w for name in self.features.own(token) if (w := weights.get(name)) is not None]
             self.table[row, i] = np.add.reduce(known) if known else 0.0
         self.kinds[row] = self._kinds.get(self.features.kind(token), 0)
         self._used += 1

@@ -23,7 +23,8 @@ from clinveil.core.types import SmallInts
 from clinveil.corpus.corpus import Corpus
 from clinveil.corpus.medtext import Dictionary, SplitSizes, dictionary, split_notes, with_unknown
 from clinveil.corpus.medtext.parts import PARTS
-from clinveil.lm.model import LanguageModel, fit_of, load_model
+from clinveil.lm.files import load_model
+from clinveil.lm.model import LanguageModel, fit_of
 from clinveil.lm.models.unigram import train_unigram
 from clinveil.lm.notes import PlainNotes, encode, read_notes
 from clinveil.lm.sampling import SamplingConfig, batch_size_for

@@ -18,7 +18,8 @@ from clinveil.core.settings import SEED, NotesSettings, flag, group
 from clinveil.core.types import Doubles, Ints, Say
 from clinveil.corpus.corpus import rows
 from clinveil.corpus.medtext import UNK
-from clinveil.lm.model import Fit, LanguageModel, fit_of, load_model
+from clinveil.lm.files import load_model
+from clinveil.lm.model import Fit, LanguageModel, fit_of
 from clinveil.lm.models.unigram import train_unigram
 from clinveil.lm.notes import Form, PlainNotes, Seen, encode, read_notes
 from clinveil.lm.recipe import ModelSettings

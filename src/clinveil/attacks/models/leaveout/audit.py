@@ -124,7 +124,7 @@ class NetworkModel(AuditModel):
     def train(self, data: AuditData, folder: Path, store: Store) -> tuple[LanguageModel, History]:
         """Train; `keep` also saves the model."""
         from clinveil.core.neural import seeded
-        from clinveil.lm.model import save_model
+        from clinveil.lm.files import save_model
         from clinveil.lm.network import NeuralModel
 
         about = (data.encoded, data.vocabulary, self.recipe, self.seed, self.device)

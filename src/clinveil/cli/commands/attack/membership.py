@@ -15,7 +15,8 @@ from clinveil.core.errors import UsageError
 from clinveil.core.finding import Finding
 from clinveil.core.settings import DEVICE, flag
 from clinveil.corpus.open import open_corpus
-from clinveil.lm.model import LanguageModel, load_model
+from clinveil.lm.files import load_model
+from clinveil.lm.model import LanguageModel
 from clinveil.lm.notes import PlainNotes, read_notes
 from clinveil.releases.synthesis_model import split_as_before
 

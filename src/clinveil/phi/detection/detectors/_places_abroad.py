@@ -72,10 +72,10 @@ RULES = (
         "Of {9 Manuka Tce}, and of {27/3 Anna Nagar}.",
     ),
     _rule(
-        rf"(?:(?:Unit|Flat)\s)?\d{{1,3}}/\d{{1,4}}[a-z]?\s(?:{_CAP}\s){{1,3}}(?:{_KIND}|Parade|Circuit)|\d{{1,4}}[a-z]\s"
-        rf"(?:{_CAP}\s){{1,3}}{_KIND}",
-        "At {3/27 Banksia Avenue}, or {112b Gloucester Rd}.",
+        rf"(?:(?:Unit|Flat)\s)?\d{{1,3}}/\d{{1,4}}[a-z]?\s(?:{_CAP}\s){{1,3}}(?:{_KIND}|Parade|Circuit)",
+        "At {3/27 Banksia Avenue}.",
     ),
+    _rule(rf"\d{{1,4}}[a-z]\s(?:{_CAP}\s){{1,3}}{_KIND}", "At {112b Gloucester Rd}."),
     _rule(
         rf"(?:\d{{1,4}}\s|[A-Z]-\d{{1,3}},?\s)(?:The\sEsplanade|Esplanade|(?:Jalan|Jln|Lorong|Sector)\s(?:{_CAP}|\d{{1,3}})"
         rf"(?:\s{_CAP})?)",

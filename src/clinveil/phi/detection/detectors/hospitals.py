@@ -51,7 +51,8 @@ _ABROAD = re.compile(
     r"|CH(?:R?U)?\s(?=[A-Z\xc0-\xde][a-z]|de\s)|Centre\sHospitalier|Clinique|Cl[ií]nica|Hospital|Centro\s(?:de\sSalud"
     r"|M[eé]dico)|Institut(?:o)?|Istituto|Ospedale|Policlinico|Azienda\sOspedaliera|A?USL|ASL|Casa\sdi\sCura|Santa\sCasa"
     r"|UBS|UPA|HSE|Te\sWhatu\sOra)(?:\s?(?:(?:de|du|des|della|delle|del|dei|di|da|do|das|dos|la|las|los|le|les|am|im|von|der"
-    r"|General|Universitario|Nacional|Municipal)\s|d'|l')?\d{0,2}\s?(?:de\s)?[A-Z\xc0-\xde][\w'-]+){0,3}(?:\s\d{1,2}\b)?)(?!\w)"
+    r"|General|Universitario|Nacional|Municipal)\s|d'|l')?\d{0,2}\s?(?:de\s)?"
+    r"(?!(?:Tel|Fax|Phone|No|ID|MRN|Ward|Unit|Dept)\b)[A-Z\xc0-\xde][\w'-]+){0,3}(?:\s\d{1,2}\b)?)(?!\w)"
 )
 _KIND_AFTER = re.compile(
     r"(?<![\w-])(?P<phi>(?!(?:At|In|From|The|By|To)\s)[A-Z\xc0-\xde][\w'-]*(?:\s[A-Z\xc0-\xde][\w'-]*|\s(?:of|and|II)){0,4}[\s-](?:Krankenhaus|Klinik(?:um)?"

@@ -125,11 +125,16 @@ _STAFF = re.compile(
     r"\b(?i:by|per|initials?|signed|sig|entered|dictated|rn|md|staff|tech|user|operator)[:\s]{1,2}"
     r"(?P<phi>[A-Z]{2,3}\d{1,5}|[A-Z]{2,3}[/:][a-z]{2,3}|[A-Z]{2,3}/[A-Z]{2,3}(?=\s*[.\n]|\s*$))(?![\w/-])"
 )
-# National numbers: United Kingdom, Brazil, Sweden, Italy, France, Singapore, India, Ireland.
-_NATIONAL = re.compile(
-    r"(?<![\w.-])(?P<phi>(?:QQ|[A-CEGHJ-PR-TW-Z][A-CEGHJ-NPR-TW-Z])\s?\d{2}\s?\d{2}\s?\d{2}\s?[A-D]|\d{3}\.\d{3}\.\d{3}-\d{2}"
-    r"|\d{6}[-+]\d{4}|[A-Z]{6}\d{2}[A-Z]\d{2}[A-Z]\d{3}[A-Z]|[12]\s\d{2}\s\d{2}\s\d{2}\s\d{3}\s\d{3}(?:\s\d{2})?"
-    r"|[STFGM]\d{7}[A-Z]|\d{4}\s\d{4}\s\d{4}|\d{7}[A-W][A-IW]?)(?![\w-]|\.\d)"
+# National numbers of the United Kingdom, Brazil, Sweden, Italy, France, Singapore, India and Ireland.
+_NATIONAL = (
+    (r"(?:QQ|[A-CEGHJ-PR-TW-Z][A-CEGHJ-NPR-TW-Z])\s?\d{2}\s?\d{2}\s?\d{2}\s?[A-D]", "NI {QQ 12 34 56 C}."),
+    (r"\d{3}\.\d{3}\.\d{3}-\d{2}", "CPF {123.456.789-09}."),
+    (r"\d{6}[-+]\d{4}", "Personnummer {850709-9805}."),
+    (r"[A-Z]{6}\d{2}[A-Z]\d{2}[A-Z]\d{3}[A-Z]", "Codice {RSSMRA80A01H501U}."),
+    (r"[12]\s\d{2}\s\d{2}\s\d{2}\s\d{3}\s\d{3}(?:\s\d{2})?", "NIR {1 85 05 78 006 084 36}."),
+    (r"[STFGM]\d{7}[A-Z]", "NRIC {S1234567D}."),
+    (r"\d{4}\s\d{4}\s\d{4}", "Aadhaar {2345 6789 0123}."),
+    (r"\d{7}[A-W][A-IW]?", "PPSN {1234567FA}."),
 )
 _TYPIST = re.compile(r"^(?P<phi>[A-Z]{2,3}/[a-z]{2,3}(?:/?\d+)?)\s*$", re.M)
 RULES = (
@@ -141,7 +146,10 @@ RULES = (
     _cued("VEHICLE", "VIN {1HGCM82633A004352}."),
     _cued("DEVICE", "S/N {PJN123456H}; lot # {3344AB}; not serials8."),
     _cued("ID", 'Accession {S19-12345}; specimen # {77-123}; "case_id", encounter {88123}.', 0.94),
-    Rule("SSN", _NATIONAL, "NI {QQ 12 34 56 C}; CPF {123.456.789-09}; {850709-9805}; {RSSMRA80A01H501U}."),
+    *(
+        Rule("SSN", re.compile(rf"(?<![\w.-])(?P<phi>{pattern})(?![\w-]|\.\d)"), example)
+        for pattern, example in _NATIONAL
+    ),
     Rule(
         "HEALTH_PLAN",
         re.compile(r"(?<![\w-])(?P<phi>\d{4}\s\d{5}\s\d(?:[/-]\d)?)(?![\w-])"),
