@@ -63,11 +63,11 @@ def _pairs(pairs: Any) -> list[Any]:
     """Return the paths and `PairList`s of one or several lists; rows of (term, term, score) are one list."""
     from clinveil.utility.pairs import PairList
 
-    several = [pairs] if isinstance(pairs, str | Path | PairList) else list(pairs)
+    several: list[Any] = [pairs] if isinstance(pairs, str | Path | PairList) else list(pairs)
     if all(isinstance(one, str | Path | PairList) for one in several):
         return [Path(one) if isinstance(one, str) else one for one in several]
     try:
-        rows = [(str(left), str(right), float(score)) for left, right, score in several]
+        rows = [(str(left), str(right), float(score)) for left, right, score in map(tuple, several)]
     except (TypeError, ValueError):
         hint = "pass (term, term, score) for each pair"
         raise InputError("a pair is not two terms and a number", where="the pairs", hint=hint) from None
