@@ -196,13 +196,8 @@ SECRET = "Zyra Quux was seen. "
         lambda text, out: clinveil.release(text, out, kind="synthetic", lm={"model": "unigram"}),
         lambda text, out: clinveil.deidentify([NOTE], patients=text),
         lambda text, out: clinveil.attack.names([], text),
-<<<<<<< HEAD
-        lambda text, out: clinveil.attack.overlap(text, text),
-        lambda text, out: clinveil.evaluate.classification(text, text, label="label"),
-=======
         lambda text, out: clinveil.attack.memo_links(text),
-        lambda text, out: clinveil.evaluate.classification(text, text, "label"),
->>>>>>> main
+        lambda text, out: clinveil.evaluate.classification(text, text, label="label"),
     ],
 )
 def test_a_text_that_is_taken_for_a_path_is_not_said_back(text, use, tmp_path):
