@@ -19,7 +19,6 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from clinveil.attacks.models.leaveout.compare import names_interval as planted_interval
 from clinveil.stats import (
     Interval,
     bootstrap_clusters,
@@ -202,10 +201,6 @@ def correlation(pairs: int, truth: float, rng: Generator) -> tuple[float, Interv
     return truth, bootstrap_clusters(rows, of, rng, draws=DRAWS)
 
 
-def planted(each: int, rng: Generator) -> tuple[float, tuple[float, float]]:
-    return 1.0, planted_interval(values("Gumbel", each, rng) + 1, values("Gumbel", each, rng)) or (0.0, 0.0)
-
-
 def shares() -> Iterator[Case]:
     for name, interval in (("Clopper-Pearson", clopper_pearson), ("Wilson", wilson)):
         for n, p in ((20, 0.05), (60, 0.5), (1000, 0.002)):
@@ -229,8 +224,6 @@ def means() -> Iterator[Case]:
     for kind in ("normal", "Gumbel"):
         for n in (6, 8, 12, 30, 200):
             yield Case("mean, percentile bootstrap", f"n {n}, {kind}", 500, partial(mean_by_bootstrap, kind, n))
-    for each in (3, 8):
-        yield Case("difference of means, Welch", f"{each} and {each} units, Gumbel", 500, partial(planted, each))
 
 
 def separations() -> Iterator[Case]:

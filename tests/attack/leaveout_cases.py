@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from clinveil.attacks.models.leaveout.data import pick_units, prepare
-from clinveil.attacks.models.leaveout.settings import LeaveOutSettings
+from clinveil.attacks.models.leaveout.data import LeaveOutSettings, pick_units, prepare
 from clinveil.lm.notes import PlainNotes
 
 WORDS = [f"w{i}" for i in range(25)]

@@ -1,43 +1,18 @@
-"""The shape of an attack: the docstring's example runs, all of ours have it, and a release runs them in one order."""
+"""The shape of an attack: all of ours have it, and a release runs them in one order."""
 
 from __future__ import annotations
 
-from textwrap import dedent
 from typing import ClassVar
 
 import numpy as np
 import pytest
 
-from clinveil.attacks import attack as room
 from clinveil.attacks.attack import Attack, Context, attacks, of_release
 from clinveil.core.errors import UsageError
 from clinveil.core.finding import Finding
 from clinveil.corpus.corpus import memory_corpus, rows
 from clinveil.releases.measured import Measured, attacked
 from clinveil.report.measures import find
-
-
-@pytest.fixture
-def first_words():
-    """The attack of the docstring, registered as another distribution would."""
-    _, _, example = room.__doc__.partition("A complete example:\n")
-    exec(dedent(example.partition("\nOther distributions")[0]), {})
-    yield attacks.get("first-words")
-    attacks.forget("first-words")
-
-
-def test_the_example_of_the_docstring_is_an_attack(first_words):
-    source = memory_corpus([("a", "p", "pain in the chest"), ("b", "q", "no fever at all")])
-    released = memory_corpus([("1", "x", "pain in the leg"), ("2", "y", "so fever at all")])
-    context = Context(original=source, released=released, notes={"1": "a", "2": "b"})
-    assert context.has(first_words.needs)
-    (found,) = first_words()(context, np.random.default_rng(0))
-    assert (found.value, found.count, found.n) == (0.5, 1, 2)
-    assert first_words(length=4)(context, np.random.default_rng(0))[0].value == 0
-    assert first_words.help() == "Share of released notes that begin with the words of their source note."
-    assert "first-words" in attacks.names() and "first-words" not in attacks.ours()
-    assert first_words in of_release() and first_words.order == 1000
-    assert find("attack.first_words")[1].title == "Notes with an unchanged beginning"
 
 
 def test_a_context_knows_what_is_at_hand():
@@ -72,7 +47,7 @@ def test_an_attack_without_a_body_is_none():
 def test_a_release_is_measured_in_the_order_of_the_report():
     ours = [name for name, attack in attacks if attack in of_release()]
     in_order = sorted(ours, key=lambda name: attacks.get(name).order)
-    known = ["inversion", "repetition", "memo-links", "linkage", "inference", "identifiers", "name-outputs", "overlap"]
+    known = ["inversion", "repetition", "memo-links", "linkage", "inference", "identifiers", "name-outputs"]
     assert [name for name in in_order if name in known] == known
 
 
@@ -83,7 +58,7 @@ def test_a_release_keeps_the_numbers_only_of_an_attack_that_is_not_ours():
 
         needs = frozenset({"released"})
         on_release = True
-        words: ClassVar = {"attack.loud": find("attack.overlap")[1]}
+        words: ClassVar = {"attack.loud": find("attack.memo_links")[1]}
         measure: str = "attack.loud"
 
         def __call__(self, context, rng):

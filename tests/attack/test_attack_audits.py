@@ -320,25 +320,6 @@ def test_membership_without_a_reference_says_what_it_did_not_try(files, capfd):
             "from_text is not available with --mode unigram",
         ),
         (
-            ["leaveout", "members.csv", "--set", "mode=unigram", "--set", "plant_names=true"],
-            2,
-            "plant_names is not available with --mode unigram (closed form): use --mode exact",
-        ),
-        (
-            [
-                "leaveout",
-                "members.csv",
-                "--set",
-                "mode=unigram",
-                "--set",
-                "plant_names=true",
-                "--set",
-                "from_text=true",
-            ],
-            2,
-            "plant_names and --set from_text are not available with --mode unigram (closed form): use --mode exact",
-        ),
-        (
             ["leaveout", "members.csv", "-o", "DIR", "--set", "max_hours=1e-9", "--set", "units=2"],
             2,
             "more than --set max_hours",

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 from leaveout_cases import data_of, notes_of, settings_of
 
-from clinveil.attacks.models.leaveout.audit import NetworkModel, audit_of, load_logs, refuse_too_long, train_audits
-from clinveil.attacks.models.leaveout.compare import audit_notes, compare
+from clinveil.attacks.models.leaveout import audit_notes, compare
+from clinveil.attacks.models.leaveout.audit import AuditModel, audit_of, load_logs, refuse_too_long, train_audits
 from clinveil.attacks.models.leaveout.pdtp import closed_form, cross_fit, leave_out, unigram_pdtp
 from clinveil.core.errors import InputError, UsageError
 from clinveil.lm.models.ngram import Ngram
@@ -175,11 +175,11 @@ def test_a_model_trained_twice_scores_nothing_against_itself(how, laid):
 def test_leaving_a_unit_out_does_not_touch_what_came_before_it(laid):
     """In exact mode the plan is one for all; in compat mode the text is cut anew."""
     _, audit, data = laid()
-    full, less = (model.plan(data) for model in (audit.full, audit.left_out[0]))
+    full, less = (model.plan(data, model.recipe) for model in (audit.full, audit.left_out[0]))
     assert (full.notes == less.notes).all()
     assert np.flatnonzero(less.masked).tolist() == data.units[0].tolist()
     _, audit, data = laid(mode="compat")
-    full, less = (model.plan(data) for model in (audit.full, audit.left_out[0]))
+    full, less = (model.plan(data, model.recipe) for model in (audit.full, audit.left_out[0]))
     kept = data.without(0).ids
     rows = kept.size // 3
     assert less.text.shape == (rows, 3)
@@ -219,15 +219,15 @@ def test_damaged_logs_of_a_member_say_what_to_remove(laid, damage):
 
 def test_a_killed_run_goes_on_and_repeats_nothing(laid, monkeypatch):
     store, audit, _ = laid()
-    trained, train = [], NetworkModel.train
+    trained, train = [], AuditModel.train
 
-    def counted(self, data, folder, store):
-        trained.append(store.folder(self).name)
+    def counted(self, data, folder):
+        trained.append(folder.name)
         if len(trained) == 4:
             raise KeyboardInterrupt
-        return train(self, data, folder, store)
+        return train(self, data, folder)
 
-    monkeypatch.setattr(NetworkModel, "train", counted)
+    monkeypatch.setattr(AuditModel, "train", counted)
     with pytest.raises(KeyboardInterrupt):
         run(store, audit)
     done = [model for model in audit.models if store.done(model)]
@@ -247,7 +247,7 @@ def test_what_would_take_too_long_is_refused_before_anything_is_trained(laid, tr
     said = []
     with pytest.raises(UsageError, match=r"about (a|\d+) seconds?, more than --max-hours 1e-09 \(use fewer --units"):
         train_audits(store, [audit], serial, said.append, workers=1, most_hours=1e-9)
-    assert said[0].startswith("9 models of ")  # 1, once more, a reseed, 3 without a unit under each of two seeds
+    assert said[0].startswith("8 models of ")  # 1, a reseed, 3 without a unit under each of two seeds
     assert not any(store.done(model) for model in audit.models)
     store, audit, _ = trained
     train_audits(store, [audit], serial, said.append, workers=1, most_hours=1e-9)  # all is done already
@@ -276,7 +276,7 @@ def measured_by_name(measured):
 
 
 def test_findings_of_a_network_stand_beside_their_floors(laid):
-    store, audit, data = laid(units=4, plant_names=True)
+    store, audit, data = laid(units=4)
     run(store, audit)
     measured = compare(store, audit, rng(), [f"unit {i}" for i in range(4)])
     found = measured_by_name(measured)
@@ -288,16 +288,10 @@ def test_findings_of_a_network_stand_beside_their_floors(laid):
     assert found["attack.pdtp_reseed_floor"].value == pytest.approx(floor)
     assert found["attack.pdtp"].value == pytest.approx(scores(store, audit, data).scores.mean())
     assert found["attack.pdtp"].control == pytest.approx(measured.leave_out.placebos.mean())
-    planted = np.array([bool(span) for span in data.planted])
-    own = scores(store, audit, data).scores
-    rise = found["attack.pdtp_planted"]
-    assert rise.value == pytest.approx(own[planted].mean() - own[~planted].mean())
-    assert 0 < rise.p <= 1
-    assert found["attack.pdtp_on_name"].n == 2
 
 
 def test_the_table_has_a_row_a_unit_and_no_word(laid):
-    store, audit, data = laid(model="ngram", units=4, plant_names=True)
+    store, audit, data = laid(model="ngram", units=4)
     run(store, audit)
     measured = compare(store, audit, rng(), [""] * 4)
     rows = list(csv.DictReader(measured.table.splitlines()))
@@ -308,14 +302,9 @@ def test_the_table_has_a_row_a_unit_and_no_word(laid):
         place = int(row["place"])
         assert int(row["tokens"]) == ids.size
         assert int(row["occurrences_of_token"]) == counts[ids[place]]
-        span = data.planted[unit]
-        assert row["planted"] == str(bool(span))
-        assert row["on_name"] == str(bool(span) and span[0] <= place < span[1])
     assert {row.pop("reseed") for row in rows} == {"nan"}  # counting models have no seed
-    cells = {cell for row in rows for cell in row.values()} - {"+", "-", "True", "False"}
+    cells = {cell for row in rows for cell in row.values()} - {"+", "-"}
     assert all(math.isfinite(float(cell)) for cell in cells)
-    hits = measured_by_name(measured)["attack.pdtp_on_name"]
-    assert hits.value == np.mean([row["on_name"] == "True" for row in rows if row["planted"] == "True"])
 
 
 def test_compat_scores_from_the_second_token_on(laid):

@@ -7,18 +7,14 @@ import stat
 import sys
 from pathlib import Path
 
-import numpy as np
 import pytest
-from leaveout_cases import data_of, notes_of, settings_of
-from scipy.stats import t as student
+from leaveout_cases import notes_of, settings_of
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "release"))
 from synthesis_cases import rows_of, write_csv
 
 from clinveil.attacks.models.leaveout.audit import duration, refuse_too_long
-from clinveil.attacks.models.leaveout.compare import FEW_NAMES, name_findings
-from clinveil.attacks.models.leaveout.pdtp import LeaveOut
-from clinveil.attacks.models.leaveout.settings import audit_folder, run_spec, seed_of
+from clinveil.attacks.models.leaveout.data import audit_folder, run_spec, seed_of
 from clinveil.cli.main import main
 from clinveil.core.errors import UsageError
 from clinveil.scale.tasks import study_folder
@@ -50,7 +46,6 @@ def refusal(out, of):
         ({"units": 4}, ["--units"]),
         ({"dropout": 0.25, "mode": "compat"}, ["--mode", "--dropout"]),
         ({"model": "unigram"}, ["--model", "--dropout"]),
-        ({"plant_names": True}, ["--plant-names"]),
         ({"min_count": 2}, ["--min-count"]),
         ({"vocabulary": "bytes"}, ["--vocabulary", "--vocabulary-size"]),
         ({"notes": notes_of(seed=3)}, ["notes"]),
@@ -155,33 +150,6 @@ def test_times_are_said_in_what_they_are_read_in(hours, said):
         refuse_too_long(hours, 1e-10)
 
 
-def compared_of(scores):
-    """A comparison of which only the scores matter."""
-    n = len(scores)
-    return LeaveOut(np.diag(scores), np.zeros((n, n)), np.array(scores), np.zeros(n, np.int64), np.zeros((0, n)))
-
-
-def test_the_effect_of_names_has_an_interval_or_says_why_not():
-    data = data_of(notes_of(12), settings_of(units=6, plant_names=True), np.random.default_rng(1))
-    planted = np.array([bool(span) for span in data.planted])
-    scores = np.where(planted, 4.0, 1.0) + np.linspace(0, 0.5, 6)
-    rise, on_name = name_findings(data, compared_of(scores), np.random.default_rng(0), {})
-    one, other = scores[planted], scores[~planted]
-    errors = [side.var(ddof=1) / 3 for side in (one, other)]
-    free = sum(errors) ** 2 / sum(error**2 / 2 for error in errors)
-    half = student.ppf(0.975, free) * sum(errors) ** 0.5
-    assert (rise.low, rise.high) == pytest.approx((rise.value - half, rise.value + half))
-    assert "Welch" in rise.method and "why" not in rise.detail
-    assert (rise.detail["scale"], on_name.detail["scale"]) == ("nats", "share of units")
-    assert "Clopper-Pearson" in on_name.method
-    few = data_of(notes_of(12), settings_of(units=2, plant_names=True), np.random.default_rng(1))
-    alone, _ = name_findings(few, compared_of([1.0, 2.0]), np.random.default_rng(0), {})
-    assert (alone.low, alone.high, alone.detail["why"]) == (None, None, FEW_NAMES)
-    assert alone.method == ""
-    alike, _ = name_findings(data, compared_of([1.0] * 6), np.random.default_rng(0), {})
-    assert (alike.low, alike.detail["why"]) == (None, FEW_NAMES)
-
-
 # From the command line; n-grams, which need no PyTorch.
 
 
@@ -206,12 +174,12 @@ def test_a_second_audit_does_not_replace_the_first(audit, tmp_path, capfd):
     assert audit("--seed", "1") == 0
     assert [(tmp_path / "out" / name).read_bytes() for name in files] == before
     capfd.readouterr()
-    assert audit("--seed", "2", "--set", "plant_names=true") == 2
+    assert audit("--seed", "2", "--set", "min_count=1") == 2
     last = capfd.readouterr().err.splitlines()[-1]
-    assert "out: contains findings of other settings: --set plant_names, --seed (use another folder" in last
+    assert "out: contains findings of other settings: --seed, --set min_count (use another folder" in last
     assert [(tmp_path / "out" / name).read_bytes() for name in files] == before
-    assert audit("--seed", "2", "--set", "plant_names=true", out="other") == 0
-    assert audit("--seed", "2", "--set", "plant_names=true", "--force") == 0
+    assert audit("--seed", "2", "--set", "min_count=1", out="other") == 0
+    assert audit("--seed", "2", "--set", "min_count=1", "--force") == 0
     assert (tmp_path / "out" / "findings.json").read_bytes() == (tmp_path / "other" / "findings.json").read_bytes()
 
 
@@ -233,8 +201,8 @@ def test_adding_released_notes_on_top_goes_on(audit, tmp_path):
 
 
 def test_the_table_names_the_unit_of_each_row(audit, capfd):
-    assert audit("--seed", "1", "--set", "plant_names=true") == 0
+    assert audit("--seed", "1", "--set", "min_count=1") == 0
     rows = {line.split("  ")[0]: line for line in capfd.readouterr().out.splitlines() if line.startswith("pdtp")}
-    assert all("random, nats " in rows[name] for name in ("pdtp", "pdtp effect", "pdtp planted"))
+    assert all("random, nats " in rows[name] for name in ("pdtp", "pdtp effect"))
     assert "nats per token" in rows["pdtp gap"]
-    assert all("share of units" in rows[name] for name in ("pdtp sign", "pdtp on name"))
+    assert "share of units" in rows["pdtp sign"]

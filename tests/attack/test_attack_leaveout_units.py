@@ -1,4 +1,4 @@
-"""Who is left out, what is planted, and what an audit's data keeps."""
+"""Who is left out, and what an audit's data keeps."""
 
 from __future__ import annotations
 
@@ -9,13 +9,10 @@ from hypothesis import strategies as st
 from leaveout_cases import WORDS, data_of, notes_of, settings_of
 
 from clinveil.attacks.models.leaveout.data import (
-    BEGINNING,
     AuditData,
     hold_out,
-    invented_names,
     load_data,
     pick_units,
-    plant,
 )
 from clinveil.core.errors import InputError
 from clinveil.lm.notes import encode
@@ -91,60 +88,6 @@ def test_notes_without_some_keep_their_order():
     assert left.characters.tolist() == encoded.characters[[0, 2, 3, 5]].tolist()
 
 
-def test_invented_names_stand_in_no_note_and_are_not_used_twice():
-    names = invented_names(["mary SMITH and James", "Jones"], 50, rng())
-    words = [word for name in names for word in name]
-    assert len(set(words[::2])) == len(set(words[1::2])) == 50
-    assert not {word.lower() for word in words} & {"mary", "smith", "james", "jones"}
-    assert all(word.isalpha() and word[0].isupper() for word in words)
-    with pytest.raises(InputError, match="not enough names"):
-        invented_names([], 10**7, rng())
-
-
-def test_planting_adds_one_line_to_the_first_note_of_half_the_units():
-    notes = notes_of(10, 2)
-    units = pick_units(notes, 6, rng())
-    planted_notes, planted = plant(notes, units, rng())
-    assert sum(one is not None for one in planted) == 3
-    assert planted_notes.note_ids == notes.note_ids
-    changed = set()
-    for rows, one in zip(units, planted, strict=True):
-        if one is not None:
-            row = rows[0]
-            changed.add(row)
-            line = f"{BEGINNING} {' '.join(one.name)} ."
-            lines = planted_notes.texts[row].split("\n")
-            assert lines.count(line) == 1
-            lines.remove(line)
-            assert "\n".join(lines) == notes.texts[row]
-    same = [row for row in range(20) if planted_notes.texts[row] == notes.texts[row]]
-    assert sorted(changed) == sorted(set(range(20)) - set(same))
-    assert all(name not in repr(planted) for one in planted if one for name in one.name)
-
-
-@pytest.mark.parametrize("vocabulary", ["words", "bytes"])
-@pytest.mark.parametrize("seed", range(4))
-def test_the_place_of_a_planted_name_covers_the_name_and_nothing_else(vocabulary, seed):
-    if vocabulary == "bytes":
-        pytest.importorskip("tokenizers", reason="the extra [neural] is not installed")
-    notes = notes_of(12, 2, seed)
-    settings = settings_of(units=8, plant_names=True, vocabulary=vocabulary, vocabulary_size=300, min_count=3)
-    data = data_of(notes, settings, rng(seed))
-    _, planted = plant(notes, pick_units(notes, 8, generator := rng(seed)), generator)
-    assert sum(bool(span) for span in data.planted) == 4
-    for unit, span in enumerate(data.planted):
-        one = planted[unit]
-        assert bool(span) == (one is not None)
-        if one is not None:
-            first, last = span
-            ids = np.concatenate(data.notes_of(unit)).tolist()
-            assert data.vocabulary.decode(ids[first:last]) == " ".join(one.name)
-            assert data.vocabulary.decode(ids[:first]).endswith(BEGINNING)
-            assert data.vocabulary.decode(ids[last:]).startswith(".")
-            if vocabulary == "words":
-                assert last - first == 2
-
-
 def test_prepared_data_hold_all_notes_and_the_units_rows():
     notes, settings = notes_of(), settings_of()
     data = data_of(notes, settings, rng(3))
@@ -187,13 +130,12 @@ def test_validation_notes_of_ones_own_cost_no_training_note():
 
 
 def test_data_there_and_back(tmp_path):
-    settings = settings_of(mode="compat", schedule="annealed", plant_names=True)
+    settings = settings_of(mode="compat", schedule="annealed")
     data = data_of(notes_of(), settings, rng())
     back = load_data(data.save(tmp_path))
     assert back.digest == data.digest
     assert (back.encoded.ids == data.encoded.ids).all()
     assert (back.validation.ids == data.validation.ids).all()
-    assert back.planted == data.planted
     assert [rows.tolist() for rows in back.units] == [rows.tolist() for rows in data.units]
     assert not any(word in repr(data) for word in WORDS)
 
@@ -208,7 +150,7 @@ def test_digests_tell_data_apart():
     assert len({data.digest for data in [one, *others]}) == 5
 
 
-@pytest.mark.parametrize("damage", ["", "{}", "[1]", '{"units": 3, "planted": [], "vocabulary": {}}', "null"])
+@pytest.mark.parametrize("damage", ["", "{}", "[1]", '{"units": 3, "vocabulary": {}}', "null"])
 def test_damaged_data_are_refused(damage, tmp_path):
     folder = data_of(notes_of(), settings_of(), rng()).save(tmp_path)
     (folder / "data.json").write_text(damage)
@@ -232,7 +174,7 @@ def test_missing_data_are_refused(tmp_path):
     "how",
     [
         {"mode": "compat", "model": "gpt"},
-        {"mode": "unigram", "plant_names": True},
+        {"mode": "unigram", "from_text": True},
         {"units": 1},
     ],
 )

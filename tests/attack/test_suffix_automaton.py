@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from clinveil.attacks.suffix_automaton import ABSENT, BREAK, SuffixAutomaton, Vocabulary, common_runs
+from clinveil.attacks.suffix_automaton import ABSENT, BREAK, SuffixAutomaton, Vocabulary
 
 
 def plain(text, others):
@@ -23,7 +23,10 @@ def plain(text, others):
 
 
 def runs(text, others):
-    return common_runs(np.array(text, dtype=np.int32), [np.array(o, dtype=np.int32) for o in others]).tolist()
+    automaton = SuffixAutomaton(np.array(text, dtype=np.int32))
+    for other in others:
+        automaton.stream(np.array(other, dtype=np.int32))
+    return automaton.runs().tolist()
 
 
 def test_by_hand():

@@ -21,7 +21,6 @@ from clinveil.corpus.demo.grammar import (
     expand,
     phrase,
     pick,
-    slots,
     with_capitals,
 )
 
@@ -122,10 +121,6 @@ def test_capitals_go_through_slots_and_choices():
 
 def test_capitals_leave_what_is_capital():
     assert capitalised(compile_rule("HTN; {^a} b")) == compile_rule("HTN; {^a} b")
-
-
-def test_slots_lists_every_name():
-    assert slots(compile_template("{a} {b|{c} {^d}|{1-3}}")) == {"a", "b", "c", "^d"} - {"b"}
 
 
 def test_phrase_is_the_text_of_a_rule():

@@ -60,7 +60,6 @@ def test_every_help_text_fits_one_line():
         (["release", "x", "--dim=8"], "--dim is a setting of release, not a flag (use --set dim=8)"),
         (["release", "x", "--no-phi"], "--no-phi is a setting of release, not a flag (use --set phi=false)"),
         (["release", "x", "-n", "5"], "-n is a setting of release, not a flag (use --set n=5)"),
-        (["release", "x", "--memo", "note"], "--memo is a setting of release, not a flag (use --set memo=note)"),
         (["release", "x", "--pateint", "a"], "release has no option --pateint (did you mean --patient?)"),
         (["release", "x", "--epoch", "3"], "release has no option --epoch (did you mean --set epochs?)"),
         (["release", "x", "--set", "dimm=3"], "--set: this command has no setting dimm (did you mean dim?)"),

@@ -136,7 +136,8 @@ def test_a_file_put_into_an_earlier_output_survives(desk, tmp_path, capsys, comm
     said = capsys.readouterr().err.splitlines()[-1]
     assert "did not write" in said and "mine" not in said
     (holder / "mine.txt").unlink()
-    assert runs([*arguments, "--force"]) in (0, 4)
+    if command != "release":  # tests/release repeat releases
+        assert runs([*arguments, "--force"]) in (0, 4)
 
 
 @pytest.mark.parametrize("command", ["demo --notes-only", "deidentify"])

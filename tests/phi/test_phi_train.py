@@ -11,7 +11,7 @@ from clinveil.core.errors import InputError, UsageError
 from clinveil.corpus.demo import write_demo
 from clinveil.corpus.gold import read_spans
 from clinveil.phi.tagger.model import load_tagger
-from clinveil.phi.tagger.site import TrainSettings, train_on_notes
+from tagger_training.site import TrainSettings, train_on_notes
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,7 @@ import pytest
 from clinveil.attacks.attack import Context
 from clinveil.attacks.channel.repetition import Repetition
 from clinveil.attacks.text.identifiers import Identifiers
-from clinveil.attacks.text.overlap import Overlap
+from clinveil.attacks.text.memo_links import MemoLinks
 from clinveil.attacks.text.uniqueness import Uniqueness
 from clinveil.channel.apply import ALIGNMENT
 from clinveil.channel.channel import Channel
@@ -61,6 +61,12 @@ def identity(n):
     return np.append(rows, n), rows[:n].astype(np.int32), np.ones(n), np.ones(n, dtype=np.bool_)
 
 
+def repeats(seen, rng):
+    """The findings of repetition under a channel that leaves every word unchanged."""
+    channel = Channel(list(seen.context.counts.words), *identity(len(seen.context.counts)))
+    return replace(seen, context=replace(seen.context, channel=channel)).by(Repetition(draws=100), rng)
+
+
 def ids(corpus):
     return {note.note_id for note in rows(corpus)}
 
@@ -94,11 +100,10 @@ def test_the_key_decides_who_is_drawn(case, tmp_path):
 
 def test_findings_say_on_what_they_were_measured_and_exact_ones_do_not(case, tmp_path):
     seen, rng = drawn(case, tmp_path), np.random.default_rng(0)
-    marked = seen.by(Overlap(), rng)
+    marked = seen.by(MemoLinks(), rng)
     assert all(f.detail["measured_on"] == seen.drawn.description for f in marked)
     assert f"{seen.drawn.notes:,} of {PATIENTS * NOTES:,} notes" in seen.drawn.description
-    channel = Channel(list(seen.context.counts.words), *identity(len(seen.context.counts)))
-    of_words = replace(seen, context=replace(seen.context, channel=channel)).by(Repetition(), rng)
+    of_words = repeats(seen, rng)
     assert {f.measure for f in of_words if "measured_on" in f.detail} == {"attack.repeats_in_notes"}
     exact = seen.by(Uniqueness(), rng)
     assert all("measured_on" not in f.detail and f.n == PATIENTS * NOTES for f in exact)
@@ -106,8 +111,8 @@ def test_findings_say_on_what_they_were_measured_and_exact_ones_do_not(case, tmp
 
 def test_findings_of_an_attack_that_is_not_ours_say_it_too_and_nothing_else(case, tmp_path):
     seen = drawn(case, tmp_path)
-    words = {found.measure: None for found in seen.by(Overlap(), np.random.default_rng(0))}
-    theirs = type("Overlap", (Overlap,), {"__module__": "elsewhere", "words": words})
+    words = {found.measure: None for found in seen.by(MemoLinks(), np.random.default_rng(0))}
+    theirs = type("MemoLinks", (MemoLinks,), {"__module__": "elsewhere", "words": words})
     marked = seen.by(theirs(), np.random.default_rng(0))
     assert marked and all(f.detail == {"measured_on": seen.drawn.description} and not f.method for f in marked)
 
@@ -136,11 +141,11 @@ def test_one_leak_outside_of_the_drawn_patients_is_still_refused(case, tmp_path)
 
 @pytest.mark.slow
 def test_intervals_of_drawn_patients_cover_the_figures_of_all(case, tmp_path):
-    exact = {f.measure: f.value for f in drawn(case, tmp_path, 0).by(Overlap(), np.random.default_rng(0))}
-    keys, covered = 40, dict.fromkeys(("attack.longest_run", "attack.six_grams"), 0)
-    for key in range(keys):
-        seen = drawn(case, tmp_path, salt=bytes([key]))
-        for found in seen.by(Overlap(), np.random.default_rng(key)):
-            if found.measure in covered:
-                covered[found.measure] += found.low <= exact[found.measure] <= found.high
-    assert min(covered.values()) >= 0.85 * keys  # 95 % intervals; a quarter of all is drawn without replacement
+    def repeated(words, key):
+        seen = drawn(case, tmp_path, words, salt=bytes([key]))
+        found = repeats(seen, np.random.default_rng(key))
+        return next(f for f in found if f.measure == "attack.repeats_in_notes")
+
+    exact, keys, some = repeated(0, 0).value, 40, PATIENTS * NOTES * LENGTH // 4
+    covered = [found.low <= exact <= found.high for found in (repeated(some, key) for key in range(keys))]
+    assert sum(covered) >= 0.85 * keys  # 95 % intervals; a quarter of all is drawn without replacement

@@ -109,7 +109,6 @@ def test_findings_and_manifests_agree(desk):
         "attack.inversion",
         "attack.own_name",
         "attack.name_to_name",
-        "attack.six_grams",
         "utility.transfer",
     } <= {f.measure for f in findings}
     assert public["accounting"]["read"] == public["accounting"]["written"] + sum(

@@ -40,8 +40,10 @@ def folders(root: Path) -> Path:
 
 def run(root: Path, commands: list[list[str]], program: str = RUN) -> Path:
     """Run commands one after another in one process; what they say is kept in `said`."""
+    training = str(Path(__file__).parents[2] / "training")
     environment = {
         **os.environ,
+        "PYTHONPATH": os.pathsep.join(filter(None, (os.environ.get("PYTHONPATH"), training))),
         **{"HOME": str(root / "home"), "TMPDIR": str(root / "tmp"), "XDG_CACHE_HOME": str(root / "home" / "cache")},
     }
     done = subprocess.run(

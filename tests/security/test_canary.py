@@ -90,8 +90,6 @@ def _good() -> list[list[str]]:
         "--set",
         "workers=1",
         "--set",
-        "plant_names=true",
-        "--set",
         "from_text=true",
     ]
     canaries = ["--set", "each=1", "--set", "repeats=4", "--json", "findings-canaries.json"]
@@ -252,8 +250,8 @@ def test_no_canary_in(desk, what):
         "more/release",
         "synthetic/vault/manifest.json",
         "leaveout/findings.json",
-        "leaveout/units-random-model.csv",
-        "leaveout/units-random-text.csv",
+        "leaveout/units-model.csv",
+        "leaveout/units-text.csv",
         "study/findings.json",
         "medtext/counts.json",
         "medtext/hashes.json",

@@ -71,7 +71,7 @@ def train(arguments):
     from pathlib import Path
 
     from clinveil.core.errors import ClinveilError
-    from clinveil.phi.tagger.site import TrainSettings, train_on_notes
+    from tagger_training.site import TrainSettings, train_on_notes
 
     paths = [Path(name) for name in arguments]
     try:
@@ -153,7 +153,7 @@ def _good() -> list[list[str]]:
     """Commands that end well; the first argument of a review is what its reviewer takes for names."""
     known, measure = ["--set", "patients=patients.parquet"], ["evaluate", "deidentification"]
     full = ["--crosswalk", "--set", "audit=full"]
-    sampled = ["--set", "spots=40", "--set", "sampled_patients=2"]
+    sampled = ["--set", "spots=200", "--set", "sampled_patients=2"]
     return [
         ["deidentify", N, "-o", "out.parquet", *known, "--spans", *full, *Q],
         ["review", CANARIES, "out.parquet", "--set", "quiet=true"],

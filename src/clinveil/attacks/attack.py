@@ -1,41 +1,7 @@
 """The interface of an attack: a class of settings that takes a `Context` and returns findings.
 
 An attack is one file of `attacks/{channel,vectors,text,models}` or a class that another distribution registers. The
-report texts of its measures are in a TOML file next to it, or in the class. A complete example:
-
-    from clinveil.attacks.attack import Attack, Context, attacks
-    from clinveil.core.finding import Finding
-    from clinveil.core.settings import flag
-    from clinveil.core.words import MeasureText
-    from clinveil.corpus.corpus import rows
-
-    @attacks.register("first-words")
-    class FirstWords(Attack):
-        \"\"\"Share of released notes that begin with the words of their source note.\"\"\"
-
-        needs = frozenset({"original", "released", "notes"})
-        on_release = True
-        words = {
-            "attack.first_words": MeasureText(
-                title="Notes with an unchanged beginning",
-                short="First words",
-                kind="share",
-                asked="How many released notes begin with the words of their source?",
-                means="An attacker with the beginning of a note can find it.",
-            )
-        }
-        length: int = flag(3, "Number of words to compare.", ge=1)
-
-        def __call__(self, context, rng):
-            source = self._beginnings(context.original)
-            released = self._beginnings(context.released)
-            same = sum(source[context.notes[note]] == begin for note, begin in released.items())
-            share = same / len(released)
-            return [Finding("attack.first_words", share, len(released), "lower", count=same, unit="notes")]
-
-        def _beginnings(self, corpus):
-            return {note.note_id: note.text.split()[: self.length] for note in rows(corpus)}
-
+report texts of its measures are in a TOML file next to it, or in its class. `docs/extending.md` has a complete example.
 Other distributions list their class in the entry point group `clinveil.attacks`.
 """
 
@@ -156,11 +122,11 @@ class Attack(Settings):
 
     Attributes:
         needs: fields of `Context` that the attack requires. optional: others that its command offers.
-        words: report texts of its measures, by dotted name; default: the TOML file next to the class.
+        words: report texts of its measures, by dotted name; of a built-in attack: the TOML file next to it.
         on_release: whether every release runs it, with default settings.
         sees_all: whether it must read every note of a release, even where other attacks use a sample of patients.
         order: its position among the attacks of a release, which run in sequence and share one generator (inversion
-            100, repetition 400, memo-links 420, identifiers 600, name-outputs 700, overlap 800, uniqueness 900).
+            100, repetition 400, memo-links 420, identifiers 600, name-outputs 700, uniqueness 900).
     """
 
     needs: ClassVar[frozenset[str]] = frozenset()
@@ -171,12 +137,11 @@ class Attack(Settings):
     order: ClassVar[int] = 1000
 
     def __init_subclass__(cls, **options: Any) -> None:
-        """Read the report texts of the TOML file next to the class, unless the class has its own."""
+        """Read the report texts of a built-in attack from the TOML file next to it."""
         super().__init_subclass__(**options)
-        file = getattr(sys.modules.get(cls.__module__), "__file__", None)
-        if "words" not in vars(cls) and file:
-            table = Path(file.removesuffix("/__init__.py")).with_suffix(".toml")
-            cls.words = read_words(table) if table.exists() else cls.words
+        file = sys.modules[cls.__module__].__file__ if cls.__module__.startswith("clinveil.attacks.") else None
+        if file is not None:
+            cls.words = read_words(Path(file.removesuffix("/__init__.py")).with_suffix(".toml"))
 
     @abstractmethod
     def __call__(self, context: Context, rng: Generator) -> list[Finding]:

@@ -8,7 +8,7 @@ stored. Source: Blumer et al. 1985, Theor. Comput. Sci. 40:31; matching statisti
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from copy import copy
 from typing import NamedTuple
 
@@ -221,11 +221,3 @@ def separated(notes: Sequence[SmallInts]) -> SmallInts:
     """Concatenate notes, with BREAK after each."""
     stop = np.array([BREAK], dtype=np.int32)
     return np.concatenate([piece for note in notes for piece in (note, stop)]).astype(np.int32)
-
-
-def common_runs(text: SmallInts, others: Iterable[SmallInts]) -> SmallInts:
-    """Return the exact longest run ending at each position of `text` that occurs in another text, (n,)."""
-    automaton = SuffixAutomaton(text)
-    for other in others:
-        automaton.stream(other)
-    return automaton.runs()

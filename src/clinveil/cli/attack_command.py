@@ -21,7 +21,7 @@ from clinveil.core.registry import Registry
 from clinveil.core.settings import WORKERS, group
 
 # Attacks that a release runs, or that are part of another command.
-OF_RELEASES = frozenset({"inversion", "repetition", "name-outputs", "identifiers", "overlap"})
+OF_RELEASES = frozenset({"inversion", "repetition", "name-outputs", "identifiers"})
 OF_RELEASES |= {"uniqueness", "chain", "adversary-suite"}
 
 

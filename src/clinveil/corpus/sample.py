@@ -13,6 +13,11 @@ from numpy.random import Generator
 V = TypeVar("V")
 
 
+def _salted(key: str, salt: bytes) -> int:
+    digest = hashlib.blake2b(key.encode("utf-8", "surrogatepass"), digest_size=8, key=salt).digest()
+    return int.from_bytes(digest, "little")
+
+
 @dataclass(frozen=True)
 class KeyedShare:
     """A salted random share of all keys: `key in share` does not depend on the other keys."""
@@ -22,8 +27,7 @@ class KeyedShare:
 
     def draw(self, key: str) -> float:
         """Return a number from 0 to 1, uniform without knowledge of the salt."""
-        digest = hashlib.blake2b(key.encode("utf-8", "surrogatepass"), digest_size=8, key=self.salt).digest()
-        return int.from_bytes(digest, "little") / 2.0**64
+        return _salted(key, self.salt) / 2.0**64
 
     def __contains__(self, key: str) -> bool:
         return self.draw(key) < self.share
@@ -51,8 +55,7 @@ class KeySample(Generic[V]):
         """Return the key's data, created by `make` for a new key; None if the key is not in the sample."""
         if key in self.values:
             return self.values[key]
-        digest = hashlib.blake2b(key.encode("utf-8", "surrogatepass"), digest_size=8, key=self._salt).digest()
-        rank = -int.from_bytes(digest, "little")
+        rank = -_salted(key, self._salt)
         if len(self._heap) < self._limit:
             heapq.heappush(self._heap, (rank, key))
         else:

@@ -9,7 +9,6 @@ from types import TracebackType
 from typing import Self
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from clinveil.core.errors import InputError, UsageError
 from clinveil.core.locations import RemotePath, failure, is_failure_of_store
@@ -145,11 +144,3 @@ def create_bytes(path: Path, suffix: str) -> pa.NativeFile:
     kind = next((kind for end, kind in _COMPRESSION.items() if suffix.endswith(end)), None)
     file = pa.OSFile(str(path), "wb")
     return pa.CompressedOutputStream(file, kind) if kind else file
-
-
-def refuse_nul(column: pa.Array, suffix: str, rows: int) -> None:
-    """Raise InputError if a text contains U+0000, which text files cannot store."""
-    row = pc.index(pc.match_substring(column, "\0"), True).as_py()
-    if row >= 0:
-        where = f"row {rows + row + 1} of the {suffix} output"
-        raise InputError("the text contains a NUL character", where=where, hint="remove it from the note")

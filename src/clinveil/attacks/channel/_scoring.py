@@ -79,7 +79,23 @@ def scored(
         among: (n_words + 1,) mask of possible words. Other candidates are removed and the rest is normalized.
         fallback: the guess if no candidate is left.
     """
-    return _joined([_scored(*block, n_words, among, fallback) for block in _blocks(notes, recoveries)])
+    truth = np.concatenate([note.truth for note in notes])
+    patient = np.repeat([note.patient for note in notes], [len(note) for note in notes])
+    sizes = np.concatenate([np.diff(recovery.starts) for recovery in recoveries])
+    if sizes.size != truth.size:
+        raise ValueError("a recovery has another number of words than its note")
+    place = np.repeat(np.arange(truth.size), sizes)
+    rows = np.concatenate([recovery.rows for recovery in recoveries]).astype(np.int64)
+    chances = np.concatenate([recovery.chances for recovery in recoveries])
+    if among is None:
+        return _ranked(truth, patient, place, rows, chances, n_words)
+    mask = among[rows]
+    place, rows, chances = place[mask], rows[mask], chances[mask]
+    chances = chances / np.bincount(place, chances, truth.size)[place]
+    found = _ranked(truth, patient, place, rows, chances, int(among.sum()))
+    named = np.where(found.named < 0, fallback, found.named)
+    rank = np.where((found.named < 0) & (named == truth), 1.0, found.rank)
+    return replace(found, named=named, rank=rank)
 
 
 def _joined(parts: Sequence[Scored]) -> Scored:
@@ -126,38 +142,16 @@ class Scores:
         plain, longest = list[Scored](), list[Ints]()
         kinds: dict[str, list[Scored]] = {kind: [] for kind in kind_known}
         for block in _blocks(notes, recoveries):
-            plain.append(_scored(*block, n_words, None, -1))
+            plain.append(scored(*block, n_words))
             longest.append(spans(*block, n_words))
             for kind, (among, fallback) in kind_known.items():
-                kinds[kind].append(_scored(*block, n_words, among, fallback))
+                kinds[kind].append(scored(*block, n_words, among, fallback))
         made = {kind: _joined(parts) for kind, parts in kinds.items()}
         return cls(_joined(plain), made, np.concatenate(longest))
 
     def kind(self, name: str, among: Mask) -> Scored:
         """Return the scores of a kind, (n_words + 1,); in kinds of `kind_known`, by an attacker who knows the kind."""
         return self.kind_known.get(name, self.plain).where(among)
-
-
-def _scored(
-    notes: Sequence[AlignedNote], recoveries: Sequence[Recovery], n_words: int, among: Mask | None, fallback: int
-) -> Scored:
-    truth = np.concatenate([note.truth for note in notes])
-    patient = np.repeat([note.patient for note in notes], [len(note) for note in notes])
-    sizes = np.concatenate([np.diff(recovery.starts) for recovery in recoveries])
-    if sizes.size != truth.size:
-        raise ValueError("a recovery has another number of words than its note")
-    place = np.repeat(np.arange(truth.size), sizes)
-    rows = np.concatenate([recovery.rows for recovery in recoveries]).astype(np.int64)
-    chances = np.concatenate([recovery.chances for recovery in recoveries])
-    if among is None:
-        return _ranked(truth, patient, place, rows, chances, n_words)
-    mask = among[rows]
-    place, rows, chances = place[mask], rows[mask], chances[mask]
-    chances = chances / np.bincount(place, chances, truth.size)[place]
-    found = _ranked(truth, patient, place, rows, chances, int(among.sum()))
-    named = np.where(found.named < 0, fallback, found.named)
-    rank = np.where((found.named < 0) & (named == truth), 1.0, found.rank)
-    return replace(found, named=named, rank=rank)
 
 
 def _ranked(truth: Ints, patient: Ints, place: Ints, rows: Ints, chances: Doubles, n_words: int) -> Scored:

@@ -31,12 +31,7 @@ from clinveil.stats.findings import clustered_share, unmeasured
 
 IN_A_RELEASE = 40_000
 CONTROLLED, PROVED = 10_000, 2_000
-TARGETS: Mapping[str, Target] = {
-    "names": "names",
-    "canaries": "planted names",
-    "all": "words",
-    "rare": "rare words",
-}
+TARGETS: Mapping[str, Target] = {"names": "names", "canaries": "planted names", "all": "words", "rare": "rare words"}
 GATED_TARGETS: frozenset[Target] = frozenset({"names", "planted names"})
 KIND_KNOWN = frozenset({"rare", "names", "canaries"})
 MEASURE = "attack.reading"

@@ -100,10 +100,7 @@ def inversion(channel: Channel, counts: Ints, unknown: Ints = NO_COUNTS, *, rare
 
 
 def inversion_names(
-    channel: Channel,
-    names: Iterable[str],
-    counts: Ints,
-    unknown: Mapping[str, int] = MappingProxyType({}),
+    channel: Channel, names: Iterable[str], counts: Ints, unknown: Mapping[str, int] = MappingProxyType({})
 ) -> list[Finding]:
     """Measure the share of name tokens recovered from one draw if the attacker knows that the word is a name; exact.
 

@@ -109,11 +109,7 @@ def _bands(counts: Ints) -> list[tuple[str, Mask]]:
 
 
 def _shares(
-    channel: Channel,
-    row: int,
-    is_name: Mask,
-    random_output: Doubles,
-    distances: NDArray[np.int8],
+    channel: Channel, row: int, is_name: Mask, random_output: Doubles, distances: NDArray[np.int8]
 ) -> list[float]:
     """Return P(unchanged), P(another name), P(near) of the row and of a random output, and P(one letter off)."""
     outputs, chances = channel.row(row)

@@ -165,13 +165,7 @@ class NameRanking:
 
 
 def rank_names(
-    vectors: Vectors,
-    names: NameTokens,
-    metric: Metric,
-    k: int,
-    *,
-    threads: int = 2,
-    label: str = "",
+    vectors: Vectors, names: NameTokens, metric: Metric, k: int, *, threads: int = 2, label: str = ""
 ) -> NameRanking:
     """Return the first k pairs of name tokens by distance; fewer if there are fewer.
 

@@ -43,10 +43,7 @@ REPLACED = "JMIR 2020;22(7):e18055, conclusion: PHI replacement"
 RARE_BELOW = 20  # hits; with fewer than this, and than a tenth of the true pairs, the interval is that of rare events
 _RARE = "exact for rare events by name (Poisson; Fay and Feuer), 95 %; vectors fixed"
 _INTERVAL = "bootstrap over names, 95 %; vectors fixed"
-_CONTROL = {
-    "control_is": "mean of the same list against names re-paired within position",
-    "control_kind": "negative",
-}
+_CONTROL = {"control_is": "mean of the same list against names re-paired within position", "control_kind": "negative"}
 
 
 def list_lengths(names: NameTokens, k: int = K, curve: Sequence[int] = CURVE) -> dict[str, int]:

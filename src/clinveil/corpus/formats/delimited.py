@@ -18,7 +18,6 @@ from clinveil.corpus.streams import (
     ROW_BYTES,
     ByteReader,
     create_bytes,
-    refuse_nul,
     too_long,
     wrong_encoding,
 )
@@ -190,9 +189,15 @@ class DelimitedSink:
         """Append rows."""
         for column in batch.columns:
             if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
-                refuse_nul(column, self._suffix, self._rows)
+                self._refuse_nul(column)
         self._writer.write_batch(batch)
         self._rows += batch.num_rows
+
+    def _refuse_nul(self, column: pa.Array) -> None:
+        row = pc.index(pc.match_substring(column, "\0"), True).as_py()
+        if row >= 0:
+            where = f"row {self._rows + row + 1} of the {self._suffix} output"
+            raise InputError("the text contains a NUL character", where=where, hint="remove it from the note")
 
     def close(self) -> None:
         """Finish the file."""

@@ -57,7 +57,7 @@ class JsonlSource:
 
     def read(self, ids: Sequence[str], texts: Sequence[str] = (), kept: Sequence[str] = ()) -> Iterator[pa.RecordBatch]:
         """Yield all rows of the given columns; whole numbers in `ids` become text, `kept` keep their types."""
-        self._find_types([name for name in kept if name not in self._types])
+        self.take_types(self.kinds([name for name in kept if name not in self._types]))
         names = dict.fromkeys((*ids, *texts, *kept))
         fields = [self._types.get(name) or pa.field(name, pa.large_string()) for name in names]
         columns = [(name, self._converter(name, is_id=name in ids)) for name in names]
@@ -82,9 +82,6 @@ class JsonlSource:
         if name in self._types:
             return _as_json if self._types[name].metadata else _as_it_is
         return partial(_as_id if is_id else _as_text, name)
-
-    def _find_types(self, kept: Sequence[str]) -> None:
-        self.take_types(self.kinds(kept))
 
     def kinds(self, kept: Sequence[str]) -> Kinds:
         """Return the types of values in some columns, from a pass over the file, because later lines may differ."""

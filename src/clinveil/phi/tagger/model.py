@@ -102,7 +102,9 @@ def load_tagger(path: Path) -> TaggerModel:
             model = _model(record, *(arrays[name] for name in _ARRAYS))
     except _BROKEN:
         raise InputError(
-            "not a tagger model", where=path.name, hint="train one with clinveil.phi.tagger.site"
+            "not a tagger model",
+            where=path.name,
+            hint="train one with `training/` of the repository",
         ) from None
     if record["features"] != VERSION:
         raise InputError("tagger model of another version of clinveil", where=path.name, hint="train it again")
@@ -115,7 +117,7 @@ def load_tagger(path: Path) -> TaggerModel:
 def own_tagger() -> TaggerModel:
     """Return the bundled model, which detects NAME.
 
-    `benchmarks/tagger.py` trains it; `docs/deidentification.md` contains its model card.
+    `training/train_bundled.py` trains it; `docs/deidentification.md` contains its model card.
     """
     with as_file(files("clinveil.phi.tagger").joinpath("names.npz")) as path:
         return load_tagger(path)

@@ -8,11 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from clinveil.attacks.models.leaveout import pdtp
+from clinveil.attacks.models.leaveout import Compared, compare, pdtp
 from clinveil.attacks.models.leaveout.audit import Audit, audit_of
-from clinveil.attacks.models.leaveout.compare import Compared, compare
-from clinveil.attacks.models.leaveout.data import AuditData, load_data, pick_units, prepare
-from clinveil.attacks.models.leaveout.settings import LeaveOutSettings
+from clinveil.attacks.models.leaveout.data import AuditData, LeaveOutSettings, load_data, pick_units, prepare
 from clinveil.core.finding import Finding
 from clinveil.core.types import Doubles, Ints, SmallInts
 from clinveil.scale.tasks import Store

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import field_validator
 
-from clinveil.attacks.models.leaveout.settings import LeaveOutSettings
+from clinveil.attacks.models.leaveout.data import LeaveOutSettings
 from clinveil.core.settings import flag
 from clinveil.study.engine import CommonSettings
 from clinveil.utility.evaluations.casing import CasingSettings

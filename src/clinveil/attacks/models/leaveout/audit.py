@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -11,8 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from clinveil.attacks.models.leaveout.data import AuditData, load_data
-from clinveil.attacks.models.leaveout.settings import LeaveOutSettings
+from clinveil.attacks.models.leaveout.data import AuditData, LeaveOutSettings, load_data
 from clinveil.attacks.models.membership import written
 from clinveil.core.errors import InputError, UsageError
 from clinveil.core.files import save_array
@@ -32,7 +30,7 @@ History = dict[str, Any]  # JSON-serializable training history
 
 
 @dataclass(frozen=True, kw_only=True)
-class AuditModel(ABC):
+class AuditModel:
     """One model, and its log-probabilities of the audited units in `logs.npy`, unit by unit."""
 
     data: Path  # the folder of the audit's data, named by its digest
@@ -41,101 +39,63 @@ class AuditModel(ABC):
     seed: int
     left_out: int | None = None  # index of the unit
     write: int = 0  # words of synthetic notes to generate; their n-grams also score the units (`text-logs.npy`)
-
-    @property
-    def name(self) -> str:
-        """Return the name of the model for progress lines."""
-        return self.kind
+    recipe: Recipe | None = None  # of a network; None for a count model, whose training is deterministic
+    keep: bool = False  # keep a network's weights as a checkpoint in the task's folder
+    device: str = "cpu"
 
     @property
     def title(self) -> str:
         """Return a title for progress lines."""
+        name = f"{self.kind}, dropout {self.recipe.dropout:g}, {self.mode}" if self.recipe else self.kind
         which = "of all units" if self.left_out is None else f"without unit {self.left_out + 1}"
-        return f"{self.name}, {which}, seed {self.seed}"
+        return f"{name}, {which}, seed {self.seed}"
 
     def identity(self) -> Mapping[str, Any]:
         """Return what the result depends on."""
-        own = {"data": self.data.name, "kind": self.kind, "mode": self.mode, "seed": self.seed}
-        return own | {"left_out": self.left_out, "write": self.write}
-
-    @abstractmethod
-    def train(self, data: AuditData, folder: Path, store: Store) -> tuple[LanguageModel, History]:
-        """Return the model and its training history; other output goes to the folder."""
+        names = ("kind", "mode", "seed", "left_out", "write", "keep", "device")
+        recipe = self.recipe.as_dict() if self.recipe else None
+        return {"data": self.data.name, "recipe": recipe, **{name: getattr(self, name) for name in names}}
 
     def __call__(self, folder: Path, store: Store) -> Result:
         """Train, score the units, and write the requested output."""
         data = load_data(self.data)
-        model, history = self.train(data, folder, store)
+        model, history = self.train(data, folder)
         with model.ready():
             save_array(folder / "logs.npy", _units_logs(model, data))
-            if self.write:
-                save_array(folder / "text-logs.npy", self._logs_from_text(model, data, folder))
+            if self.write:  # what synthetic notes disclose without their model (paper C, footnote 6)
+                how = SamplingConfig(batch_size_for(len(data.encoded)), int(data.encoded.lengths.max()))
+                notes = written(model, self.write, self.seed, how)
+                save_array(folder / "text-ids.npy", notes.ids)
+                save_array(folder / "text-logs.npy", _units_logs(Ngram(notes, data.vocabulary), data))
         return history
 
-    def _logs_from_text(self, model: LanguageModel, data: AuditData, folder: Path) -> Logs:
-        """Generate notes with the model and score the units by their n-grams; the text stays in the folder.
-
-        Measures what synthetic notes disclose without their model (paper C, footnote 6).
-        """
-        lengths = data.encoded.lengths
-        notes = written(model, self.write, self.seed, SamplingConfig(batch_size_for(len(lengths)), int(lengths.max())))
-        save_array(folder / "text-ids.npy", notes.ids)
-        return _units_logs(Ngram(notes, data.vocabulary), data)
-
-
-@dataclass(frozen=True, kw_only=True)
-class CountModel(AuditModel):
-    """A unigram or n-gram model; its training is deterministic."""
-
-    def train(self, data: AuditData, folder: Path, store: Store) -> tuple[LanguageModel, History]:
-        """Count the notes without the unit."""
+    def train(self, data: AuditData, folder: Path) -> tuple[LanguageModel, History]:
+        """Return the model and its training history; `keep` writes a network to the folder."""
         kind = kind_of(self.kind)
-        if not isinstance(kind, CountedKind):
-            raise TypeError(f"{self.kind} is not a count model")
-        return kind.count(data.without(self.left_out), data.vocabulary), {}
-
-
-@dataclass(frozen=True, kw_only=True)
-class NetworkModel(AuditModel):
-    """An LSTM or a GPT."""
-
-    recipe: Recipe
-    keep: bool = False  # keep the weights as a checkpoint in the task's folder
-    device: str = "cpu"
-
-    @property
-    def name(self) -> str:
-        """Return the name of the model for progress lines."""
-        return f"{self.kind}, dropout {self.recipe.dropout:g}, {self.mode}"
-
-    def identity(self) -> Mapping[str, Any]:
-        """Return what the result depends on."""
-        own = {"recipe": self.recipe.as_dict(), "keep": self.keep, "device": self.device}
-        return {**super().identity(), **own}
-
-    def plan(self, data: AuditData) -> Plan:
-        """Return the training plan. `exact`: the unit is masked. `compat`: its notes are removed."""
-        if self.mode == "compat":
-            return plan_of(data.without(self.left_out), self.recipe, self.seed)
-        lanes, window, epochs = self.recipe.lanes, self.recipe.window, self.recipe.epochs
-        rows = rows_plan(data.encoded, lanes=lanes, window=window, epochs=epochs, seed=self.seed)
-        return rows if self.left_out is None else rows.without(data.units[self.left_out])
-
-    def train(self, data: AuditData, folder: Path, store: Store) -> tuple[LanguageModel, History]:
-        """Train; `keep` also saves the model."""
+        if isinstance(kind, CountedKind):
+            return kind.count(data.without(self.left_out), data.vocabulary), {}
         from clinveil.core.neural import seeded
         from clinveil.lm.files import save_model
         from clinveil.lm.network import NeuralModel
 
+        assert self.recipe is not None
         about = (data.encoded, data.vocabulary, self.recipe, self.seed, self.device)
         task = NeuralTask(*about, validation=data.validation)
         with seeded(self.seed):
-            training = task.training(self.plan(data))
+            training = task.training(self.plan(data, self.recipe))
             training.fit()
             model = NeuralModel(data.vocabulary, training.finish())
         if self.keep:
             save_model(model, folder / "model", {"seed": self.seed, **training.history})
         return model, training.history
+
+    def plan(self, data: AuditData, recipe: Recipe) -> Plan:
+        """Return the training plan of a network. `exact`: the unit is masked. `compat`: its notes are removed."""
+        if self.mode == "compat":
+            return plan_of(data.without(self.left_out), recipe, self.seed)
+        lanes, window, epochs = recipe.lanes, recipe.window, recipe.epochs
+        rows = rows_plan(data.encoded, lanes=lanes, window=window, epochs=epochs, seed=self.seed)
+        return rows if self.left_out is None else rows.without(data.units[self.left_out])
 
 
 def _units_logs(model: LanguageModel, data: AuditData) -> Logs:
@@ -176,13 +136,7 @@ class Audit:
 
 
 def audit_of(
-    folder: Path,
-    settings: LeaveOutSettings,
-    *,
-    seed: int,
-    words: int = 0,
-    name: str = "",
-    keep: bool = False,
+    folder: Path, settings: LeaveOutSettings, *, seed: int, words: int = 0, name: str = "", keep: bool = False
 ) -> Audit:
     """Return the models that an audit needs.
 
@@ -191,40 +145,33 @@ def audit_of(
         keep: keep the model of all units as a checkpoint.
     """
     recipe, units = settings.audit_recipe(), range(len(load_data(folder).units))
-    own: dict[str, Any] = {"data": folder, "kind": settings.lm.model, "mode": settings.mode}
-    own |= {"seed": seed, "write": words}
+    own: dict[str, Any] = {"data": folder, "kind": settings.lm.model, "mode": settings.mode, "write": words}
+    full = AuditModel(**own, seed=seed, recipe=recipe, device=settings.lm.device)
+    left_out = tuple(replace(full, left_out=unit) for unit in units)
     if recipe is None:
-        counted = CountModel(**own)
-        return Audit(folder, counted, (), tuple(replace(counted, left_out=unit) for unit in units), name)
-    bare = NetworkModel(**own, recipe=recipe, device=settings.lm.device)
-    left_out = tuple(replace(bare, left_out=unit) for unit in units)
-    reseeded = tuple(replace(bare, seed=seed + OTHER_SEEDS + i) for i in range(settings.reseeds))
+        return Audit(folder, full, (), left_out, name)
+    reseeded = tuple(replace(full, seed=seed + OTHER_SEEDS + i) for i in range(settings.reseeds))
     others = (seed + OTHER_SEEDS + i for i in range(settings.seeds - 1))
     other_seeds = tuple(tuple(replace(one, seed=other) for one in left_out) for other in others)
-    return Audit(folder, replace(bare, keep=keep), reseeded, left_out, name, other_seeds)
+    return Audit(folder, replace(full, keep=keep), reseeded, left_out, name, other_seeds)
 
 
 def train_audits(
     store: Store, audits: Sequence[Audit], over: Map, say: Say, *, workers: int, most_hours: float
 ) -> None:
     """Train all models not yet trained; reports the estimated hours. Raises UsageError if they exceed the limit."""
-    waiting = [one for audit in audits for one in audit.models if not store.done(one)]
-    networks = [one for one in waiting if isinstance(one, NetworkModel)]
+    models = [one for audit in audits for one in audit.models]
+    networks = [(one, one.recipe) for one in models if one.recipe is not None and not store.done(one)]
     if networks:
-        _refuse_too_slow(audits[0], networks, say, workers, most_hours)
-    perform_all(store, [one for audit in audits for one in audit.models], over, say)
-
-
-def _refuse_too_slow(audit: Audit, waiting: Sequence[NetworkModel], say: Say, workers: int, most_hours: float) -> None:
-    """Report the estimated training time of the missing models, based on the first audit; refuse if too long."""
-    model = audit.full if isinstance(audit.full, NetworkModel) else waiting[0]
-    data, epochs = load_data(model.data), model.recipe.epochs
-    seconds = seconds_of_one(data, model.recipe, model.device)
-    passes = sum(one.recipe.epochs for one in waiting) / epochs
-    hours = seconds * max(1.0, passes / workers) / 3600
-    tokens = data.encoded.ids.size * epochs / seconds
-    say(f"{len(waiting)} models of {tokens:,.0f} tokens a second and {seconds:,.0f} s each: about {duration(hours)}")
-    refuse_too_long(hours, most_hours)
+        model, recipe = next(((one.full, one.full.recipe) for one in audits[:1] if one.full.recipe), networks[0])
+        data, epochs = load_data(model.data), recipe.epochs
+        seconds = seconds_of_one(data, recipe, model.device)
+        passes = sum(own.epochs for _, own in networks) / epochs
+        tokens, hours = data.encoded.ids.size * epochs / seconds, seconds * max(1.0, passes / workers) / 3600
+        each = f"{tokens:,.0f} tokens a second and {seconds:,.0f} s each"
+        say(f"{len(networks)} models of {each}: about {duration(hours)}")
+        refuse_too_long(hours, most_hours)
+    perform_all(store, models, over, say)
 
 
 def seconds_of_one(data: AuditData, recipe: Recipe, device: str) -> float:

@@ -1,26 +1,44 @@
-"""Data shared by all models of one audit, in a folder: encoded notes, vocabulary, and left-out units."""
+"""Settings of an audit, its folder, and the data shared by its models: encoded notes, vocabulary, left-out units.
+
+The folder records the settings of its findings, so that findings of other settings do not replace them unnoticed.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.random import Generator
+from pydantic import model_validator
 
-from clinveil.attacks.models.leaveout.settings import LeaveOutSettings
-from clinveil.core.errors import InputError
-from clinveil.core.files import private_folder, private_text, save_array
+from clinveil.core.errors import InputError, UsageError
+from clinveil.core.files import private_folder, private_text, remove, save_array
+from clinveil.core.settings import FORCE, QUIET, SEED, WORKERS, NotesSettings, Settings, flag, group
 from clinveil.core.types import Ints
 from clinveil.lm.notes import EncodedNotes, PlainNotes, encode, joined
+from clinveil.lm.recipe import ModelSettings, Recipe
 from clinveil.lm.train import make_vocabulary
 from clinveil.lm.vocabulary import Ids, Vocabulary, vocabulary_of
+from clinveil.scale.tasks import Store, study_folder
 
-BEGINNING = "Patient name :"  # of a planted line
 NAMES = ("ids", "offsets", "characters")
+FINDINGS, RUN = "findings.json", "run.json"
+_TABLES = ("units-model.csv", "units-text.csv")
+ADDED = ("from_text", "reseeds", "seeds")  # may change: the models of an earlier run are used again
+SECRET = """SECRET: all of this folder. It must not leave.
+
+tasks/ contains the encoded notes with their vocabulary, the left-out units, the log-probability that each of the
+language models gives every word of the audited patients and, with from_text, notes that the models generated.
+findings.json and units-*.csv (one row per unit) contain only numbers, but they show how well the attack works on these
+notes. run.json contains settings and hashes.
+"""
+Mode = Literal["exact", "compat", "unigram"]
 
 
 @dataclass(frozen=True)
@@ -31,8 +49,6 @@ class AuditData:
     vocabulary: Vocabulary
     units: tuple[Ints, ...] = field(repr=False)  # rows of the notes of each audited unit
     validation: EncodedNotes | None = None  # held out for an annealed schedule
-    # Per unit, the first token of its planted name and one past the last; empty without one.
-    planted: tuple[tuple[int, ...], ...] = field(default=(), repr=False)
 
     def notes_of(self, unit: int) -> list[Ids]:
         """Return the notes of a unit."""
@@ -56,7 +72,7 @@ class AuditData:
 
     def _plain(self) -> dict[str, object]:
         units = [rows.tolist() for rows in self.units]
-        return {"units": units, "planted": [list(p) for p in self.planted], "vocabulary": self.vocabulary.as_dict()}
+        return {"units": units, "vocabulary": self.vocabulary.as_dict()}
 
     def save(self, root: Path) -> Path:
         """Write to the folder of its digest below `root`, unless it exists; returns that folder."""
@@ -76,9 +92,8 @@ def load_data(folder: Path) -> AuditData:
         plain = json.loads((folder / "data.json").read_text(encoding="utf-8"))
         validation = _notes(folder, "validation") if (folder / "validation-ids.npy").exists() else None
         units = tuple(np.array(rows, dtype=np.int64) for rows in plain["units"])
-        planted = tuple(tuple(p) for p in plain["planted"])
         vocabulary = vocabulary_of(plain["vocabulary"])
-        return AuditData(_notes(folder, "training"), vocabulary, units, validation, planted)
+        return AuditData(_notes(folder, "training"), vocabulary, units, validation)
     except (OSError, ValueError, KeyError, TypeError, EOFError):
         raise InputError("contains no audit data", where=folder.name, hint="run again with --force") from None
 
@@ -118,54 +133,6 @@ def hold_out(notes: PlainNotes, units: Sequence[Sequence[int]], rng: Generator, 
     return [row for row, patient in enumerate(notes.patients) if patient in chosen]
 
 
-def invented_names(texts: Sequence[str], n: int, rng: Generator) -> list[tuple[str, str]]:
-    """Return full names of words that occur in no note, each word used once. Raises InputError if too few exist."""
-    from clinveil.lexicons.names import all_given_names, surnames
-
-    known = {word.lower() for text in texts for word in text.split()}
-    pools = []
-    for names in (all_given_names(), surnames()):
-        free = [name.capitalize() for name in sorted(names) if name.lower() not in known and name.isalpha()]
-        if len(free) < n:
-            raise InputError("there are not enough names that occur in no note", hint="use smaller --units")
-        pools.append([free[i] for i in rng.permutation(len(free))[:n]])
-    return list(zip(*pools, strict=True))
-
-
-@dataclass(frozen=True)
-class Planted:
-    """A planted name: the text of its note before the name, and to the end of the name."""
-
-    name: tuple[str, str] = field(repr=False)
-    before: str = field(repr=False)
-    until: str = field(repr=False)
-
-    def place(self, vocabulary: Vocabulary) -> tuple[int, int]:
-        """Return the tokens of the name, first and one past the last."""
-        closing = 2 if vocabulary.kind == "words" else 1  # end of line and end of note
-        return vocabulary.encode(self.before).size - closing, vocabulary.encode(self.until).size - closing
-
-
-def plant(notes: PlainNotes, units: Sequence[Sequence[int]], rng: Generator) -> tuple[PlainNotes, list[Planted | None]]:
-    """Plant a line that names the patient, in the first note of a random half of the units.
-
-    Returns the notes, and for each unit what was planted, or None.
-    """
-    n = len(units) // 2
-    chosen = sorted(int(i) for i in rng.permutation(len(units))[:n])
-    planted: list[Planted | None] = [None] * len(units)
-    texts = list(notes.texts)
-    for unit, name in zip(chosen, invented_names(notes.texts, n, rng), strict=True):
-        row = units[unit][0]
-        lines = texts[row].split("\n")
-        at = int(rng.integers(len(lines) + 1))
-        before = "\n".join([*lines[:at], BEGINNING])
-        until = f"{before} {' '.join(name)}"
-        texts[row] = "\n".join([f"{until} .", *lines[at:]])
-        planted[unit] = Planted(name, before, until)
-    return PlainNotes(tuple(texts), notes.note_ids, notes.patients), planted
-
-
 def prepare(
     notes: PlainNotes,
     units: Sequence[Sequence[int]],
@@ -175,7 +142,7 @@ def prepare(
     vocabulary: Vocabulary | None = None,
     validation: PlainNotes | None = None,
 ) -> AuditData:
-    """Plant names if requested, and encode; the vocabulary is that of all notes, as in paper C.
+    """Encode the notes; the vocabulary is that of all notes, as in paper C.
 
     Args:
         units: rows of the notes of each audited unit, from `pick_units`.
@@ -185,15 +152,11 @@ def prepare(
     Raises:
         InputError: too few patients. MissingExtra: byte pairs without `tokenizers`.
     """
-    planted: list[Planted | None] = []
-    if settings.plant_names:
-        notes, planted = plant(notes, units, rng)
     recipe = settings.audit_recipe()
     annealed = recipe is not None and recipe.schedule == "annealed"
     aside = hold_out(notes, units, rng) if annealed and validation is None else []
     if vocabulary is None:
-        always = [word for one in planted if one for word in one.name]
-        vocabulary = make_vocabulary(notes, settings.lm, always=always)
+        vocabulary = make_vocabulary(notes, settings.lm)
     kept = sorted(set(range(len(notes))) - set(aside))
     place = {row: new for new, row in enumerate(kept)}
     return AuditData(
@@ -201,5 +164,109 @@ def prepare(
         vocabulary,
         tuple(np.array([place[row] for row in rows], dtype=np.int64) for rows in units),
         encode((validation or notes.rows(aside)).texts, vocabulary) if annealed else None,
-        tuple(one.place(vocabulary) if one else () for one in planted),
     )
+
+
+class LeaveOutSettings(Settings):
+    """Settings of the S-PDTP measurement."""
+
+    lm: ModelSettings = group(ModelSettings)
+    notes: NotesSettings = group(NotesSettings)
+    workers: int = WORKERS
+    seed: int | None = SEED
+    quiet: bool = QUIET
+    force: bool = FORCE
+    mode: Mode = flag("exact", "Exact, as in paper C (compat), or the closed form of a unigram.")
+    unit: Literal["patient", "note"] = flag("patient", "Unit to leave out: all notes of a patient, or one note.")
+    units: int = flag(30, "Number of units to leave out, one at a time (paper: 30).", ge=2)
+    reseeds: int = flag(3, "Models of all notes with other seeds: the reseed floor.", ge=0)
+    seeds: int = flag(2, "Training seeds per left-out unit, across which the effect is measured.", ge=1)
+    from_text: bool = flag(False, "Also score by n-grams of notes generated with each model.")
+    prepared: bool = flag(False, "NOTES are in MedText's form already (clinveil prepare medtext).")
+    max_hours: float = flag(8.0, "Maximum estimated training time in hours.", gt=0)
+
+    @model_validator(mode="after")
+    def _can_be_left_out(self) -> Self:
+        if self.mode == "compat" and self.lm.model == "gpt":
+            raise ValueError("--mode compat requires the LSTM: a GPT reads each note separately")
+        if self.mode == "unigram" and self.from_text:
+            hint = "use --mode exact --model unigram"
+            raise ValueError(f"--from-text is not available with --mode unigram (closed form): {hint}")
+        return self
+
+    def audit_recipe(self) -> Recipe | None:
+        """Return the training recipe: fixed schedule and rows, or paper C's annealed stream; None for counts.
+
+        `--schedule` overrides the schedule.
+        """
+        if not self.lm.neural:
+            return None
+        recipe = self.lm.recipe()
+        if self.mode == "exact":
+            return replace(recipe, plan="rows", schedule="fixed")
+        return replace(recipe, plan="stream", schedule=self.lm.schedule or "annealed")
+
+
+def run_spec(notes: PlainNotes, settings: LeaveOutSettings, seed: int) -> dict[str, Any]:
+    """Return everything that the findings of an audit depend on, ready for JSON.
+
+    Raises UsageError for an inconsistent recipe.
+    """
+    recipe, flat, words = settings.audit_recipe(), settings.flat(), settings.lm.word_vocabulary
+    own = {name: flat[name] for name in ("mode", "model", "unit", "units", "device")}
+    own |= {"seed": seed, "notes": _hash(notes), "vocabulary": "words" if words else "bytes"}
+    size = "min_count" if words else "vocabulary_size"
+    own[size] = flat[size]
+    own |= {name: value for name, value in (recipe.as_dict() if recipe else {}).items() if name != "kind"}
+    return own | {"from_text": settings.from_text, "reseeds": settings.reseeds, "seeds": settings.seeds}
+
+
+def _hash(notes: PlainNotes) -> str:
+    rows = [notes.texts, notes.note_ids, notes.patients]
+    return hashlib.sha256(json.dumps(rows).encode()).hexdigest()[:32]
+
+
+@contextmanager
+def audit_folder(out: Path, spec: dict[str, Any], *, force: bool = False) -> Iterator[Store]:
+    """Open a folder for one audit (`run_spec`): a new one, or that of the same settings except `ADDED`.
+
+    Raises:
+        UsageError: it contains findings of other settings, or as in `study_folder`.
+    """
+    noted = json.dumps(spec, indent=1) + "\n"
+    with study_folder(out, force=force, secret=SECRET) as store:
+        if force:
+            for name in (FINDINGS, RUN, *_TABLES):
+                remove(out / name)
+        elif (out / FINDINGS).exists():
+            _refuse_other(out, spec)
+        if not (out / RUN).exists():
+            private_text(out / RUN, noted)
+        yield store
+        private_text(out / RUN, noted)
+
+
+def _refuse_other(out: Path, spec: dict[str, Any]) -> None:
+    """Raise UsageError if settings differ, except for `ADDED`."""
+    recorded = _recorded(out)
+    others = [name for name in {**spec, **recorded} if name not in ADDED and spec.get(name) != recorded.get(name)]
+    if others:
+        flags = [name if name == "notes" else f"--{name.replace('_', '-')}" for name in others]
+        what = f"of other settings: {', '.join(flags)}" if recorded else "without recorded settings"
+        hint = "use another folder; --force removes the existing results, including models"
+        raise UsageError(f"contains findings {what}", where=out.name, hint=hint)
+
+
+def _recorded(out: Path) -> dict[str, Any]:
+    """Return the settings recorded by an earlier run; empty if not readable."""
+    try:
+        found = json.loads((out / RUN).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def seed_of(out: Path) -> int | None:
+    """Return the seed of an earlier run in the folder, so that the same command resumes it; None without one."""
+    seed = _recorded(out).get("seed")
+    return seed if type(seed) is int else None

@@ -335,11 +335,7 @@ def closed_form(notes: PlainNotes, rng: Generator, *, by_note: bool = False, alp
     if len(units) < 2:
         return [mean_finding("attack.pdtp", scores, group, largest, **about)]
     floors = _floors(counts, units, alpha, rng)
-    placebo = {
-        "control": float(floors[:, 0].mean()),
-        "control_is": PLACEBO,
-        "control_kind": "negative",
-    }
+    placebo = {"control": float(floors[:, 0].mean()), "control_is": PLACEBO, "control_kind": "negative"}
     found = [mean_finding("attack.pdtp", scores, group, largest, **about, **placebo)]
     if len(units) > 2:
         about |= {"control": float(floors[:, 2].mean()), "control_is": CONTROL, "control_kind": "negative"}

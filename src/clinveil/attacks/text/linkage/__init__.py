@@ -221,4 +221,4 @@ def _plain_matchers(sides: Sides, *, fragment: bool) -> dict[str, Doubles]:
     return found if fragment else {**found, "length and layout": length(sides)}
 
 
-__all__ = ["Held", "Linkage", "Own", "Sides", "View", "other_notes", "paired"]
+__all__ = ["Linkage", "Own", "Sides", "View", "other_notes", "paired"]

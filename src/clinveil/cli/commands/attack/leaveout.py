@@ -10,7 +10,7 @@ from numpy.random import default_rng
 
 from clinveil.attacks.attack import Context
 from clinveil.attacks.models.leaveout import LeaveOneOut
-from clinveil.attacks.models.leaveout.settings import LeaveOutSettings, seed_of
+from clinveil.attacks.models.leaveout.data import LeaveOutSettings, seed_of
 from clinveil.cli.command import Run, command
 from clinveil.core.errors import UsageError
 from clinveil.core.neural import need_torch

@@ -53,7 +53,6 @@ _TO_RECORDED = re.compile(
     r"[ \t]*(?:[:=#]|[ \t]-{1,2}(?=[ \t]))\s?[ \t]*[\"'(\[]?",
     re.I,
 )
-_TO_COLUMN = re.compile(r"(?:\t|[ \t]{2,})(?=[^\W\d_])")
 _TO_NAME = re.compile(r"[ \t](?=[^\W\d_])")
 _TO_THANKED = re.compile(r"(?:[ \t]again)?,[ \t]+")
 _TO_NAMED = re.compile(r"(?:\s+is)?(?:[\s:,]{1,3}|[ \t]{1,4})[\"']?")
@@ -103,7 +102,6 @@ _AFTER = _links(
     (cue_words.CLINICIANS, _TO_FIELD, Trust.FIELD, "clinician field"),
     (("care",), _TO_FIELD, Trust.FIELD, "clinician field"),
     (cue_words.RELATIVES, _TO_FIELD, Trust.FIELD, "relative field"),
-    (cue_words.NAMES, _TO_COLUMN, Trust.FIELD, "name column"),
     (("name",), _TO_NAME, Trust.KIN, "named"),
     (("thanks", "regards", "sincerely"), _TO_THANKED, Trust.KIN, "signature"),
     (cue_words.NAMED, _TO_NAMED, Trust.KIN, "named"),

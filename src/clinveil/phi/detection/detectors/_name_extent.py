@@ -9,8 +9,16 @@ from clinveil.lexicons.words import word_list
 from clinveil.phi.detection.detector import words
 from clinveil.phi.detection.detectors._name_cue_words import CREDENTIALS
 from clinveil.phi.detection.detectors._name_cues import Trust
-from clinveil.phi.detection.detectors._name_pairs import COMMA, Pairs, rather_surname
-from clinveil.phi.detection.detectors._name_state import AFTER_INITIAL, GAP, is_particle, shaped_like_name, unknown
+from clinveil.phi.detection.detectors._name_state import (
+    AFTER_INITIAL,
+    COMMA,
+    GAP,
+    Pairs,
+    is_particle,
+    rather_surname,
+    shaped_like_name,
+    unknown,
+)
 from clinveil.phi.detection.note import Word
 
 MAX_WORDS = 6

@@ -10,13 +10,14 @@ from clinveil.lexicons.names import surnames
 from clinveil.lexicons.words import word_list
 from clinveil.phi.detection.detectors._name_cue_words import CLINICIANS, NO_NAMES, PATIENTS, PEOPLE
 from clinveil.phi.detection.detectors._name_extent import MAX_WORDS
-from clinveil.phi.detection.detectors._name_pairs import MANY_BEAR, only_eponym
 from clinveil.phi.detection.detectors._name_runs import CueRuns
 from clinveil.phi.detection.detectors._name_state import (
     AFTER_INITIAL,
     GAP,
+    MANY_BEAR,
     NameState,
     is_particle,
+    only_eponym,
     shaped_like_name,
     unknown,
 )
@@ -165,8 +166,6 @@ class ListRuns:
                 self.state.add(self._unknown_before(index), end, 0.8, "listed")
         elif self._lone(index, word):
             self.state.add(self._unknown_before(index), end, 0.6, "listed alone")
-        elif self._unknown_before(index) < index and self._after_unknown(word):
-            self.state.add(index - 1, end, 0.6, "unknown before a surname")
 
     def _take_unknown(self, index: int, word: Word) -> None:
         """Add two or more unlisted words with the shape of names; little else has this shape."""
@@ -192,10 +191,6 @@ class ListRuns:
         named = unknown(before) or (given and before.ordinary and len(before.text) > 2)
         fits = named and before.capital and not before.shouted and shaped_like_name(before.text)
         return index - 1 if fits else index
-
-    def _after_unknown(self, word: Word) -> bool:
-        usual = LexicalClass.USUAL_FAMILY | LexicalClass.WORD | LexicalClass.EPONYM
-        return word.classes & usual == LexicalClass.USUAL_FAMILY and word.lower not in self.state.note.lower_case
 
     def _take_lower(self, index: int, word: Word) -> None:
         """Add `john smith`, or a usual first name alone, in lower case."""
@@ -274,6 +269,10 @@ class ListRuns:
         """
         if word.shouted:
             return self._lone_shouted(index, word) or self._initialled(index, word)
+        if word.classes & LexicalClass.EPONYM and self.state.terse(index):
+            return False
+        if self._before_adjective_and_noun(index):
+            return False
         if len(word.text) < 3 or word.classes & (LexicalClass.WORD | LexicalClass.EPONYM):
             return self._initialled(index, word) or self._owns(word)
         if word.lower in self.state.note.lower_case or not shaped_like_name(word.text):
@@ -289,6 +288,14 @@ class ListRuns:
         given = word.classes & LexicalClass.GIVEN and len(word.text) > 3
         usual = word.classes & (LexicalClass.USUAL_GIVEN | LexicalClass.USUAL_FAMILY)
         return bool(given or usual) and word.lower not in self.state.eponymous
+
+    def _before_adjective_and_noun(self, index: int) -> bool:
+        """Return whether a word and an eponym's noun follow: `Greenwood bipolar forceps`."""
+        kinds, texts = self.words.classes, self.words.texts
+        if index + 2 >= len(texts) or not texts[index + 1].islower() or self.state.gap(index + 1) != " ":
+            return False
+        kind = kinds[index + 1]
+        return bool(kind & LexicalClass.WORD and not kind & LexicalClass.FUNCTION) and self.state.before_noun(index + 2)
 
     def _owns(self, word: Word) -> bool:
         """Accept `Robinson's hemoglobin`: an eponym that is also a common surname, before a noun not typical of

@@ -1,4 +1,4 @@
-"""Further mentions of the names detected in a note: same words, misspellings, initials."""
+"""Further mentions of the names detected in a note: same words, and adjacent ones."""
 
 from __future__ import annotations
 
@@ -9,9 +9,8 @@ from clinveil.lexicons.names import name_form
 from clinveil.phi.detection.detector import words
 from clinveil.phi.detection.detectors._name_cue_words import PEOPLE
 from clinveil.phi.detection.detectors._name_state import NameState
-from clinveil.phi.detection.note import Word, begins_small, look_up
+from clinveil.phi.detection.note import Word, look_up
 from clinveil.phi.matching.wordtable import mark
-from clinveil.phi.name_variants import within_one_edit
 
 _STOPS = ".!?:\n"
 SAYS = re.compile(
@@ -26,19 +25,6 @@ SAYS = re.compile(
 _OF_DISEASE = words("dementia like related type patients patient and medications medication onset stage")
 _OWNED = words("other own first most more many every only such")
 _GUESS = 0.6  # score of runs whose ordinary words are not searched for
-_SHORTEST_MISSPELLED = 5
-
-
-_KNOWN = LexicalClass.WORD | LexicalClass.USUAL_GIVEN | LexicalClass.USUAL_FAMILY | LexicalClass.EPONYM
-
-
-def _may_be_misspelt(written: str) -> bool:
-    """Return whether a word may be a misspelt name: long, capitalised and not a known word or name."""
-    text, _, kind = look_up(written)
-    return not kind & _KNOWN and len(text) >= _SHORTEST_MISSPELLED - 1 and not begins_small(text)
-
-
-_MAY_BE_MISSPELT = mark(_may_be_misspelt)
 _ODD = mark(lambda word: not (look_up(word)[1].isascii() and look_up(word)[1].isalpha()))
 
 
@@ -60,7 +46,6 @@ class Mentions:
             if index not in self.state.taken and self._other_mention(index, self.words[index]):
                 self.state.add(index, index + 1, 0.7, "found elsewhere in the note")
         self._take_adjacent()
-        self._take_misspelled({form for form in forms if len(form) >= _SHORTEST_MISSPELLED})
 
     def _take_adjacent(self) -> None:
         """Add words of names next to each other, including ordinary and short ones: `qi, mei`, `mei qi`."""
@@ -123,16 +108,3 @@ class Mentions:
         owned = following.text.islower() and self.text[end + 2 : following.start] == " "
         function = following.classes & LexicalClass.FUNCTION and following.lower not in _OWNED
         return not owned or bool(function) or following.lower in _OF_DISEASE
-
-    def _take_misspelled(self, forms: set[str]) -> None:
-        """Add unknown capitalised words at edit distance one from a name of the note."""
-        if not forms:
-            return
-        heads = {form[0] for form in forms} | {form[1] for form in forms}
-        for index in self.words.marked(_MAY_BE_MISSPELT):
-            text = self.words.texts[index]
-            if index in self.state.taken or text[0].lower() not in heads:
-                continue
-            form = name_form(text)
-            if any(within_one_edit(form, name) for name in forms):
-                self.state.add(index, index + 1, 0.7, "one edit from a name in the note")

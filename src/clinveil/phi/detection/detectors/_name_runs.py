@@ -1,19 +1,197 @@
-"""Names that begin at a cue, and further names that share it: `Drs. Smith and Young`."""
+"""Names that begin at a cue: the first word, and further names that share the cue (`Drs. Smith and Young`)."""
 
 from __future__ import annotations
 
 import re
 
 from clinveil.lexicons.ambiguity import LexicalClass
-from clinveil.phi.detection.detectors._name_cue_words import NO_NAMES
+from clinveil.phi.detection.detectors._name_cue_words import BASE_VERBS, COMPOUNDS, CREDENTIALS, DOES, NO_NAMES, SAYS
 from clinveil.phi.detection.detectors._name_cues import Cue, Trust
-from clinveil.phi.detection.detectors._name_first_word import FirstWord
-from clinveil.phi.detection.detectors._name_pairs import only_eponym
-from clinveil.phi.detection.detectors._name_state import unknown
+from clinveil.phi.detection.detectors._name_extent import Extent
+from clinveil.phi.detection.detectors._name_state import is_particle, only_eponym, syllabic, unknown
 from clinveil.phi.detection.note import Word
 
+_RELATED = re.compile(r",\s+(?:her|his|their|the|pt's|patient's)\s")
+_NAMED_FIELD = re.compile(
+    r"(?:^|(?<!drug|test|rand|eric|lity|ital|pany|odel|duct|dure) )(?:sur|last|first)?names?\b"
+    r"[^\n:=]{0,24}[:=-]\s*[\"'(]?\Z",
+    re.I | re.M,
+)
+_COMMA_INITIAL = re.compile(r",[ \t]*[A-Za-z]\.?[ \t]*(?:[;\r\n]|$)")
+_THEN = re.compile(r"[ \t](?:who|and|about|regarding|re)\b|,")
+_DEGREES = CREDENTIALS - {"DO", "PA", "MD", "NP", "CNA"}  # also occur as names
+_ACTS = SAYS | DOES | {"c", "is", "was", "has", "had", "here", "seen", "and", "who"}
 _SHARED = re.compile(r"[ \t]*(?:,[ \t]+)?(?:and|&|or|/|,)[ \t]+|[ \t]*/[ \t]*|[ \t]*,[ \t]+", re.I)
 _SCORES = {Trust.LIST: 0.9, Trust.TITLE: 0.95, Trust.FIELD: 0.9, Trust.MEETING: 0.75, Trust.HINT: 0.8}
+
+
+class FirstWord(Extent):
+    """Rules for the first word of a name."""
+
+    def _may_begin(self, index: int, trust: Trust) -> bool:
+        word = self.words[index]
+        if not word.capital:
+            return self._may_begin_small(index, word, trust)
+        if word.text in _DEGREES:
+            return False
+        if trust is Trust.MEETING:
+            return word.text != "I" and not self.state.abbreviated(index) and self._pair(index, word, trust)
+        if len(word.text) == 1:
+            return (trust is Trust.TITLE and word.text.isupper()) or (
+                trust >= Trust.SPOKEN and self._initial_of_name(index)
+            )
+        if trust is Trust.LIST and not word.shouted and self._commas_in_field(index):
+            return True
+        if trust >= Trust.SPOKEN and is_particle(word) and self.state.name_ahead(index + 1):
+            return True
+        if self._labels(index) and trust is not Trust.TITLE:
+            return False
+        return self._may_begin_word(index, word, trust)
+
+    def _may_begin_word(self, index: int, word: Word, trust: Trust) -> bool:
+        if trust in (Trust.FIELD, Trust.LIST) and self._before_initial(index):
+            return not word.ordinary or bool(word.classes & LexicalClass.NAME)
+        if word.ordinary:
+            return self._word_as_name(index, word, trust)
+        if trust is Trust.TITLE:
+            return True
+        quiet = trust < Trust.FIELD and self.state.abbreviated(index)
+        if word.listed:
+            # MI, GERD: short upper-case words in a mixed-case line are rarely names.
+            usual = LexicalClass.USUAL_GIVEN | LexicalClass.USUAL_FAMILY
+            return not quiet or bool(len(word.text) > 3 and word.classes & usual and trust > Trust.HINT)
+        if not unknown(word):
+            return False
+        if word.shouted and trust >= Trust.FIELD:
+            return self._pair(index, word, trust) or self._field_of_one(index)
+        if quiet:
+            return False
+        return trust is not Trust.HINT or self._pair(index, word, trust)
+
+    def _before_initial(self, index: int) -> bool:
+        """Return whether a surname and an initial fill a field: `Thorn, N.`"""
+        return _COMMA_INITIAL.match(self.text, self.words[index].end) is not None
+
+    def _field_of_one(self, index: int) -> bool:
+        return len(self.words.texts[index]) > 3 and self.state.closed(index + 1)
+
+    def _word_as_name(self, index: int, word: Word, trust: Trust) -> bool:
+        """Decide for an ordinary word at a cue: it needs a second name, a field of its own, or to be a usual name."""
+        if self._pair(index, word, trust) or (trust >= Trust.FIELD and self._fills_field(index, word)):
+            return True
+        if word.classes & LexicalClass.FUNCTION and not self._will_or_may(index, word, trust):
+            return False
+        if self._comma_pair(index, word) and self.words.classes[index + 1] & LexicalClass.USUAL_GIVEN:
+            return not self.words[index + 1].ordinary and bool(word.classes & LexicalClass.FAMILIAR)
+        if trust is Trust.TITLE:
+            return bool(
+                word.classes & (LexicalClass.FAMILIAR if self.state.upper_context(index) else LexicalClass.NAME)
+            )
+        if word.lower in NO_NAMES:
+            return False
+        if trust is Trust.LIST and self.state.closed(index + 1) and not self.state.abbreviated(index):
+            return self._alone_in_field(index, word)
+        if trust >= Trust.FIELD:
+            return bool(word.classes & LexicalClass.FAMILIAR) and self.state.closed(index + 1)
+        if self.state.abbreviated(index) and not word.classes & LexicalClass.FAMILIAR:
+            return False
+        if trust is Trust.CALLED:
+            return bool(word.classes & LexicalClass.FAMILIAR) and word.lower not in COMPOUNDS
+        if trust is Trust.KIN:
+            return bool(word.classes & LexicalClass.GIVEN)
+        familiar = bool(word.classes & LexicalClass.FAMILIAR)
+        if trust is Trust.SPOKEN:
+            return familiar or bool(word.classes & LexicalClass.GIVEN)
+        return familiar and trust is Trust.HINT and self._acts(index)
+
+    def _alone_in_field(self, index: int, word: Word) -> bool:
+        """Return whether any listed name is accepted as the only content of a name field: `Last name: Bell`."""
+        named = _NAMED_FIELD.search(self.text, max(0, word.start - 40), word.start) is not None
+        return bool(word.classes & (LexicalClass.NAME if named else LexicalClass.FAMILIAR))
+
+    def _acts(self, index: int) -> bool:
+        """Return whether the next word is a verb typical of patients: `Pt Reed c/o pain`."""
+        following = self.words.lowers[index + 1] if index + 1 < len(self.words) else ""
+        return following in _ACTS and self.words.texts[index + 1].islower()
+
+    def _will_or_may(self, index: int, word: Word, trust: Trust) -> bool:
+        """Return whether Will or May after a title or relative is a name, that is, not followed by a verb."""
+        if trust not in (Trust.TITLE, Trust.KIN) or word.shouted or not word.classes & LexicalClass.NAME:
+            return False
+        following = self.words.lowers[index + 1] if index + 1 < len(self.words) else ""
+        return following not in BASE_VERBS
+
+    def _fills_field(self, index: int, word: Word) -> bool:
+        """Return whether `Wood, Mark`, or two listed names, are the complete content of a field."""
+        if self._comma_pair(index, word):
+            return True
+        following = self.state.neighbour(index)
+        if following is None or word.lower in NO_NAMES or word.classes & LexicalClass.FUNCTION:
+            return False
+        listed = word.classes & LexicalClass.FAMILIAR or (word.listed and not following.ordinary)
+        pair = (
+            following.capital
+            and bool(listed)
+            and self._any_surname(following)
+            and "\n" not in self.state.gap(index + 1)
+        )
+        return pair and self.state.closed(index + 2)
+
+    def _may_begin_small(self, index: int, word: Word, trust: Trust) -> bool:
+        if trust >= Trust.SPOKEN and is_particle(word):
+            return self.state.name_ahead(index + 1) or self._small_name_ahead(index + 1)
+        if trust is Trust.MEETING:
+            return self._small_person(index, word)
+        if len(word.text) < 2 or word.classes & LexicalClass.FUNCTION:
+            return False
+        if word.lower in NO_NAMES:
+            return False
+        if trust in (Trust.TITLE, Trust.CALLED):
+            dotted = self.text[word.start - 2 : word.start] in (". ", "rs")
+            dotted = dotted or self.state.closed(index + 1) or _THEN.match(self.text, word.end) is not None
+            usual = LexicalClass.USUAL_FAMILY if dotted else LexicalClass.FAMILIAR
+            return self._small_name(index) or self._small_word_as_name(index, word, usual)
+        if trust >= Trust.FIELD:
+            return self._small_in_field(index, word)
+        if trust is Trust.KIN:
+            if word.ordinary:
+                return self._small_word_as_name(index, word, LexicalClass.USUAL_GIVEN)
+            return word.listed or (len(word.text) > 3 and self._small_name(index))
+        if trust is Trust.SPOKEN:
+            related = _RELATED.match(self.text, word.end) is not None
+            return self._small_pair(index) or (
+                (related or not word.ordinary) and bool(word.classes & LexicalClass.GIVEN)
+            )
+        usual = LexicalClass.USUAL_FAMILY | LexicalClass.USUAL_GIVEN
+        sure = not word.ordinary and word.classes & usual and not word.classes & LexicalClass.EPONYM
+        return bool(sure and len(word.text) > 3) or self._small_pair(index)
+
+    def _per_whom(self, index: int, word: Word) -> bool:
+        return self.words.lowers[index - 1] == "per" and len(word.text) > 4 and self._small_name(index)
+
+    def _small_person(self, index: int, word: Word) -> bool:
+        """Match `per ann okafor`: a first name (or syllables of one) and a word that is not an ordinary word."""
+        following = self.state.neighbour(index)
+        if following is None or word.ordinary or not following.text.islower():
+            return False
+        if is_particle(following):
+            return self._small_name_ahead(index + 2) and bool(word.classes & LexicalClass.GIVEN)
+        given = bool(word.classes & LexicalClass.GIVEN) or syllabic(word.lower) or self._per_whom(index, word)
+        return given and not following.ordinary and (following.listed or self._small_name(index + 1))
+
+    def _small_word_as_name(self, index: int, word: Word, usual: int) -> bool:
+        following = self.words.lowers[index + 1] if index + 1 < len(self.words) else ""
+        named = bool(word.classes & usual) and following not in BASE_VERBS and len(word.text) > 2
+        return named and (word.lower not in COMPOUNDS or self.text[word.start - 2 : word.start] != "e ")
+
+    def _small_in_field(self, index: int, word: Word) -> bool:
+        if self._before_initial(index):
+            return not word.ordinary or bool(word.classes & LexicalClass.NAME)
+        if not word.ordinary:
+            return word.listed or self._small_name(index) or self._comma_pair(index, word)
+        if self._small_pair(index) or self._comma_pair(index, word):
+            return True
+        return bool(word.classes & LexicalClass.FAMILIAR) and self.state.closed(index + 1)
 
 
 class CueRuns(FirstWord):

@@ -39,8 +39,10 @@ _MOST_UNLISTED = 0.5
 _DETERMINERS = words("the a an two three french modified standard")
 _CLOSE = re.compile(r"\.?[ \t]*[,:(/\"']?[ \t]?")
 _CUES_BEFORE = (
-    cue_words.TITLES | cue_words.CALLED | cue_words.PEOPLE | cue_words.CLINICIANS | cue_words.NAMED | cue_words.MET
-) | (cue_words.NAMES | cue_words.PATIENTS | cue_words.RELATIVES | words("with w d per from to by and or of"))
+    (cue_words.TITLES | cue_words.CALLED | cue_words.PEOPLE | cue_words.CLINICIANS | cue_words.NAMED | cue_words.MET)
+    | (cue_words.NAMES | cue_words.PATIENTS | cue_words.RELATIVES)
+    | words("with w d per from to by and or of mw pn cpn dsn hv anp hca fcp msk sw reg physio pharm dtr")
+)
 _CUES_AFTER = cue_words.PEOPLE | words("md rn np lpn crna pharmd phd msw lcsw dpt anp hca facs")
 _ROLES = cue_words.CLINICIANS | cue_words.PEOPLE | cue_words.PATIENTS
 
@@ -128,17 +130,7 @@ def _is_doubtful(state: NameState, first: int, run: list[Word], probability: flo
     if SAYS.match(state.text, run[-1].end):
         return False
     unlisted = _MOST_UNLISTED if len(run) == 1 else _MOST_UNLISTED / 2
-    return probability < (_SURE if _is_terse(state, first) else 0.0 if run[0].listed else unlisted)
-
-
-def _is_terse(state: NameState, index: int) -> bool:
-    """Return whether the line of a word has no function word, as in lists and terse notes."""
-    words = state.words
-    start = state.text.rfind("\n", 0, words.starts[index]) + 1
-    end = state.text.find("\n", words.starts[index])
-    line = slice(bisect_left(words.starts, start), bisect_left(words.starts, end if end >= 0 else len(state.text)))
-    return not any(kind & LexicalClass.FUNCTION and len(text) > 1 and text.islower()
-                   for kind, text in zip(words.classes[line], words.texts[line], strict=True))  # fmt: skip
+    return probability < (_SURE if state.terse(first) else 0.0 if run[0].listed else unlisted)
 
 
 def with_tagger(settings: PhiSettings) -> tuple[Detector, ...]:

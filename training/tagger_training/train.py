@@ -15,12 +15,12 @@ from clinveil.core.errors import InputError
 from clinveil.core.spans import Span
 from clinveil.lexicons.ambiguity import LexicalClass, lexical_classes
 from clinveil.phi.detection.note import plain
-from clinveil.phi.tagger.crfsuite import ITERATIONS, fit
 from clinveil.phi.tagger.features import Features, word_hash
-from clinveil.phi.tagger.invent import Labelled
 from clinveil.phi.tagger.model import TaggerModel
 from clinveil.phi.tagger.tag import Tagger
 from clinveil.phi.tagger.tokens import offsets, tokens
+from tagger_training.crfsuite import ITERATIONS, fit
+from tagger_training.invent import Labelled
 
 MIN_TEXTS = 2
 _SMALL = re.compile(r"(?<![\w'-])[^\W\d_A-Z]{3,}(?![\w'-])")

@@ -1,4 +1,4 @@
-"""Train the tagger of the package: `python -P benchmarks/tagger.py ../shared/data OUT.npz`.
+"""Train the tagger of the package: `python training/train_bundled.py ../shared/data OUT.npz`.
 
 Needs the public data next to the project (`notes`, `people`, `casing`, `phi`); the same data give the same bytes. Every
 fifth actor, every second query of ASQ-PHI and two fifths of MTSamples are never read for training; no name that
@@ -27,11 +27,11 @@ from clinveil.core.spans import Span
 from clinveil.lexicons.ambiguity import LexicalClass, lexical_classes
 from clinveil.phi.detection.detector import detectors
 from clinveil.phi.detection.note import NoteView
-from clinveil.phi.tagger import invent
-from clinveil.phi.tagger.invent import Labelled
 from clinveil.phi.tagger.model import TaggerModel, save_tagger
-from clinveil.phi.tagger.people import People, may_train
-from clinveil.phi.tagger.train import threshold_within, train_tagger, written_small
+from tagger_training import invent
+from tagger_training.invent import Labelled
+from tagger_training.people import People, may_train
+from tagger_training.train import threshold_within, train_tagger, written_small
 
 SEED, DATE = 13, "2026-11-22"
 INVENTED, DEMO_PATIENTS = 14_000, 90
@@ -164,10 +164,12 @@ def tuning(data: Path) -> list[Labelled]:
 
 def recipe_hash() -> str:
     """SHA-256 of this file and of the code, templates and word lists that say what the fit sees."""
-    phi = Path(package.__file__).parent
-    mine = [phi / f"{name}.py" for name in ("crfsuite", "features", "invent", "people", "tokens", "train")]
+    runtime = Path(package.__file__).parent
+    here = Path(invent.__file__).parent
+    mine = [here / f"{name}.py" for name in ("crfsuite", "invent", "people", "train")]
+    mine += [runtime / f"{name}.py" for name in ("features", "tokens")]
     lists = Path(lexicons.__file__).parent.rglob("*.*")
-    files = [Path(__file__), *mine, *phi.glob("*.txt"), *(file for file in lists if file.suffix in (".py", ".txt"))]
+    files = [Path(__file__), *mine, *here.glob("*.txt"), *(file for file in lists if file.suffix in (".py", ".txt"))]
     return hashlib.sha256(b"".join(file.read_bytes() for file in sorted(files))).hexdigest()
 
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from importlib.resources import files
+from pathlib import Path
 from random import Random
 
 from clinveil.core.spans import Span
@@ -14,7 +14,7 @@ from clinveil.corpus.demo.language import language
 from clinveil.corpus.demo.notes import many_notes
 from clinveil.lexicons.names import all_given_names, surnames
 from clinveil.lexicons.words import word_list
-from clinveil.phi.tagger.people import Letters, People, written
+from tagger_training.people import Letters, People, written
 
 NAMES = frozenset(["full", "rev", "last", "first", "short", "any", "caps", "hl7"])
 _SLOT = re.compile(r"\{(\w+)\}")
@@ -121,7 +121,7 @@ def in_other_case(text: Labelled, rng: Random) -> Labelled:
 
 def templates(name: str) -> list[str]:
     """Return the lines of a template file: `templates` or `negatives`."""
-    lines = files("clinveil.phi.tagger").joinpath(f"{name}.txt").read_text(encoding="utf-8").splitlines()
+    lines = Path(__file__).with_name(f"{name}.txt").read_text(encoding="utf-8").splitlines()
     return [line.replace("\\n", "\n") for line in lines if line and not line.startswith("#")]
 
 
