@@ -15,6 +15,7 @@ from clinveil.cli.main import main
 from clinveil.core.errors import UsageError
 from clinveil.core.finding import Finding
 from clinveil.corpus.demo import demo_patients
+from clinveil.utility.evaluations import evaluations
 
 
 @pytest.fixture(scope="module")
@@ -67,7 +68,7 @@ def test_copies_are_found_in_a_copy(frame):
 
 
 def test_what_protection_costs(fitted, frame):
-    found = clinveil.evaluate.classification(frame, fitted.transform(frame), "diagnosis_group", min_class=5)
+    found = clinveil.evaluate.classification(frame, fitted.transform(frame), label="diagnosis_group", min_class=5)
     assert {f.measure for f in found} >= {"utility.classification"}
     assert clinveil.to_frame(found, "pandas")["measure"].notna().all()
 
@@ -104,6 +105,10 @@ def test_the_functions_are_the_registered_attacks():
     assert set(dir(clinveil.attack)) - {"Context", "run"} == {name.replace("-", "_") for name in attacks.names()}
 
 
+def test_the_functions_are_the_registered_evaluations():
+    assert dir(clinveil.evaluate) == sorted(name.replace("-", "_") for name in evaluations.names())
+
+
 def test_the_command_and_the_function_return_the_same(fitted, tmp_path):
     clinveil.save_vectors(fitted.vectors_, tmp_path / "v")
     (tmp_path / "names.txt").write_text("Ann Lee\nBob Stone\nMary Smith\n", encoding="utf-8")
@@ -113,7 +118,7 @@ def test_the_command_and_the_function_return_the_same(fitted, tmp_path):
 
 
 def test_a_missing_input_is_reported(fitted):
-    with pytest.raises(UsageError, match="attack names: missing a required argument: 'names'"):
+    with pytest.raises(UsageError, match=r"attack\.names: missing a required argument: 'names'"):
         clinveil.attack.names(fitted.vectors_)
 
 

@@ -197,7 +197,7 @@ SECRET = "Zyra Quux was seen. "
         lambda text, out: clinveil.deidentify([NOTE], patients=text),
         lambda text, out: clinveil.attack.names([], text),
         lambda text, out: clinveil.attack.memo_links(text),
-        lambda text, out: clinveil.evaluate.classification(text, text, "label"),
+        lambda text, out: clinveil.evaluate.classification(text, text, label="label"),
     ],
 )
 def test_a_text_that_is_taken_for_a_path_is_not_said_back(text, use, tmp_path):

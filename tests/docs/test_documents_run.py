@@ -65,6 +65,7 @@ def run_in_order(document: Path, capsys) -> int:
     return len(typed)
 
 
+@pytest.mark.slow
 def test_the_readmes_commands_run_in_order(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     assert run_in_order(ROOT / "README.md", capsys) >= 4

@@ -1,17 +1,19 @@
-"""The inputs of attacks: how a path, or a Python object, becomes a field of an attack's `Context`.
+"""Functions of named inputs, and the inputs of attacks: how a path or a Python object becomes a field of `Context`.
 
 The commands `clinveil attack NAME` and the functions of `clinveil.attack` are made from the same table.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib import import_module
+from inspect import Parameter, Signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from clinveil.api.frames import Reading, known_patients, path_of, scratch
+from clinveil.api.frames import Reading, in_python, known_patients, path_of, scratch
 from clinveil.core.errors import UsageError
+from clinveil.core.finding import Finding
 
 if TYPE_CHECKING:
     from clinveil.attacks.attack import Attack
@@ -103,3 +105,52 @@ INPUTS: Mapping[str, Input] = {
     "notes": Input("vault", "Vault of the release, for the source of each note.", _CROSSWALK),
 }
 """Field of an attack's context -> its input; required inputs are positional in Python, in this order."""
+
+
+def as_function(
+    name: str,
+    documentation: str,
+    required: Sequence[str],
+    optional: Sequence[str],
+    call: Callable[[dict[str, Any], dict[str, Any], int, Mapping[str, Any]], list[Finding]],
+) -> Callable[..., list[Finding]]:
+    """Return a function of named inputs and settings.
+
+    Args:
+        name: as in `clinveil.attack.names`.
+        call: receives the given inputs, the settings, the seed and the column roles of frames.
+    """
+    either, keyword = Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY
+    signature = Signature(
+        [
+            *(Parameter(one, either) for one in required),
+            *(Parameter(one, either, default=None) for one in optional),
+            Parameter("seed", keyword, default=1, annotation=int),
+            Parameter("columns", keyword, default=None, annotation=Mapping[str, Any] | None),
+            Parameter("settings", Parameter.VAR_KEYWORD, annotation=Any),
+        ],
+        return_annotation=list[Finding],
+    )
+
+    @in_python
+    def function(*args: Any, **keywords: Any) -> list[Finding]:
+        try:
+            bound = signature.bind(*args, **keywords)
+        except TypeError as error:
+            raise UsageError(f"{name}: {error}", hint=f"see help(clinveil.{name})") from None
+        bound.apply_defaults()
+        given = {one: bound.arguments[one] for one in (*required, *optional) if bound.arguments[one] is not None}
+        settings, columns = bound.arguments["settings"], bound.arguments["columns"] or {}
+        return call(given, settings, bound.arguments["seed"], columns)
+
+    function.__name__ = function.__qualname__ = name.rpartition(".")[2]
+    function.__doc__, function.__signature__ = documentation, signature  # type: ignore[attr-defined]
+    return function
+
+
+def documentation(help: str, inputs: Mapping[str, str], settings: Iterable[str]) -> str:
+    """Return a docstring from the help text, name -> help of each input, and the names of the settings."""
+    names = ", ".join(f"`{name}`" for name in settings)
+    lines = [*(f"{name}: {text}" for name, text in inputs.items()), "columns: column roles of frames."]
+    lines += [f"settings: {names}."] if names else []
+    return "\n    ".join([f"{help}\n\nArgs:", *lines])

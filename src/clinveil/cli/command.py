@@ -162,12 +162,13 @@ class Command(Generic[S]):
         only_set = {flag: name for flag, name in fields.items() if name not in flags}
 
         def written(match: re.Match[str]) -> str:
-            flag, value = match.groups()
+            flag, *values = match.groups()
             if flag not in only_set:
                 return match[0]
-            return f"--set {only_set[flag]}" + (f"={value.strip()}" if value else "")
+            value = "".join(filter(None, values)).strip()
+            return f"--set {only_set[flag]}" + (f"={value}" if value else "")
 
-        option = r"(?<![\w-])(--[a-z][\w-]*)( (?:[\d.]+|[A-Z]{2,})(?![\w-]))?"
+        option = r"(?<![\w-])(--[a-z][\w-]*)(?:=(\w[\w.:]*\w|\w)|( (?:[\d.]+|[A-Z]{2,})(?![\w-])))?"
         error.args = tuple(re.sub(option, written, str(text)) for text in error.args)
 
 

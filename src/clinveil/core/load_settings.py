@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tomllib
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import Path
@@ -12,7 +13,7 @@ from typing import Any, TypeVar, Union, get_args, get_origin
 from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 
-from clinveil.core.errors import UsageError
+from clinveil.core.errors import InputWarning, UsageError
 from clinveil.core.settings import Settings, Values, extra_of, flag_name, sections
 
 S = TypeVar("S", bound=Settings)
@@ -71,18 +72,20 @@ def keys_of(model: type[Settings]) -> dict[str, Key]:
         if table not in keys:  # in Python a table is one value
             keys[table] = ("", table, model.model_fields[table])
     for name, key in [*keys.items()]:
-        if flag := extra_of(key[2]).get("flag"):
-            keys[f"{name.rpartition('.')[0]}.{flag}".lstrip(".")] = key
+        others = {extra_of(key[2]).get("flag"), extra_of(key[2]).get("formerly")} - {None}
+        keys |= {f"{name.rpartition('.')[0]}.{other}".lstrip("."): key for other in others}
     return keys
 
 
 def _named(keys: Mapping[str, Key], name: str, where: str) -> str:
-    """Return the field's name for a key. Raises UsageError for an unknown one."""
+    """Return the present name of a key. Raises UsageError for an unknown one; warns about an earlier one."""
     _refuse_foreign(keys, [name], where)
-    into, leaf, _ = keys[name]
+    into, leaf, field = keys[name]
     group, _, written = name.rpartition(".")
     if written == leaf:
         return name
+    if written == extra_of(field).get("formerly"):
+        warnings.warn(f"{where}: {written} is now {leaf}; the old name goes in the next version", InputWarning, 2)
     return f"{group}.{leaf}" if into else leaf
 
 

@@ -47,6 +47,7 @@ class Identifiers(Attack):
     """Search released notes for patients' own identifiers and full names, and for other patients' names."""
 
     needs = frozenset({"released", "known"})
+    optional = frozenset({"original"})
     on_release = True
     sees_all = True
     order = 600

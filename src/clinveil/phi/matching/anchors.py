@@ -22,8 +22,7 @@ from typing import Any, NamedTuple
 _parser = import_module("re._parser")
 _op = import_module("re._constants")
 
-MANY = 1 << 20
-"""Width used for unbounded."""
+MANY = 1 << 20  # unbounded
 EDGE = "|"
 """Marks a position in a string that is not next to an ASCII letter."""
 _MOST_STRINGS = 256
@@ -239,8 +238,7 @@ class _Visitor:
         self.visit(inside)
         self.any_case = outer
 
-    def _atomic_group(self, inside: Any) -> None:
-        self.visit(inside)
+    _atomic_group = visit
 
     def _branch(self, value: Any) -> None:
         forks = [self._fork(branch) for branch in value[1]]
