@@ -21,8 +21,6 @@ import sys
 from collections import Counter
 from pathlib import Path
 
-from clinveil.study.jmir_2020.run import run_study
-
 from clinveil.core.errors import ClinveilError
 from clinveil.core.files import private_folder
 from clinveil.core.keys import Key
@@ -32,7 +30,8 @@ from clinveil.corpus.people import Patient, write_codes, write_patients
 from clinveil.corpus.write import write_corpus
 from clinveil.phi.treatment.partial_removal import EmulatedRemover
 from clinveil.study.jmir_2020.settings import StudySettings
-from clinveil.study.jmir_2020.tables import markdown, tables
+from clinveil.study.jmir_2020.study import run_study
+from clinveil.study.tables import markdown
 
 TARGETS = 11  # as in the paper
 STATES = """AK Alaska, AL Alabama, AR Arkansas, AZ Arizona, CA California, CO Colorado, CT Connecticut, DE Delaware,
@@ -112,7 +111,7 @@ def main() -> int:
     except ClinveilError as error:
         print(f"congress: {error}", file=sys.stderr)
         return error.exit_code
-    print(markdown(tables(results)))
+    print(markdown(results.tables))
     return 0
 
 

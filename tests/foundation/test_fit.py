@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
-import time
-
 import pytest
 
 from clinveil.core.errors import InputError
@@ -68,15 +65,6 @@ def test_looks_between_the_ends_of_passes():
     training = Line([9.0] * 20)
     training.look_every = 2
     assert len(training.fit().progress.looks) == 8  # after 2, 3, 4, 6, 8, 9, 10 and 12 steps
-
-
-def test_a_time_limit_looks_once_more_and_ends(monkeypatch):
-    clock = itertools.count(0, 10)
-    monkeypatch.setattr(time, "monotonic", lambda: float(next(clock)))
-    training = Line([1.0] * 9, per_epoch=100)
-    training.max_seconds = 35.0
-    assert training.fit().stopped == "time limit"
-    assert (training.progress.step, training.progress.looks) == (4, [1.0])
 
 
 def test_each_step_has_its_own_seed_wherever_it_begins():

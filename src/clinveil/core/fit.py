@@ -6,7 +6,6 @@ A subclass of `Trainer` defines the batches, their loss and the loss on validati
 from __future__ import annotations
 
 import math
-import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
@@ -46,7 +45,6 @@ class Trainer(ABC, Generic[N, B]):
         look_every: steps between validations; each epoch ends with one in any case.
         patience: validations without improvement before training ends.
         check_every: steps between checks of the training loss; a check makes a GPU wait.
-        max_seconds: time limit of training, or None.
         seed: each step draws its dropout from (seed, step) alone; None uses the current state of PyTorch's generator.
         precision: `float32` or `bfloat16`, inside `autocast`.
         judged_by: name of the validation loss in messages. hint: how to fix a training that diverges.
@@ -58,7 +56,6 @@ class Trainer(ABC, Generic[N, B]):
     look_every: int | None = None
     patience: float = math.inf
     check_every: int = 1
-    max_seconds: float | None = None
     seed: int | None = None
     precision: str = "float32"
     judged_by: str = "validation loss"
@@ -74,7 +71,6 @@ class Trainer(ABC, Generic[N, B]):
         self.stopped = ""
         self._waited = 0
         self._batches: Iterator[B] | None = None
-        self._began = time.monotonic()
 
     @abstractmethod
     def batches(self, step: int) -> Iterator[B]:
@@ -195,10 +191,8 @@ class Trainer(ABC, Generic[N, B]):
         self.optimizer.step()
 
     def _after(self, step: int) -> None:
-        """End an epoch or stop at the time limit; validate if due."""
+        """End an epoch; validate if due."""
         epoch = step % self.steps_per_epoch == 0 or step == self.steps
-        if self.max_seconds is not None and time.monotonic() - self._began > self.max_seconds:
-            self.stopped = "time limit"
         if epoch:
             self.after_epoch()
         if epoch or self.stopped or (self.look_every is not None and step % self.look_every == 0):

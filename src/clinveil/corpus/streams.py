@@ -45,7 +45,7 @@ def too_long(what: str, limit: int, where: str) -> InputError:
 
 def wrong_encoding(where: str, encoding: str) -> InputError:
     """Return the error for bytes that are invalid in the given encoding."""
-    hint = "pass the encoding, for example --encoding cp1252" if encoding == "utf-8" else "try another --encoding"
+    hint = "pass the encoding, for example --encoding=cp1252" if encoding == "utf-8" else "try another --encoding"
     return InputError(f"not valid {encoding}", where=where, hint=hint)
 
 

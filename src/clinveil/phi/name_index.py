@@ -20,7 +20,7 @@ from clinveil.lexicons.ambiguity import LexicalClass, lexical_classes
 from clinveil.lexicons.names import name_form
 from clinveil.lexicons.words import is_word, word_list
 from clinveil.phi.detection.detector import words
-from clinveil.phi.detection.detectors._name_cue_words import PEOPLE
+from clinveil.phi.detection.names.cue_words import PEOPLE
 from clinveil.phi.detection.note import NoteView, Word, look_up, plain
 from clinveil.phi.matching.wordtable import Column, mark
 from clinveil.phi.name_variants import MISSPELT, NICKNAME, OWN, PARTICLES, Name, NameVariants, exact_match_only, is_met

@@ -88,7 +88,7 @@ def environment() -> Environment:
     made.filters |= {"num": data_element, "count": count, "plain": plain, "seconds": seconds, "clip": clip, "md": md}
     made.filters |= {"cut": clipped, "sentence": sentence}
     made.globals |= {"gate_number": gate_number, "gate_limit": gate_limit, "success": success}
-    made.globals |= {"people": people, "svg": Markup}
+    made.globals |= {"people": people}
     made.globals |= {"gap_bar": gap_bar, "risk_bar": risk_bar}
     return made
 

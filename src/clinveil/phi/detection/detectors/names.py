@@ -11,18 +11,18 @@ from collections.abc import Iterator
 from clinveil.core.spans import Span
 from clinveil.lexicons.ambiguity import PARTICLES
 from clinveil.phi.detection.detector import detectors
-from clinveil.phi.detection.detectors import _name_fields
-from clinveil.phi.detection.detectors._name_cues import credentials, cues
-from clinveil.phi.detection.detectors._name_lists import ListRuns
-from clinveil.phi.detection.detectors._name_mentions import Mentions
-from clinveil.phi.detection.detectors._name_runs import CueRuns
-from clinveil.phi.detection.detectors._name_state import NameState, Run
+from clinveil.phi.detection.names import fields
+from clinveil.phi.detection.names.cues import credentials, cues
+from clinveil.phi.detection.names.lists import ListRuns
+from clinveil.phi.detection.names.mentions import Mentions
+from clinveil.phi.detection.names.runs import CueRuns
+from clinveil.phi.detection.names.state import NameState, Run
 from clinveil.phi.detection.note import NoteView
 
 __all__ = ["PARTICLES", "names_of"]
 
 
-def names_of(note: NoteView) -> tuple[list[Run], list[_name_fields.NameSpan]]:
+def names_of(note: NoteView) -> tuple[list[Run], list[fields.NameSpan]]:
     """Return the names of a note, and spans that are not runs of words: initials, accounts.
 
     Order: names in structured fields, names at cues (strongest cue first), listed names, further mentions.
@@ -30,10 +30,10 @@ def names_of(note: NoteView) -> tuple[list[Run], list[_name_fields.NameSpan]]:
     state = NameState(note)
     by_cue = CueRuns(state)
     by_list = ListRuns(state, by_cue)
-    spans = list(_name_fields.field_names(note))
+    spans = list(fields.field_names(note))
     for span in spans:
-        state.add(*_name_fields.word_run(note, span.start, span.end), 0.9, span.why)
-    for start, end in _name_fields.headers(state):
+        state.add(*fields.word_run(note, span.start, span.end), 0.9, span.why)
+    for start, end in fields.headers(state):
         state.add(start, end, 0.85, "header")
     for cue in sorted(set(cues(note)), key=lambda cue: (-cue.trust, cue.word, cue.why)):
         by_cue.take(cue)
@@ -43,9 +43,9 @@ def names_of(note: NoteView) -> tuple[list[Run], list[_name_fields.NameSpan]]:
         if index not in state.taken:
             by_list.take(index)
     Mentions(state).take()
-    for index in _name_fields.name_accounts(state):
+    for index in fields.name_accounts(state):
         state.add(index, index + 1, 0.7, "account of a name in the note")
-    return state.runs, [*spans, *_name_fields.initials(state)]
+    return state.runs, [*spans, *fields.initials(state)]
 
 
 class _Names:

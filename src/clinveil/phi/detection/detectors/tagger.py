@@ -16,11 +16,11 @@ from clinveil.core.errors import UsageError
 from clinveil.core.spans import Span
 from clinveil.lexicons.ambiguity import LexicalClass
 from clinveil.phi.detection.detector import Detector, all_detectors, detectors, words
-from clinveil.phi.detection.detectors import _name_cue_words as cue_words
-from clinveil.phi.detection.detectors._name_cues import credentials
-from clinveil.phi.detection.detectors._name_lists import ABBREVIATED
-from clinveil.phi.detection.detectors._name_mentions import SAYS
-from clinveil.phi.detection.detectors._name_state import NameState
+from clinveil.phi.detection.names import cue_words
+from clinveil.phi.detection.names.cues import credentials
+from clinveil.phi.detection.names.lists import ABBREVIATED
+from clinveil.phi.detection.names.mentions import SAYS
+from clinveil.phi.detection.names.state import NameState
 from clinveil.phi.detection.note import NoteView, Word
 
 if TYPE_CHECKING:
@@ -78,14 +78,18 @@ class TaggerDetector:
 
     def _spans(self, note: NoteView, threshold: float | None) -> Iterator[Span]:
         hits = _read(self.model).hits(note.tokens, threshold)
+        starts, ends = sorted(hit.start for hit in hits), sorted(hit.end for hit in hits)
         for hit in hits:
-            if hit.label != "NAME" or threshold is not None or not _is_term(note, hit, _has_neighbour(hit, hits)):
+            near = _any_within(starts, hit.end, hit.end + _NEAR) or _any_within(
+                ends, hit.start - _NEAR + 1, hit.start + 1
+            )
+            if hit.label != "NAME" or threshold is not None or not _is_term(note, hit, near):
                 yield note.span(hit.start, hit.end, hit.label, self.name, hit.probability, why="tagger")
 
 
-def _has_neighbour(hit: Hit, hits: list[Hit]) -> bool:
-    """Return whether another hit is so close that both are parts of one name."""
-    return any(0 < max(other.start - hit.end, hit.start - other.end) + 1 <= _NEAR for other in hits)
+def _any_within(values: list[int], low: int, high: int) -> bool:
+    """Return whether a sorted list has a value in [low, high)."""
+    return bisect_left(values, low) < bisect_left(values, high)
 
 
 def _is_term(note: NoteView, hit: Hit, near: bool) -> bool:

@@ -8,10 +8,10 @@ from functools import cache
 from clinveil.lexicons.ambiguity import PARTICLES, LexicalClass, lexical_classes
 from clinveil.lexicons.names import surnames
 from clinveil.lexicons.words import word_list
-from clinveil.phi.detection.detectors._name_cue_words import CLINICIANS, NO_NAMES, PATIENTS, PEOPLE
-from clinveil.phi.detection.detectors._name_extent import MAX_WORDS
-from clinveil.phi.detection.detectors._name_runs import CueRuns
-from clinveil.phi.detection.detectors._name_state import (
+from clinveil.phi.detection.names.cue_words import CLINICIANS, NO_NAMES, PATIENTS, PEOPLE
+from clinveil.phi.detection.names.extent import MAX_WORDS
+from clinveil.phi.detection.names.runs import CueRuns
+from clinveil.phi.detection.names.state import (
     AFTER_INITIAL,
     GAP,
     MANY_BEAR,

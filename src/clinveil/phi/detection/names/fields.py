@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 from clinveil.lexicons.ambiguity import LexicalClass, lexical_classes
 from clinveil.phi.detection.detector import words
-from clinveil.phi.detection.detectors._name_cue_words import CREDENTIALS, NO_NAMES
-from clinveil.phi.detection.detectors._name_state import NameState
+from clinveil.phi.detection.names.cue_words import CREDENTIALS, NO_NAMES
+from clinveil.phi.detection.names.state import NameState
 from clinveil.phi.detection.note import NoteView, look_up
 from clinveil.phi.matching.matcher import matcher
 from clinveil.phi.matching.wordtable import mark

@@ -11,8 +11,8 @@ from clinveil.lexicons.ambiguity import PARTICLES, LexicalClass
 from clinveil.lexicons.names import all_given_names, surnames
 from clinveil.lexicons.words import word_list
 from clinveil.phi.detection.detector import words
-from clinveil.phi.detection.detectors._name_cue_words import NO_NAMES
-from clinveil.phi.detection.detectors._name_cues import Trust
+from clinveil.phi.detection.names.cue_words import NO_NAMES
+from clinveil.phi.detection.names.cues import Trust
 from clinveil.phi.detection.note import NoteView, Word, begins_small, look_up
 from clinveil.phi.matching.wordtable import mark
 

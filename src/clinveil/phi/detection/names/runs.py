@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 
 from clinveil.lexicons.ambiguity import LexicalClass
-from clinveil.phi.detection.detectors._name_cue_words import BASE_VERBS, COMPOUNDS, CREDENTIALS, DOES, NO_NAMES, SAYS
-from clinveil.phi.detection.detectors._name_cues import Cue, Trust
-from clinveil.phi.detection.detectors._name_extent import Extent
-from clinveil.phi.detection.detectors._name_state import is_particle, only_eponym, syllabic, unknown
+from clinveil.phi.detection.names.cue_words import BASE_VERBS, COMPOUNDS, CREDENTIALS, DOES, NO_NAMES, SAYS
+from clinveil.phi.detection.names.cues import Cue, Trust
+from clinveil.phi.detection.names.extent import Extent
+from clinveil.phi.detection.names.state import is_particle, only_eponym, syllabic, unknown
 from clinveil.phi.detection.note import Word
 
 _RELATED = re.compile(r",\s+(?:her|his|their|the|pt's|patient's)\s")

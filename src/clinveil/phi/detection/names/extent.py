@@ -7,9 +7,9 @@ import re
 from clinveil.lexicons.ambiguity import PARTICLES, LexicalClass
 from clinveil.lexicons.words import word_list
 from clinveil.phi.detection.detector import words
-from clinveil.phi.detection.detectors._name_cue_words import CREDENTIALS
-from clinveil.phi.detection.detectors._name_cues import Trust
-from clinveil.phi.detection.detectors._name_state import (
+from clinveil.phi.detection.names.cue_words import CREDENTIALS
+from clinveil.phi.detection.names.cues import Trust
+from clinveil.phi.detection.names.state import (
     AFTER_INITIAL,
     COMMA,
     GAP,

@@ -1,6 +1,6 @@
 """Contextual cues for names: titles, field headers, relatives, credentials, ages, reporting verbs.
 
-Each cue gives the index of the word at which a name may begin. `_name_runs.py` decides whether it is one and where it
+Each cue gives the index of the word at which a name may begin. `runs.py` decides whether it is one and where it
 ends.
 """
 
@@ -13,7 +13,7 @@ from enum import IntEnum
 from typing import NamedTuple
 
 from clinveil.lexicons.ambiguity import LexicalClass
-from clinveil.phi.detection.detectors import _name_cue_words as cue_words
+from clinveil.phi.detection.names import cue_words
 from clinveil.phi.detection.note import NoteView, begins_small, look_up
 from clinveil.phi.matching.matcher import matcher
 from clinveil.phi.matching.wordtable import mark

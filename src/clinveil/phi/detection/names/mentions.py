@@ -7,8 +7,8 @@ import re
 from clinveil.lexicons.ambiguity import PARTICLES, LexicalClass
 from clinveil.lexicons.names import name_form
 from clinveil.phi.detection.detector import words
-from clinveil.phi.detection.detectors._name_cue_words import PEOPLE
-from clinveil.phi.detection.detectors._name_state import NameState
+from clinveil.phi.detection.names.cue_words import PEOPLE
+from clinveil.phi.detection.names.state import NameState
 from clinveil.phi.detection.note import Word, look_up
 from clinveil.phi.matching.wordtable import mark
 
