@@ -18,6 +18,8 @@ from clinveil.core.errors import UsageError
 from clinveil.core.finding import Finding
 from clinveil.core.load_settings import load_settings
 
+TEXTS = ("training", "held_out", "reference")
+
 
 @in_python
 def run(name: str, context: Context, *, seed: int = 1, **settings: Any) -> list[Finding]:
@@ -42,7 +44,14 @@ def _run(
 ) -> list[Finding]:
     fields, how = {one.name: field for field, one in INPUTS.items()}, Reading.of(columns)
     held = {fields[one]: INPUTS[fields[one]].read(value, how) for one, value in given.items()}
-    return run(name, Context(**held, workers=settings.pop("workers", 2)), seed=seed, **settings)
+    if attacks.get(name).__module__.startswith("clinveil.attacks.models"):  # they read notes in MedText's form
+        from clinveil.lm.notes import read_notes
+
+        prepared = bool(settings.pop("prepared", False))
+        texts = {field: read_notes(held[field], prepared=prepared) for field in TEXTS if field in held}
+        held |= texts
+    workers = settings.pop("workers", 2)
+    return run(name, Context(**held, keep=how.keep or how.label, workers=workers), seed=seed, **settings)
 
 
 def __getattr__(name: str) -> Any:

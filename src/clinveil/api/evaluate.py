@@ -13,9 +13,10 @@ from pathlib import Path
 from typing import Any
 from warnings import warn
 
+import narwhals as nw
 import numpy as np
 
-from clinveil.api.frames import ONE_TEXT, Reading, path_of
+from clinveil.api.frames import ONE_TEXT, Reading, arrow, path_of
 from clinveil.api.inputs import as_function, documentation
 from clinveil.api.spans import given_spans
 from clinveil.core.errors import InputError, InputWarning
@@ -63,6 +64,8 @@ def _pairs(pairs: Any) -> list[Any]:
     """Return the paths and `PairList`s of one or several lists; rows of (term, term, score) are one list."""
     from clinveil.utility.pairs import PairList
 
+    if nw.dependencies.is_into_dataframe(pairs):  # its first three columns
+        pairs = list(zip(*(column.to_pylist() for column in arrow(pairs).columns[:3]), strict=True))
     several: list[Any] = [pairs] if isinstance(pairs, str | Path | PairList) else list(pairs)
     if all(isinstance(one, str | Path | PairList) for one in several):
         return [Path(one) if isinstance(one, str) else one for one in several]

@@ -88,7 +88,7 @@ def in_python(function: Callable[P, R]) -> Callable[P, R]:
     return called
 
 
-_FLAG = re.compile(r"--(no-)?([a-z][a-z0-9-]*)=?")
+_FLAG = re.compile(r"--(no-)?([a-z][a-z0-9-]*)(?:=| (?=[A-Z]{2}))?")
 _SETTING = re.compile(r"--set (?=[a-z_.]+=)")  # the keyword follows as key=value
 _RENAMED = {"with": "before"}  # a Python keyword
 

@@ -11,8 +11,10 @@ from inspect import Parameter, Signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from clinveil.api.frames import Reading, in_python, known_patients, path_of, scratch
-from clinveil.core.errors import UsageError
+import narwhals as nw
+
+from clinveil.api.frames import Reading, arrow, in_python, known_patients, path_of, scratch
+from clinveil.core.errors import InputError, UsageError
 from clinveil.core.finding import Finding
 
 if TYPE_CHECKING:
@@ -61,8 +63,17 @@ def _file(loader: str) -> Callable[[Any, Reading], Any]:
     return read
 
 
+def _codes(codes: Any, how: Reading) -> Any:
+    if nw.dependencies.is_into_dataframe(codes):
+        table = arrow(codes)
+        if not {"code", "description"} <= set(table.column_names):
+            raise InputError("the columns code and description are missing", where="the codes", hint="rename them")
+        return {str(row["code"]): str(row["description"]) for row in table.select(["code", "description"]).to_pylist()}
+    return _file("clinveil.corpus.people:read_codes")(codes, how)
+
+
 def _model(value: Any, how: Reading) -> Any:
-    loaded = _file("clinveil.lm.model:load_model")(value, how)
+    loaded = _file("clinveil.lm.files:load_model")(value, how)
     return loaded[0] if isinstance(loaded, tuple) else loaded
 
 
@@ -84,7 +95,6 @@ def _names(people: Any, _: Reading) -> Any:
 
 
 _CHANNEL = _file("clinveil.channel.files:load_channel")
-_CODES = _file("clinveil.corpus.people:read_codes")
 _CROSSWALK = _file("clinveil.releases.crosswalk:source_notes")
 _VECTORS = "Word vectors: folders of clinveil embed, .vec, .txt or .bin files."
 INPUTS: Mapping[str, Input] = {
@@ -101,7 +111,7 @@ INPUTS: Mapping[str, Input] = {
     "reference": Input("reference", "Notes of third patients.", _corpus),
     "names": Input("names", "True names: a patients file, or one full name per line.", _names),
     "known": Input("patients", "Known patients (patients.parquet).", lambda given, _: known_patients(given)),
-    "codes": Input("codes", "Table of codes and descriptions (codes.csv).", _CODES),
+    "codes": Input("codes", "Table of codes and descriptions (codes.csv).", _codes),
     "notes": Input("vault", "Vault of the release, for the source of each note.", _CROSSWALK),
 }
 """Field of an attack's context -> its input; required inputs are positional in Python, in this order."""

@@ -140,7 +140,7 @@ class Attack(Settings):
         """Read the report texts of a built-in attack from the TOML file next to it."""
         super().__init_subclass__(**options)
         file = sys.modules[cls.__module__].__file__ if cls.__module__.startswith("clinveil.attacks.") else None
-        if file is not None:
+        if file is not None and "words" not in vars(cls):
             cls.words = read_words(Path(file.removesuffix("/__init__.py")).with_suffix(".toml"))
 
     @abstractmethod

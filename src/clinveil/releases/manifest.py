@@ -15,10 +15,11 @@ from pathlib import Path
 from typing import Any
 
 from clinveil.core.errors import ClinveilError, InputError
-from clinveil.core.files import read_json, sha256
+from clinveil.core.files import MARKER, read_json, sha256
 from clinveil.core.finding import Finding
 from clinveil.core.keys import Key
 from clinveil.core.settings import NotesSettings
+from clinveil.core.upload import SUCCESS
 from clinveil.corpus.open import open_corpus
 from clinveil.report.edition import outward_finding, outward_value
 from clinveil.report.record import Edition, Gate, tally
@@ -175,6 +176,8 @@ def _sums(folder: Path) -> Iterator[Check]:
         digest, _, name = line.partition("  ")
         listed[name] = digest
     found = released_files(folder)
+    if SUCCESS in found and not (folder / SUCCESS).stat().st_size:  # a release that was uploaded
+        found = {name: digest for name, digest in found.items() if name not in (SUCCESS, MARKER)}
     extra, gone = sorted(found.keys() - listed.keys()), sorted(listed.keys() - found.keys())
     changed = sorted(n for n in found.keys() & listed.keys() if found[n] != listed[n])
     yield Check("every file is listed, and every listed file exists", not extra and not gone, _names(extra + gone))

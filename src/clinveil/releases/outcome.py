@@ -139,25 +139,20 @@ def rerender_report(run: Path, out: Path | None, *, edition: str, force: bool) -
     return target
 
 
-def check_target(to: Path, *, force: bool) -> RemotePath:
-    """Return the target of an upload. Raises UsageError for a local path or an existing target."""
-    if not isinstance(to, RemotePath):
-        raise UsageError("is a local path", where=to.name, hint="pass a URL, for example s3://bucket/release")
-    ready(to, command=COMMAND, force=force)
-    return to
-
-
-def publish_release(out: Path, to: RemotePath, *, force: bool = False) -> None:
-    """Send `OUT/release` of a finished run after verification.
+def publish_release(out: Path, to: Path, *, force: bool = False) -> None:
+    """Send `OUT/release` of a finished run after verification; a refusal writes nothing.
 
     Raises:
-        InputError: no release, or verification failed. UsageError: the target exists.
+        InputError: no release, or verification failed. UsageError: the target exists, or is a local path.
         DiskError: writing to the store failed; a retry resumes.
     """
+    if not isinstance(to, RemotePath):
+        raise UsageError("is a local path", where=to.name, hint="pass a URL, for example s3://bucket/release")
     release = out / "release"
     if not release.is_dir():
         raise InputError("contains no release", where=out.name, hint="pass the OUT of a run that passed all gates")
     if failed := [check for check in verify(release) if not check.passed]:
         what = f"{len(failed)} checks of its release failed; nothing was sent"
         raise InputError(what, where=out.name, hint="run clinveil verify OUT/release for details")
+    ready(to, command=COMMAND, force=force)
     send(release, to, command=COMMAND, force=force)

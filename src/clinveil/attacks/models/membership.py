@@ -55,6 +55,7 @@ class Membership(Attack):
     """Distinguish members from non-members by the model's loss; with a blind attacker as the control."""
 
     needs = frozenset({"model", "training", "held_out"})
+    optional = frozenset({"reference"})
     most: int = flag(MOST, "Maximum notes of each side, a random sample of patients.", ge=20)
 
     def __call__(self, context: Context, rng: Generator) -> list[Finding]:

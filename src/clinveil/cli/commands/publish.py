@@ -10,7 +10,7 @@ import typer
 from clinveil.cli.command import Run, command
 from clinveil.core.locations import place
 from clinveil.core.settings import FORCE, QUIET, Settings
-from clinveil.releases.outcome import check_target, publish_release
+from clinveil.releases.outcome import publish_release
 
 Finished = Annotated[Path, typer.Argument(metavar="OUT", help="Folder of a release.", show_default=False)]
 Target = Annotated[Path, typer.Argument(parser=place, metavar="URL", help="Target: s3://…", show_default=False)]
@@ -26,6 +26,5 @@ class PublishSettings(Settings):
 @command("publish", PublishSettings, flags="force quiet")
 def publish(run: Run[PublishSettings], out: Finished, to: Target) -> None:
     """Upload a finished release to an object store; never the vault, and nothing that failed a gate."""
-    force = run.settings.force
-    publish_release(out, check_target(to, force=force), force=force)
+    publish_release(out, to, force=run.settings.force)
     run.say(f"published {to}")

@@ -52,6 +52,7 @@ class Linkage(Attack):
     """Find the person of each released note, among people with known information."""
 
     needs = frozenset({"released", "original"})
+    optional = frozenset({"notes", "channel", "vectors"})
     on_release = True
     order = 450
     match: str | None = flag(None, "Column that pairs both, or `patient`; default: the note ids.")

@@ -89,7 +89,9 @@ def _unlikely_name(match: re.Match[str], note: NoteView) -> bool:
 
 
 def _street(match: re.Match[str], note: NoteView) -> bool:
-    """Reject `2 Residents Dr. Smith`: `Dr` before a name is a title, not a drive."""
+    """Reject `2 Residents Dr. Smith`, where `Dr` is a title, and matches that cross an empty line."""
+    if re.search(r"\n\s*\n", match["phi"]):
+        return False
     tail = note.plain[match.end("phi") : match.end("phi") + 2]
     if match["kind"] in ("Dr", "DR") and re.match(r"\.?\s?[A-Z]", tail) and "," not in tail:
         return False

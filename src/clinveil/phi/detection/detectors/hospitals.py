@@ -29,10 +29,12 @@ _KIND = (
     r"|NHS\s+(?:Foundation\s+)?Trust|Foundation\s+Trust|Health\s+Board|Medical\s+Practice|Medical\s+School|Institute"
     r"|(?:Primary|Urgent)\s+Care|Walk-in\s+Clinic|Hosp|Ctr)(?!\w))"
 )
+# Within a name: a line break only where the line is long enough to have been wrapped.
+_S = r"(?:[^\S\n]|(?<=.{60})\n)"
 _PIECE = r"[A-Z][\w'&]*\.?(?:-[A-Z]\w*)?"
 _NAMED = (
-    rf"(?<![\w-])(?P<phi>{_PIECE}(?:\s(?:{_PIECE}|of|the|and|de|&)){{0,5}}\s{_KIND}(?:\s+(?:of|at)\s+"
-    rf"(?:the\s+)?{_PIECE}(?:\s{_PIECE})?)?)"
+    rf"(?<![\w-])(?P<phi>{_PIECE}(?:{_S}(?:{_PIECE}|of|the|and|de|&)){{0,5}}{_S}{_KIND}(?:{_S}(?:of|at)\s+"
+    rf"(?:the\s+)?{_PIECE}(?:{_S}{_PIECE})?)?)"
 )
 # Kind before the name: University of Leeds, Cancer Center in New York, Hospital Clinico San Carlos, Hôpital Necker.
 _KIND_FIRST = (
@@ -42,7 +44,7 @@ _KIND_FIRST = (
     r"|General\sde|Cl[ií]nico)"
     r"|Klinikum|Universit[aä]tsklinikum|Ospedale|Policlinico|Clinique|Centre\sHospitalier(?:\sUniversitaire)?)"
     r"(?:\s(?:the|de|la|du|von|di))?\s"
-    r"[A-Z\xc0-\xde][\w'-]*(?:\s[A-Z\xc0-\xde][\w'-]*){0,2})"
+    rf"[A-Z\xc0-\xde][\w'-]*(?:{_S}[A-Z\xc0-\xde][\w'-]*){{0,2}})"
 )
 _UPPER_CASE = re.compile(r"[A-Z .,'&-]+")
 # Kinds in German, French, Spanish, Italian and Portuguese, and public bodies, before the name.
@@ -253,8 +255,8 @@ _AT = (
     r"(?=[,.;\n]|\s(?:[a-z]|on|in|with|for|and)\w*)"
 )
 _RUN = (
-    r"(?P<phi>(?!(?:I|A|The|He|She|We|It)\b)[A-Z\xc0-\xde][\w&'-]+(?:\s(?:(?:of|and|&)\s)?[A-Z\xc0-\xde][\w&'-]+){0,3})"
-    r"(?!\w)"
+    r"(?P<phi>(?!(?:I|A|The|He|She|We|It)\b)[A-Z\xc0-\xde][\w&'-]+"
+    rf"(?:{_S}(?:(?:of|and|&){_S})?[A-Z\xc0-\xde][\w&'-]+){{0,3}})(?!\w)"
 )
 _CARED = (
     r"\b(?:(?i:seen|treated|evaluated|hospitali[sz]ed|followed|transferred|visit|visited|referred|registered|assessed"

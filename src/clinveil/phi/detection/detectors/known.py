@@ -43,7 +43,7 @@ class _Known:
     """Detector of the note's own patient: NAME, MRN, PHONE, EMAIL, ADDRESS and DATE."""
 
     name = "known"
-    labels = frozenset({"NAME", "MRN", "PHONE", "EMAIL", "ADDRESS", "DATE"})
+    labels = frozenset({"NAME", "MRN", "PHONE", "EMAIL", "ADDRESS", "DATE", "AGE"})
     # For Mary Rose O'Brien, the patient used in the tests.
     examples = (
         "{NAME:O'BRIEN}, {NAME:mary}: {MRN:0012345}, {PHONE:617.555.0199}, {EMAIL:Mary@home.example}.",
@@ -120,8 +120,11 @@ def _patterns(patient: Patient) -> tuple[tuple[str, re.Pattern[str]], ...]:
         "PHONE": [_loose(number) for number in patient.phones],
         "EMAIL": [re.escape(part) for email in patient.emails for part in _addresses(email)],
         "ADDRESS": [_lines(line) for address in patient.addresses for line in _parts(address)],
-        "DATE": _birth_dates(patient.birth_date) if patient.birth_date else [],
     }
+    if (
+        born := patient.birth_date
+    ) is not None:  # as the ages detector: before 1940, a birth date may be an age over 89
+        patterns["AGE" if born.year < 1940 else "DATE"] = _birth_dates(born)
     return tuple(
         (label, re.compile(rf"(?<![^\W_])(?:{'|'.join(filter(None, pieces))})(?![^\W_])", re.IGNORECASE))
         for label, pieces in patterns.items()
