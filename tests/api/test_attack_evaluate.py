@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from numpy.random import default_rng
@@ -115,6 +116,17 @@ def test_the_command_and_the_function_return_the_same(fitted, tmp_path):
     paths = [str(tmp_path / "v"), "--names", str(tmp_path / "names.txt")]
     assert main(["attack", "names", *paths, "--seed", "3", "--json", str(tmp_path / "f.json")]) == 0
     assert clinveil.read_findings(tmp_path / "f.json") == clinveil.attack.names(*paths[::2], seed=3)
+
+
+def test_attacks_on_language_models_take_frames(frame):
+    halves = [frame[frame["patient_id"].isin(part)] for part in np.array_split(sorted(set(frame["patient_id"])), 2)]
+    assert clinveil.attack.leaveout(halves[0], mode="unigram")
+    assert clinveil.attack.canaries(halves[0], model="unigram", each=1, repeats=(4,))
+
+
+def test_inference_reads_the_attribute_from_the_columns(fitted, frame):
+    released = fitted.transform(frame)
+    assert clinveil.attack.inference(released, columns={"patient": "patient_id", "keep": "diagnosis_group"})
 
 
 def test_a_missing_input_is_reported(fitted):

@@ -134,7 +134,8 @@ class TestDetector:
 
     def test_it_finds_each_of_its_labels(self, detector):
         spans = list(detector.find(view(note_of(detector))))
-        assert {span.label for span in spans} == set(detector.labels)
+        older = {"AGE"} if detector.name == "known" else set()  # the birth date of a patient born before 1940
+        assert {span.label for span in spans} == set(detector.labels) - older
 
     def test_its_spans_carry_its_name_and_lie_in_the_note(self, detector):
         note = note_of(detector)

@@ -114,3 +114,9 @@ def test_forms():
     assert forms == {"jose", "oneilray", "oneil", "ray"}
     assert own_form("Josee", forms) == "jose"
     assert own_form("Rai", forms) is None  # too short to be a misspelling
+
+
+def test_a_birth_date_that_may_be_an_age_over_89_is_not_shifted():
+    old = Patient("p2", ("Ada", "Quillfeather"), birth_date=date(1925, 7, 10))
+    assert found("DOB: 07/10/1925", old) == [("07/10/1925", "AGE")]
+    assert found("born 3/4/1950") == [("3/4/1950", "DATE")]

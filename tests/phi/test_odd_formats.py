@@ -58,3 +58,10 @@ def test_what_only_looks_like_them(finder, line):
 def test_a_line_of_a_million_characters(finder):
     text = "Seen by Dr. Ruth Okafor on 3/4/2019 with gout, stable. " * (10**6 // 54)
     assert len(finder.find(text)) >= 2 * 10**6 // 55
+
+
+def test_names_of_organisations_end_at_a_line_break(finder):
+    text = "seen August 11, 2012\n\nDr. Anna Thomas\nWalnut Street Family Practice\n"
+    text += "University Hospital of Oshkosh\nDepartment of Cardiology"
+    spans = [text[span.start : span.end] for span in finder.find(text)]
+    assert {"August 11, 2012", "Walnut Street Family Practice", "University Hospital of Oshkosh"} <= set(spans)

@@ -33,7 +33,7 @@ def leaveout(
     seed = run.seed if before is None else before
     if not closed and out is None:
         raise UsageError("no folder for the models", hint="pass -o FOLDER, again to resume")
-    if how.lm.neural and not closed:
+    if not closed and how.lm.neural:
         need_torch()
     context = Context(training=read_notes(open_corpus(notes, how.notes), prepared=how.prepared), say=run.say)
     found = LeaveOneOut(settings=how.but(seed=seed), out=out)(context, default_rng(seed))
