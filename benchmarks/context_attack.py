@@ -33,8 +33,7 @@ from clinveil.vectors.count import count_words
 from clinveil.vectors.settings import VectorSettings
 from clinveil.vectors.train import train
 
-ORDERED = ("unigram", "bigram")
-SHUFFLED = ("unigram", "bigram", "assembly")
+READERS = ("unigram", "bigram")
 
 
 def parts(notes: Sequence[list[str]], n: int, rng: np.random.Generator) -> tuple[list[int], list[int]]:
@@ -102,7 +101,7 @@ def main() -> None:
     print(f"{options.algorithm}, shuffle {options.shuffle}, seed {options.seed}.\n")
     print("| reader | all words | first five | all but the 150 most frequent | below 20 occurrences | sure | words/s |")
     print("| --- | --- | ---: | ---: | ---: | --- | ---: |")
-    for name in options.reader or (ORDERED if options.shuffle == "none" else SHUFFLED):
+    for name in options.reader or READERS:
         print(row(name, view, strata, rng), flush=True)
 
 

@@ -30,13 +30,14 @@ from clinveil.attacks.text._full_names import NameIndex, NameScan
 from clinveil.corpus.corpus import memory_corpus
 from clinveil.corpus.demo.notes import many_notes
 from clinveil.lexicons.names import all_given_names, surnames
+from clinveil.lm.layout import train_layout
 from clinveil.lm.notes import PlainNotes, encode, read_notes
 from clinveil.lm.recipe import ModelSettings
 from clinveil.lm.sampling import SamplingConfig
 from clinveil.lm.train import make_vocabulary, train_model
 from clinveil.releases.attack_gates import patient_gates
 from clinveil.releases.gates import Examined, examine
-from clinveil.releases.synthesis_model import Floor, TrainHoldoutSplit, split_patients
+from clinveil.releases.synthesis_model import TrainHoldoutSplit, shared_text, split_patients
 from clinveil.stats import clopper_pearson
 from clinveil.stats.random_order import PhraseOdds, found_p
 from clinveil.stats.refusals import ALPHA
@@ -63,10 +64,10 @@ def demo(seed: int, patients: int, stock: float = 0.0) -> PlainNotes:
 
 def gates_of(texts: Sequence[str], sides: TrainHoldoutSplit, seed: int) -> Examined:
     """The gates of so many texts, written below the floor."""
-    floor = Floor.of(sides.training, FLOOR)
+    vocabulary = train_layout(sides.training.texts, sides.training.patients, FLOOR)
     names = tuple(map(str, range(len(texts))))
-    notes = PlainNotes(tuple(floor.apply(text) for text in texts), names, names)
-    return examine(notes, len(texts), sides, floor, np.random.default_rng(seed), span=SPAN, feed=None)
+    notes = shared_text(PlainNotes(tuple(texts), names, names), vocabulary)
+    return examine(notes, len(texts), sides, vocabulary, np.random.default_rng(seed), span=SPAN, feed=None)
 
 
 def refused(found: Examined) -> list[bool]:

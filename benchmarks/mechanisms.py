@@ -24,7 +24,6 @@ from numpy.typing import NDArray
 from clinveil.channel.apply import Obfuscator
 from clinveil.channel.build import build_channel
 from clinveil.channel.channel import Channel
-from clinveil.channel.posterior import entropy
 from clinveil.channel.settings import ChannelSettings
 from clinveil.core.keys import Key
 from clinveil.core.settings import NotesSettings
@@ -51,8 +50,6 @@ SETTINGS: tuple[dict[str, Any], ...] = (
     {"mechanism": "clusters", "cluster_size": 8, "cluster_outputs": 0},
     {"mechanism": "clusters", "cluster_size": 8, "cluster_share": 0.25},
     {"mechanism": "clusters", "cluster_size": 8, "cluster_share": 0.25, "cluster_outputs": 2},
-    {"mechanism": "laplace", "unchanged": 0.2},
-    {"mechanism": "gaussian", "unchanged": 0.2},
 )
 
 
@@ -79,6 +76,18 @@ def cosine(channel: Channel, vectors: Vectors, counts: NDArray[np.int64]) -> flo
         some = channel.matrix()[start : min(start + 1000, len(counts))]
         total += float(((some @ units) * units[start : start + 1000]).sum(axis=1) @ counts[start : start + 1000])
     return total / float(counts.sum())
+
+
+def entropy(weights: NDArray[Any]) -> float:
+    """Bits of normalised weights."""
+    share = weights[weights > 0] / weights.sum()
+    return float(-(share * np.log2(share)).sum())
+
+
+def information(channel: Channel, counts: NDArray[np.int64]) -> float:
+    """Mutual information of a word and its output, in bits; without background draws."""
+    joint = channel.matrix()[: len(counts)].multiply(counts[:, None])
+    return entropy(counts) + entropy(channel.outputs(counts)) - entropy(joint.tocsr().data)
 
 
 def row(name: str, figures: list[float]) -> str:
@@ -108,7 +117,7 @@ def table(corpus: Corpus, label: str, vectors: Vectors, counts: WordCounts, args
         kept, texts = paired(labelled, texts_of(labelled, released, None))
         assert len(kept) == len(labelled)
         draws = [one_draw(channel, seen, some) for some in (np.ones_like(rare), rare, names)]
-        bits = entropy(seen) - channel.bits_left(seen)
+        bits = information(channel, seen)
         said = ", ".join(f"{k.replace('_', ' ')} {v}" for k, v in setting.items() if k != "mechanism")
         f1 = macro_f1(labelled, folds, texts)
         yield row(f"{setting['mechanism']}, {said}", [f1, *draws, bits, cosine(channel, vectors, seen)])

@@ -1,12 +1,12 @@
 """Share of words that adversaries recover without the channel, with known pairs, or with a second release.
 
 Usage: python benchmarks/outsiders.py NOTES [--id COL] [--text COL] [--source 577] [--held 200] [--scope patient]
-    [--set NAME=VALUE ...] [--vectors NAME=VALUE ...] [--window 0] [--only READER ...]
+    [--set NAME=VALUE ...] [--vectors NAME=VALUE ...] [--shuffle] [--only READER ...]
 
 The notes are split as in `context_attack.py`: some are the source; others, which share less than a tenth of their
 8-word runs with the source, belong to the attacker. Of the source, `--held` notes are known pairs; the rest is
 attacked. `--set` gives settings of the channel (`--set mechanism=clusters`), `--vectors` of its vectors and of the
-attackers' vectors; `--window` shuffles words in windows of so many. Writes a Markdown table to stdout; intervals draw
+attackers' vectors; `--shuffle` shuffles the words of each note. Writes a Markdown table to stdout; intervals draw
 notes.
 """
 
@@ -69,9 +69,8 @@ class Tool:
 
     def release(self, texts: Sequence[str]) -> tuple[Channel, list[AlignedNote], list[AlignedNote]]:
         """A channel of texts, each of a patient of its own, and two releases of them under different keys."""
-        window = self.options.window
         channel = self.channel(corpus_of_texts(texts))
-        channel = channel.under(shuffle="window", window=window) if window else channel
+        channel = channel.under(shuffle="note") if self.options.shuffle else channel
         return channel, released(texts, channel, Key.generate()), released(texts, channel, Key.generate())
 
     def shadow(self, notes: Sequence[Ints], names: Sequence[str]) -> tuple[Channel, list[AlignedNote]]:
@@ -141,7 +140,7 @@ def main() -> None:
     parser.add_argument("--scope", default="patient")
     parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE")
     parser.add_argument("--vectors", action="append", default=[], metavar="NAME=VALUE")
-    parser.add_argument("--window", type=int, default=0)
+    parser.add_argument("--shuffle", action="store_true")
     parser.add_argument("--only", nargs="*")
     options = parser.parse_args()
     source, others = shared_out(options, np.random.default_rng(options.seed))
@@ -157,7 +156,7 @@ def report(view: AdversaryView, options: argparse.Namespace) -> None:
     print(f"{len(view.notes)} notes read, {sum(map(len, truth)):,} words; {len(view.others)} other notes of")
     said = " ".join([*options.set, *options.vectors]) or "the defaults of obfuscate"
     print(f"{sum(map(len, view.others)):,} words. {said}, memo {options.scope},")
-    print(f"window {options.window}, seed {options.seed}.\n")
+    print(f"shuffle {options.shuffle}, seed {options.seed}.\n")
     print(f"| the attacker | all words | all but the {FREQUENT} most frequent | below {RARE} occurrences | seconds |")
     print("| --- | --- | ---: | ---: | ---: |")
     top = int(np.argmax(view.prior))

@@ -20,9 +20,8 @@ from clinveil.corpus.demo.stream import demo_notes, demo_patients, demo_spans
 from clinveil.phi.detection.finder import Finder
 from clinveil.phi.detection.note import NoteView
 from clinveil.phi.validation.design import KINDS, Annotated, allocation, recall
-from clinveil.phi.validation.invented import name_pools
 from clinveil.phi.validation.sample import identifiers_in, locations, usual_forms
-from clinveil.phi.validation.survival import Survival, Tally, planted, planted_for_roles, survived
+from clinveil.phi.validation.survival import Survival
 from clinveil.stats import clopper_pearson, share_by_patient
 
 ASQ_LABELS = {"LOCATION": "CITY", "ORGANIZATION": "HOSPITAL", "FACILITY": "HOSPITAL"}
@@ -101,28 +100,15 @@ def marks_table(name: str, notes: list[Note], gold: dict[str, list[Span]], corpo
             print(f"| {name} | {how} | {spots} | {corpora} |", " | ".join(cells), "|", flush=True)
 
 
-def shares_table(name: str, notes: list[Note], corpora: int, known: dict[str, object] | None) -> None:
+def shares_table(name: str, notes: list[Note], corpora: int, known: dict[str, object]) -> None:
     rng, finder = np.random.default_rng(2), Finder()
-    tally, kinds = Tally(), list(name_pools())
-    survival = Survival(known, rng) if known else None
+    survival = Survival(known, rng)
     for note in notes:
-        spans = finder.find(note.text)
-        kind = kinds[int(rng.integers(len(kinds)))]
-        for text, canaries in (planted(note.text, spans, kind, rng), planted_for_roles(note.text, kind, rng)):
-            again = finder.find(text) if canaries else []
-            for canary in canaries:
-                tally.add(note.patient_id, canary, left=survived(text, canary, again))
-        if survival:
-            survival.add(note, dropped(spans, ("NAME", 0.1), rng))
+        survival.add(note, dropped(finder.find(note.text), ("NAME", 0.1), rng))
     patients = sorted({note.patient_id for note in notes})
-    for (where, label, kind), by in sorted(tally._counts.items()):
-        table = np.array([by.get(p, (0, 0)) for p in patients])
-        if kind == "all" and table[:, 0].sum() > 0 and (table[:, 1] > 0).sum() >= 20:
-            row(f"{name}: canaries, {where}, {label}", table, corpora, rng)
-    if survival:
-        counts = [survival._counts[p] for p in patients if survival._counts.get(p, {}).get("before")]
-        row(f"{name}: known mentions", np.array([[c["left"], c["before"]] for c in counts]), corpora, rng)
-        row(f"{name}: known patients", np.array([[c["left"] > 0, 1] for c in counts]), corpora, rng, exact=True)
+    counts = [survival._counts[p] for p in patients if survival._counts.get(p, {}).get("before")]
+    row(f"{name}: known mentions", np.array([[c["left"], c["before"]] for c in counts]), corpora, rng)
+    row(f"{name}: known patients", np.array([[c["left"] > 0, 1] for c in counts]), corpora, rng, exact=True)
 
 
 def row(what: str, table: np.ndarray, corpora: int, rng: np.random.Generator, *, exact: bool = False) -> None:

@@ -12,8 +12,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-from clinveil.attacks.adversaries import _shadow
-from clinveil.attacks.channel import adversary_suite
+import small_attacks  # noqa: F401
 from clinveil.core.keys import KEY_BYTES, Key
 
 HERE = Path(__file__).parent
@@ -30,12 +29,6 @@ _spec = importlib.util.spec_from_file_location("blocked_network", BLOCKED / "sit
 assert _spec and _spec.loader
 _spec.loader.exec_module(importlib.util.module_from_spec(_spec))
 os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(BLOCKED), os.environ.get("PYTHONPATH")]))
-
-
-# Every release trains shadow vectors; tests that are not about them need no good ones.
-_shadow.WORK = 1
-_shadow.WINDOW = 5
-adversary_suite.IN_A_RELEASE = 4_000
 
 
 # A small release under a random key can stray over a gate's limit: each test has its own keys, always the same.

@@ -15,6 +15,7 @@ from clinveil.attacks.threats import (
     LABELS,
     TARGETS,
     adversary_table,
+    gated_only,
     not_applicable,
     tagged,
 )
@@ -22,6 +23,7 @@ from clinveil.channel.channel import identity_channel
 from clinveil.core.finding import Finding
 from clinveil.corpus.corpus import memory_corpus, rows
 from clinveil.releases.attack_gates import adversary_gates
+from clinveil.releases.producers.deidentified import SourcedProduct
 from clinveil.stats.findings import unmeasured
 
 READERS = {
@@ -169,3 +171,11 @@ def shuffled(corpus):
     notes = list(rows(corpus))
     order = np.random.default_rng(5).permutation(len(notes))
     return memory_corpus([(n.note_id, n.patient_id, notes[i].text) for n, i in zip(notes, order.tolist(), strict=True)])
+
+
+def test_targets_that_no_gate_of_a_kind_judges_are_not_marked():
+    one = tagged(Finding("attack.x", 0.5, 10), "recipient", "note by ten words")
+    own, plain = tagged(Finding("attack.y", 0.5, 10), "recipient", "own identifiers"), Finding("utility.z", 0.5, 10)
+    found = gated_only([one, own, plain], ("own identifiers",))
+    assert [f.detail.get("gated") for f in found] == [False, True, None]
+    assert SourcedProduct.judged == ("own identifiers",)

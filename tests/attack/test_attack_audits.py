@@ -23,6 +23,7 @@ from clinveil.lm.notes import PlainNotes, encode
 from clinveil.lm.recipe import ModelSettings
 from clinveil.lm.sampling import SamplingConfig, generate
 from clinveil.lm.train import make_vocabulary
+from clinveil.lm.vocabulary import WordVocabulary
 
 MOST_BITS = np.log2(1_001)
 
@@ -46,9 +47,16 @@ def sides(n=30):
 
 
 MEMBERS, OTHERS, THIRD = sides()
-BY_HEART = Copying(MEMBERS)
+
+
+def by_heart(notes):
+    """A model in MedText's words that writes its training notes."""
+    return Copying(notes, vocabulary=WordVocabulary(dict.fromkeys(" ".join(notes.texts).split())))
+
+
+BY_HEART = by_heart(MEMBERS)
 COPIED = written_by(BY_HEART)
-OF_THIRD = written_by(Copying(THIRD))  # a generator that saw other patients only
+OF_THIRD = written_by(by_heart(THIRD))  # a generator that saw other patients only
 
 
 def membership(model, *, reference=None, training=MEMBERS, held_out=OTHERS, seed=1, most=2_000):

@@ -16,7 +16,7 @@ from clinveil.attacks.models.leaveout import audit_notes, compare
 from clinveil.attacks.models.leaveout.audit import AuditModel, audit_of, load_logs, refuse_too_long, train_audits
 from clinveil.attacks.models.leaveout.pdtp import closed_form, cross_fit, leave_out, unigram_pdtp
 from clinveil.core.errors import InputError, UsageError
-from clinveil.lm.models.ngram import Ngram
+from clinveil.lm.models.ngram import train_ngram
 from clinveil.lm.notes import PlainNotes
 from clinveil.scale.local import serial
 from clinveil.scale.tasks import Store, perform
@@ -137,7 +137,7 @@ def test_the_ngrams_models_are_counted_without_the_unit(laid):
     store, audit, data = laid(model="ngram")
     run(store, audit)
     for unit in range(3):
-        model = Ngram(data.without(unit), data.vocabulary)
+        model = train_ngram(data.without(unit), data.vocabulary)
         logs = load_logs(store, audit.left_out[unit], data)
         for j in range(3):
             expected = np.concatenate(model.score(data.notes_of(j)))

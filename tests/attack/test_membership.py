@@ -76,6 +76,18 @@ def test_an_area_of_one_names_its_exact_interval():
     assert mixed.method.startswith("over patients of both sides (DeLong")
 
 
+def test_an_area_below_chance_names_what_the_reversed_score_reaches():
+    below = areas(membership(scored(-50.0)))["loss threshold"]
+    assert below.high < 0.5 and f"reaches {1 - below.value:.2f}" in below.detail["warning"]
+    assert "warning" not in areas(membership(scored(0.0)))["loss threshold"].detail
+
+
+def test_only_the_released_notes_are_in_a_recipients_hands():
+    for source, adversary in (("the model", None), ("released notes", "recipient")):
+        found = areas(membership(scored(0.0), detail={"from": source}))["loss threshold"]
+        assert found.detail.get("adversary") == adversary
+
+
 def test_without_a_reference_the_calibrated_attack_was_not_tried():
     found = areas(membership(scored(0.1, n=100), detail={"from": "the model"}))
     assert list(found) == ["loss threshold", "calibrated"]

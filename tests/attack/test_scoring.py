@@ -15,12 +15,12 @@ def seen(truth, patient=0, places=None):
     )
 
 
-def reading(*places, order=None):
+def reading(*places):
     """A reading of (row, chance) pairs, place by place."""
     starts = np.cumsum([0, *map(len, places)])
     flat = [pair for place in places for pair in place]
     rows, chances = np.array([r for r, _ in flat], dtype=int), np.array([c for _, c in flat], dtype=float)
-    return Recovery(starts, rows, chances, None if order is None else np.array(order, dtype=float))
+    return Recovery(starts, rows, chances)
 
 
 CASE = [seen([4, 5, 6, 7])], [reading([(4, 0.95), (1, 0.05)], [(1, 0.6), (5, 0.4)], [], [(7, 0.3), (8, 0.3)])]
@@ -74,7 +74,6 @@ def test_the_longest_span_follows_the_source():
     shuffled = seen([2, 0, 1, 3], places=[2, 0, 1, 3])
     read = [[(i, 1.0)] for i in (2, 0, 1, 3)]
     assert spans([shuffled], [reading(*read)], 10).tolist() == [2]
-    assert spans([shuffled], [reading(*read, order=[2, 0, 1, 3])], 10).tolist() == [4]
     gap = seen(range(4), places=[0, 1, 5, 6])
     assert spans([gap], [reading(*right[:4])], 10).tolist() == [2]
 

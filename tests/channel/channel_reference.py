@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import groupby
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
 
 from clinveil.channel.channel import Channel
-from clinveil.channel.policy import SCOPES, Layout, Policy
+from clinveil.channel.policy import SCOPES, Layout
 from clinveil.channel.tables import alias_tables
 from clinveil.core.keys import Key
 from clinveil.core.tokens import Kind, lookup_form, tokenize
@@ -50,7 +50,7 @@ def release_reference(
     slots = [i for i, piece in enumerate(pieces) if piece.kind == Kind.WORD]
     words = [pieces[i] for i in slots]
     if not policy.keeps_order:
-        words = _in_order(words, _secret(key, "order", note), policy)
+        words = _shuffled(words, _secret(key, "order", note), 0)
     for i, word in zip(slots, words, strict=True):
         pieces[i] = pieces[i]._replace(written=word.written)
     return _join(pieces, policy.layout), [word.place for word in words]
@@ -124,18 +124,6 @@ def _unit(bits: int) -> float:
     return (bits >> 11) * 2.0**-53
 
 
-def _in_order(words: list[Piece], secret: bytes, policy: Policy) -> list[Piece]:
-    if policy.shuffle == "sentence":
-        groups = [list(run) for _, run in groupby(words, lambda word: word.sentence)]
-    else:
-        size = {"none": 1, "window": policy.window, "note": len(words) or 1}[policy.shuffle]
-        groups = [words[i : i + size] for i in range(0, len(words), size)]
-    done: list[Piece] = []
-    for group in groups:
-        done += _shuffled(group, secret, len(done))
-    return done
-
-
 def _shuffled(things: list, secret: bytes, first: int) -> list:
     """Fisher and Yates from the last thing down, with the keyed number of each."""
     things = list(things)
@@ -167,6 +155,7 @@ def _join(released: list[Piece], layout: Layout) -> str:
     return text
 
 
+@cache
 def siphash_reference(secret: bytes, message: bytes) -> int:
     """SipHash-2-4 of a message under a 16-byte key, in plain Python."""
     k0, k1 = int.from_bytes(secret[:8], "little"), int.from_bytes(secret[8:16], "little")

@@ -102,11 +102,11 @@ def test_stop_words_hold_no_negation():
 
 def test_the_settings_reach_the_policy():
     asked = ChannelSettings(
-        scope="rare", rare_below=7, layout="keep", numbers="mask", shuffle="window", shuffle_window=5,
+        scope="rare", rare_below=7, layout="keep", numbers="mask", shuffle="note",
         vary_length=0.25, background=0.5,
     )  # fmt: skip
     channel, _ = built(asked)
-    expected = {"scope": "rare", "layout": "keep", "numbers": "mask", "shuffle": "window", "window": 5}
+    expected = {"scope": "rare", "layout": "keep", "numbers": "mask", "shuffle": "note"}
     expected |= {"length": 0.25, "rare_below": 7, "background": 0.5}
     assert vars(channel.policy) == expected
     counts = vectors().counts
@@ -114,7 +114,7 @@ def test_the_settings_reach_the_policy():
     assert built(ChannelSettings(scope="patient"))[0].scopes is None
 
 
-@pytest.mark.parametrize("wrong", [{"vary_length": 0.95}, {"shuffle_window": 1}, {"shuffle": "all"}, {"scope": "all"}])
+@pytest.mark.parametrize("wrong", [{"vary_length": 0.95}, {"shuffle": "window"}, {"scope": "all"}])
 def test_settings_of_no_policy_are_refused(wrong):
     with pytest.raises(ValidationError):
         ChannelSettings(**wrong)

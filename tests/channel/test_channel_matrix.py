@@ -55,15 +55,6 @@ def test_figures_are_those_of_the_whole_joint_distribution(tokens):
     joint = (channel.matrix().toarray().T * prior).T
     assert channel.outputs(prior) == pytest.approx(joint.sum(axis=0))
     assert channel.posterior(prior).vulnerability == pytest.approx(joint.max(axis=0).sum())
-    share = joint / joint.sum()
-    posterior = np.divide(share, share.sum(axis=0), out=np.ones_like(share), where=share > 0)
-    assert channel.bits_left(prior) == pytest.approx(-(share * np.log2(posterior)).sum())
-
-
-def test_unknown_words_of_several_types_leave_more_candidates():
-    channel, prior = circle(), np.ones(len(WORDS) + 1)
-    types = np.append(prior[:-1], [0.5, 0.5])
-    assert channel.bits_left(prior, types) == pytest.approx(channel.bits_left(prior) + 1 / prior.size)
 
 
 def test_the_policy_stands_with_the_channel():

@@ -14,8 +14,6 @@ from clinveil.channel.apply import Obfuscator
 from clinveil.channel.channel import Channel, identity_channel
 from clinveil.channel.mechanism import Mechanism, common_pool, mechanisms
 from clinveil.channel.mechanisms.clusters import ClusterMechanism
-from clinveil.channel.mechanisms.gaussian import GaussianMechanism
-from clinveil.channel.mechanisms.laplace import LaplaceMechanism
 from clinveil.channel.mechanisms.neighbours import rank_distribution, sizes_of
 from clinveil.core.keys import Key
 from clinveil.core.tokens import words
@@ -121,20 +119,6 @@ class TestRangeOfN(MechanismContract):
 class TestNPerType(MechanismContract):
     def mechanism(self) -> Mechanism:
         return n_from(3, 14, "type")
-
-
-class TestLaplace(MechanismContract):
-    keeps_words = True
-
-    def mechanism(self) -> Mechanism:
-        return LaplaceMechanism(epsilon=20.0)
-
-
-class TestGaussian(MechanismContract):
-    keeps_words = True
-
-    def mechanism(self) -> Mechanism:
-        return GaussianMechanism(sigma=0.4)
 
 
 class UnknownAsKnown:
@@ -246,7 +230,7 @@ def test_every_mechanism_has_its_suite():
 
 
 def test_the_mechanisms_are_found_by_name():
-    assert mechanisms.names()[:3] == ("neighbours", "laplace", "gaussian")
+    assert mechanisms.names()[:2] == ("neighbours", "clusters")
 
 
 def test_the_example_of_the_docstring_is_a_mechanism():

@@ -36,11 +36,11 @@ def test_the_sum_of_a_corpus_that_a_reader_can_do() -> None:
         [
             ("1", "p", "Pain, pain!"),
             ("2", "p", "Pain, pain!"),  # exact duplicate
-            ("3", "q", "PAIN pain 5"),  # same words
+            ("3", "q", "PAIN pain 5"),
             ("4", "q", None),
             ("5", "r", ""),
             ("6", "r", "12 / 80"),  # no word
-            ("7", "s", "12 / 81"),  # no word, so not the same words as 6
+            ("7", "s", "12 / 81"),
             ("8", "t", "cough"),
             ("9", "u", "pain"),
             ("10", "v", "pain"),  # exact duplicate
@@ -52,8 +52,7 @@ def test_the_sum_of_a_corpus_that_a_reader_can_do() -> None:
     assert (found.null, found.empty, found.wordless) == (1, 1, 2)
     assert found.words == 10
     assert (found.types, found.rare_types) == (2, 1)  # pain: p q u v w; cough: t
-    assert (found.exact_duplicates, found.same_words) == (3, 4)
-    assert found.conflicts == {}
+    assert found.exact_duplicates == 3
     assert (found.guessed, found.preset) == ((), None)
 
 
@@ -73,18 +72,9 @@ def test_counts_are_those_of_a_plain_loop(data: list[tuple[int, str | None]]) ->
         for word in words(text or ""):
             users[word].add(patient)
     texts = [text for _, text in data if text]
-    sequences = [tuple(words(text)) for text in texts if words(text)]
     assert found.patients == len({p for p, _ in data})
     assert (found.types, found.rare_types) == (len(users), sum(len(u) < 5 for u in users.values()))
     assert found.exact_duplicates == len(texts) - len(set(texts))
-    assert found.same_words == len(sequences) - len(set(sequences))
-
-
-def test_the_same_text_under_two_labels(tmp_path: Path) -> None:
-    rows = ["1,A b.,x,1", "2,a B,y,1", "3,c,x,1", "4,c,x,", "5,d,x,1", "6,d,,2", "7,9,x,1", "8,9,y,2"]
-    (tmp_path / "a.csv").write_text("id,text,kind,grade\n" + "\n".join(rows) + "\n")
-    found = inspect(open_corpus(tmp_path / "a.csv", label=("kind", "grade")))
-    assert found.conflicts == {"kind": 1, "grade": 1}  # "a b" under x and y; "d" under 1 and 2
 
 
 def test_skipped_rows_and_columns_are_said(tmp_path: Path) -> None:
@@ -154,7 +144,6 @@ def test_the_command_prints_a_table_and_writes_nothing(notes: Path, capsys: pyte
     table = {line.split("  ")[0]: line for line in out.splitlines() if line.strip()}
     assert table["notes"].split()[1] == "3"
     assert table["rare words"].split()[2] == "2"
-    assert table["two labels"].split()[2] == "0"
     assert "[bold]kind" in table["kept"], "a column name is not taken for markup"
     assert "ward" in table["dropped"]
     assert "guessed" in table["text"]

@@ -13,11 +13,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from clinveil.cli.main import main
-from clinveil.core.errors import InputError
 from clinveil.core.files import MARKER, sha256
 from clinveil.corpus.demo.stream import demo_notes
 from clinveil.corpus.medtext import PARTS, UNK, medtext
-from clinveil.corpus.medtext.parts import general_counts
 from clinveil.corpus.medtext.prepare import read_medtext
 from clinveil.corpus.open import open_corpus
 
@@ -214,33 +212,6 @@ def test_mimics_discharge_summaries_unless_told(tmp_path, monkeypatch, capsys):
     assert rows[0]["text"].startswith("[ ** Name , J .\n** ]")
 
 
-def test_general_text_stands_beside(notes, tmp_path, capsys):
-    line = "The cat sat on the mat. It did not sit.\n"
-    with gzip.open("general.txt.gz", "wt") as file:
-        file.write(line * 5_000)
-    prepare("--set", "general=general.txt.gz")
-    assert "general text" in capsys.readouterr().out
-    own, general = json.loads((tmp_path / "out/counts.json").read_text())["corpora"]
-    words = sum(part["words"] for part in own["parts"].values())
-    assert words <= general["parts"]["train"]["words"] < words + 12
-    assert (general["vocabulary"], general["oov"]) == (12, 0.0)  # eleven words and <eos>
-
-
-def test_general_text_by_hand(tmp_path):
-    path = tmp_path / "general.txt"
-    path.write_text("a a a b\n\nb: c\n", encoding="utf-8")
-    counts = general_counts(path, 100, min_count=2)
-    assert (counts.words, counts.vocabulary, counts.oov) == (7, 4, pytest.approx(2 / 7))  # a b <unk> <eos>
-    assert general_counts(path, 3, min_count=2).words == 4
-
-
-@pytest.mark.parametrize(("name", "data"), [("a.txt", b"\xff\xfe\x00"), ("b.txt.gz", b"no gzip"), ("c.txt", b"\n \n")])
-def test_bad_general_text(tmp_path, name, data):
-    (tmp_path / name).write_bytes(data)
-    with pytest.raises(InputError, match=name):
-        general_counts(tmp_path / name, 10, min_count=3)
-
-
 def refused(arguments, capsys, code=3):
     assert main(["study", "prepare", "medtext", *arguments, "-o", "out", "--seed", "0"]) == code
     said = capsys.readouterr().err
@@ -259,8 +230,6 @@ def test_refusals_are_one_line_and_leave_nothing(notes, tmp_path, capsys):
     assert "COLUMN=VALUE" in refused(["notes.parquet", "--set", "only=x"], capsys, 2)
     assert "no column" in refused(["notes.parquet", "--set", "only=x=1"], capsys)
     assert "no note is left" in refused(["notes.parquet", "--set", "only=diagnosis_group=none"], capsys)
-    assert "not a file" in refused(["notes.parquet", *SIZES, "--set", "general=gone.txt"], capsys)
-    assert "same path" in refused(["notes.parquet", *SIZES, "--set", "general=notes.parquet"], capsys, 2)
     assert sorted(tmp_path.iterdir()) == before
 
 

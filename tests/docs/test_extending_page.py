@@ -39,8 +39,9 @@ def desk(tmp_path_factory):
 
 
 def clinveil(desk, *arguments):
-    path = os.pathsep.join([str(desk / "site"), str(ROOT / "src"), os.environ.get("PYTHONPATH", "")])
-    line = [sys.executable, "-m", "clinveil", *arguments]
+    path = [str(desk / "site"), str(ROOT / "src"), str(ROOT / "tests"), os.environ.get("PYTHONPATH", "")]
+    program = "import sys, small_attacks; from clinveil.cli.main import main; sys.exit(main(sys.argv[1:]))"
+    line, path = [sys.executable, "-c", program, *arguments], os.pathsep.join(path)
     done = subprocess.run(line, cwd=desk, env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True)
     assert done.returncode in (0, 4), done.stderr
     return done.stdout + done.stderr

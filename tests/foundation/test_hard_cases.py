@@ -33,22 +33,6 @@ def refused(capsys, *arguments, code=2):
 @pytest.mark.parametrize(
     "flags",
     [
-        ["--set", "mechanism=laplace", "--set", "unchanged=0.999999"],
-        ["--set", "mechanism=laplace", "--set", "unchanged=1e-9"],
-        ["--set", "mechanism=laplace", "--set", "epsilon=1e-300"],
-        ["--set", "mechanism=laplace", "--set", "epsilon=1e300"],
-        ["--set", "mechanism=gaussian", "--set", "sigma=1e308"],
-        ["--set", "mechanism=gaussian", "--set", "sigma=1e-300"],
-        ["--set", "mechanism=gaussian", "--set", "sigma=nan"],
-    ],
-)
-def test_noise_beyond_use_is_refused_before_any_work(notes, capsys, flags):
-    assert flags[3].partition("=")[0] in refused(capsys, "release", notes, "-o", "out", *flags)
-
-
-@pytest.mark.parametrize(
-    "flags",
-    [
         ["--set", "encoding=utf\n-8"],
         ["--set", "text="],
         ["--set", "id="],

@@ -13,7 +13,7 @@ import pytest
 from lm_cases import GPT, LSTM, VOCABULARY, changed, encoded_of, model_of, same, texts_of, training_of
 
 from clinveil.core.errors import InputError
-from clinveil.lm.models.ngram import Ngram
+from clinveil.lm.models.ngram import train_ngram
 from clinveil.lm.models.unigram import train_unigram
 from clinveil.lm.vocabulary import WordVocabulary, digest
 
@@ -101,10 +101,16 @@ def test_only_the_owner_reads_and_nothing_is_pickled(name, saved):
         assert b"torch._utils" not in data
 
 
-def test_an_ngram_is_not_kept(tmp_path):
-    with pytest.raises(InputError, match="cannot be saved"):
-        save_model(Ngram(encoded_of(), VOCABULARY), tmp_path / "m", {})
-    assert not (tmp_path / "m").exists()
+def test_an_ngram_is_kept_and_read_again(tmp_path):
+    model = train_ngram(encoded_of(), VOCABULARY)
+    save_model(model, tmp_path / "m", {})
+    notes = [encoded_of(seed=9).note(i) for i in range(5)]
+    again, _ = load_model(tmp_path / "m")
+    for one, other in zip(model.score(notes), again.score(notes), strict=True):
+        assert one.tolist() == other.tolist()
+    (tmp_path / "m/ngrams.npz").write_bytes(b"x")
+    with pytest.raises(InputError, match="damaged"):
+        load_model(tmp_path / "m")
 
 
 def refused(folder, match):

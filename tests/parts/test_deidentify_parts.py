@@ -96,5 +96,5 @@ def test_an_id_in_two_parts_names_both(dealt, tmp_path, capsys):
 
 
 def test_parts_are_written_as_one_file_where_out_is_named_so(dealt, one, tmp_path):
-    assert main(of_parts(dealt, tmp_path / "out.parquet")) == 0
+    assert main(of_parts(dealt, tmp_path / "out.parquet", "--workers", "1")) == 0
     assert rows(tmp_path / "out.parquet") == rows(one)

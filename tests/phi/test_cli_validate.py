@@ -45,8 +45,6 @@ def validate(demo, out, *more):
             "-q",
             "--workers",
             "1",
-            "--set",
-            "sampled_patients=3",
             *more,
         ]
     )
@@ -74,7 +72,7 @@ def test_the_folder_is_private_and_whole(done):
 def test_the_findings_hold_all_parts_and_no_text(done):
     found = read_findings(done / "findings.json")
     measures = {finding.measure for finding in found}
-    assert measures == {f"validate.{m}" for m in ("known_patients", "known_mentions", "canaries")}
+    assert measures == {f"validate.{m}" for m in ("known_patients", "known_mentions")}
     feeds = {f.detail["setting"]: f.value for f in found if f.measure == "validate.known_patients"}
     assert feeds["with the feed"] == 0.0 <= feeds["without the feed"]
     rows = list(csv.DictReader((done / "spots.csv").open()))
@@ -227,9 +225,9 @@ def test_a_stopped_run_goes_on_and_comes_out_the_same(demo, done, tmp_path, monk
 
     out = tmp_path / "out"
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr(validation, "canary_survival", stop)
+        patch.setattr(validation, "_known", stop)
         validation.validate_notes(demo / "notes.parquet", out, settings(demo), say=lambda _: None)
-    assert (out / "stages" / "spots.json").exists() and not (out / "stages" / "canaries.json").exists()
+    assert (out / "stages" / "spots.json").exists() and not (out / "stages" / "known.json").exists()
     kept = (out / "spots.csv").stat().st_mtime_ns
     assert validate(demo, out, *feed) == 0
     assert (out / "spots.csv").stat().st_mtime_ns == kept
@@ -240,6 +238,4 @@ def test_a_stopped_run_goes_on_and_comes_out_the_same(demo, done, tmp_path, monk
 def settings(demo):
     from clinveil.phi.settings import ValidateSettings
 
-    return ValidateSettings.model_validate(
-        {"patients": demo / "patients.parquet", "spots": 60} | {"workers": 1, "sampled_patients": 3}
-    )
+    return ValidateSettings.model_validate({"patients": demo / "patients.parquet", "spots": 60} | {"workers": 1})

@@ -219,7 +219,6 @@ KNOWN_FAILURES: dict[str, str] = {
     "hard-6": "a town that is a word, without its state",
     "hard-10": "a surname alone in lower case, without a cue",
     "hard-18": "a hospital that is called like a person gets the label NAME",
-    "hard-22": "a digit in a name",
 }
 
 

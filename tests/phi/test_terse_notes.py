@@ -1,6 +1,6 @@
 """Terse British and Australian notes and lines of terms: names are found, shorthand, drugs and devices are left alone.
 
-`terse/held.txt` and every second line of `terse/hard_negatives.txt` are kept for measuring (benchmarks/phi.md).
+`terse/held.txt`, every second line of `terse/hard_negatives.txt` and the files `second` are kept for measuring.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from pathlib import Path
 from marked import unmark
 
 from clinveil.phi.detection.finder import Finder
+from clinveil.phi.settings import PhiSettings
 
 FOLDER = Path(__file__).parent / "terse"
 
@@ -29,3 +30,17 @@ def test_terse_notes_keep_their_terms_and_lose_their_names():
 def test_lines_of_terms_are_left_alone():
     lines = (FOLDER / "hard_negatives.txt").read_text().splitlines()[::2]
     assert sum(bool(Finder().find(line)) for line in lines) <= 2
+
+
+def test_names_of_terse_notes_written_after_the_rules_are_found():
+    """Neither these notes nor their terms were used to write a rule or a list."""
+    notes = [unmark(note.strip("\n")) for note in (FOLDER / "held_second.txt").read_text().split("---\n")]
+    finder = Finder.of(PhiSettings())
+    found = marked = outside = 0
+    for text, gold in notes:
+        spans = finder.find(text)
+        marked += len(gold)
+        found += sum(any(s.start <= start and end <= s.end for s in spans) for start, end, _ in gold)
+        outside += sum(not any(s.start < end and start < s.end for start, end, _ in gold) for s in spans)
+    assert found == marked == 16
+    assert outside <= 1

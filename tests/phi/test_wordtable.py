@@ -13,7 +13,8 @@ from clinveil.lexicons.ambiguity import LexicalClass, lexical_classes
 from clinveil.phi.detection.note import NoteView
 from clinveil.phi.matching import wordtable
 from clinveil.phi.matching.wordtable import Column, Table, Tokens
-from clinveil.phi.tagger.tokens import kept_form, offsets, tokens
+from clinveil.phi.tagger.features import kept_form
+from tagger_training.tokens import offsets, tokens
 
 WORD = re.compile(r"[^\W\d_]+(?:['-][^\W\d_]+)*")
 TEXTS = st.one_of(st.text(), st.text("ab'A- \n\x00\x1c_12.½²٣é\u0301中\ud800\U00010400"))

@@ -45,10 +45,9 @@ def write_notes(folder):
 
 def arguments(folder, out, kind, *more):
     """The command line of a release of that kind."""
-    label = [] if kind == "synthetic" else ["--label", "kind"]
     shared = ["--patients", str(folder / "patients.parquet"), "--workers", "1", "--quiet", "--again"]
     command = ["release", str(folder / "notes.csv"), "-o", str(folder / out), "--as", kind]
-    return [*command, *shared, *label, *OWN[kind], *more]
+    return [*command, *shared, "--label", "kind", *OWN[kind], *more]
 
 
 def released(folder, out, kind, *more):

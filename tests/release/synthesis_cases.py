@@ -9,8 +9,9 @@ import numpy as np
 from clinveil.cli.main import main
 from clinveil.corpus.corpus import memory_corpus
 from clinveil.corpus.open import open_corpus
+from clinveil.lm.layout import train_layout
 from clinveil.lm.notes import PlainNotes, encode, read_notes
-from clinveil.lm.vocabulary import END, WordVocabulary
+from clinveil.lm.vocabulary import END
 from clinveil.releases.synthesis_model import Trained, split_patients
 
 COMMON = [f"{a}{b}" for a in ("fever", "pain", "cough", "rest", "heart") for b in ("a", "o", "y", "um", "al", "ine")]
@@ -41,7 +42,7 @@ def notes_of(rows):
 
 
 FAST = [
-    *("--set", "lm.size=tiny", "--set", "lm.vocabulary=words", "--set", "lm.epochs=2", "--set", "lm.width=16"),
+    *("--set", "lm.size=tiny", "--set", "lm.model=lstm", "--set", "lm.epochs=2", "--set", "lm.width=16"),
     *("--set", "lm.lanes=8", "--set", "lm.window=10", "--set", "synthetic.count=25", "--set", "synthetic.longest=60"),
     *("--set", "phi=false", "--workers", "1", "--again"),
 ]
@@ -62,9 +63,8 @@ class Copying:
 
     kind = "lstm-by-heart"
 
-    def __init__(self, notes: PlainNotes, *, share=1e-9):
-        words = dict.fromkeys(word for text in notes.texts for word in text.split())
-        self.vocabulary = WordVocabulary([word for word in words if word != "<unk>"])
+    def __init__(self, notes: PlainNotes, *, share=1e-9, vocabulary=None):
+        self.vocabulary = vocabulary or train_layout(notes.texts, notes.patients, 1)
         encoded = encode(notes.texts, self.vocabulary)
         self.notes = [encoded.note(row).astype(np.int64) for row in range(len(encoded))]
         self._share = share
@@ -124,7 +124,11 @@ class Always:
     kind = "always"
 
     def __init__(self, notes: PlainNotes, token=END):
-        self.vocabulary = WordVocabulary(dict.fromkeys(w for t in notes.texts for w in t.split() if w != "<unk>"))
+        self.vocabulary = train_layout(notes.texts, notes.patients, 5)
+        if token != END:
+            token = next(
+                i for i, piece in enumerate(self.vocabulary.pieces) if piece[:1] == " " and piece[1:].isalpha()
+            )
         self._row = np.zeros(self.vocabulary.size)
         self._row[token] = 1.0
 

@@ -79,7 +79,7 @@ def test_coded_writes_few_words_and_deidentified_writes_the_text(desk):
 def test_synthetic_writes_notes_of_nobody(desk):
     texts = notes_in(desk / "synthetic/release/notes.csv")
     assert [row["note_id"] for row in texts] == [f"synthetic-{i:06d}" for i in range(1, 61)]
-    assert list(texts[0]) == ["note_id", "text"]
+    assert list(texts[0]) == ["note_id", "patient_id", "text", "kind"]
     made = manifest(desk, "synthetic")
     assert made["model"]["kind"] == "unigram" and made["counts"]["notes"] == 60
     gates = {gate["name"] for gate in made["gates"]}
@@ -110,11 +110,11 @@ def test_notes_are_not_added_to_a_release_without_a_channel(desk, kind, capsys):
     ("kind", "flags", "message"),
     [
         ("deidentified", ["--set", "mechanism=clusters"], "--set mechanism applies to --as obfuscated or coded"),
-        ("synthetic", ["--keep", "kind"], "--keep applies to --as obfuscated, coded or deidentified"),
+        ("synthetic", ["--set", "order=source"], "--set order applies to --as obfuscated, coded or deidentified"),
         ("coded", ["--set", "lm.size=tiny"], "--set lm.size applies to --as synthetic, not to --as coded"),
         ("obfuscated", ["--set", "vectors.windw=3"], "did you mean vectors.window?"),
         ("deidentified", ["--vectors", "x"], "--vectors applies to --as obfuscated or coded"),
-        ("synthetic", ["--set", "lm.model=ngram"], "lm.model ngram cannot write notes"),
+        ("synthetic", ["--set", "lm.vocabulary=words"], "--set lm.vocabulary does not apply"),
     ],
 )
 def test_options_of_another_kind_are_usage_errors(desk, kind, flags, message, capsys):

@@ -31,8 +31,6 @@ FAST = [
     "window=5",
     "--set",
     "dim=16",
-    "--set",
-    "shuffle=window",
     "--workers",
     "1",
     "--quiet",
@@ -82,7 +80,7 @@ def sides(desk):
 
 def test_the_page_and_the_manifest_name_the_policy_of_the_channel(desk, sides):
     told, channel, _ = sides
-    policy = {"shuffle": channel.policy.shuffle, "shuffle_window": channel.policy.window, "scope": channel.policy.scope}
+    policy = {"shuffle": channel.policy.shuffle, "scope": channel.policy.scope}
     policy |= {"mechanism": channel.mechanism, "vary_length": channel.policy.length}
     assert policy == {name: told[name] for name in policy}
     page = (desk / "out/release/report.html").read_text()
@@ -100,15 +98,13 @@ def test_every_released_word_is_an_output_of_the_channel_for_its_word(sides):
     assert pairs.total() > 10_000 and (channel.matrix()[inputs, outputs] > 0).all()
 
 
-def test_words_of_a_window_are_a_permutation_and_no_word_leaves_its_window(sides):
+def test_words_of_a_note_are_in_another_order(sides):
     told, _, notes = sides
     moved = 0
     for _, _, places in notes:
-        starts, size = [start for start, _ in places], told["shuffle_window"]
-        windows = [sorted(starts[at : at + size]) for at in range(0, len(starts), size)]
-        assert [start for window in windows for start in window] == sorted(starts)
+        starts = [start for start, _ in places]
         moved += starts != sorted(starts)
-    assert told["shuffle"] == "window" and moved > 0.95 * len(notes)
+    assert told["shuffle"] == "note" and moved > 0.95 * len(notes)
 
 
 def test_each_note_drops_or_doubles_up_to_the_share_that_is_said(sides):
@@ -122,7 +118,7 @@ def test_each_note_drops_or_doubles_up_to_the_share_that_is_said(sides):
     assert min(changes) < -0.1 < 0.1 < max(changes)
 
 
-@pytest.mark.parametrize("order", [{}, {"shuffle": "note"}, {"shuffle": "window"}])
+@pytest.mark.parametrize("order", [{}, {"shuffle": "note"}])
 def test_words_stand_beside_their_own_source_in_any_order(order):
     """On the identity each word stands beside itself; one that was written twice stands there twice."""
     text = "The patient, Mary Jones, has pain. No fever in 12 days."

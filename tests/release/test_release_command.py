@@ -14,6 +14,7 @@ import pytest
 from release_cases import FAST, demo_notes_in, release
 from scipy.stats import spearmanr
 
+from clinveil.attacks.attack import attacks
 from clinveil.cli.main import main
 from clinveil.core.finding import read_findings
 from clinveil.core.tokens import words
@@ -172,7 +173,8 @@ def test_other_settings_pass_too(desk, tmp_path, flags):
     assert main(["verify", str(desk / out / "release")]) == 0
 
 
-def test_kept_words_are_shown_with_their_cost(desk, tmp_path):
+def test_kept_words_are_shown_with_their_cost(desk, tmp_path, monkeypatch):
+    monkeypatch.setattr("clinveil.releases.measured.of_release", lambda: [attacks.get("inversion")])
     keep = tmp_path / "keep.txt"
     keep.write_text("the\nand\npatient\n")
     assert main(release(desk, "kept", "--label", "diagnosis_group", "--set", f"keep_words={keep}")) == 0

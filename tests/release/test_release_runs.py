@@ -44,7 +44,7 @@ def test_the_order_of_the_source_is_kept_on_request_and_warned_of(desk, tmp_path
 
 def test_a_test_seed_is_refused_and_repeats_with_any_number_of_workers(desk, capsys):
     for out, workers in (("one", "1"), ("two", "2")):
-        assert main(release(desk, out, *TAKEN, "--seed", "5", "--workers", workers)) == 4
+        assert main(release(desk, out, *TAKEN, "--set", "phi=true", "--seed", "5", "--workers", workers)) == 4
     said = capsys.readouterr()
     assert "no test seed" in said.out
     assert not (desk / "one" / "release").exists()
@@ -130,7 +130,7 @@ def test_words_in_another_order_twice_or_left_out_pass(desk, tmp_path):
     drop.write_text("pain\nzyzzyva\n")
     flags = [
         "--set",
-        "shuffle=window",
+        "shuffle=note",
         "--set",
         "vary_length=0.4",
         "--set",
@@ -142,7 +142,7 @@ def test_words_in_another_order_twice_or_left_out_pass(desk, tmp_path):
     manifest = json.loads((desk / "ordered/release/manifest.json").read_text())
     tokens, settings = manifest["tokens"], manifest["settings"]
     assert tokens["dropped"] > tokens["subsampled"] > 100 and tokens["doubled"] > 100
-    assert (settings["shuffle"], settings["vary_length"], settings["scope"]) == ("window", 0.4, "rare")
+    assert (settings["shuffle"], settings["vary_length"], settings["scope"]) == ("note", 0.4, "rare")
     assert settings["drop_words_given"] is True
     scopes = np.load(desk / "ordered/vault/channel/scopes.npy")
     assert {0, 2} == set(scopes.tolist())

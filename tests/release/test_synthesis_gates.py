@@ -9,10 +9,12 @@ from hypothesis import strategies as st
 from synthesis_cases import notes_of, rows_of
 
 from clinveil.core.errors import InputError
+from clinveil.core.tokens import words
 from clinveil.corpus.people import Patient, write_patients
+from clinveil.lm.layout import train_layout
 from clinveil.lm.notes import PlainNotes
 from clinveil.releases.gates import _accounted, examine
-from clinveil.releases.synthesis_model import FEWEST, Floor, TrainHoldoutSplit, split_patients
+from clinveil.releases.synthesis_model import FEWEST, TrainHoldoutSplit, shared_text, split_patients
 
 NOTES = notes_of(rows_of())
 SIDES = split_patients(NOTES, 0.2, 1)
@@ -25,9 +27,19 @@ def plain(texts, patients=None):
     return PlainNotes(tuple(texts), ids, ids if patients is None else tuple(patients))
 
 
+def floor_of(sides=SIDES, min_patients=5):
+    return train_layout(sides.training.texts, sides.training.patients, min_patients)
+
+
+def above(texts, vocabulary=None):
+    """The texts without the words below the floor."""
+    return list(shared_text(plain(texts), vocabulary or floor_of()).texts)
+
+
 def looked(texts, *, sides=SIDES, span=10, feed=None, min_patients=5):
-    floor = Floor.of(sides.training, min_patients)
-    return examine(plain(texts), len(texts), sides, floor, np.random.default_rng(0), span=span, feed=feed)
+    return examine(
+        plain(texts), len(texts), sides, floor_of(sides, min_patients), np.random.default_rng(0), span=span, feed=feed
+    )
 
 
 def failed(found):
@@ -36,8 +48,7 @@ def failed(found):
 
 def fresh(n=30, seed=9):
     """Notes of other patients, below the floor of SIDES."""
-    floor = Floor.of(SIDES.training, 5)
-    return [floor.apply(text) for text in notes_of(rows_of(n, seed=seed, each=1)).texts]
+    return above(notes_of(rows_of(n, seed=seed, each=1)).texts)
 
 
 def feed_of(folder, names=KNOWN):
@@ -56,9 +67,8 @@ def test_notes_of_others_pass():
 
 def test_copies_fail_though_the_floor_cuts_them_to_pieces():
     """Every sentence ends in two rare words, so no raw run is as long as 50; below the floor the notes are the same."""
-    floor = Floor.of(SIDES.training, 5)
-    texts = [floor.apply(text) for text in SIDES.training.texts]
-    assert floor.replaced >= 2 * len(texts)
+    texts = above(SIDES.training.texts)
+    assert not any("rare" in text for text in texts)
     found = looked(texts)
     assert failed(found) == ["no long copies", "no note copied whole"]
     assert [gate.value for gate in found.gates[2:]] == [len(set(SIDES.training.patients))] * 2
@@ -66,7 +76,7 @@ def test_copies_fail_though_the_floor_cuts_them_to_pieces():
 
 
 def test_one_copied_note_fails():
-    texts = [*fresh(), Floor.of(SIDES.training, 5).apply(SIDES.training.texts[7])]
+    texts = [*fresh(), *above(SIDES.training.texts[7:8])]
     assert failed(looked(texts)) == ["no long copies", "no note copied whole"]
     assert failed(looked(texts, span=50)) == ["no note copied whole"]  # its 30 words are no run of 50
 
@@ -83,8 +93,8 @@ def test_copies_fail_where_half_of_every_note_is_stock():
     stock = " ".join(f"stock{chr(97 + i // 26)}{chr(97 + i % 26)}" for i in range(60))
     rows = [(note, patient, f"{text}\n{stock}") for note, patient, text in rows_of()]
     sides = split_patients(notes_of(rows), 0.1, 1)
-    floor = Floor.of(sides.training, 1)
-    found = looked([floor.apply(text) for text in sides.training.texts], sides=sides, min_patients=1, span=50)
+    floor = floor_of(sides, 1)
+    found = looked(above(sides.training.texts, floor), sides=sides, min_patients=1, span=50)
     assert failed(found) == ["no long copies", "no note copied whole"]
     assert found.gates[2].power.startswith("Without the test none")  # nobody has 50 of their own in a row
     assert "Refused for 10 words in a row" in found.gates[2].meaning
@@ -101,20 +111,20 @@ def test_some_patients_verbatim_are_refused(copied, training, held_out, stock):
     rows = [(note, p, f"{text}\n{paragraph}" if i < stock * n else text) for i, (note, p, text) in enumerate(rows)]
     notes = notes_of(rows)
     sides = split_patients(notes, held_out / n, 2)
-    floor = Floor.of(sides.training, 5)
+    floor = floor_of(sides)
     honest = notes_of(rows_of(training - copied, seed=9, each=1, sentences=20)).texts
-    texts = [floor.apply(text) for text in (*honest, *sides.training.texts[:copied])]
+    texts = above((*honest, *sides.training.texts[:copied]), floor)
     found = looked(texts, sides=sides, span=50)
     assert failed(found) == ["no long copies", "no note copied whole"]
     assert [gate.value for gate in found.gates[2:]] == [copied] * 2
-    assert failed(looked([floor.apply(text) for text in honest], sides=sides, span=50)) == []
+    assert failed(looked(above(honest, floor), sides=sides, span=50)) == []
 
 
 def test_copies_by_chance_are_allowed_for_and_only_those():
     """Held-out notes in the text too: a test then, with its own power."""
     sides = split_patients(notes_of(rows_of(60, each=1, sentences=20)), 0.3, 1)
-    floor = Floor.of(sides.training, 5)
-    seen, other = ([floor.apply(text) for text in side.texts] for side in (sides.training, sides.held_out))
+    floor = floor_of(sides)
+    seen, other = (above(side.texts, floor) for side in (sides.training, sides.held_out))
     assert failed(looked([*seen[:14], *other[:6]], sides=sides, span=50)) == []
     few = looked([*seen[:30], *other[:3]], sides=sides, span=50)
     assert failed(few) == ["no long copies", "no note copied whole"]
@@ -189,7 +199,7 @@ def test_a_word_smuggled_in_fails():
     own = "raresmuggled"
     found = looked([*fresh(), f"fevera {own} .\n70001 fevero ."])
     assert failed(found) == ["rare-word floor held"]
-    assert found.gates[1].value == 2
+    assert found.gates[1].value == 1
     assert own not in str(found.gates)
 
 
@@ -232,31 +242,23 @@ def test_a_feed_that_is_none_is_an_error(name, tmp_path):
     assert "Stone" not in str(caught.value)
 
 
-words = st.lists(st.sampled_from(["a", "b", "c", "d", "e", "<unk>", "<deidentified>", "7"]), min_size=1, max_size=5)
-line_texts = st.lists(words.map(" ".join), min_size=1, max_size=3).map("\n".join)
-
-
-@given(st.lists(st.tuples(line_texts, st.sampled_from("pqrs")), min_size=1, max_size=8), line_texts, st.integers(1, 4))
+@given(
+    st.lists(st.tuples(st.text("abcde7 ", max_size=12), st.sampled_from("xyz")), min_size=1, max_size=8),
+    st.text("abcde7 ", min_size=1, max_size=12),
+    st.integers(1, 3),
+)
 def test_floor_against_plain_counting(notes, text, least):
-    training = plain([note for note, _ in notes], [patient for _, patient in notes])
-    floor = Floor.of(training, least)
-    owners = {w: {p for note, p in notes if w in note.split()} for w in "abcde7"}
-    allowed = {w for w, of in owners.items() if len(of) >= least} | {"<unk>", "<deidentified>"}
-    said = floor.apply(text)
-    expected = [[w if w in allowed else "<unk>" for w in line.split()] for line in text.split("\n")]
-    assert [line.split() for line in said.split("\n")] == expected
-    assert floor.words == len(text.split())
-    assert floor.replaced == sum(w not in allowed for w in text.split())
-    assert floor.apply(said) == said
-    assert floor.below([said]) == 0
-    assert floor.below([text]) == sum(w not in allowed for w in text.split())
-    assert floor.plain(plain([text])).texts == (said,)
-    assert repr(floor).count("'") == 0
+    vocabulary = train_layout([note for note, _ in notes], [patient for _, patient in notes], least)
+    owners = {w: {p for note, p in notes if w in words(note)} for w in words(" ".join(note for note, _ in notes))}
+    allowed = {w for w, of in owners.items() if len(of) >= least}
+    assert vocabulary.words == allowed
+    (written,) = above([text], vocabulary)
+    assert words(written) == [w for w in words(text) if w in allowed]
 
 
 def test_the_floor_knows_no_word_of_the_notes_n_held_out():
     shared = next(w for w in SIDES.held_out.texts[0].split() if w.startswith("rare"))
-    assert shared not in Floor.of(SIDES.training, 1).allowed
+    assert shared not in floor_of(min_patients=1).words
 
 
 @given(st.integers(4, 30), st.floats(0.01, 0.99), st.integers(0, 2**31))

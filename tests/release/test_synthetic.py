@@ -24,12 +24,12 @@ def refused(desk, out):
     return (desk / out / "vault" / "refused" / "notes.csv").read_bytes()
 
 
-def test_counts_add_up_and_rare_words_are_unknown(desk):
+def test_counts_add_up_and_rare_words_are_left_out(desk):
     made = json.loads((desk / "whole/vault/manifest.json").read_text())
     texts = texts_in(desk / "whole/vault/refused/notes.csv")
     counts, all_words = made["counts"], " ".join(texts).split()
-    assert (counts["notes"], counts["words"], counts["unknown"]) == (25, len(all_words), all_words.count("<unk>"))
-    assert not [word for word in all_words if word.startswith("rare") or word.isdigit()]
+    assert (counts["notes"], counts["words"]) == (25, len(all_words))
+    assert not [word for word in all_words if word.startswith("rare") or "unk" in word]
     assert [gate["name"] for gate in made["gates"] if not gate["passed"]] == ["no test seed"]
     assert made["public_seeds"] == ["notes", "model"] and made["test_seed"]
     assert not (desk / "whole/vault/training.safetensors").exists()
@@ -68,6 +68,15 @@ def test_an_earlier_model_writes_again_for_its_own_notes_only(desk, capsys):
     write_csv(desk / "others.csv", rows_of(seed=5))
     assert written(desk, "never", "--set", model, notes="others.csv") == 3
     assert "was trained on other notes" in capsys.readouterr().err
+
+
+def test_an_earlier_model_meets_the_surrogates_that_it_was_trained_on(desk, capsys):
+    rows = [(note, patient, f"Patient name: Joan Okafor, seen 3 May 2019. {text}") for note, patient, text in rows_of()]
+    write_csv(desk / "named.csv", rows)
+    flags = ["--set", "phi=true", "--set", "lm.model=unigram"]
+    assert written(desk, "named", *flags, notes="named.csv") == 0
+    model = f"synthetic.source={desk / 'named/vault/model'}"
+    assert written(desk, "named-again", *flags, "--set", model, notes="named.csv") == 0
 
 
 def test_a_model_that_copies_lets_nothing_out(desk, monkeypatch, capsys):

@@ -60,6 +60,18 @@ def test_the_third_risk_depends_on_the_kind(kind):
     assert first_page(of_kind(kind)).risks[2].target == "Passages copied from real notes"
 
 
+def test_the_first_page_of_readable_notes_names_linkage_without_a_gate_and_that_recall_is_unknown():
+    ungated = share("note by ten words", "recipient", 240, 300, 0.003, unit="notes")
+    page = first_page(replace(of_kind("deidentified"), findings=(ungated,)))
+    assert page.risks[0].why.startswith("Not measured on these notes") and page.without_figure == 2
+    assert page.risks[1].row.value.value == 0.8 and page.risks[1].verdict == "above the threshold"
+
+
+def test_terms_are_explained_where_they_are_used():
+    assert [term.partition(":")[0] for term in first_page(record()).terms] == ["Known pairs", "Planted names"]
+    assert first_page(replace(of_kind("deidentified"), findings=())).terms == []
+
+
 def test_risks_that_were_not_measured_have_a_reason():
     why = missing("attack.reading.names", "no name is known", adversary="recipient", target="names", gated=True)
     page = first_page(replace(record(), findings=(why,)))

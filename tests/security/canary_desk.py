@@ -17,14 +17,13 @@ NUMBER = "90417736205"
 SENTENCE = " Seen by " + " ".join(CANARIES) + f" today, number {NUMBER}."
 
 # A small release under a random key occasionally exceeds a gate's limit.
-FASTER = """
-import hashlib, itertools
+FASTER = f"""
+import hashlib, itertools, sys
+sys.path.append({str(Path(__file__).parents[1])!r})
+import small_attacks
 from clinveil.core.keys import KEY_BYTES, Key
-keys = (hashlib.sha256(f"desk {count}".encode()).digest()[:KEY_BYTES] for count in itertools.count())
+keys = (hashlib.sha256(f"desk {{count}}".encode()).digest()[:KEY_BYTES] for count in itertools.count())
 Key.generate = classmethod(lambda cls: cls(next(keys)))
-from clinveil.attacks.adversaries import _shadow
-from clinveil.attacks.channel import adversary_suite
-_shadow.WORK, _shadow.WINDOW, adversary_suite.IN_A_RELEASE = 1, 5, 2_000  # what attackers find is not asked here
 """
 RUN = f"""
 import json, sys
@@ -50,6 +49,7 @@ def run(root: Path, commands: list[list[str]], program: str = RUN) -> Path:
         **os.environ,
         "PYTHONPATH": os.pathsep.join(filter(None, (os.environ.get("PYTHONPATH"), training))),
         **{"HOME": str(root / "home"), "TMPDIR": str(root / "tmp"), "XDG_CACHE_HOME": str(root / "home" / "cache")},
+        "CLINVEIL_TEST_NETWORK_LOG": str(root / "asked"),
     }
     done = subprocess.run(
         [sys.executable, "-c", program],

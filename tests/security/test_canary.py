@@ -68,7 +68,7 @@ def _good() -> list[list[str]]:
     notes, fast = NOTES, FAST
     nli = ["--set", "seeds=1", "--set", "epochs=2", "--set", "hidden=4"]
     study = ["study", "jamia-2020", notes, "--label", "diagnosis_group", "--size", "tiny", "--set", "baselines=false"]
-    sets = ["lm.size=tiny", "lm.vocabulary=words", "lm.width=16", "lm.epochs=1", "lm.lanes=64"]
+    sets = ["lm.model=lstm", "lm.size=tiny", "lm.width=16", "lm.epochs=1", "lm.lanes=64"]
     write = ["release", SOME, "--as", "synthetic", "--again", *_set("synthetic.count=20", "synthetic.longest=200")]
     model = [
         "--set",
@@ -213,9 +213,13 @@ def test_every_command_did_what_it_should(desk):
     assert not (desk / "work" / "never").exists()
 
 
-def test_the_model_may_not_leave(desk):
-    """Its vocabulary knows the canaries; so do the models of an audit. The hunt below is for what leaves."""
-    assert found(desk / "work" / "synthetic" / "vault" / "model")
+def test_no_command_asks_for_an_address(desk):
+    assert not (desk / "asked").exists()
+
+
+def test_a_model_of_synthetic_notes_has_no_word_of_one_patient_and_those_of_an_audit_have(desk):
+    model = desk / "work" / "synthetic" / "vault" / "model"
+    assert [p for p in model.rglob("*") if p.is_file()] and not found(model)
     assert found(desk / "work" / "leaveout" / "tasks")
 
 

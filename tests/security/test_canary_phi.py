@@ -153,7 +153,7 @@ def _good() -> list[list[str]]:
     """Commands that end well; the first argument of a review is what its reviewer takes for names."""
     known, measure = ["--set", "patients=patients.parquet"], ["evaluate", "deidentification"]
     full = ["--crosswalk", "--set", "audit=full"]
-    sampled = ["--set", "spots=200", "--set", "sampled_patients=2"]
+    sampled = ["--set", "spots=200"]
     return [
         ["deidentify", N, "-o", "out.parquet", *known, "--spans", *full, *Q],
         ["review", CANARIES, "out.parquet", "--set", "quiet=true"],
@@ -171,7 +171,6 @@ def _good() -> list[list[str]]:
         [*measure, N, *GOLD, "--found", "gold.jsonl", "--json", "findings-found.json", "--set", "quiet=true"],
         [*measure, N, *GOLD, "--output", "out.parquet", "--json", "findings-output.json", "--set", "quiet=true"],
         [*measure, "--grid", "--set", "size=60", "--json", "findings-grid.json", *Q],
-        ["study", "prepare", "spans", N, GOLD[1], "-o", "annotated", "--to", "brat"],
     ]
 
 
@@ -184,7 +183,6 @@ def _bad() -> list[tuple[int, list[str]]]:
         *((3, [*measure, "--gold", name, *Q]) for name in gold),
         *((3, [*measure, *GOLD, "--found", name]) for name in gold),
         *((3, ["train", N, name, "never"]) for name in gold),
-        *((3, ["study", "prepare", "spans", N, name, "-o", "never", "--to", "jsonl"]) for name in gold),
         (3, ["deidentify", "bytes.csv", "-o", "never", *Q]),
         (3, ["validate", "bytes.csv", "-o", "never", *Q]),
         (3, ["validate", "--marked", "others.csv", "validated"]),
@@ -210,7 +208,7 @@ def test_the_canaries_went_through_all_of_it(desk):
     """They stood in the notes, the crosswalk gave them back, and what holds text on purpose has them."""
     work = desk / "work"
     assert pq.read_table(work / "back.parquet").to_pylist() == pq.read_table(work / N).to_pylist()
-    for name in ("back.parquet", "errors.jsonl", "out.parquet.vault/spans.jsonl", "validated/spots.csv", "annotated"):
+    for name in ("back.parquet", "errors.jsonl", "out.parquet.vault/spans.jsonl", "validated/spots.csv"):
         assert found(work / name), name
     assert len((work / FIRST).read_text().splitlines()) == 1 + 2 * len(CANARIES)
 
@@ -252,6 +250,6 @@ def test_the_crosswalk_holds_no_text_that_can_be_read(desk):
 
 def test_secrets_are_for_their_owner_only(desk):
     names = ["out.parquet.vault", "decided.parquet.vault", "validated", "out.parquet", "decided.parquet"]
-    for name in [*names, "back.parquet", "errors.jsonl", "own.npz", "annotated"]:
+    for name in [*names, "back.parquet", "errors.jsonl", "own.npz"]:
         for path in [desk / "work" / name, *(desk / "work" / name).rglob("*")]:
             assert path.stat().st_mode & 0o077 == 0, path.name

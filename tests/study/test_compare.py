@@ -1,4 +1,4 @@
-"""`clinveil compare`: its releases, table and page, resuming, halves of the patients, and input that does not fit."""
+"""`clinveil compare`: its releases, table and page, resuming, and input that does not fit."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 
 import clinveil
 from clinveil.cli.main import main
-from clinveil.core.errors import InputError, MissingExtra, UsageError
+from clinveil.core.errors import InputError, UsageError
 from clinveil.core.finding import read_findings
 from clinveil.core.load_settings import load_settings
 from clinveil.core.settings import NotesSettings
@@ -20,7 +20,7 @@ from clinveil.corpus.corpus import rows
 from clinveil.corpus.demo import write_demo
 from clinveil.corpus.open import open_corpus
 from clinveil.stats.findings import unmeasured
-from clinveil.study.compare.run import Comparison, Measured, compare_releases, copy_notes, public_texts
+from clinveil.study.compare.run import Comparison, Measured, compare_releases, public_texts
 from clinveil.study.compare.settings import BUILT_IN, Amount, CompareSettings, candidates
 from clinveil.study.compare.table import table_of
 
@@ -122,32 +122,14 @@ def test_an_interrupted_comparison_makes_only_what_is_missing(done, notes):
     assert "measure deidentified" in said and "coded: measured before" in said
 
 
-def test_the_halves_have_no_patient_in_common(notes, tmp_path):
-    source = open_corpus(notes, ROLES, label=("diagnosis_group",))
-    halves = []
-    for half in ("choose", "confirm"):
-        more = {"setting": QUICK["setting"]} if half == "confirm" else {}
-        roles, amount = copy_notes(source, tmp_path / f"{half}.parquet", settings(half=half, **more))
-        halves.append({note.patient_id for note in rows(open_corpus(tmp_path / f"{half}.parquet", roles))})
-        assert (amount.notes, amount.patients) == (30, 30)
-    assert not halves[0] & halves[1]
-    _, amount = copy_notes(source, tmp_path / "few.parquet", settings(max_notes=7))
-    assert amount.notes == 7
-
-
-def test_confirming_needs_what_was_chosen():
-    with pytest.raises(UsageError, match="chosen on the other half"):
-        settings(half="confirm").refuse()
-
-
 def test_settings_become_releases():
-    made = {each.name: each.settings for each in candidates(settings(setting=("wide=channel.n=7-20",)), ROLES, AMOUNT)}
+    made = {each.name: each.settings for each in candidates(settings(setting=("wide=channel.n=7-20",)))}
     assert list(made) == [*BUILT_IN, "wide"]
     assert str(made["wide"].channel.n) == "7-20" and made["wide"].kind == "obfuscated"
     assert made["paper"].vectors.algorithm == "cbow"
-    assert made["synthetic"].label == () and made["synthetic"].lm.epochs == 6
-    assert {(each.seed, each.notes.text) for each in made.values()} == {(1, "text")}
-    coded = candidates(settings(kind=("coded",), setting=("s=kind=coded,cluster_size=8", "w=n=5")), ROLES, AMOUNT)
+    assert {each.label for each in made.values()} == {made["coded"].label}
+    assert {each.seed for each in made.values()} == {1}
+    coded = candidates(settings(kind=("coded",), setting=("s=kind=coded,cluster_size=8", "w=n=5")))
     assert [each.name for each in coded] == ["coded", "s"]
 
 
@@ -163,35 +145,32 @@ def test_settings_become_releases():
 )
 def test_wrong_settings_are_refused(given, message):
     with pytest.raises(UsageError, match=message):
-        candidates(settings(setting=(given,)), ROLES, AMOUNT)
+        candidates(settings(setting=(given,)))
 
 
 def test_a_label_is_required(notes, tmp_path, capsys):
     assert main(["compare", str(notes), "-o", str(tmp_path / "out")]) == 2
     assert "--label COLUMN" in capsys.readouterr().err
-    with pytest.raises(UsageError, match="requires known"):
-        clinveil.compare(notes, tmp_path / "out", label="diagnosis_group", match="patient_id")
+    with pytest.raises(UsageError, match="no label"):
+        clinveil.compare(notes, tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
 
 def test_too_few_patients_are_refused_in_one_line_and_nothing_stays(notes, tmp_path):
+    pq.write_table(pq.read_table(notes)[:20], tmp_path / "few.parquet")
     with pytest.raises(InputError, match="patients are too few") as error:
-        compare_releases(notes, tmp_path / "out", settings(max_notes=20))
+        compare_releases(tmp_path / "few.parquet", tmp_path / "out", settings())
     assert "\n" not in str(error.value)
     assert not (tmp_path / "out").exists()
 
 
-def test_without_pytorch_the_row_gives_the_reason(notes, tmp_path, monkeypatch):
-    def missing():
-        raise MissingExtra("PyTorch", "neural")
-
-    monkeypatch.setattr("clinveil.releases.producers.synthetic.need_torch", missing)
-    comparison = compare_releases(notes, tmp_path / "out", settings(kind=("synthetic",)))
-    table = table_of(comparison)
-    assert set(table.rows[0][1:]) == {"–"}
-    assert (
-        len(table.reasons) == 1
-    )  # one reason for all columns and "pip install 'clinveil[neural]'" in table.reasons[0]
+def test_a_label_of_few_patients_leaves_the_reason_in_the_row_of_synthetic_notes(notes, tmp_path):
+    how = settings(kind=("synthetic",), setting=("free=kind=synthetic,min_patients=1",))
+    comparison = compare_releases(notes, tmp_path / "out", how)
+    default, free = comparison.releases
+    assert not default.findings and "fewer than 5 patients" in default.why
+    assert default.why in "".join(table_of(comparison).reasons)
+    assert not free.why and any(f.measure == "utility.transfer" for f in free.findings)
 
 
 def test_utility_that_was_not_measured_gives_the_reason(tmp_path):
@@ -203,12 +182,12 @@ def test_utility_that_was_not_measured_gives_the_reason(tmp_path):
     )
 
 
-def test_public_texts_get_the_patients_of_the_notes(notes, tmp_path):
-    ids = [note.patient_id for note in rows(open_corpus(notes, ROLES))][:3]
+def test_public_texts_are_of_patients_of_the_notes(notes, tmp_path):
+    patients = {note.patient_id for note in rows(open_corpus(notes, ROLES))}
+    ids = sorted(patients)[:3]
     known = tmp_path / "known.csv"
     known.write_text("note_id,patient_id,text\n" + "".join(f"k{i},{p},words\n" for i, p in enumerate([*ids, "x"])))
-    made = [note.patient_id for note in rows(public_texts(settings(known=known), notes, ROLES))]
-    assert made == [*ids, "nobody k3"]
+    assert [note.patient_id for note in rows(public_texts(known, patients))] == [*ids, "x"]
     known.write_text("note_id,patient_id,text\nk,x,words\n")
     with pytest.raises(InputError, match="fewer than 2 patients"):
-        public_texts(settings(known=known), notes, ROLES)
+        public_texts(known, patients)

@@ -53,7 +53,7 @@ def files(tmp_path_factory):
 def model(files):
     """The unigram of a synthetic release of the prepared notes: too short for the copy gates, so none leaves."""
     out = files["train"].parent / "out"
-    keys = ("lm.model=unigram", "synthetic.prepared=true", "synthetic.count=5", "synthetic.longest=50")
+    keys = ("lm.model=unigram", "synthetic.count=5", "synthetic.longest=50")
     sets = [part for key in keys for part in ("--set", key)]
     how = [
         "--as",

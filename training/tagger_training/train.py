@@ -18,9 +18,9 @@ from clinveil.phi.detection.note import plain
 from clinveil.phi.tagger.features import Features, word_hash
 from clinveil.phi.tagger.model import TaggerModel
 from clinveil.phi.tagger.tag import Tagger
-from clinveil.phi.tagger.tokens import offsets, tokens
 from tagger_training.crfsuite import ITERATIONS, fit
 from tagger_training.invent import Labelled
+from tagger_training.tokens import offsets, tokens
 
 MIN_TEXTS = 2
 _SMALL = re.compile(r"(?<![\w'-])[^\W\d_A-Z]{3,}(?![\w'-])")

@@ -1,6 +1,8 @@
 """Attacks on releases, word vectors and language models, evaluated against the ground truth.
 
-Each registered attack is a function here, with the inputs and settings of its command; `run` takes a `Context`.
+Each registered attack is a function here, with the inputs and settings of its command. An input is a path or the data
+itself: notes as a frame, a series, a list or a corpus; patients and codes as a dictionary or a frame; `Vectors`, a
+`Channel` or a language model. `clinveil init-config attack NAME` lists the settings; `run` takes a `Context`.
 """
 
 from __future__ import annotations
@@ -45,10 +47,12 @@ def _run(
     fields, how = {one.name: field for field, one in INPUTS.items()}, Reading.of(columns)
     held = {fields[one]: INPUTS[fields[one]].read(value, how) for one, value in given.items()}
     if attacks.get(name).__module__.startswith("clinveil.attacks.models"):  # they read notes in MedText's form
+        from clinveil.lm.model import keeps_layout
         from clinveil.lm.notes import read_notes
 
         prepared = bool(settings.pop("prepared", False))
-        texts = {field: read_notes(held[field], prepared=prepared) for field in TEXTS if field in held}
+        form = {"prepared": prepared, "layout": keeps_layout(held.get("model"))}
+        texts = {field: read_notes(held[field], **form) for field in TEXTS if field in held}
         held |= texts
     workers = settings.pop("workers", 2)
     return run(name, Context(**held, keep=how.keep or how.label, workers=workers), seed=seed, **settings)

@@ -2,7 +2,7 @@
 
 Each registered evaluation is a function here, with the inputs and settings of its command. An input is a path or the
 data itself: notes of any supported type, spans as `Deidentifier.find_all` returns them, word pairs as (term, term,
-score), `Vectors`, or released id -> source id.
+score), `Vectors`, or released id -> source id. `clinveil init-config evaluate NAME` lists the settings.
 """
 
 from __future__ import annotations

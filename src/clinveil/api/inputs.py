@@ -16,6 +16,7 @@ import narwhals as nw
 from clinveil.api.frames import Reading, arrow, in_python, known_patients, path_of, scratch
 from clinveil.core.errors import InputError, UsageError
 from clinveil.core.finding import Finding
+from clinveil.core.settings import NotesSettings
 
 if TYPE_CHECKING:
     from clinveil.attacks.attack import Attack
@@ -102,7 +103,6 @@ INPUTS: Mapping[str, Input] = {
     "released": Input("released", "Protected notes: a file or a folder.", _corpus),
     "model": Input("model", "Language model (vault/model of a synthetic release).", _model),
     "channel": Input("channel", "Channel of a release (vault/channel).", _CHANNEL),
-    "earlier": Input("earlier", "Channel of an earlier release of the same notes.", _CHANNEL),
     "original": Input("original", "Original notes.", _corpus),
     "entered": Input("entered", "The notes as they entered the channel.", _corpus),
     "counts": Input("notes", "Source notes, to count words.", _counts),
@@ -115,6 +115,11 @@ INPUTS: Mapping[str, Input] = {
     "notes": Input("vault", "Vault of the release, for the source of each note.", _CROSSWALK),
 }
 """Field of an attack's context -> its input; required inputs are positional in Python, in this order."""
+
+
+COLUMNS = "columns: of frames and files, a dictionary with `text`, `id`, `patient`, `label`, `keep`; guessed if usual."
+NOT_SETTINGS = frozenset({*NotesSettings.model_fields, "seed", "quiet", "force", "out"})
+"""Flags of the command that are arguments in Python (`columns`, `seed`), or that concern its output."""
 
 
 def as_function(
@@ -135,11 +140,11 @@ def as_function(
         [
             *(Parameter(one, either) for one in required),
             *(Parameter(one, either, default=None) for one in optional),
-            Parameter("seed", keyword, default=1, annotation=int),
-            Parameter("columns", keyword, default=None, annotation=Mapping[str, Any] | None),
-            Parameter("settings", Parameter.VAR_KEYWORD, annotation=Any),
+            Parameter("seed", keyword, default=1, annotation="int"),
+            Parameter("columns", keyword, default=None, annotation="Mapping[str, Any] | None"),
+            Parameter("settings", Parameter.VAR_KEYWORD, annotation="Any"),
         ],
-        return_annotation=list[Finding],
+        return_annotation="list[Finding]",
     )
 
     @in_python
@@ -160,7 +165,7 @@ def as_function(
 
 def documentation(help: str, inputs: Mapping[str, str], settings: Iterable[str]) -> str:
     """Return a docstring from the help text, name -> help of each input, and the names of the settings."""
-    names = ", ".join(f"`{name}`" for name in settings)
-    lines = [*(f"{name}: {text}" for name, text in inputs.items()), "columns: column roles of frames."]
+    names = ", ".join(f"`{name}`" for name in dict.fromkeys(settings) if name not in NOT_SETTINGS)
+    lines = [*(f"{name}: {text}" for name, text in inputs.items()), COLUMNS]
     lines += [f"settings: {names}."] if names else []
     return "\n    ".join([f"{help}\n\nArgs:", *lines])

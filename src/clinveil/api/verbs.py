@@ -188,9 +188,7 @@ def compare(
 
     options = {"workers": 1, **options} | ({} if label is None else {"label": label})
     _settings(CompareSettings, options, {}).refuse()
-    keep = {"keep": tuple(options[name] for name in ("match",) if name in options)}
-    keep |= {name: value for name, value in options.items() if name in _OF_NOTES}
-    with _on_disk(notes, _folder(out), keep) as (path, more):
+    with _on_disk(notes, _folder(out), options) as (path, more):
         return compare_releases(path, Path(out), _settings(CompareSettings, options, more), _warning(say))
 
 

@@ -122,13 +122,11 @@ class Recovery:
             a word may have none.
         chances: probabilities above 0 that sum to at most 1 for each word; with `calibrated` False, scores
             that only rank.
-        order: (n,) sort keys of the estimated source order; None: the released order.
     """
 
     starts: Ints
     rows: Ints
     chances: Doubles
-    order: Doubles | None = None
 
 
 class Adversary(Settings):

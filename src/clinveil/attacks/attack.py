@@ -42,7 +42,6 @@ class Context:
 
     Attributes:
         channel: mechanism of the release. counts: word frequencies of the source.
-        earlier: mechanism of an earlier release of the same notes.
         original, released: notes before and after protection. entered: notes as they entered the channel.
         others: plain-text notes of other patients that the attacker has.
         public: public texts about the same patients that the attacker has. alignment: for each source note, the
@@ -57,7 +56,6 @@ class Context:
     """
 
     channel: Channel | None = None
-    earlier: Channel | None = None
     counts: WordCounts | None = None
     original: Corpus | None = None
     released: Corpus | None = None

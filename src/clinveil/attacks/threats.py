@@ -6,7 +6,7 @@ recipient. `adversary_table` therefore gives each adversary the strongest attack
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Literal, cast, get_args
 
@@ -84,6 +84,16 @@ def tagged(finding: Finding, holding: Holding, target: Target, *, gated: bool | 
     """
     is_gated = holding in GATED if gated is None else gated
     return replace(finding, detail={**finding.detail, "adversary": holding, "target": target, "gated": is_gated})
+
+
+def gated_only(findings: Iterable[Finding], targets: Collection[Target]) -> list[Finding]:
+    """Return the findings; those on other targets than these are marked as not judged by a gate."""
+    return [
+        replace(f, detail={**f.detail, "gated": f.detail["gated"] and f.detail["target"] in targets})
+        if "gated" in f.detail
+        else f
+        for f in findings
+    ]
 
 
 @dataclass(frozen=True, slots=True)

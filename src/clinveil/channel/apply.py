@@ -89,7 +89,7 @@ class Obfuscator:
         keys = self._keys(batch)
         out = _obfuscate(Notes(*string_buffers(texts), keys, *answers), self._tables, self._options)
         if self._options.locate:
-            out = in_order(out, np.ascontiguousarray(keys[:, ORDER]), self.channel.policy)
+            out = in_order(out, np.ascontiguousarray(keys[:, ORDER]))
         text = pa.LargeStringArray.from_buffers(len(texts), pa.py_buffer(out.offsets), pa.py_buffer(out.data))
         field = batch.schema.field(TEXT).with_type(pa.large_string())
         released = batch.set_column(batch.schema.get_field_index(TEXT), field, text)
@@ -117,7 +117,7 @@ def _obfuscate(notes: Notes, tables: Tables, how: Options) -> Released:
     n_aligned, n_located = most if how.align else 0, most if how.locate else 0
     starts, ends = (np.empty(n_aligned, dtype=np.int32) for _ in range(2))
     firsts, lasts = (np.empty(n_located, dtype=np.int64) for _ in range(2))
-    places = Places(starts, ends, np.empty(n_located, dtype=np.int32), firsts, lasts)
+    places = Places(starts, ends, firsts, lasts)
     data, offsets, aligned, counts = obfuscate_texts(notes, tables, how, places)
     return Released(data, offsets, places, aligned, counts)
 

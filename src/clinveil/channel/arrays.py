@@ -84,12 +84,11 @@ class Places(NamedTuple):
 
     Attributes:
         starts, ends: int32, code points of its source word.
-        sentences: int32, number of its source sentence. firsts, lasts: int64, its bytes in the released text.
+        firsts, lasts: int64, its bytes in the released text.
     """
 
     starts: SmallInts
     ends: SmallInts
-    sentences: SmallInts
     firsts: Ints
     lasts: Ints
 

@@ -36,7 +36,7 @@ def build_channel(
 
     Args:
         vectors: all words are inputs; those above the rare-word floor are outputs.
-        key: derives N per type, cluster codes and the seed of noise.
+        key: derives N per type, cluster codes and the seed of clustering.
         counts: word counts of the notes; required for imported vectors, which lack patient counts.
         names: words of known patients' names, in lookup form.
 
@@ -49,7 +49,7 @@ def build_channel(
     frequencies = _frequencies(vectors, counts)
     pool = common_pool(frequencies, eligible) if settings.unknown == "pool" else NO_POOL
     seed, counted = key.digest("noise draws") % 2**31, replace(vectors, counts=frequencies)
-    channel = mechanism.compile(Material(counted, eligible, pool, table, key, seed, threads=threads, names=names))
+    channel = mechanism.compile(Material(counted, eligible, pool, table, key, seed, names=names))
     channel = replace(channel, policy=settings.policy).dropping(_dropped(settings))
     channel = channel.keeping(read_words(settings.keep_words) if settings.keep_words else ())
     return scoped(channel, frequencies), table

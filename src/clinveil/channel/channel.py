@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
 from clinveil.channel.policy import PLAIN, SCOPES, Policy
-from clinveil.channel.posterior import Posterior, entropy
+from clinveil.channel.posterior import Posterior
 from clinveil.core.tokens import words as words_of
 from clinveil.core.types import Doubles, Ints, Mask, SmallInts, hold_read_only, read_only_view
 
@@ -170,41 +170,6 @@ class Channel:
         likeliest = np.argsort(-prior, kind="stable")[:LIKELIEST]
         return Posterior(self.mixed(likeliest), self._over_rows(prior))
 
-    def noise_bits(self, prior: NDArray[Any]) -> float:
-        """Return H(output | input) in bits, for a prior (n_words,) or (n_words + 1,)."""
-        mass, share = self._over_rows(prior), self.policy.background
-        if not share:
-            bits = _bits(self.probabilities)
-            return float((bits * mass[self.rows]).sum() / prior.sum())
-        pool = share * self.pool
-        own = _bits((1.0 - share) * self.probabilities + pool[self.indices]) - _bits(pool[self.indices])
-        pool_bits = _bits(pool).sum() * float(mass @ self.speaks)
-        return float(((own * mass[self.rows]).sum() + pool_bits) / prior.sum())
-
-    def bits_left(self, prior: NDArray[Any], types: NDArray[Any] | None = None) -> float:
-        """Return H(input | output) = H(X) + H(Y|X) - H(Y) in bits; 2 to this power: effective candidates.
-
-        Args:
-            prior: (n_words,) or (n_words + 1,).
-            types: the same tokens by word type, if the last row covers several types; None: by row.
-
-        Source: Shannon 1948.
-        """
-        before = entropy(prior if types is None else types)
-        return max(0.0, before + self.noise_bits(prior) - entropy(self.outputs(prior)))
-
-    def capacity(self, rows: Mask | None = None) -> float:
-        """Return the maximum min-entropy leakage over all priors on these rows, log2 sum_y max_x C(y|x), in bits.
-
-        Args:
-            rows: (n_words + 1,) bool, inputs that occur; None: all.
-
-        Source: Braun, Chatzikokolakis, Palamidessi 2009.
-        """
-        matrix = self.matrix() if rows is None else self.matrix()[rows]
-        share = self.policy.background
-        return float(np.log2((1.0 - share) * matrix.max(axis=0).sum() + share)) if matrix.nnz else 0.0
-
     def row(self, word: int) -> tuple[SmallInts, Doubles]:
         """Return outputs and probabilities of one row."""
         entries = slice(self.indptr[word], self.indptr[word + 1])
@@ -288,11 +253,6 @@ class Channel:
         indptr = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(lengths)])
         indices, probabilities = self.indices[stays], self.probabilities[stays]
         return replace(self, indptr=indptr, indices=indices, probabilities=probabilities, kept=self.kept - dropped)
-
-
-def _bits(chances: Doubles) -> Doubles:
-    """Return -p log2 p, and 0 where p is 0."""
-    return np.where(chances > 0, -chances * np.log2(np.where(chances > 0, chances, 1.0)), 0.0)
 
 
 def identity_channel(words: Sequence[str]) -> Channel:

@@ -290,15 +290,13 @@ def _read(text: Bytes, i: int, end: int, tables: Tables) -> tuple[np.int64, int,
 
 
 @helper
-def _place(
-    places: Places, how: Options, state: Ints, source: tuple[int, int, int], first: np.int64, last: np.int64
-) -> None:
-    """Record source (start, end, sentence) and released offsets of a word; update the counts."""
+def _place(places: Places, how: Options, state: Ints, source: tuple[int, int], first: np.int64, last: np.int64) -> None:
+    """Record source (start, end) and released offsets of a word; update the counts."""
     word = state[ALIGNED]
     if how.align:
         places.starts[word], places.ends[word] = source[0], source[1]
     if how.locate:
-        places.sentences[word], places.firsts[word], places.lasts[word] = source[2], first, last
+        places.firsts[word], places.lasts[word] = first, last
     state[ALIGNED] += 1
 
 
@@ -341,7 +339,7 @@ def _obfuscate_note(
     """Write one note into `data` from `state[WRITTEN]` on; return whether it fits."""
     i, end = notes.offsets[note], notes.offsets[note + 1]
     written, last, gap, position, point = state[WRITTEN], np.int64(_NOTHING), 0, 0, 0
-    sentence, at_stop, is_open = 0, False, False
+    at_stop, is_open = False, False
     while i < end:
         start, drawn, again, masked, copied = i, -1, -1, False, False
         kind, i, points, flag, value = _read(notes.data, i, end, tables)
@@ -350,7 +348,6 @@ def _obfuscate_note(
             gap = max(gap, _LINE if flag else _BLANK)
             stopped = _stop(notes.data, start, i, at_stop, data, written, state) if is_open else written
             written, is_open = stopped, is_open and stopped == written
-            sentence += at_stop or flag
             at_stop = False
             continue
         at_stop = kind == _PUNCT and notes.data[start] in (_STOP_SIGN, _EXCLAMATION_SIGN, _QUESTION_SIGN)
@@ -376,7 +373,7 @@ def _obfuscate_note(
                 data[written + j] = _MASK_SIGN if masked else source[at + j]
             is_open = how.end_sentences
             if drawn >= 0:
-                _place(places, how, state, (point - points, point, sentence), written, written + length)
+                _place(places, how, state, (point - points, point), written, written + length)
             written, last, gap = written + length, kind, 0
             state[RELEASED] += not copied
     state[WRITTEN] = _stop(notes.data, end, end, at_stop, data, written, state) if is_open else written

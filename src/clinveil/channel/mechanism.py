@@ -45,7 +45,7 @@ from clinveil.vectors.table import Neighbours, Vectors
 # Rows and probabilities of the words that replace unknown words.
 Pool = tuple[SmallInts, Doubles]
 NO_POOL: Pool = (np.zeros(0, dtype=np.int32), np.zeros(0))
-POOL_WORDS, DRAWS = 1000, 200
+POOL_WORDS = 1000
 
 
 @dataclass(frozen=True)
@@ -57,8 +57,7 @@ class Material:
         eligible: (n_words,) bool, words that may be outputs (at or above the rare-word floor).
         pool: the row of unknown words; they are dropped if it is empty.
         table: the `Mechanism.reach` nearest eligible words of each word.
-        key: derives secrets of the channel itself. seed: of Monte Carlo draws during compilation.
-        draws: mean number of Monte Carlo draws per word. threads: without effect on the result.
+        key: derives secrets of the channel itself. seed: of random choices during compilation.
         names: words of known patients' names, in lookup form.
     """
 
@@ -68,8 +67,6 @@ class Material:
     table: Neighbours | None = None
     key: Key | None = None
     seed: int = 0
-    draws: int = DRAWS
-    threads: int = 1
     names: frozenset[str] = field(default=frozenset(), repr=False)
 
     def channel(

@@ -1,4 +1,4 @@
-"""Reorder released words: keyed random orders of windows, sentences or whole notes; compiled.
+"""Reorder the released words of each note with its key; compiled.
 
 White space, punctuation and masks between the words keep their position; words exchange positions, so a note keeps its
 length.
@@ -10,22 +10,19 @@ import numpy as np
 
 from clinveil.channel.arrays import Bytes, Places, Released, Words64
 from clinveil.channel.kernel import numbered
-from clinveil.channel.policy import Policy
 from clinveil.core.compiled import helper, kernel
-from clinveil.core.types import Ints, SmallInts
+from clinveil.core.types import Ints
 
-_BY_SENTENCE, _WHOLE = 0, 1 << 62  # special window sizes
 _32, _LOW = np.uint64(32), np.uint64(0xFFFFFFFF)
 
 
-def in_order(out: Released, keys: Words64, policy: Policy) -> Released:
-    """Return the released notes with words and source offsets in the order of the policy.
+def in_order(out: Released, keys: Words64) -> Released:
+    """Return the released notes with words and source offsets in a keyed random order.
 
     Args:
         out: result of the token loop with `Options.locate`. keys: (n, 2), SipHash key of each note's order.
     """
-    window = {"none": 1, "window": policy.window, "sentence": _BY_SENTENCE, "note": _WHOLE}[policy.shuffle]
-    order = _order(out.aligned, out.places.sentences, numbered(keys, out.aligned), window)
+    order = _order(out.aligned, numbered(keys, out.aligned))
     starts, ends = (points[order] if points.size else points for points in out.places[:2])
     places = out.places._replace(starts=starts, ends=ends)
     return out._replace(data=_refilled(out.data, out.places, order), places=places)
@@ -45,19 +42,11 @@ def _shuffle(items: Ints, first: int, size: int, bits: Words64, offset: int) -> 
 
 
 @kernel
-def _order(aligned: Ints, sentences: SmallInts, bits: Words64, window: int) -> Ints:
+def _order(aligned: Ints, bits: Words64) -> Ints:
     """Return the word for each position, (n_words,)."""
     order = np.arange(aligned[-1])
     for note in range(aligned.size - 1):
-        first, end = aligned[note], aligned[note + 1]
-        while first < end:
-            last = min(first + window, end)
-            if window == _BY_SENTENCE:
-                last = first + 1
-                while last < end and sentences[order[last]] == sentences[order[first]]:
-                    last += 1
-            _shuffle(order, first, last - first, bits, first)
-            first = last
+        _shuffle(order, aligned[note], aligned[note + 1] - aligned[note], bits, aligned[note])
     return order
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 Scope = Literal["occurrence", "note", "patient", "corpus", "rare"]
-Shuffle = Literal["none", "window", "sentence", "note"]
+Shuffle = Literal["none", "note"]
 SCOPES: tuple[Scope, ...] = ("occurrence", "note", "patient", "corpus")
 """Substitution scopes, by their index in `Channel.scopes`."""
 Layout = Literal["plain", "sentences", "keep"]
@@ -27,9 +27,8 @@ class Policy:
             it contains any, and is dropped at both ends of a note; adjacent words or masks get a space, so `q4h`
             becomes two words.
         numbers: "drop", or "mask": one `#` per digit.
-        shuffle: keyed random order of released words within windows of `window` released words, sentences, or the
-            note. Layout and masked numbers keep their position. A sentence ends with `.`, `!` or `?` before white
-            space, or at a line end.
+        shuffle: "note": keyed random order of the released words of a note; layout and masked numbers keep their
+            position.
         length: each note has a keyed rate between -length and length; a negative rate drops this share of its words,
             a positive rate writes it twice, by two draws (one draw within a repeating scope).
         rare_below: see `scope`.
@@ -42,7 +41,6 @@ class Policy:
     layout: Layout = "plain"
     numbers: Numbers = "drop"
     shuffle: Shuffle = "none"
-    window: int = 10
     length: float = 0.0
     rare_below: int = 20
     background: float = 0.0

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import csc_matrix, csr_matrix, diags_array
 
 from clinveil.core.types import Doubles, Ints, Mask
@@ -65,11 +63,6 @@ class Posterior:
         """Gain of always guessing the likeliest row, in the units of the prior."""
         return float(self.prior.max())
 
-    @property
-    def leakage(self) -> float:
-        """Min-entropy leakage in bits, log2 of vulnerability over prior vulnerability (Smith 2009, FoSSaCS)."""
-        return max(0.0, float(np.log2(self.vulnerability / self.prior_vulnerability)))
-
     @cached_property
     def read(self) -> Doubles:
         """P(a token of this row is guessed correctly), (n_words + 1,): mass of outputs where this row is the guess.
@@ -88,9 +81,3 @@ class Posterior:
             candidates = candidates.copy()
             candidates[self.matrix[-1].indices] += types - 1
         return np.asarray(candidates == 1, dtype=np.bool_)
-
-
-def entropy(weights: NDArray[Any]) -> float:
-    """Return the Shannon entropy in bits of weights, normalised first (Shannon 1948)."""
-    share = weights[weights > 0] / weights.sum()
-    return float(-(share * np.log2(share)).sum())

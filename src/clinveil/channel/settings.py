@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
 
-from clinveil.channel.mechanisms import NOISE, mechanisms
+from clinveil.channel.mechanisms import mechanisms
 from clinveil.channel.policy import Layout, Numbers, Policy, Scope, Shuffle
 from clinveil.core.settings import Settings, choice, flag, own_settings
 
@@ -46,9 +46,6 @@ N = Annotated[NeighbourRange, BeforeValidator(NeighbourRange.parse)]
 # Help texts of settings that mechanisms share with the commands.
 N_HELP = "Neighbours to draw from: 5, or a range 3-14 from which N is drawn."
 N_PER_HELP = "Draw N from its range per occurrence or per word type."
-EPSILON_HELP = "laplace: nominal epsilon; the mean length of the noise is dim/epsilon."
-SIGMA_HELP = "gaussian: standard deviation of the noise on each coordinate."
-UNCHANGED_HELP = "Share of words left unchanged by the noise, instead of its size."
 
 
 class ChannelSettings(Settings):
@@ -57,13 +54,9 @@ class ChannelSettings(Settings):
     mechanism: str = choice(
         mechanisms,
         "neighbours",
-        "Replacement: a near neighbour (paper A), a cluster code, or noise on the vector.",
+        "Replacement: a near neighbour (paper A) or a cluster code.",
     )
-    own: Settings = own_settings("mechanism", here=NOISE)
-    # Beyond these limits the noise vanishes or dominates for vectors of any usual scale; float32 may overflow.
-    epsilon: float | None = flag(None, EPSILON_HELP, ge=1e-6, le=1e6)
-    sigma: float | None = flag(None, SIGMA_HELP, ge=1e-6, le=1e6)
-    unchanged: float | None = flag(None, UNCHANGED_HELP, ge=0.001, le=0.999)
+    own: Settings = own_settings("mechanism")
     n: N = flag("3-14", N_HELP, short="-n")
     n_per: Literal["occurrence", "type"] = flag("occurrence", N_PER_HELP)
     scope: Scope = flag(
@@ -74,8 +67,7 @@ class ChannelSettings(Settings):
     rare_below: int = flag(20, "Words with fewer occurrences are rare (scope=rare).", ge=1)
     layout: Layout = flag("plain", "Words only, words and sentence ends, or keep ASCII punctuation and lines.")
     numbers: Numbers = flag("drop", "Drop numbers, or write one # per digit; they are never kept.")
-    shuffle: Shuffle = flag("none", "Shuffle released words within windows, sentences or whole notes.")
-    shuffle_window: int = flag(10, "Words per window (shuffle=window).", ge=2, le=1_000_000)
+    shuffle: Shuffle = flag("none", "Shuffle the released words of each note, or keep their order.")
     vary_length: float = flag(
         0.0,
         "Drop or double up to this share of each note's words, to hide its length.",
@@ -95,20 +87,8 @@ class ChannelSettings(Settings):
     @property
     def policy(self) -> Policy:
         """How to write notes with the channel."""
-        order = self.shuffle, self.shuffle_window
-        return Policy(self.scope, self.layout, self.numbers, *order, self.vary_length, self.rare_below, self.background)
-
-    @model_validator(mode="after")
-    def _noise_has_one_size(self) -> Self:
-        for name, noise in (("epsilon", "laplace"), ("sigma", "gaussian")):
-            given = getattr(self, name) is not None
-            if given and self.mechanism != noise:
-                raise ValueError(f"--{name} requires --mechanism {noise}")
-            if self.mechanism == noise and given == (self.unchanged is not None):
-                raise ValueError(f"--mechanism {noise} requires exactly one of --{name} and --unchanged")
-        if self.mechanism not in NOISE and self.unchanged is not None:
-            raise ValueError("--unchanged requires --mechanism laplace or gaussian")
-        return self
+        length, rare_below = self.vary_length, self.rare_below
+        return Policy(self.scope, self.layout, self.numbers, self.shuffle, length, rare_below, self.background)
 
     @model_validator(mode="after")
     def _background_needs_a_pool(self) -> Self:

@@ -14,6 +14,7 @@ from typing import NoReturn, TextIO
 import typer
 
 from clinveil.cli.groups import COMMANDS, group_class
+from clinveil.cli.refusals import wrong_value
 from clinveil.core.errors import ClinveilError, InputWarning, check_interrupt, install_signal_handlers
 
 _COMPLETION = "_CLINVEIL_COMPLETE"  # set by the shell while it completes a command line
@@ -76,7 +77,7 @@ def main(arguments: list[str]) -> int:
         return _failed(f"a file operation failed: {error.strerror} (check the paths of the command)", 2)
     except Exception as error:  # noqa: BLE001  the message may contain note text, so only the location is shown
         if hasattr(error, "format_message"):  # raised by the parser: a wrong option
-            return _failed(" ".join(error.format_message().split()), 2)
+            return _failed(wrong_value(" ".join(error.format_message().split())), 2)
         return _internal(error)
 
 

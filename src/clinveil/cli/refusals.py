@@ -1,7 +1,8 @@
-"""Refuse an unknown option: a setting is answered with the `--set` that gives it, a typing error with a suggestion."""
+"""Refuse an unknown option: name the `--set` of a setting, suggest what a mistyped name or value meant."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from difflib import get_close_matches
 from typing import Any
@@ -37,6 +38,14 @@ def parser_class(name: str, settings: type[Settings] | None) -> type[TyperComman
                 raise _refusal(name, option, typed, flags, settings) from None
 
     return Parser
+
+
+def wrong_value(message: str) -> str:
+    """Return the parser's message on a wrong value, with a suggestion for a mistyped choice."""
+    message = message.replace("Value error, ", "")
+    typed, _, choices = message.rpartition(": ")[2].partition(" is not one of ")
+    near = get_close_matches(typed.strip("'"), re.findall(r"'([^']+)'", choices), n=1)
+    return f"{message} Did you mean {near[0]}?" if near else message
 
 
 def _refusal(

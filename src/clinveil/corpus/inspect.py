@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-import numpy as np
 import pyarrow as pa
 
 from clinveil.core.finding import Finding
 from clinveil.core.tokens import words
-from clinveil.corpus.corpus import PATIENT_ID, Columns, Corpus, Note, rows_with
+from clinveil.corpus.corpus import PATIENT_ID, Columns, Corpus, Note, rows
 from clinveil.corpus.estimate import Estimate, estimate
 from clinveil.corpus.open import OpenedCorpus
-from clinveil.corpus.uniqueness import Hashes, hashes, n_conflicts, n_distinct
+from clinveil.corpus.uniqueness import Hashes, hashes, n_distinct
 
 RARE_BELOW = 5  # the default of a release
 
@@ -28,9 +27,6 @@ class Inspection:
         null, empty, wordless: notes with a null text, an empty text, and a text without words.
         words: running words. types: distinct ones (lookup forms). rare_types: those of fewer than 5 patients.
         exact_duplicates: notes with the same text as an earlier note (empty ones excluded).
-        same_words: notes with the same sequence of words as an earlier note (wordless ones excluded, exact ones
-            included).
-        conflicts: per label column, texts with the same words but two or more labels.
         columns: the roles. guessed: roles with a guessed column. preset: the known source, or None.
         estimate: time and memory of a release.
     """
@@ -45,8 +41,6 @@ class Inspection:
     types: int
     rare_types: int
     exact_duplicates: int
-    same_words: int
-    conflicts: Mapping[str, int]
     columns: Columns
     guessed: tuple[str, ...]
     preset: str | None
@@ -70,8 +64,7 @@ class Inspection:
             count("words", self.words, self.words, unit="words"),
             count("types", self.types, self.words, unit="words"),
             count("rare_types", self.rare_types, self.types, unit="types", fewer_patients_than=RARE_BELOW),
-            *(count(k, getattr(self, k), self.rows) for k in ("exact_duplicates", "same_words")),
-            *(count("two_labels", n, self.rows, label=label) for label, n in self.conflicts.items()),
+            count("exact_duplicates", self.exact_duplicates, self.rows),
             count("release_seconds", cost.seconds, self.words, "words", workers=cost.workers, **cost.stages),
             count("release_bytes", cost.memory, self.types, unit="types"),
         ]
@@ -101,12 +94,9 @@ class _Types:
 class _Tally:
     """The counters of one pass."""
 
-    labels: tuple[str, ...]
     types: _Types
     patients: list[Hashes] = field(default_factory=list)
     texts: list[Hashes] = field(default_factory=list)
-    same_words: list[Hashes] = field(default_factory=list)
-    by_label: dict[str, tuple[list[Hashes], list[Hashes]]] = field(default_factory=dict)
     rows: int = 0
     null: int = 0
     empty: int = 0
@@ -114,40 +104,26 @@ class _Tally:
     words: int = 0
 
     def add(self, batch: pa.RecordBatch) -> None:
-        notes = list(rows_with([batch], *self.labels))
+        notes = list(rows([batch]))
         self.rows += batch.num_rows
         self.null += batch.num_rows - len(notes)
         self.patients.append(hashes(batch.column(PATIENT_ID).to_pylist()))
-        texts = [note.text for note, _ in notes if note.text]
+        texts = [note.text for note in notes if note.text]
         self.empty += len(notes) - len(texts)
         self.texts.append(hashes(texts))
         self._add_words(notes)
 
-    def _add_words(self, notes: Sequence[tuple[Note, tuple[object, ...]]]) -> None:
-        keys: list[int] = []
-        labels: list[tuple[object, ...]] = []
-        for note, values in notes:
+    def _add_words(self, notes: Sequence[Note]) -> None:
+        for note in notes:
             sequence = words(note.text)
             self.words += len(sequence)
-            if sequence:
-                self.types.add(set(sequence), hash(note.patient_id))
-                keys.append(hash(tuple(sequence)))
-                labels.append(values)
-            else:
-                self.wordless += 1
-        key = np.array(keys, dtype=np.int64).view(np.uint64)
-        self.same_words.append(key)
-        for column, name in enumerate(self.labels):
-            labelled = np.array([values[column] is not None for values in labels], dtype=np.bool_)
-            tags = hashes(str(values[column]) for values in labels)
-            keys_of_label, tags_of_label = self.by_label.setdefault(name, ([], []))
-            keys_of_label.append(key[labelled])
-            tags_of_label.append(tags[labelled])
+            self.types.add(set(sequence), hash(note.patient_id))
+            self.wordless += not sequence
 
 
 def inspect(corpus: Corpus) -> Inspection:
     """Read all notes once and count. Raises InputError like the corpus."""
-    tally = _Tally(corpus.columns.labels, _Types(RARE_BELOW))
+    tally = _Tally(_Types(RARE_BELOW))
     for batch in corpus.batches():
         tally.add(batch)
     types, rare = tally.types.counts()
@@ -163,8 +139,6 @@ def inspect(corpus: Corpus) -> Inspection:
         types=types,
         rare_types=rare,
         exact_duplicates=tally.rows - tally.null - tally.empty - n_distinct(tally.texts),
-        same_words=tally.rows - tally.null - tally.wordless - n_distinct(tally.same_words),
-        conflicts={name: n_conflicts(*pairs) for name, pairs in tally.by_label.items()},
         columns=corpus.columns,
         guessed=opened.guessed if opened else (),
         preset=opened.preset if opened else None,

@@ -31,12 +31,6 @@ def n_distinct(batches: Sequence[Hashes]) -> int:
     return len(np.unique(joined(batches)))
 
 
-def n_conflicts(keys: Sequence[Hashes], tags: Sequence[Hashes]) -> int:
-    """Return the number of keys that have two or more tags; `keys` and `tags` are batches of the same shapes."""
-    pairs = np.unique(np.stack([joined(keys), joined(tags)], axis=1), axis=0)
-    return int((np.unique(pairs[:, 0], return_counts=True)[1] > 1).sum())
-
-
 def refuse_repeats(batches: Sequence[Hashes], again: Callable[[], Iterator[list[str]]], where: str) -> None:
     """Raise InputError, with both rows, if an id occurs twice.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
@@ -24,7 +24,6 @@ class Writer:
         columns: the roles of the source's columns; names and order are restored from it.
         suffix: the format, ".parquet", ".csv.gz", … or "" for a folder of .txt.
         rows: number of rows so far.
-        metadata: key-value pairs for the file's metadata, if the format supports it (Parquet).
 
         Raises:
             InputError: content that the format does not support (lists in CSV, kept columns in a folder of .txt).
@@ -34,7 +33,6 @@ class Writer:
     columns: Columns
     suffix: str
     rows: int = 0
-    metadata: Mapping[str, str] | None = None
     _sink: Sink | None = field(default=None, repr=False)
     _rebatcher: Rebatcher = field(default_factory=Rebatcher, repr=False)
 
@@ -54,7 +52,7 @@ class Writer:
         named = source_names(self.columns, self.suffix)
         fields = [batch.schema.field(role).with_name(name) for name, role in named.items()]
         arrays = [batch.column(role) for role in named.values()]
-        return pa.record_batch(arrays, schema=pa.schema(fields, metadata=self.metadata))
+        return pa.record_batch(arrays, schema=pa.schema(fields))
 
     def close(self) -> None:
         """Write the remaining rows and finish the file; a file without rows still gets its header."""
@@ -102,16 +100,9 @@ def place_in(part: Path, out: Path, own: str) -> tuple[Path, str]:
     return part / f"notes{own}", own
 
 
-def write_corpus(
-    batches: Iterable[pa.RecordBatch],
-    path: Path,
-    columns: Columns,
-    suffix: str,
-    *,
-    metadata: Mapping[str, str] | None = None,
-) -> int:
+def write_corpus(batches: Iterable[pa.RecordBatch], path: Path, columns: Columns, suffix: str) -> int:
     """Write all batches to a path; return the number of rows. Raises like `Writer`."""
-    with Writer(path, columns, suffix, metadata=metadata) as writer:
+    with Writer(path, columns, suffix) as writer:
         for batch in batches:
             writer.write(batch)
     return writer.rows

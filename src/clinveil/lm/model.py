@@ -11,6 +11,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 
 from clinveil.core.types import Doubles, Ints
+from clinveil.lm.layout import LayoutVocabulary
 from clinveil.lm.notes import EncodedNotes
 from clinveil.lm.vocabulary import Ids, Vocabulary
 
@@ -57,6 +58,11 @@ class Stream(Protocol):
 
     def reset(self, lanes: Ints) -> None:
         """Start new notes in these lanes."""
+
+
+def keeps_layout(model: Any) -> bool:
+    """Return whether a model reads the text of notes unchanged instead of MedText's form."""
+    return isinstance(getattr(model, "vocabulary", None), LayoutVocabulary)
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from typing import Any
 
@@ -23,18 +23,22 @@ UNK_IN_TRAINING = "rare words are <unk> in the training notes but not in these n
 
 @dataclass(frozen=True)
 class PlainNotes:
-    """Notes in MedText's form, with their ids and patients, in source order; `repr` shows none of these."""
+    """Notes with their ids, patients and numbers of labels (if any), in source order; `repr` shows none of these."""
 
     texts: tuple[str, ...] = field(repr=False)
     note_ids: tuple[str, ...] = field(repr=False)
     patients: tuple[str, ...] = field(repr=False)
+    labels: tuple[int, ...] = field(default=(), repr=False)
 
     def __len__(self) -> int:
         return len(self.texts)
 
     def rows(self, rows: Sequence[int]) -> PlainNotes:
         """Return some of the notes, in the order given."""
-        return PlainNotes(*(tuple(part[row] for row in rows) for part in (self.texts, self.note_ids, self.patients)))
+        texts, note_ids, patients = (
+            tuple(part[row] for row in rows) for part in (self.texts, self.note_ids, self.patients)
+        )
+        return PlainNotes(texts, note_ids, patients, tuple(self.labels[row] for row in rows) if self.labels else ())
 
     def as_corpus(self) -> MemoryCorpus:
         """Return the notes as a corpus."""
@@ -46,15 +50,46 @@ class PlainNotes:
         return sum(len(text.split()) for text in self.texts)
 
 
-def read_notes(corpus: Corpus, *, prepared: bool = False) -> PlainNotes:
+def read_notes(corpus: Corpus, *, prepared: bool = False, layout: bool = False) -> PlainNotes:
     """Return the notes of a corpus in MedText's form, without empty notes. Raises InputError if all are empty.
 
-    `prepared`: the texts already have this form.
+    `prepared`: the texts already have this form. `layout`: return the texts unchanged.
     """
-    formed = ((bare(text) if prepared else medtext(text), note, patient) for note, patient, text in rows(corpus))
+    form = str.strip if layout else bare if prepared else medtext
+    formed = ((form(text), note, patient) for note, patient, text in rows(corpus))
     if not (kept := [row for row in formed if row[0]]):
         raise InputError("no note contains a word")
-    return PlainNotes(*(tuple(row[i] for row in kept) for i in range(3)))
+    texts, note_ids, patients = zip(*kept, strict=True)
+    return PlainNotes(texts, note_ids, patients)
+
+
+@dataclass(frozen=True)
+class SyntheticNote:
+    """One written note: number of its patient, position among the patient's notes, values by column, and text."""
+
+    patient: int
+    position: int
+    labels: Mapping[str, str]
+    text: str = field(repr=False)
+
+
+@dataclass(frozen=True)
+class Conditions:
+    """What a model of shared n-grams is conditioned on: (n_notes,) number of patient and of label (-1: none).
+
+    `min_patients`: n-grams of fewer patients are left out.
+    """
+
+    patients: Ints = field(repr=False)
+    labels: Ints = field(repr=False)
+    min_patients: int
+
+    @classmethod
+    def of(cls, notes: PlainNotes, min_patients: int) -> Conditions:
+        """Number the patients of notes."""
+        patients = np.unique(np.array(notes.patients, dtype=object), return_inverse=True)[1]
+        labels = np.array(notes.labels or [-1] * len(notes), dtype=np.int64)
+        return cls(patients.astype(np.int64), labels, min_patients)
 
 
 @dataclass(frozen=True)
@@ -62,11 +97,13 @@ class EncodedNotes:
     """Encoded notes: tokens of all notes with their ends, (n_tokens,), and the start of each note, (n_notes + 1,).
 
     `characters`: (n_notes,) characters of each note with ends of lines, for bits per character.
+    `conditions`: patients and labels, where the model uses them.
     """
 
     ids: Ids = field(repr=False)
     offsets: Ints = field(repr=False)
     characters: Ints = field(repr=False)
+    conditions: Conditions | None = field(default=None, repr=False)
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -81,13 +118,14 @@ class EncodedNotes:
         return np.diff(self.offsets)
 
 
-def encode(texts: Iterable[str], vocabulary: Vocabulary) -> EncodedNotes:
-    """Encode notes in MedText's form. Raises InputError if there are none."""
+def encode(texts: Iterable[str], vocabulary: Vocabulary, conditions: Conditions | None = None) -> EncodedNotes:
+    """Encode notes. Raises InputError if there are none."""
     texts = list(texts)
     notes = [vocabulary.encode(text) for text in texts]
     if not notes:
         raise InputError("no note to encode")
-    return joined(notes, np.array([len(text) + 1 for text in texts], dtype=np.int64))
+    found = joined(notes, np.array([len(text) + 1 for text in texts], dtype=np.int64))
+    return replace(found, conditions=conditions)
 
 
 def joined(notes: Sequence[Ids], characters: Ints) -> EncodedNotes:

@@ -127,9 +127,7 @@ def neural_kind(name: str) -> NeuralKind:
 class ModelSettings(Settings):
     """Settings of a language model and its training; `size` sets the defaults."""
 
-    model: str = choice(
-        language_models, "lstm", "unigram, ngram (scores only), lstm (paper C's), or gpt (a small decoder)."
-    )
+    model: str = choice(language_models, "lstm", "unigram, ngram, lstm (paper C's), or gpt (a small decoder).")
     size: Size = flag("small", "tiny and small train on 2 cores; base and paper (paper C's LSTM) need a GPU.")
     vocabulary: Literal["auto", "words", "bytes"] = flag(
         "auto", "Whole words, or byte pairs (auto: words for unigram, ngram and --size paper, else bytes)."

@@ -7,16 +7,81 @@ shape moves this limit by about 1e-16, which practically never changes a word.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import count
+from functools import cached_property
+from itertools import count, repeat
 
 import numpy as np
 
 from clinveil.core.keys import Key
-from clinveil.core.types import Doubles, Ints
-from clinveil.lm.model import LanguageModel
-from clinveil.lm.vocabulary import END, Ids
+from clinveil.core.tokens import Kind
+from clinveil.core.types import Doubles, Ints, Mask
+from clinveil.lm.layout import RARE_WORD, LayoutVocabulary
+from clinveil.lm.model import LanguageModel, Stream
+from clinveil.lm.notes import EncodedNotes
+from clinveil.lm.vocabulary import END, Ids, Vocabulary
+
+SMOOTHING = 100.0  # tokens with the frequencies of all notes, added to those of each label
+
+
+@dataclass(frozen=True)
+class Steering:
+    """How the label of a note changes each step: the scores of the tokens get a bias.
+
+    Attributes:
+        bias: (n_labels, size) added to log-probabilities. vocabulary: of layout, or None. Then a rare word, which is
+            written as nothing, is avoided unless the model expects one with more than even odds, and a word or number
+            never follows another without something between, which would make a new word.
+    """
+
+    bias: Doubles = field(repr=False)
+    vocabulary: LayoutVocabulary | None = field(default=None, repr=False)
+
+    @classmethod
+    def of(cls, notes: EncodedNotes, vocabulary: Vocabulary, weight: float) -> Steering:
+        """Return `weight` times the smoothed log ratio of a label's token frequencies to those of all notes."""
+        given, size = notes.conditions, vocabulary.size
+        labels = int(given.labels.max()) + 1 if given is not None else 0
+        overall = (np.bincount(notes.ids, minlength=size) + 0.5) / (notes.ids.size + 0.5 * size)
+        bias = np.zeros((labels, size))
+        of_token = np.repeat(given.labels, notes.lengths) if given is not None else notes.ids
+        for label in range(labels):
+            counts = np.bincount(notes.ids[of_token == label], minlength=size)
+            bias[label] = weight * np.log((counts + SMOOTHING * overall) / (counts.sum() + SMOOTHING) / overall)
+        return cls(bias, vocabulary if isinstance(vocabulary, LayoutVocabulary) else None)
+
+    @cached_property
+    def factors(self) -> Doubles:
+        """exp(bias); empty if the bias changes nothing."""
+        return np.exp(self.bias) if self.bias.any() else np.zeros((0, 0))
+
+    @cached_property
+    def edges(self) -> tuple[Ints, Ints]:
+        """Token classes of the first and last character of each piece; empty without layout."""
+        none = np.zeros(0, dtype=np.int64)
+        first, last = self.vocabulary.edges if self.vocabulary else (none, none)
+        return first.astype(np.int64), last.astype(np.int64)
+
+    def applied(self, probabilities: Doubles, labels: Ints, tails: Ints) -> Doubles:
+        """Return the changed probabilities, not normalized; `tails`: class of the last character of each lane."""
+        if len(self.factors):
+            probabilities = probabilities * self.factors[labels]
+        if self.vocabulary is None:
+            return probabilities
+        probabilities = probabilities.copy()
+        for kind in (Kind.WORD, Kind.NUMBER):
+            probabilities[np.ix_(tails == kind, self.edges[0] == kind)] = 0.0
+        total, rare = probabilities.sum(axis=1), probabilities[:, RARE_WORD]
+        probabilities[rare <= total / 2, RARE_WORD] = 0.0
+        empty = np.flatnonzero(probabilities.sum(axis=1) <= 0)
+        probabilities[empty, END] = 1.0
+        return probabilities
+
+    def tail(self, before: int, token: int) -> int:
+        """Return the class of the last character after a token; one without text changes nothing."""
+        last = int(self.edges[1][token]) if self.vocabulary else -1
+        return before if last < 0 else last
 
 
 @dataclass(frozen=True)
@@ -26,13 +91,14 @@ class SamplingConfig:
     Attributes:
         batch_size: notes written at once. max_new_tokens: maximum tokens of a note; longer notes are truncated.
         temperature: 1 samples from the unchanged model. top_p: sample from the likeliest words with this total
-            probability; 1: from all words.
+            probability; 1: from all words. steering: how labels change the probabilities.
     """
 
     batch_size: int = 64
     max_new_tokens: int = 4_000
     temperature: float = 1.0
     top_p: float = 1.0
+    steering: Steering | None = None
 
     def __post_init__(self) -> None:
         if self.batch_size < 1 or self.max_new_tokens < 1 or not self.temperature > 0 or not 0 < self.top_p <= 1:
@@ -56,34 +122,63 @@ def batch_size_for(notes: int, most: int = 64) -> int:
 class _Lane:
     """A note that is being written, with its random numbers."""
 
-    def __init__(self, key: Key, number: int) -> None:
+    def __init__(self, key: Key, number: int, label: int) -> None:
         seed = key.stream("synthetic note", str(number))
         self.random = np.random.Generator(np.random.Philox(key=[seed.uint64(), seed.uint64()]))
-        self.number, self.ids = number, list[int]()
+        self.number, self.label, self.ids, self.tail = number, label, list[int](), -1
 
 
-def generate(model: LanguageModel, key: Key, config: SamplingConfig, *, first: int = 0) -> Iterator[GeneratedNote]:
-    """Yield notes without end, in the order of their numbers from `first` on."""
-    stream, numbers, number = model.stream(config.batch_size), count(first), first
-    lanes = [_Lane(key, next(numbers)) for _ in range(config.batch_size)]
+def generate(
+    model: LanguageModel, key: Key, config: SamplingConfig, *, first: int = 0, labels: Iterable[int] = repeat(0)
+) -> Iterator[GeneratedNote]:
+    """Yield notes without end, in the order of their numbers from `first` on; `labels`: of each note."""
+    stream, coming, number = model.stream(config.batch_size), zip(count(first), labels), first
+    lanes = [_Lane(key, *next(coming)) for _ in range(config.batch_size)]
+    _reset(model, stream, lanes, range(len(lanes)))
     waiting: dict[int, GeneratedNote] = {}
     while True:
         uniform = np.array([lane.random.random() for lane in lanes])
-        ids = drawn(_shaped(stream.probabilities(), config), uniform)
+        ids = drawn(_shaped(_steered(stream.probabilities(), lanes, config), config), uniform)
         for lane, token in zip(lanes, ids.tolist(), strict=True):
             lane.ids.append(token)
+            lane.tail = config.steering.tail(lane.tail, token) if config.steering else -1
         over = [i for i, lane in enumerate(lanes) if lane.ids[-1] == END or len(lane.ids) >= config.max_new_tokens]
         stream.push(ids)
-        if over:
-            stream.reset(np.array(over))
         for i in over:
             row, truncated = lanes[i].ids, lanes[i].ids[-1] != END
             kept = np.array(row if truncated else row[:-1], dtype=np.int32)
             waiting[lanes[i].number] = GeneratedNote(lanes[i].number, kept, truncated)
-            lanes[i] = _Lane(key, next(numbers))
+            lanes[i] = _Lane(key, *next(coming))
+        if over:
+            _reset(model, stream, lanes, over)
         while number in waiting:
             yield waiting.pop(number)
             number += 1
+
+
+def _reset(model: LanguageModel, stream: Stream, lanes: Sequence[_Lane], rows: Sequence[int]) -> None:
+    """Start new notes in some lanes; a model with labels gets those of the notes."""
+    if getattr(model, "labelled", False):
+        stream.reset(np.array(rows), np.array([lanes[row].label for row in rows]))  # type: ignore[call-arg]
+    else:
+        stream.reset(np.array(rows))
+
+
+def _steered(probabilities: Doubles, lanes: Sequence[_Lane], config: SamplingConfig) -> Doubles:
+    if config.steering is None:
+        return probabilities
+    labels, tails = (np.array(column) for column in zip(*((one.label, one.tail) for one in lanes), strict=True))
+    probabilities = config.steering.applied(probabilities, labels, tails)
+    return _not_empty(probabilities, np.array([not lane.ids for lane in lanes]))
+
+
+def _not_empty(probabilities: Doubles, begins: Mask) -> Doubles:
+    """Set the probability of an immediate end to 0, unless the model allows nothing else."""
+    at = begins & (probabilities.sum(axis=1) > probabilities[:, END])
+    if at.any():
+        probabilities = probabilities.copy()
+        probabilities[at, END] = 0.0
+    return probabilities
 
 
 def drawn(probabilities: Doubles, uniform: Doubles) -> Ints:

@@ -14,6 +14,7 @@ from clinveil.core.errors import InputError, MissingExtra
 from clinveil.core.tokens import WordIds
 from clinveil.core.types import SmallInts
 from clinveil.corpus.medtext import EON, EOS, UNK
+from clinveil.lm.layout import LayoutVocabulary
 
 Ids = SmallInts
 END = 0  # the number of `<eon>`, the end of a note, in every vocabulary
@@ -129,7 +130,7 @@ def need_byte_pairs() -> None:
         raise MissingExtra("tokenizers", "neural")
 
 
-Vocabulary = WordVocabulary | BytePairs
+Vocabulary = WordVocabulary | BytePairs | LayoutVocabulary
 """Any vocabulary; `decode` restores an encoded note, except for rare words."""
 
 
@@ -152,6 +153,8 @@ def digest(vocabulary: Vocabulary) -> str:
 def vocabulary_of(data: dict[str, Any]) -> Vocabulary:
     """Return the vocabulary of `as_dict`. Raises InputError for other data."""
     try:
+        if data["kind"] == LayoutVocabulary.kind:
+            return LayoutVocabulary([str(piece) for piece in data["pieces"]])
         if data["kind"] == "words":
             return WordVocabulary([str(word) for word in data["words"]])
         return BytePairs(str(data["model"]))

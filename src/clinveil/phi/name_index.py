@@ -10,10 +10,13 @@ patients.
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import chain, filterfalse
+
+import numpy as np
 
 from clinveil.core.spans import Span
 from clinveil.lexicons.ambiguity import LexicalClass, lexical_classes
@@ -22,7 +25,7 @@ from clinveil.lexicons.words import is_word, word_list
 from clinveil.phi.detection.detector import words
 from clinveil.phi.detection.names.cue_words import PEOPLE
 from clinveil.phi.detection.note import NoteView, Word, look_up, plain
-from clinveil.phi.matching.wordtable import Column, mark
+from clinveil.phi.matching.wordtable import Column
 from clinveil.phi.name_variants import MISSPELT, NICKNAME, OWN, PARTICLES, Name, NameVariants, exact_match_only, is_met
 
 SURE = 0.85
@@ -30,6 +33,7 @@ SCORE = 0.8  # of spans added by the index: less than `SURE`, so that their text
 PROPAGATED = "heard"  # detector name in outputs, which must not change
 _SHORTEST, _SHORTEST_STAFF, _SHORTEST_LOWER = 3, 4, 5
 _LONGEST_ACRONYM = 5
+_MANY = 64  # names; beyond them, searching the text for each takes longer than looking up its words
 _PIECE = re.compile(r"[^\W\d_]+(?:['-][^\W\d_]+)*")
 _CAPITALS = re.compile(r"[A-Z][A-Za-z]+(?:['-][A-Za-z]+)*")
 _CREDENTIAL = re.compile(
@@ -108,7 +112,7 @@ def unlisted(note: NoteView, spans: Iterable[Span], *, acronyms: bool = False) -
         short = {text for text in note.words.texts if text.isupper() and 2 <= len(text) <= _LONGEST_ACRONYM}
         yield from (text for text in short if not lexical_classes(text) & _USUAL)
     taken = "\n".join({note.text[span.start : span.end].lower() for span in spans})
-    for word in {note.words.texts[index] for index in note.words.marked(_UNLISTED)}:
+    for word in {note.words.texts[index] for index in np.flatnonzero(note.words.column(_UNLISTED)).tolist()}:
         if word not in taken:
             yield word
 
@@ -120,7 +124,7 @@ def _is_unlisted(written: str) -> bool:
     return word == lower and len(word) > 2 and not listed and not is_word(word)
 
 
-_UNLISTED = mark(_is_unlisted)
+_UNLISTED = Column(_is_unlisted, np.bool_)  # not a mark: most runs do not need it
 
 
 def names_in(text: str, spans: Iterable[Span]) -> frozenset[Name]:
@@ -184,8 +188,7 @@ def _wanted(note: NoteView, variants: NameVariants, staff: frozenset[str]) -> di
     parts = set(note.words.column(_CAPITALISED if note.plain.isascii() else _ALL).tolist())
     written, odd = (set(chain.from_iterable(column)) for column in zip(*parts, ((), ()), strict=True))
     wanted = dict.fromkeys(_of_staff(written, odd, staff), PROPAGATED) | variants.among(written, odd)
-    lower = note.plain.lower()
-    return wanted | {form: OWN for form in variants.exact if form not in wanted and form in lower}
+    return wanted | dict.fromkeys(variants.exact.intersection(note.words.lowers).difference(wanted), OWN)
 
 
 def _of_staff(words: set[str], odd: set[str], staff: frozenset[str]) -> set[str]:
@@ -203,13 +206,13 @@ _CAPITALISED = Column(lambda word: _parts(_CAPITALS, word))
 _ALL = Column(lambda word: _parts(_PIECE, word))
 
 
-def _all_covered(note: NoteView, wanted: Iterable[str], found: Sequence[Span]) -> bool:
+def _all_covered(note: NoteView, wanted: Mapping[str, str], found: Sequence[Span]) -> bool:
     """Whether spans cover all wanted words; this is the common case, and the search by word is then skipped."""
-    rest = lower = note.plain.lower()
-    if note.aligned.starts is not None or len(lower) != len(note.text):
+    lower = note.plain.lower()
+    if note.aligned.starts is not None or len(lower) != len(note.text) or len(wanted) > _MANY:
         return False
-    for span in reversed(found):
-        rest = f"{rest[: span.start]}\n{rest[span.end :]}"
+    edges = [0, *(edge for span in found for edge in (span.start, span.end)), len(lower)]
+    rest = "\n".join(lower[start:end] for start, end in zip(edges[::2], edges[1::2], strict=True))
     return not any(word in rest for word in wanted)
 
 
@@ -217,8 +220,14 @@ def _outside(note: NoteView, ranges: Iterable[tuple[int, int]], found: Sequence[
     """Yield the spans of ranges of the plain copy that are not within a span."""
     for start, end in ranges:
         span = note.span(start, end, "NAME", PROPAGATED, SCORE, why)
-        if not any(other.start <= span.start and span.end <= other.end for other in found):
+        if _covering(found, span.start, span.end) is None:
             yield span
+
+
+def _covering(found: Sequence[Span], start: int, end: int) -> Span | None:
+    """Return the span that covers a range, of sorted spans without overlaps."""
+    index = bisect_right(found, start, key=lambda span: span.start) - 1
+    return found[index] if index >= 0 and found[index].end >= end else None
 
 
 class _Lookup:
@@ -273,9 +282,8 @@ class _Lookup:
 
     def _named(self, word: Word) -> bool:
         """Whether the detectors labelled a word as a name and it is not ambiguous."""
-        start, end = self.note.aligned.source_offsets(word.start, word.end)
-        labelled = any(span.label == "NAME" and span.start <= start and end <= span.end for span in self.found)
-        return labelled and not word.classes & _AMBIGUOUS
+        span = _covering(self.found, *self.note.aligned.source_offsets(word.start, word.end))
+        return span is not None and span.label == "NAME" and not word.classes & _AMBIGUOUS
 
     def _within_sentence(self, word: Word, index: int) -> bool:
         """Whether a capitalised word is inside a sentence, not before a noun; eponyms only after `with`, `saw` etc."""

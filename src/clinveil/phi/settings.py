@@ -94,7 +94,6 @@ class ValidateSettings(Settings):
     notes: NotesSettings = group(NotesSettings)
     spots: int = flag(200, "Number of sampled locations to annotate.", ge=40, le=100_000)
     passage: int = flag(40, "Words per passage, the sampling unit of unsuspicious text.", ge=5, le=1_000)
-    sampled_patients: int = flag(1_000, "Number of patients sampled for canaries.", ge=2)
     workers: int = WORKERS
     seed: int | None = SEED
     quiet: bool = QUIET

@@ -78,10 +78,13 @@ class ReleaseContext(PreparedInput):
         return word_set(" ".join(patient.name) for patient in self.known.values())
 
     def deidentifier(self, index: NameIndex | None = None) -> Deidentifier | None:
-        """Return the deidentifier, with an index of names from other notes; None with `--no-phi`."""
+        """Return the deidentifier, with an index of names from other notes; None with `phi=false`."""
         if not self.settings.phi:
             return None
-        engine = Deidentifier.of(self.settings.identifiers, self.key, patients=self.known)
+        source = self.settings.synthetic.source  # its notes must be treated as they were for training
+        before = source.parent / "key.bin" if source else None
+        key = Key.load(before) if before and before.is_file() else self.key
+        engine = Deidentifier.of(self.settings.identifiers, key, patients=self.known)
         return engine.with_finder(engine.finder.with_context(index))
 
     def obfuscator(self, channel: Channel) -> Obfuscator:

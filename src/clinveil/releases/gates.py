@@ -27,10 +27,12 @@ from clinveil.core.tokens import words
 from clinveil.corpus.corpus import Accounting
 from clinveil.corpus.open import ENTERED_IN_ERROR
 from clinveil.corpus.people import read_patients
+from clinveil.lm.layout import LayoutVocabulary
 from clinveil.lm.notes import PlainNotes
+from clinveil.lm.vocabulary import Vocabulary
 from clinveil.releases.check import OutputCheck
 from clinveil.releases.earlier.parent import LEFT_BEFORE
-from clinveil.releases.synthesis_model import Floor, TrainHoldoutSplit
+from clinveil.releases.synthesis_model import TrainHoldoutSplit, shared_text
 from clinveil.report.record import Gate
 from clinveil.stats.refusals import ALPHA, fisher_from
 
@@ -146,7 +148,7 @@ def examine(
     written: PlainNotes,
     expected: int,
     sides: TrainHoldoutSplit,
-    floor: Floor,
+    vocabulary: Vocabulary | None,
     rng: Generator,
     *,
     span: int,
@@ -155,19 +157,29 @@ def examine(
     """Compare written notes with the training notes.
 
     Args:
-        expected: number of generated notes. span: consecutive words that count as a copy. feed: known patients.
+        expected: number of generated notes. vocabulary: None for notes of public words. span: consecutive words that
+            count as a copy. feed: known patients.
     """
     spans = tuple(sorted({*SPANS, span}))
-    # Apply the floor to all sides: a rare word that is <unk> in the copy only would split the copy.
-    seen, other = (floor.plain(side).as_corpus() for side in (sides.training, sides.held_out))
+    # Rare words are left out on all sides: a word that no model can write would split a copy.
+    both = sides.training, sides.held_out
+    seen, other = ((shared_text(side, vocabulary) if vocabulary else side).as_corpus() for side in both)
     found = copies(written.as_corpus(), seen, other, rng, spans=spans)
-    gates = [_accounted(written, expected), sound("synthetic_floor", floor.below(written.texts))]
+    gates = [_accounted(written, expected)]
+    if vocabulary is not None:
+        gates.append(sound("synthetic_floor", _below(written, vocabulary)))
     gates += _seeing([_copied(found, span), _copied_whole(found)])
     if feed is not None:
         finding = known_names(written, feed, rng)
         found.append(finding)
         gates.append(_names(finding))
     return Examined(gates, found)
+
+
+def _below(written: PlainNotes, vocabulary: Vocabulary) -> int:
+    """Count the words that are not in the vocabulary, which has only words of enough patients."""
+    allowed = vocabulary.words if isinstance(vocabulary, LayoutVocabulary) else frozenset[str]()
+    return sum(word not in allowed for text in written.texts for word in words(text))
 
 
 def _accounted(written: PlainNotes, expected: int) -> Gate:

@@ -146,7 +146,11 @@ class Check:
 def verify(folder: Path) -> list[Check]:
     """Run all checks of a release folder. Raises InputError if the folder does not exist."""
     if not folder.is_dir():
-        raise InputError("is not a release folder", where=folder.name, hint="pass OUT/release")
+        refused = (folder.parent / "vault" / "refused").is_dir()
+        hint = "the run was refused; see OUT/vault/report.html" if refused else "pass OUT/release"
+        raise InputError("is not a release folder", where=folder.name, hint=hint)
+    if (folder / "key.bin").is_file():
+        raise InputError("is the vault of a release", where=folder.name, hint="pass OUT/release")
     document = read_json(folder / NAME)
     manifest = document if isinstance(document, dict) and document.get("schema") == SCHEMA else None
     if isinstance(document, dict) and document.get("schema") in OLDER:

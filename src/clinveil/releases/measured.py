@@ -32,10 +32,7 @@ from clinveil.utility.evaluations.transfer import UTILITY_SEED, useful
 __all__ = ["UTILITY_SEED", "Drawn", "Measured", "attacked", "measured", "skipped", "useful"]
 
 NOTES = frozenset({"original", "released", "entered", "alignment"})
-BY_NOTES = (
-    "attack.repeats_in_notes",
-    "attack.inversion_counts",
-)  # findings measured on notes though their attack needs none
+BY_NOTES = "attack.repeats_in_notes"  # measured on notes though its attack needs none
 Kept = Callable[[pa.RecordBatch], pa.Array]
 """Function that returns a mask of the rows to keep."""
 
@@ -222,7 +219,6 @@ NOT_TRIED = (
 _AT_HAND = {
     "known": "no known-patient list was given",
     "keep": "no column is kept",
-    "earlier": "the ledger contains no other release with a vault",
 }
 
 

@@ -7,7 +7,6 @@ A release that adds to an earlier one starts from a vault with that release's ke
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -15,10 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from clinveil.attacks.threats import not_applicable
-from clinveil.channel.channel import Channel
-from clinveil.channel.files import load_channel
-from clinveil.core.errors import GateError, InputError
+from clinveil.attacks.threats import gated_only, not_applicable
+from clinveil.core.errors import GateError
 from clinveil.core.files import owner_only, refuse_nested
 from clinveil.core.finding import Finding
 from clinveil.core.keys import TEST_SEED, Key
@@ -74,7 +71,8 @@ def _plan_lines(ready: PreparedInput, settings: ReleaseSettings) -> Iterator[str
     if columns.patient_id is None:
         yield f"{NO_PATIENTS} (pass --patient COLUMN)"
     kept = ", ".join(columns.keep) or "none"
-    yield f"text {columns.text}, id {columns.note_id}; kept: {kept}; dropped: {', '.join(columns.dropped) or 'none'}"
+    roles = f"text {columns.text}, id {columns.note_id}, patient {columns.patient_id or 'none'}"
+    yield f"{roles}; kept: {kept}; dropped: {', '.join(columns.dropped) or 'none'}"
     if ready.added is not None:
         yield from met_lines(ready.added)
     stages = _stages(ready, settings)
@@ -153,7 +151,7 @@ def _files_read(
     words = settings.channel.keep_words, settings.channel.drop_words
     people = settings.identifiers.patients, settings.identifiers.phi_policy
     earlier: tuple[Path | str, ...] = (base.seal, *before) if base else ()
-    return [*people, *words, vectors, *settings.vectors.places().values(), settings.synthetic.source, *earlier]
+    return [*people, *words, vectors, *settings.vectors.places().values(), *settings.synthetic.places, *earlier]
 
 
 def _announce(job: ReleaseContext) -> None:
@@ -187,17 +185,12 @@ class _History:
         new = (
             entry(hashes, run, job.key.commitment, vault) if self.left is None else self.left.grown(hashes, run, vault)
         )
+        own = self.ledger.of(new.commitment)
+        new = replace(new, spent=own.spent if own else {})
         known = {one.entry.commitment for one in self.earlier}
         now = self.ledger.earlier(hashes, new.commitment)
         self.ledger.refuse([one for one in now if one.entry.commitment not in known], GateError)
         self.ledger.enter(new, job.folder.vault)
-
-    def channel(self) -> Channel | None:
-        """Return the channel of the most similar earlier release whose vault still exists, or None."""
-        for one in self.earlier:
-            with suppress(InputError):
-                return load_channel(one.entry.vault / "channel")
-        return None
 
 
 def _earlier(ledger: Ledger, hashes: Hashes, key: Key, settings: ReleaseSettings, say: Say) -> list[Earlier]:
@@ -221,12 +214,12 @@ def _run(job: ReleaseContext, before: _History) -> Outcome:
     rng = np.random.default_rng(seed)
     product = producers.get(job.settings.kind).make(job)
     with job.timer.stage("measure", "attacks and utility", f"seed {seed}"):
-        earlier = before.channel() if product.channel else None
-        whole = replace(product.context(), earlier=earlier, public=job.measured_with.public)
+        whole = replace(product.context(), public=job.measured_with.public)
         seen = product.measured(whole)
         if seen.drawn:
             job.say(f"measured on {seen.drawn.description}")
-        findings = [*attacked(seen, rng, job.say), *product.findings(seen, rng), *not_applicable(job.settings.kind)]
+        tried = [*attacked(seen, rng, job.say), *product.findings(seen, rng)]
+        findings = [*gated_only(tried, product.judged), *not_applicable(job.settings.kind)]
         tasks = product.for_utility(seen.context), product.columns.labels, job.settings.model, job.measured_with.pairs
         findings += seen.marked(useful(*tasks))
         findings += product.cost_of_keeping(seen.context, rng)

@@ -230,7 +230,7 @@ def prepared(
     else:
         found = preflight(corpus, say)
     if not (parts and parts["broken"].errors):
-        producers.get(settings.kind).refuse_notes(found, settings)
+        producers.get(settings.kind).refuse_notes(found, settings, corpus)
     if settings.vectors.more_text:
         open_text(settings.vectors.more_text)
     imported = load_vectors(vectors) if vectors else None

@@ -14,6 +14,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from clinveil.attacks.threats import TARGETS, Target
 from clinveil.core.errors import UsageError
 from clinveil.core.registry import Registry
 
@@ -63,7 +64,7 @@ class Producer(ABC):
     def refuse_early(self, settings: ReleaseSettings) -> None:  # noqa: B027
         """Raise MissingExtra, UsageError or InputError for errors detectable before reading the notes."""
 
-    def refuse_notes(self, found: Preflight, settings: ReleaseSettings) -> None:  # noqa: B027
+    def refuse_notes(self, found: Preflight, settings: ReleaseSettings, corpus: Corpus) -> None:  # noqa: B027
         """Raise InputError for notes that cannot be released as this kind."""
 
     @abstractmethod
@@ -87,8 +88,10 @@ class Product(ABC):
         tokens, types: words and different words of the source.
         patients: number of patients. found: identifiers detected, by label; None if detection did not run.
         digests: SHA-256 of vault contents, by name.
+        judged: targets of adversaries that gates of this kind judge.
     """
 
+    judged: ClassVar[Collection[Target]] = TARGETS
     job: ReleaseContext
     path: Path
     columns: Columns
@@ -148,6 +151,11 @@ class Product(ABC):
     def sampled(self, rng: Generator) -> list[AlignedNote]:
         """Return sampled source notes aligned with their released versions, for the internal report."""
         return []
+
+    @property
+    def about(self) -> str:
+        """What the notes are, for the first page; "" for the usual text of the kind."""
+        return ""
 
     @property
     def channel(self) -> Channel | None:

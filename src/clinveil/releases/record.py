@@ -39,7 +39,7 @@ from clinveil.report.record import (
 
 TITLE = "Release of clinical notes"
 # Settings that contain paths of the custodian; the public edition states only whether they were given.
-_PLACES = ("patients", "phi_policy", "keep_words", "drop_words", "more_text", "start_vectors", "source")
+_PLACES = ("patients", "phi_policy", "keep_words", "drop_words", "more_text", "start_vectors", "source", "public")
 # Settings of the call, without effect on the release.
 _CALL = (*FREE, "ledger", "seed", "encoding", "max_note_bytes", "text", "id", "patient", "device", "batch", "threads")
 
@@ -138,11 +138,13 @@ TEXTS = {
 
 def dispositions(kind: str, columns: Columns) -> tuple[Column, ...]:
     """Return each source column and its disposition."""
-    id_ = "note id, new numbers" if kind == "synthetic" else "note id, replaced by a random one"
+    new = kind == "synthetic"
+    id_ = "note id, new numbers" if new else "note id, replaced by a random one"
     roles = {columns.note_id: id_, columns.text: TEXTS.get(kind, "text")}
     if columns.patient_id:
-        roles[columns.patient_id] = "dropped" if kind == "synthetic" else "patient id, replaced by a random one"
-    roles |= {name: "kept unchanged" + (", label" if name in columns.labels else "") for name in columns.keep}
+        roles[columns.patient_id] = "patient id, new numbers" if new else "patient id, replaced by a random one"
+    kept = "drawn, values of the source" if new else "kept unchanged"
+    roles |= {name: kept + (", label" if name in columns.labels else "") for name in columns.keep}
     dropped = [Column(name, "dropped") for name in columns.dropped]
     if columns.other_dropped:
         dropped.append(Column(f"{columns.other_dropped} more", "dropped"))
@@ -172,6 +174,7 @@ def record_of(
         created=account.created,
         version=version("clinveil"),
         kind=job.settings.kind,
+        about=product.about,
         excerpts=tuple(excerpts),
         corpus=facts,
         accounting=product.accounting(),
@@ -235,12 +238,12 @@ def _warnings(made: Made, findings: Sequence[Finding]) -> tuple[str, ...]:
             "the rare-word floor, and intervals are too narrow."
         )
     lines += product.warnings(findings)
-    lines += [_again(one, findings) for one in made.earlier]
+    lines += [_again(one, synthetic=settings.kind == "synthetic") for one in made.earlier]
     if product.channel is not None:
         lines += linkage_warnings(findings, min(settings.max_linkage, LINKAGE_WARNED))
         lines += switched_off(settings.max_names, settings.max_linkage)
     lines += _feed_warnings(findings, product.patients)
-    if product.columns.keep:
+    if product.columns.keep and settings.kind != "synthetic":
         lines.append(singled_out(findings, "attack.kept_columns_unique", *KEPT))
     if settings.order == "source":
         lines.append("Rows keep the source order: anyone who knows that order can match notes with patients.")
@@ -252,16 +255,12 @@ def _warnings(made: Made, findings: Sequence[Finding]) -> tuple[str, ...]:
     return tuple(lines)
 
 
-def _again(one: Earlier, findings: Sequence[Finding]) -> str:
+def _again(one: Earlier, *, synthetic: bool) -> str:
     """Return the warning about an earlier release of the same notes."""
     overlap = f"{one.description} of the notes were released before under another key, in release {one.entry.run}."
-    both = next((f for f in findings if f.measure == "attack.two_releases" and f.value is not None), None)
-    if both is None:
-        return f"{overlap} With both, an attacker has two draws of each word: see the figures for several draws."
-    alone = f"{both.detail['alone']:.0%} from this release alone"
-    return (
-        f"{overlap} With both and the vectors, an attacker recovers {both.value:.0%} of the shared words, and {alone}."
-    )
+    if synthetic:
+        return f"{overlap} What both disclose about the same notes adds up."
+    return f"{overlap} With both, an attacker has two draws of each word: see the figures for several draws."
 
 
 def _feed_warnings(findings: Sequence[Finding], patients: int) -> list[str]:

@@ -25,7 +25,7 @@ from clinveil.core.settings import (
     table,
 )
 from clinveil.corpus.estimate import MEASURE_WORDS
-from clinveil.lm.recipe import ModelSettings
+from clinveil.lm.recipe import ModelSettings, language_models
 from clinveil.phi.settings import PhiSettings
 from clinveil.releases.producer import OF_KINDS, TABLES, kinds_with, other_kind, producers
 from clinveil.scale.executor import ADDRESS, ON
@@ -71,7 +71,23 @@ class WritingSettings(Settings):
         0.1, "Share of held-out patients, for validation and as control of the copy search.", gt=0, lt=1
     )
     span: int = flag(50, "Consecutive words that count as a copy.", ge=5)
-    prepared: bool = flag(False, "NOTES are already in the format of MedText.")
+    guidance: float = flag(1.5, "Strength of labels; 1: as in the training notes, above: clearer labels.", ge=0, le=10)
+    epsilon: float | None = flag(
+        None, "Patient-level differential privacy with this epsilon (lm.model unigram, ngram)."
+    )
+    delta: float | None = flag(None, "Delta of the guarantee (default: 1/(n ln n) for n patients).")
+    public: Path | None = flag(None, "Public text for epsilon: its words are the vocabulary, and train the n-grams.")
+
+    @property
+    def places(self) -> tuple[Path | None, ...]:
+        """Files and folders that the notes depend on."""
+        return self.source, self.public
+
+
+class WriterSettings(ModelSettings):
+    """Settings of the language model of a release."""
+
+    model: str = choice(language_models, "ngram", "ngram (shared word sequences), unigram, lstm (paper C's) or gpt.")
 
 
 class ReleaseSettings(Settings):
@@ -81,7 +97,7 @@ class ReleaseSettings(Settings):
     channel: ReleaseChannelSettings = group(ReleaseChannelSettings)
     vectors: VectorSettings = group(VectorSettings)
     identifiers: PhiSettings = group(PhiSettings)
-    lm: ModelSettings = table(ModelSettings)
+    lm: WriterSettings = table(WriterSettings)
     synthetic: WritingSettings = table(WritingSettings)
     notes: NotesSettings = group(NotesSettings)
     label: tuple[str, ...] = LABEL

@@ -6,23 +6,25 @@ The split is a fixed function of patient id and seed, so it need not be stored.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from hashlib import blake2b, sha256
+from itertools import tee
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
+import numpy as np
 
 from clinveil.core.errors import InputError, UsageError
 from clinveil.core.keys import Key
 from clinveil.core.types import Say
-from clinveil.corpus.corpus import ROLE_FIELDS
-from clinveil.corpus.medtext import DEIDENTIFIED, UNK, dictionary, with_unknown
 from clinveil.lm.files import load_model, save_model
+from clinveil.lm.layout import LayoutVocabulary, train_layout
 from clinveil.lm.model import LanguageModel
-from clinveil.lm.notes import PlainNotes, Seen, encode
-from clinveil.lm.sampling import SamplingConfig, generate
-from clinveil.lm.train import make_vocabulary, train_model
+from clinveil.lm.notes import Conditions, EncodedNotes, PlainNotes, Seen, SyntheticNote, encode
+from clinveil.lm.sampling import GeneratedNote, SamplingConfig, generate
+from clinveil.lm.sequences import PlannedNote
+from clinveil.lm.train import train_model
+from clinveil.lm.vocabulary import Vocabulary
 from clinveil.releases.settings import ReleaseSettings
 
 MODEL, STATE = "model", "training.safetensors"
@@ -78,7 +80,7 @@ def split_as_before(notes: PlainNotes, split: Any, name: str) -> TrainHoldoutSpl
         raise unknown from None
     sides = split_patients(notes, share, seed)
     if sides.digest != split["notes_sha256"]:
-        hint = "pass the notes that it was trained on, with --no-phi if that run used it"
+        hint = "pass the notes that it was trained on, with --set phi=false if that run used it"
         raise InputError("was trained on other notes", where=name, hint=hint)
     return sides
 
@@ -123,9 +125,9 @@ def train_new(notes: PlainNotes, settings: ReleaseSettings, seed: int, vault: Pa
     """Split, train (or resume from the state in the vault), and store the model in the vault."""
     sides = split_patients(notes, settings.synthetic.held_out, seed)
     say(f"{len(sides.training)} training notes, {len(sides.held_out)} held-out notes")
-    vocabulary = make_vocabulary(sides.training, settings.lm)
+    vocabulary = train_layout(sides.training.texts, sides.training.patients, settings.channel.floor)
     model, went = train_model(
-        encode(sides.training.texts, vocabulary),
+        encoded_training(sides.training, vocabulary, settings),
         vocabulary,
         settings.lm,
         seed=seed,
@@ -141,85 +143,42 @@ def train_new(notes: PlainNotes, settings: ReleaseSettings, seed: int, vault: Pa
     return Trained(model, sides, seed, settings.synthetic.held_out, public, before=False)
 
 
-BATCH = 100
+def encoded_training(notes: PlainNotes, vocabulary: Vocabulary, settings: ReleaseSettings) -> EncodedNotes:
+    """Return the encoded training notes with patients and labels."""
+    return encode(notes.texts, vocabulary, Conditions.of(notes, settings.channel.floor))
+
+
 MOST_EMPTY = 1_000  # notes in a row without a word
-
-
-ALWAYS = frozenset({UNK, DEIDENTIFIED})
-
-
-@dataclass
-class Floor:
-    """The rare-word floor of synthetic notes.
-
-    Attributes:
-        allowed: words of enough patients. words, replaced: counts of `apply`.
-    """
-
-    allowed: frozenset[str] = field(repr=False)
-    words: int = 0
-    replaced: int = 0
-
-    @classmethod
-    def of(cls, training: PlainNotes, min_patients: int) -> Floor:
-        """Return the floor of training notes; words invented by the model are below it."""
-        kept = dictionary(training.texts, training.patients, min_count=1, min_patients=min_patients).words
-        return cls(ALWAYS | frozenset(kept))
-
-    def apply(self, text: str) -> str:
-        """Replace all other words of a note by `<unk>`."""
-        lines = []
-        for line in text.split("\n"):
-            row = line.split(" ")
-            self.words += len(row)
-            self.replaced += sum(word not in self.allowed for word in row)
-            lines.append(" ".join(word if word in self.allowed else UNK for word in row))
-        return "\n".join(lines)
-
-    def plain(self, notes: PlainNotes) -> PlainNotes:
-        """Apply the floor to real notes without counting."""
-        return PlainNotes(tuple(with_unknown(t, self.allowed) for t in notes.texts), notes.note_ids, notes.patients)
-
-    def below(self, texts: Iterable[str]) -> int:
-        """Count words below the floor; must be 0 for a release."""
-        return sum(word not in self.allowed for text in texts for word in text.split())
 
 
 @dataclass
 class Counts:
-    """Counts of generated notes: notes and words written, `<unk>` words, truncated notes, empty notes (left out)."""
+    """Counts of generated notes: notes and words written, truncated notes, empty notes (left out)."""
 
     notes: int = 0
     words: int = 0
-    unknown: int = 0
     truncated: int = 0
     empty: int = 0
-
-    @property
-    def unknown_share(self) -> float:
-        """Share of `<unk>` among the words written."""
-        return self.unknown / max(1, self.words)
 
 
 def draw_notes(
     model: LanguageModel,
     key: Key,
     drawing: SamplingConfig,
-    floor: Floor,
     enough: Callable[[], bool],
     counts: Counts,
-    say: Say,
-) -> Iterator[pa.RecordBatch]:
-    """Yield batches of synthetic notes, `synthetic-000001` and so on, until `enough` is true; update `counts`.
+    plan: Iterable[PlannedNote],
+    named: Callable[[int], dict[str, str]],
+) -> Iterator[SyntheticNote]:
+    """Yield the planned notes, without empty ones, until `enough` is true; update `counts`.
 
     Raises:
         InputError: the model writes only empty notes.
     """
-    ids: list[str] = []
-    texts: list[str] = []
-    in_a_row = 0
-    for note in generate(model, key, drawing):
-        text = floor.apply(own) if (own := model.vocabulary.decode(note.ids.tolist())) else ""
+    in_a_row, (planned_notes, for_labels) = 0, tee(plan)
+    notes = generate(model, key, drawing, labels=(one.label for one in for_labels))
+    for note, planned in zip(notes, planned_notes, strict=False):
+        text = _text(model, note, key)
         in_a_row = 0 if text else in_a_row + 1
         if in_a_row >= MOST_EMPTY:
             raise InputError("the model writes only empty notes", hint="train it longer")
@@ -227,21 +186,22 @@ def draw_notes(
             counts.empty += 1
             continue
         counts.notes += 1
-        own_words = text.split()
-        counts.words += len(own_words)
-        counts.unknown += own_words.count(UNK)
+        counts.words += len(text.split())
         counts.truncated += note.truncated
-        ids.append(f"synthetic-{counts.notes:06d}")
-        texts.append(text)
-        if len(ids) == BATCH or enough():
-            yield _batch(ids, texts)
-            ids, texts = [], []
-            say(f"{counts.notes:,} notes written, {counts.words:,} words")
+        yield SyntheticNote(planned.patient, planned.position, named(planned.label), text)
         if enough():
             return
 
 
-def _batch(ids: list[str], texts: list[str]) -> pa.RecordBatch:
-    columns = [ids, [None] * len(ids), texts]
-    arrays = [pa.array(c, type=f.type) for c, f in zip(columns, ROLE_FIELDS, strict=True)]
-    return pa.record_batch(arrays, schema=pa.schema(ROLE_FIELDS))
+def _text(model: LanguageModel, note: GeneratedNote, key: Key) -> str:
+    """Return the text of a note, with digits drawn under the key."""
+    ids = note.ids.tolist()
+    if not isinstance(model.vocabulary, LayoutVocabulary):
+        return model.vocabulary.decode(ids)
+    seed = key.stream("synthetic digits", str(note.number))
+    return model.vocabulary.decode(ids, np.random.Generator(np.random.Philox(key=[seed.uint64(), seed.uint64()])))
+
+
+def shared_text(notes: PlainNotes, vocabulary: Vocabulary) -> PlainNotes:
+    """Return notes as a model with a perfect memory would write them: without rare words, digits of rare numbers 0."""
+    return replace(notes, texts=tuple(vocabulary.decode(vocabulary.encode(text).tolist()) for text in notes.texts))

@@ -55,7 +55,7 @@ class Treated:
 
 
 def treated(job: ReleaseContext, on_index: OnIndex | None = None) -> Treated:
-    """Return the notes with identifiers treated; unchanged with `--no-phi`."""
+    """Return the notes with identifiers treated; unchanged with `phi=false`."""
     settings = job.settings
     removal = f"find identifiers, policy {settings.identifiers.policy().name}" if settings.phi else "left out"
     with job.timer.stage("identifiers", removal, "keyed"):

@@ -29,6 +29,11 @@ TASKS = {
     "utility.language_model": "Language model of the release, predicting real notes",
     "utility.within": "Train and test a classifier on released text",
 }
+TERMS = {
+    "shadow vectors": "Shadow vectors: trained by the recipient on similar notes.",
+    "known pair": "Known pairs: notes held in both forms.",
+    "planted names": "Planted names: invented, added for this test.",
+}
 _MODELS = {"tfidf-lr": "TF-IDF and logistic regression", "lr": "logistic regression", "lstm": "LSTM", "cnn": "CNN"}
 _FORMATS: dict[str, Kind] = {"bits per word": "length"}
 # The bars, drawn as inline SVG; colours come from the CSS of the page.
@@ -77,6 +82,11 @@ class Risk:
     why: str = ""
 
 
+MISSED = Risk(
+    "Read identifiers that detection missed", why="Not measured on these notes: clinveil validate estimates it."
+)
+
+
 @dataclass(frozen=True, slots=True)
 class GateList:
     """Gates of one outcome: how many, the names of the first, and how many are not named."""
@@ -101,6 +111,12 @@ class FirstPage:
     gates: tuple[GateList, ...]
 
     @property
+    def terms(self) -> list[str]:
+        """Explanations of the terms that the risks use."""
+        used = " ".join(f"{risk.target} {risk.adversary}".casefold() for risk in self.risks)
+        return [meaning for term, meaning in TERMS.items() if term in used]
+
+    @property
     def above(self) -> int:
         """Number of risks above the threshold."""
         return sum(risk.verdict == "above the threshold" for risk in self.risks)
@@ -116,7 +132,7 @@ def first_page(record: ReleaseRecord) -> FirstPage:
     return FirstPage(
         state="refused" if record.refused else "clear" if all_clear(record.gates) else "open",
         headline=_headline(record),
-        kind=KINDS.get(record.kind, ""),
+        kind=record.about or KINDS.get(record.kind, ""),
         excerpts=tuple(clipped(text, EXCERPT_LENGTH) for text in record.excerpts[:EXCERPTS]),
         uses=_three_uses(record),
         risks=_risks(record),
@@ -214,9 +230,10 @@ def _use(finding: Finding, of: int = 1) -> Use:
 def _risks(record: ReleaseRecord) -> tuple[Risk, ...]:
     gated = [f for f in record.findings if f.detail.get("gated")]
     names = strongest(gated, ("names", "planted names"), RECIPIENTS)
+    ten_words = (strongest(found, ("note by ten words",), RECIPIENTS) for found in (gated, record.findings))
     return (
-        _risk("Recover a patient's name", names, record),
-        _risk("Find a note from ten words", strongest(gated, ("note by ten words",), RECIPIENTS), record),
+        MISSED if record.kind == "deidentified" else _risk("Recover a patient's name", names, record),
+        _risk("Find a note from ten words", next(filter(None, ten_words), None), record),
         _third([f for f in gated if f is not names], record),
     )
 

@@ -64,8 +64,6 @@ def find(measure: str) -> tuple[str, MeasureText]:
 
 # Numbers printed next to the value: heading of the column, and their format (None: as the value).
 COMPANIONS: dict[str, tuple[str, Kind | None]] = {
-    "one_draw": ("From one occurrence", None),
-    "alone": ("This release alone", None),
     "count": ("Count", "count"),
     "expected": ("Expected by chance", "number"),
     "p": ("P", "p"),

@@ -244,7 +244,7 @@ class ReleaseRecord:
         accounting: counts of tokens by class; empty for kinds that do not replace every token.
         phi: identifiers detected, by label; None where no identifier detection ran.
         notes: sampled notes, aligned with the source; internal edition only.
-        kind: "obfuscated", "coded", "deidentified" or "synthetic".
+        kind: "obfuscated", "coded", "deidentified" or "synthetic". about: what the notes are, or "".
         excerpts: passages of released text, about 25 words each, shown in both editions.
         provenance: hashes, key commitment, determinism, versions of clinveil and of Python.
         warnings, not_tried: one sentence each. test_seed: whether the key was derived from a public seed.
@@ -273,6 +273,7 @@ class ReleaseRecord:
     test_seed: bool = False
     risk_threshold: float = 0.09
     kind: str = "obfuscated"
+    about: str = ""
     excerpts: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:

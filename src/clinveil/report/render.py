@@ -220,7 +220,7 @@ def release_card(record: ReleaseRecord, notes: str = "notes.parquet") -> str:
     return card(
         "card.md",
         record=record,
-        about=KINDS.get(record.kind, ""),
+        about=record.about or KINDS.get(record.kind, ""),
         front=front,
         uses=front.uses,
         score=score(record.gates),

@@ -75,7 +75,7 @@ def effective_share(k: float, n: float, level: float = LEVEL) -> Interval:
     return Interval(low, high)
 
 
-def weighted_poisson(weights: ArrayLike, level: float = LEVEL, *, most: float = 1.0) -> Interval:
+def weighted_poisson(weights: ArrayLike, *, most: float = 1.0) -> Interval:
     """Return the interval of the expected sum of weights of rare events; `weights` has one entry per observed event.
 
     With weights of 1 it is the exact interval of a Poisson count (Garwood 1936); unequal weights widen it.
@@ -84,12 +84,11 @@ def weighted_poisson(weights: ArrayLike, level: float = LEVEL, *, most: float = 
     Raises ValueError for a weight of 0 or less.
     Source: Fay & Feuer 1997, Stat. Med. 16:791.
     """
-    _level(level)
     each = np.asarray(weights, dtype=np.float64)
     if not (each > 0).all():
         raise ValueError("weights must be greater than 0")
     total, square, most = float(each.sum()), float(each @ each), float(each.max(initial=most))
-    tail = (1 - level) / 2
+    tail = (1 - LEVEL) / 2
     low = 0.0 if not each.size else square / total * float(special.gammaincinv(total**2 / square, tail))
     total, square = total + most, square + most**2
     return Interval(low, square / total * float(special.gammaincinv(total**2 / square, 1 - tail)))
@@ -171,7 +170,6 @@ def bootstrap_clusters(
     rng: Generator,
     *,
     draws: int = DRAWS,
-    level: float = LEVEL,
 ) -> Interval:
     """Return the percentile bootstrap interval of a statistic of per-patient values.
 
@@ -185,7 +183,7 @@ def bootstrap_clusters(
     def of_drawn(weights: Ints) -> float:
         return statistic(np.repeat(values, weights, axis=0))
 
-    return bootstrap_weights(len(values), of_drawn, rng, draws=draws, level=level)
+    return bootstrap_weights(len(values), of_drawn, rng, draws=draws)
 
 
 def ratio(values: NDArray[Any]) -> float:
@@ -194,7 +192,7 @@ def ratio(values: NDArray[Any]) -> float:
     return float(top / bottom) if bottom else float("nan")
 
 
-def share_by_patient(values: NDArray[Any], *, level: float = LEVEL) -> Interval:
+def share_by_patient(values: NDArray[Any]) -> Interval:
     """Return the interval of a share with cases clustered by patient, from hits and cases per patient, (n_patients, 2).
 
     Clopper-Pearson with the effective number of cases: the number of independent cases with the same variance. If few
@@ -207,20 +205,20 @@ def share_by_patient(values: NDArray[Any], *, level: float = LEVEL) -> Interval:
     hits, cases = values[:, 0].astype(np.float64), values[:, 1].astype(np.float64)
     if _all_alike(values):
         patients = int((cases > 0).sum())
-        return clopper_pearson(patients if hits.any() else 0, patients, level)
+        return clopper_pearson(patients if hits.any() else 0, patients)
     share = float(hits.sum() / cases.sum())
-    n = _effective(hits - share * cases, share, float(cases.sum()), level)
-    return effective_share(share * n, n, level)
+    n = _effective(hits - share * cases, share, float(cases.sum()))
+    return effective_share(share * n, n)
 
 
-def _effective(residuals: Doubles, share: float, cases: float, level: float) -> float:
+def _effective(residuals: Doubles, share: float, cases: float) -> float:
     """Return the number of independent cases with the same information about the share."""
     n, square = len(residuals), float(residuals @ residuals)
     if n < 2:
         return 1.0
     if not square:  # every patient has the same share
         return cases
-    t = special.stdtrit(np.array([max(cases - 1, 1.0), _freedom(residuals)]), (1 + level) / 2)
+    t = special.stdtrit(np.array([max(cases - 1, 1.0), _freedom(residuals)]), (1 + LEVEL) / 2)
     alike = share * (1 - share) * cases**2 * (n - 1) / (n * square)
     return float(min(cases, alike * (t[0] / t[1]) ** 2))
 
@@ -246,7 +244,7 @@ def _all_alike(values: NDArray[Any]) -> bool:
     return not 0 < float(values[:, 0].sum()) < float(values[:, 1].sum())
 
 
-def jackknife_t(values: NDArray[Any], statistic: Callable[[NDArray[Any]], float], *, level: float = LEVEL) -> Interval:
+def jackknife_t(values: NDArray[Any], statistic: Callable[[NDArray[Any]], float]) -> Interval:
     """Return the jackknife interval of a smooth function of sums (ratio, difference of ratios).
 
     Student's t around the statistic of all patients, with the degrees of freedom of `share_by_patient`.
@@ -265,5 +263,5 @@ def jackknife_t(values: NDArray[Any], statistic: Callable[[NDArray[Any]], float]
     if not np.isfinite(without).all():
         raise InputError("the statistic is undefined without one of the patients", hint="use more patients")
     deviations = without - without.mean()
-    half = float(special.stdtrit(_freedom(deviations), (1 + level) / 2) * np.sqrt((n - 1) * without.var()))
+    half = float(special.stdtrit(_freedom(deviations), (1 + LEVEL) / 2) * np.sqrt((n - 1) * without.var()))
     return Interval(whole - half, whole + half)

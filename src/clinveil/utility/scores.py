@@ -101,20 +101,13 @@ class Scores:
             control_kind="negative" if shuffled else None,
         )
 
-    def loss(
-        self,
-        metric: str,
-        original: Sequence[Classes],
-        released: Sequence[Classes],
-        rng: Generator,
-        detail: Mapping[str, Any] | None = None,
-    ) -> Finding:
+    def loss(self, metric: str, original: Sequence[Classes], released: Sequence[Classes], rng: Generator) -> Finding:
         """Return the loss of the released side, paired on the same test notes."""
 
         def lost(weights: Weights) -> float:
             return self.mean(metric, original, weights) - self.mean(metric, released, weights)
 
-        more = {**(detail or {}), "metric": metric, "why": "a difference has no chance level"}
+        more = {"metric": metric, "why": "a difference has no chance level"}
         return self._finding(_MEASURES[metric] + "_loss", lost(None), "lower", self._interval(lost, rng), more)
 
     def _interval(self, statistic: Callable[[Weights], float], rng: Generator) -> Interval:

@@ -45,9 +45,9 @@ def neighbours(vectors: Vectors, k: int, *, eligible: NDArray[np.bool_], threads
     return Neighbours(ids, cosines, eligible, {"method": "exact", "k": k, "candidates": len(candidates)})
 
 
-def save_neighbours(table: Neighbours, path: Path, *, force: bool = False) -> None:
+def save_neighbours(table: Neighbours, path: Path) -> None:
     """Write a table atomically as a private folder: ids.npy, similarities.npy, eligible.npy and meta.json."""
-    with atomic(path, force=force) as folder:
+    with atomic(path) as folder:
         private_folder(folder)
         for name in _KINDS:
             save_array(folder / f"{name}.npy", getattr(table, name))

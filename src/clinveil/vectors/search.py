@@ -16,7 +16,6 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
-from clinveil.core.errors import InputError
 from clinveil.core.types import Doubles, Floats, Ints, Mask, SmallInts
 from clinveil.scale.local import threads as in_threads
 
@@ -70,12 +69,12 @@ def dots(one: Floats, others: Floats) -> Doubles:
     return np.asarray((one[:, None].astype(np.float64) * others).sum(axis=2))
 
 
-def best(queries: Floats, targets: Floats, k: int, exact: Exact, slack: Doubles) -> tuple[Ints, Doubles]:
+def best(queries: Floats, targets: Floats, k: int, exact: Exact, slack: float) -> tuple[Ints, Doubles]:
     """Return the k best targets of each query by exact score, ties by the lower number.
 
     Args:
         queries: (n, d) float32. targets: (m, d) float32; their float32 products with queries select candidates.
-        exact: exact scores, which differ from these products by at most `slack` (n,).
+        exact: exact scores, which differ from these products by at most `slack`.
 
     Returns:
         Numbers of targets (n, k), -1 where there is none, and scores (n, k).
@@ -96,7 +95,7 @@ def best(queries: Floats, targets: Floats, k: int, exact: Exact, slack: Doubles)
             numbers[some, : order.shape[1]] = np.take_along_axis(near, order, axis=1)
             scores[some, : order.shape[1]] = np.take_along_axis(score, order, axis=1)
             if width < n_targets:
-                again.append(some[scores[some, -1] <= products[:, -1] + slack[some]])
+                again.append(some[scores[some, -1] <= products[:, -1] + slack])
         left, width = np.concatenate([*again, left[:0]]), min(4 * width, n_targets)
     return np.where(np.isneginf(scores), -1, numbers), scores
 
@@ -122,7 +121,7 @@ def exact_search(
         def exact(at: Ints, near: Ints) -> Floats:
             return space.cosines(rows[at], candidates[near])
 
-        numbers, cosines = best(space.unit(rows), targets, k, exact, np.full(len(rows), space.slack))
+        numbers, cosines = best(space.unit(rows), targets, k, exact, space.slack)
         return np.where(numbers < 0, -1, candidates[numbers]), cosines.astype(np.float32)
 
     blocks = list(by_block(block, queries, threads))
@@ -172,68 +171,3 @@ def topics(units: Floats, fitted: Mask, n: int, seed: int) -> Ints:
 
     with one_thread_each():
         return alone(nearest, units)
-
-
-@dataclass(frozen=True)
-class Candidates:
-    """Words that may be the nearest by Euclidean distance. |z - c|² is smallest where z·c - |c|²/2 is largest.
-
-    Attributes:
-        rows: (m,) int32, rows in the vectors, ascending.
-        lifted: (m, dim + 1) float32, each vector c followed by -|c|²/2.
-        halves: (m,) float64, |c|²/2.
-        longest: the largest |c|.
-    """
-
-    rows: SmallInts
-    lifted: Floats
-    halves: Doubles
-    longest: float
-
-    @classmethod
-    def of(cls, matrix: Floats, eligible: Mask) -> Candidates:
-        """Return the rows of a matrix (n_words, dim) in a mask (n_words,). Raises InputError if there are none."""
-        rows = np.flatnonzero(eligible).astype(np.int32)
-        if not rows.size:
-            raise InputError("no word may be an output", hint="pass more notes or a smaller --min-patients")
-        some = np.asarray(matrix[rows], dtype=np.float32)
-        halves = np.einsum("ij,ij->i", some, some, dtype=np.float64) / 2
-        lifted = np.concatenate([some, -halves[:, None].astype(np.float32)], axis=1)
-        return cls(rows, lifted, halves, float(np.sqrt(2 * halves.max())))
-
-    def slack(self, points: Floats) -> Doubles:
-        """Return an upper bound of the summed error of two float32 scores of each point, shape (n,)."""
-        lengths = np.sqrt(np.einsum("ij,ij->i", points, points, dtype=np.float64))
-        most = lengths * self.longest + self.longest**2
-        return np.asarray(2.0 * (self.lifted.shape[1] + 8) * float(np.finfo(np.float32).eps) * most)
-
-    def nearest(self, points: Floats, own: SmallInts | None = None) -> SmallInts:
-        """Return the nearest candidate of each point, ties by the lower row.
-
-        Args:
-            points: (n, dim) float32.
-            own: (n,) a row to exclude for each point; None excludes none.
-
-        Returns: rows of the vectors, (n,) int32, -1 where there is none.
-        """
-
-        def exact(at: Ints, near: Ints) -> Doubles:
-            scores = dots(points[at], self.lifted[near, :-1]) - self.halves[near]
-            return scores if own is None else np.where(self.rows[near] == own[at, None], -np.inf, scores)
-
-        lifted = np.concatenate([points, np.ones((len(points), 1), np.float32)], axis=1)
-        numbers, _ = best(lifted, self.lifted, 1, exact, self.slack(points))
-        return np.where(numbers < 0, -1, self.rows[numbers]).astype(np.int32)[:, 0]
-
-
-def nearest_distances(matrix: Floats, eligible: Mask, *, threads: int = 1) -> Doubles:
-    """Return the distance of each word to the nearest other eligible word, shape (n_words,); inf if there is none."""
-    candidates = Candidates.of(matrix, eligible)
-
-    def distances(rows: SmallInts) -> Doubles:
-        points = np.asarray(matrix[rows], dtype=np.float32)
-        nearest = candidates.nearest(points, rows)
-        apart = points.astype(np.float64) - matrix[nearest]
-        return np.where(nearest < 0, np.inf, np.sqrt(np.einsum("ij,ij->i", apart, apart)))
-
-    return np.concatenate(list(by_block(distances, np.arange(len(matrix), dtype=np.int32), threads)))

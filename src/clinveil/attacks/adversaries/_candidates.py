@@ -88,20 +88,20 @@ class Lattice:
     alone: Recovery
     weighed: Mask
 
-    def recovery(self, chances: Doubles, order: Doubles | None = None) -> Recovery:
+    def recovery(self, chances: Doubles) -> Recovery:
         """Return the recovery for these probabilities; inputs not weighed keep their context-free probability."""
         found = self.alone.chances.copy()
         position = np.repeat(np.arange(self.begin.size - 1), np.diff(self.alone.starts))
         mass = np.bincount(position[self.weighed], found[self.weighed], self.begin.size - 1)
         found[self.weighed] = np.maximum(chances * mass[position[self.weighed]], _TINY)
-        return Recovery(self.alone.starts, self.alone.rows, found, order)
+        return Recovery(self.alone.starts, self.alone.rows, found)
 
 
-def candidates(view: AdversaryView, limit: int | None = None, prior: Doubles | None = None) -> Weighed:
+def candidates(view: AdversaryView, limit: int | None = None) -> Weighed:
     """Return the inputs of each output; with `limit`, a sequence model weighs only the most probable ones."""
     matrix = view.by_output
     starts, rows = matrix.indptr.astype(np.int64), matrix.indices.astype(np.int64)
-    weights, prior = matrix.data.astype(np.float64), view.prior if prior is None else prior
+    weights, prior = matrix.data.astype(np.float64), view.prior
     weighed = np.ones(rows.size, dtype=np.bool_)
     if limit is not None and (np.diff(starts) > limit).any():
         output = np.repeat(np.arange(starts.size - 1), np.diff(starts))
@@ -110,9 +110,9 @@ def candidates(view: AdversaryView, limit: int | None = None, prior: Doubles | N
     return Weighed(starts, rows, weights, prior, weighed)
 
 
-def frequency(notes: Sequence[Ints], n_words: int, pseudo: float = 0.1) -> Doubles:
-    """Return the share of each known word in some notes, (n_words,), smoothed by `pseudo` occurrences."""
-    counts = np.bincount(np.concatenate([np.zeros(0, np.int64), *notes]), minlength=n_words + 1)[:n_words] + pseudo
+def frequency(notes: Sequence[Ints], n_words: int) -> Doubles:
+    """Return the share of each known word in some notes, (n_words,), smoothed by 0.1 occurrences."""
+    counts = np.bincount(np.concatenate([np.zeros(0, np.int64), *notes]), minlength=n_words + 1)[:n_words] + 0.1
     return np.asarray(counts / counts.sum(), dtype=np.float64)
 
 

@@ -20,7 +20,7 @@ from clinveil.attacks.adversaries._candidates import Candidates
 from clinveil.attacks.adversary import AdversaryView, AlignedNote, Recovery, entries
 from clinveil.channel.policy import Policy
 from clinveil.core.compiled import helper, kernel
-from clinveil.core.types import Doubles, Ints
+from clinveil.core.types import Doubles, Ints, SmallInts
 from clinveil.scale import threads
 
 DISCOUNT = 0.75
@@ -90,12 +90,12 @@ def joined(notes: Iterable[Ints], n_words: int) -> Ints:
     return np.minimum(np.concatenate([end, *parts]), n_words)
 
 
-Links = tuple[Ints, Ints, Ints, Doubles]
+Links = tuple[Ints, SmallInts, SmallInts, Doubles]
 """Offset of the first link of each position; then the two candidates of each link and the pair's discounted share."""
 
 
 @helper
-def _find(rows: Ints, low: int, high: int, wanted: int) -> int:
+def find_row(rows: Ints, low: int, high: int, wanted: int) -> int:
     """Return the index of a word among the sorted rows [low, high); -1 if absent."""
     end = high
     while low < high:
@@ -115,7 +115,7 @@ def links(begin: Ints, rows: Ints, pairs: Pairs) -> Links:
         begin: (n + 1,) offset of the first candidate of each position. rows: candidates, sorted within a position.
     """
     n, capacity, size = begin.size - 1, 1024, 0
-    left, right, share = np.empty(capacity, np.int64), np.empty(capacity, np.int64), np.empty(capacity)
+    left, right, share = np.empty(capacity, np.int32), np.empty(capacity, np.int32), np.empty(capacity)
     starts, column = np.zeros(n + 1, np.int64), np.zeros(pairs.unigram.size, np.int64)
     for t in range(1, n):
         starts[t] = size
@@ -127,8 +127,8 @@ def links(begin: Ints, rows: Ints, pairs: Pairs) -> Links:
             most = min(last - first, high - low)
             if size + most > capacity:
                 capacity = 2 * capacity + most
-                left = np.append(left, np.empty(capacity - left.size, np.int64))
-                right = np.append(right, np.empty(capacity - right.size, np.int64))
+                left = np.append(left, np.empty(capacity - left.size, np.int32))
+                right = np.append(right, np.empty(capacity - right.size, np.int32))
                 share = np.append(share, np.empty(capacity - share.size))
             if last - first <= 8 * (high - low):  # few successors: look each up among the candidates
                 for p in range(first, last):
@@ -138,7 +138,7 @@ def links(begin: Ints, rows: Ints, pairs: Pairs) -> Links:
                         size += 1
             else:
                 for j in range(low, high):
-                    p = _find(pairs.indices, first, last, rows[j])
+                    p = find_row(pairs.indices, first, last, rows[j])
                     if p >= 0:
                         left[size], right[size], share[size] = i, j, pairs.pairs[p]
                         size += 1
@@ -210,18 +210,11 @@ def marginals(begin: Ints, rows: Ints, weights: Doubles, pairs: Pairs, linked: L
 def pairs_of(notes: Sequence[Ints], policy: Policy, n_words: int, rng: Generator) -> Pairs:
     """Count word pairs of notes in the order that a release would give them.
 
-    An attacker of a shuffled release shuffles their own notes in the same way before counting. Sentence boundaries are
-    not known here: where sentences are shuffled, or words within them, the entire note is shuffled.
+    An attacker of a shuffled release shuffles their own notes in the same way before counting.
     """
     if not policy.keeps_order:
-        by_note = policy.shuffle != "window"
-        notes = [_shuffled(note, note.size if by_note else policy.window, rng) for note in notes]
+        notes = [note[np.argsort(rng.random(note.size))] for note in notes]
     return Counts.of(notes, n_words).tables
-
-
-def _shuffled(note: Ints, window: int, rng: Generator) -> Ints:
-    keys = np.arange(note.size) // max(1, window) + rng.random(note.size)
-    return np.asarray(note[np.argsort(keys)])
 
 
 def posteriors(pairs: Pairs, candidates: Candidates, outputs: Ints) -> tuple[Ints, Doubles]:

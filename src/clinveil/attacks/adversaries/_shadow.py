@@ -92,8 +92,6 @@ def settings_of(channel: Channel) -> ChannelSettings:
     if {"low", "high"} <= parameters.keys():
         parameters["n"] = (parameters["low"], parameters["high"])
     known = ChannelSettings.flags().keys()
-    if parameters.get("epsilon") or parameters.get("sigma"):
-        parameters.pop("unchanged", None)  # the share that the noise was calibrated to
     settings = {name: value for name, value in parameters.items() if name in known}
     return ChannelSettings(**{**settings, "mechanism": channel.mechanism, "min_patients": 1, "allow_small": True})
 

@@ -10,9 +10,9 @@ from numpy.random import Generator
 from scipy.sparse import coo_matrix, csc_matrix, diags_array
 
 from clinveil.attacks.adversaries._candidates import Candidates, frequency, table_of
-from clinveil.attacks.adversaries._sequence import Pairs, pairs_of, posteriors, recovered
+from clinveil.attacks.adversaries._sequence import Links, Pairs, links, marginals, pairs_of, recovered
 from clinveil.attacks.adversaries._shadow import cached_shadow
-from clinveil.attacks.adversary import Adversary, AdversaryView, Knowledge, Recovery, adversaries
+from clinveil.attacks.adversary import Adversary, AdversaryView, Knowledge, Recovery, adversaries, entries
 from clinveil.attacks.threats import Holding
 from clinveil.core.settings import flag
 from clinveil.core.types import Doubles, Ints
@@ -20,6 +20,7 @@ from clinveil.scale import threads
 
 NEVER_ITSELF = ("neighbours",)  # public mechanisms that never keep a word
 DOUBT = 0.2  # weight of frequency ranks and of the background relative to shadow vectors
+LINKS = 8_000_000  # links kept between rounds, 16 bytes each
 
 
 @adversaries.register("decipher")
@@ -64,8 +65,9 @@ class Decipher(Adversary):
         first = estimate = _of_inputs(table, table.inverse(view.prior).weights * frequencies)
         ends = np.cumsum([note.size for note in view.released])
         notes = view.released[: int(np.searchsorted(ends, self.words)) + 1]
+        prepared = _prepared(notes, view.threads, pairs, table)
         for _ in range(self.rounds):
-            counts = _counted(notes, view.threads, pairs, estimate)
+            counts = _counted(prepared, view.threads, pairs, estimate)
             estimate = _of_inputs(table, counts + self.prior_weight * first.weights)
         return pairs, estimate
 
@@ -81,11 +83,33 @@ class Decipher(Adversary):
         return table_of(csc_matrix(joint), background, view.prior, self.candidates)
 
 
-def _counted(released: Sequence[Ints], workers: int, pairs: Pairs, estimate: Candidates) -> Doubles:
-    """Return the expected occurrences of each entry in released notes, under the current probabilities."""
+Prepared = tuple[Ints, Ints, Links | None]
+"""Offsets and indices of the candidates of a note, the same in all rounds, and their links if these are stored."""
 
+
+def _prepared(released: Sequence[Ints], workers: int, pairs: Pairs, table: Candidates) -> list[Prepared]:
+    """Find the candidates of all notes and the links of the first ones, about `LINKS` of them."""
+    stored = 0
+
+    def prepare(note: Ints) -> Prepared:
+        nonlocal stored
+        begin, indices = entries(table.starts, note)
+        linked = links(begin, table.rows[indices], pairs) if stored < LINKS else None
+        stored += linked[1].size if linked else 0
+        return begin, indices, linked
+
+    return list(threads(workers)(prepare, released))
+
+
+def _counted(released: Sequence[Prepared], workers: int, pairs: Pairs, estimate: Candidates) -> Doubles:
+    """Return the expected occurrences of each entry in released notes, under the current probabilities."""
     counts = np.zeros(estimate.rows.size)
-    for indices, chances in threads(workers)(lambda note: posteriors(pairs, estimate, note), released):
+
+    def chances_of(note: Prepared) -> tuple[Ints, Doubles]:
+        (begin, indices, linked), rows = note, estimate.rows[note[1]]
+        return indices, marginals(begin, rows, estimate.weights[indices], pairs, linked or links(begin, rows, pairs))
+
+    for indices, chances in threads(workers)(chances_of, released):
         np.add.at(counts, indices, chances)
     return counts
 

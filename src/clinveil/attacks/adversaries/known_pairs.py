@@ -19,9 +19,9 @@ from clinveil.attacks.adversaries._shadow import cached_shadow
 from clinveil.attacks.adversary import Adversary, AdversaryView, AlignedNote, Knowledge, Recovery, adversaries
 from clinveil.attacks.threats import HOLDINGS, Holding
 from clinveil.channel.policy import Policy, Scope
-from clinveil.core.compiled import helper, kernel
+from clinveil.core.compiled import kernel
 from clinveil.core.settings import flag
-from clinveil.core.types import Doubles, Ints, Mask
+from clinveil.core.types import Doubles, Ints, Mask, SmallInts
 
 TRUSTS = 10.0 ** np.arange(-3, 4)
 DOUBTS = (0.05, 0.2, 0.5, 0.8, 1.0)  # weight of the release's frequencies relative to a shadow channel
@@ -145,7 +145,7 @@ def count_draws(notes: Sequence[AlignedNote], policy: Policy, n_words: int) -> D
     """Count draws in some notes. A draw that the substitution scope repeats counts once; unknown words are ignored."""
     if policy.keeps_order:
         return _counted(notes, policy.scope, n_words)
-    return _aligned(notes, policy, n_words)
+    return _aligned(notes, n_words)
 
 
 def _scope(note: AlignedNote, row: int, scope: Scope) -> Hashable:
@@ -165,8 +165,8 @@ def _counted(notes: Sequence[AlignedNote], scope: Scope, n_words: int) -> DrawCo
     return DrawCounts(pairs // n_words, pairs % n_words, counts.astype(np.float64))
 
 
-def _aligned(notes: Sequence[AlignedNote], policy: Policy, n_words: int) -> DrawCounts:
-    bags = [_bags(note, policy, n_words) for note in notes]
+def _aligned(notes: Sequence[AlignedNote], n_words: int) -> DrawCounts:
+    bags = [_bags(note, n_words) for note in notes]
     sizes = [int((high - low).sum()) for _, low, high in bags]
     n_notes = max(1, int(np.searchsorted(np.cumsum(sizes), LINKS)))
     notes, bags = notes[:n_notes], bags[:n_notes]
@@ -175,45 +175,23 @@ def _aligned(notes: Sequence[AlignedNote], policy: Policy, n_words: int) -> Draw
     low = np.concatenate([first + at for (_, first, _), at in zip(bags, begin, strict=False)])
     high = np.concatenate([last + at for (_, _, last), at in zip(bags, begin, strict=False)])
     outputs = np.concatenate([note.outputs for note in notes])
-    keys = np.unique(_links(outputs, sources, low, high, n_words, np.zeros(int((high - low).sum()), np.int64)))
-    counts = np.ones(keys.size)
+    links = _links(outputs, sources, low, high, n_words, np.zeros(int((high - low).sum()), np.int64))
+    keys = np.unique(links)
+    index, counts = np.searchsorted(keys, links).astype(np.int32), np.ones(keys.size)
     for _ in range(ROUNDS):
         totals = np.bincount(keys // n_words, counts, n_words)
         chances, counts = counts / np.maximum(totals, 1e-300)[keys // n_words], np.zeros(keys.size)
-        _distribute(outputs, sources, low, high, n_words, keys, chances, counts)
+        _distribute(high - low, index, chances, counts)
     keep = counts > 0.01
     return DrawCounts(keys[keep] // n_words, keys[keep] % n_words, counts[keep])
 
 
-def _bags(note: AlignedNote, policy: Policy, n_words: int) -> tuple[Ints, Ints, Ints]:
-    """Return the source words in order and, for each output, the range of its possible inputs.
-
-    Windows have a fixed size where no word is left out; otherwise the range is one window to either side.
-    """
-    positions, first = np.unique(note.positions, return_index=True)
+def _bags(note: AlignedNote, n_words: int) -> tuple[Ints, Ints, Ints]:
+    """Return the source words in order and, for each output, the range of its possible inputs: all words."""
+    _, first = np.unique(note.positions, return_index=True)
     source = note.truth[first]
-    at, n = np.arange(len(note)), source.size
-    if policy.shuffle != "window":
-        low, high = np.zeros(len(note), np.int64), np.full(len(note), n)
-    elif n == len(note) == (positions[-1] + 1 if n else 0):
-        low, high = at // policy.window * policy.window, np.minimum(n, (at // policy.window + 1) * policy.window)
-    else:
-        centre = at * n // max(1, len(note))
-        low, high = np.maximum(0, centre - policy.window), np.minimum(n, centre + policy.window + 1)
-    known = np.concatenate([[0], np.cumsum(source < n_words)])
-    return source[source < n_words], known[low].astype(np.int64), known[high].astype(np.int64)
-
-
-@helper
-def _index(keys: Ints, key: int) -> int:
-    low, high = 0, keys.size
-    while low < high:
-        middle = (low + high) // 2
-        if keys[middle] < key:
-            low = middle + 1
-        else:
-            high = middle
-    return low
+    source = source[source < n_words]
+    return source, np.zeros(len(note), np.int64), np.full(len(note), source.size)
 
 
 @kernel
@@ -228,15 +206,14 @@ def _links(outputs: Ints, sources: Ints, low: Ints, high: Ints, n_words: int, ke
 
 
 @kernel
-def _distribute(
-    outputs: Ints, sources: Ints, low: Ints, high: Ints, n_words: int, keys: Ints, chances: Doubles, counts: Doubles
-) -> None:
-    """Distribute each output over the inputs of its bag, in proportion to their chances."""
-    for i in range(outputs.size):
+def _distribute(sizes: Ints, index: SmallInts, chances: Doubles, counts: Doubles) -> None:
+    """Distribute each output over the inputs of its bag in proportion to chances; `index` lists their word pairs."""
+    first = 0
+    for size in sizes:
         total = 0.0
-        for j in range(low[i], high[i]):
-            total += chances[_index(keys, sources[j] * n_words + outputs[i])]
+        for i in range(first, first + size):
+            total += chances[index[i]]
         if total > 0:
-            for j in range(low[i], high[i]):
-                index = _index(keys, sources[j] * n_words + outputs[i])
-                counts[index] += chances[index] / total
+            for i in range(first, first + size):
+                counts[index[i]] += chances[index[i]] / total
+        first += size

@@ -79,18 +79,11 @@ class Band:
     Attributes:
         mass: (n_words + 1,) tokens by row; the last row holds all out-of-vocabulary words of the band.
         won: (n_words + 1,) the same, but the last row counts only the one word that the attacker would name.
-        unknown: (n_types,) tokens of each out-of-vocabulary word.
     """
 
     channel: Channel
     mass: Doubles
     won: Doubles
-    unknown: Ints
-
-    @property
-    def types(self) -> Doubles:
-        """Return the tokens of each word, (n_words + n_types,)."""
-        return np.append(self.mass[:-1], self.unknown.astype(np.float64) * self.channel.speaks[-1])
 
     @property
     def tokens(self) -> int:
@@ -164,7 +157,7 @@ class Inputs:
         unknown_counts, speaks = self.unknown[unknown], self.channel.speaks
         mass = np.append(np.where(known, self.counts, 0), unknown_counts.sum()) * speaks
         won = np.append(np.where(known, self.counts, 0), unknown_counts.max(initial=0)) * speaks
-        return Band(self.channel, mass.astype(np.float64), won.astype(np.float64), unknown_counts)
+        return Band(self.channel, mass.astype(np.float64), won.astype(np.float64))
 
     def below(self, limit: float) -> Band:
         """The words of fewer than `limit` occurrences that have an output."""

@@ -176,10 +176,8 @@ def spans(notes: Sequence[AlignedNote], recoveries: Sequence[Recovery], n_words:
     """Return the longest run of words that are consecutive in the source, right and in order, (n_notes,)."""
     is_right, start = scored(notes, recoveries, n_words).is_right, 0
     longest = []
-    for note, recovery in zip(notes, recoveries, strict=True):
-        order = np.arange(len(note)) if recovery.order is None else np.argsort(recovery.order, kind="stable")
-        hits, positions = is_right[start : start + len(note)][order], note.positions[order]
-        longest.append(max(_runs(hits, positions), default=0))
+    for note in notes:
+        longest.append(max(_runs(is_right[start : start + len(note)], note.positions), default=0))
         start += len(note)
     return np.array(longest, dtype=np.int64)
 

@@ -78,9 +78,8 @@ class AdversarySuite(Attack):
             elif "pairs" in reader.knowledge and not self.reader:
                 findings += _too_few_pairs(name, reader, views)
             elif self.reader:
-                findings.append(
-                    unmeasured(f"{MEASURE}.all", _missing_input(reader, views), detail=_identity(name, reader))
-                )
+                why = f"the required input is not available ({describe_knowledge(reader)})"
+                findings.append(unmeasured(f"{MEASURE}.all", why, detail=_identity(name, reader)))
         return findings
 
     def _chosen(self) -> list[tuple[str, Adversary]]:
@@ -126,11 +125,6 @@ def _with_cell(finding: Finding, reader: Adversary) -> Finding:
         return finding
     gated = target in GATED_TARGETS and reader.holding in GATED
     return tagged(finding, reader.holding, target, gated=gated)
-
-
-def _missing_input(reader: Adversary, views: Sequence[AdversaryView]) -> str:
-    shuffled = not all(view.channel.policy.keeps_order for view in views)
-    return f"the required input is not available ({'words are shuffled' if shuffled else describe_knowledge(reader)})"
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,9 +1,7 @@
 """What a channel replaces names with: other names, or similarly spelled words. Exact, from the channel's rows.
 
 Paper A expects that a name is rarely replaced by a misspelling of itself, and assumes that names are replaced by other
-words. This attack measures both, by the frequency of the name. Paper A also argues that mechanisms with noise of
-constant size leave words in sparse regions of the vector space unchanged, and that these are the rare words;
-`unchanged_by_distance` measures how often.
+words. This attack measures both, by the frequency of the name.
 """
 
 from __future__ import annotations
@@ -20,19 +18,15 @@ from clinveil.attacks.channel._inputs import channel_and_counts
 from clinveil.channel.channel import Channel
 from clinveil.core.compiled import kernel
 from clinveil.core.finding import Finding
-from clinveil.core.settings import flag
 from clinveil.core.tokens import word_set
 from clinveil.core.types import Doubles, Ints, Mask, SmallInts
 from clinveil.stats.findings import unmeasured
 
-BANDS = ((1, 1), (2, 4), (5, 19), (20, 99), (100, None))
 LETTERS = 2
 ALL_NAMES = "all names"
 RANDOM_OUTPUT = "a random output, weighted by its frequency"
 EXACT = "exact for this channel: no interval"
 SOURCE = "paper A, discussion of names; exact from the channel"
-DECILES = 10
-UNCHANGED_SOURCE = "paper A, introduction, on noise of constant size; exact from the channel"
 
 
 @attacks.register("name-outputs")
@@ -42,13 +36,11 @@ class NameOutputs(Attack):
     needs = frozenset({"channel", "counts", "known"})
     on_release = True
     order = 700
-    bands: bool = flag(False, "Also by the frequency of the names.")
 
     def __call__(self, context: Context, rng: Generator) -> list[Finding]:
         """Run the attack; deterministic."""
         channel, known, _ = channel_and_counts(context)
-        findings = name_outputs(channel, context.full_names, known)
-        return [finding for finding in findings if self.bands or finding.detail.get("label", ALL_NAMES) == ALL_NAMES]
+        return name_outputs(channel, context.full_names, known)
 
 
 def name_outputs(channel: Channel, names: Iterable[str], counts: Ints) -> list[Finding]:
@@ -59,8 +51,8 @@ def name_outputs(channel: Channel, names: Iterable[str], counts: Ints) -> list[F
 
     Returns:
         `attack.name_unchanged`, `attack.name_to_name` and `attack.name_near` (edit distance 1 or 2; the share at
-        distance 1 is `one_letter` in the detail), each over all name tokens and by the frequency of the name. Chance: a
-        random output, weighted by its frequency.
+        distance 1 is `one_letter` in the detail), over all name tokens. Chance: a random output, weighted by its
+        frequency.
     """
     known = word_set(names) & channel.ids.keys()
     rows = np.array(sorted(channel.ids[form] for form in known), dtype=np.int64)
@@ -72,40 +64,17 @@ def name_outputs(channel: Channel, names: Iterable[str], counts: Ints) -> list[F
     is_name[[channel.ids[form] for form in known]] = True
     random_output, spelling = channel.outputs(counts / max(int(counts.sum()), 1)), _Spelling(channel.words)
     table = np.array([_shares(channel, row, is_name, random_output, spelling.distances(row)) for row in rows.tolist()])
+    frequencies = counts[rows]
+    averages = np.average(table, axis=0, weights=frequencies).tolist()
+    about: dict[str, Any] = {"source": SOURCE, "unit": "name tokens", "method": EXACT, "chance_is": RANDOM_OUTPUT}
     findings = []
-    for label, part in _bands(counts[rows]):
-        frequencies = counts[rows][part]
-        columns = [table[part, column_index] for column_index in range(table.shape[1])]
-        averages = [float(np.average(column, weights=frequencies)) for column in columns]
-        for column_index, measure in enumerate(("name_unchanged", "name_to_name", "name_near")):
-            detail: dict[str, Any] = {
-                "label": label,
-                "names": frequencies.size,
-                "by_name": float(columns[column_index].mean()),
-            }
-            detail |= {"one_letter": averages[6]} if measure == "name_near" else {}
-            about: dict[str, Any] = {
-                "source": SOURCE,
-                "unit": "name tokens",
-                "method": EXACT,
-                "chance_is": RANDOM_OUTPUT,
-            }
-            about |= {"chance": averages[column_index + 3], "detail": detail}
-            findings.append(
-                Finding(f"attack.{measure}", averages[column_index], int(frequencies.sum()), "lower", **about)
-            )
+    for column, measure in enumerate(("name_unchanged", "name_to_name", "name_near")):
+        detail: dict[str, Any] = {"label": ALL_NAMES, "names": rows.size, "by_name": float(table[:, column].mean())}
+        detail |= {"one_letter": averages[6]} if measure == "name_near" else {}
+        chance = averages[column + 3]
+        n, value = int(frequencies.sum()), averages[column]
+        findings.append(Finding(f"attack.{measure}", value, n, "lower", chance=chance, detail=detail, **about))
     return findings
-
-
-def _bands(counts: Ints) -> list[tuple[str, Mask]]:
-    """Return all names, and those of each non-empty band of occurrences."""
-    bands = [(ALL_NAMES, np.ones(counts.size, dtype=np.bool_))]
-    for low, high in BANDS:
-        inside = (counts >= low) & (counts <= (high or counts.max()))
-        label = f"{low} occurrences" if low == high else f"{low}-{high} occurrences" if high else f"{low} or more"
-        if inside.any():
-            bands.append((label, inside))
-    return bands
 
 
 def _shares(
@@ -177,41 +146,3 @@ def within(one: SmallInts, other: SmallInts) -> int:
         if best > LETTERS:
             return LETTERS + 1
     return int(min(row[other.size], LETTERS + 1))
-
-
-def unchanged_by_distance(channel: Channel, counts: Ints, nearest: NDArray[Any]) -> list[Finding]:
-    """Measure P(a word is unchanged), over all words and by tenth of the words by distance to the nearest neighbour.
-
-    Args:
-        channel: of any mechanism. counts: (n_words,) occurrences of its words.
-        nearest: (n_words,) the distance of each word to its nearest other word, for example `1 - similarity`.
-
-    Returns:
-        `attack.unchanged`, weighted by tokens; unweighted and with the tenth's median distance in the detail. Chance: a
-        random output, weighted by its frequency.
-    """
-    weight = np.asarray(counts, dtype=np.float64)
-    chance = channel.outputs(weight / max(weight.sum(), 1.0))
-    order = np.argsort(nearest, kind="stable")
-    parts = [("all words", order)]
-    parts += [(f"tenth {i} by distance", part) for i, part in enumerate(np.array_split(order, DECILES), 1)]
-    return [_unchanged(name, part, channel.unchanged, weight, nearest, chance) for name, part in parts if part.size]
-
-
-def _unchanged(
-    name: str,
-    part: NDArray[np.intp],
-    unchanged_chance: Doubles,
-    weight: Doubles,
-    nearest: NDArray[Any],
-    chance: Doubles,
-) -> Finding:
-    detail: dict[str, Any] = {"label": name, "words": int(part.size)}
-    detail |= {"by_word": float(unchanged_chance[part].mean()), "distance": float(np.median(nearest[part]))}
-    about: dict[str, Any] = {"detail": detail, "source": UNCHANGED_SOURCE, "unit": "tokens"}
-    tokens = weight[part].sum()
-    if not tokens:
-        return unmeasured("attack.unchanged", "none of these words occurs", **about)
-    shares = weight[part] / tokens
-    about |= {"chance": float(shares @ chance[part]), "method": EXACT, "chance_is": RANDOM_OUTPUT}
-    return Finding("attack.unchanged", float(shares @ unchanged_chance[part]), int(tokens), "lower", **about)

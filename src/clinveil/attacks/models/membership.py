@@ -32,7 +32,7 @@ from clinveil.core.tokens import words
 from clinveil.core.types import Doubles, Ints, Mask
 from clinveil.corpus.medtext import dictionary
 from clinveil.lm.model import LanguageModel, fit_of
-from clinveil.lm.models.ngram import Ngram
+from clinveil.lm.models.ngram import Ngram, train_ngram
 from clinveil.lm.notes import EncodedNotes, PlainNotes, encode, joined
 from clinveil.lm.sampling import SamplingConfig, generate
 from clinveil.lm.vocabulary import END, Vocabulary, WordVocabulary
@@ -43,6 +43,7 @@ RATES = (0.01, 0.001)
 MOST = 2_000
 NOT_TRIED = "the stronger, calibrated attack was not run: it needs notes of third patients (--reference)"
 HITS_METHOD = "exact intervals of the members and of the threshold, combined by squares (Zou and Donner), 95 %"
+RELEASED = "released notes"  # value of `from` in the detail
 SOURCE = "loss threshold: Yeom et al. 2018; calibrated: Watson et al. 2022"
 FOLDS = 5
 PERMUTATIONS = 499
@@ -205,8 +206,12 @@ def _area(roc: RocScores, detail: dict[str, Any], blind: Finding | None) -> Find
     n, (low, high) = roc.members.size + roc.others.size, roc.auc_interval()
     about: dict[str, Any] = {"chance": 0.5, "chance_is": "a score without information", "method": roc.auc_method}
     about |= {"source": SOURCE, "unit": "patients", "detail": more, **control}
+    if high < 0.5:
+        more["warning"] = f"below chance: an attacker who reverses the score reaches {1 - roc.auc:.2f}"
     made = Finding("attack.membership", roc.auc, n, "lower", low, high, **about)
-    return tagged(made, "recipient", "membership", gated=False)
+    if detail.get("from") == RELEASED:
+        return tagged(made, "recipient", "membership", gated=False)
+    return made  # the model stays in the vault: no adversary of the table holds it
 
 
 def _hits(roc: RocScores, rate: float, detail: dict[str, Any]) -> Finding:
@@ -229,7 +234,7 @@ def model_of_text(notes: PlainNotes, vocabulary: Vocabulary | None = None) -> Ng
     """Return an n-gram model of notes; by default its vocabulary contains all their words, including rare ones."""
     if vocabulary is None:
         vocabulary = WordVocabulary(words_of(notes.texts))
-    return Ngram(encode(notes.texts, vocabulary), vocabulary)
+    return train_ngram(encode(notes.texts, vocabulary), vocabulary)
 
 
 def words_of(texts: Sequence[str]) -> tuple[str, ...]:

@@ -9,7 +9,5 @@ from clinveil.core.registry import Registry
 if TYPE_CHECKING:
     from clinveil.channel.mechanism import Mechanism
 
-NOISE = ("laplace", "gaussian")
-OURS = ("neighbours", *NOISE)
-mechanisms: Registry[type[Mechanism]] = Registry("mechanism", __name__, first=OURS)
+mechanisms: Registry[type[Mechanism]] = Registry("mechanism", __name__, first=("neighbours",))
 """All mechanisms by name, as in the command line and the manifest."""

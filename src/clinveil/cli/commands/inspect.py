@@ -64,12 +64,9 @@ def _counts(found: Inspection) -> Iterator[Row]:
     yield "words", f"{found.words:,}", ""
     yield "distinct words", f"{found.types:,}", ""
     share = found.rare_types / found.types if found.types else 0
-    rare = f"of fewer than {RARE_BELOW} patients ({share:.0%}); never an output of a release"
+    rare = f"of fewer than {RARE_BELOW} patients ({share:.0%}); in no release except deidentified"
     yield "rare words", f"{found.rare_types:,}", rare
     yield "exact duplicates", f"{found.exact_duplicates:,}", "same text as an earlier note"
-    yield "same words", f"{found.same_words:,}", "same words in the same order as an earlier note"
-    for label, count in found.conflicts.items():
-        yield "two labels", f"{count:,}", f"texts with two or more labels of {label}"
 
 
 def _columns(found: Inspection) -> Iterator[Row]:

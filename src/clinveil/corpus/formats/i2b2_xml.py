@@ -26,7 +26,7 @@ def _text(row_bytes: int, file: Path) -> str:
 def _data(text: str, where: str) -> bytes:
     from clinveil.corpus.gold.i2b2 import document
 
-    return document(text, (), where=where)
+    return document(text, where)
 
 
 def _source(path: Path, how: Reading) -> FolderSource:

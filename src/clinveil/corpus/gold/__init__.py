@@ -1,4 +1,4 @@
-"""Read and write gold spans as JSON lines, BRAT standoff or i2b2/n2c2 XML."""
+"""Read gold spans from JSON lines, BRAT standoff or i2b2/n2c2 XML."""
 
 from __future__ import annotations
 
@@ -8,13 +8,12 @@ from pathlib import Path
 
 from clinveil.core.errors import InputError
 from clinveil.core.spans import Span
-from clinveil.corpus.gold.i2b2 import read_i2b2, write_i2b2
+from clinveil.corpus.gold.i2b2 import read_i2b2
 from clinveil.corpus.gold.marks import Mark, Offsets, Scheme, read_labels
-from clinveil.corpus.gold.standoff import read_brat, read_lines, write_brat, write_lines
+from clinveil.corpus.gold.standoff import read_brat, read_lines
 
-__all__ = ["GoldSpans", "Mark", "Offsets", "Scheme", "read_labels", "read_spans", "spans_of", "write_spans"]
+__all__ = ["GoldSpans", "Mark", "Offsets", "Scheme", "read_labels", "read_spans", "spans_of"]
 _KINDS = "use a .jsonl file, a folder of BRAT .ann files, or a folder of i2b2/n2c2 .xml files"
-NotesWithSpans = Iterable[tuple[str, str, Sequence[Span]]]
 
 
 @dataclass(frozen=True)
@@ -79,12 +78,3 @@ def _reader(path: Path) -> Iterator[tuple[str, Mark | None]]:
     elif path.name.lower().endswith(".xml"):
         return read_i2b2(path)
     raise InputError("unknown format of spans", where=path.name, hint=_KINDS)
-
-
-def write_spans(path: Path, notes: NotesWithSpans, kind: str, offsets: Offsets = "codepoints") -> None:
-    """Write the spans of notes: `jsonl` (one file without text), `brat` or `i2b2` (a folder that includes the notes).
-
-    Raises InputError for content that the format does not support.
-    """
-    writers = {"jsonl": write_lines, "brat": write_brat, "i2b2": write_i2b2}
-    writers[kind](path, notes, offsets)

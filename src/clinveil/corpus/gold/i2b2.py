@@ -8,15 +8,13 @@ Source: Stubbs & Uzuner 2015, J. Biomed. Inform. 58:S20 (the 2014 corpus); 2016 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
-from xml.sax.saxutils import quoteattr
 
 from clinveil.core.errors import InputError
-from clinveil.core.spans import Span
-from clinveil.corpus.gold.marks import OVER_89, Mark, Offsets, i2b2_tags, offset_map
-from clinveil.corpus.note_files import note_files, write_note_file
+from clinveil.corpus.gold.marks import OVER_89, Mark
+from clinveil.corpus.note_files import note_files
 
 ROOT = "deIdi2b2"
 _ILLEGAL = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -78,30 +76,15 @@ def _mark(tag: Any, name: str) -> Mark:
     return Mark(start, end, OVER_89 if label.upper() == "AGE" else label, where, tag.attrib.get("text"))
 
 
-def write_i2b2(folder: Path, notes: Iterable[tuple[str, str, Sequence[Span]]], offsets: Offsets) -> None:
-    """Write a .xml file for each (note id, text, spans). Raises InputError for a character not allowed in XML."""
-    for note_id, text, spans in notes:
-        write_note_file(folder, note_id, ".xml", document(text, spans, offsets, folder.name), folder.name)
-
-
-def document(text: str, spans: Sequence[Span], offsets: Offsets = "codepoints", where: str = "") -> bytes:
-    """Return a note and its spans as XML in UTF-8. Raises InputError for a character not allowed in XML."""
+def document(text: str, where: str = "") -> bytes:
+    """Return a note as XML in UTF-8, without tags. Raises InputError for a character not allowed in XML."""
     if _ILLEGAL.search(text):
         what = "a note contains a control character, which XML does not allow"
-        raise InputError(what, where=where, hint="write .jsonl or BRAT")
-    positions = offset_map(text, offsets)
-    tags = "".join(_tag(number, span, positions, text) for number, span in enumerate(spans))
+        raise InputError(what, where=where, hint="write .jsonl or .parquet")
     head = f'<?xml version="1.0" encoding="UTF-8" ?>\n<{ROOT}>\n'
-    return f"{head}<TEXT>{_cdata(text)}</TEXT>\n<TAGS>\n{tags}</TAGS>\n</{ROOT}>\n".encode()
+    return f"{head}<TEXT>{_cdata(text)}</TEXT>\n<TAGS>\n</TAGS>\n</{ROOT}>\n".encode()
 
 
 def _cdata(text: str) -> str:
     safe = _SPLIT.sub(lambda match: f"]]>&#{ord(match[0])};<![CDATA[", text)
     return f"<![CDATA[{safe}]]>"
-
-
-def _tag(number: int, span: Span, positions: Sequence[int], text: str) -> str:
-    tag, kind = i2b2_tags()[span.label]
-    quoted = quoteattr(text[span.start : span.end], {"\n": "&#10;", "\r": "&#13;", "\t": "&#9;"})
-    ends = f'start="{positions[span.start]}" end="{positions[span.end]}"'
-    return f'<{tag} id="P{number}" {ends} text={quoted} TYPE="{kind}" comment="" />\n'

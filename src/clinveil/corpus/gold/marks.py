@@ -121,20 +121,10 @@ def form(label: str) -> str:
 
 
 @cache
-def _tables() -> Mapping[str, Mapping[str, object]]:
-    return tomllib.loads(files(__package__).joinpath("labels.toml").read_text(encoding="utf-8"))
-
-
-@cache
 def known_labels() -> Mapping[str, str]:
     """Return our labels by the names of other schemes, normalised with `form`."""
-    return {form(name): str(ours) for name, ours in _tables()["labels"].items()}
-
-
-@cache
-def i2b2_tags() -> Mapping[str, tuple[str, str]]:
-    """Return tag and TYPE of i2b2/n2c2 files for each of our labels."""
-    return {ours: (pair[0], pair[1]) for ours, pair in _tables()["i2b2"].items()}  # type: ignore[index]
+    table = tomllib.loads(files(__package__).joinpath("labels.toml").read_text(encoding="utf-8"))
+    return {form(name): str(ours) for name, ours in table["labels"].items()}
 
 
 def read_labels(path: Path) -> Mapping[str, str]:

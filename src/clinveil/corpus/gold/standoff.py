@@ -12,15 +12,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from clinveil.core.errors import InputError
-from clinveil.core.files import private_text
-from clinveil.core.spans import Span
-from clinveil.corpus.gold.marks import Mark, Offsets, offset_map
-from clinveil.corpus.note_files import note_files, write_note_file
+from clinveil.corpus.gold.marks import Mark
+from clinveil.corpus.note_files import note_files
 from clinveil.corpus.streams import byte_lines, decoded
 
 _SHAPE = 'write one {"note_id": …, "start": …, "end": …, "label": …} per line'
@@ -52,21 +50,6 @@ def _mark(line: bytes, where: str) -> tuple[str, Mark | None]:
     return note_id, Mark(start, end, label, where, text if isinstance(text, str) else None)
 
 
-def write_lines(path: Path, notes: Iterable[tuple[str, str, Sequence[Span]]], offsets: Offsets) -> None:
-    """Write (note id, text, spans) without any text of the notes; a note without spans gets one line."""
-    private_text(path, "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in _lines(notes, offsets)))
-
-
-def _lines(notes: Iterable[tuple[str, str, Sequence[Span]]], offsets: Offsets) -> Iterator[Mapping[str, Any]]:
-    for note_id, text, spans in notes:
-        positions = offset_map(text, offsets)
-        if not spans:
-            yield {"note_id": note_id}
-        for span in spans:
-            start, end = positions[span.start], positions[span.end]
-            yield {"note_id": note_id, "start": start, "end": end, "label": span.label}
-
-
 def read_brat(folder: Path) -> Iterator[tuple[str, Mark | None]]:
     """Yield (note id, None) for each .ann file and (note id, mark) for each of its spans. Raises InputError."""
     for file, note_id in note_files(folder, ".ann"):
@@ -86,18 +69,3 @@ def _fragments(line: str, where: str) -> Iterator[Mark]:
     text = match["text"] if len(fragments) == 1 else None
     for start, end in fragments:
         yield Mark(start, end, match["label"], where, text)
-
-
-def write_brat(folder: Path, notes: Iterable[tuple[str, str, Sequence[Span]]], offsets: Offsets) -> None:
-    """Write a .txt and a .ann file for each (note id, text, spans); line breaks within a span become blanks."""
-    for note_id, text, spans in notes:
-        note = ("\ufeff" * text.startswith("\ufeff") + text).encode()
-        write_note_file(folder, note_id, ".txt", note, folder.name)
-        positions = offset_map(text, offsets)
-        lines = (_standoff(f"T{number}", span, text, positions) for number, span in enumerate(spans, start=1))
-        write_note_file(folder, note_id, ".ann", "".join(lines).encode(), folder.name)
-
-
-def _standoff(name: str, span: Span, text: str, positions: Sequence[int]) -> str:
-    quoted = " ".join(text[span.start : span.end].split())
-    return f"{name}\t{span.label} {positions[span.start]} {positions[span.end]}\t{quoted}\n"

@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
 from typing import Any
 
 from numpy.random import Generator
 
 from clinveil.core.errors import InputError
-from clinveil.corpus.medtext.form import EON, EOS, UNK, Splitter, sentences
-from clinveil.corpus.streams import byte_lines, decoded
+from clinveil.corpus.medtext.form import EON, EOS, UNK
 
 PARTS = ("train", "valid", "test")
 MIN_COUNT = 3
@@ -150,7 +148,7 @@ class CorpusCounts:
     """One column of Table 1.
 
     Attributes:
-        parts: by name; general text has one, `train`.
+        parts: by name.
         vocabulary: frequent words, `<unk>` if there are rare ones, and `<eos>`.
         oov: share of running words that are rare.
     """
@@ -159,11 +157,6 @@ class CorpusCounts:
     parts: dict[str, PartCounts]
     vocabulary: int
     oov: float
-
-    @property
-    def words(self) -> int:
-        """Words of all parts."""
-        return sum(part.words for part in self.parts.values())
 
     def as_dict(self) -> dict[str, Any]:
         """Return all fields, JSON-serialisable."""
@@ -175,41 +168,11 @@ def vocabulary_size(words: Dictionary) -> int:
     return len(words.words) + (len(words.words) < len(words.counts)) + 1
 
 
-def general_counts(
-    path: Path, words: int, *, min_count: int, encoding: str = "utf-8", split: Splitter = sentences
-) -> CorpusCounts:
-    """Count general text, one sentence per line, up to the size of the notes.
-
-    Vocabulary and OOV depend on the size of a corpus, so only texts of equal size are comparable.
-
-    Args:
-        path: `.txt`, also compressed. words: stop at this many words.
-
-    Raises:
-        InputError: unreadable, or without words.
-    """
-    texts, seen = [], 0
-    for line in byte_lines(path, encoding):
-        row = [token for sentence in split(decoded(line, path.name)) for token in sentence]
-        if row:
-            texts.append(" ".join(row))
-            seen += len(row)
-        if seen >= words:
-            break
-    if not texts:
-        hint = "use a text file with one sentence per line for --general"
-        raise InputError("contains no words", where=path.name, hint=hint)
-    words_of_text = dictionary(texts, [""] * len(texts), min_count=min_count)
-    part = PartCounts(notes=0, patients=0, lines=len(texts), words=seen)
-    return CorpusCounts("general text", {"train": part}, vocabulary_size(words_of_text), words_of_text.unknown_share)
-
-
 def table_rows(columns: Sequence[CorpusCounts]) -> list[tuple[str, ...]]:
-    """Return the rows of Table 1, starting with the column names; "" for counts that a corpus does not have."""
+    """Return the rows of Table 1, starting with the column names."""
     rows = [("", *(column.name for column in columns))]
     for what in ("notes", "patients", "lines", "words"):
         for part in PARTS:
-            cells = [getattr(column.parts[part], what) if part in column.parts else 0 for column in columns]
-            rows.append((f"{what}, {part}", *(f"{cell:,}" if cell else "" for cell in cells)))
+            rows.append((f"{what}, {part}", *(f"{getattr(column.parts[part], what):,}" for column in columns)))
     rows.append(("vocabulary", *(f"{column.vocabulary:,}" for column in columns)))
     return [*rows, ("OOV", *(f"{column.oov:.1%}" for column in columns))]

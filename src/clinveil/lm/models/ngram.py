@@ -1,121 +1,313 @@
-"""An n-gram model with absolute discounting: trained in seconds and memorizes word sequences.
+"""An n-gram model with absolute discounting; with `Conditions`, of n-grams that enough patients share.
 
-An attacker with only the released text would use such a model.
+p(w | h) = max(c(hw) - D, 0) / c(h) + B(h) p(w | h'), where h' is h without its oldest token, B(h) is the remaining
+probability, and a Lidstone unigram is below. Source: Chen & Goodman 1999, section 2.6 (interpolated, one discount).
 
-p_k(w | h) = max(c(hw) - D, 0) / c(h) + D * types(h) / c(h) * p_{k-1}(w | h'), h' without its oldest word, and a
-Lidstone unigram below. Source: Chen & Goodman 1999, section 2.6 (interpolated, one discount).
+Without conditions it is trained in seconds and memorizes word sequences: an attacker with only the released text would
+use such a model. With conditions an n-gram of fewer than `min_patients` patients is left out, and its probability goes
+to shorter ones, which count distinct tokens before them (Kneser-Ney). Each history is refined twice with the same
+formula: with the first token of the line, which orders sections, and with the label of the note.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
+from clinveil.core.atomic import atomic
 from clinveil.core.errors import InputError
-from clinveil.core.types import Doubles, Ints
-from clinveil.lm.model import Stream
+from clinveil.core.types import Doubles, Ints, Mask
+from clinveil.lm.layout import LayoutVocabulary
 from clinveil.lm.models.unigram import counts_of
-from clinveil.lm.notes import EncodedNotes
+from clinveil.lm.notes import Conditions, EncodedNotes
 from clinveil.lm.recipe import CountedKind, language_models
 from clinveil.lm.vocabulary import END, Ids, Vocabulary
 
 NONE = -1
+ORDER, DISCOUNT = 5, 0.75
+FILE = "ngrams.npz"
 
 
 @dataclass(frozen=True)
-class _Order:
-    """All n-grams of one length; for each context (row of the shorter n-gram), tokens and distinct words after it.
+class _Table:
+    """Tokens after each context.
 
-    `keys`: (n,) sorted: row of the context times the vocabulary size, plus the last word.
+    Attributes:
+        contexts: (n_contexts,) sorted codes. starts: (n_contexts + 1,) first row of each. totals: occurrences of each.
+        rest: (n_contexts,) B. keys: (n_rows,) sorted, code of the context times vocabulary size, plus token.
+        shares: (n_rows,) discounted share of the token.
     """
 
+    contexts: Ints = field(repr=False)
+    starts: Ints = field(repr=False)
+    rest: Doubles = field(repr=False)
     keys: Ints = field(repr=False)
-    counts: Ints = field(repr=False)
-    context_counts: Ints = field(repr=False)
-    context_types: Ints = field(repr=False)
+    shares: Doubles = field(repr=False)
+
+    @classmethod
+    def of(cls, keys: Ints, counts: Ints, kept: Mask, size: int, discount: float) -> _Table:
+        """Return the table of the n-grams that are kept; the probability of the others is in `rest`."""
+        context = keys // size
+        contexts, first = np.unique(context, return_index=True)
+        row = np.repeat(np.arange(contexts.size), np.diff(np.append(first, keys.size)))
+        totals = np.bincount(row, weights=counts, minlength=contexts.size)
+        shares: Doubles = (np.where(kept, counts - discount, 0.0) / totals[row]).astype(np.float64)
+        rest: Doubles = 1.0 - np.bincount(row, weights=shares, minlength=contexts.size).astype(np.float64)
+        used = np.bincount(row[kept], minlength=contexts.size)
+        some = used > 0
+        starts = np.concatenate([[0], np.cumsum(used[some])])
+        return cls(contexts[some], starts.astype(np.int64), rest[some], keys[kept], shares[kept])
+
+    def mixed(self, codes: Ints, ids: Ids, size: int, below: Doubles) -> Doubles:
+        """Return the probability of each token after its context, (n,); `below` where the context is unknown."""
+        found = _find(self.contexts, codes)
+        row = _find(self.keys, np.where(found == NONE, NONE, codes * size + ids))
+        here = _at(self.shares, row) + _at(self.rest, found) * below
+        return np.where(found == NONE, below, here)
 
 
 class Ngram:
-    """N-gram model for scoring; it cannot write notes."""
+    """N-gram model: scores notes; with conditions it also writes them."""
 
     kind = "ngram"
 
-    def __init__(self, notes: EncodedNotes, vocabulary: Vocabulary, order: int = 5, discount: float = 0.75) -> None:
-        """Count all n-grams up to `order` within each note. Raises ValueError for an order below 2."""
-        if order < 2 or not 0 < discount < 1:
-            raise ValueError("an n-gram model has an order of 2 or more and a discount between 0 and 1")
-        self.vocabulary, self.discount = vocabulary, discount
-        self._size = vocabulary.size
-        counts = counts_of(notes, vocabulary)
-        self._unigram = (counts + 1.0) / (counts.sum() + counts.size)
-        ids, places = _primed([notes.note(row) for row in range(len(notes))])
-        self._orders: list[_Order] = []
-        rows, shorter = ids.astype(np.int64), self._size
-        for length in range(2, order + 1):
-            order_, rows = _count(ids, rows, places, length, self._size, shorter)
-            self._orders.append(order_)
-            shorter = len(order_.keys)
+    def __init__(self, vocabulary: Vocabulary, unigram: Doubles, tables: Mapping[str, _Table], labels: int) -> None:
+        self.vocabulary, self.unigram, self.tables, self.labels = vocabulary, unigram, dict(tables), labels
+        self.order = max(int(name.partition(" ")[2]) for name in tables)
+        self.breaks, self.blanks = _layout_of(vocabulary)
 
-    def score(self, notes: Sequence[Ids]) -> list[Doubles]:
-        """Return the log-probabilities of all tokens."""
+    @property
+    def labelled(self) -> bool:
+        """Whether notes are written for a label."""
+        return self.labels > 0
+
+    def score(self, notes: Sequence[Ids], labels: Ints | None = None) -> list[Doubles]:
+        """Return the log-probabilities of all tokens; `labels`: (n_notes,) of the notes, -1 for none."""
         if not notes:
             return []
-        ids, places = _primed(notes)
-        chance = self._unigram[ids]
-        rows = ids.astype(np.int64)
-        for length, order in enumerate(self._orders, 2):
-            chance, rows = self._one(order, ids, rows, places, length, chance)
+        text = _Text.of(notes, self.breaks, self.blanks, labels)
+        chance, rows = self.unigram[text.ids], text.ids.astype(np.int64)
+        for length in range(1, self.order + 1):
+            before = np.zeros(rows.size, dtype=np.int64) if length == 1 else text.before(rows, length)
+            for name, codes in text.contexts(before, length, self.vocabulary.size, self.labels):
+                if name in self.tables:
+                    chance = self.tables[name].mixed(codes, text.ids, self.vocabulary.size, chance)
+            if length > 1:
+                keys = np.where(before == NONE, NONE, before * self.vocabulary.size + text.ids)
+                rows = _find(self.tables[f"all {length}"].keys, keys)
         logs = np.log(chance)
         ends = np.cumsum([note.size + 1 for note in notes])
         return [logs[end - note.size : end] for end, note in zip(ends, notes, strict=True)]
 
-    def _one(
-        self, order: _Order, ids: Ids, rows: Ints, places: Ints, length: int, chance: Doubles
-    ) -> tuple[Doubles, Ints]:
-        before = _before(rows, places, length)
-        found = _find(order.keys, np.where(before == NONE, NONE, before * self._size + ids))
-        followed, types = _at(order.context_counts, before), _at(order.context_types, before)
-        here = _at(order.counts, found)
-        total = np.maximum(followed, 1)
-        mixed = np.maximum(here - self.discount, 0) / total + self.discount * types / total * chance
-        return np.where(followed > 0, mixed, chance), found
+    def following(self, before: Sequence[int]) -> tuple[list[tuple[Ints, Doubles]], float]:
+        """Return the tokens seen after a context and their probabilities, by context length, and the unigram's weight.
+
+        `before`: the tokens of the note so far, with an end in front; a token's probabilities add up.
+        """
+        found, rest, size = list[tuple[Ints, Doubles]](), 1.0, self.vocabulary.size
+        for length in range(min(self.order, len(before) + 1), 1, -1):
+            context = self._row(before[len(before) - length + 1 :])
+            table = self.tables[f"all {length}"]
+            at = NONE if context == NONE else int(_find(table.contexts, np.array([context]))[0])
+            if at != NONE:
+                rows = slice(table.starts[at], table.starts[at + 1])
+                found.append((table.keys[rows] - context * size, rest * table.shares[rows]))
+                rest *= float(table.rest[at])
+        return found, rest
+
+    def _row(self, context: Sequence[int]) -> int:
+        """Return the row of an n-gram among those of its length, or -1."""
+        row = int(context[0])
+        for length, token in enumerate(context[1:], 2):
+            row = int(_find(self.tables[f"all {length}"].keys, np.array([row * self.vocabulary.size + token]))[0])
+            if row == NONE:
+                break
+        return row
 
     def ready(self, *, double: bool = False, threads: int = 1) -> AbstractContextManager[None]:
         """Return an empty context."""
         return nullcontext()
 
-    def stream(self, lanes: int) -> Stream:
-        """Raise InputError: an n-gram model only scores."""
-        raise InputError("an n-gram model cannot write notes", hint="pass --model unigram, lstm or gpt")
+    def stream(self, lanes: int) -> _Stream:
+        """Return a stream that writes `lanes` notes at once."""
+        return _Stream(self, lanes)
+
+    def save(self, folder: Path, vocabulary_sha256: str) -> dict[str, Any]:
+        """Write the tables; return the entries for `model.json`."""
+        arrays = {
+            f"{name}/{part}": values for name, table in self.tables.items() for part, values in vars(table).items()
+        }
+        with atomic(folder / FILE, force=True) as part, part.open("wb") as file:
+            np.savez(file, unigram=self.unigram, **arrays)
+        return {"labels": self.labels, "tables_sha256": _hash(folder / FILE)}
 
 
-def _primed(notes: Sequence[Ids]) -> tuple[Ids, Ints]:
-    """Return all tokens with an end before each note, and the position of each in its note (0 for that end)."""
-    start = np.array([END], dtype=np.int32)
-    ids = np.concatenate([part for note in notes for part in (start, note)])
-    sizes = np.array([note.size + 1 for note in notes])
-    return ids, np.arange(ids.size) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+def train_ngram(notes: EncodedNotes, vocabulary: Vocabulary, order: int = ORDER, discount: float = DISCOUNT) -> Ngram:
+    """Count all n-grams up to `order` within each note. Raises ValueError for an order below 2."""
+    if order < 2 or not 0 < discount < 1:
+        raise ValueError("an n-gram model has an order of 2 or more and a discount between 0 and 1")
+    counts, given, size = counts_of(notes, vocabulary), notes.conditions, vocabulary.size
+    labels = int(given.labels.max()) + 1 if given is not None else 0
+    text = _Text.of(
+        [notes.note(row) for row in range(len(notes))], *_layout_of(vocabulary), None if given is None else given.labels
+    )
+    owners = text.of_notes(given.patients) if given is not None else None
+    tables, rows = dict[str, _Table](), text.ids.astype(np.int64)
+    for length in range(1, order + 1):
+        before = np.zeros(rows.size, dtype=np.int64) if length == 1 else text.before(rows, length)
+        for name, codes in text.contexts(before, length, size, labels):
+            if given is None and (length == 1 or not name.startswith("all")):
+                continue
+            older = text.older(length) if given is not None and length < order else None
+            tables[name], found = _count(codes, text.ids, size, owners, given, discount, older)
+            if name == f"all {length}" and length > 1:
+                rows = found
+    return Ngram(vocabulary, (counts + 1.0) / (counts.sum() + counts.size), tables, labels)
 
 
-def _before(rows: Ints, places: Ints, length: int) -> Ints:
-    """Return the row of the context of the n-gram that ends at each position; -1 where there is none."""
-    before = np.concatenate([[NONE], rows[:-1]])
-    return np.where(places >= length - 1, before, NONE)
+def _count(
+    codes: Ints,
+    ids: Ids,
+    size: int,
+    owners: Ints | None,
+    given: Conditions | None,
+    discount: float,
+    older: Ints | None,
+) -> tuple[_Table, Ints]:
+    """Return the table of contexts and tokens, and the row of each position in it; -1 where there is none.
 
-
-def _count(ids: Ids, rows: Ints, places: Ints, length: int, size: int, shorter: int) -> tuple[_Order, Ints]:
-    before = _before(rows, places, length)
-    there = before != NONE
-    keys, back, counts = np.unique(before[there] * size + ids[there], return_inverse=True, return_counts=True)
+    `older`: token before each n-gram; if given, distinct ones are counted instead of occurrences (Kneser-Ney).
+    """
+    there = codes != NONE
+    keys, back, counts = np.unique(codes[there] * size + ids[there], return_inverse=True, return_counts=True)
+    kept = np.ones(keys.size, dtype=np.bool_)
+    if given is not None and owners is not None:
+        pairs = np.unique(back * (int(owners.max()) + 1) + owners[there]) // (int(owners.max()) + 1)
+        kept = np.bincount(pairs, minlength=keys.size) >= given.min_patients
+    if older is not None:
+        distinct = int(older.max()) + 1
+        counts = np.bincount(np.unique(back * distinct + older[there]) // distinct, minlength=keys.size)
+    row = np.where(kept, np.cumsum(kept) - 1, NONE)
     found = np.full(ids.size, NONE, dtype=np.int64)
-    found[there] = back
-    context = keys // size
-    followed = np.bincount(context, weights=counts, minlength=shorter).astype(np.int64)
-    types = np.bincount(context, minlength=shorter).astype(np.int64)
-    return _Order(keys, counts.astype(np.int64), followed, types), found
+    found[there] = row[back]
+    return _Table.of(keys, counts.astype(np.int64), kept, size, discount), found
+
+
+@dataclass(frozen=True)
+class _Text:
+    """Tokens of notes, an end before each; per token its place in the note, the first token of its line, its label."""
+
+    ids: Ids = field(repr=False)
+    places: Ints = field(repr=False)
+    heads: Ints | None = field(repr=False)
+    labels: Ints | None = field(repr=False)
+    sizes: Ints = field(repr=False)
+
+    @classmethod
+    def of(cls, notes: Sequence[Ids], breaks: Mask | None, blanks: Mask | None, labels: Ints | None) -> _Text:
+        """Join notes."""
+        start = np.array([END], dtype=np.int32)
+        ids = np.concatenate([part for note in notes for part in (start, note)])
+        sizes = np.array([note.size + 1 for note in notes])
+        places = np.arange(ids.size) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+        heads = None if breaks is None or blanks is None else _heads(ids, places, breaks, blanks)
+        return cls(ids, places, heads, None if labels is None else np.repeat(labels, sizes), sizes)
+
+    def of_notes(self, values: Ints) -> Ints:
+        """Return the value of each token's note."""
+        return np.repeat(values, self.sizes)
+
+    def before(self, rows: Ints, length: int) -> Ints:
+        """Return the row of the context of the n-gram that ends at each position; -1 where there is none."""
+        return np.where(self.places >= length - 1, np.concatenate([[NONE], rows[:-1]]), NONE)
+
+    def older(self, length: int) -> Ints:
+        """Return the token before the n-gram that ends at each position; where a note begins, a number of its own."""
+        tokens, n = np.concatenate([np.full(length, END), self.ids[:-length]]), self.ids.size
+        found: Ints = np.where(self.places >= length, tokens + n, np.arange(n)).astype(np.int64)
+        return found
+
+    def contexts(self, before: Ints, length: int, size: int, labels: int) -> Iterator[tuple[str, Ints]]:
+        """Yield the tables of a length, from general to special, with the code of each position's context."""
+        yield f"all {length}", before
+        if self.heads is not None:
+            yield f"line {length}", np.where(before == NONE, NONE, before * size + self.heads)
+        if labels and self.labels is not None:
+            there = (before != NONE) & (self.labels != NONE)
+            yield f"label {length}", np.where(there, before * labels + self.labels, NONE)
+
+
+def _heads(ids: Ids, places: Ints, breaks: Mask, blanks: Mask) -> Ints:
+    """Return, for each position, the first token of the last line that began before it; END where none did."""
+    previous = np.concatenate([[END], ids[:-1]])
+    begins = (breaks[previous] | (places == 1)) & ~blanks[ids] & (places > 0)
+    at = np.where(begins, np.arange(ids.size), NONE)
+    at = np.where(places == 0, np.arange(ids.size), at)
+    last = np.maximum.accumulate(at)
+    last = np.concatenate([[0], last[:-1]])
+    found: Ints = np.where(places == 0, END, ids[last]).astype(np.int64)
+    return found
+
+
+def _layout_of(vocabulary: Vocabulary) -> tuple[Mask | None, Mask | None]:
+    return (vocabulary.breaks, vocabulary.blanks) if isinstance(vocabulary, LayoutVocabulary) else (None, None)
+
+
+class _Stream:
+    """Notes being written."""
+
+    def __init__(self, model: Ngram, lanes: int) -> None:
+        self._model, self._size = model, model.vocabulary.size
+        self._rows = np.full((model.order, lanes), NONE, dtype=np.int64)  # of the last n-gram of each length
+        self._heads, self._fresh = np.zeros(lanes, dtype=np.int64), np.zeros(lanes, dtype=np.bool_)
+        self._labels = np.full(lanes, NONE, dtype=np.int64)
+        self.reset(np.arange(lanes))
+
+    def reset(self, lanes: Ints, labels: Ints | None = None) -> None:
+        """Start new notes in these lanes, with these labels."""
+        self._rows[:, lanes] = NONE
+        self._rows[1 : min(2, len(self._rows)), lanes] = END
+        self._heads[lanes], self._fresh[lanes] = END, True
+        self._labels[lanes] = NONE if labels is None else labels
+
+    def push(self, ids: Ints) -> None:
+        """Append one token to every lane."""
+        model, rows = self._model, self._rows
+        for length in range(len(rows) - 1, 1, -1):
+            keys = np.where(rows[length - 1] == NONE, NONE, rows[length - 1] * self._size + ids)
+            rows[length] = _find(model.tables[f"all {length}"].keys, keys)
+        rows[1] = ids
+        if model.breaks is not None and model.blanks is not None:
+            begins = self._fresh & ~model.blanks[ids]
+            self._heads = np.where(begins, ids, self._heads)
+            self._fresh = model.breaks[ids]
+
+    def probabilities(self) -> Doubles:
+        """Return the probabilities of the next token, (lanes, size)."""
+        lanes = self._rows.shape[1]
+        found, left = np.zeros((lanes, self._size)), np.ones(lanes)
+        for length in range(self._model.order, 0, -1):
+            before = np.zeros(lanes, dtype=np.int64) if length == 1 else self._rows[length - 1]
+            there = before != NONE
+            labels = np.where(there & (self._labels != NONE), before * self._model.labels + self._labels, NONE)
+            heads = np.where(there, before * self._size + self._heads, NONE)
+            for name, codes in (("label", labels), ("line", heads), ("all", before)):
+                if (table := self._model.tables.get(f"{name} {length}")) is not None:
+                    self._add(table, codes, found, left)
+        return found + left[:, None] * self._model.unigram
+
+    def _add(self, table: _Table, codes: Ints, found: Doubles, left: Doubles) -> None:
+        contexts = _find(table.contexts, codes)
+        for lane in np.flatnonzero(contexts != NONE).tolist():
+            start, end = table.starts[contexts[lane]], table.starts[contexts[lane] + 1]
+            found[lane, table.keys[start:end] - codes[lane] * self._size] += left[lane] * table.shares[start:end]
+            left[lane] *= table.rest[contexts[lane]]
 
 
 def _find(keys: Ints, wanted: Ints) -> Ints:
@@ -126,11 +318,32 @@ def _find(keys: Ints, wanted: Ints) -> Ints:
     return np.where(keys[at] == wanted, at, NONE)
 
 
-def _at(values: Ints, rows: Ints) -> Ints:
+def _at(values: Doubles, rows: Ints) -> Doubles:
     """Return the values of some rows; 0 where the row is -1."""
-    if not values.size:
-        return np.zeros(rows.size, dtype=np.int64)
-    return np.where(rows == NONE, 0, values[np.maximum(rows, 0)])
+    return np.where(rows == NONE, 0.0, values[np.maximum(rows, 0)]) if values.size else np.zeros(rows.size)
 
 
-language_models.register("ngram")(CountedKind(about="an n-gram model, which only scores notes", count=Ngram))
+def load_ngram(folder: Path, vocabulary: Vocabulary, meta: Mapping[str, Any]) -> Ngram:
+    """Return the model that `save` wrote. Raises InputError for damaged files."""
+    try:
+        if _hash(folder / FILE) != meta.get("tables_sha256"):
+            raise InputError(f"{FILE} is damaged: its hash differs", where=folder.name)
+        parts: dict[str, dict[str, Any]] = {}
+        with np.load(folder / FILE, allow_pickle=False) as arrays:
+            unigram = arrays["unigram"]
+            for name in set(arrays.files) - {"unigram"}:
+                table, _, part = name.partition("/")
+                parts.setdefault(table, {})[part] = arrays[name]
+        return Ngram(
+            vocabulary, unigram, {name: _Table(**columns) for name, columns in parts.items()}, int(meta["labels"])
+        )
+    except (OSError, ValueError, KeyError, TypeError):
+        raise InputError("has no readable n-grams", where=folder.name) from None
+
+
+def _hash(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+ABOUT = "a model of word sequences that several patients share"
+language_models.register("ngram")(CountedKind(about=ABOUT, count=train_ngram, load=load_ngram))

@@ -31,6 +31,7 @@ _CLASSES = 129  # one per ASCII character, and one for all others
 _OTHER = _CLASSES - 1
 # Non-ASCII letters that match an ASCII letter if case is ignored (a test checks all characters).
 _ASCII_OF = str.maketrans("\u0130\u0131\u017f\u212a", "iisk")
+_HEAD = 3  # characters by which strings are looked up; strings of two characters have a key of two
 _NO_LETTER = re.compile(r"[^A-Za-z]")
 
 
@@ -78,19 +79,27 @@ class _InWord:
                 numbers.setdefault(text, []).append(number)
         self._by_start: dict[str, list[tuple[str, list[int]]]] = {}
         for text in sorted(numbers):
-            self._by_start.setdefault(text[:2], []).append((text, numbers[text]))
+            self._by_start.setdefault(text[:_HEAD], []).append((text, numbers[text]))
 
     def __call__(self, word: str) -> tuple[tuple[int, int, int], ...]:
         """Return (pattern number, first offset, last offset) of the anchors in a word."""
         written = EDGE + _NO_LETTER.sub(EDGE, word.translate(_ASCII_OF)) + EDGE
         offsets: dict[int, list[int]] = {}
         for text in {written, written.lower()}:
-            for start in range(len(text) - 1):
-                for string, numbers in self._by_start.get(text[start : start + 2], ()):
-                    if text.startswith(string, start):
-                        for number in numbers:
-                            offsets.setdefault(number, []).append(start - (string[0] != EDGE))
+            for start, string, numbers in self._beginning_in(text):
+                if text.startswith(string, start):
+                    for number in numbers:
+                        offsets.setdefault(number, []).append(start - (string[0] != EDGE))
         return tuple((number, min(found), max(found)) for number, found in offsets.items())
+
+    def _beginning_in(self, text: str) -> Iterator[tuple[int, str, list[int]]]:
+        """Yield the offsets at which the head of a string occurs, with the string and its patterns."""
+        known = self._by_start
+        for start in range(len(text) - 1):
+            for head in (text[start : start + 2], text[start : start + _HEAD]):
+                if head in known:
+                    for string, numbers in known[head]:
+                        yield start, string, numbers
 
 
 class Tables:

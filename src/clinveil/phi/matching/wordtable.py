@@ -37,7 +37,7 @@ _MOST_MARKS: Final = 31
 
 @cache
 def _kinds() -> NDArray[np.uint8]:
-    """Return the kind of every code point, consistent with the patterns of `tagger.tokens`."""
+    """Return the kind of every code point, consistent with the tokens of training."""
     table = np.full(sys.maxunicode + 1, _SIGN, np.uint8)
     all_characters = "".join(map(chr, range(sys.maxunicode + 1)))
     for kind, pattern in ((_LETTER, r"[^\W\d_]+"), (_DIGIT, r"\d+"), (_SPACE, r"\s+"), (_NUL, "\x00"), (_LINE, "\n")):

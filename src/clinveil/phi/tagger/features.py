@@ -12,9 +12,11 @@ from functools import cache, lru_cache
 from zlib import crc32
 
 from clinveil.lexicons.ambiguity import LexicalClass, lexical_classes
-from clinveil.phi.tagger.tokens import EDGE, kept_form
 
 VERSION = 1
+EDGE = ""
+"""The padding token before the first and after the last token."""
+_LONGEST_NUMBER = 5
 OFFSETS = (-2, -1, 0, 1, 2)
 PAIRS = ((-1, 0), (0, 1), (-1, 1), (-2, 0))
 """Offsets of the two tokens of each pair property."""
@@ -114,6 +116,18 @@ class Features:
         if classes & LexicalClass.NAME:
             return "N" if known else "n"
         return "k" if known else "u"
+
+
+def kept_form(token: str) -> str:
+    """Return the form of a token in the features: numbers by length, rare signs and masks as one class."""
+    first = token[:1]
+    if first.isalpha() or not first:
+        return token
+    if first.isdecimal():
+        return "0" * min(len(token), _LONGEST_NUMBER)
+    if token == "\n":
+        return "line"
+    return token if " " < token < "\x7f" else "sign"
 
 
 # Properties used at distance 1 (form, kind, shape, lists) and distance 2 (form, kind).

@@ -13,9 +13,8 @@ from numpy.typing import NDArray
 from clinveil.core.compiled import helper, kernel
 from clinveil.lexicons.ambiguity import PARTICLES, LexicalClass, lexical_classes
 from clinveil.phi.matching.wordtable import Column, Tokens
-from clinveil.phi.tagger.features import OFFSETS, PAIRS, Features, pair
+from clinveil.phi.tagger.features import EDGE, OFFSETS, PAIRS, Features, kept_form, pair
 from clinveil.phi.tagger.model import TaggerModel
-from clinveil.phi.tagger.tokens import EDGE, kept_form
 
 _MAX_ROWS = 1 << 16
 _NEVER = 2.0  # above any probability: `will pick` is never a name
@@ -113,14 +112,7 @@ class Rows(dict[str, int]):
         self._forms: dict[str, int] = {}
         self._used = 0
         self._weights = {name: row for name, row in zip(model.properties, model.weights, strict=True)}
-        self._by_offset = {
-            offset: {
-                name.removeprefix(str(offset)): weights
-                for name, weights in self._weights.items()
-                if name.startswith(str(offset))
-            }
-            for offset in OFFSETS
-        }
+        self._rows_of, self._all_offsets = _by_name(model)
         self._kinds = {name: i for i, name in enumerate(_kinds_of(model))}
         self.pairs = self._pairs_of(model)
         self._size = (len(OFFSETS), len(model.labels))
@@ -156,10 +148,8 @@ class Rows(dict[str, int]):
         if row == len(self.table):
             self.table = np.concatenate([self.table, np.zeros_like(self.table)])
             self.kinds = np.concatenate([self.kinds, np.zeros_like(self.kinds)])
-        for i, offset in enumerate(OFFSETS):
-            weights = self._by_offset[offset]
-            known = [w for name in self.features.own(token) if (w := weights.get(name)) is not None]
-            self.table[row, i] = np.add.reduce(known) if known else 0.0
+        known = [number for name in self.features.own(token) if (number := self._rows_of.get(name)) is not None]
+        self.table[row] = np.add.reduce(self._all_offsets.take(known, axis=0)) if known else 0.0
         self.kinds[row] = self._kinds.get(self.features.kind(token), 0)
         self._used += 1
         return row
@@ -172,6 +162,21 @@ class Rows(dict[str, int]):
             if weights is not None:
                 table[number, self._kinds[first], self._kinds[second]] = weights
         return table
+
+
+def _by_name(model: TaggerModel) -> tuple[dict[str, int], NDArray[np.float64]]:
+    """Return property name -> row, and the weights of each property: row x offset x label; 0 if the model has none."""
+    found = [
+        (name.removeprefix(str(offset)), place, weights)
+        for place, offset in enumerate(OFFSETS)
+        for name, weights in zip(model.properties, model.weights, strict=True)
+        if name.startswith(str(offset))
+    ]
+    numbers = {name: number for number, name in enumerate(dict.fromkeys(name for name, _, _ in found))}
+    table = np.zeros((len(numbers), len(OFFSETS), len(model.labels)))
+    for name, place, weights in found:
+        table[numbers[name], place] = weights
+    return numbers, table
 
 
 def _kinds_of(model: TaggerModel) -> list[str]:

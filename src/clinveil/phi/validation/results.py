@@ -84,7 +84,6 @@ _HEADS = {
     "validate.places": "Share of identifiers in the sample, by stratum",
     "validate.known_patients": "Known patients whose own name was missed at least once",
     "validate.known_mentions": "Missed mentions of known patients' own names",
-    "validate.canaries": "Canaries that survive",
 }
 _MEANING = {
     "validate.recall": "The share of identifiers in these notes that the engine detects. The undetected rest of a"
@@ -94,9 +93,6 @@ _MEANING = {
     "validate.known_patients": "Own names of the patients in the feed, with the engine run without (or with) the feed."
     " Patients whose notes do not name them are excluded. Chance: another patient's name in the same notes.",
     "validate.known_mentions": "As above, per mention.",
-    "validate.canaries": "Generated identifiers where the engine had detected one (`found`), and where the notes"
-    " mention a person or a day without one (`role`). The engine detects something at all locations of the first"
-    " setting, so the true survival is higher. Those of the second have no title or field as context.",
 }
 NEXT = """
 ## What to do next

@@ -21,15 +21,13 @@ from clinveil.core.types import Say
 from clinveil.corpus.corpus import Note, rows
 from clinveil.corpus.open import OpenedCorpus, open_corpus
 from clinveil.corpus.people import read_patients
-from clinveil.corpus.sample import KeySample
-from clinveil.phi.detection.finder import Finder
 from clinveil.phi.settings import ValidateSettings
 from clinveil.phi.treatment.deidentifier import Deidentifier
 from clinveil.phi.treatment.passes import deidentify_corpus
 from clinveil.phi.validation.results import marked_findings, report
 from clinveil.phi.validation.sample import Draw, suspected, usual_forms
 from clinveil.phi.validation.sheet import read_design, read_marks, write_sheet
-from clinveil.phi.validation.survival import Survival, canary_survival
+from clinveil.phi.validation.survival import Survival
 from clinveil.scale import processes
 
 if TYPE_CHECKING:
@@ -76,15 +74,6 @@ class Validation:
             for note in rows([batch]):
                 yield note, sorted(found.get(note.note_id, []))
 
-    def of_sampled_patients(self) -> list[Note]:
-        """Return all notes of a random sample of patients, ordered by patient."""
-        sample: KeySample[list[Note]] = KeySample(self.settings.sampled_patients, default_rng([self.seed, 1]))
-        for note in self.notes("read"):
-            kept = sample.offer(note.patient_id, list)
-            if kept is not None:
-                kept.append(note)
-        return [note for patient in sorted(sample.values) for note in sample.values[patient]]
-
 
 def validate_notes(notes: Path, out: Path, settings: ValidateSettings, *, say: Say) -> tuple[list[Finding], int]:
     """Estimate recall on notes without annotations, and draw the sample of locations to annotate.
@@ -101,7 +90,7 @@ def validate_notes(notes: Path, out: Path, settings: ValidateSettings, *, say: S
     """
     feed = settings.identifiers.patients
     refuse_nested(OUT=out, NOTES=notes, patients=feed)
-    finder, corpus, hashed = Finder.of(settings.identifiers), open_corpus(notes, settings.notes), fingerprint(notes)
+    corpus, hashed = open_corpus(notes, settings.notes), fingerprint(notes)
     seed = int(hashed[:8], 16) if settings.seed is None else settings.seed
     run = Validation(settings, corpus, read_patients(feed) if feed else None, seed, say)
     asked = run_hash(settings, hashed, feed, str(seed), free={"workers", "quiet", "force", "seed", "patients"})
@@ -109,7 +98,6 @@ def validate_notes(notes: Path, out: Path, settings: ValidateSettings, *, say: S
         stages: dict[str, Callable[[], list[Finding]]] = {
             "spots": lambda: _spots(run, folder, asked, hashed),
             "known": lambda: _known(run),
-            "canaries": lambda: canary_survival(run.of_sampled_patients(), finder, default_rng([seed, 2])),
         }
         findings = [finding for name, stage in stages.items() for finding in _kept(folder, name, stage, seed)]
         write_findings(folder.vault / FINDINGS, "validate", findings, seed=seed)

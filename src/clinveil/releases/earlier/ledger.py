@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from pathlib import Path
 from secrets import token_bytes
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -54,6 +55,7 @@ class Entry:
     Attributes:
         run: its name. commitment: of its key. vault: location of its vault.
         salt: of the hashes. notes: (n_notes,) sorted salted hashes of its distinct notes.
+        spent: noise deviation of each differentially private table drawn from them, by keyed digest.
     """
 
     run: str
@@ -61,6 +63,7 @@ class Entry:
     vault: Path
     salt: bytes = field(repr=False)
     notes: Hashes = field(repr=False)
+    spent: Mapping[str, float] = field(default_factory=dict, repr=False)
 
     @property
     def file(self) -> str:
@@ -78,8 +81,8 @@ class Entry:
 
     def write(self, path: Path) -> None:
         """Write the entry atomically, readable by its owner only. Raises OSError."""
-        metadata = {"schema": SCHEMA, "run": self.run, "commitment": self.commitment, "vault": str(self.vault)}
-        metadata["salt"] = self.salt.hex()
+        metadata: dict[str, Any] = {"schema": SCHEMA, "run": self.run, "commitment": self.commitment}
+        metadata |= {"vault": str(self.vault), "salt": self.salt.hex(), "spent": dict(self.spent)}
         schema = pa.schema([("note", pa.uint64())], metadata={"clinveil": json.dumps(metadata)})
         with atomic(path, force=True) as part:
             pq.write_table(pa.table([pa.array(self.notes)], schema=schema), part, compression="zstd")
@@ -102,9 +105,10 @@ def read_entry(path: Path) -> Entry:
         stored = json.loads(table.schema.metadata[b"clinveil"])
         notes = table["note"].to_numpy().astype(np.uint64, casting="safe")
         salt = bytes.fromhex(stored["salt"])
-        made = Entry(str(stored["run"]), str(stored["commitment"]), Path(stored["vault"]), salt, notes)
+        spent = {str(question): float(sigma) for question, sigma in stored.get("spent", {}).items()}
+        made = Entry(str(stored["run"]), str(stored["commitment"]), Path(stored["vault"]), salt, notes, spent)
         known = stored["schema"] == SCHEMA and len(salt) == SALT
-    except (OSError, ValueError, KeyError, TypeError, pa.ArrowException):
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, pa.ArrowException):
         known = False
     if not known:
         hint = "restore the copy in that release's vault, or move the file away if it is not an entry"

@@ -157,7 +157,6 @@ class ReleaseSeries:
             entered=everything,
             counts=count_words(everything, job.folder.work),
             alignment=lambda: self._alignment(job),
-            earlier=alone.earlier,
         )
 
     def _sources(self) -> list[Corpus]:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from numpy.random import Generator
 
 from clinveil.attacks.attack import Context
 from clinveil.attacks.channel._inputs import single_names
 from clinveil.attacks.channel.inversion import Inversion
+from clinveil.attacks.threats import TARGETS, Target
 from clinveil.channel.build import build_channel, mechanism_of, read_words
 from clinveil.channel.channel import Channel
 from clinveil.channel.files import load_channel, save_channel
@@ -68,7 +69,7 @@ class ChannelProducer(Producer):
             if file:
                 read_words(file)
 
-    def refuse_notes(self, found: Preflight, settings: ReleaseSettings) -> None:
+    def refuse_notes(self, found: Preflight, settings: ReleaseSettings, corpus: Corpus) -> None:
         """Raise InputError for fewer than 50 patients (paper A: not for small data sets)."""
         if found.patients < FEWEST and not settings.channel.allow_small:
             raise InputError(
@@ -140,6 +141,7 @@ class ChannelProducer(Producer):
 class ChannelProduct(SourcedProduct):
     """Notes whose words were drawn from a channel."""
 
+    judged: ClassVar[Collection[Target]] = TARGETS
     vectors: Vectors = field(repr=False)
     drawn_from: Channel = field(repr=False)
     tally: Tally
@@ -227,6 +229,11 @@ class ChannelProduct(SourcedProduct):
         how = self.job.settings.channel
         if how.scope == "corpus":
             yield "Each word has one replacement in the whole release, a code that word frequencies help to break."
+        elif how.scope == "patient":
+            yield (
+                "Each word has one replacement in all notes of a patient. It links these notes, and shows how often "
+                "the word occurs; the figures of a single draw do not use that."
+            )
         elif not self.channel.settled and how.scope in ("occurrence", "rare"):
             words = f"Words that occur {how.rare_below} or more times" if how.scope == "rare" else "Words"
             yield f"{words} are replaced independently at each occurrence, so repeated words disclose more."

@@ -5,13 +5,15 @@ It is also the base of the kinds that write each source note once (`_channel.py`
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from typing import ClassVar
 
 from numpy.random import Generator
 
 from clinveil.attacks.attack import Context
+from clinveil.attacks.threats import Target
 from clinveil.core.finding import Finding
 from clinveil.corpus.corpus import Accounting, Corpus
 from clinveil.corpus.estimate import estimate
@@ -30,6 +32,7 @@ from clinveil.releases.writing import opened, write_notes
 from clinveil.report.record import AlignedNote, Gate
 from clinveil.vectors.count import WordCounts
 
+OWN_IDENTIFIERS: Target = "own identifiers"
 STAGES = ("read and count", "replace PHI", "check and report")
 
 
@@ -71,6 +74,7 @@ class SourcedProduct(Product):
         entered: the notes with surrogates, under source ids. name_indexes: names found across notes, at most one index.
     """
 
+    judged: ClassVar[Collection[Target]] = (OWN_IDENTIFIERS,)  # readable notes can be linked by their words
     entered: Corpus = field(repr=False)
     counts: WordCounts = field(repr=False)
     name_indexes: tuple[NameIndex, ...] = field(repr=False)

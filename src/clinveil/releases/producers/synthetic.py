@@ -18,30 +18,32 @@ from clinveil.core.finding import Finding
 from clinveil.core.neural import device_named, need_torch
 from clinveil.core.runfolder import fingerprint
 from clinveil.core.tokens import words
-from clinveil.corpus.corpus import Accounting, Columns
+from clinveil.corpus.corpus import Accounting, Corpus
 from clinveil.corpus.write import write_corpus
 from clinveil.lm.model import fit_of
 from clinveil.lm.notes import PlainNotes, encode, read_notes
-from clinveil.lm.sampling import SamplingConfig, batch_size_for
-from clinveil.lm.vocabulary import need_byte_pairs
+from clinveil.lm.sampling import SamplingConfig, Steering, batch_size_for
+from clinveil.lm.sequences import LabelSequences
 from clinveil.releases.check import OutputCheck
 from clinveil.releases.context import ReleaseContext
 from clinveil.releases.gates import Examined, examine
 from clinveil.releases.measured import Measured
 from clinveil.releases.preflight import Preflight
 from clinveil.releases.producer import Producer, Product, producers
+from clinveil.releases.producers._private import PrivateInput, make_private, private_stages, refuse_private
 from clinveil.releases.settings import ReleaseSettings
 from clinveil.releases.synthesis_model import (
     MODEL,
     STATE,
     Counts,
-    Floor,
     Trained,
     draw_notes,
+    encoded_training,
     load_trained,
     n_held_out,
     train_new,
 )
+from clinveil.releases.synthesis_rows import LabelColumns
 from clinveil.releases.treatment import treated
 from clinveil.releases.writing import opened
 from clinveil.report.record import Fact, Gate
@@ -54,14 +56,17 @@ PASS_SECONDS = 40.0  # of one pass over 100,000 words, size small, one core: a g
 class Synthetic(Producer):
     """Notes that describe no real person, searched for copies of real notes."""
 
-    uses = frozenset({"lm", "synthetic", "identifiers", "phi", "min_patients"})
+    uses = frozenset({"lm", "synthetic", "identifiers", "phi", "min_patients", "label", "keep"})
     learns = (MODEL, STATE)
 
     def refuse_early(self, settings: ReleaseSettings) -> None:
         """Raise MissingExtra without PyTorch, UsageError for an unsuitable model or device."""
         how = settings.lm
-        if how.model == "ngram":
-            raise UsageError("lm.model ngram cannot write notes", hint="use unigram, lstm or gpt")
+        if refuse_private(settings):
+            return
+        if given := how.model_fields_set & {"vocabulary", "vocabulary_size", "min_count"}:
+            name = f"--set lm.{min(given)}"
+            raise UsageError(f"{name} does not apply: a release uses the words of --min-patients patients or more")
         if settings.synthetic.source is not None:
             return
         if how.neural:
@@ -69,18 +74,21 @@ class Synthetic(Producer):
             how.recipe()
             if how.device != "cpu":
                 device_named(how.device)
-        if not how.word_vocabulary:
-            need_byte_pairs()
 
-    def refuse_notes(self, found: Preflight, settings: ReleaseSettings) -> None:
-        """Raise InputError for too few patients to split."""
+    def refuse_notes(self, found: Preflight, settings: ReleaseSettings, corpus: Corpus) -> None:
+        """Raise InputError for too few patients to split, or for a private release that would be noise."""
         n_held_out(found.patients, settings.synthetic.held_out)
+        if settings.synthetic.epsilon is not None:
+            PrivateInput.read(corpus, found, settings)
 
     def plan(
         self, found: Preflight, settings: ReleaseSettings, *, train: bool = True
     ) -> Iterator[tuple[str, str, float]]:
         """Yield the stages of a run: name, description, estimated seconds."""
         how, hundred = settings.lm, found.tokens / 100_000
+        if settings.synthetic.epsilon is not None:
+            yield from private_stages(found)
+            return
         passes = how.recipe().epochs if how.neural else 1
         if settings.synthetic.source is None:
             yield (
@@ -93,26 +101,29 @@ class Synthetic(Producer):
 
     def make(self, job: ReleaseContext) -> Product:
         """Replace identifiers, train or load a language model, write notes, and read them back."""
+        if job.settings.synthetic.epsilon is not None:
+            return make_private(job)
         how, vault, timer = job.settings.synthetic, job.folder.vault, job.timer
+        labels = LabelColumns.read(job.corpus, job.settings.channel.floor)
         entered = treated(job)
-        notes, seed = read_notes(entered.corpus, prepared=how.prepared), training_seed(job)
+        notes, seed = labels.notes(entered.corpus), training_seed(job)
         with timer.stage("language model", f"{job.settings.lm.model}", "statistical"):
             trained = _trained(job, notes, seed)
         training, held_out = trained.sides.training, trained.sides.held_out
         with timer.stage("held-out notes", "perplexity"), trained.model.ready(threads=how.threads):
             fit = fit_of(trained.model, encode(held_out.texts, trained.model.vocabulary))
         findings = perplexity_findings(trained.model, fit, held_out, "held out")
-        floor = Floor.of(training, job.settings.channel.floor)
         path = job.folder.staging / f"notes{job.corpus.suffix}"
-        columns = Columns(text=job.corpus.columns.text, note_id=job.corpus.columns.note_id)
+        columns = job.corpus.columns
         with timer.stage("write", "draw notes word by word", "keyed"):
-            counts = _written(job, trained, floor, path, columns)
+            counts = _written(job, trained, path, labels)
         remove(vault / STATE)
-        written = read_notes(released := opened(path, columns), prepared=True)
+        written = read_notes(released := opened(path, columns), layout=True)
         with timer.stage("copies", "search for copies of training notes"):
             rng, feed = np.random.default_rng([seed, 1]), job.settings.identifiers.patients
-            examined = examine(written, counts.notes, trained.sides, floor, rng, span=how.span, feed=feed)
-        for line in _lines(counts, floor):
+            how_read = trained.sides, trained.model.vocabulary, rng
+            examined = examine(written, counts.notes, *how_read, span=how.span, feed=feed)
+        for line in _lines(counts):
             job.say(line)
         outputs = Counter(word for text in written.texts for word in words(text))
         check = OutputCheck.of({"notes": len(written), "words": outputs.total()}, outputs)
@@ -124,7 +135,7 @@ class Synthetic(Producer):
             trained=trained,
             counts=counts,
             examined=examined,
-            measures=(*findings, _truncated(counts), _unknown(counts, floor), *examined.findings),
+            measures=(*findings, _truncated(counts), *examined.findings),
             digests={MODEL: fingerprint(vault / MODEL)} if (vault / MODEL).exists() else {},
         )
 
@@ -144,24 +155,37 @@ def _trained(job: ReleaseContext, notes: PlainNotes, seed: int) -> Trained:
     return train_new(notes, job.settings, seed, job.folder.vault, job.say)
 
 
-def _written(job: ReleaseContext, trained: Trained, floor: Floor, path: Path, columns: Columns) -> Counts:
+def _written(job: ReleaseContext, trained: Trained, path: Path, labels: LabelColumns) -> Counts:
     how, counts, training = job.settings.synthetic, Counts(), trained.sides.training
     size = batch_size_for(how.count or len(training), how.batch)
-    drawing = SamplingConfig(size, how.longest, how.temperature, how.top_p)
+    drawing = SamplingConfig(size, how.longest, how.temperature, how.top_p, _steering(job, trained))
 
     def enough() -> bool:
         return counts.words >= training.words if how.count is None else counts.notes >= how.count
 
-    batches: Iterator[pa.RecordBatch] = draw_notes(trained.model, job.key, drawing, floor, enough, counts, job.say)
+    plan = LabelSequences.of(training.patients, training.labels, job.settings.channel.floor).plan(job.key)
+    notes = draw_notes(trained.model, job.key, drawing, enough, counts, plan, labels.named)
+
+    def announced() -> Iterator[pa.RecordBatch]:
+        for batch in labels.batches(notes):
+            yield batch
+            job.say(f"{counts.notes:,} notes written, {counts.words:,} words")
+
     with trained.model.ready(double=how.exact, threads=how.threads):
-        write_corpus(batches, path, columns, job.corpus.suffix)
+        write_corpus(announced(), path, job.corpus.columns, job.corpus.suffix)
     return counts
 
 
-def _lines(counts: Counts, floor: Floor) -> Iterator[str]:
+def _steering(job: ReleaseContext, trained: Trained) -> Steering:
+    """Return the bias of labels; a model with labels of its own gets only what `guidance` adds to it."""
+    model, training = trained.model, trained.sides.training
+    own = 1.0 if getattr(model, "labelled", False) else 0.0
+    encoded = encoded_training(training, model.vocabulary, job.settings)
+    return Steering.of(encoded, model.vocabulary, job.settings.synthetic.guidance - own)
+
+
+def _lines(counts: Counts) -> Iterator[str]:
     yield f"{counts.notes} notes, {counts.words:,} words; {counts.truncated} notes truncated at the maximum length"
-    below = f"{floor.replaced:,} of {floor.words:,} words were below the patient floor and replaced by <unk>"
-    yield f"{below}; {counts.unknown:,} words ({counts.unknown_share:.1%}) are <unk> in total"
 
 
 def _truncated(counts: Counts) -> Finding:
@@ -170,12 +194,6 @@ def _truncated(counts: Counts) -> Finding:
     share, detail = counts.truncated / max(1, counts.notes), {"without_a_word": counts.empty}
     more: dict[str, Any] = {"unit": "notes", "count": counts.truncated, "method": "Wilson, 95 %"}
     return Finding("release.truncated_notes", share, counts.notes, "lower", low, high, detail=detail, **more)
-
-
-def _unknown(counts: Counts, floor: Floor) -> Finding:
-    """Return `release.unknown_words`: the share of `<unk>` among the words; exact, so without an interval."""
-    more: dict[str, Any] = {"unit": "words", "count": counts.unknown, "detail": {"below_floor": floor.replaced}}
-    return Finding("release.unknown_words", counts.unknown_share, counts.words, "lower", **more)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -233,15 +251,13 @@ class SyntheticProduct(Product):
         yield Fact("held-out notes", len(sides.held_out), "notes")
         yield from (Fact(f"notes left out: {why}", n, "notes") for why, n in sorted(self.left_out.items()))
         yield Fact("notes truncated at the maximum length", self.counts.truncated, "notes")
-        yield Fact("share of words written as <unk>", round(self.counts.unknown_share, 4))
 
     def manifest_entries(self) -> dict[str, Any]:
         """Return model and counts."""
         trained = self.trained
         model: dict[str, Any] = {"kind": trained.model.kind, "trained": "before" if trained.before else "in this run"}
         model |= {"vocabulary": trained.model.vocabulary.kind, "recipe": trained.recipe}
-        counts = vars(self.counts) | {"unknown_share": self.counts.unknown_share}
-        return {"model": model, "public_seeds": list(self.public_seeds()), "counts": counts}
+        return {"model": model, "public_seeds": list(self.public_seeds()), "counts": vars(self.counts)}
 
     def public_seeds(self) -> tuple[str, ...]:
         """Return `notes` (the draws) and `model` (split and training) if derived from a public seed."""

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from clinveil.core.errors import UsageError
 from clinveil.core.load_settings import load_settings
@@ -15,18 +15,14 @@ from clinveil.releases.producer import producers
 from clinveil.releases.settings import ReleaseSettings
 from clinveil.utility.classifiers import classifiers
 
-Half = Literal["choose", "confirm"]
-HALVES: tuple[Half, ...] = ("choose", "confirm")
-SMALL_MODEL = ("lm.size=tiny", "lm.optimizer=adamw", "lm.rate=0.004", "lm.clip=1.0", "lm.dropout=0.1")
 BUILT_IN: dict[str, tuple[str, ...]] = {
     "obfuscated": ("kind=obfuscated",),
     "coded": ("kind=coded",),
     "deidentified": ("kind=deidentified",),
-    "synthetic": ("kind=synthetic", *SMALL_MODEL),
+    "synthetic": ("kind=synthetic",),
     "paper": ("kind=obfuscated", "profile=paper"),
 }
 """The releases compared by default: each kind at its defaults, and paper A's settings."""
-TRAINING_WORDS, MOST_PASSES, SYNTHETIC_NOTES = 600_000, 10, 300  # budget of the synthetic release
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,39}")
 
 
@@ -42,10 +38,7 @@ class CompareSettings(Settings):
     kind: tuple[str, ...] = choice(producers, (), "Compare only these kinds; repeatable.")
     setting: tuple[str, ...] = flag((), "Add NAME=KEY=VALUE[,KEY=VALUE], keys as of release --set; repeatable.")
     known: Path | None = flag(None, "Public texts about the patients, for linkage.")
-    match: str | None = flag(None, "Column that NOTES and --known share (default: patient id).", min_length=1)
     model: tuple[str, ...] = choice(classifiers, ("tfidf-lr",), "Classifiers; repeatable.")
-    max_notes: int | None = flag(None, "Use at most this many notes, of whole patients.", ge=1)
-    half: Half | None = flag(None, "Use one half of the patients: choose settings on one, confirm on the other.")
     workers: int = WORKERS
     seed: int = flag(1, "Public seed of all draws.", ge=0, le=2**31 - 1)
     force: bool = FORCE
@@ -60,10 +53,6 @@ class CompareSettings(Settings):
         """Raise UsageError for settings that do not fit together."""
         if self.label is None:
             raise UsageError("no label to measure utility on", hint="pass --label COLUMN")
-        if self.match and not self.known:
-            raise UsageError("--match requires --known TEXTS")
-        if self.half == "confirm" and not (self.setting or self.kind):
-            raise UsageError("--half confirm requires the releases chosen on the other half: --setting or --kind")
         if not self.model:
             raise UsageError("no classifier selected", hint="pass --model " + " or ".join(classifiers.names()))
 
@@ -75,14 +64,6 @@ class Candidate:
     name: str
     settings: ReleaseSettings
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        """Send the settings to another process by value: classes of settings that were made at run time cannot be."""
-        return _candidate, (self.name, self.settings.flat())
-
-
-def _candidate(name: str, flat: dict[str, Any]) -> Candidate:
-    return Candidate(name, ReleaseSettings.model_validate(flat))
-
 
 @dataclass(frozen=True)
 class Amount:
@@ -93,21 +74,15 @@ class Amount:
     words: int
 
 
-def candidates(how: CompareSettings, columns: NotesSettings, amount: Amount) -> list[Candidate]:
+def candidates(how: CompareSettings) -> list[Candidate]:
     """Return the releases to compare.
-
-    Args:
-        columns: the roles of the columns of the notes.
 
     Raises:
         UsageError: a setting without a name, with a name in use, or with keys or values that a release does not take.
     """
     wanted = {**BUILT_IN, **dict(_named(how.setting))}
-    wanted["synthetic"] = (*BUILT_IN["synthetic"], *_budget(amount))
-    found = [Candidate(name, _settings(sets, how, columns)) for name, sets in wanted.items()]
-    found = [each for each in found if not how.kind or each.settings.kind in how.kind]
-    workers = max(1, how.workers // len(found))  # of each release: several are made at a time
-    return [Candidate(each.name, each.settings.but(workers=workers)) for each in found]
+    found = [Candidate(name, _settings(sets, how)) for name, sets in wanted.items()]
+    return [each for each in found if not how.kind or each.settings.kind in how.kind]
 
 
 def _named(settings: Sequence[str]) -> Iterator[tuple[str, tuple[str, ...]]]:
@@ -123,15 +98,8 @@ def _named(settings: Sequence[str]) -> Iterator[tuple[str, tuple[str, ...]]]:
         yield name, tuple(keys.split(","))
 
 
-def _budget(amount: Amount) -> tuple[str, ...]:
-    """The passes and notes of the synthetic release, so that a comparison stays short."""
-    passes = min(MOST_PASSES, max(1, TRAINING_WORDS // max(1, amount.words)))
-    return f"lm.epochs={passes}", f"synthetic.count={min(amount.notes, SYNTHETIC_NOTES)}"
-
-
-def _settings(sets: Sequence[str], how: CompareSettings, columns: NotesSettings) -> ReleaseSettings:
+def _settings(sets: Sequence[str], how: CompareSettings) -> ReleaseSettings:
     given = load_settings(ReleaseSettings, {}, None, sets)
     shared: dict[str, Any] = {"workers": how.workers, "seed": how.seed, "quiet": how.quiet, "model": how.model}
-    shared |= {"patients": how.patients, "force": True, "keep": (), "ledger": None, **dict(columns)}
-    shared["label"] = () if "label" in given.of_other_kinds() else (how.label,)
-    return given.but(**shared)
+    shared |= {"patients": how.patients, "force": True, "keep": (), "ledger": None, **dict(how.columns)}
+    return given.but(**shared, label=(how.label,))

@@ -15,7 +15,7 @@ from clinveil.attacks.threats import Holding, Row, Target, adversary_table
 from clinveil.core.files import private_text
 from clinveil.core.finding import Finding, write_findings
 from clinveil.report.numerals import NONE, bare
-from clinveil.study.compare.run import Comparison, Measured
+from clinveil.study.compare.run import FINDINGS, PAGE, TABLE, Comparison, Measured
 from clinveil.study.tables import templates
 
 TEN_WORDS: tuple[Target, ...] = ("note by ten words",)
@@ -203,8 +203,7 @@ def _gates(measured: Measured) -> Cell:
 
 def _lead(comparison: Comparison) -> str:
     how, amount = comparison.settings, comparison.amount
-    half = {"choose": " (the half to choose on)", "confirm": " (the half to confirm on)"}.get(how.half or "", "")
-    lines = [f"{amount.notes:,} notes of {amount.patients:,} patients{half}, label {how.label}."]
+    lines = [f"{amount.notes:,} notes of {amount.patients:,} patients, label {how.label}."]
     for model in how.model:
         found = (utility_of(measured, "utility.transfer", model) for measured in comparison.releases)
         finding = next((f for f in found if f is not None and "ceiling" in f.detail), None)
@@ -220,9 +219,9 @@ def _lead(comparison: Comparison) -> str:
 def write_outputs(comparison: Comparison) -> Table:
     """Write `table.md`, `findings.json` and `compare.html`; return the table."""
     out, table = comparison.folder, table_of(comparison)
-    private_text(out / "table.md", table.markdown())
-    write_findings(out / "findings.json", "compare", _findings(comparison), seed=comparison.settings.seed)
-    private_text(out / "compare.html", _page(comparison, table))
+    private_text(out / TABLE, table.markdown())
+    write_findings(out / FINDINGS, "compare", _findings(comparison), seed=comparison.settings.seed)
+    private_text(out / PAGE, _page(comparison, table))
     return table
 
 

@@ -173,7 +173,7 @@ class Treat(NotesTask):
         vectors, table = self.near.load(store), load_neighbours(store.folder(self.near) / TABLE)
         assert vectors.counts is not None
         pool = common_pool(vectors.counts, table.eligible)
-        material = Material(vectors, table.eligible, pool, table, seed=self.seed, draws=100)
+        material = Material(vectors, table.eligible, pool, table, seed=self.seed)
         channel = mechanisms.get("neighbours").model_validate({"n": self.setting.n}).compile(material)
         return channel, {} if self.repetition else found(token_findings(channel, vectors), setting=self.setting.label)
 

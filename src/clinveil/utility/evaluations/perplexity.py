@@ -19,7 +19,8 @@ from clinveil.core.types import Doubles, Ints, Say
 from clinveil.corpus.corpus import rows
 from clinveil.corpus.medtext import UNK
 from clinveil.lm.files import load_model
-from clinveil.lm.model import Fit, LanguageModel, fit_of
+from clinveil.lm.layout import LayoutVocabulary, pieces_of
+from clinveil.lm.model import Fit, LanguageModel, fit_of, keeps_layout
 from clinveil.lm.models.unigram import train_unigram
 from clinveil.lm.notes import Form, PlainNotes, Seen, encode, read_notes
 from clinveil.lm.recipe import ModelSettings
@@ -69,10 +70,16 @@ class Unknown:
 
 
 def unknown_words(texts: tuple[str, ...], vocabulary: Vocabulary) -> Unknown:
-    """Count the words of notes in MedText's form that are not in a vocabulary."""
+    """Count the words of notes that are not in a vocabulary, and their letters; numbers count as words."""
     counts, letters = np.zeros((len(texts), 4), dtype=np.int64), set[str]()
     known = set(vocabulary.words[3:]) if isinstance(vocabulary, WordVocabulary) else None
     for row, text in enumerate(texts):
+        if isinstance(vocabulary, LayoutVocabulary):
+            pieces = [piece.strip() for piece in pieces_of(text) if not piece.isspace()]
+            letters.update(*pieces)
+            lost = [piece for piece in pieces if not vocabulary.knows(piece)]
+            counts[row] = len(pieces), len(lost), 0, sum(len(piece) + 1 for piece in lost)
+            continue
         words = text.split()
         letters.update(*(word for word in words if word != UNK))
         unk_in_source = sum(word == UNK for word in words)
@@ -198,13 +205,13 @@ class Perplexity(Evaluation):
             raise UsageError("no model, or two", hint="pass --train NOTES or --from MODEL")
         if source is None and self.lm.neural:
             need_torch()
-        test = self._read(given["notes"], remarks)
         control = None
         if source is not None:
             model, about = load_model(source, device=self.lm.device)
+            test = self._read(given["notes"], remarks, layout=keeps_layout(model))
             remarks.compare(Seen.from_dict(about.get("notes")), test)
         else:
-            training = self._read(train, remarks)
+            test, training = self._read(given["notes"], remarks), self._read(train, remarks)
             remarks.compare(Seen.of(training), test)
             vocabulary = make_vocabulary(training, self.lm)
             encoded = encode(training.texts, vocabulary)
@@ -217,9 +224,11 @@ class Perplexity(Evaluation):
         title = f"{model.kind} on {name_of(given['notes'], 'notes')} (seed {seed}; lower is better)"
         return Evaluated(findings, title)
 
-    def _read(self, given: Any, remarks: _Remarks) -> PlainNotes:
-        """Return notes in MedText form."""
+    def _read(self, given: Any, remarks: _Remarks, *, layout: bool = False) -> PlainNotes:
+        """Return notes in MedText form, or unchanged for a model that keeps layout."""
         corpus, name = as_corpus(given, self.notes), name_of(given, "notes")
+        if layout:
+            return read_notes(corpus, layout=True)
         form, prepared = Form.of(note.text for note in rows(corpus)), self.prepared
         if form.n_unk and not prepared:
             prepared = True

@@ -24,7 +24,7 @@ from clinveil.core.tokens import words
 from clinveil.core.types import Doubles
 from clinveil.corpus.corpus import corpus_of_texts
 from clinveil.lm.model import LanguageModel
-from clinveil.lm.models.ngram import Ngram
+from clinveil.lm.models.ngram import train_ngram
 from clinveil.lm.models.unigram import train_unigram
 from clinveil.lm.notes import EncodedNotes, joined
 from clinveil.lm.vocabulary import END, UNKNOWN, Ids, WordVocabulary
@@ -81,7 +81,11 @@ def _models(
 ) -> dict[str, LanguageModel]:
     own, theirs = (_notes(side, vocabulary) for side in (real, released))
     floor = train_unigram(own, vocabulary)
-    return {"floor": floor, "ceiling": Ngram(own, vocabulary, ORDER), "released": Ngram(theirs, vocabulary, ORDER)}
+    return {
+        "floor": floor,
+        "ceiling": train_ngram(own, vocabulary, ORDER),
+        "released": train_ngram(theirs, vocabulary, ORDER),
+    }
 
 
 def _notes(side: Sequence[Sequence[str]], vocabulary: WordVocabulary) -> EncodedNotes:

@@ -16,7 +16,7 @@ from clinveil.core.errors import InputError, UsageError
 from clinveil.core.files import save_array
 from clinveil.core.types import Say
 from clinveil.lm.model import LanguageModel, Logs
-from clinveil.lm.models.ngram import Ngram
+from clinveil.lm.models.ngram import train_ngram
 from clinveil.lm.plan import Plan, rows_plan
 from clinveil.lm.recipe import CountedKind, Recipe, kind_of
 from clinveil.lm.sampling import SamplingConfig, batch_size_for
@@ -66,7 +66,7 @@ class AuditModel:
                 how = SamplingConfig(batch_size_for(len(data.encoded)), int(data.encoded.lengths.max()))
                 notes = written(model, self.write, self.seed, how)
                 save_array(folder / "text-ids.npy", notes.ids)
-                save_array(folder / "text-logs.npy", _units_logs(Ngram(notes, data.vocabulary), data))
+                save_array(folder / "text-logs.npy", _units_logs(train_ngram(notes, data.vocabulary), data))
         return history
 
     def train(self, data: AuditData, folder: Path) -> tuple[LanguageModel, History]:

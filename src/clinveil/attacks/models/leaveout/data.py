@@ -122,13 +122,13 @@ def pick_units(notes: PlainNotes, n: int, rng: Generator, *, by_note: bool = Fal
     return [groups[order[int(rng.choice(stratum))]] for stratum in strata]
 
 
-def hold_out(notes: PlainNotes, units: Sequence[Sequence[int]], rng: Generator, share: float = 0.1) -> list[int]:
-    """Return rows of patients who are not audited, about `share` of all: validation notes of an annealed schedule."""
+def hold_out(notes: PlainNotes, units: Sequence[Sequence[int]], rng: Generator) -> list[int]:
+    """Return rows of patients who are not audited, about a tenth of all: validation notes of an annealed schedule."""
     audited = {notes.patients[row] for rows in units for row in rows}
     free = sorted(set(notes.patients) - audited)
     if not free:
         raise InputError("no patient remains for validation", hint="use smaller --units, or --schedule fixed")
-    wanted = max(1, round(share * len(set(notes.patients))))
+    wanted = max(1, round(len(set(notes.patients)) / 10))
     chosen = {free[i] for i in rng.permutation(len(free))[:wanted]}
     return [row for row, patient in enumerate(notes.patients) if patient in chosen]
 

@@ -208,7 +208,7 @@ class View:
         if self.fragment:
             scores["channel, all of its words"] = likelihood.covered()
             scores["channel, words in order"] = in_order(self.sides, channel)
-            scores["channel, words in a window"] = in_windows(self.sides, channel, channel.policy.window)
+            scores["channel, words in a window"] = in_windows(self.sides, channel)
         return scores
 
 

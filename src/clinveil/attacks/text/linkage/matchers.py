@@ -7,7 +7,7 @@ channel is the release's own (an attacker with the vault's vectors or channel), 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise
@@ -25,6 +25,7 @@ K1, B = 1.2, 0.75
 _NUMBER, _MARK = re.compile(r"\d+"), re.compile(r"[^\w\s]")
 SHARES = (0.1, 0.5, 0.95)
 FRAGMENT_SHARES = (0.01, 0.05, 0.2)
+WINDOW = 10  # words
 SLIP = 1e-3
 """Probability that a fragment word came out in another way: identifiers replaced earlier, words dropped."""
 
@@ -183,75 +184,66 @@ def in_order(sides: Sides, channel: Channel) -> Doubles:
     A word that does not fit costs log of `SLIP`. Exact over all positions with at least one fitting word.
     """
     fitted = _Fits.of(sides, channel)
-    best = [
-        _summed([(note, positions - k, gain) for k, (note, positions, gain) in enumerate(fits)])
-        for fits in fitted.fragments
-    ]
-    return np.stack([_by_note(*one, len(sides.released)) for one in best], axis=1)
+    return fitted.best([(places - k, gains) for k, (places, gains) in enumerate(fits)] for fits in fitted.fragments)
 
 
-def in_windows(sides: Sides, channel: Channel, window: int) -> Doubles:
-    """Score as `in_order`, for shuffled words: each word fits anywhere in two consecutive windows."""
-    fitted, best = _Fits.of(sides, channel), []
-    for fits in fitted.fragments:
-        blocks = [_in_two_windows(note, positions // window, gain) for note, positions, gain in fits]
-        best.append(_by_note(*_summed(blocks), len(sides.released)))
-    return np.stack(best, axis=1)
+def in_windows(sides: Sides, channel: Channel, window: int = WINDOW) -> Doubles:
+    """Score as `in_order`, but each word fits anywhere in two consecutive windows of this many words."""
+    fitted = _Fits.of(sides, channel, window)
+    return fitted.best(fitted.fragments)
 
 
-Fits = tuple[Ints, Ints, Doubles]
-"""Notes, positions in them, and the gain of each."""
+Fits = tuple[Ints, Doubles]
+"""Places in the released notes, and the gain of each."""
 
 
 @dataclass(frozen=True, eq=False)
 class _Fits:
-    """For each word of each known fragment, the positions in all released notes that could come from it."""
+    """For each word of each known fragment, its possible positions (or windows) in all released notes.
+
+    Attributes:
+        starts: (n_released + 1,) first place of each released note; as many places as a fragment has words are empty.
+    """
 
     fragments: Sequence[Sequence[Fits]]
+    starts: Ints
 
     @classmethod
-    def of(cls, sides: Sides, channel: Channel) -> _Fits:
+    def of(cls, sides: Sides, channel: Channel, window: int | None = None) -> _Fits:
         ratio, ids = Likelihood.of(sides, channel).ratio, WordIds(channel.ids, 0)
         rows = [ids.encode(text, unknown=len(channel.words)) for text in sides.released_words]
         lengths = np.array([len(row) for row in rows])
         tokens = np.concatenate([np.array(row, dtype=np.int64) for row in rows])
-        note = np.repeat(np.arange(len(rows)), lengths)
         position = np.arange(tokens.size) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+        empty = max(1, *(len(text) for text in sides.known_words))
+        starts = np.concatenate([[0], np.cumsum(lengths + empty)])
         order = np.argsort(tokens, kind="stable")
         begins = np.searchsorted(tokens[order], np.arange(len(channel.words) + 1))
+        place = (np.repeat(starts[:-1] + empty, lengths) + position // (window or 1))[order]
 
         @cache
         def fits(word: int) -> Fits:
             entries = slice(ratio.indptr[word], ratio.indptr[word + 1]) if word >= 0 else slice(0, 0)
             outputs, gains = ratio.indices[entries], np.log1p(ratio.data[entries] / SLIP)
-            found = [order[begins[y] : begins[y + 1]] for y in outputs.tolist()]
-            positions = np.concatenate([np.zeros(0, dtype=np.int64), *found])
-            return note[positions], position[positions], np.repeat(gains, [len(one) for one in found])
+            found = [place[begins[y] : begins[y + 1]] for y in outputs.tolist()]
+            places, gains = np.concatenate([np.zeros(0, np.int64), *found]), np.repeat(gains, [len(f) for f in found])
+            return (places, gains) if window is None else _in_two_windows(places, gains, starts[-1])
 
-        return cls([[fits(word) for word in ids.encode(text, unknown=-1)] for text in sides.known_words])
+        return cls([[fits(word) for word in ids.encode(text, unknown=-1)] for text in sides.known_words], starts)
+
+    def best(self, fragments: Iterable[Sequence[Fits]]) -> Doubles:
+        """Return the highest sum of gains at one place of each note, (n_released, n_fragments)."""
+
+        def best_of(fits: Sequence[Fits]) -> Doubles:
+            places, gains = (np.concatenate(parts) for parts in zip(*fits, strict=True))
+            return np.maximum.reduceat(np.bincount(places, gains, self.starts[-1]), self.starts[:-1])
+
+        return np.stack([best_of(fits) for fits in fragments], axis=1)
 
 
-_WIDE = 1 << 32
-
-
-def _in_two_windows(note: Ints, window: Ints, gain: Doubles) -> Fits:
+def _in_two_windows(places: Ints, gains: Doubles, n_places: int) -> Fits:
     """Return the highest gain in each window and the one after it."""
-    note, position, gain = np.tile(note, 2), np.append(window, window - 1), np.tile(gain, 2)
-    order = np.lexsort((-gain, position, note))
-    note, position, gain = note[order], position[order], gain[order]
-    first = np.ones(note.size, dtype=np.bool_)
-    first[1:] = (np.diff(note) != 0) | (np.diff(position) != 0)
-    return note[first], position[first], gain[first]
-
-
-def _summed(fits: Sequence[Fits]) -> tuple[Ints, Doubles]:
-    """Return the note of each position with any fit, and the sum of gains there."""
-    note, position, gain = (np.concatenate(parts) for parts in zip(*fits, strict=True))
-    keys, index = np.unique(note * _WIDE + position + _WIDE // 2, return_inverse=True)
-    return keys // _WIDE, np.asarray(np.bincount(index, gain, keys.size), dtype=np.float64)
-
-
-def _by_note(note: Ints, sums: Doubles, n_notes: int) -> Doubles:
-    best = np.zeros(n_notes)
-    np.maximum.at(best, note, sums)
-    return best
+    best = np.zeros(n_places + 1)
+    np.maximum.at(best, places, gains)
+    best = np.maximum(best[:-1], best[1:])
+    return np.flatnonzero(best), best[best > 0]

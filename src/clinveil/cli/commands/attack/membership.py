@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 from numpy.random import default_rng
 
-from clinveil.attacks.models.membership import infer_membership, model_of_text
+from clinveil.attacks.models.membership import RELEASED, infer_membership, model_of_text
 from clinveil.cli.command import Run, command
 from clinveil.cli.options import MeasureSettings
 from clinveil.core.errors import UsageError
@@ -16,7 +16,7 @@ from clinveil.core.finding import Finding
 from clinveil.core.settings import DEVICE, flag
 from clinveil.corpus.open import open_corpus
 from clinveil.lm.files import load_model
-from clinveil.lm.model import LanguageModel
+from clinveil.lm.model import LanguageModel, keeps_layout
 from clinveil.lm.notes import PlainNotes, read_notes
 from clinveil.releases.synthesis_model import split_as_before
 
@@ -53,33 +53,38 @@ def membership(
     how = run.settings
     if model is None and synthetic is None:
         raise UsageError("nothing to attack", hint="pass --from MODEL or --synthetic NOTES")
-    attacked, split = _attacked(model, synthetic, how.device)
-    sides = _sides(how, training, held_out, split, model.name if model else "--from")
-    third = _read(reference, how) if reference else None
+    attacked, split = _attacked(model, synthetic, how)
+    layout = keeps_layout(attacked.get("the model"))
+    sides = _sides(how, training, held_out, split, model.name if model else "--from", layout=layout)
+    third = _read(reference, how, layout=layout) if reference else None
     found = _attack(attacked, sides, third, run.seed, how.most)
     others = held_out.name if held_out else "held-out notes"
     run.show(found, f"members of {training.name} against {others} (seed {run.seed}; 0.5 is chance)")
 
 
-def _attacked(model: Path | None, synthetic: Path | None, device: str) -> tuple[dict[str, LanguageModel], object]:
+def _attacked(
+    model: Path | None, synthetic: Path | None, how: MembershipSettings
+) -> tuple[dict[str, LanguageModel], object]:
     """Return name -> attacked model, and how the notes of the model were split."""
     attacked: dict[str, LanguageModel] = {}
     split: object = None
     if model is not None:
-        attacked["the model"], about = load_model(model, device=device)
+        attacked["the model"], about = load_model(model, device=how.device)
         split = about.get("split")
-    if synthetic is not None:  # synthetic notes are in MedText form, with our column names
-        attacked["released notes"] = model_of_text(read_notes(open_corpus(synthetic), prepared=True))
+    if synthetic is not None:  # with the columns of the training notes
+        written = _read(synthetic, how, layout=keeps_layout(attacked.get("the model")))
+        vocabulary = attacked["the model"].vocabulary if keeps_layout(attacked.get("the model")) else None
+        attacked[RELEASED] = model_of_text(written, vocabulary)
     return attacked, split
 
 
 def _sides(
-    how: MembershipSettings, training: Path, held_out: Path | None, split: object, name: str
+    how: MembershipSettings, training: Path, held_out: Path | None, split: object, name: str, *, layout: bool
 ) -> tuple[PlainNotes, PlainNotes]:
     """Return members and others, as given or as split by the synthetic release."""
-    notes = _read(training, how)
+    notes = _read(training, how, layout=layout)
     if held_out is not None:
-        return notes, _read(held_out, how)
+        return notes, _read(held_out, how, layout=layout)
     before = split_as_before(notes, split, name)
     return before.training, before.held_out
 
@@ -101,5 +106,5 @@ def _attack(
     return found
 
 
-def _read(path: Path, how: MembershipSettings) -> PlainNotes:
-    return read_notes(open_corpus(path, how.notes), prepared=how.prepared)
+def _read(path: Path, how: MembershipSettings, *, layout: bool) -> PlainNotes:
+    return read_notes(open_corpus(path, how.notes), prepared=how.prepared, layout=layout)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 
 from clinveil.lexicons.ambiguity import LexicalClass, lexical_classes
-from clinveil.lexicons.words import word_list
+from clinveil.lexicons.words import is_word, word_list
 from clinveil.phi.detection.detector import Rule, RuleDetector, after, before, detectors, words
 from clinveil.phi.detection.detectors._places_abroad import RULES as ABROAD
 from clinveil.phi.detection.detectors._places_abroad import tail
@@ -59,6 +59,15 @@ def _is_city(match: re.Match[str], note: NoteView) -> bool:
     return place in _CITIES or not any(
         lexical_classes(part) & (LexicalClass.WORD | LexicalClass.EPONYM) for part in place.split()
     )
+
+
+def _is_home(match: re.Match[str], note: NoteView) -> bool:
+    """Accept also a place that is a word of shorthand only: `moved to Spiro`, but not `works in Physio`."""
+    if _is_city(match, note):
+        return True
+    place = match["phi"].lower()
+    known = place in word_list("shorthand") and not is_word(place) and len(place) > 4
+    return known and not match[0].lower().startswith("work")
 
 
 def _city_of_state(match: re.Match[str], note: NoteView) -> bool:
@@ -291,7 +300,7 @@ RULES = (
         re.compile(rf"\b(?i:{_LIVES})\s+(?:\w+\s+){{0,5}}?(?:in|to|from|near|of|outside)\s+(?:the\s+)?{_CITY_RUN}"),
         "She moved with her husband to {Wichita}.",
         score=0.7,
-        check=_is_city,
+        check=_is_home,
     ),
     Rule(
         "CITY",

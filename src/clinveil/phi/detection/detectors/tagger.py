@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING
 from clinveil.core.errors import UsageError
 from clinveil.core.spans import Span
 from clinveil.lexicons.ambiguity import LexicalClass
+from clinveil.lexicons.words import word_list
 from clinveil.phi.detection.detector import Detector, all_detectors, detectors, words
 from clinveil.phi.detection.names import cue_words
-from clinveil.phi.detection.names.cues import credentials
 from clinveil.phi.detection.names.lists import ABBREVIATED
 from clinveil.phi.detection.names.mentions import SAYS
 from clinveil.phi.detection.names.state import NameState
@@ -29,13 +29,13 @@ if TYPE_CHECKING:
 
 
 _CODE = re.compile(r"[\d^|]")  # BRCA1, HLA-B27, and HL7 fields, which have their own detector
-
-
+_NUMBERED = re.compile(r"-\d")  # Omega-3
 _LOW_THRESHOLD = 0.02
 _SURE = 0.9
 _CERTAIN = 0.95
 _NEAR = 5  # characters between two parts of one name: `Donal Mac an Bhaird`
 _MOST_UNLISTED = 0.5
+_ABBREVIATION = 4  # letters; shorter words of shorthand may be roles
 _DETERMINERS = words("the a an two three french modified standard")
 _CLOSE = re.compile(r"\.?[ \t]*[,:(/\"']?[ \t]?")
 _CUES_BEFORE = (
@@ -43,7 +43,8 @@ _CUES_BEFORE = (
     | (cue_words.NAMES | cue_words.PATIENTS | cue_words.RELATIVES)
     | words("with w d per from to by and or of mw pn cpn dsn hv anp hca fcp msk sw reg physio pharm dtr")
 )
-_CUES_AFTER = cue_words.PEOPLE | words("md rn np lpn crna pharmd phd msw lcsw dpt anp hca facs")
+_KIN = words("gran nan nana grandad mum mummy mumma dad daddy poppa nanna")
+_CUES_AFTER = cue_words.PEOPLE | words("md rn np lpn crna pharmd phd msw lcsw dpt anp hca facs jr sr")
 _ROLES = cue_words.CLINICIANS | cue_words.PEOPLE | cue_words.PATIENTS
 
 
@@ -77,13 +78,13 @@ class TaggerDetector:
         yield from self._spans(note, _LOW_THRESHOLD)
 
     def _spans(self, note: NoteView, threshold: float | None) -> Iterator[Span]:
-        hits = _read(self.model).hits(note.tokens, threshold)
+        hits, state = _read(self.model).hits(note.tokens, threshold), NameState(note)
         starts, ends = sorted(hit.start for hit in hits), sorted(hit.end for hit in hits)
         for hit in hits:
             near = _any_within(starts, hit.end, hit.end + _NEAR) or _any_within(
                 ends, hit.start - _NEAR + 1, hit.start + 1
             )
-            if hit.label != "NAME" or threshold is not None or not _is_term(note, hit, near):
+            if hit.label != "NAME" or threshold is not None or not _is_term(state, hit, near):
                 yield note.span(hit.start, hit.end, hit.label, self.name, hit.probability, why="tagger")
 
 
@@ -92,18 +93,21 @@ def _any_within(values: list[int], low: int, high: int) -> bool:
     return bisect_left(values, low) < bisect_left(values, high)
 
 
-def _is_term(note: NoteView, hit: Hit, near: bool) -> bool:
+def _is_term(state: NameState, hit: Hit, near: bool) -> bool:
     """Return whether a hit is rather a code, a test, a device, a drug or a common word than a name.
 
     A word that may be one of these counts only next to a second cue: a title, a relative, a credential, or (`near`)
     another part of the name.
     """
-    words = note.words
+    words = state.words
     first, end = bisect_left(words.starts, hit.start), bisect_left(words.starts, hit.end)
-    if first == end or _CODE.search(note.plain[max(0, hit.start - 1) : hit.end + 1]):
+    coded = _CODE.search(state.text[max(0, hit.start - 1) : hit.end + 1]) or _NUMBERED.match(state.text, hit.end)
+    if first == end or coded:
         return True
-    state, run = NameState(note), words[first:end]
-    if run[0].lower in ABBREVIATED or (len(run) > 1 and state.before_noun(end - 1) and hit.probability < _SURE):
+    run = words[first:end]
+    if run[0].lower in ABBREVIATED or (len(run) == 1 and run[0].lower in _KIN):
+        return True
+    if len(run) > 1 and state.before_noun(end - 1) and hit.probability < _SURE:
         return True
     return not near and not _has_cue(state, first, end) and _is_doubtful(state, first, run, hit.probability)
 
@@ -115,7 +119,7 @@ def _has_cue(state: NameState, first: int, end: int) -> bool:
         return words.lowers[first] not in _ROLES
     if end < len(words) and state.gap(end).strip() in ("", ",", "(") and words.lowers[end] in _CUES_AFTER:
         return True
-    return end - 1 in credentials(state.note)
+    return end - 1 in state.before_credentials
 
 
 def _is_doubtful(state: NameState, first: int, run: list[Word], probability: float) -> bool:
@@ -123,6 +127,10 @@ def _is_doubtful(state: NameState, first: int, run: list[Word], probability: flo
     end = first + len(run)
     if state.before_noun(end) or (first and state.words.lowers[first - 1] in _DETERMINERS):
         return len(run) == 1 or probability < _SURE
+    if state.terse(first) and (_only_eponyms(run) or _of_product(state, first)):
+        return True
+    if len(run) == 1 and state.enumerated(first, end):
+        return True
     given = len(run) > 1 and bool(run[0].classes & LexicalClass.USUAL_GIVEN and run[0].capital)
     if given:
         return False
@@ -135,6 +143,19 @@ def _is_doubtful(state: NameState, first: int, run: list[Word], probability: flo
         return False
     unlisted = _MOST_UNLISTED if len(run) == 1 else _MOST_UNLISTED / 2
     return probability < (_SURE if state.terse(first) else 0.0 if run[0].listed else unlisted)
+
+
+def _only_eponyms(run: list[Word]) -> bool:
+    """Return whether the capitalised words are eponyms and ordinary words: `Dix-Hallpike`, `Holter`."""
+    odd = [word for word in run if len(word.text) > 1 and word.capital]
+    eponyms = [word for word in odd if word.classes & LexicalClass.EPONYM]
+    return bool(eponyms) and all(word.ordinary for word in odd if word not in eponyms)
+
+
+def _of_product(state: NameState, first: int) -> bool:
+    """Return whether a brand or a word of shorthand directly precedes: `Evorel Conti`, `Typhim Vi`."""
+    before = state.words.lowers[first - 1] if first and state.gap(first) == " " else ""
+    return len(before) > _ABBREVIATION and (before in word_list("brands") or before in word_list("shorthand"))
 
 
 def with_tagger(settings: PhiSettings) -> tuple[Detector, ...]:

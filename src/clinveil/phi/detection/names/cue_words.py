@@ -44,22 +44,23 @@ PATIENTS = words(
     "patient pt male female man woman boy girl child infant gentleman baby toddler teenager veteran client individual"
     " lady resident student"
 )
-# Verbs whose subject is a person.
+# Verbs and adjectives whose subject is a person.
 SAYS = words(
     "states stated reports reported denies denied complains complained endorses endorsed says said tells told feels"
-    " verbalizes verbalized accompanied"
+    " verbalizes verbalized accompanied recommended recommends suggested suggests advised advises agrees agreed"
+    " alert awake doing feeling walking eating resting ambulating complaining tolerating comfortable afebrile"
 )
 DOES = words(
     "appears seems looks became began started recalls could cannot would should did might"
-    " state presents presented returns admits called lives works who slept refuses refused agrees agreed came"
+    " state presents presented returns admits called lives works who slept refuses refused came"
     " arrived ambulated tolerated understands understood remains returned asked wants needs takes notes"
 )
 # Prepositions and verbs that often precede a person. The words after them must look like a first name and a surname.
 MEETINGS = words("with by from to for per of w have let as seeing referring visited and or via meet see saw spoke")
 # Verbs whose object is a person.
 MET = words(
-    "call calls calling phoned paged notified contacted thank thanked met asked told informed texted reminded"
-    " saw updated"
+    "call calls calling phoned paged page notified notify contacted thank thanked met asked ask told tell"
+    " informed inform texted text reminded saw updated update"
 )
 # Participles before `with`, `to`, `by`: the words after the preposition name a person, listed or not.
 SPOKEN = words(
@@ -67,14 +68,16 @@ SPOKEN = words(
     " performed assisted"
     " evaluated referred notified called authored transcribed followed supervised obtained interpreted witnessed"
     " prepared entered completed scribed conversation discussion attested verified cosigned approved"
-    " accompanied given explained provided handed conveyed communicated relayed speaking talking"
+    " accompanied given explained provided handed conveyed communicated relayed speaking talking staffed agree agrees"
+    " agreed presented precepted coordinated arranged shared touched rounded help assistance input advice request asked"
 )
 # Verbs of conversation: their partner is a person, also in lower case.
 TALKED = words("spoke speak spoken talk talked speaking talking conversation")
 # Things that a person owns in a chart: `Smith's films`.
 CHARTED = words(
     "films chart labs results images scans records medications meds family parents case care vitals symptoms pain exam"
-    " hospitalization progress behavior behaviour request requests consent home address phone"
+    " hospitalization progress behavior behaviour request requests consent home address phone review opinion input"
+    " recommendation recommendations advice office note notes appointment"
 )
 TEAMS = words("team present attendees participants attended")
 CLOSINGS = words("sincerely regards thanks you yours best respectfully cordially truly")

@@ -122,7 +122,7 @@ _CUE = mark(lambda word: look_up(word)[1] in _CUE_WORDS)
 _TO_VERB = re.compile(r"[ \t]{1,2}|\r?\n|,?[ \t](?:also|now|then|still)[ \t]")
 _LABELS_WITH = {"care": ("primary",), "to": ("copy", "copies", "sent", "cc"), "from": ("letter", "fax")}
 _PERSONAL = frozenset(("per", "by", "with", "from", "to"))
-_IS = frozenset(("is", "was", "has", "had"))
+_IS = frozenset(("is", "was", "has", "had", "been"))
 
 
 def cues(note: NoteView) -> Iterator[Cue]:
@@ -218,7 +218,7 @@ def _before(note: NoteView, index: int, lower: str) -> Iterator[Cue]:
     else:
         trust = Trust.SPOKEN if lower in cue_words.SAYS else Trust.HINT
         last = index - 1
-        if last > 0 and note.words.lowers[last] in _IS:
+        while last > 0 and note.words.lowers[last] in _IS:
             start, last = note.words.starts[last], last - 1
         if last < 0 or not _TO_VERB.fullmatch(note.plain, note.words.starts[last] + len(note.words.texts[last]), start):
             return

@@ -36,6 +36,7 @@ _NO_SURNAMES = words(
     " service unit department pharmacy home house court drive lane general memorial i a am pm"
     " foods inc llc corp corporation company associates group partners bank systems industries laboratories lab"
 )
+_FIELD_END = re.compile(r"\.?[ \t]*(?:[;\r\n]|$)")
 _IN_FIELD = re.compile(r"[ \t]?[ ,.][ \t]{0,2}")
 
 
@@ -68,7 +69,7 @@ class Extent(Pairs):
         if "\n" in gap and "-" in gap:
             return not word.classes & LexicalClass.FUNCTION
         if "\n" in gap:
-            return self._over_line(first, index, last, word)
+            return False
         if '"' in gap or "(" in gap or "'" in gap:
             return self._quoted(last, word, gap, index, trust)
         if self._word_ends_name(first, index, trust):
@@ -76,7 +77,7 @@ class Extent(Pairs):
         odd = word.ordinary and not is_particle(word)
         if odd and index > first + 1 and last.classes & LexicalClass.USUAL_FAMILY and len(word.text) > 1:
             return self._last_of_three(self.words[first], last, word)
-        if word.ordinary and trust is not Trust.TITLE and self._labels(index) and not self._surname_of(last, word):
+        if word.ordinary and trust is not Trust.TITLE and self._labels(index):
             return False
         return self._fits(last, word, index, trust)
 
@@ -117,10 +118,6 @@ class Extent(Pairs):
             return False
         return not word.classes & LexicalClass.FUNCTION or bool(word.classes & LexicalClass.FAMILY)
 
-    def _surname_of(self, last: Word, word: Word) -> bool:
-        odd = LexicalClass.WORD | LexicalClass.USUAL_GIVEN
-        return last.classes & odd == LexicalClass.USUAL_GIVEN and bool(word.classes & LexicalClass.FAMILIAR)
-
     def _quoted(self, last: Word, word: Word, gap: str, index: int, trust: Trust | None) -> bool:
         """Accept names in quotes or brackets between names: `William "Bud" Smith`."""
         if gap.strip()[:1] in ('"', "'", ")", "]") and gap[:1] in ("\"'])"):
@@ -143,12 +140,6 @@ class Extent(Pairs):
         familiar = word.classes & (LexicalClass.FAMILY if usual else LexicalClass.FAMILIAR)
         familiar = familiar and word.classes & LexicalClass.FAMILY
         return bool(familiar and last.classes & LexicalClass.GIVEN and word.capital and not word.shouted)
-
-    def _over_line(self, first: int, index: int, last: Word, word: Word) -> bool:
-        """Continue a name on the next line only from a first name to a surname."""
-        if index != first + 1 or self._labels(index) or not word.capital or word.shouted != last.shouted:
-            return False
-        return bool(last.classes & LexicalClass.GIVEN and word.classes & LexicalClass.FAMILY) and not word.ordinary
 
     def _fits(self, last: Word, word: Word, index: int, trust: Trust | None) -> bool:
         trusted = trust is not None and trust >= Trust.FIELD
@@ -199,8 +190,7 @@ class Extent(Pairs):
             return False
         met = trust is not None and trust is not Trust.HINT
         trusted, spoken = trust is not None and trust >= Trust.FIELD, trust is not None and trust >= Trust.SPOKEN
-        sure = trusted or self._set_off(last)
-        if sure and not last.ordinary and word.classes & LexicalClass.FAMILY and word.ordinary:
+        if trusted and not last.ordinary and word.classes & LexicalClass.FAMILY and word.ordinary:
             return _CLEAN_SMALL.match(self.text, word.end) is not None
         if word.classes & LexicalClass.FUNCTION:
             return False
@@ -215,10 +205,6 @@ class Extent(Pairs):
             return True
         return self.state.given_like(last) and bool(word.classes & LexicalClass.FAMILIAR)
 
-    def _set_off(self, word: Word) -> bool:
-        """Return whether a comma or bracket precedes the word, as in `his brother, …`."""
-        return self.text[max(0, word.start - 2) : word.start].strip()[-1:] in (",", "(")
-
     def _fits_word(self, last: Word, word: Word, index: int, trusted: bool) -> bool:
         """Accept an ordinary word as surname after a first name; in a field also after an unlisted word."""
         if is_particle(last) and word.listed and not word.classes & LexicalClass.FUNCTION:
@@ -228,22 +214,11 @@ class Extent(Pairs):
         sure = LexicalClass.GIVEN | LexicalClass.WORD | LexicalClass.EPONYM
         if last.classes & sure == LexicalClass.GIVEN and word.classes & LexicalClass.USUAL_FAMILY:
             return self._any_surname(word)
-        if self._middle_name(last, word, index):
-            return True
         after_given = last.classes & LexicalClass.USUAL_GIVEN and not (word.shouted and (last.ordinary or not trusted))
         if not self.state.family_like(word) and not (after_given and self._any_surname(word)):
             return False
         given = last.classes & LexicalClass.GIVEN or last.lower in PARTICLES or not (last.ordinary or last.listed)
         return bool(given) and (not word.shouted or trusted or bool(last.classes & LexicalClass.USUAL_GIVEN))
-
-    def _middle_name(self, last: Word, word: Word, index: int) -> bool:
-        """Accept an ordinary word as middle name between a usual first name and a surname: Erica Fawn Gimpel."""
-        if word.shouted or not word.classes & LexicalClass.GIVEN or word.classes & LexicalClass.FUNCTION:
-            return False
-        following = self.state.neighbour(index)
-        if last.ordinary or not last.classes & LexicalClass.USUAL_GIVEN or following is None:
-            return False
-        return following.capital and not following.ordinary and len(following.text) > 2
 
     def _comma_order(self, first: int, index: int, trust: Trust | None) -> bool:
         """Match SMITH, JOHN: a surname, then a first name. An ordinary or unlisted first name counts only in a
@@ -284,7 +259,8 @@ class Extent(Pairs):
         return end
 
     def _field_ends(self, end: int) -> bool:
-        return bool(re.match(r"\.?[ \t]*(?:[;\r\n]|$)", self.text[self.words[end - 1].end :][:8]))
+        last = self.words[end - 1].end
+        return _FIELD_END.match(self.text, last, last + 8) is not None
 
     def _listed_field(self, index: int) -> int:
         """Return the end of `Name: first, middle, last;`: capitalised words with commas up to a semicolon or line

@@ -69,27 +69,31 @@ _ACTED = re.compile(r"\b(?:by|as)[ \t]+\Z", re.I)
 _INITIALS = re.compile(r"(?<![\w.])[A-Z]\.[ ]?[A-Z]\.(?:[ ]?[A-Z]\.)?(?!\w)")
 _TO_INITIALS = re.compile(
     r"\b(?:with|by|per|signed|from|initials?|patient|pt|mrs?|ms|dr|named?|son|daughter|wife|husband|mother|father|sister"
-    r"|brother|re|cc|attending|nurse|told|called|saw|notified|resident|provider|author|client)\b['\".:,( ]{0,4}\Z",
+    r"|brother|re|cc|attending|nurse|told|called|saw|notified|resident|provider|author|client|asked|thanked"
+    r"|reassured)\b['\".:,( ]{0,4}\Z",
     re.I,
 )
 _FROM_INITIALS = re.compile(
     r",?\s+(?:is|was|has|had|will|denies|reports|states|presented|presents|says|came|returned|complains|feels|did|does"
-    r"|agreed|\(?\d\d?\d?[ -]?(?:yo\b|y/o|year)|an?\s+\d)"
+    r"|remains|smokes|slept|spoke|needs|wants|tolerated|declined|walked|refused|attended|arrived|called|asked|wanted"
+    r"|\(?\d\d?\d?[ -]?(?:yo\b|y/o|year)|an?\s+\d)|'s\s"
 )
 _BARE_INITIALS = re.compile(
     r"\b(?:signed(?: by)?|initials|initialed by|dictated by|transcribed by|entered by|typed by)"
     r"[: ]{1,3}(?P<phi>[A-Z]{2,3})\b"
 )
+_DICTATED = re.compile(r"^[ \t]*(?P<phi>[A-Z]{2,3}[/:][a-z]{2,3})\d{0,4}[ \t]*$", re.M)
 _SIGNING = words("signed initials initialed dictated transcribed entered typed")
 _SIGNS = mark(lambda word: look_up(word)[1] in _SIGNING)
+_NEAR_END = 300
 _CAPITALS = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZ")
-_CAPITAL = mark(lambda word: look_up(word)[0] in _CAPITALS)
+CAPITAL = mark(lambda word: look_up(word)[0] in _CAPITALS)
 _ABBREVIATED = words(
     "po iv im sc us md do rn np pa am pm bp er or ed qd bid tid qid prn hs sq od os ou dc la ny uk eg ie ad bc cc hr tv"
     " id et ng gi gu as au ap pc ac nj nc sd nd va ma ct ri nh vt me de wv ky tn al ms mo ia ok tx nm az ut co wy mt"
     " wa ca"
     " ro rom lp pt ot sp st ph ba bs ma mph dds esq jr sr ii uti ekg ecg mri hiv gyn ent usa fu ho so wo iq ob bm"
-    " dr lmp dob doa vs tb ct xr cv cns ls ns nt tm"
+    " dr lmp dob doa vs tb ct xr cv cns ls ns nt tm rv lv ra av"
 )
 
 
@@ -193,7 +197,7 @@ def _named(state: NameState, start: int, end: int) -> bool:
         return state.given_like(given) and (not family.ordinary or state.family_like(family))
     if family.ordinary:
         return state.family_like(family) and bool(given.classes & LexicalClass.USUAL_GIVEN)
-    followed = state.text[state.words[end - 1].end :][:1] not in ("", "\r", "\n")
+    followed = state.text[state.words[end - 1].end : state.words[end - 1].end + 1] not in ("", "\r", "\n")
     return bool(given.listed and family.listed) or not given.shouted or followed
 
 
@@ -203,7 +207,9 @@ def word_run(note: NoteView, start: int, end: int) -> tuple[int, int]:
 
 
 def initials(state: NameState) -> Iterator[NameSpan]:
-    """Yield `J.S.` if it matches a name of the note or the context is a person, and `JS` after a word for signing."""
+    """Yield `J.S.` if it matches a name of the note or the context is a person, `JS` after a word for signing, and
+    `JS/mk` on a line at the end.
+    """
     text = state.text
     known: set[str] | None = None
     for match in _dotted(state):
@@ -217,12 +223,14 @@ def initials(state: NameState) -> Iterator[NameSpan]:
     for match in _BARE_INITIALS.finditer(text) if state.words.marked(_SIGNS) else ():
         if match["phi"].lower() not in _ABBREVIATED and match["phi"] not in CREDENTIALS:
             yield NameSpan(*match.span("phi"), "initials")
+    for match in _DICTATED.finditer(text, max(0, len(text) - _NEAR_END)):
+        yield NameSpan(*match.span("phi"), "initials of a dictation")
 
 
 def _dotted(state: NameState) -> Iterator[re.Match[str]]:
     """Yield two or three capitals with dots. Only one-letter words are tried."""
     starts, reach = state.words.starts, 0
-    for index in state.words.marked(_CAPITAL):
+    for index in state.words.marked(CAPITAL):
         match = _INITIALS.match(state.text, starts[index])
         if match and starts[index] >= reach:
             reach = match.end()

@@ -6,7 +6,6 @@ import re
 from functools import cache
 
 from clinveil.lexicons.ambiguity import PARTICLES, LexicalClass, lexical_classes
-from clinveil.lexicons.names import surnames
 from clinveil.lexicons.words import word_list
 from clinveil.phi.detection.names.cue_words import CLINICIANS, NO_NAMES, PATIENTS, PEOPLE
 from clinveil.phi.detection.names.extent import MAX_WORDS
@@ -14,23 +13,18 @@ from clinveil.phi.detection.names.runs import CueRuns
 from clinveil.phi.detection.names.state import (
     AFTER_INITIAL,
     GAP,
-    MANY_BEAR,
     NameState,
     is_particle,
-    only_eponym,
     shaped_like_name,
     unknown,
 )
 from clinveil.phi.detection.note import Word, look_up
 from clinveil.phi.matching.wordtable import mark
 
-_SOME_BEAR = 0.02
-_OWNED = re.compile(r"'s[ \t](?!(?:is|was|and|or|in|on|at|as|not|test|sign|disease)\b)[a-z]{3,}")
 ABBREVIATED = frozenset(("gerd", "elisa", "timi", "alisa", "cabg", "aspen", "salina"))  # tests and trials
 _LINE_START = re.compile(r"(?:^|[\r\n])[ \t]*(?:[-*•–]+|\d{1,2}[.)])?[ \t]*(?:(?:signed|by|note by)[: ]+)?\Z|;[ \t]*\Z")
 _NO_PERSON = NO_NAMES | CLINICIANS | PEOPLE | PATIENTS
 _ADJACENT = PARTICLES | {"jr", "sr"}
-_SUFFIX = re.compile(r",?[ \t](?:[Jj][Rr]|[Ss][Rr]|III)\b")
 _ARTICLES = frozenset(("the", "a", "an", "two", "three", "french"))
 _AMOUNT = re.compile(r"[\d#][ \t]*\Z")
 # In lower case, only usual first names that are not words are candidates.
@@ -71,16 +65,10 @@ class ListRuns:
 
     def _may_precede(self, index: int, last: int) -> bool:
         word = self.words[index]
-        if not word.capital or (word.ordinary and not (self.state.given_like(word) or self._surname(index, word))):
+        if not word.capital or (word.ordinary and not (self.state.given_like(word) or self.state.family_like(word))):
             return False
         gap = self.state.gap(index + 1) if index < last else " "
         return "\n" not in gap and bool(GAP.fullmatch(gap) or AFTER_INITIAL.fullmatch(gap))
-
-    def _surname(self, index: int, word: Word) -> bool:
-        """Return whether a word is a usual surname, or any surname after a usual first name."""
-        before = self.words.classes[index - 1] if index else LexicalClass.NOTHING
-        named = not before & LexicalClass.WORD and (before & LexicalClass.GIVEN or not before & LexicalClass.NAME)
-        return self.state.family_like(word) or bool(index and named and word.classes & LexicalClass.FAMILY)
 
     def _named(self, run: list[Word]) -> bool:
         full = [word for word in run if len(word.text) > 1]
@@ -211,14 +199,14 @@ class ListRuns:
         if first & LexicalClass.WORD:
             return bool(first & LexicalClass.GIVEN) and self._word_goes_with(index, end, run, sure)
         if all(word.classes & LexicalClass.EPONYM for word in run):
-            return bool(first & LexicalClass.USUAL_GIVEN) or self._initialled(index, run[0])
+            return bool(first & LexicalClass.USUAL_GIVEN)
         return len(run) > 1 or bool(first & LexicalClass.GIVEN)
 
     def _shouted_run(self, index: int, run: list[Word], sure: list[Word]) -> bool:
         """Accept upper-case names: all are only names, or a usual first name precedes possible surnames."""
         first = run[0]
         if len(run) < 2:
-            return self._lone_shouted(index, first)
+            return False
         if not self.state.upper_context(index) and not first.classes & LexicalClass.FUNCTION:
             return self.state.given_like(first) and all(self.state.family_like(w) for w in run[1:])
         if len(sure) == len(run):
@@ -226,15 +214,6 @@ class ListRuns:
         odd = LexicalClass.WORD | LexicalClass.EPONYM
         given = first.classes & LexicalClass.USUAL_GIVEN and not first.classes & odd
         return bool(given) and all(self.state.family_like(w) for w in run[1:])
-
-    def _lone_shouted(self, index: int, word: Word) -> bool:
-        """Accept one usual name in upper case; short ones are often abbreviations."""
-        if word.classes & (LexicalClass.WORD | LexicalClass.EPONYM) or word.lower in ABBREVIATED:
-            return False
-        if len(word.text) > 4:
-            usual = LexicalClass.USUAL_GIVEN | LexicalClass.USUAL_FAMILY
-            return bool(word.classes & usual or (len(word.text) > 5 and word.classes & LexicalClass.GIVEN))
-        return len(word.text) == 4 and word.lower in _very_usual()
 
     def _state(self, start: int, end: int) -> bool:
         return " ".join(self.words.lowers[start:end]) in _states()
@@ -245,7 +224,6 @@ class ListRuns:
         if first.classes & LexicalClass.FUNCTION and not first.classes & LexicalClass.USUAL_GIVEN:
             return False
         if not first.classes & LexicalClass.USUAL_GIVEN:
-            sure = [w for w in sure if not only_eponym(w)]
             return any(w.classes & LexicalClass.USUAL_FAMILY for w in sure) or self._both_familiar(run)
         if any(w.text.islower() for w in run) and self.words[end - 1].capital:
             return True
@@ -268,13 +246,13 @@ class ListRuns:
         the note.
         """
         if word.shouted:
-            return self._lone_shouted(index, word) or self._initialled(index, word)
-        if word.classes & LexicalClass.EPONYM and self.state.terse(index):
+            return False
+        if (word.classes & LexicalClass.EPONYM and self.state.terse(index)) or self.state.enumerated(index, index + 1):
+            return False
+        if len(word.text) < 3 or word.classes & (LexicalClass.WORD | LexicalClass.EPONYM):
             return False
         if self._before_adjective_and_noun(index):
             return False
-        if len(word.text) < 3 or word.classes & (LexicalClass.WORD | LexicalClass.EPONYM):
-            return self._initialled(index, word) or self._owns(word)
         if word.lower in self.state.note.lower_case or not shaped_like_name(word.text):
             return False
         if index and self.words.lowers[index - 1] in _ARTICLES and self.state.gap(index) == " ":
@@ -296,25 +274,6 @@ class ListRuns:
             return False
         kind = kinds[index + 1]
         return bool(kind & LexicalClass.WORD and not kind & LexicalClass.FUNCTION) and self.state.before_noun(index + 2)
-
-    def _owns(self, word: Word) -> bool:
-        """Accept `Robinson's hemoglobin`: an eponym that is also a common surname, before a noun not typical of
-        eponyms.
-        """
-        if word.shouted or surnames().get(word.lower, 0.0) < (_SOME_BEAR if word.ordinary else MANY_BEAR):
-            return False
-        return bool(_OWNED.match(self.text, word.end))
-
-    def _initialled(self, index: int, word: Word) -> bool:
-        """Accept an initial or suffix next to a usual surname, eponym or not: J. Smith, Smith J., Smith Jr."""
-        if word.classes & LexicalClass.FAMILIAR and _SUFFIX.match(self.text, word.end):
-            return True
-        if word.ordinary or word.shouted or not word.classes & LexicalClass.USUAL_FAMILY:
-            return False
-        if re.match(r" [A-Z]\.[,;)\s]", self.text[word.end : word.end + 4]):
-            return True
-        last = self.words[index - 1] if index else word
-        return len(last.text) == 1 and last.text.isupper() and self.text[last.end : word.start] in (". ", ".")
 
 
 @cache

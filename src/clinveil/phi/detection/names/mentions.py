@@ -6,8 +6,6 @@ import re
 
 from clinveil.lexicons.ambiguity import PARTICLES, LexicalClass
 from clinveil.lexicons.names import name_form
-from clinveil.phi.detection.detector import words
-from clinveil.phi.detection.names.cue_words import PEOPLE
 from clinveil.phi.detection.names.state import NameState
 from clinveil.phi.detection.note import Word, look_up
 from clinveil.phi.matching.wordtable import mark
@@ -22,8 +20,6 @@ SAYS = re.compile(
     r"|decided|refused|declined|complained|endorsed|attended|retired|worked)\b",
     re.I,
 )
-_OF_DISEASE = words("dementia like related type patients patient and medications medication onset stage")
-_OWNED = words("other own first most more many every only such")
 _GUESS = 0.6  # score of runs whose ordinary words are not searched for
 _ODD = mark(lambda word: not (look_up(word)[1].isascii() and look_up(word)[1].isalpha()))
 
@@ -83,9 +79,7 @@ class Mentions:
         }
 
     def _other_mention(self, index: int, word: Word) -> bool:
-        if self.state.before_noun(index + 1) or (
-            word.classes & LexicalClass.EPONYM and self._possessive_of_disease(index)
-        ):
+        if self.state.before_noun(index + 1):
             return False
         if not word.ordinary or ("-" in word.text and word.capital):
             return word.capital or len(word.text) > 3
@@ -96,15 +90,3 @@ class Mentions:
         if before not in _STOPS and before != "":
             return index == 0 or self.words.lowers[index - 1] not in ("the", "a", "an", "no")
         return bool(SAYS.match(self.text, word.end)) or self.text[word.end : word.end + 2] == "'s"
-
-    def _possessive_of_disease(self, index: int) -> bool:
-        """Return whether an eponym with 's is the disease (`Parkinson's` alone) and not a person (`Smith's wife`)."""
-        end = self.words[index].end
-        if self.text[end : end + 2] != "'s" or index + 1 >= len(self.words):
-            return self.text[end : end + 2] == "'s"
-        following = self.words[index + 1]
-        if following.lower in PEOPLE:
-            return False
-        owned = following.text.islower() and self.text[end + 2 : following.start] == " "
-        function = following.classes & LexicalClass.FUNCTION and following.lower not in _OWNED
-        return not owned or bool(function) or following.lower in _OF_DISEASE

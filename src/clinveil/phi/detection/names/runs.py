@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 
 from clinveil.lexicons.ambiguity import LexicalClass
-from clinveil.phi.detection.names.cue_words import BASE_VERBS, COMPOUNDS, CREDENTIALS, DOES, NO_NAMES, SAYS
+from clinveil.phi.detection.names.cue_words import BASE_VERBS, COMPOUNDS, CREDENTIALS, NO_NAMES
 from clinveil.phi.detection.names.cues import Cue, Trust
 from clinveil.phi.detection.names.extent import Extent
-from clinveil.phi.detection.names.state import is_particle, only_eponym, syllabic, unknown
+from clinveil.phi.detection.names.state import is_particle, syllabic, unknown
 from clinveil.phi.detection.note import Word
 
 _RELATED = re.compile(r",\s+(?:her|his|their|the|pt's|patient's)\s")
@@ -20,7 +20,6 @@ _NAMED_FIELD = re.compile(
 _COMMA_INITIAL = re.compile(r",[ \t]*[A-Za-z]\.?[ \t]*(?:[;\r\n]|$)")
 _THEN = re.compile(r"[ \t](?:who|and|about|regarding|re)\b|,")
 _DEGREES = CREDENTIALS - {"DO", "PA", "MD", "NP", "CNA"}  # also occur as names
-_ACTS = SAYS | DOES | {"c", "is", "was", "has", "had", "here", "seen", "and", "who"}
 _SHARED = re.compile(r"[ \t]*(?:,[ \t]+)?(?:and|&|or|/|,)[ \t]+|[ \t]*/[ \t]*|[ \t]*,[ \t]+", re.I)
 _SCORES = {Trust.LIST: 0.9, Trust.TITLE: 0.95, Trust.FIELD: 0.9, Trust.MEETING: 0.75, Trust.HINT: 0.8}
 
@@ -37,9 +36,7 @@ class FirstWord(Extent):
         if trust is Trust.MEETING:
             return word.text != "I" and not self.state.abbreviated(index) and self._pair(index, word, trust)
         if len(word.text) == 1:
-            return (trust is Trust.TITLE and word.text.isupper()) or (
-                trust >= Trust.SPOKEN and self._initial_of_name(index)
-            )
+            return trust is Trust.TITLE and word.text.isupper()
         if trust is Trust.LIST and not word.shouted and self._commas_in_field(index):
             return True
         if trust >= Trust.SPOKEN and is_particle(word) and self.state.name_ahead(index + 1):
@@ -77,9 +74,9 @@ class FirstWord(Extent):
 
     def _word_as_name(self, index: int, word: Word, trust: Trust) -> bool:
         """Decide for an ordinary word at a cue: it needs a second name, a field of its own, or to be a usual name."""
-        if self._pair(index, word, trust) or (trust >= Trust.FIELD and self._fills_field(index, word)):
+        if self._pair(index, word, trust) or (trust >= Trust.FIELD and self._comma_pair(index, word)):
             return True
-        if word.classes & LexicalClass.FUNCTION and not self._will_or_may(index, word, trust):
+        if word.classes & LexicalClass.FUNCTION:
             return False
         if self._comma_pair(index, word) and self.words.classes[index + 1] & LexicalClass.USUAL_GIVEN:
             return not self.words[index + 1].ordinary and bool(word.classes & LexicalClass.FAMILIAR)
@@ -99,43 +96,12 @@ class FirstWord(Extent):
             return bool(word.classes & LexicalClass.FAMILIAR) and word.lower not in COMPOUNDS
         if trust is Trust.KIN:
             return bool(word.classes & LexicalClass.GIVEN)
-        familiar = bool(word.classes & LexicalClass.FAMILIAR)
-        if trust is Trust.SPOKEN:
-            return familiar or bool(word.classes & LexicalClass.GIVEN)
-        return familiar and trust is Trust.HINT and self._acts(index)
+        return trust is Trust.SPOKEN and bool(word.classes & (LexicalClass.FAMILIAR | LexicalClass.GIVEN))
 
     def _alone_in_field(self, index: int, word: Word) -> bool:
         """Return whether any listed name is accepted as the only content of a name field: `Last name: Bell`."""
         named = _NAMED_FIELD.search(self.text, max(0, word.start - 40), word.start) is not None
         return bool(word.classes & (LexicalClass.NAME if named else LexicalClass.FAMILIAR))
-
-    def _acts(self, index: int) -> bool:
-        """Return whether the next word is a verb typical of patients: `Pt Reed c/o pain`."""
-        following = self.words.lowers[index + 1] if index + 1 < len(self.words) else ""
-        return following in _ACTS and self.words.texts[index + 1].islower()
-
-    def _will_or_may(self, index: int, word: Word, trust: Trust) -> bool:
-        """Return whether Will or May after a title or relative is a name, that is, not followed by a verb."""
-        if trust not in (Trust.TITLE, Trust.KIN) or word.shouted or not word.classes & LexicalClass.NAME:
-            return False
-        following = self.words.lowers[index + 1] if index + 1 < len(self.words) else ""
-        return following not in BASE_VERBS
-
-    def _fills_field(self, index: int, word: Word) -> bool:
-        """Return whether `Wood, Mark`, or two listed names, are the complete content of a field."""
-        if self._comma_pair(index, word):
-            return True
-        following = self.state.neighbour(index)
-        if following is None or word.lower in NO_NAMES or word.classes & LexicalClass.FUNCTION:
-            return False
-        listed = word.classes & LexicalClass.FAMILIAR or (word.listed and not following.ordinary)
-        pair = (
-            following.capital
-            and bool(listed)
-            and self._any_surname(following)
-            and "\n" not in self.state.gap(index + 1)
-        )
-        return pair and self.state.closed(index + 2)
 
     def _may_begin_small(self, index: int, word: Word, trust: Trust) -> bool:
         if trust >= Trust.SPOKEN and is_particle(word):
@@ -204,8 +170,6 @@ class CueRuns(FirstWord):
             return
         end = self._listed_field(index) if trust is Trust.LIST else self.run(index, trust)
         if trust is not Trust.TITLE and self.state.before_noun(end):
-            return
-        if end == index + 1 and trust is Trust.HINT and only_eponym(self.words[index]):
             return
         self.state.add(index, end, _SCORES.get(trust, 0.85), cue.why)
         if trust >= Trust.SPOKEN:

@@ -12,7 +12,7 @@ from clinveil.lexicons.names import all_given_names, surnames
 from clinveil.lexicons.words import word_list
 from clinveil.phi.detection.detector import words
 from clinveil.phi.detection.names.cue_words import NO_NAMES
-from clinveil.phi.detection.names.cues import Trust
+from clinveil.phi.detection.names.cues import Trust, credentials
 from clinveil.phi.detection.note import NoteView, Word, begins_small, look_up
 from clinveil.phi.matching.wordtable import mark
 
@@ -30,6 +30,10 @@ _OF_EPONYM = re.compile(r"'?s?[ \n-]?[ \n]?")
 
 
 _NOUN = mark(lambda word: look_up(word)[1] in word_list("eponym_nouns"))
+_ITEM_STARTS = ("", "\n", ",", ";", ".")
+_ITEM_ENDS = re.compile(r"[ \t]*(?:[,;]|\.?[ \t]*(?:\n|$)|[ \t]\d{1,2}(?![\dMFmfyw/-]| ?y))")
+_WIDE = 6
+_NEAR = 400  # characters of a line on either side of a word
 _LONG = 5  # letters; shorter upper-case words are mostly abbreviations
 
 
@@ -125,13 +129,26 @@ class NameState:
         return "\n" not in gap or self.words.texts[end][0].islower()
 
     def terse(self, index: int) -> bool:
-        """Return whether the line of a word has no function word, as in lists and in terse notes."""
+        """Return whether the line of a word has no function word near it, as in lists and in terse notes."""
         offset = self.words.starts[index]
-        end = self.text.find("\n", offset)
-        first = bisect_left(self.words.starts, self.text.rfind("\n", 0, offset) + 1)
-        line = slice(first, bisect_left(self.words.starts, end if end >= 0 else len(self.text)))
+        low, high = max(0, offset - _NEAR), min(len(self.text), offset + _NEAR)
+        start, end = self.text.rfind("\n", low, offset) + 1, self.text.find("\n", offset, high)
+        first = bisect_left(self.words.starts, start or low)
+        line = slice(first, bisect_left(self.words.starts, end if end >= 0 else high))
         pairs = zip(self.words.classes[line], self.words.texts[line], strict=True)
         return not any(kind & LexicalClass.FUNCTION and len(text) > 1 for kind, text in pairs)
+
+    def enumerated(self, first: int, end: int) -> bool:
+        """Return whether words are an item of a list of terms, or a score: `Ross, Bentall, Maze`, `Alvarado 7`.
+
+        A listed name that is alone in its line is not: it may sign the note.
+        """
+        before = self.text[max(0, self.words.starts[first] - _WIDE) : self.words.starts[first]].rstrip(" \t")[-1:]
+        if before not in _ITEM_STARTS or not self.terse(first):
+            return False
+        match = _ITEM_ENDS.match(self.text, self._end(end - 1))
+        alone = match is not None and before in ("", "\n") and match[0][-1:] in ("", "\n")
+        return match is not None and not (alone and self.words.classes[first] & LexicalClass.NAME)
 
     def _end(self, index: int) -> int:
         return self.words.starts[index] + len(self.words.texts[index])
@@ -140,6 +157,11 @@ class NameState:
     def eponymous(self) -> frozenset[str]:
         """The words that precede an eponym's noun anywhere in the note."""
         return frozenset(self.words.lowers[i - 1] for i in self.words.marked(_NOUN) if i and self.before_noun(i))
+
+    @cached_property
+    def before_credentials(self) -> frozenset[int]:
+        """The indices of the words before a credential."""
+        return frozenset(credentials(self.note))
 
     def given_like(self, word: Word, *, any_word: bool = False) -> bool:
         """Return whether a word can be a first name. Ordinary words must be usual names unless `any_word`."""
@@ -193,7 +215,6 @@ def shaped_like_name(word: str) -> bool:
     )
 
 
-MANY_BEAR = 0.15  # percent; about 80 surnames
 COMMA = re.compile(r"[ \t]?,[ \t]{0,2}")
 _LABEL = re.compile(r"[ \t]?:")
 _ENDS = re.compile(r"'s\b|[ \t]*(?:[,.;:?!)\]\"\r\n|<(]|$)|[ \t]{2}| - | and\b", re.I)
@@ -266,14 +287,6 @@ class Pairs:
             return False
         return self.state.given_like(word, any_word=True) or (not word.ordinary and (word.listed or unknown(word)))
 
-    def _initial_of_name(self, index: int) -> bool:
-        following = self.state.neighbour(index)
-        if following is None or not following.capital:
-            return False
-        if len(following.text) == 1:
-            return self.state.neighbour(index + 1) is not None
-        return self.state.family_like(following)
-
     def _small_name(self, index: int) -> bool:
         """Return whether a lower-case word is not an ordinary word and contains a vowel."""
         if index >= len(self.words):
@@ -306,11 +319,6 @@ class Pairs:
         if self.state.given_like(word) and not following.classes & LexicalClass.FUNCTION:
             return self.state.family_like(following)
         return self._small_name(index) and self._small_name(index + 1)
-
-
-def only_eponym(word: Word) -> bool:
-    """Return whether a word is an eponym and a rare surname."""
-    return bool(word.classes & LexicalClass.EPONYM) and surnames().get(word.lower, 0.0) < MANY_BEAR
 
 
 def rather_surname(word: Word) -> bool:

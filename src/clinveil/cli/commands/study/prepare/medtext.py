@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Literal, Self
 
@@ -13,11 +13,10 @@ from rich.table import Table
 from clinveil.cli.command import Run, command
 from clinveil.cli.options import Notes, Out
 from clinveil.core.atomic import atomic
-from clinveil.core.errors import InputError
 from clinveil.core.files import Maker, refuse_places
 from clinveil.core.settings import FORCE, QUIET, NotesSettings, Settings, flag, group
 from clinveil.corpus.medtext import prepare, splitter
-from clinveil.corpus.medtext.parts import SMALL, CorpusCounts, SplitSizes, general_counts, table_rows
+from clinveil.corpus.medtext.parts import SMALL, CorpusCounts, SplitSizes, table_rows
 from clinveil.corpus.medtext.prepare import MedTextNotes, MedTextPlan, read_medtext
 from clinveil.corpus.open import OpenedCorpus, open_corpus
 from clinveil.corpus.roles import selection
@@ -51,7 +50,6 @@ class MedTextSettings(Settings):
     tokenizer: Literal["rules", "spacy"] = flag("rules", "Tokenize by rules or with spaCy, if installed.")
     min_count: int = flag(3, "Replace words with fewer occurrences by <unk>.", ge=1)
     min_patients: int = flag(1, "Replace words of fewer patients by <unk> (paper: 1).", ge=1)
-    general: Path | None = flag(None, "General text, one sentence per line (.txt, .txt.gz), to compare counts with.")
     seed: int | None = flag(None, "Public seed of the split (default: random, printed).", ge=0)
 
     @model_validator(mode="after")
@@ -65,9 +63,7 @@ class MedTextSettings(Settings):
 def medtext(run: Run[MedTextSettings], notes: Notes, out: Out) -> None:
     """Make MedText (paper C): one sentence per line, rare words as <unk>, split by patient into three parts."""
     how = run.settings
-    refuse_places(out, MAKER, force=how.force, read={"NOTES": notes, "GENERAL": how.general}, apart=True)
-    if how.general and not how.general.is_file():
-        raise InputError("not a file", where=how.general.name, hint="pass a .txt or .txt.gz file")
+    refuse_places(out, MAKER, force=how.force, read={"NOTES": notes}, apart=True)
     split = splitter(how.tokenizer)
     corpus, only = _open(notes, how)
     found = read_medtext(corpus, only=only, tags=how.tags, split=split)
@@ -75,10 +71,9 @@ def medtext(run: Run[MedTextSettings], notes: Notes, out: Out) -> None:
     with atomic(out, force=how.force, maker=MAKER) as part:
         part.mkdir(mode=0o700)
         counts = prepare.write_medtext(found, plan, part)
-        columns = [column for corpus_counts in counts for column in _with_general(corpus_counts, how)]
-        prepare.write_records(part, columns, _about(how, plan, found))
-    _print(columns)
-    for line in _remarks(columns, found, how, has_patients=corpus.columns.has_patients, only=only):
+        prepare.write_records(part, counts, _about(how, plan, found))
+    _print(counts)
+    for line in _remarks(found, how, has_patients=corpus.columns.has_patients, only=only):
         run.say(line)
 
 
@@ -102,21 +97,12 @@ def _sizes(how: MedTextSettings) -> dict[str, SplitSizes]:
     return {"small": {"": small}, "large": {"": large}, "all": {"small": small, "large": large}}[how.size]
 
 
-def _with_general(counts: CorpusCounts, settings: MedTextSettings) -> list[CorpusCounts]:
-    """Return the counts of a corpus, and of general text of the same size if there is any."""
-    if settings.general is None:
-        return [counts]
-    split, count = splitter(settings.tokenizer), settings.min_count
-    encoding = settings.notes.encoding
-    return [counts, general_counts(settings.general, counts.words, min_count=count, encoding=encoding, split=split)]
-
-
 def _about(settings: MedTextSettings, plan: MedTextPlan, found: MedTextNotes) -> dict[str, object]:
     names = ("size", "split", "tags", "tokenizer", "min_count", "min_patients")
     return {"seed": plan.seed, **{name: getattr(settings, name) for name in names}, "left_out": dict(found.skipped)}
 
 
-def _print(columns: list[CorpusCounts]) -> None:
+def _print(columns: Sequence[CorpusCounts]) -> None:
     """Print the counts as a table."""
     head, *rows = table_rows(columns)
     table = Table(*head, box=None, pad_edge=False)
@@ -127,15 +113,11 @@ def _print(columns: list[CorpusCounts]) -> None:
     Console(highlight=False).print(table)
 
 
-def _remarks(
-    columns: list[CorpusCounts], found: MedTextNotes, how: MedTextSettings, *, has_patients: bool, only: dict[str, str]
-) -> Iterator[str]:
+def _remarks(found: MedTextNotes, how: MedTextSettings, *, has_patients: bool, only: dict[str, str]) -> Iterator[str]:
     """Yield remarks on the table, and what was left out."""
     if not has_patients and how.split == "patient":
         yield "no patient column: each note counts as its own patient (pass --patient COLUMN)"
     if only and not how.only:
         yield f"notes of MIMIC-III with {CATEGORY.upper()}={DISCHARGE} (pass --only for others)"
-    if any(column.words < columns[0].words for column in columns[1::2]) and how.general:
-        yield "the general text is shorter than the notes: vocabulary and OOV are not comparable"
     for reason, count in found.skipped.items():
         yield f"  left out, {reason}: {count}"

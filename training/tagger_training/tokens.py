@@ -6,9 +6,6 @@ import re
 from collections.abc import Iterable, Iterator
 
 TOKEN = re.compile(r"[^\W\d_]+(?:['-][^\W\d_]+)*|\d+|\n|\x00+|[^\w\s]|_")
-EDGE = ""
-"""The padding token before the first and after the last token."""
-_LONGEST_NUMBER = 5
 
 
 def tokens(text: str) -> list[str]:
@@ -25,15 +22,3 @@ def offsets(text: str, words: list[str], wanted: Iterable[int]) -> Iterator[tupl
             position = start + len(token)
         done = index + 1
         yield start, position
-
-
-def kept_form(token: str) -> str:
-    """Return the form of a token in the features: numbers by length, rare signs and masks as one class."""
-    first = token[:1]
-    if first.isalpha() or not first:
-        return token
-    if first.isdecimal():
-        return "0" * min(len(token), _LONGEST_NUMBER)
-    if token == "\n":
-        return "line"
-    return token if " " < token < "\x7f" else "sign"

@@ -1,0 +1,151 @@
+"""A vocabulary that keeps layout: words with their case and the space before them, line breaks, punctuation, numbers.
+
+Only pieces of `min_patients` patients or more are in it, so a model cannot write a rare word or invent one. A rarer
+spelling of a shared word becomes its usual spelling, a rarer number becomes its shape, whose digits are drawn when it
+is written, and a rare word becomes one piece that is written as nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.random import Generator
+
+from clinveil.core.tokens import Kind, lookup_form, tokenize, word_set
+from clinveil.core.types import Mask, SmallInts
+
+END, RARE_WORD = 0, 1
+DIGIT = "\ue000"  # of a shape; as a private-use character it is never in a piece of text
+GAP = "\ue001"  # where a rare word is left out; between two words or numbers it becomes a space
+_JOINS = re.compile(rf"(?<=[\w{DIGIT}]){GAP}+(?=[\w{DIGIT}])")
+_ASCII = re.compile(r"(?:(?<!\s) )?(?:[A-Za-z]+|[0-9]+|[!-/:-@\[-`{-~])|\s+")
+_BREAKS = ("\n\n", "\n")
+_WRITTEN = frozenset({Kind.WORD, Kind.NUMBER, Kind.PUNCT, Kind.SPACE})
+
+
+def pieces_of(text: str) -> list[str]:
+    """Return the pieces of a text: a single space belongs to the piece after it, other white space is a piece."""
+    return _ASCII.findall(text) if text.isascii() else list(_pieces(text))
+
+
+def _pieces(text: str) -> Iterator[str]:
+    space = ""
+    for token in tokenize(text):
+        piece = text[token.start : token.end]
+        if token.kind == Kind.SPACE:
+            yield from [space] if space else []
+            space = piece
+        elif token.kind in _WRITTEN:
+            yield from [space] if len(space) > 1 or space == "\n" else []
+            yield (" " if space == " " else "") + piece
+            space = ""
+    yield from [space] if space else []
+
+
+class LayoutVocabulary:
+    """The shared pieces of training notes; `train_layout` collects them."""
+
+    kind = "layout"
+
+    def __init__(self, pieces: Iterable[str]) -> None:
+        self.pieces = ("", "", *pieces)
+        self._ids = {piece: row for row, piece in enumerate(self.pieces) if row > RARE_WORD}
+        self.words = word_set(self.pieces)
+        # By lookup form: the first, and therefore commonest, spelling after a space and without one.
+        self._usual: dict[tuple[bool, str], int] = {}
+        for piece, row in self._ids.items():
+            if form := lookup_form(piece.strip()):
+                self._usual.setdefault((piece[0] == " ", form), row)
+
+    @property
+    def size(self) -> int:
+        """Pieces, including the end of a note and the rare word."""
+        return len(self.pieces)
+
+    @property
+    def breaks(self) -> Mask:
+        """Which pieces break a line, (size,)."""
+        return np.array(["\n" in piece for piece in self.pieces])
+
+    @property
+    def blanks(self) -> Mask:
+        """Which pieces are white space, (size,)."""
+        return np.array([piece.isspace() for piece in self.pieces])
+
+    @cached_property
+    def edges(self) -> tuple[SmallInts, SmallInts]:
+        """Token classes of the first and last character of each piece, (size,) each; -1 for pieces without text."""
+        kinds = [[int(token.kind) for token in tokenize(piece)] or [-1] for piece in self.pieces]
+        first, last = ([row[at] for row in kinds] for at in (0, -1))
+        return np.array(first, dtype=np.int32), np.array(last, dtype=np.int32)
+
+    def encode(self, text: str) -> SmallInts:
+        """Return the numbers of a note's pieces, followed by 0."""
+        rows = (self._ids.get(piece) or self._nearest(piece) for piece in pieces_of(text))
+        return np.array([*(row for row in rows if row != END), END], dtype=np.int32)
+
+    def _nearest(self, piece: str) -> int:
+        """Return the shared piece that stands for a rare one; END for white space that is left out."""
+        bare = piece.strip()
+        if not bare:
+            options: tuple[str, ...] = _BREAKS[piece.count("\n") < 2 :] if "\n" in piece else ()
+            return next((self._ids[one] for one in options if one in self._ids), END)
+        spaced = piece[0] == " "
+        if bare.isdigit():
+            shapes = (bare if spaced else f" {bare}", *_shapes(piece), *_shapes(bare))
+            return next((self._ids[shape] for shape in shapes if shape in self._ids), RARE_WORD)
+        form = lookup_form(bare)
+        if not form:
+            return self._ids.get(bare if spaced else f" {bare}", RARE_WORD)
+        return self._usual.get((spaced, form)) or self._usual.get((not spaced, form), RARE_WORD)
+
+    def decode(self, ids: Sequence[int], rng: Generator | None = None) -> str:
+        """Return the text; digits of shapes are drawn, or 0 without a generator."""
+        first, last = self.edges
+        text, end = "", -1
+        for row in ids:
+            # A usual spelling may lack the space of the word that it replaces.
+            fuses = first[row] == end and end in (Kind.WORD, Kind.NUMBER)
+            text += GAP if row == RARE_WORD else GAP * fuses + self.pieces[row]
+            end = last[row]
+        text = _JOINS.sub(" ", text).replace(GAP, "").strip()
+        parts = text.split(DIGIT)
+        digits = ["0"] * (len(parts) - 1) if rng is None else rng.integers(10, size=len(parts) - 1).tolist()
+        return parts[0] + "".join(f"{digit}{part}" for digit, part in zip(digits, parts[1:], strict=True))
+
+    def knows(self, piece: str) -> bool:
+        """Return whether a piece, in any case, is written as it is, with or without a space before it."""
+        form = lookup_form(piece)
+        return form in self.words or piece in self._ids or f" {piece}" in self._ids
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the pieces without the special ones."""
+        return {"kind": self.kind, "pieces": list(self.pieces[RARE_WORD + 1 :])}
+
+
+def _shapes(number: str) -> list[str]:
+    """Return the number with its last digits replaced: one of them, two, up to all."""
+    first = len(number) - len(number.lstrip())
+    return [number[:end] + DIGIT * (len(number) - end) for end in range(len(number) - 1, first - 1, -1)]
+
+
+def train_layout(texts: Sequence[str], patients: Sequence[str], min_patients: int) -> LayoutVocabulary:
+    """Collect the pieces, spellings and shapes of numbers that `min_patients` patients or more have."""
+    by_patient: dict[str, set[str]] = defaultdict(set)
+    for patient, text in zip(patients, texts, strict=True):
+        by_patient[patient].update(pieces_of(text))
+    holders = Counter(piece for own in by_patient.values() for piece in own)
+    shapes = Counter(
+        shape for own in by_patient.values() for shape in {s for p in own if p.strip().isdigit() for s in _shapes(p)}
+    )
+    forms = Counter(form for own in by_patient.values() for form in {lookup_form(p.strip()) for p in own})
+    counts = {piece: max(holders[piece], shapes[piece]) for piece in (*holders, *shapes)}
+    kept = [piece for piece, n in counts.items() if n >= min_patients]
+    known = {lookup_form(piece.strip()) for piece in kept}
+    kept += [f" {form}" for form, n in forms.items() if form and n >= min_patients and form not in known]
+    return LayoutVocabulary(sorted(set(kept), key=lambda piece: (-counts.get(piece, 0), piece)))

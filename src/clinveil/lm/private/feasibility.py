@@ -1,0 +1,98 @@
+"""Refuse a private release that would contain only noise, before anything is spent.
+
+The prediction uses the numbers of patients and labels, never the notes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import ceil, sqrt
+
+from clinveil.core.errors import InputError
+from clinveil.lm.private.cells import LABELS, TERMS
+from clinveil.lm.private.gaussian import default_delta, noise_for
+
+TOP_SHARE = 0.6  # of a label's patients with its most frequent specific word; .60 to .95 for 4 types of MTSamples
+LEAST_SIGNAL = 4.0  # expected cell of such a word, in standard deviations of the noise
+
+
+@dataclass(frozen=True)
+class PrivatePlan:
+    """Parameters of a private release, and the expected ratio of signal to noise.
+
+    Attributes:
+        patients, labels: numbers, assumed public. delta: at most 1 / patients.
+    """
+
+    patients: int
+    labels: int
+    epsilon: float
+    delta: float
+
+    @classmethod
+    def of(cls, patients: int, labels: int, epsilon: float, delta: float | None) -> PrivatePlan:
+        """Return the plan, with the default delta 1 / (n ln n).
+
+        Raises UsageError for an epsilon or a delta outside its range, InputError for a delta above 1 / patients.
+        """
+        plan = cls(patients, labels, epsilon, default_delta(patients) if delta is None else delta)
+        plan.sigma  # noqa: B018  validates epsilon and delta
+        if plan.delta > 1 / patients:
+            what = f"synthetic.delta {plan.delta:g} exceeds 1/patients ({1 / patients:.2g})"
+            raise InputError(what, hint="a patient's notes could be published whole; omit it for 1/(n ln n)")
+        return plan
+
+    @property
+    def sigma(self) -> float:
+        """Standard deviation of the noise for L2 sensitivity 1."""
+        return noise_for(self.epsilon, self.delta)
+
+    @property
+    def top_cell(self) -> float:
+        """Expected sum of a label's most frequent specific word."""
+        return self.patients / self.labels * TOP_SHARE * sqrt(1 - LABELS**2) / sqrt(TERMS)
+
+    @property
+    def signal(self) -> float:
+        """Expected ratio of that sum to the noise."""
+        return self.top_cell / self.sigma
+
+    @property
+    def description(self) -> str:
+        """The prediction as text."""
+        return (
+            f"epsilon {self.epsilon:g}, delta {self.delta:.2g}: noise {self.sigma:.2f} per cell, the most frequent "
+            f"word of a label expected at {self.top_cell:.2f} ({self.patients:,} patients, {self.labels} labels)"
+        )
+
+    def refuse_hopeless(self) -> None:
+        """Raise InputError if the most frequent words of a label are expected to disappear in the noise."""
+        if self.signal >= LEAST_SIGNAL:
+            return
+        what = f"{self.description}; it must be {LEAST_SIGNAL:g} times the noise"
+        fewer = int(self.labels * self.signal / LEAST_SIGNAL)
+        otherwise = f", or at most {fewer} labels" if fewer > 1 else ""
+        raise InputError(what, hint=f"about {self.patients_needed:,} patients are needed{otherwise}")
+
+    @property
+    def patients_needed(self) -> int:
+        """Smallest sufficient number of patients with the default delta, to two digits, rounded up."""
+
+        def enough(patients: int) -> bool:
+            return PrivatePlan(patients, self.labels, self.epsilon, default_delta(patients)).signal >= LEAST_SIGNAL
+
+        needed = _first(enough, self.patients)
+        unit = 10 ** max(0, len(str(needed)) - 2)
+        return ceil(needed / unit) * unit
+
+
+def _first(enough: Callable[[int], bool], above: int) -> int:
+    """Return the smallest number above a bound for which a monotone condition holds."""
+    low, high = above, 2 * above
+    while not enough(high):
+        low, high = high, 2 * high
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if enough(middle) else (middle, high)
+    return high

@@ -1,0 +1,99 @@
+"""The public text of a private release: its words, their frequencies, and a check that it contains no private notes."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from hashlib import blake2b
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clinveil.core.errors import InputError
+from clinveil.core.tokens import words
+from clinveil.core.types import Doubles, Ints
+
+SEEN = 2  # occurrences of a vocabulary word in the public text
+FEWEST_WORDS = 100  # vocabulary words; a smaller public text is refused
+RUN = 20  # consecutive words that count as a copied private note
+NONE: NDArray[np.uint64] = np.zeros(0, dtype=np.uint64)
+HINT = "pass public text of the same field, such as published abstracts or public sample notes"
+
+
+@dataclass(frozen=True)
+class PublicText:
+    """Public text and its vocabulary.
+
+    Attributes:
+        texts: as read. ids: number of each vocabulary word. frequencies: (n_words,), above 0; they sum to 1.
+    """
+
+    texts: tuple[str, ...] = field(repr=False)
+    ids: Mapping[str, int] = field(repr=False)
+    frequencies: Doubles = field(repr=False)
+
+    @classmethod
+    def of(cls, texts: Iterable[str]) -> PublicText:
+        """Return the vocabulary: words that occur at least twice. Raises InputError for too little text."""
+        texts = tuple(text for text in texts if text.strip())
+        counts = Counter(word for text in texts for word in words(text))
+        kept = sorted(word for word, n in counts.items() if n >= SEEN)
+        if len(kept) < FEWEST_WORDS:
+            what = f"the public text has {len(kept)} words that occur {SEEN} times or more; {FEWEST_WORDS} are needed"
+            raise InputError(what, where="synthetic.public", hint=HINT)
+        frequencies = np.array([counts[word] for word in kept], dtype=np.float64)
+        return cls(texts, {word: i for i, word in enumerate(kept)}, frequencies / frequencies.sum())
+
+    @property
+    def words(self) -> list[str]:
+        """The vocabulary, in the order of the numbers."""
+        return list(self.ids)
+
+    def counts_in(self, texts: Iterable[str]) -> tuple[Ints, Ints, int]:
+        """Return the vocabulary words in some texts, their counts, and the number of all words."""
+        all_words = [word for text in texts for word in words(text)]
+        counts = Counter(self.ids[word] for word in all_words if word in self.ids)
+        ordered = sorted(counts)
+        numbers = np.array([counts[i] for i in ordered], dtype=np.int64)
+        return np.array(ordered, dtype=np.int64), numbers, len(all_words)
+
+
+def patients_in(public: Sequence[str], texts: Iterable[str], patients: Iterable[str]) -> int:
+    """Return the number of patients of whom the public text contains `RUN` consecutive words of a note."""
+    known = np.unique(np.concatenate([NONE, *map(_runs, public)]))
+    pairs = zip(texts, patients, strict=True)
+    return len({patient for text, patient in pairs if _any_in(known, _runs(text))})
+
+
+def _any_in(known: NDArray[np.uint64], runs: NDArray[np.uint64]) -> bool:
+    """Return whether any value is among sorted ones."""
+    if not known.size:
+        return False
+    places = np.minimum(np.searchsorted(known, runs), known.size - 1)
+    return bool((known[places] == runs).any())
+
+
+def _runs(text: str) -> NDArray[np.uint64]:
+    """Return 64-bit hashes of all runs of `RUN` words."""
+    one = np.array([_hash(word) for word in words(text)], dtype=np.uint64)
+    if one.size < RUN:
+        return NONE
+    total = np.zeros(one.size - RUN + 1, dtype=np.uint64)
+    for place in range(RUN):  # a polynomial hash, modulo 2^64
+        total = total * np.uint64(0x9E3779B97F4A7C15) + one[place : place + total.size]
+    return total
+
+
+@lru_cache(maxsize=1 << 16)
+def _hash(word: str) -> int:
+    return int.from_bytes(blake2b(word.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "little")
+
+
+def refuse_private_text(public: PublicText, texts: Iterable[str], patients: Iterable[str]) -> None:
+    """Raise InputError if the public text contains long runs of the private notes."""
+    if copied := patients_in(public.texts, texts, patients):
+        what = f"the public text contains {RUN} or more consecutive words of the notes of {copied} patients"
+        hint = "pass text that was public before and contains none of these notes"
+        raise InputError(what, where="synthetic.public", hint=hint)

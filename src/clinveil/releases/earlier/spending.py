@@ -1,0 +1,57 @@
+"""The privacy budget: what all differentially private releases of the same notes have spent together.
+
+Spending is entered in the ledger before the noise is drawn. The same key with the same notes and settings has the same
+noise, so a resumed run spends nothing again.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+
+from clinveil.lm.private.gaussian import composed, epsilon_of, pld_epsilon
+from clinveil.releases.context import ReleaseContext
+from clinveil.releases.earlier.ledger import Ledger, entry
+
+
+@dataclass(frozen=True)
+class Spending:
+    """Noise deviations of all private tables of these notes, this one included, and the delta of this one."""
+
+    sigmas: tuple[float, ...]
+    delta: float
+
+    @property
+    def epsilon(self) -> float:
+        """Epsilon of all of them together, for this delta."""
+        return epsilon_of(composed(self.sigmas), self.delta)
+
+    @property
+    def second_epsilon(self) -> float | None:
+        """The same by `dp-accounting`; None if it is not installed."""
+        return pld_epsilon(self.sigmas, self.delta)
+
+
+def spend(job: ReleaseContext, sigma: float, delta: float, question: str) -> Spending:
+    """Enter a private table in the ledger, once, and return the total; a test seed is not entered.
+
+    Raises UsageError if the same notes were released under another key, without `--again`.
+    """
+    if job.key.test_seed is not None:
+        return Spending((sigma,), delta)
+    ledger, hashes, commitment = (
+        Ledger.at(job.settings.ledger, job.folder.run.root),
+        job.found.hashes,
+        job.key.commitment,
+    )
+    others = ledger.earlier(hashes, commitment)
+    if not job.settings.again:
+        ledger.refuse(others)
+    run = f"{datetime.now(UTC):%Y-%m-%d}-{commitment[:8]}"
+    own = ledger.of(commitment) or entry(hashes, run, commitment, job.folder.vault)
+    name = f"{job.key.digest('private release', question):016x}"
+    if name not in own.spent:
+        own = replace(own, spent={**own.spent, name: sigma})
+        ledger.enter(own, job.folder.vault)
+    before = [value for one in others for value in one.entry.spent.values()]
+    return Spending((*before, *own.spent.values()), delta)

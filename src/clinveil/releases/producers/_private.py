@@ -1,0 +1,288 @@
+"""Synthetic notes with patient-level differential privacy (`synthetic.epsilon`).
+
+One noisy table of label and word cells is released; everything after it uses the table and public text only.
+Identifiers are not replaced first, because names found in one patient's notes would change those of another.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from hashlib import blake2b, sha256
+from typing import Any
+
+import numpy as np
+
+from clinveil.attacks.attack import Context
+from clinveil.core.errors import InputError, UsageError
+from clinveil.core.finding import Finding
+from clinveil.core.keys import Key
+from clinveil.core.tokens import words
+from clinveil.core.types import Ints
+from clinveil.corpus.corpus import PATIENT_ID, Accounting, Corpus, rows
+from clinveil.corpus.open import open_text
+from clinveil.corpus.write import write_corpus
+from clinveil.lm.notes import PlainNotes, SyntheticNote, read_notes
+from clinveil.lm.private.cells import GRID, LabelledNote, Layout, by_patient, contribution, total
+from clinveil.lm.private.feasibility import PrivatePlan
+from clinveil.lm.private.gaussian import refuse_parameters
+from clinveil.lm.private.public_text import PublicText, refuse_private_text
+from clinveil.lm.private.table import NoisyTable, mixed, noisy, notes_per_label, word_shares
+from clinveil.lm.private.writers import BagWriter, SteeredWriter, Writer
+from clinveil.releases.check import OutputCheck
+from clinveil.releases.context import ReleaseContext
+from clinveil.releases.earlier.spending import Spending, spend
+from clinveil.releases.gates import Examined, examine, sound
+from clinveil.releases.measured import Measured
+from clinveil.releases.preflight import Preflight
+from clinveil.releases.producer import Product
+from clinveil.releases.settings import ReleaseSettings
+from clinveil.releases.synthesis_model import FEWEST, TrainHoldoutSplit
+from clinveil.releases.synthesis_rows import LabelColumns
+from clinveil.releases.writing import opened
+from clinveil.report.record import Fact, Gate
+
+WRITERS = ("unigram", "ngram")
+LONGEST = 400  # pieces of a note, unless synthetic.longest is given
+
+
+def refuse_private(settings: ReleaseSettings) -> bool:
+    """Return whether a private release is asked for. Raises UsageError or InputError for unsuitable settings."""
+    how = settings.synthetic
+    if how.epsilon is None:
+        if how.public is not None or how.delta is not None:
+            raise UsageError("synthetic.public and synthetic.delta apply with synthetic.epsilon only")
+        return False
+    refuse_parameters(how.epsilon, 0.5 if how.delta is None else how.delta)
+    if "model" in settings.lm.model_fields_set and settings.lm.model not in WRITERS:
+        hint = "use ngram (default) or unigram, or omit synthetic.epsilon"
+        raise UsageError(f"lm.model {settings.lm.model} has no differentially private training", hint=hint)
+    if how.source is not None:
+        raise UsageError("synthetic.source was trained without noise", hint="omit it, or omit synthetic.epsilon")
+    if not settings.label:
+        raise UsageError("synthetic.epsilon requires --label", hint="pass the column that the notes depend on")
+    if how.public is None:
+        raise UsageError("synthetic.epsilon requires synthetic.public", hint="pass a file of public text")
+    open_text(how.public)
+    return True
+
+
+def private_stages(found: Preflight) -> Iterator[tuple[str, str, float]]:
+    """Yield the stages of a run: name, description, estimated seconds."""
+    yield "private table", "count words by label, add noise", 1.0 + found.tokens / 200_000
+    yield "write notes", "draw notes from the noisy table", 5.0 + found.patients / 20
+    yield "check and report", "search for copies, measure", 5.0 + found.tokens / 10_000
+
+
+@dataclass(frozen=True)
+class PrivateInput:
+    """Validated input: label columns, public text, training and held-out notes, and the plan of the noise."""
+
+    labels: LabelColumns = field(repr=False)
+    public: PublicText = field(repr=False)
+    notes: PlainNotes = field(repr=False)
+    plan: PrivatePlan
+
+    @classmethod
+    def read(cls, corpus: Corpus, found: Preflight, settings: ReleaseSettings) -> PrivateInput:
+        """Read notes and public text. Raises InputError for everything that makes a private release impossible."""
+        how = settings.synthetic
+        assert how.epsilon is not None and how.public is not None
+        _refuse_unknown_patients(corpus)
+        labels = LabelColumns.read(corpus, 1)
+        plan = PrivatePlan.of(found.patients, len(labels.labels), how.epsilon, how.delta)
+        plan.refuse_hopeless()
+        public = PublicText.of(note.text for note in rows(open_text(how.public)))
+        some = [row for row in rows(corpus) if row.text.strip()]
+        texts, patients = tuple(row.text for row in some), tuple(row.patient_id for row in some)
+        refuse_private_text(public, texts, patients)
+        numbers = tuple(labels.of_note[row.note_id] for row in some)
+        return cls(labels, public, PlainNotes(texts, tuple(row.note_id for row in some), patients, numbers), plan)
+
+    @property
+    def layout(self) -> Layout:
+        """The cells of the table."""
+        return Layout(len(self.labels.labels), len(self.public.ids))
+
+    def split(self, key: Key, share: float) -> TrainHoldoutSplit:
+        """Hold out patients, each with this probability: a draw must not depend on other patients.
+
+        Raises InputError if a side has fewer than two patients.
+        """
+        secret, limit = key.subkey("private split"), round(share * 2**64)
+        draws = {p: blake2b(p.encode("utf-8", "surrogatepass"), key=secret, digest_size=8) for p in self.notes.patients}
+        aside = {patient for patient, draw in draws.items() if int.from_bytes(draw.digest(), "little") < limit}
+        if min(len(aside), len(draws) - len(aside)) < FEWEST:
+            raise InputError(f"{len(draws)} patients are too few for training and held-out patients")
+        kept = [row for row, patient in enumerate(self.notes.patients) if patient not in aside]
+        other = [row for row, patient in enumerate(self.notes.patients) if patient in aside]
+        return TrainHoldoutSplit(self.notes.rows(kept), self.notes.rows(other))
+
+    def table(self, job: ReleaseContext, training: PlainNotes) -> tuple[NoisyTable, Spending]:
+        """Enter the spending in the ledger, then release the noisy table."""
+        pairs = zip(training.patients, training.labels, training.texts, strict=True)
+        own = by_patient(LabelledNote(*row) for row in pairs).values()
+        cells = total((contribution(notes, self.public, self.layout) for notes in own), self.layout)
+        question = sha256(repr((self.layout, self.plan.sigma)).encode() + cells.tobytes()).hexdigest()
+        spending = spend(job, self.plan.sigma, self.plan.delta, question)
+        return noisy(cells, self.layout, self.plan.sigma, job.key, question), spending
+
+
+def _refuse_unknown_patients(corpus: Corpus) -> None:
+    """Raise InputError unless every note has a patient id: the guarantee is per patient."""
+    if corpus.columns.patient_id is None:
+        raise InputError("synthetic.epsilon needs patient ids", hint="pass --patient COLUMN")
+    if missing := sum(batch.column(PATIENT_ID).null_count for batch in corpus.batches()):
+        raise InputError(f"{missing:,} notes have no patient id", hint="synthetic.epsilon needs one for every note")
+
+
+def make_private(job: ReleaseContext) -> Product:
+    """Release the noisy table, write notes from it, and read them back."""
+    how, timer = job.settings.synthetic, job.timer
+    ready = PrivateInput.read(job.corpus, job.found, job.settings)
+    job.say(ready.plan.description)
+    sides = ready.split(job.key, how.held_out)
+    with timer.stage("private table", f"epsilon {ready.plan.epsilon:g}", "keyed"):
+        table, spending = ready.table(job, sides.training)
+    path = job.folder.staging / f"notes{job.corpus.suffix}"
+    with timer.stage("write", "draw notes from the noisy table", "keyed"):
+        counts = notes_per_label(table, how.count)
+        write_corpus(
+            ready.labels.batches(_written(job, ready, table, counts)), path, job.corpus.columns, job.corpus.suffix
+        )
+    columns = job.corpus.columns
+    released = opened(path, columns)
+    texts = [row.text for row in rows(released)]
+    outputs = Counter(word for text in texts for word in words(text))
+    with timer.stage("copies", "search for copies of private notes"):
+        rng, feed = np.random.default_rng(job.seeds["training"]), job.settings.identifiers.patients
+        medtext = TrainHoldoutSplit(*(read_notes(side.as_corpus()) for side in (sides.training, sides.held_out)))
+        examined = examine(read_notes(released), int(counts.sum()), medtext, None, rng, span=how.span, feed=feed)
+    known = {word for text in ready.public.texts for word in words(text)}
+    gate = sound("public_words", sum(n for word, n in outputs.items() if word not in known))
+    training = Counter(word for text in sides.training.texts for word in words(text))
+    return PrivateProduct(
+        *(job, path, columns, Accounting(len(texts), len(texts))),
+        *(OutputCheck.of({"notes": len(texts), "words": outputs.total()}, outputs), released),
+        *(training.total(), len(training), job.found.patients),
+        ready=ready,
+        sides=medtext,
+        table=table,
+        spending=spending,
+        examined=Examined([*examined.gates, gate], examined.findings),
+    )
+
+
+def _written(job: ReleaseContext, ready: PrivateInput, table: NoisyTable, counts: Ints) -> Iterator[SyntheticNote]:
+    """Yield notes, label after label in turn; each is a patient of its own."""
+    probabilities = mixed(word_shares(table), ready.public.frequencies)
+    how, model = job.settings.synthetic, job.settings.lm.model
+    writer: Writer = (BagWriter if model == "unigram" else SteeredWriter)(ready.public, probabilities)
+    longest = how.longest if "longest" in how.model_fields_set else LONGEST
+    turns = sorted((turn, label) for label, n in enumerate(counts.tolist()) for turn in range(n))
+    for number, (_, label) in enumerate(turns):
+        stream, text = job.key.stream("private note", str(number)), ""
+        while not words(text):
+            text = writer.write(label, stream, longest)
+        yield SyntheticNote(number, 0, ready.labels.named(label), text)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PrivateProduct(Product):
+    """Notes drawn from a noisy table and public text."""
+
+    ready: PrivateInput = field(repr=False)
+    sides: TrainHoldoutSplit = field(repr=False)
+    table: NoisyTable = field(repr=False)
+    spending: Spending
+    examined: Examined = field(repr=False)
+
+    def context(self) -> Context:
+        """Return the written notes, and the private notes by side."""
+        return Context(
+            released=self.released,
+            training=self.sides.training.as_corpus(),
+            held_out=self.sides.held_out.as_corpus(),
+            scratch=self.job.folder.work,
+            workers=self.job.settings.workers,
+        )
+
+    def measured(self, whole: Context) -> Measured:
+        """Return all notes."""
+        return Measured(whole, whole)
+
+    def for_utility(self, seen: Context) -> Context:
+        """Return written and real notes, without a crosswalk."""
+        return replace(seen, original=self.job.corpus, entered=self.job.corpus)
+
+    def findings(self, seen: Measured, rng: np.random.Generator) -> list[Finding]:
+        """Return the findings on copies and known names."""
+        return self.examined.findings
+
+    def gates(self, findings: Sequence[Finding]) -> list[Gate]:
+        """Return the gates on the vocabulary, copies and known names."""
+        return self.examined.gates
+
+    def accounted(self) -> list[Gate]:
+        """Return nothing: `synthetic_accounted` is among the gates of this kind."""
+        return []
+
+    @property
+    def guarantee(self) -> str:
+        """The guarantee in one sentence."""
+        plan = self.ready.plan
+        return (
+            "The file of notes, and nothing else in this folder, was computed with differential privacy (epsilon "
+            f"{plan.epsilon:g}, delta {plan.delta:.2g}) for adding or removing all notes of one patient, given the "
+            "public text, the set of labels and the number of patients."
+        )
+
+    @property
+    def about(self) -> str:
+        """What the notes are, with the guarantee."""
+        return f"Notes drawn from a noisy table of words and from public text. {self.guarantee}"
+
+    def facts(self) -> Iterator[Fact]:
+        """Yield the guarantee and its parameters."""
+        plan, spending = self.ready.plan, self.spending
+        yield Fact("guarantee", self.guarantee)
+        yield Fact("epsilon, delta", f"{plan.epsilon:g}, {plan.delta:.3g}")
+        yield Fact("noise per cell, for one patient's norm of 1", round(plan.sigma, 4))
+        together = f"{spending.epsilon:.4g} for the same delta, {len(spending.sigmas)} in all"
+        yield Fact("epsilon of all private releases of these notes in the ledger", together)
+        if (second := spending.second_epsilon) is not None:
+            yield Fact("the same by dp-accounting (PLD)", f"{second:.4g}")
+        yield Fact("words of the public vocabulary", len(self.ready.public.ids))
+        yield Fact("training notes", len(self.sides.training), "notes")
+        yield Fact("held-out notes", len(self.sides.held_out), "notes")
+
+    def manifest_entries(self) -> dict[str, Any]:
+        """Return the guarantee, its parameters, and the noisy numbers of patients per label."""
+        plan, spending = self.ready.plan, self.spending
+        named = zip(self.ready.labels.labels, self.table.patients.tolist(), strict=True)
+        privacy = {
+            "guarantee": self.guarantee,
+            "epsilon": plan.epsilon,
+            "delta": plan.delta,
+            "noise": plan.sigma,
+            "grid": GRID,
+            "unit": "patient",
+            "neighbours": "add or remove one patient",
+            "epsilon_of_all": spending.epsilon,
+            "releases": len(spending.sigmas),
+            "noisy_patients": [{"labels": list(labels), "patients": round(n, 3)} for labels, n in named],
+        }
+        return {"privacy": privacy, "public_seeds": list(self.public_seeds())}
+
+    def warnings(self, findings: Sequence[Finding]) -> Iterator[str]:
+        """Yield what the guarantee means and does not mean."""
+        yield self.guarantee
+        yield "Gates, findings and counts of this report were computed from the notes without noise."
+        yield "The public text is not protected. A name or a fact that it contains can occur in the notes."
+        yield "Identifiers were not replaced before counting: only words of the public text can occur in the notes."
+        if self.job.key.test_seed is not None:
+            yield "The noise has a public seed, so there is no guarantee."
+        if len(self.spending.sigmas) > 1:
+            yield f"Together, the private releases of these notes have epsilon {self.spending.epsilon:.3g}."
+        yield "The notes describe no real person. Do not compute figures about patients from them."

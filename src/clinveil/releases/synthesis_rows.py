@@ -1,0 +1,103 @@
+"""Columns of synthetic notes: read the label columns of the source, and write notes under the source's column names."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Any
+
+import pyarrow as pa
+
+from clinveil.core.errors import InputError
+from clinveil.corpus.corpus import NOTE_ID, PATIENT_ID, ROLE_FIELDS, Corpus
+from clinveil.lm.notes import PlainNotes, SyntheticNote, read_notes
+from clinveil.lm.sequences import RARE, numbered
+
+MOST_VALUES = 50  # of a column
+BATCH = 100
+Label = tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class LabelColumns:
+    """The label columns of the source.
+
+    Attributes:
+        fields: of each column, in order. values: by column name, the source's value of each text value.
+        labels: shared combinations of values, by number. of_note: number of the label by note id, or RARE.
+    """
+
+    fields: tuple[pa.Field, ...]
+    values: dict[str, dict[str, Any]] = field(repr=False)
+    labels: tuple[Label, ...]
+    of_note: dict[str, int] = field(repr=False)
+
+    @classmethod
+    def read(cls, corpus: Corpus, floor: int) -> LabelColumns:
+        """Read the kept columns of all notes.
+
+        Raises InputError for a column with empty values, lists, too many values, or values of fewer than `floor`
+        patients.
+        """
+        names, fields, ids, patients = corpus.columns.keep, dict[str, pa.Field](), list[str](), list[str]()
+        columns: dict[str, list[Any]] = {name: [] for name in names}
+        for batch in corpus.batches():
+            fields |= {name: batch.schema.field(name) for name in names}
+            ids += batch.column(NOTE_ID).to_pylist()
+            owners = batch.column(PATIENT_ID).to_pylist()
+            patients += [
+                note if owner is None else owner for note, owner in zip(ids[-len(owners) :], owners, strict=True)
+            ]
+            for name in names:
+                columns[name] += batch.column(name).to_pylist()
+        for name, values in columns.items():
+            _refuse(name, values, patients, floor)
+        written = {name: {str(value): value for value in values} for name, values in columns.items()}
+        rows = list(zip(*([str(v) for v in values] for values in columns.values()), strict=True)) or [()] * len(ids)
+        kept, of = numbered(rows, patients, floor if names else 1)
+        labels = tuple(row for row in kept if isinstance(row, tuple))
+        return cls(tuple(fields[name] for name in names), written, labels, dict(zip(ids, of, strict=True)))
+
+    def notes(self, corpus: Corpus) -> PlainNotes:
+        """Return the notes of the treated corpus with their labels."""
+        plain = read_notes(corpus, layout=True)
+        return PlainNotes(
+            plain.texts, plain.note_ids, plain.patients, tuple(self.of_note.get(note, RARE) for note in plain.note_ids)
+        )
+
+    def named(self, label: int) -> dict[str, str]:
+        """Return the values of a label by column name."""
+        return {one.name: value for one, value in zip(self.fields, self.labels[label], strict=True)}
+
+    def batches(self, notes: Iterable[SyntheticNote]) -> Iterator[pa.RecordBatch]:
+        """Yield notes as batches with new note and patient ids and the columns of the source."""
+        rest, number = iter(notes), 0
+        while some := list(islice(rest, BATCH)):
+            ids = [f"synthetic-{number + row:06d}" for row in range(1, len(some) + 1)]
+            number += len(some)
+            columns: list[list[Any]] = [ids, [f"patient-{note.patient + 1:06d}" for note in some]]
+            columns.append([note.text for note in some])
+            columns += [[self.values[one.name][note.labels[one.name]] for note in some] for one in self.fields]
+            schema = pa.schema([*ROLE_FIELDS, *self.fields])
+            arrays = [pa.array(c, type=f.type) for c, f in zip(columns, schema, strict=True)]
+            yield pa.record_batch(arrays, schema=schema)
+
+
+def _refuse(name: str, values: list[Any], patients: list[str], floor: int) -> None:
+    """Raise InputError for a column that cannot be a label; the message shows no value."""
+    where = f"column '{name}'"
+    if empty := sum(value is None or str(value).strip() == "" for value in values):
+        raise InputError(f"{empty:,} notes have no value", where=where, hint="fill it in, or leave the column out")
+    if any(isinstance(value, list | dict) for value in values):
+        raise InputError("contains lists", where=where, hint="pass a column with one value per note")
+    holders: dict[Any, set[str]] = defaultdict(set)
+    for value, patient in zip(values, patients, strict=True):
+        holders[value].add(patient)
+    if len(holders) > MOST_VALUES:
+        message = f"has {len(holders):,} different values; a label of synthetic notes has at most {MOST_VALUES}"
+        raise InputError(message, where=where, hint="group the values, or leave the column out")
+    if rare := sum(len(who) < floor for who in holders.values()):
+        message = f"{rare} of {len(holders)} values occur with fewer than {floor} patients (--min-patients)"
+        raise InputError(message, where=where, hint="merge these values, or leave the column out")

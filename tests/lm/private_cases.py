@@ -1,0 +1,32 @@
+"""A small public text, and private notes of invented patients."""
+
+from __future__ import annotations
+
+from math import log
+
+from clinveil.lm.private.cells import LabelledNote
+from clinveil.lm.private.public_text import PublicText
+from clinveil.stats import clopper_pearson
+
+FIRST, SECOND = ("alpha", "beta"), ("gamma", "delta")  # specific words of the two labels
+COMMON = [f"word{chr(97 + i // 26)}{chr(97 + i % 26)}" for i in range(150)]
+
+
+def public_text(more=()):
+    rare = [f"A word is {word}." for word in [*FIRST, *SECOND]]
+    return PublicText.of([*(" ".join(COMMON) + "." for _ in range(20)), *rare, *rare, *more])
+
+
+def notes_of(patients, *, first=0, more=""):
+    """Two notes of each patient, of alternating labels."""
+    return [
+        LabelledNote(f"p{i}", i % 2, f"{own[0]} {own[1]} {own[0]} {COMMON[i % 150]} {more}")
+        for i in range(first, first + patients)
+        for own in [(FIRST, SECOND)[i % 2]] * 2
+    ]
+
+
+def audited_epsilon(hits, false_alarms, trials, delta):
+    """Return the lower bound of epsilon of one attack (joint 95 %): log((true positives - delta) / false positives)."""
+    low, high = clopper_pearson(hits, trials)[0], clopper_pearson(false_alarms, trials)[1]
+    return log((low - delta) / high) if low > delta else 0.0

@@ -1,0 +1,126 @@
+"""Writing with layout: lossless pieces, only shared words and numbers, shared n-grams, and labels that steer."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from itertools import count, islice, repeat
+
+import numpy as np
+import pytest
+
+from clinveil.core.keys import Key
+from clinveil.core.tokens import words
+from clinveil.lm.layout import END, LayoutVocabulary, pieces_of, train_layout
+from clinveil.lm.models.ngram import train_ngram
+from clinveil.lm.models.unigram import train_unigram
+from clinveil.lm.notes import Conditions, PlainNotes, encode
+from clinveil.lm.sampling import SamplingConfig, Steering, generate
+
+NOTE = "HISTORY:\n\n  Mr. {name} had {what} for {n} days,  BP 120/80 (12{n}4).\n- Plan: rest.\n\n{end}"
+WHAT = (("cough", "wheeze", "asthma"), ("fracture", "sprain", "gout"))
+
+
+def notes_of(n=60, seed=0):
+    """Notes of n patients with two labels, each with a word and a number that no other patient has."""
+    rng = np.random.default_rng(seed)
+    texts = []
+    for i in range(n):
+        own = f"Zq{chr(97 + i % 26)}{chr(97 + i // 26)}"
+        what = " and ".join(rng.choice(WHAT[i % 2], 2))
+        texts.append(NOTE.format(name=own, what=what, n=rng.integers(2, 9), end=f"Seen {i + 5000} times"))
+    ids = tuple(f"p{i}" for i in range(n))
+    return PlainNotes(tuple(texts), ids, ids, tuple(i % 2 for i in range(n)))
+
+
+def trained(notes, floor=5):
+    vocabulary = train_layout(notes.texts, notes.patients, floor)
+    encoded = encode(notes.texts, vocabulary, Conditions.of(notes, floor))
+    return vocabulary, encoded, train_ngram(encoded, vocabulary)
+
+
+def written(model, encoded, guidance, labels, n=60, seed=3):
+    own = 1.0 if getattr(model, "labelled", False) else 0.0
+    steering = Steering.of(encoded, model.vocabulary, guidance - own)
+    how = SamplingConfig(8, 200, steering=steering)
+    return list(islice(generate(model, Key.from_seed(seed), how, labels=labels), n))
+
+
+@pytest.mark.parametrize("text", [NOTE, " a  b\n c\t", "été – 5µg,\n\n\u200bneu", "a", "", "\n", " x"])
+def test_pieces_join_to_the_text(text):
+    assert "".join(pieces_of(text)) == text.replace("\u200b", "")
+
+
+def test_shared_text_comes_back_and_rare_words_and_numbers_do_not():
+    notes = notes_of()
+    vocabulary, _, _ = trained(notes)
+    text = vocabulary.decode(vocabulary.encode(notes.texts[0]).tolist())
+    assert text.startswith("HISTORY:\n\n  Mr. had ") and "\n- Plan: rest.\n\nSeen 50" in text and "BP 120/80" in text
+    assert not [word for word in words(text) if word.startswith("zq")] and "5000 times" in text  # shape 50##, digits 0
+    drawn = {vocabulary.decode(vocabulary.encode("rest 5017").tolist(), np.random.default_rng(i)) for i in range(30)}
+    assert len(drawn) > 6 and all(number.startswith("rest 50") and len(number) == 9 for number in drawn)
+    assert LayoutVocabulary(vocabulary.as_dict()["pieces"]).pieces == vocabulary.pieces
+
+
+def test_a_rare_spelling_becomes_the_usual_one():
+    vocabulary = train_layout(["The cough"] * 5 + ["COUGH"], [f"p{i}" for i in range(6)], 5)
+    assert vocabulary.decode(vocabulary.encode("The COUGH").tolist()) == "The cough"
+
+
+def test_only_shared_words_and_n_grams_are_written_with_the_layout():
+    notes = notes_of()
+    vocabulary, encoded, model = trained(notes)
+    found = [vocabulary.decode(note.ids.tolist()) for note in written(model, encoded, 1.5, (i % 2 for i in count()))]
+    every = Counter(word for text in found for word in words(text))
+    assert every and set(every) <= vocabulary.words and not [word for word in every if word.startswith("zq")]
+    whole = [text for text in found if text.startswith("HISTORY:\n\n  Mr. had ") and "\n- Plan: rest.\n\nSeen " in text]
+    assert len(whole) > 0.6 * len(found)
+
+
+@pytest.mark.parametrize("train", [train_ngram, train_unigram])
+def test_labels_steer_and_shuffled_labels_do_not(train):
+    def share(notes):
+        vocabulary, encoded, _ = trained(notes)
+        model = train(encoded, vocabulary)
+        own = written(model, encoded, 1.5, (i % 2 for i in count()), n=120)
+        texts = [set(words(vocabulary.decode(note.ids.tolist()))) for note in own]
+        hits = [(len(text & set(WHAT[i % 2])), len(text & set(WHAT[1 - i % 2]))) for i, text in enumerate(texts)]
+        right, wrong = (sum(column) for column in zip(*hits, strict=True))
+        return right / (right + wrong)
+
+    notes = notes_of(120)
+    mixed = replace(notes, labels=tuple(np.random.default_rng(1).permutation(notes.labels).tolist()))
+    assert share(notes) > 0.85 and 0.3 < share(mixed) < 0.7
+
+
+def test_n_grams_of_few_patients_are_left_out():
+    notes = notes_of()
+    repeated = PlainNotes(
+        (*notes.texts, *["HISTORY:\n\n  rest had rest had Plan"] * 100),
+        tuple(map(str, range(160))),
+        (*notes.patients, *["x"] * 100),
+        (*notes.labels, *[0] * 100),
+    )
+    vocabulary, encoded, model = trained(repeated)
+    secret = vocabulary.encode("HISTORY:\n\n  rest had rest had Plan")
+    (shared,) = model.score([secret])
+    plain = train_ngram(replace(encoded, conditions=None), vocabulary)
+    assert shared[3:-1].max() < np.log(0.2) < np.log(0.6) < plain.score([secret])[0][3:-1].min()
+
+
+def test_streams_and_scores_agree_and_batches_change_nothing():
+    notes = notes_of()
+    vocabulary, encoded, model = trained(notes)
+    note, stream = encoded.note(3), model.stream(2)
+    stream.reset(np.array([0, 1]), np.array([1, 0]))
+    logs = []
+    for token in note.tolist():
+        rows = stream.probabilities()
+        assert rows.sum(axis=1) == pytest.approx([1, 1], abs=1e-9)
+        logs.append(np.log(rows[0, token]))
+        stream.push(np.array([token, END if token == END else token]))
+    assert logs == pytest.approx(model.score([note], np.array([1]))[0].tolist(), abs=1e-9)
+    assert model.score([note])[0].tolist() != model.score([note], np.array([1]))[0].tolist()
+    how = SamplingConfig(3, 200, steering=Steering.of(encoded, vocabulary, 0.5))
+    few = islice(generate(model, Key.from_seed(3), how, labels=repeat(1)), 12)
+    assert [n.ids.tolist() for n in few] == [n.ids.tolist() for n in written(model, encoded, 1.5, repeat(1), n=12)]

@@ -1,0 +1,152 @@
+"""Synthetic releases with differential privacy: the report, the budget in the ledger, and refusals in one line."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from clinveil.cli.main import main
+from clinveil.corpus.open import open_corpus
+from clinveil.releases.earlier.ledger import NAME, Ledger
+from clinveil.releases.earlier.spending import Spending
+
+COMMON = [f"{a}{b}" for a in ("fever", "pain", "cough", "rest", "heart", "lung") for b in "abcdefghijklmnopqrst"]
+TYPES = {"chest": ["thorax", "sternum", "pleura"], "skin": ["dermis", "rash", "itching"]}
+PATIENTS = 120
+
+
+def private_notes(folder, patients=PATIENTS, types=TYPES, missing=False):
+    """Notes with words of their type, and 25 words that only this patient has."""
+    rng, lines = np.random.default_rng(1), ["note_id,patient_id,type,text"]
+    names = list(types)
+    for i in range(patients):
+        name = names[i % len(names)]
+        own = [f"own{chr(97 + i % 26)}{chr(97 + i // 26)}{chr(97 + k)}" for k in range(25)]
+        said = [*rng.choice(COMMON, 30), *types[name], *own]
+        lines.append(f"n{i},p{i},{'' if missing and not i else name},{' '.join(said)}")
+    (folder / "notes.csv").write_text("\n".join(lines) + "\n")
+    return lines
+
+
+@pytest.fixture(scope="module")
+def desk(tmp_path_factory):
+    """A folder with notes, public text, and a finished private release."""
+    folder = tmp_path_factory.mktemp("private")
+    private_notes(folder)
+    rng = np.random.default_rng(2)
+    text = [" ".join(rng.choice(COMMON, 40)) + "." for _ in range(60)]
+    rare = [f"A word of {name} is {word}." for name, some in TYPES.items() for word in some] * 2
+    (folder / "public.txt").write_text("\n".join([*text, *rare]) + "\n")
+    assert released(folder, "first") == 0
+    return folder
+
+
+def released(folder, out, *more, epsilon="8", public="public.txt", label=("--label", "type"), notes="notes.csv"):
+    base = ["release", str(folder / notes), "-o", str(folder / out), "--as", "synthetic", *label, "--workers", "1"]
+    sets = [f"synthetic.epsilon={epsilon}", *([f"synthetic.public={folder / public}"] if public else [])]
+    return main([*base, *(word for item in sets for word in ("--set", item)), *more])
+
+
+def manifest(desk, out, side="release"):
+    return json.loads((desk / out / side / "manifest.json").read_text())
+
+
+def test_the_notes_have_public_words_and_their_label(desk):
+    corpus = open_corpus(desk / "first/release/notes.csv", label=("type",))
+    rows = [row for batch in corpus.batches() for row in batch.to_pylist()]
+    assert {row["type"] for row in rows} == set(TYPES) and len({row["patient_id"] for row in rows}) == len(rows)
+    words = {
+        name: " ".join(row["text"] for row in rows if row["type"] == name).replace(".", " ").split() for name in TYPES
+    }
+    public = set((desk / "public.txt").read_text().replace(".", " ").split())
+    assert set(words["chest"]) | set(words["skin"]) <= public
+    for name, other in (("chest", "skin"), ("skin", "chest")):
+        assert sum(w in TYPES[name] for w in words[name]) > 2 * sum(w in TYPES[other] for w in words[name])
+
+
+def test_the_manifest_states_the_guarantee(desk):
+    privacy = manifest(desk, "first")["privacy"]
+    assert (privacy["epsilon"], privacy["unit"], privacy["releases"]) == (8.0, "patient", 1)
+    assert privacy["epsilon_of_all"] == pytest.approx(8.0, abs=1e-6)
+    assert privacy["guarantee"] in (desk / "first/release/report.html").read_text()
+    assert "public words only" in [gate["name"] for gate in manifest(desk, "first")["gates"] if gate["passed"]]
+    for text in ("report.html", "README.md"):
+        words = (desk / "first/release" / text).read_text().lower()
+        assert "is anonymous" not in words and "is safe" not in words
+    assert str(desk) not in (desk / "first/release/manifest.json").read_text()
+
+
+def test_two_releases_add_up_and_the_second_needs_again(desk, capsys):
+    assert released(desk, "second") == 2
+    assert "--again" in capsys.readouterr().err
+    assert released(desk, "second", "--again") == 0
+    both = manifest(desk, "second")["privacy"]
+    assert both["releases"] == 2
+    assert both["epsilon_of_all"] == pytest.approx(Spending((both["noise"],) * 2, both["delta"]).epsilon)
+    assert 8.0 < both["epsilon_of_all"] < 16.0
+    assert "Together, the private releases" in (desk / "second/release/report.html").read_text()
+
+
+def test_a_resumed_run_spends_nothing_again(desk, monkeypatch):
+    from clinveil.cli.progress import Speaker
+
+    def say(self, line):
+        if line.startswith("copies"):
+            raise KeyboardInterrupt
+
+    ledger = f"ledger={desk / 'other'}"
+    with monkeypatch.context() as patch:
+        patch.setattr(Speaker, "__call__", say)
+        assert released(desk, "stopped", "--set", ledger) == 130
+    spent = [entry.spent for entry in Ledger(desk / "other").entries()]
+    assert len(spent) == len(spent[0]) == 1, "entered before the noise is drawn"
+    assert released(desk, "elsewhere", "--set", ledger) == 2, "the budget of a stopped run counts"
+    assert released(desk, "stopped", "--set", ledger) == 0
+    assert [entry.spent for entry in Ledger(desk / "other").entries()] == spent
+    assert manifest(desk, "stopped")["privacy"]["releases"] == 1
+
+
+def test_a_test_seed_is_refused_and_not_entered(desk, capsys):
+    before = len(Ledger(desk / NAME).entries())
+    assert released(desk, "seeded", "--seed", "1", "--set", "lm.model=unigram", "--set", "synthetic.count=4") == 4
+    assert "no test seed" in capsys.readouterr().out and len(Ledger(desk / NAME).entries()) == before
+    rows = (desk / "seeded/vault/refused/notes.csv").read_text().splitlines()
+    assert len(rows) == 5 and len(rows[1].rpartition(",")[2].split()) == 150
+
+
+@pytest.mark.parametrize(("more", "code", "message"), [
+    ({"epsilon": "0"}, 2, "synthetic.epsilon must be between"),
+    ({"epsilon": "-1"}, 2, "synthetic.epsilon must be between"),
+    ({"public": None}, 2, "requires synthetic.public"),
+    ({"label": ()}, 2, "requires --label"),
+    ({"public": "absent.txt"}, 3, "absent.txt: no such file"),
+    ({"sets": ["synthetic.delta=0.1"]}, 3, "synthetic.delta 0.1 exceeds 1/patients"),
+    ({"sets": ["lm.model=lstm"]}, 2, "lm.model lstm has no differentially private training"),
+    ({"epsilon": "0.1"}, 3, "patients are needed"),
+])  # fmt: skip
+def test_refusals_are_one_line_and_write_nothing(desk, capsys, more, code, message):
+    sets = [word for item in more.pop("sets", []) for word in ("--set", item)]
+    assert released(desk, "never", "--again", *sets, **more) == code
+    error = capsys.readouterr().err
+    assert message in error and len([line for line in error.splitlines() if "rror" in line]) <= 1
+    assert not (desk / "never").exists()
+
+
+def test_notes_that_cannot_be_released(tmp_path, desk, capsys):
+    text = (desk / "public.txt").read_text()
+    lines = private_notes(tmp_path, missing=True)
+    (tmp_path / "public.txt").write_text(text)
+    assert released(tmp_path, "out") == 3
+    assert "1 notes have no value" in capsys.readouterr().err
+    private_notes(tmp_path)
+    (tmp_path / "public.txt").write_text(text + lines[5].rpartition(",")[2] + "\n")
+    assert released(tmp_path, "out") == 3
+    assert "20 or more consecutive words of the notes of 1 patients" in capsys.readouterr().err
+    private_notes(tmp_path, 300, {f"type{i}": [f"word{i}"] for i in range(14)})
+    (tmp_path / "public.txt").write_text(text)
+    assert released(tmp_path, "out") == 3
+    error = capsys.readouterr().err
+    assert "(300 patients, 14 labels)" in error and "patients are needed" in error
+    assert not (tmp_path / "out").exists()
