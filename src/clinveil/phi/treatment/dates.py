@@ -13,6 +13,7 @@ are for expert determination and limited data sets.
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import date, timedelta
 from functools import lru_cache
@@ -325,8 +326,12 @@ def _with_free(
     spans: Sequence[Span], matches: Iterable[re.Match[str]], detector: str, score: float, why: str
 ) -> list[Span]:
     """Return the spans and those of matches that overlap none of them."""
-    more = [Span(*match.span(), "DATE", detector, score, why) for match in matches]
-    return sorted([*spans, *(new for new in more if not any(span.overlaps(new) for span in spans))])
+    starts, more = [span.start for span in spans], []
+    for match in matches:
+        before = bisect_left(starts, match.end())
+        if not before or spans[before - 1].end <= match.start():
+            more.append(Span(*match.span(), "DATE", detector, score, why))
+    return sorted([*spans, *more])
 
 
 def _with_weekdays(text: str, spans: Sequence[Span]) -> Iterator[Span]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
@@ -45,17 +45,17 @@ class Records:
     crosswalk: Writer | None = None
     spans: TextIO | None = None
 
-    def add(self, result: Deidentified) -> None:
-        """Add the records of a batch."""
-        for body in result.audit:
+    def add(self, audit: Iterable[str], crosswalk: Sequence[Any], spans: Iterable[Any] | None) -> None:
+        """Add the fields of a `Deidentified`, or of its JSON."""
+        for body in audit:
             self.audit.add(body)
-        if self.crosswalk is not None and result.crosswalk:
-            self.crosswalk.write(result.crosswalk)
-        for found in result.spans or () if self.spans else ():
-            span = found.span
-            line = {"note_id": found.note_id, "start": span.start, "end": span.end, "label": span.label}
-            line |= {"text": found.text, "detector": span.detector, "score": span.score, "why": span.why}
-            self.spans.write(json.dumps(line, ensure_ascii=False) + "\n")  # type: ignore[union-attr]
+        if self.crosswalk is not None and crosswalk:
+            self.crosswalk.write(crosswalk)
+        if self.spans is not None:
+            for note_id, (start, end, label, detector, score, why), text in spans or ():
+                line = {"note_id": note_id, "start": start, "end": end, "label": label}
+                line |= {"text": text, "detector": detector, "score": score, "why": why}
+                self.spans.write(json.dumps(line, ensure_ascii=False) + "\n")
 
     def end(self, key: Key, fields: Mapping[str, Any]) -> None:
         """Close the log and the crosswalk."""
