@@ -23,12 +23,10 @@ from clinveil.phi.treatment.deidentifier import RAISED, Deidentified
 from clinveil.phi.treatment.policy import Policy
 
 SPANS, CROSSWALK = "spans.jsonl", re.compile(r"crosswalk-[0-9a-f]{16}\.bin")
-_PARTIAL = re.compile(r"\.(?:spans|audit-\d+|crosswalk-[0-9a-f]+)\.(?:jsonl|bin)\.[0-9a-f]{8}\.part")
-
-
-def is_leftover(name: str) -> bool:
-    """Whether a file of a vault can be the leftover of a killed run."""
-    return bool(name == SPANS or NAME.fullmatch(name) or CROSSWALK.fullmatch(name) or _PARTIAL.match(name))
+LEFTOVER = re.compile(
+    rf"{SPANS}|{NAME.pattern}|{CROSSWALK.pattern}|\.(?:spans|audit-\d+|crosswalk-[0-9a-f]+)\.(?:jsonl|bin)\.[0-9a-f]{{8}}\.part"
+)
+"""Names of the files that a killed run may leave in its vault."""
 
 
 @dataclass

@@ -32,7 +32,7 @@ from clinveil.phi.treatment.deidentifier import Deidentifier
 from clinveil.phi.treatment.part_passes import Recipe, TreatPart, detect_parts
 from clinveil.phi.treatment.passes import check_known_patients, deidentify_corpus
 from clinveil.phi.treatment.policy import Treatment
-from clinveil.phi.treatment.records import Counts, Records, is_leftover, records
+from clinveil.phi.treatment.records import LEFTOVER, Counts, Records, records
 from clinveil.phi.treatment.surrogates.pools import sizes
 from clinveil.scale import Map
 from clinveil.scale.executor import opened_for
@@ -91,7 +91,15 @@ def deidentify_notes(
         deidentifier = in_worker(settings, key)
         place, suffix = (part, "") if parted else place_in(part, out, corpus.suffix)
         with records(secrets, key, crosswalk=settings.crosswalk, spans=settings.spans) as kept:
-            kept.audit.begin("deidentify", _audit_fields(notes, settings, key, kept.run))
+            inputs = {  # hashes, but no paths
+                "code_sha256": code_version(),  # includes rules, word lists and models
+                "policy": policy.name,
+                "policy_sha256": policy.digest,
+                "patients_sha256": fingerprint(patients) if patients else None,
+                "input_sha256": fingerprint(notes),
+                "audit": settings.audit,
+            }
+            kept.audit.begin("deidentify", {**_about(key, kept.run), **inputs})
             counts = _write(settings, corpus, deidentifier, (place, suffix), kept, say)
             counts.check_failures()
             check_known_patients(deidentifier.patients.keys(), counts.known_found)
@@ -99,20 +107,6 @@ def deidentify_notes(
         _write_record(secrets, key, notes, settings, counts, kept)
         remove(secrets / TASKS)
     return counts
-
-
-def _audit_fields(notes: Path, settings: DeidentifySettings, key: Key, run: str) -> dict[str, Any]:
-    """Return the inputs of a run for the audit log: hashes, but no paths."""
-    phi = settings.identifiers
-    return {
-        **_about(key, run),
-        "code_sha256": code_version(),  # includes rules, word lists and models
-        "policy": phi.policy().name,
-        "policy_sha256": phi.policy().digest,
-        "patients_sha256": fingerprint(phi.patients) if phi.patients else None,
-        "input_sha256": fingerprint(notes),
-        "audit": settings.audit,
-    }
 
 
 def _about(key: Key, run: str) -> dict[str, Any]:
@@ -125,10 +119,14 @@ def _about(key: Key, run: str) -> dict[str, Any]:
 
 
 def _is_vault(vault: Path) -> bool:
-    """Whether a folder is a vault of this command; it may contain a README.txt of the user."""
+    """Whether a folder is a vault of this command, or what a killed run left of one."""
     names = {item.name for item in vault.iterdir()} if vault.is_dir() else {vault.name}
-    leftovers = {LOCK, SCRATCH, *filter(is_leftover, names), *({TASKS} if holds_tasks(vault) else ())}
-    return RECORD in names or not names - {KEY, *(leftovers if {KEY, TASKS} & names else {LOCK})}
+    if RECORD in names or names <= {KEY, LOCK}:
+        return True
+    ours = {name for name in names if name in (KEY, LOCK, SCRATCH) or LEFTOVER.fullmatch(name)}
+    if (tasks := vault / TASKS).is_dir() and all(re.fullmatch("[0-9a-f]{32}", path.name) for path in tasks.iterdir()):
+        ours.add(TASKS)
+    return bool({KEY, TASKS} & names) and names == ours
 
 
 VAULT = Kind("vault of clinveil deidentify", known=_is_vault, scratch=(SCRATCH,))
@@ -195,12 +193,6 @@ def _write_record(
     }
     private_text(secrets / RECORD, json.dumps(record, indent=2) + "\n")
     private_text(secrets / "README.txt", README)
-
-
-def holds_tasks(vault: Path) -> bool:
-    """Whether the task folder of a vault exists and contains task results only."""
-    folder = vault / TASKS
-    return folder.is_dir() and all(re.fullmatch("[0-9a-f]{32}", path.name) for path in folder.iterdir())
 
 
 def _write_parts(
