@@ -111,7 +111,7 @@ def f1(sums: Ints | Doubles) -> float:
 
 
 def _tables(entries: Iterable[Entry], one: DecisionFile, other: DecisionFile) -> Iterator[Counts]:
-    decided = one.notes(), other.notes()
+    decided = one.notes, other.notes
     for entry in entries:
         pair = [notes.get(entry.note.note_id) for notes in decided]
         if all(decisions is not None and decisions.done for decisions in pair):
