@@ -20,7 +20,7 @@ from clinveil.phi.treatment.deidentifier import Deidentifier
 from clinveil.phi.treatment.policy import Policy
 from clinveil.phi.treatment.surrogates import names as surrogate_names
 from clinveil.phi.treatment.surrogates.names import NameSurrogates, NoteNames, email, number_or_account
-from clinveil.phi.treatment.surrogates.pools import RAREST, culture_of, pool, sizes
+from clinveil.phi.treatment.surrogates.pools import RAREST, culture_of, gender, pool, sizes
 from clinveil.phi.treatment.surrogates.roles import _RARE, _TIMES, _USUAL, _share, listed, usual_spelling
 
 KEY = Key.from_seed(1)
@@ -116,7 +116,13 @@ class TestNames:
     def test_origin_is_kept_where_it_can_be_told(self, name, culture):
         assert culture_of(name, "family") == culture
         if culture:
-            assert all(new(name, f"p{i}") in pool("family", "", culture) for i in range(20))
+            assert {culture_of(new(name, f"p{i}"), "family") for i in range(20)} == {culture}
+
+    def test_gender_and_origin_of_a_whole_name_are_kept(self):
+        for who in (f"p{i}" for i in range(20)):
+            given, family = new("Anna-Lisa Södergren", who).lower().split()
+            assert {gender(part) for part in given.split("-")} == {"female"}
+            assert culture_of(family, "family") == "nordic"
 
     def test_no_name_of_the_patient_stands_for_another(self):
         patient = Patient("p1", ("Jose", "Garcia", "Lopez"))

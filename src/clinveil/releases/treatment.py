@@ -122,10 +122,9 @@ def _treat_parts(job: ReleaseContext, corpus: PartedCorpus, on_index: OnIndex | 
     if deidentifier is None:
         job.broken.refuse()
         return Treated(corpus, None)
-    uses_other_notes = deidentifier.finder.uses_other_notes
     parts = [(part, one.digest) for part, one in zip(corpus.parts, job.facts, strict=True)]
     store, scratch = Store(job.folder.vault / TASKS), job.folder.work / "names"
-    works = detect_parts(parts, recipe(job), store, scratch, job.over, job.say, lambda: uses_other_notes)
+    works = detect_parts(parts, recipe(job), store, scratch, job.over, job.say, deidentifier.finder.uses_other_notes)
     job.broken.refuse()  # only now, after the longest work on the other parts
     place = private_folder(job.folder.work / "protected")
     items = [(work, place / f"part-{number:05d}.parquet") for number, work in enumerate(works)]

@@ -166,7 +166,7 @@ def _page_span(place: tuple[int, int], found: Span | None, verdict: Verdict | st
 
 
 @contextmanager
-def desk(run: PastRun, entries: Sequence[Entry], reviewer: str) -> Iterator[Desk]:
+def open_desk(run: PastRun, entries: Sequence[Entry], reviewer: str) -> Iterator[Desk]:
     """Open the session of one reviewer on the notes of a run. The decisions are in the run's vault."""
     key = hash_key(run.key)
     with decision_log(decisions_of(run.vault, reviewer), key, reviewer) as log:

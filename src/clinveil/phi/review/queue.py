@@ -25,8 +25,7 @@ from clinveil.corpus.people import read_patients
 from clinveil.phi.detection.note import NoteView
 from clinveil.phi.settings import DeidentifySettings
 from clinveil.phi.treatment.deidentifier import Deidentifier
-from clinveil.phi.treatment.records import SPANS
-from clinveil.phi.treatment.run import RECORD
+from clinveil.phi.treatment.records import RECORD, SPANS
 
 Order = Literal["worst", "given"]
 AGAIN = "run clinveil deidentify again with stored spans (--spans)"
@@ -127,7 +126,7 @@ def past_run(out: Path, *, vault: Path | None = None, notes: Path | None = None)
     return PastRun(folder_of_run, read, settings.but(**files))
 
 
-def queue(entries: Iterable[Entry], most: int, order: Order) -> list[Entry]:
+def review_queue(entries: Iterable[Entry], most: int, order: Order) -> list[Entry]:
     """Return the notes to review, at most `most`; only these are kept in memory."""
     if order == "given":
         return list(islice(entries, most))

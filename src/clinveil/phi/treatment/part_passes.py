@@ -184,7 +184,7 @@ def detect_parts(
     scratch: Path,
     over: Map,
     say: Say,
-    uses_other_notes: Callable[[], bool],
+    uses_other_notes: bool,
 ) -> list[TreatPart]:
     """Run the detectors on all parts; return the treatment tasks in the order of the parts.
 
@@ -197,7 +197,7 @@ def detect_parts(
         Incomplete: some parts failed; the spans of the others are kept.
     """
     tasks = [DetectPart(part, digest, recipe, private_folder(scratch)) for part, digest in parts]
-    if not uses_other_notes():
+    if not uses_other_notes:
         return [TreatPart(task, store.root, None) for task in tasks]
     counts = each(over, partial(_detected, store), tasks)
     for _ in track(counts, "notes searched", say, size=lambda notes: notes):

@@ -22,6 +22,7 @@ from clinveil.phi.treatment.crosswalk import Writer
 from clinveil.phi.treatment.deidentifier import RAISED, Deidentified
 from clinveil.phi.treatment.policy import Policy
 
+RECORD = "deidentify.json"
 SPANS, CROSSWALK = "spans.jsonl", re.compile(r"crosswalk-[0-9a-f]{16}\.bin")
 LEFTOVER = re.compile(
     rf"{SPANS}|{NAME.pattern}|{CROSSWALK.pattern}|\.(?:spans|audit-\d+|crosswalk-[0-9a-f]+)\.(?:jsonl|bin)\.[0-9a-f]{{8}}\.part"
@@ -78,9 +79,6 @@ def records(vault: Path, key: Key, *, crosswalk: bool, spans: bool) -> Iterator[
         chain = Chain(text(part(path.name)), before)
         rows = Writer(stack.enter_context(part(f"crosswalk-{run}.bin").open("wb")), key, run) if crosswalk else None
         yield Records(vault, run, chain, rows, text(part(SPANS, force=True)) if spans else None)
-
-
-MOST_RAISED = 0.01  # share of the notes
 
 
 @dataclass
@@ -154,6 +152,6 @@ class Counts:
     def check_failures(self) -> None:
         """Raise GateError if the detectors failed on more than 1 % of the notes."""
         raised = self.skipped[RAISED]
-        if raised > MOST_RAISED * self.read:
+        if raised > 0.01 * self.read:
             hint = "nothing was written; report this error, without any note text"
             raise GateError(f"the detectors failed on {raised} of {self.read} notes", hint=hint)

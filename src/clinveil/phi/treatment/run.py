@@ -26,13 +26,13 @@ from clinveil.corpus.open import OpenedCorpus, PartedCorpus, open_corpus
 from clinveil.corpus.part_facts import as_parts, facts_of, names_of
 from clinveil.corpus.people import read_patients
 from clinveil.corpus.write import place_in, write_corpus
-from clinveil.phi.review.decisions import Decisions
+from clinveil.phi.review import Decisions
 from clinveil.phi.settings import DeidentifySettings
 from clinveil.phi.treatment.deidentifier import Deidentifier
 from clinveil.phi.treatment.part_passes import Recipe, TreatPart, detect_parts
 from clinveil.phi.treatment.passes import check_known_patients, deidentify_corpus
 from clinveil.phi.treatment.policy import Treatment
-from clinveil.phi.treatment.records import LEFTOVER, Counts, Records, records
+from clinveil.phi.treatment.records import LEFTOVER, RECORD, Counts, Records, records
 from clinveil.phi.treatment.surrogates.pools import sizes
 from clinveil.scale import Map
 from clinveil.scale.executor import opened_for
@@ -40,7 +40,6 @@ from clinveil.scale.pieces import Broken, each
 from clinveil.scale.tasks import Store
 
 MAKER = Maker("deidentify")
-RECORD = "deidentify.json"
 TASKS, SCRATCH = "tasks", "work"  # in the vault: stored spans until the run succeeds; text, removed after each run
 # Osborne 2025, doi 10.3390/electronics14193945: share of documents with replaced names in which a name is leaked.
 _SURROGATE_RISK = (
@@ -219,7 +218,7 @@ def _write_parts(
     recipe = Recipe.of(in_worker, settings, scratch / "key.bin")
     parts = [(part, part_facts.digest) for part, part_facts in zip(corpus.parts, facts, strict=True)]
     store = Store(kept.vault / TASKS)
-    tasks = detect_parts(parts, recipe, store, scratch, over, say, lambda: deidentifier.finder.uses_other_notes)
+    tasks = detect_parts(parts, recipe, store, scratch, over, say, deidentifier.finder.uses_other_notes)
     broken.refuse()  # only now, so that the results of the other parts are stored
     place.mkdir(mode=0o700)
     targets = [(task, place / name, scratch) for task, name in zip(tasks, names_of(corpus), strict=True)]

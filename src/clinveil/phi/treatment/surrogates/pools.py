@@ -84,9 +84,12 @@ def pool(role: Role, initial: str = "", culture: str = "") -> Pool:
     """Return the names of a role that begin with an initial (empty: all), of one culture (empty: all)."""
     shares = _shares(role)
     if not initial:
-        return Pool(sorted(_cultures()[culture][role] if culture else shares), shares)
-    names = pool(role, "", culture).names
-    return Pool(names[bisect_left(names, initial) : bisect_left(names, initial + "\uffff")], shares)
+        names: Iterable[str] = shares
+        if culture:  # without names that are also English or of immigrants, which the shares would favour
+            names = (name for name in _cultures()[culture][role] if culture_of(name, role) == culture)
+        return Pool(sorted(names), shares)
+    every = pool(role, "", culture).names
+    return Pool(every[bisect_left(every, initial) : bisect_left(every, initial + "\uffff")], shares)
 
 
 @cache
