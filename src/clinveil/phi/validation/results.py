@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from clinveil.core.finding import Finding
+from clinveil.core.finding import Detail, Finding
 from clinveil.phi.validation.design import KINDS, METHOD, Annotated, recall
 from clinveil.phi.validation.sheet import UNSURE, Design, annotated
 from clinveil.stats import clopper_pearson, sum_of_intervals
@@ -61,7 +61,7 @@ def _strata(strata: Mapping[str, Annotated]) -> Iterator[Finding]:
         if not stratum.size:
             continue
         hits, looked = len(stratum.hits), stratum.looked
-        detail = {"stratum": KINDS[name].description, "places": stratum.size, "identifiers": sum(stratum.hits)}
+        detail: Detail = {"stratum": KINDS[name].description, "places": stratum.size, "identifiers": sum(stratum.hits)}
         ends = clopper_pearson(hits, looked)
         yield Finding("validate.places", hits / looked, looked, None, *ends, count=hits, detail=detail, **fields)
 

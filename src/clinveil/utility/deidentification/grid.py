@@ -84,7 +84,7 @@ def name_lists() -> Mapping[tuple[str, str], NameList]:
     particles = [p + name for p in PARTICLES for name in common.family[:40]]
     made["particles", ""] = NameList(common.female, common.male, particles)
     made["unlisted", ""] = NameList(
-        *(_unlisted(source) for source in (given_names("female"), given_names("male"), surnames()))
+        _unlisted(given_names("female")), _unlisted(given_names("male")), _unlisted(surnames())
     )
     return made | {("culture", name): _culture(table) for name, table in _cultures().items()}
 

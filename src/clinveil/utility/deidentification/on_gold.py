@@ -187,11 +187,10 @@ class Survival(Counts):
         unit = {"notes": "notes", "words of names": "words"}.get(name, "identifiers")
         names = {"label": name} if name.isupper() else {"series": "all identifiers" if name == "all" else name}
         detail: Detail = {"notes": self.notes, **names}
-        by_chance = {"chance": None, "chance_is": ""}
+        fields: dict[str, Any] = {"over": over, "unit": unit, "source": SOURCE, "detail": detail}
         if chance[1]:
             why = "the same identifiers in a released note of another patient"
-            by_chance = {"chance": float(chance[0] / chance[1]), "chance_is": why}
-        fields: dict[str, Any] = {"over": over, "unit": unit, "source": SOURCE, "detail": detail, **by_chance}
+            fields |= {"chance": float(chance[0] / chance[1]), "chance_is": why}
         return clustered_share("phi.survives", self.of(name), **fields)
 
 
