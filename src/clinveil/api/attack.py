@@ -19,6 +19,7 @@ from clinveil.attacks.attack import Context, attacks
 from clinveil.core.errors import UsageError
 from clinveil.core.finding import Finding
 from clinveil.core.load_settings import load_settings
+from clinveil.core.settings import WORKERS
 
 TEXTS = ("training", "held_out", "reference")
 
@@ -66,7 +67,11 @@ def __getattr__(name: str) -> Any:
     kind = attacks.get(registered)
     required = {one.name: one.help for one in inputs_of(kind).values()}
     optional = {one.name: one.help for field, one in INPUTS.items() if field in kind.optional}
-    text = documentation(kind.help(), required, ("workers", *kind.flags()))
+    asked = {
+        **required,
+        **{INPUTS[field].name: f"{INPUTS[field].help} Optional." for field in kind.optional if field in INPUTS},
+    }
+    text = documentation(kind.help(), asked, {"workers": WORKERS, **kind.flags()})
     return as_function(f"attack.{name}", text, [*required], [*optional], partial(_run, registered))
 
 
