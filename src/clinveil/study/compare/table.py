@@ -9,14 +9,15 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from importlib.metadata import version
 
+from jinja2 import ChoiceLoader, PackageLoader
 from markupsafe import Markup
 
 from clinveil.attacks.threats import Holding, Row, Target, adversary_table
 from clinveil.core.files import private_text
 from clinveil.core.finding import Finding, write_findings
 from clinveil.report.numerals import NONE, bare
+from clinveil.report.render import environment
 from clinveil.study.compare.run import FINDINGS, PAGE, TABLE, Comparison, Measured
-from clinveil.study.tables import templates
 
 TEN_WORDS: tuple[Target, ...] = ("note by ten words",)
 NAMES: tuple[Target, ...] = ("names", "planted names")
@@ -245,7 +246,9 @@ def _more(measured: Measured) -> Iterator[Finding]:
 
 
 def _page(comparison: Comparison, table: Table) -> str:
-    pages = templates()
+    env = environment()
+    assert env.loader is not None
+    pages = env.overlay(loader=ChoiceLoader([PackageLoader("clinveil.study"), env.loader]))
     style = "".join(pages.get_template(name).render() for name in ("style.css", "compare.css"))
     return pages.get_template("compare.html").render(
         style=Markup(style),

@@ -29,7 +29,7 @@ def run_study(
 
     Args:
         notes: a file or folder; patients: patients.parquet; codes: codes.csv.
-        out: the folder of the study, all of which is secret: tables.md, findings.json, study.html, tasks.
+        out: the folder of the study, all of which is secret: tables.md, findings.json, tasks.
         settings: grid, mode and draws.
         say: receives the plan and a message for each finished task.
 

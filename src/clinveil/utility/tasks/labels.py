@@ -34,7 +34,8 @@ from clinveil.utility.labelled import (
     read_labelled,
     texts_of,
 )
-from clinveil.utility.shares import SOURCE, bootstrap_arms, by_patient, f1_sums, macro_f1, permuted_f1, share_finding
+from clinveil.utility.scores import by_patient, f1_sums, macro_f1, permuted_f1
+from clinveil.utility.shares import SOURCE, bootstrap_arms, share_finding
 from clinveil.utility.tasks.notes import MOST_NOTES, Sides
 
 METHOD = "bootstrap over patients of the test notes, 95 %"

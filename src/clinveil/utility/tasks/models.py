@@ -29,9 +29,9 @@ from clinveil.lm.models.unigram import train_unigram
 from clinveil.lm.notes import EncodedNotes, joined
 from clinveil.lm.vocabulary import END, UNKNOWN, Ids, WordVocabulary
 from clinveil.stats.findings import unmeasured
-from clinveil.utility.evaluations.similarity import pair_similarities
-from clinveil.utility.pairs import PairList, prepared, products, read_pairs
-from clinveil.utility.shares import DRAWS, SOURCE, Arms, bootstrap_arms, by_patient, ratio, share_finding
+from clinveil.utility.pairs import PairList, pair_vectors, prepared, products, read_pairs
+from clinveil.utility.scores import by_patient
+from clinveil.utility.shares import DRAWS, SOURCE, Arms, bootstrap_arms, ratio, share_finding
 from clinveil.utility.tasks.notes import Sides, Texts
 from clinveil.vectors.settings import VectorSettings
 from clinveil.vectors.table import Vectors
@@ -131,7 +131,7 @@ def vectors(release: Sides, texts: Texts, pairs: Sequence[Path], rng: Generator)
 
 
 def _compared(released: Vectors, real: Vectors, pairs: PairList, rng: Generator) -> Finding:
-    ours, theirs = (pair_similarities(side, pairs) for side in (real, released))
+    ours, theirs = (pair_vectors(side, pairs).cosines() for side in (real, released))
     common = ~np.isnan(ours) & ~np.isnan(theirs)
     n = int(common.sum())
     detail: dict[str, Any] = {"list": pairs.name, "metric": "Spearman", "pairs": len(pairs)}

@@ -27,7 +27,8 @@ from clinveil.core.finding import Finding
 from clinveil.core.tokens import lookup_form, word_spans, words
 from clinveil.core.types import Ints
 from clinveil.stats.findings import unmeasured
-from clinveil.utility.shares import bootstrap_arms, by_patient, f1_sums, macro_f1, permuted_f1, share_finding
+from clinveil.utility.scores import by_patient, f1_sums, macro_f1, permuted_f1
+from clinveil.utility.shares import bootstrap_arms, share_finding
 from clinveil.utility.tasks.notes import Sides, Texts, with_sources
 
 WINDOW, FEATURES, LEAST, MOST = 6, 1 << 18, 50, 40_000
