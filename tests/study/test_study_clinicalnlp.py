@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 import re
 import stat
 from dataclasses import replace
@@ -16,7 +15,9 @@ import pytest
 from clinveil.attacks.models.leaveout.pdtp import leave_out
 from clinveil.core.errors import InputError, UsageError
 from clinveil.core.finding import read_findings
+from clinveil.corpus.corpus import rows
 from clinveil.corpus.demo import write_demo
+from clinveil.corpus.open import open_corpus
 from clinveil.stats import t_interval
 from clinveil.study.clinicalnlp_2019 import study
 from clinveil.study.clinicalnlp_2019.privacy import audits_of, fall, rarities
@@ -139,7 +140,7 @@ def test_the_effect_is_measured_across_seeds_and_its_fall_told(finished):
 def test_the_tables_hold_no_word_of_a_note(finished):
     out, results, _ = finished
     text = terminal(results.tables)
-    notes = json.loads(next((out / "tasks").glob("*/train.json")).read_text(encoding="utf-8"))[0]
+    notes = [note.text for note in rows(open_corpus(next((out / "tasks").glob("*/train.parquet"))))]
     ours = set(re.findall(r"[A-Za-z]{6,}", terminal(results.tables).lower()))
     told = [Path(study.__file__).with_name(name).read_text() for name in ("paper.toml", "tables.py")]
     allowed = set(re.findall(r"[A-Za-z]{6,}", " ".join([*told, *results.facts["labels"]]).lower()))
@@ -270,7 +271,7 @@ def test_letter_case_is_of_whole_notes_and_every_line_has_its_owner(finished, de
     by_note = lines_of(notes, "test notes", by_note=True)
     assert (by_note.lines, by_note.owners) == (["One", "two", "Three"], ["n1", "n1", "n2"])
     out, results, _ = finished
-    texts = json.loads(next((out / "tasks").glob("*/test.json")).read_text(encoding="utf-8"))[0]
+    texts = [note.text for note in rows(open_corpus(next((out / "tasks").glob("*/test.parquet"))))]
     cased = results.of("utility.casing", corpus="real notes", series="model")
     assert (cased.detail["notes"], cased.detail["lines"]) == (len(texts), sum(text.count("\n") + 1 for text in texts))
 

@@ -21,7 +21,7 @@ from clinveil.study.engine import stages
 from clinveil.study.inputs import File, Source
 from clinveil.study.jamia_2020.study import Jamia2020, StudySettings, run_study, seeds
 from clinveil.study.jamia_2020.tables import points
-from clinveil.study.jamia_2020.tasks import Classify, Lists, Prepare, Setting, Treat, cut
+from clinveil.study.jamia_2020.tasks import Classify, Prepare, Setting, Treat, cut
 from clinveil.study.tables import Table
 
 TINY = {"size": "tiny", "label": ("diagnosis_group",), "workers": 1, "seed": 3}
@@ -171,7 +171,7 @@ def test_networks_on_the_original_take_vectors_of_the_same_algorithm(notes):
 
 
 def test_word_pairs_are_repeated_for_every_n(notes, pairs):
-    study = planned(notes, Lists((File.of(pairs),)), repetitions=4)
+    study = planned(notes, (File.of(pairs),), repetitions=4)
     counted = {}
     for similar in study.similars:
         n = similar.treat.setting.n or "0"

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy import special
 
 from clinveil.core.errors import InputError
-from clinveil.stats import Interval, clopper_pearson, effective_share
+from clinveil.stats import Interval, clopper_pearson
 
 # Minimum number of expected false positives for measuring a rate: 500 non-members for 1 %.
 FALSE_POSITIVES = 5
@@ -61,7 +61,7 @@ class RocScores:
         spread = _spread(*self.placements)
         if spread is None:
             n = min(self.members.size, self.others.size)
-            return effective_share(self.auc * n, n, LEVEL)
+            return clopper_pearson(self.auc * n, n)
         half = spread.t * spread.error / (self.auc * (1 - self.auc))
         low, high = special.expit(special.logit(self.auc) + np.array([-half, half]))
         return Interval(float(low), float(high))
@@ -94,7 +94,7 @@ class RocScores:
             raise InputError(what, hint=f"use at least {need}")
         falling, n = np.sort(self.others)[::-1], self.members.size
         hits = int((self.members > falling[int(np.floor(fpr * falling.size + 1e-9))]).sum())
-        low, high = clopper_pearson(hits, n, LEVEL)
+        low, high = clopper_pearson(hits, n)
         least, most = self._threshold_range(falling, fpr)
         share = hits / n
         down, up = np.hypot(share - low, share - least), np.hypot(high - share, most - share)

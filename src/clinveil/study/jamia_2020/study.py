@@ -26,7 +26,6 @@ from clinveil.study.jamia_2020.tables import tables
 from clinveil.study.jamia_2020.tasks import (
     Classify,
     Compare,
-    Lists,
     Neighbourhood,
     Prepare,
     Setting,
@@ -35,6 +34,7 @@ from clinveil.study.jamia_2020.tasks import (
 )
 from clinveil.study.tables import Study, Table, run
 from clinveil.utility.classifiers import any_neural, classifier, classifiers
+from clinveil.utility.pairs import read_pairs
 from clinveil.vectors.settings import VectorSettings
 
 ORIGINAL = Setting("original")
@@ -122,9 +122,9 @@ def run_study(
         raise UsageError("pass exactly one --label", hint="run the study once per label")
     if settings.label and any_neural(settings.model):
         need_torch()
-    lists = Lists(tuple(map(File.of, pairs))) if pairs else None
-    if lists:
-        lists.read()
+    for path in pairs:
+        read_pairs(path)
+    lists = tuple(map(File.of, pairs))
     return run(Jamia2020(settings, Source.of(notes, settings.notes, settings.label), lists), out, say)
 
 
@@ -134,7 +134,7 @@ class Jamia2020(Study):
 
     settings: StudySettings
     source: Source
-    lists: Lists | None = None
+    lists: tuple[File, ...] = ()
     command: ClassVar[str] = "study jamia-2020"
 
     def perform(self, bench: Bench) -> Results:
@@ -177,7 +177,6 @@ class Jamia2020(Study):
         for algorithm in self.settings.similarity_algorithm if self.lists else ():
             grid = [ORIGINAL] + [Setting("neighbours", n, algorithm) for n in self.settings.n if n != "0"]
             for treat in (self._treat(s, repetition) for s in grid for repetition in range(self.settings.repetitions)):
-                assert self.lists is not None
                 fast = self._train(treat, "fasttext") if self.settings.subwords else None
                 tasks.append(Similar(treat, self._train(treat, algorithm), fast, self.lists))
         return tasks

@@ -28,14 +28,14 @@ from clinveil.phi.treatment.passes import deidentify_corpus
 from clinveil.scale import serial
 from clinveil.scale.tasks import Result, Store
 from clinveil.study.engine import Task, found
-from clinveil.study.inputs import File, NotesTask, Source, Train, trained, write_notes
+from clinveil.study.inputs import NOTES, File, NotesTask, Source, Train, trained, write_notes
 from clinveil.study.tables import read_paper
 from clinveil.utility.classifiers import ClassifierSettings, Predictions, Side, predict
 from clinveil.utility.evaluations.classification import Task as Labels
 from clinveil.utility.evaluations.classification import compare
 from clinveil.utility.evaluations.similarity import SimilarityTask, similarity
 from clinveil.utility.labelled import Labelled, Parts, parts_of, read_labelled
-from clinveil.utility.pairs import PairList, read_pairs
+from clinveil.utility.pairs import read_pairs
 from clinveil.vectors.neighbours import load_neighbours, neighbours, save_neighbours
 from clinveil.vectors.table import Vectors
 
@@ -64,7 +64,7 @@ class Prepare(NotesTask):
         """Write the notes, and targets and parts as arrays."""
         rng = np.random.default_rng([self.seed, 0])
         notes, result = (self._sample(rng), {}) if self.label is None else self._labelled(self.label, folder, rng)
-        write_notes(memory_corpus(notes).batches(), folder)
+        write_notes(memory_corpus(notes).batches(), folder / NOTES)
         forms = [words(text) for _, _, text in notes]
         result |= {"notes": len(notes), "patients": len({patient for _, patient, _ in notes})}
         return result | {"tokens": sum(map(len, forms)), "types": len({form for row in forms for form in row})}
@@ -162,7 +162,7 @@ class Treat(NotesTask):
     def __call__(self, folder: Path, store: Store) -> Result:
         """Write the notes; return the example note and, for channels, findings on single tokens."""
         channel, tokens = self._channel(store)
-        write_notes(self._treated(self.prepare.corpus(store), channel), folder)
+        write_notes(self._treated(self.prepare.corpus(store), channel), folder / NOTES)
         example = memory_corpus([("example", "example", read_paper(__file__).printed["example"])])
         shown = [note.text for note in rows(self._treated(example, channel))]
         return {"example": "".join(shown), **tokens}
@@ -200,24 +200,13 @@ def _is_name(word: str) -> bool:
 
 
 @dataclass(frozen=True)
-class Lists:
-    """Word-pair lists."""
-
-    files: tuple[File, ...]
-
-    def read(self) -> list[PairList]:
-        """Read all lists. Raises InputError for an invalid one."""
-        return [read_pairs(file.path) for file in self.files]
-
-
-@dataclass(frozen=True)
 class Similar(Task):
     """Score retrained vectors on every list with protocol jamia; `fast`: fastText vectors for unknown words."""
 
     treat: Treat
     train: Train
     fast: Train | None
-    lists: Lists
+    lists: tuple[File, ...]
 
     stage = "word pairs"
     template = "word pairs of {train.title}"
@@ -226,9 +215,9 @@ class Similar(Task):
         """Return the findings of all lists."""
         vectors, fast = self.train.load(store), self.fast.load(store) if self.fast else None
         findings = []
-        for pairs in self.lists.read():
+        for file in self.lists:
             rng = np.random.default_rng([self.treat.seed, 5])
-            findings += similarity(vectors, pairs, rng, SimilarityTask(subwords=fast, draws=DRAWS))
+            findings += similarity(vectors, read_pairs(file.path), rng, SimilarityTask(subwords=fast, draws=DRAWS))
         own = [finding for finding in findings if finding.measure == "utility.similarity"]
         detail = {"algorithm": self.train.settings.algorithm, "n": self.treat.setting.n or "0"}
         return found(own, **detail, repetition=self.treat.repetition)

@@ -16,7 +16,7 @@ from clinveil.corpus.people import read_codes
 from clinveil.scale.tasks import Store
 from clinveil.study.engine import Bench, Results, findings_of, labelled
 from clinveil.study.inputs import File, Source, Train
-from clinveil.study.jmir_2020.settings import FIGURE_3, Model, StudySettings, models
+from clinveil.study.jmir_2020.settings import FIGURE_3, StudySettings, label_of, models
 from clinveil.study.jmir_2020.tables import ALL_NAMES, tables
 from clinveil.study.jmir_2020.tasks import Attack, AttackNames, RemoveNames
 from clinveil.study.tables import Study, Table, run
@@ -69,8 +69,8 @@ class Jmir2020(Study):
     def names(self) -> AttackNames:
         """Attack 1 on all models."""
         own, treat, grid = self.settings, self.treat, models(self.settings)
-        trains = tuple(_train(treat, model) for model in grid)
-        return AttackNames(treat, trains, tuple(model.label for model in grid), own.metric, own.k, own.draws)
+        trains = tuple(Train(treat, model, treat.seed) for model in grid)
+        return AttackNames(treat, trains, tuple(map(label_of, grid)), own.metric, own.k, own.draws)
 
     @cached_property
     def attacks(self) -> list[Attack]:
@@ -78,7 +78,7 @@ class Jmir2020(Study):
         own, treat = self.settings, self.treat
         draws = (own.permutations, own.patient_draws, own.scenario_draws, own.k, own.target)
         return [
-            Attack(treat, _train(treat, model), model.label, self.codes, metric, *draws)
+            Attack(treat, Train(treat, model, treat.seed), label_of(model), self.codes, metric, *draws)
             for model in models(own)
             for metric in own.metric
         ]
@@ -88,7 +88,8 @@ class Jmir2020(Study):
         """The curve of Figure 3 on notes with all names."""
         own = self.settings
         everyone = RemoveNames(self.source, self.patients, "none", 1.0, own.seed, everyone=True)
-        model = (_train(everyone, FIGURE_3), FIGURE_3.label, self.codes, "cityblock", own.permutations)
+        train, label = Train(everyone, FIGURE_3, own.seed), label_of(FIGURE_3)
+        model = (train, label, self.codes, "cityblock", own.permutations)
         return Attack(everyone, *model, curve_only=True) if own.figure_3 else None
 
     def _collected(self, store: Store) -> Results:
@@ -111,10 +112,6 @@ class Jmir2020(Study):
     def tables(self, results: Results) -> Sequence[Table]:
         """Return all tables."""
         return tables(results, self.paper)
-
-
-def _train(treat: RemoveNames, model: Model) -> Train:
-    return Train(treat, model.vector_settings(), treat.seed)
 
 
 def _key(finding: Finding) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ from clinveil.core.finding import Finding
 from clinveil.report.numerals import NONE, p_value
 from clinveil.stats import smallest_holm_p
 from clinveil.study.engine import Results
-from clinveil.study.jmir_2020.settings import NAMES, PAPER_WINDOWS, main_models
+from clinveil.study.jmir_2020.settings import NAMES, PAPER_WINDOWS, label_of, main_models
 from clinveil.study.tables import Paper, Row, Spec, Table, cell, figure, hits
 
 LEVEL = 0.05
@@ -47,7 +47,7 @@ def cells(results: Results, spec: Spec) -> dict[tuple[int, str], tuple[str, Find
         printed = spec.paper.get(top, {}) if top else spec.paper
         for model in main_models(results.settings):
             theirs = by_window(printed.get(model.algorithm, ())).get(model.window, NONE)
-            ours = results.of(measure, model=model.label, metric=metric, series=series, label=top)
+            ours = results.of(measure, model=label_of(model), metric=metric, series=series, label=top)
             pairs[model.window, NAMES[model.algorithm] + (f", {top}" if top else "")] = (theirs, ours)
     return pairs
 

@@ -25,7 +25,7 @@ from clinveil.corpus.people import Patient, read_codes, read_patients, write_pat
 from clinveil.phi.treatment.partial_removal import EmulatedRemover, redrawn_names
 from clinveil.scale.tasks import Result, Store
 from clinveil.study.engine import Task, found
-from clinveil.study.inputs import COLUMNS, File, NotesTask, Source, Train, write_notes
+from clinveil.study.inputs import COLUMNS, NOTES, File, NotesTask, Source, Train, write_notes
 from clinveil.vectors.table import Vectors
 
 MISSED, SURROGATES = "missed.parquet", "surrogates.parquet"
@@ -68,7 +68,7 @@ class RemoveNames(NotesTask):
                 notes.update(batch.column(PATIENT_ID).to_pylist())
                 yield batch
 
-        rows = write_notes(counted(), folder)
+        rows = write_notes(counted(), folder / NOTES)
         write_patients(missed, folder / MISSED)
         if surrogates:
             write_patients(surrogates, folder / SURROGATES)
