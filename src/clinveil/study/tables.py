@@ -193,17 +193,15 @@ class Paper:
 def read_paper(module: str) -> Paper:
     """Return the `paper.toml` in the folder of a module; call it with `__file__`."""
     data = tomllib.loads(Path(module).with_name("paper.toml").read_text(encoding="utf-8"))
-    tables = MappingProxyType({ident: _spec(ident, entry) for ident, entry in data.get("table", {}).items()})
+    tables: dict[str, Spec] = {}
+    for ident, entry in data.get("table", {}).items():
+        known = {name: entry[name] for name in ("title", "asks", "printed", "paper") if name in entry}
+        known |= {name: tuple(entry.get(name, ())) for name in ("heads", "remarks")}
+        columns = tuple(Column(**column) for column in entry.get("columns", ()))
+        more = {name: value for name, value in entry.items() if name not in {*known, "columns"}}
+        tables[ident] = Spec(ident, **known, columns=columns, more=more)
     words = (data["title"], data["citation"], data["lead"], tuple(data["limits"]))
-    return Paper(*words, tables, MappingProxyType(data.get("printed", {})))
-
-
-def _spec(ident: str, entry: Mapping[str, Any]) -> Spec:
-    known = {name: entry[name] for name in ("title", "asks", "printed", "paper") if name in entry}
-    known |= {name: tuple(entry.get(name, ())) for name in ("heads", "remarks")}
-    columns = tuple(Column(**column) for column in entry.get("columns", ()))
-    more = {name: value for name, value in entry.items() if name not in {*known, "columns"}}
-    return Spec(ident, **known, columns=columns, more=more)
+    return Paper(*words, MappingProxyType(tables), MappingProxyType(data.get("printed", {})))
 
 
 class Study(ABC):

@@ -200,8 +200,8 @@ def _risk_column(head: str, meaning: str, cells: Sequence[tuple[Holding, Sequenc
 
 
 def _lead(comparison: Comparison) -> str:
-    how, amount = comparison.settings, comparison.amount
-    lines = [f"{amount.notes:,} notes of {amount.patients:,} patients, label {how.label}."]
+    how = comparison.settings
+    lines = [f"{comparison.n_notes:,} notes of {comparison.n_patients:,} patients, label {how.label}."]
     for model in how.model:
         found = (utility_of(measured, "utility.transfer", model) for measured in comparison.releases)
         finding = next((f for f in found if f is not None and "ceiling" in f.detail), None)

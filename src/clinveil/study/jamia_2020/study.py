@@ -18,7 +18,6 @@ from clinveil.core.finding import Finding
 from clinveil.core.neural import need_torch
 from clinveil.core.settings import LABEL, flag
 from clinveil.core.types import Say
-from clinveil.scale.tasks import Store
 from clinveil.stats import t_interval
 from clinveil.study.engine import Bench, CommonSettings, Results, Task, choices, findings_of
 from clinveil.study.inputs import File, Source, Train
@@ -140,7 +139,14 @@ class Jamia2020(Study):
     def perform(self, bench: Bench) -> Results:
         """Run unfinished tasks and collect the results."""
         bench.do(self.wanted)
-        return self._collected(bench.store)
+        treated = [(treat, bench.store.result(treat)) for treat in self.treats]
+        tokens = [finding for _, result in treated for finding in findings_of(result)]
+        raw = [finding for similar in self.similars for finding in findings_of(bench.store.result(similar))]
+        compared = [finding for compare in self.compares for finding in findings_of(bench.store.result(compare))]
+        corpus = bench.store.result(self.prepare)
+        examples = {treat.setting.label: str(result["example"]) for treat, result in treated}
+        facts: dict[str, Any] = {"lead": corpus, "corpus": corpus, "examples": examples}
+        return Results(self.settings, (*means(raw), *raw, *tokens, *compared), facts)
 
     @property
     def wanted(self) -> tuple[Task, ...]:
@@ -188,8 +194,9 @@ class Jamia2020(Study):
             return []
         tasks = []
         for setting in self.grid:
+            algorithms = (setting.algorithm,) if setting.algorithm else self.settings.algorithm
             for model in self.settings.model:
-                for algorithm in self._algorithms(model, setting):
+                for algorithm in algorithms if classifier(model).neural else ("",):
                     original, treated = (self._runs(model, side, algorithm) for side in (ORIGINAL, setting))
                     controls = self._runs(model, ORIGINAL, algorithm, shuffled=True)[:1]
                     tasks.append(Compare(original, treated, controls, seed=self.settings.seed))
@@ -205,11 +212,6 @@ class Jamia2020(Study):
             yield Compare(original, plain, (), f"vectors of {setting.label}, plain text", settings.seed)
             other = self._runs("cnn", setting, algorithm, start=ORIGINAL)
             yield Compare(original, other, (), f"plain vectors, text {setting.label}", settings.seed)
-
-    def _algorithms(self, model: str, setting: Setting) -> tuple[str, ...]:
-        if not classifier(model).neural:
-            return ("",)
-        return (setting.algorithm,) if setting.algorithm else self.settings.algorithm
 
     def _runs(
         self, model: str, setting: Setting, algorithm: str, *, start: Setting | None = None, shuffled: bool = False
@@ -235,16 +237,6 @@ class Jamia2020(Study):
         names = ("dim", "window", "negative", "epochs")
         own: dict[str, Any] = {name: getattr(self.settings, name) for name in names}
         return VectorSettings.model_validate({"algorithm": algorithm, **own})
-
-    def _collected(self, store: Store) -> Results:
-        treated = [(treat, store.result(treat)) for treat in self.treats]
-        tokens = [finding for _, result in treated for finding in findings_of(result)]
-        raw = [finding for similar in self.similars for finding in findings_of(store.result(similar))]
-        compared = [finding for compare in self.compares for finding in findings_of(store.result(compare))]
-        corpus = store.result(self.prepare)
-        facts: dict[str, Any] = {"lead": corpus, "corpus": corpus}
-        facts["examples"] = {treat.setting.label: str(result["example"]) for treat, result in treated}
-        return Results(self.settings, (*means(raw), *raw, *tokens, *compared), facts)
 
     def tables(self, results: Results) -> Sequence[Table]:
         """Return all tables that have numbers."""

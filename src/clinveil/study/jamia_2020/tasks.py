@@ -17,7 +17,6 @@ from clinveil.channel.build import output_floor
 from clinveil.channel.channel import Channel
 from clinveil.channel.mechanism import Material, common_pool, mechanisms
 from clinveil.core.files import save_array
-from clinveil.core.finding import Finding
 from clinveil.core.keys import Key
 from clinveil.core.tokens import Kind, tokenize, words
 from clinveil.corpus.corpus import Corpus, memory_corpus, rows
@@ -37,7 +36,6 @@ from clinveil.utility.evaluations.similarity import SimilarityTask, similarity
 from clinveil.utility.labelled import Labelled, Parts, parts_of, read_labelled
 from clinveil.utility.pairs import read_pairs
 from clinveil.vectors.neighbours import load_neighbours, neighbours, save_neighbours
-from clinveil.vectors.table import Vectors
 
 TABLE, REACH = "neighbours", 14
 TEST = "test.npy"
@@ -175,7 +173,12 @@ class Treat(NotesTask):
         pool = common_pool(vectors.counts, table.eligible)
         material = Material(vectors, table.eligible, pool, table, seed=self.seed)
         channel = mechanisms.get("neighbours").model_validate({"n": self.setting.n}).compile(material)
-        return channel, {} if self.repetition else found(token_findings(channel, vectors), setting=self.setting.label)
+        if self.repetition:
+            return channel, {}
+        # Common names and nothing else; no eponyms, because no patients are known here.
+        is_name_only = lambda w: is_name(w, usual=True) and not lexical_classes(w) & LexicalClass.EPONYM  # noqa: E731
+        names = name_outputs(channel, filter(is_name_only, vectors.words), vectors.counts)
+        return channel, found([*inversion(channel, vectors.counts), *names], setting=self.setting.label)
 
     def _treated(self, corpus: Corpus, channel: Channel | None) -> Iterator[pa.RecordBatch]:
         key, kind = Key.from_seed(1_000_003 * self.seed + self.repetition), self.setting.kind
@@ -186,17 +189,6 @@ class Treat(NotesTask):
             return corpus.batches()
         deidentifier = Deidentifier(key, mode="remove" if kind == "phi-remove" else "replace")
         return (done.batch for done in deidentify_corpus(corpus, deidentifier, serial))
-
-
-def token_findings(channel: Channel, vectors: Vectors) -> list[Finding]:
-    """Return recovery by an attacker with the channel, and the outputs of names; no word is unchanged."""
-    counts = vectors.counts if vectors.counts is not None else np.ones(len(vectors), dtype=np.int64)
-    return [*inversion(channel, counts), *name_outputs(channel, filter(_is_name, vectors.words), counts)]
-
-
-def _is_name(word: str) -> bool:
-    """Return whether a word is a common name and nothing else; not an eponym, because no patients are known here."""
-    return is_name(word, usual=True) and not lexical_classes(word) & LexicalClass.EPONYM
 
 
 @dataclass(frozen=True)

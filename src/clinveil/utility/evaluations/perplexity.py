@@ -171,7 +171,6 @@ def _detail(
 
 
 def _charged(unknown: Unknown, fit: Fit) -> dict[str, str | int | float]:
-    """Return the bits of spelling and a description of their code."""
     spelt = float(unknown.letters.sum() * unknown.bits_per_letter / fit.characters.sum())
     notes = [SPELLING.format(bits=unknown.bits_per_letter)] if spelt else []
     if unknown.unk_in_source.any() and unknown.unknown.any():
