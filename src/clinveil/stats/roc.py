@@ -88,6 +88,8 @@ class RocScores:
         Source: threshold: Conover 1999, Practical Nonparametric Statistics, 3.2; sum of errors: Zou & Donner 2008,
         Stat. Med. 27:1693.
         """
+        from scipy.stats import binom  # slow import: half a second
+
         if not self.measurable(fpr):
             need = int(np.ceil(FALSE_POSITIVES / fpr))
             what = f"{self.others.size} non-members are too few for a false positive rate of {fpr:g}"
@@ -95,19 +97,12 @@ class RocScores:
         falling, n = np.sort(self.others)[::-1], self.members.size
         hits = int((self.members > falling[int(np.floor(fpr * falling.size + 1e-9))]).sum())
         low, high = clopper_pearson(hits, n)
-        least, most = self._threshold_range(falling, fpr)
-        share = hits / n
-        down, up = np.hypot(share - low, share - least), np.hypot(high - share, most - share)
-        return share, Interval(max(0.0, float(share - down)), min(1.0, float(share + up)))
-
-    def _threshold_range(self, falling: Scores, fpr: float) -> tuple[float, float]:
-        """Return the smallest and largest share of members over the 95 % interval of the true threshold."""
-        from scipy.stats import binom  # slow import: half a second
-
         few, many = (int(k) for k in binom.ppf([(1 - LEVEL) / 2, (1 + LEVEL) / 2], falling.size, fpr))
         least = float((self.members > falling[few - 1]).mean()) if few else 0.0
         most = float((self.members > falling[many]).mean()) if many < falling.size else 1.0
-        return least, most
+        share = hits / n
+        down, up = np.hypot(share - low, share - least), np.hypot(high - share, most - share)
+        return share, Interval(max(0.0, float(share - down)), min(1.0, float(share + up)))
 
 
 class _Spread(NamedTuple):
