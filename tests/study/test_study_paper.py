@@ -80,12 +80,6 @@ def test_a_cell_has_our_number_and_what_stands_beside():
     assert made == "**30 (5.0)**; 95 % 3.0 to 7.0; chance 1.0; control 2.0; P 0.004"
 
 
-def test_the_control_is_that_of_permuted_names_where_it_was_measured():
-    detail = {"names_permuted": 0.5}
-    made = cell(Finding("attack.x", 1.0, 9, None, 0.0, 2.0, 0.1, 0.2, detail=detail), "number")
-    assert "; control 0.50" in made
-
-
 def test_a_number_that_could_not_be_had_is_a_dash():
     for finding in (None, Finding("attack.x", None, 0, detail={"why": "too few"})):
         assert cell(finding, "share") == NONE

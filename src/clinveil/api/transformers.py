@@ -71,7 +71,10 @@ class Deidentifier(TransformerMixin, BaseEstimator):
         from clinveil.phi.settings import PhiSettings
         from clinveil.phi.treatment.deidentifier import Deidentifier as Engine
 
-        how = load_settings(PhiSettings, {"mode": self.mode, **_without_patients(self.settings)})
+        settings = dict(self.settings or {})
+        if wrong := sorted(settings.keys() & {"patients", "mode"}):
+            raise UsageError(f"{wrong[0]} is not a setting", hint=f"pass Deidentifier({wrong[0]}=…)")
+        how = load_settings(PhiSettings, {"mode": self.mode, **settings})
         known, self.key_ = known_patients(self.patients), _key(self.key)
         self._engine = Engine.of(how, self.key_, patients=known, keep_spans=True)
         if self._engine.policy.warning:
@@ -100,8 +103,7 @@ class Deidentifier(TransformerMixin, BaseEstimator):
         >>> span.start, span.end, span.label
         (12, 24, 'NAME')
         """
-        spans: list[Span] = self._fitted()._engine.find(text, patient)
-        return spans
+        return list(self._fitted()._engine.find(text, patient))
 
     @in_python
     def find_all(self, notes: Notes) -> Any:
@@ -149,13 +151,6 @@ class Deidentifier(TransformerMixin, BaseEstimator):
 
     def _fitted(self) -> Self:
         return self if hasattr(self, "_engine") else self.fit()
-
-
-def _without_patients(settings: Mapping[str, Any] | None) -> dict[str, Any]:
-    given_ = dict(settings or {})
-    if wrong := sorted(given_.keys() & {"patients", "mode"}):
-        raise UsageError(f"{wrong[0]} is not a setting", hint=f"pass Deidentifier({wrong[0]}=…)")
-    return given_
 
 
 class Obfuscator(TransformerMixin, BaseEstimator):

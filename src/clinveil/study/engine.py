@@ -122,9 +122,9 @@ def labelled(finding: Finding, **more: Any) -> Finding:
     return replace(finding, detail={**finding.detail, **more})
 
 
-def findings_of(result: Mapping[str, Any], part: str = "findings") -> list[Finding]:
+def findings_of(result: Mapping[str, Any]) -> list[Finding]:
     """Return the findings of a task's result."""
-    return [Finding.from_dict(item) for item in result.get(part, ())]
+    return [Finding.from_dict(item) for item in result.get("findings", ())]
 
 
 @dataclass(frozen=True)

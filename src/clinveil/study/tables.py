@@ -106,17 +106,10 @@ def figure(value: float | None, kind: str) -> str:
 
 
 def cell(finding: Finding | None, kind: str) -> str:
-    """Return the cell of a finding with its interval, chance, control and P; `count` is shown as n (%).
-
-    The control is the measure with names permuted over patients with as many notes if this was measured, otherwise the
-    control of the finding.
-    """
+    """Return the cell of a finding with its interval, chance, control and P; `count` is shown as n (%)."""
     if finding is None or finding.value is None:
         return NONE
-    permuted, adjusted = finding.detail.get("names_permuted"), finding.detail.get("p_over_models")
-    parts = row(
-        replace(finding, control=permuted) if isinstance(permuted, float) else finding, kind=_KINDS[kind], write=bare
-    )
+    adjusted, parts = finding.detail.get("p_over_models"), row(finding, kind=_KINDS[kind], write=bare)
     more = [("95 %", f"{parts.ends[0].text} to {parts.ends[1].text}")] if parts.ends else []
     more += [("chance", parts.chance.text), ("control", parts.control.text)]
     more += [("P", p_value(adjusted))] if isinstance(adjusted, float) else []

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -100,7 +100,7 @@ class Jmir2020(Study):
             if "why" in result:
                 missing[f"{attack.label}, {attack.metric}"] = str(result["why"])
             else:
-                others += _with_control(findings_of(result), findings_of(result, "permuted"))
+                others += findings_of(result)
         curve = findings_of(store.result(self.figure_3)) if self.figure_3 else []
         curve = [labelled(f, series=ALL_NAMES) for f in curve if f.measure == "attack.association_by_frequency"]
         control = "; control: names redrawn in every note" if self.settings.redrawn else ""
@@ -112,21 +112,3 @@ class Jmir2020(Study):
     def tables(self, results: Results) -> Sequence[Table]:
         """Return all tables."""
         return tables(results, self.paper)
-
-
-def _key(finding: Finding) -> tuple[str, ...]:
-    return (finding.measure, *(str(finding.detail.get(name, "")) for name in ("model", "metric", "series", "label")))
-
-
-def _with_control(true: Sequence[Finding], permuted: Sequence[Finding]) -> Iterator[Finding]:
-    """Yield the true findings, each with its value under permuted names."""
-    controls = {_key(finding): finding for finding in permuted}
-    for finding in true:
-        other = controls.get(_key(finding))
-        if other is None or other.value is None:
-            yield finding
-            continue
-        more: dict[str, Any] = {"names_permuted": other.value}
-        if other.p is not None:
-            more["names_permuted_p"] = other.p
-        yield labelled(finding, **more)

@@ -126,10 +126,10 @@ def best_patients(results: Results, says: Mapping[str, str], series: str) -> Ite
     if not found:
         return
     best = max(found, key=lambda finding: finding.value or 0.0)
-    permuted, least = best.detail.get("names_permuted"), float(best.detail["smallest_p"] or 0.0)
+    least = float(best.detail["smallest_p"] or 0.0)
     own = {"found": len(found), "count": best.count, "n": best.n, "p": p_value(min(1.0, least * best.n * len(found)))}
     own |= {"floor": "; its P = 0 is count/n, which is not a valid P value" if least == 0 else ""}
-    own |= {"permuted": figure(permuted if isinstance(permuted, float) else best.control, "count")}
+    own |= {"permuted": figure(best.control, "count")}
     yield says["patients"].format(**{**best.detail, **own})
     if "warning" in best.detail:
         yield f"Warning: {best.detail['warning']}."
