@@ -88,8 +88,8 @@ def models(settings: StudySettings) -> list[VectorSettings]:
     for dim, least, algorithm in product(settings.dim, settings.min_count, settings.algorithm):
         epochs = settings.glove_epochs if algorithm == "glove" else settings.epochs
         own: dict[str, Any] = {"algorithm": algorithm, "dim": dim, "min_count": least, "epochs": epochs}
-        for variant in settings.glove_variant if algorithm == "glove" else ("pair",):
-            grid += [VectorSettings(window=window, glove_variant=variant, **own) for window in settings.window]
+        for own["glove_variant"] in settings.glove_variant if algorithm == "glove" else ("pair",):
+            grid += [VectorSettings(window=window, **own) for window in settings.window]
     return grid
 
 

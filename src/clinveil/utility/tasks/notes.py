@@ -16,7 +16,7 @@ from clinveil.core.errors import InputError
 from clinveil.core.types import Ints
 from clinveil.corpus.corpus import NOTE_ID, Corpus, rows
 from clinveil.corpus.sample import KeySample
-from clinveil.utility.labelled import WrongNotes
+from clinveil.utility.labelled import by_source
 from clinveil.utility.split import splits
 
 FOLDS = 5
@@ -101,12 +101,7 @@ def read_texts(release: Sides, rng: Generator) -> Texts:
     order = sorted(real)
     row = {note: i for i, note in enumerate(order)}
     if release.notes is not None:
-        found: dict[int, str] = {}
-        for note in rows(release.released):
-            if note.note_id not in release.notes:
-                raise WrongNotes("a released note id is not in the crosswalk", hint="pass the vault of this release")
-            if (own := release.notes[note.note_id]) in row:
-                found[row[own]] = note.text
+        found = {row[s]: text for s, text in by_source(release.released.batches(), release.notes) if s in row}
         if not found:
             raise InputError("original and released have no note id in common", hint="pass the vault with --vault")
         kept = sorted(found)
