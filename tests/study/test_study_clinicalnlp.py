@@ -36,12 +36,14 @@ PAPER = read_paper(study.__file__)
 
 @pytest.fixture(scope="module", autouse=True)
 def quick():
-    """Letter case with a network of 8 units, trained once over the text."""
+    """Language models of 16 units, and letter case with a network of 8 units, trained once over the text."""
     tiny = SCALES["tiny"]
+    model = {**tiny.model, "width": 16, "layers": 1}
     casing = tiny.casing.model_copy(update={"epochs": 1, "hidden": 8, "beam": 2})
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(
-            "clinveil.study.clinicalnlp_2019.settings.SCALES", {**SCALES, "tiny": replace(tiny, casing=casing)}
+            "clinveil.study.clinicalnlp_2019.settings.SCALES",
+            {**SCALES, "tiny": replace(tiny, casing=casing, model=model)},
         )
         yield
 
