@@ -18,7 +18,7 @@ from clinveil.attacks.threats import gated_only, not_applicable
 from clinveil.core.errors import GateError
 from clinveil.core.files import owner_only, refuse_nested
 from clinveil.core.finding import Finding
-from clinveil.core.keys import TEST_SEED, Key
+from clinveil.core.keys import TEST_SEED, Key, SigningKey
 from clinveil.core.runfolder import FREE, fingerprint, run_folder, run_hash
 from clinveil.core.types import Say
 from clinveil.corpus.corpus import NO_PATIENTS
@@ -44,7 +44,7 @@ from clinveil.releases.samples import excerpts
 from clinveil.releases.settings import ReleaseSettings
 from clinveil.report.record import Gate
 
-_NO_MATTER = FREE | {"again", "ledger"}
+_NO_MATTER = FREE | {"again", "ledger", "signing_key"}
 
 
 def dry_run(
@@ -138,6 +138,8 @@ def _refuse_other_kind(settings: ReleaseSettings, vectors: Path | None, base: Pa
     """Raise UsageError for arguments of other kinds of release, MissingExtra for missing packages."""
     producer = producers.get(settings.kind)
     producer.refuse_early(settings)
+    if settings.signing_key is not None:
+        SigningKey.load(settings.signing_key)
     if vectors is not None and "vectors" not in producer.uses:
         raise other_kind("--vectors", [name for name, one in producers if "vectors" in one.uses], settings.kind)
     if base is not None:
