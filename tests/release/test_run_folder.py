@@ -100,6 +100,15 @@ def test_input_that_does_not_fit_leaves_the_place_as_it_was(tmp_path, notes):
     assert not (tmp_path / ".out.replaced").exists()
 
 
+def test_what_took_hours_is_never_removed(tmp_path, notes):
+    with pytest.raises(InputError), run_folder(tmp_path / "out", notes, PLAIN) as folder:
+        key = folder.run.key(None)
+        (folder.vault / "vectors").mkdir()
+        raise InputError("too few patients for a measure")
+    with run_folder(tmp_path / "out", notes, PLAIN) as again:
+        assert again.run.resumed and again.run.key(None) == key
+
+
 def test_a_failed_gate_keeps_the_evidence(tmp_path, notes):
     out = tmp_path / "out"
     with pytest.raises(GateError), run_folder(out, notes, PLAIN) as folder:

@@ -92,6 +92,7 @@ class Kind:
         notes: file name -> text, written into the vault at the start: explains what is secret.
         scratch: folders created for each run and removed at exit. stale: names that a resumed run creates again.
         known: whether a cumulative folder is of this kind; None for a folder of one task.
+        costly: names of results that a failed run never removes.
     """
 
     what: str
@@ -102,6 +103,7 @@ class Kind:
     scratch: tuple[str, ...] = ()
     stale: tuple[str, ...] = ()
     known: Callable[[Path], bool] | None = None
+    costly: frozenset[str] = frozenset()
 
     def at(self, name: str) -> str:
         """Return the name of a file of the vault, relative to the run's folder."""
@@ -157,7 +159,7 @@ def run_folder(
     """Open a new or resumed folder for one run, locked against other runs.
 
     A run that fails before its first output restores the previous content. So does a new run that fails with
-    `InputError` or `UsageError`, because it leaves nothing to resume.
+    `InputError` or `UsageError`, because it leaves nothing to resume, unless there are `costly` results.
 
     Args:
         asked: the hash of the task; "" for a cumulative folder.
@@ -243,7 +245,7 @@ def _begin(folder: RunFolder, asked: str) -> None:
 def _undo(folder: RunFolder, before: set[str], *, new: bool, existed: bool) -> None:
     """Restore the folder's previous content, unless there is output that the next run can resume from."""
     created = files_in(folder.root) - before
-    if new and not folder.resumed:
+    if new and not folder.resumed and not any((folder.root / name).exists() for name in folder.kind.costly):
         remove(folder.root)
     elif created <= folder.kind.first:
         for name in created:

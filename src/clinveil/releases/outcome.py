@@ -35,6 +35,7 @@ KIND = Kind(
     own=frozenset(f"vault/{name}" for name in _MADE),
     scratch=("vault/work", "vault/staging"),
     stale=("release", "vault/refused"),
+    costly=frozenset({"vault/vectors", "vault/model", "vault/tasks"}),
 )
 
 

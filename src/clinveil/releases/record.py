@@ -19,7 +19,7 @@ from clinveil.core.runfolder import FREE, fingerprint
 from clinveil.core.spans import LABELS
 from clinveil.corpus.corpus import Columns
 from clinveil.phi.detection.detector import covered as covered_labels
-from clinveil.releases.attack_gates import LINKAGE_WARNED, linkage_warnings, switched_off
+from clinveil.releases.attack_gates import KEPT_UNIQUE, LINKAGE_WARNED, linkage_warnings, switched_off
 from clinveil.releases.context import ReleaseContext
 from clinveil.releases.earlier.ledger import Earlier
 from clinveil.releases.earlier.parent import FILES
@@ -260,7 +260,7 @@ def _warnings(made: Made, findings: Sequence[Finding]) -> tuple[str, ...]:
         lines += switched_off(settings.max_names, settings.max_linkage)
     lines += _feed_warnings(findings, product.patients)
     if product.columns.keep and settings.kind != "synthetic":
-        lines.append(singled_out(findings, "attack.kept_columns_unique", *KEPT))
+        lines.append(singled_out(findings, KEPT_UNIQUE, *KEPT))
     if settings.order == "source":
         lines.append("Rows keep the source order: anyone who knows that order can match notes with patients.")
     if job.facts and product.columns.patient_id:

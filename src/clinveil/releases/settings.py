@@ -127,6 +127,7 @@ class ReleaseSettings(Settings):
     max_linkage: float = flag(
         0.09, "Maximum share of notes linked by ten words, above chance (1: no gate).", ge=0, le=1
     )
+    max_kept: float = flag(0.01, "Maximum share of notes with unique kept values (1: no gate).", ge=0, le=1)
     max_stolen: float | None = flag(
         None, "The same limits for an attacker with the vault's vectors (default: report only).", ge=0, le=1
     )
