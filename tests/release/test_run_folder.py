@@ -8,7 +8,8 @@ from contextlib import contextmanager
 import pytest
 
 from clinveil.core.errors import GateError, InputError, UsageError
-from clinveil.core.runfolder import fingerprint, run_hash
+from clinveil.core.files import locked, private_folder
+from clinveil.core.runfolder import LOCK, fingerprint, run_hash
 from clinveil.core.runfolder import run_folder as open_folder
 from clinveil.releases.outcome import KIND, Places
 from clinveil.releases.settings import ReleaseSettings
@@ -137,6 +138,20 @@ def test_two_runs_at_once_are_refused(tmp_path, notes):
         pytest.raises(UsageError, match="another run"),
         run_folder(out, notes, PLAIN),
     ):
+        pass
+
+
+def test_a_run_that_has_only_its_lock_is_busy_too(tmp_path, notes):
+    out = tmp_path / "out"
+    with locked(private_folder(out / "vault") / LOCK):
+        (out / "vault" / "half").touch()
+        with pytest.raises(UsageError, match="another run"), run_folder(out, notes, PLAIN):
+            pass
+
+
+def test_a_link_to_nowhere_is_one_line(tmp_path, notes):
+    (tmp_path / "out").symlink_to(tmp_path / "nowhere")
+    with pytest.raises(UsageError, match="link to a missing folder"), run_folder(tmp_path / "out", notes, PLAIN):
         pass
 
 

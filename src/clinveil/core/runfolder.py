@@ -171,6 +171,8 @@ def run_folder(
             by another process, or (with `force`) contains foreign files.
     """
     refuse_nameless(root)
+    if root.is_symlink() and not root.exists():
+        raise UsageError("is a link to a missing folder", where=root.name, hint="create the folder or use another path")
     folder = RunFolder(root, kind, _enter(RunFolder(root, kind), asked, force=force, made=made))
     existed = root.is_dir()
     with locked(private_folder(folder.vault) / LOCK, of=root):
@@ -200,6 +202,9 @@ def _enter(folder: RunFolder, asked: str, *, force: bool, made: Path | None) -> 
         return True
     state = _state(root, kind)
     if state is None:
+        if (folder.vault / LOCK).is_file():
+            with locked(folder.vault / LOCK, of=root):
+                """A run that has just begun holds it."""
         raise foreign
     status = "running" if made is not None and not made.exists() else state["status"]
     if status == "running" and state["run"] == asked:
