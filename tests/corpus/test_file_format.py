@@ -67,7 +67,7 @@ def test_all_formats_are_named_where_one_is_unknown(registered, tmp_path):
 
 
 def test_ours_come_first():
-    assert formats.names() == ("parquet", "delimited", "jsonl", "i2b2-xml", "text-folder")
+    assert formats.names() == ("parquet", "delimited", "jsonl", "folders")
     assert suffixes()[:5] == (".parquet", ".csv", ".csv.gz", ".csv.zst", ".tsv")
     assert suffix_of(Path("a/B.CSV.GZ")) == ".csv.gz"
     assert suffix_of(Path("a/b")) == ""

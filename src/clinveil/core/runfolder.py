@@ -38,7 +38,9 @@ from clinveil.core.settings import Settings
 Status = Literal["running", "finished", "refused"]
 SCHEMA = "clinveil.run/1"
 KEY, LOCK, ASIDE = "key.bin", "lock", ".replaced"
-FREE = frozenset({"workers", "on", "address", "quiet", "force"})  # they change how a run executes, not its output
+FREE = frozenset(
+    {"workers", "on", "address", "tasks", "quiet", "force"}
+)  # they change how a run executes, not its output
 _HALF = re.compile(r"\.(.+\.)?[0-9a-f]{8}\.part(/.*)?")  # left by a killed run, see `atomic.workplace`
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from clinveil.core.compiled import helper, kernel
+from clinveil.core.compiled import at_most_cores, helper, kernel
 from clinveil.core.types import Doubles, Ints, Mask
 
 ENOUGH = 200
@@ -128,7 +128,7 @@ def inclusion_steps(odds: Doubles, most: int) -> Doubles:
 
 
 def _run(block: Callable[[slice], None], n: int, threads: int) -> None:
-    with ThreadPoolExecutor(threads) as pool:
+    with ThreadPoolExecutor(at_most_cores(threads)) as pool:
         list(pool.map(block, (slice(start, min(start + _BLOCK, n)) for start in range(0, n, _BLOCK))))
 
 
