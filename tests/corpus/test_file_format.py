@@ -31,7 +31,7 @@ class LinesSink:
     def __init__(self, path, schema, suffix):
         self._file = path.open("w")
 
-    def write(self, batch):
+    def write_batch(self, batch):
         self._file.writelines(f"{row['note_id']} {row['text']}\n" for row in batch.to_pylist())
 
     def close(self):

@@ -212,7 +212,7 @@ class DelimitedSink:
         self._file = create_bytes(path, suffix)
         self._writer = pa_csv.CSVWriter(self._file, schema, write_options=options)
 
-    def write(self, batch: pa.RecordBatch) -> None:
+    def write_batch(self, batch: pa.RecordBatch) -> None:
         """Append rows."""
         for column in batch.columns:
             text = pa.types.is_string(column.type) or pa.types.is_large_string(column.type)

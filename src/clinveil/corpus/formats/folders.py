@@ -161,7 +161,7 @@ class FolderSink:
             raise InputError(what, hint="write .parquet, .csv or .jsonl")
         path.mkdir(parents=True, exist_ok=True)
 
-    def write(self, batch: pa.RecordBatch) -> None:
+    def write_batch(self, batch: pa.RecordBatch) -> None:
         """Write a file for each row."""
         for note_id, text in zip(batch.column(0).to_pylist(), batch.column(1).to_pylist(), strict=True):
             self._rows += 1

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, field
-from typing import Any
+from dataclasses import dataclass, field
 
 from numpy.random import Generator
 
@@ -60,7 +59,11 @@ def split_notes(
         while shuffled and len(parts[name]) < wanted:
             parts[name] += shuffled.pop()
     words = 0
-    while shuffled and not _enough(len(parts["train"]), words, sizes):
+    while (
+        shuffled
+        and (sizes.train is None or len(parts["train"]) < sizes.train)
+        and (sizes.words is None or words < sizes.words)
+    ):
         group = shuffled.pop()
         words += sum(lengths[row] for row in group)
         parts["train"] += group
@@ -68,11 +71,6 @@ def split_notes(
     for name in reversed(PARTS):  # training last, so that its size does not change the order of the other parts
         parts[name] = [parts[name][i] for i in rng.permutation(len(parts[name]))]
     return parts
-
-
-def _enough(notes: int, words: int, sizes: SplitSizes) -> bool:
-    wanted = (sizes.train is not None and notes >= sizes.train, sizes.words is not None and words >= sizes.words)
-    return any(wanted)
 
 
 def _refuse_short(parts: dict[str, list[int]], words: int, sizes: SplitSizes, n: int) -> None:
@@ -105,6 +103,11 @@ class Dictionary:
         """Share of running words that are rare (OOV in Table 1)."""
         total = sum(self.counts.values())
         return (total - sum(self.counts[word] for word in self.words)) / total if total else 0.0
+
+    @property
+    def size(self) -> int:
+        """The vocabulary size as in paper C's code: frequent words, `<unk>` if there are rare ones, `<eos>`."""
+        return len(self.words) + (len(self.words) < len(self.counts)) + 1
 
 
 def dictionary(
@@ -157,15 +160,6 @@ class CorpusCounts:
     parts: dict[str, PartCounts]
     vocabulary: int
     oov: float
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return all fields, JSON-serialisable."""
-        return asdict(self)
-
-
-def vocabulary_size(words: Dictionary) -> int:
-    """Return the vocabulary size as in paper C's code: frequent words, `<unk>` if there are rare ones, `<eos>`."""
-    return len(words.words) + (len(words.words) < len(words.counts)) + 1
 
 
 def table_rows(columns: Sequence[CorpusCounts]) -> list[tuple[str, ...]]:

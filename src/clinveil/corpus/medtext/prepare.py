@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,12 +22,10 @@ from clinveil.corpus.medtext.form import EOS, Splitter, Tags, medtext, sentences
 from clinveil.corpus.medtext.parts import (
     PARTS,
     CorpusCounts,
-    Dictionary,
     PartCounts,
     SplitSizes,
     dictionary,
     split_notes,
-    vocabulary_size,
     with_unknown,
 )
 from clinveil.corpus.roles import UNWANTED, selected
@@ -118,8 +116,7 @@ def write_medtext(notes: MedTextNotes, plan: MedTextPlan, folder: Path) -> list[
     Raises:
         InputError: fewer notes or words than the parts need.
     """
-    lengths = notes.lengths
-    counts = []
+    lengths, counts = notes.lengths, []
     for name, sizes in plan.sizes.items():
         rng = np.random.default_rng(plan.seed)  # new each time: all corpora share validation and test notes
         parts = split_notes(notes.patients, lengths, sizes, rng, by_note=plan.by_note)
@@ -141,7 +138,16 @@ def _write_corpus(
         written = [(notes.note_ids[r], notes.patients[r], with_unknown(notes.texts[r], kept)) for r in parts[part]]
         write_corpus(memory_corpus(written).batches(), folder / f"{part}.parquet", _COLUMNS, ".parquet")
         _write_lines(folder / f"{part}.txt", (f"{text}\n" for _, _, text in written))
-    return _counts(notes, parts, words)
+    counts = {
+        part: PartCounts(
+            notes=len(of_part),
+            patients=len({notes.patients[row] for row in of_part}),
+            lines=sum(notes.texts[row].count("\n") + 1 for row in of_part),
+            words=sum(len(notes.texts[row].split()) for row in of_part),
+        )
+        for part, of_part in parts.items()
+    }
+    return CorpusCounts("", counts, words.size, words.unknown_share)
 
 
 def _vocabulary(texts: Iterable[str], kept: frozenset[str]) -> Iterable[str]:
@@ -155,23 +161,10 @@ def _write_lines(path: Path, lines: Iterable[str]) -> None:
         file.writelines(f"{line}\n" for line in lines)
 
 
-def _counts(notes: MedTextNotes, parts: Mapping[str, Sequence[int]], words: Dictionary) -> CorpusCounts:
-    counts = {}
-    for part in PARTS:
-        texts = [notes.texts[row] for row in parts[part]]
-        counts[part] = PartCounts(
-            notes=len(texts),
-            patients=len({notes.patients[row] for row in parts[part]}),
-            lines=sum(text.count("\n") + 1 for text in texts),
-            words=sum(len(text.split()) for text in texts),
-        )
-    return CorpusCounts("", counts, vocabulary_size(words), words.unknown_share)
-
-
 def write_records(folder: Path, corpora: Sequence[CorpusCounts], about: Mapping[str, Any]) -> None:
     """Write `SECRET.txt`, `counts.json` and finally `hashes.json` with the SHA-256 of every other file."""
     (folder / "SECRET.txt").write_text(SECRET, encoding="utf-8")
-    counts = {"schema": SCHEMA, **about, "corpora": [corpus.as_dict() for corpus in corpora]}
+    counts = {"schema": SCHEMA, **about, "corpora": [asdict(corpus) for corpus in corpora]}
     _write_json(folder / "counts.json", counts)
     files = sorted(path for path in folder.rglob("*") if path.is_file())
     _write_json(folder / "hashes.json", {path.relative_to(folder).as_posix(): sha256(path) for path in files})
