@@ -74,7 +74,8 @@ def test_no_more_processes_and_threads_than_cores(monkeypatch):
     assert len(set(threads(640)(lambda item: threading.get_ident(), range(40)))) <= 2
 
 
-def test_at_most_so_many_tasks_are_on_a_cluster():
+@pytest.mark.parametrize("slots", [1, 8])
+def test_so_many_tasks_are_on_a_cluster(slots):
     submitted, most = [], 0
 
     def fetch(item):
@@ -82,7 +83,7 @@ def test_at_most_so_many_tasks_are_on_a_cluster():
         most = max(most, len(submitted) - item)
         return Outcome(item)
 
-    sizes = {"slots": 8, "tasks": 3, "ahead": None}
+    sizes = {"slots": slots, "tasks": 3, "ahead": None}
     assert list(outcomes(lambda item: submitted.append(item) or item, range(9), fetch, print, **sizes)) == [*range(9)]
     assert most == 3
 

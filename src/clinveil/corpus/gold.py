@@ -253,17 +253,14 @@ def _brat(folder: Path) -> Iterator[tuple[str, Mark | None]]:
 def _xml(notes: Iterable[tuple[Path, str]]) -> Iterator[tuple[str, Mark | None]]:
     for file, note_id in notes:
         yield note_id, None
-        for tags in read_xml(file)[1].iter("TAGS"):
-            yield from ((note_id, _of_tag(tag, file.name)) for tag in tags)
-
-
-def _of_tag(tag: Any, name: str) -> Mark:
-    where = f"{name}, a {tag.tag[:20]} tag" if str(tag.tag).isalnum() else name
-    try:
-        start, end = int(tag.attrib["start"]), int(tag.attrib["end"])
-    except (KeyError, ValueError):
-        hint = 'write for example <NAME start="5" end="9" TYPE="PATIENT"/>'
-        raise InputError("a tag without start and end", where=where, hint=hint) from None
-    label = tag.attrib.get("TYPE") or str(tag.tag)
-    # i2b2 marks all ages.
-    return Mark(start, end, OVER_89 if label.upper() == "AGE" else label, where, tag.attrib.get("text"))
+        for tag in (tag for tags in read_xml(file)[1].iter("TAGS") for tag in tags):
+            where = f"{file.name}, a {tag.tag[:20]} tag" if str(tag.tag).isalnum() else file.name
+            try:
+                start, end = int(tag.attrib["start"]), int(tag.attrib["end"])
+            except (KeyError, ValueError):
+                hint = 'write for example <NAME start="5" end="9" TYPE="PATIENT"/>'
+                raise InputError("a tag without start and end", where=where, hint=hint) from None
+            label = tag.attrib.get("TYPE") or str(tag.tag)
+            # i2b2 marks all ages.
+            label = OVER_89 if label.upper() == "AGE" else label
+            yield note_id, Mark(start, end, label, where, tag.attrib.get("text"))

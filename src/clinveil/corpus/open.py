@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import chain, islice
+from itertools import accumulate, chain, islice
 from pathlib import Path
 
 import pyarrow as pa
@@ -72,19 +73,14 @@ class PartedCorpus:
         """
         rows = repeated(ids, lambda: (ids for part in self.parts for ids in part.ids()))
         if rows:
-            (first, row), (second, again) = (self._position(number) for number in rows)
+            sizes = [sum(map(len, part.ids())) for part in self.parts]
+            at = [bisect_left(list(accumulate(sizes)), number) for number in rows]
+            (first, row), (second, again) = (
+                (self.parts[index].name, number - sum(sizes[:index])) for index, number in zip(at, rows, strict=True)
+            )
             what = f"duplicate id, already used in {first}, row {row}"
             hint = "ids must be unique across all parts; choose another column with --id"
             raise InputError(what, where=f"{second}, row {again}", hint=hint)
-
-    def _position(self, number: int) -> tuple[str, int]:
-        """Return the part that contains a row of the corpus, and its row number there; both count from 1."""
-        for part in self.parts:
-            rows = sum(map(len, part.ids()))
-            if number <= rows:
-                break
-            number -= rows
-        return part.name, number
 
 
 OpenedCorpus = NotesCorpus | PartedCorpus

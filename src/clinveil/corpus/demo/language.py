@@ -86,7 +86,8 @@ def read_diagnoses() -> list[Diagnosis]:
         for key, words in table.items():
             speech = {sex: _speech(words, sex) for sex in words.get("sex", "FM")}
             description = next(iter(speech.values())).names["dx"][0].head
-            diagnoses.append(Diagnosis(key, words["code"], description, group, clinic, *words["age"], speech))
+            low, high = words["age"]
+            diagnoses.append(Diagnosis(key, words["code"], description, group, clinic, low, high, speech))
     return diagnoses
 
 

@@ -59,29 +59,21 @@ class Job:
 
     def __call__(self, item: Any) -> Outcome:
         """Apply the function; an exception becomes an `Outcome`."""
-        try:
-            self._settle()
-            with owner_only():
-                return Outcome(self.function(item))
-        except Exception as error:  # noqa: BLE001  it is raised when the result is fetched
-            return Outcome(error=_sendable(error))
-
-    def _settle(self) -> None:
         if code_version() != self.code:
-            raise InputError("a worker has another version of clinveil", where="--on", hint=SAME)
+            return Outcome(error=InputError("a worker has another version of clinveil", where="--on", hint=SAME))
         with suppress(OSError):
             os.chdir(self.folder)
         for name in ("http_proxy", "HTTP_PROXY"):
             if os.environ.get(name) == NOWHERE:
                 del os.environ[name]
-
-
-def _sendable(error: Exception) -> Exception:
-    """Return the error, or one with only its type name if it cannot be copied."""
-    try:
-        return deepcopy(error)
-    except Exception:  # noqa: BLE001  copying a library's exception may fail in any way
-        return RuntimeError(type(error).__name__)
+        try:
+            with owner_only():
+                return Outcome(self.function(item))
+        except Exception as error:  # noqa: BLE001  it is raised when the result is fetched
+            try:
+                return Outcome(error=deepcopy(error))
+            except Exception:  # noqa: BLE001  a library's exception that cannot be copied cannot be sent either
+                return Outcome(error=RuntimeError(type(error).__name__))
 
 
 def outcomes(
@@ -98,16 +90,15 @@ def outcomes(
 
     Args:
         send: submits an item without waiting. fetch: waits for its outcome. cancel: stops it; its errors are ignored.
-        slots: number of tasks that the cluster runs at a time. tasks: largest number of tasks to have on the cluster.
-        ahead: number of items to submit in advance, by default two per slot.
+        slots: number of tasks that the cluster can run now. tasks: number of tasks to have on the cluster at a time.
+        ahead: without `tasks`, number of items to submit in advance, by default two per slot.
     """
 
     def stop(sent: Sent) -> None:
         with suppress(Exception):
             cancel(sent)
 
-    window = ahead or 2 * slots
-    for outcome in in_order(map(send, items), fetch, stop, min(window, tasks - 1) if tasks else window):
+    for outcome in in_order(map(send, items), fetch, stop, tasks - 1 if tasks else ahead or 2 * slots):
         yield outcome.get()
 
 

@@ -138,13 +138,9 @@ def _start(ray: Any, **how: Any) -> None:
     from ray._private import worker
 
     if hasattr(worker, "print_to_stdstream"):  # its messages about killed workers, which no option disables
-        worker.print_to_stdstream = _nothing
+        worker.print_to_stdstream = lambda *args, **options: None
     with own_signals(), owner_only():
         ray.init(log_to_driver=False, logging_level="critical", **how)
-
-
-def _nothing(*args: Any, **options: Any) -> None:
-    pass
 
 
 @contextmanager

@@ -150,7 +150,8 @@ def _started(workers: int, address: str | None, tasks: int | None) -> Iterator[A
     from pyspark.find_spark_home import _find_spark_home
     from pyspark.sql import SparkSession
 
-    _refuse_address(address)
+    if address is not None and not HERE.fullmatch(address) and not MASTERS.fullmatch(address):
+        raise UsageError("not a Spark address", where="--address", hint="use spark://HOST:PORT, yarn or k8s://…")
     if address and address.startswith("spark://") and not accepts_connections(address.removeprefix("spark://")):
         raise _silent()
     here = address is None or HERE.fullmatch(address) is not None
@@ -229,11 +230,6 @@ def _end(process: subprocess.Popen[bytes]) -> None:
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()
-
-
-def _refuse_address(address: str | None) -> None:
-    if address is not None and not HERE.fullmatch(address) and not MASTERS.fullmatch(address):
-        raise UsageError("not a Spark address", where="--address", hint="use spark://HOST:PORT, yarn or k8s://…")
 
 
 def _silent() -> InputError:
