@@ -117,8 +117,8 @@ def _patients(batch: pa.RecordBatch, path: Path) -> Iterator[Patient]:
     lists = [_lists(batch, name, path) for name in LISTS]
     births = _births(batch, path)
     for identity, name, *groups, born in zip(*texts, *lists, births, strict=True):
-        items = (tuple(item for item in group or () if item) for group in groups)
-        yield Patient(identity or "", tuple((name or "").split()), *items, birth_date=born)
+        codes, numbers, phones, emails, addresses = (tuple(item for item in group or () if item) for group in groups)
+        yield Patient(identity or "", tuple((name or "").split()), codes, numbers, phones, emails, addresses, born)
 
 
 def _texts(array: pa.Array, name: str, path: Path) -> list[str | None]:

@@ -22,7 +22,7 @@ from clinveil.core.finding import Finding
 from clinveil.core.types import SmallInts
 from clinveil.corpus.corpus import Corpus
 from clinveil.corpus.medtext import Dictionary, SplitSizes, dictionary, split_notes, with_unknown
-from clinveil.corpus.medtext.parts import PARTS
+from clinveil.corpus.medtext.prepare import PARTS
 from clinveil.lm.files import load_model
 from clinveil.lm.model import LanguageModel, fit_of
 from clinveil.lm.models.unigram import train_unigram
