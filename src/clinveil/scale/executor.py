@@ -27,8 +27,8 @@ class Opener(Protocol):
         Args:
             workers: processes to start on this machine, if the executor starts any; never more than it has cores.
             address: of a cluster; None to start a local one.
-            tasks: number of tasks that run at a time on a cluster; None for as many as it has cores.
-            ahead: number of items read ahead; two per task if None.
+            tasks: number of tasks sent to a cluster at a time; None for two per core.
+            ahead: number of items read ahead; two per worker or core if None.
         """
 
 
@@ -42,7 +42,7 @@ class EngineSettings(Settings):
     address: str | None = flag(
         None, "Address of a running cluster, such as spark://HOST:7077 (default: start one here)."
     )
-    tasks: int | None = flag(None, "Tasks at a time on a cluster (default: one per core of it).", ge=1, le=100_000)
+    tasks: int | None = flag(None, "Tasks sent to a cluster at a time (default: two per core).", ge=1, le=100_000)
 
 
 @executors.register("local")
