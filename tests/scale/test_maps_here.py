@@ -15,7 +15,7 @@ from clinveil.phi.settings import DeidentifySettings
 from clinveil.releases.record import public_settings
 from clinveil.releases.settings import ReleaseSettings
 from clinveil.scale import processes_later, serial, threads
-from clinveil.scale.executor import EngineSettings, executors, opened, opened_for
+from clinveil.scale.executor import ExecutorSettings, executors, opened, opened_for
 from clinveil.scale.executors._cluster import Job, Outcome, environment, outcomes, scratch
 from clinveil.study.jamia_2020.study import StudySettings
 
@@ -56,7 +56,7 @@ def test_the_executors():
 @pytest.mark.parametrize("kind", [DeidentifySettings, ReleaseSettings, StudySettings])
 def test_commands_take_the_same_flags(kind):
     settings = kind.model_validate({"on": "spark", "address": "spark://h:7077", "workers": 3, "tasks": 640})
-    assert settings.engine == EngineSettings(on="spark", address="spark://h:7077", tasks=640)
+    assert settings.executor == ExecutorSettings(on="spark", address="spark://h:7077", tasks=640)
     with pytest.raises(ValueError, match="local, ray, spark"):
         kind.model_validate({"on": "dask"})
 
@@ -89,15 +89,15 @@ def test_so_many_tasks_are_on_a_cluster(slots):
 
 
 def test_local_work_has_no_address():
-    for engine in (EngineSettings(address="h:1"), EngineSettings(tasks=3)):
-        with pytest.raises(UsageError, match="--on"), opened_for(engine, 1):
+    for executor in (ExecutorSettings(address="h:1"), ExecutorSettings(tasks=3)):
+        with pytest.raises(UsageError, match="--on"), opened_for(executor, 1):
             pass
 
 
 def test_what_needs_no_processes_gets_threads():
-    with opened_for(EngineSettings(), 2, threaded=True) as over:
+    with opened_for(ExecutorSettings(), 2, threaded=True) as over:
         assert set(over(lambda x: os.getpid(), range(3))) == {os.getpid()}
-    with pytest.raises(UsageError), opened_for(EngineSettings(address="h:1"), 1, threaded=True):
+    with pytest.raises(UsageError), opened_for(ExecutorSettings(address="h:1"), 1, threaded=True):
         pass
 
 

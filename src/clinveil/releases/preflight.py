@@ -241,4 +241,4 @@ def prepared(
 
 def opened_for_parts(notes: Path, settings: ReleaseSettings) -> AbstractContextManager[Map]:
     """Open one executor for part files; with a single file each stage opens its own."""
-    return opened_for(settings.engine, settings.workers) if part_files(notes) else nullcontext(serial)
+    return opened_for(settings.executor, settings.workers) if part_files(notes) else nullcontext(serial)

@@ -35,7 +35,7 @@ class Opener(Protocol):
 executors: Registry[Opener] = Registry("executor", "clinveil.scale.executors", first=("local",))
 
 
-class EngineSettings(Settings):
+class ExecutorSettings(Settings):
     """Where the tasks of a command run; the output does not depend on it."""
 
     on: str = choice(executors, "local", "Run on this machine, on Ray or on Spark; the output is the same.")
@@ -74,12 +74,12 @@ def opened(
 
 
 def opened_for(
-    engine: EngineSettings, workers: int, *, ahead: int | None = None, threaded: bool = False
+    executor: ExecutorSettings, workers: int, *, ahead: int | None = None, threaded: bool = False
 ) -> AbstractContextManager[Map]:
     """Open the map that a command's settings ask for. Raises like `opened`.
 
     `threaded`: use threads for local work, for functions that release the GIL.
     """
-    if threaded and engine == EngineSettings():
+    if threaded and executor == ExecutorSettings():
         return nullcontext(threads(workers))
-    return opened(engine.on, workers, engine.address, tasks=engine.tasks, ahead=ahead)
+    return opened(executor.on, workers, executor.address, tasks=executor.tasks, ahead=ahead)

@@ -18,7 +18,7 @@ from clinveil.core.finding import Finding
 from clinveil.core.settings import FORCE, QUIET, WORKERS, NotesSettings, Settings, flag, group
 from clinveil.core.types import Say
 from clinveil.scale import Map
-from clinveil.scale.executor import EngineSettings
+from clinveil.scale.executor import ExecutorSettings
 from clinveil.scale.tasks import Result, Store, name_of, perform_all
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ class CommonSettings(Settings):
     PROFILES: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
     notes: NotesSettings = group(NotesSettings)
     workers: int = WORKERS
-    engine: EngineSettings = group(EngineSettings)
+    executor: ExecutorSettings = group(ExecutorSettings)
     quiet: bool = QUIET
     force: bool = FORCE
     size: Literal["tiny", "small", "paper"] = flag("small", "Profile that sets the defaults.")
@@ -47,7 +47,7 @@ class CommonSettings(Settings):
 
     def for_page(self) -> dict[str, str]:
         """Return the settings that affect the results, for the page, without paths and column names."""
-        hidden = {"notes", "label", "workers", "quiet", "force", "engine"}
+        hidden = {"notes", "label", "workers", "quiet", "force", "executor"}
         values = {name: value for name, value in self if name not in hidden and not _is_path(value)}
         return {name.replace("_", " "): _text(value) for name, value in values.items()}
 

@@ -256,7 +256,7 @@ def run(study: Study, out: Path, say: Say) -> Results:
     """
     # All tasks of a stage are submitted at once, because they are few and of different length.
     settings = study.settings
-    opening = opened_for(settings.engine, settings.workers, ahead=AHEAD)
+    opening = opened_for(settings.executor, settings.workers, ahead=AHEAD)
     with study_folder(out, force=settings.force) as store, opening as over:
         results = study.perform(Bench(store, over, say))
         results = replace(results, tables=tuple(study.tables(results)))
