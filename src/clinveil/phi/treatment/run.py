@@ -150,7 +150,7 @@ def _write(
 ) -> Counts:
     path, suffix = place
     if isinstance(corpus, PartedCorpus) and not suffix:
-        with opened_for(settings) as over:
+        with opened_for(settings.executor, settings.workers) as over:
             return _write_parts(settings, corpus, deidentifier, path, kept, over, say)
     counts = Counts(deidentifier.policy, deidentifier.patients.keys())
 
@@ -162,7 +162,7 @@ def _write(
             yield result.batch
 
     try:
-        with opened_for(settings) as over:
+        with opened_for(settings.executor, settings.workers) as over:
             write_corpus(batches(over), path, corpus.columns, suffix)
     except InputError:  # for example, no note is left to write
         counts.check_failures()
