@@ -28,7 +28,7 @@ from clinveil.stats.findings import unmeasured
 
 READERS = {
     "recipient": ("decipher, without vectors",),
-    "shadow": ("own-vectors", "release-vectors", "decipher"),
+    "shadow": ("own-vectors", "decipher"),
     "pairs-1": ("known-pairs, 1 note",),
     "pairs-20": ("known-pairs, 20 notes",),
     "pairs-200": ("known-pairs, 200 notes",),

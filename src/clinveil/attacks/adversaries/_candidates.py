@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 from scipy.sparse import csc_matrix
 
-from clinveil.attacks.adversary import AdversaryView, Recovery, entries, from_table
+from clinveil.attacks.adversary import AdversaryView, Recovery, from_table
 from clinveil.core.types import Doubles, Ints, Mask
 
-_TINY = 1e-300
+TINY = 1e-300
 COMMON = 20  # words that are candidates of every output, through the background
 MAX_CANDIDATES = 60  # maximum candidates of an output
 MAX_INPUTS = 60
@@ -46,68 +45,25 @@ class Weighed(Candidates):
     """Candidates of which a sequence model weighs only some; the others keep their context-free probability.
 
     Attributes:
-        prior: (n_words,) of inputs. weighed: whether the sequence model weighs this input.
+        posterior: P(input | output) of each entry, by Bayes' rule. weighed: whether the sequence model weighs it.
     """
 
-    prior: Doubles
+    posterior: Doubles
     weighed: Mask
 
-    def recovery(self, outputs: Ints) -> Recovery:
-        """Apply Bayes' rule to each output separately."""
-        return from_table(outputs, self.starts, self.rows, self.posterior)
 
-    @cached_property
-    def posterior(self) -> Doubles:
-        """Return P(input | output) of each entry, by Bayes' rule."""
-        joint = np.maximum(self.weights * self.prior[self.rows], _TINY)
-        sums = np.add.reduceat(np.append(joint, 0.0), self.starts[:-1])
-        return np.asarray(joint / np.repeat(sums, np.diff(self.starts)))
-
-    def lattice(self, outputs: Ints) -> Lattice:
-        """Return the candidate inputs of a note's outputs."""
-        begin, indices = entries(self.starts, outputs)
-        weighed = self.weighed[indices]
-        starts = np.concatenate([[0], np.cumsum(weighed)])[begin].astype(np.int64)
-        all_inputs = Recovery(begin, self.rows[indices], self.posterior[indices])
-        return Lattice(starts, all_inputs.rows[weighed], self.weights[indices[weighed]], all_inputs, weighed)
-
-
-@dataclass(frozen=True, eq=False)
-class Lattice:
-    """Candidate words at each position of a note.
-
-    Attributes:
-        begin: (n + 1,) offset of the first candidate of each position. rows, weights: candidates, and
-            P(output | candidate).
-        alone: context-free probabilities of all inputs, weighed or not. weighed: mask of the weighed inputs.
-    """
-
-    begin: Ints
-    rows: Ints
-    weights: Doubles
-    alone: Recovery
-    weighed: Mask
-
-    def recovery(self, chances: Doubles) -> Recovery:
-        """Return the recovery for these probabilities; inputs not weighed keep their context-free probability."""
-        found = self.alone.chances.copy()
-        position = np.repeat(np.arange(self.begin.size - 1), np.diff(self.alone.starts))
-        mass = np.bincount(position[self.weighed], found[self.weighed], self.begin.size - 1)
-        found[self.weighed] = np.maximum(chances * mass[position[self.weighed]], _TINY)
-        return Recovery(self.alone.starts, self.alone.rows, found)
-
-
-def candidates(view: AdversaryView, limit: int | None = None) -> Weighed:
-    """Return the inputs of each output; with `limit`, a sequence model weighs only the most probable ones."""
+def candidates(view: AdversaryView, limit: int = MAX_INPUTS) -> Weighed:
+    """Return the inputs of each output; a sequence model weighs at most `limit` of them, the most probable ones."""
     matrix = view.by_output
     starts, rows = matrix.indptr.astype(np.int64), matrix.indices.astype(np.int64)
-    weights, prior = matrix.data.astype(np.float64), view.prior
-    weighed = np.ones(rows.size, dtype=np.bool_)
-    if limit is not None and (np.diff(starts) > limit).any():
-        output = np.repeat(np.arange(starts.size - 1), np.diff(starts))
-        order = np.lexsort((rows, -weights * prior[rows], output))
-        weighed[order] = np.arange(order.size) - starts[output[order]] < limit
-    return Weighed(starts, rows, weights, prior, weighed)
+    weights = matrix.data.astype(np.float64)
+    scores, sizes = weights * view.prior[rows], np.diff(starts)
+    output, weighed = np.repeat(np.arange(sizes.size), sizes), np.empty(rows.size, dtype=np.bool_)
+    order = np.lexsort((rows, -scores, output))
+    weighed[order] = np.arange(order.size) - starts[output[order]] < limit
+    joint = np.maximum(scores, TINY)
+    sums = np.add.reduceat(np.append(joint, 0.0), starts[:-1])
+    return Weighed(starts, rows, weights, np.asarray(joint / np.repeat(sums, sizes)), weighed)
 
 
 def frequency(notes: Sequence[Ints], n_words: int) -> Doubles:
@@ -135,14 +91,8 @@ def table_of(
     columns, rows = keys // n_words, keys % n_words
     scores: Doubles = direct + background[columns] * common[rows]
     totals = np.asarray(joint.sum(axis=0)).ravel() + background * common.sum()
-    keep = (scores > 0) & (_rank(columns, scores) < limit)
+    order, rank = np.lexsort((-scores, columns)), np.empty(columns.size, dtype=np.int64)
+    rank[order] = np.arange(columns.size) - np.searchsorted(columns, columns[order])
+    keep = (scores > 0) & (rank < limit)
     starts = np.searchsorted(columns[keep], np.arange(n_words + 1))
     return Candidates(starts.astype(np.int64), rows[keep], scores[keep] / totals[columns[keep]])
-
-
-def _rank(columns: Ints, scores: Doubles) -> Ints:
-    """Return the rank of each entry within its column, the best first; columns are sorted."""
-    order = np.lexsort((-scores, columns))
-    rank = np.empty(columns.size, dtype=np.int64)
-    rank[order] = np.arange(columns.size) - np.searchsorted(columns, columns[order])
-    return rank

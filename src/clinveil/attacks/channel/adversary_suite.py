@@ -20,7 +20,7 @@ from numpy.random import Generator
 from clinveil.attacks.adversary import KNOWLEDGE, Adversary, AdversaryView, AlignedNote, adversaries
 from clinveil.attacks.attack import Attack, Context, attacks
 from clinveil.attacks.channel._inputs import word_strata
-from clinveil.attacks.channel._scoring import Scored, Scores
+from clinveil.attacks.channel._scoring import Scored, scores_by_kind
 from clinveil.attacks.channel._view import EACH, adversary_views, halves, planted
 from clinveil.attacks.threats import GATED, Target, tagged
 from clinveil.channel.channel import identity_channel
@@ -143,36 +143,30 @@ class _AdversaryRun:
         sample = _first_words(self.views, min(CONTROLLED, (self.reader.max_words or 2 * CONTROLLED) // 2))
         control = self._scores([_permuted(view, rng) for view in sample], rng)
         for stratum, among in self.strata.items():
-            yield _with_cell(self._finding(stratum, among, read, control.kind(stratum, among)), self.reader)
+            scores, others = (side.get(stratum, side["all"]) for side in (read, control))
+            one, other = (side.at(among[side.truth]) for side in (scores, others))
+            yield _with_cell(self._finding(stratum, one, other), self.reader)
         if canaries and all(self.reader.is_applicable(view) for view, _ in canaries):
             yield _with_cell(self._canaries(canaries, rng), self.reader)
         yield self._positive(rng)
 
-    def _scores(self, views: Sequence[AdversaryView], rng: Generator) -> Scores:
-        """Score the recovered words; kinds in `KIND_KNOWN` also by an attacker who knows the kind."""
+    def _scores(self, views: Sequence[AdversaryView], rng: Generator) -> dict[str, Scored]:
+        """Score the recovered words; kinds in `KIND_KNOWN` by an attacker who knows the kind.
+
+        Without a candidate of the kind, they name its most frequent word in their own notes.
+        """
         recoveries = (recovery for view in views for recovery in self.reader.recover(view, rng))
-        about = {kind: (among, self._most_frequent(among)) for kind, among in self.strata.items() if kind in KIND_KNOWN}
-        return Scores.of((note for view in views for note in view.notes), recoveries, self._n_words, about)
+        kinds: dict[str, tuple[Mask | None, int]] = {"all": (None, -1)}
+        for kind in KIND_KNOWN & self.strata.keys():
+            among = self.strata[kind]
+            most_frequent = int(np.argmax(np.where(among[:-1], self.views[0].prior, 0)))
+            kinds[kind] = among, most_frequent if among[:-1].any() else -1
+        return scores_by_kind((note for view in views for note in view.notes), recoveries, kinds)
 
-    @property
-    def _n_words(self) -> int:
-        return self.strata["all"].size - 1
-
-    def _most_frequent(self, among: Mask) -> int:
-        """Return the most frequent word of a kind in the attacker's notes; -1 if there is none."""
-        prior = np.where(among[:-1], self.views[0].prior, 0)
-        return int(np.argmax(prior)) if among[:-1].any() else -1
-
-    def _finding(self, stratum: str, among: Mask, read: Scores, control: Scored) -> Finding:
-        scores = read.kind(stratum, among)
+    def _finding(self, stratum: str, scores: Scored, control: Scored) -> Finding:
         detail = {**_identity(self.name, self.reader), "stratum": stratum, **self.about}
         if not scores.truth.size:
             return unmeasured(f"{MEASURE}.{stratum}", NO_WORDS, detail=detail, source=SOURCE, unit="tokens")
-        detail |= _figures(scores, calibrated=self.reader.calibrated)
-        if stratum in KIND_KNOWN:
-            detail["not_told"] = float(read.plain.where(among).is_right.mean())
-        if stratum == "all":
-            detail |= {"span_median": float(np.median(read.longest)), "span_most": int(read.longest.max())}
         n_held = control.is_right.mean() if control.truth.size else None
         about: dict[str, Any] = {"chance": scores.most_frequent_share, "control": n_held, "source": SOURCE, **COMMON}
         return clustered_share(f"{MEASURE}.{stratum}", scores.by_patient, over="patients", detail=detail, **about)
@@ -180,7 +174,7 @@ class _AdversaryRun:
     def _canaries(self, canaries: Sequence[tuple[AdversaryView, Mask]], rng: Generator) -> Finding:
         """Measure the names planted in copies of notes, which use the same channel under a discarded key."""
         read = self._scores([view for view, _ in canaries], rng)
-        scores = read.kind_known["names"].at(np.concatenate([where for _, where in canaries]))
+        scores = read["names"].at(np.concatenate([where for _, where in canaries]))
         detail = {**_identity(self.name, self.reader), "stratum": "canaries", "planted": len(np.unique(scores.patient))}
         about: dict[str, Any] = {"chance": scores.most_frequent_share, "source": SOURCE, "unit": "tokens"}
         about["chance_is"] = "always naming the most frequent planted name"
@@ -189,7 +183,7 @@ class _AdversaryRun:
     def _positive(self, rng: Generator) -> Finding:
         """Run the same adversary on words that were not replaced."""
         some = [_unprotected(view) for view in _first_words(self.views, PROVED)]
-        scores = self._scores(some, rng).plain
+        scores = self._scores(some, rng)["all"]
         detail = {**_identity(self.name, self.reader), "stratum": "all", "unprotected": True}
         about: dict[str, Any] = {
             "better": None,
@@ -200,23 +194,13 @@ class _AdversaryRun:
         return clustered_share(f"{MEASURE}.unprotected", scores.by_patient, over="patients", detail=detail, **about)
 
 
-def _figures(scores: Scored, *, calibrated: bool) -> dict[str, Any]:
-    about: dict[str, Any] = {"first_five": scores.first(5), "mean_rank": float(scores.rank.mean())}
-    if calibrated:
-        asserted, precision = scores.confident
-        about |= {"sure_of": asserted, "right_where_sure": precision}
-    return about
-
-
 def _first_words(views: Sequence[AdversaryView], words: int) -> list[AdversaryView]:
     """Return the first notes of each view, about `words` words in all; notes are in random order."""
-    return [_first(view, words // len(views)) for view in views]
-
-
-def _first(view: AdversaryView, words: int) -> AdversaryView:
-    ends = np.cumsum([len(note) for note in view.notes])
-    n = int(np.searchsorted(ends, words)) + 1
-    return replace(view, notes=view.notes[:n])
+    first = []
+    for view in views:
+        ends = np.cumsum([len(note) for note in view.notes])
+        first.append(replace(view, notes=view.notes[: int(np.searchsorted(ends, words // len(views))) + 1]))
+    return first
 
 
 def _permuted(view: AdversaryView, rng: Generator) -> AdversaryView:
@@ -238,4 +222,4 @@ def _unprotected(view: AdversaryView) -> AdversaryView:
     sides = (view.notes, view.pairs)
     notes, pairs = ([known(note) for note in some if (note.truth < plain.unknown).any()] for some in sides)
     released = [note.outputs for note in (*notes, *pairs)]
-    return replace(view, channel=plain, shadow=None, cache={}, notes=notes, pairs=pairs, released=released)
+    return replace(view, channel=plain, cache={}, notes=notes, pairs=pairs, released=released)
