@@ -11,7 +11,6 @@ no output, and are left out of all shares (`detail["dropped"]` counts them).
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -26,10 +25,8 @@ from clinveil.channel.channel import Channel
 from clinveil.channel.posterior import Posterior
 from clinveil.core.errors import InputError
 from clinveil.core.finding import Detail, Finding
-from clinveil.core.tokens import word_set, words
+from clinveil.core.tokens import word_set
 from clinveil.core.types import Doubles, Ints, Mask
-from clinveil.corpus.corpus import Corpus, rows
-from clinveil.corpus.sample import KeySample
 from clinveil.lexicons.ambiguity import is_name, is_not_word
 from clinveil.stats.findings import unmeasured
 
@@ -182,16 +179,6 @@ def drawn_outputs(channel: Channel, rows: Ints, m: int, rng: Generator) -> Ints:
     entries = np.searchsorted(ends, low + rng.random((rows.size, m)) * (high - low), side="right")
     entries = np.clip(entries, channel.indptr[rows][:, None], channel.indptr[rows + 1][:, None] - 1)
     return channel.indices[entries].astype(np.int64)
-
-
-def sampled_words(corpus: Corpus, patients: int, rng: Generator) -> KeySample[Counter[str]]:
-    """Count the words of each patient's notes, for a uniform sample of at most `patients` patients; streams."""
-    sample: KeySample[Counter[str]] = KeySample(patients, rng)
-    for note in rows(corpus):
-        counter = sample.offer(note.patient_id, Counter)
-        if counter is not None:
-            counter.update(words(note.text))
-    return sample
 
 
 def word_strata(channel: Channel, counts: NDArray[Any], names: Iterable[str] = ()) -> dict[str, Mask]:
