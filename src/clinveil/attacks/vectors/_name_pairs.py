@@ -164,9 +164,7 @@ class NameRanking:
         return np.where(self.codes[ranks] == codes, ranks, len(self))
 
 
-def rank_names(
-    vectors: Vectors, names: NameTokens, metric: Metric, k: int, *, threads: int = 2, label: str = ""
-) -> NameRanking:
+def rank_names(vectors: Vectors, names: NameTokens, metric: Metric, k: int, *, label: str = "") -> NameRanking:
     """Return the first k pairs of name tokens by distance; fewer if there are fewer.
 
     Args:
@@ -183,25 +181,23 @@ def rank_names(
         why = f"only {len(tokens)} of {len(names.forms)} name tokens have a vector"
         raise InputError(why, hint="check that these are the right names")
     matrix = vectors.matrix[rows[tokens]]
-    pairs = closest_pairs(matrix, k, metric, threads=threads)
+    pairs = closest_pairs(matrix, k, metric)
     codes = names.code(tokens[pairs.first], tokens[pairs.second])
     return NameRanking(codes, pairs.distances, metric, ranked, int((~matrix.any(axis=1)).sum()), label)
 
 
 @dataclass(frozen=True)
 class NamePermutationTest:
-    """Hits of some models at some k, and those under permutations.
+    """Hits of some models among the first k pairs, and those under permutations.
 
     Attributes:
-        ks: (n_ks,) lengths of the list.
-        hits: (n_models, n_ks) distinct pairs that belong to one full name.
-        names: (n_models, n_ks) names with at least one pair found (two patients with the same name count twice).
-        null_hits, null_names: (n_draws, n_models, n_ks) under permutations.
+        hits: (n_models,) distinct pairs that belong to one full name.
+        names: (n_models,) names with at least one pair found (two patients with the same name count twice).
+        null_hits, null_names: (n_draws, n_models) under permutations.
         exact: whether all permutations (including the true order) were enumerated rather than sampled.
         fixed: names that are the only ones of their shape, which no permutation changes.
     """
 
-    ks: tuple[int, ...]
     hits: Ints
     names: Ints
     null_hits: Ints
@@ -211,37 +207,34 @@ class NamePermutationTest:
 
     @property
     def p(self) -> Doubles:
-        """Return P that a permutation gives at least as many hits, for one model alone, (n_models, n_ks)."""
-        return self._share((self.null_hits >= self.hits).sum(axis=0))
+        """Return P that a permutation gives at least as many hits, for one model alone, (n_models,)."""
+        return self._share(self.null_hits >= self.hits)
 
     @property
     def names_p(self) -> Doubles:
-        """Return P that a permutation gives as many names with a pair, for one model alone, (n_models, n_ks)."""
-        return self._share((self.null_names >= self.names).sum(axis=0))
+        """Return P that a permutation gives as many names with a pair, for one model alone, (n_models,)."""
+        return self._share(self.null_names >= self.names)
 
     @property
     def adjusted_p(self) -> Doubles:
-        """Return P that a permutation gives at least as many hits in any of the models, (n_models, n_ks)."""
-        most = self.null_hits.max(axis=1, keepdims=True)
-        return self._share((most >= self.hits).sum(axis=0))
+        """Return P that a permutation gives at least as many hits in any of the models, (n_models,)."""
+        return self._share(self.null_hits.max(axis=1, keepdims=True) >= self.hits)
 
-    def _share(self, count: Ints) -> Doubles:
-        draws = len(self.null_hits)
+    def _share(self, reached: Mask) -> Doubles:
+        draws, count = len(reached), reached.sum(axis=0)
         return count / draws if self.exact else (count + 1) / (draws + 1)
 
 
-def _score(names: NameTokens, tokens: Sequence[Ints], ranking: NameRanking, ks: Sequence[int]) -> tuple[Ints, Ints]:
-    """Return hits and names of one ranking, (n_ks,) each, for these tokens of the names, group by group."""
-    ranks = [ranking.ranks(names.codes(group)) for group in tokens]
-    flat = np.concatenate([np.empty(0, np.int64), *(r.ravel() for r in ranks)])
-    pairs = np.unique(flat[flat < len(ranking)])  # a rank identifies a pair, so a pair of two patients counts once
-    best = np.sort(np.concatenate([np.empty(0, np.int64), *(r.min(axis=1) for r in ranks)]))
-    within = np.minimum(np.asarray(ks, dtype=np.int64), len(ranking))
-    return np.searchsorted(pairs, within), np.searchsorted(best, within)
+def _score(names: NameTokens, tokens: Sequence[Ints], ranking: NameRanking, k: int) -> tuple[int, int]:
+    """Return hits and names of one ranking, for these tokens of the names, group by group."""
+    ranks, k = [ranking.ranks(names.codes(group)) for group in tokens], min(k, len(ranking))
+    # A rank identifies a pair, so a pair of two patients counts once.
+    pairs = np.unique(np.concatenate([np.empty(0, np.int64), *(r[r < k] for r in ranks)]))
+    return pairs.size, sum(int((r.min(axis=1) < k).sum()) for r in ranks)
 
 
 def name_permutation_test(
-    names: NameTokens, rankings: Sequence[NameRanking], ks: Sequence[int], rng: Generator, *, draws: int = DRAWS
+    names: NameTokens, rankings: Sequence[NameRanking], k: int, rng: Generator, *, draws: int = DRAWS
 ) -> NamePermutationTest:
     """Compare the hits of some models' rankings against the true names with those against permuted names.
 
@@ -250,12 +243,12 @@ def name_permutation_test(
 
     Source: single-step maximum: Westfall & Young 1993, Resampling-Based Multiple Testing, section 2.3.
     """
-    observed = np.array([_score(names, [group.tokens for group in names.groups], r, ks) for r in rankings])
+    observed = np.array([_score(names, [group.tokens for group in names.groups], r, k) for r in rankings])
     exact = n_permutations(names) <= ENUMERATE
     permuted_tokens = _all(names) if exact else (_draw(names, rng) for _ in range(draws))
-    null = np.array([[_score(names, tokens, ranking, ks) for ranking in rankings] for tokens in permuted_tokens])
+    null = np.array([[_score(names, tokens, ranking, k) for ranking in rankings] for tokens in permuted_tokens])
     fixed = sum(len(group.rows) for group in names.groups if len(group.rows) == 1)
-    return NamePermutationTest(tuple(ks), observed[:, 0], observed[:, 1], null[:, :, 0], null[:, :, 1], exact, fixed)
+    return NamePermutationTest(observed[:, 0], observed[:, 1], null[:, :, 0], null[:, :, 1], exact, fixed)
 
 
 def n_permutations(names: NameTokens) -> int:

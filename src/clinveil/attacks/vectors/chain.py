@@ -71,7 +71,7 @@ class Chain(Attack):
     ) -> list[Finding]:
         """Run the chain on the names that Attack 1 reconstructs; `targets` are descriptions or codes."""
         missed = list((context.known or {}).values())
-        names, pairs = reconstruct(vectors, missed, self.k, threads=context.workers)
+        names, pairs = reconstruct(vectors, missed, self.k)
         return self.of_names(vectors, context, names, rng, targets=targets, pairs=pairs)
 
     def of_names(
@@ -118,16 +118,14 @@ class Chain(Attack):
         return findings
 
 
-def reconstruct(
-    vectors: Vectors, missed: Sequence[Patient], k: int | None = None, *, threads: int = 2
-) -> tuple[list[tuple[str, ...]], int]:
+def reconstruct(vectors: Vectors, missed: Sequence[Patient], k: int | None = None) -> tuple[list[tuple[str, ...]], int]:
     """Return the names that Attack 1 reconstructs by cosine, nearest first, and the number of possible pairs.
 
     `k` is the number of names that the attacker expects; None for the number of true pairs.
     Raises InputError if fewer than two name words have a vector.
     """
     names = NameTokens([patient.name for patient in missed])
-    ranking = rank_names(vectors, names, "cosine", k or max(1, len(names.true_pairs)), threads=threads)
+    ranking = rank_names(vectors, names, "cosine", k or max(1, len(names.true_pairs)))
     first, second = np.divmod(ranking.codes, len(names.forms))
     pairs = zip(first.tolist(), second.tolist(), strict=True)
     return [(names.forms[a], names.forms[b]) for a, b in pairs], ranking.n_pairs

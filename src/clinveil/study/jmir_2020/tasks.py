@@ -195,7 +195,6 @@ class AttackNames(Task):
             people,
             np.random.default_rng(self.treat.seed),
             surrogates=decoys,
-            threads=1,
             skip=lambda label, error: missing.update({label: str(error)}),
         )
         best = [finding for finding in findings if finding.measure == BEST]  # its P is already adjusted
