@@ -1,7 +1,7 @@
 """Utility and recovery by settings of word vectors and by additional text, on one corpus.
 
 usage: python benchmarks/vectors_default.py NOTES --label COLUMN [--id …] [--text …] SETTING …
-A setting is `skipgram`, `skipgram,window=40,epochs=5`, `start_vectors=FOLDER`, `more_text=FILE`, or `vectors=FOLDER`.
+A setting is `skipgram`, `skipgram,window=40,epochs=5`, `more_text=FILE`, or `vectors=FOLDER`.
 """
 
 from __future__ import annotations
