@@ -66,7 +66,7 @@ def compile_everything(scratch: Path) -> None:
 def counting(corpus: Corpus, counts: WordCounts, options: argparse.Namespace) -> float:
     ids = {word: i for i, word in enumerate(counts.words) if counts.counts[i] >= options.min_count}
     start = time.perf_counter()
-    count_pairs(encode(corpus, ids), options.window, symmetric=True, workers=options.workers)
+    count_pairs(encode(corpus, ids), options.window, workers=options.workers)
     return time.perf_counter() - start
 
 

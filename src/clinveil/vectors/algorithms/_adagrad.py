@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from clinveil.core.compiled import compiled, kernel
+from clinveil.core.compiled import compiled
 
 # One pair of words: log X(row, column), and the weight f(X).
 PAIR = np.dtype([("row", np.int32), ("column", np.int32), ("target", np.float32), ("weight", np.float32)])
@@ -80,33 +80,3 @@ def descend(pairs: Pairs, order: NDArray[np.int32], left: Parameters, right: Par
         u_squares[dim] += scaled**2
         v_squares[dim] += scaled**2
     return total
-
-
-@kernel
-def tiled_order(tiles: NDArray[np.int64], n_tiles: int, rng: np.random.Generator) -> NDArray[np.int32]:
-    """Return a random order of pairs by tile: tiles in random order, and a random order within each tile.
-
-    Args:
-        tiles: (n,) the tile of each pair.
-        n_tiles: number of tiles.
-        rng: random generator.
-    """
-    ends = np.zeros(n_tiles, np.int64)
-    for tile in tiles:
-        ends[tile] += 1
-    end = 0
-    for tile in rng.permutation(n_tiles):
-        end += ends[tile]
-        ends[tile] = end
-    order = np.empty(tiles.size, np.int32)
-    starts = ends.copy()
-    for position in range(tiles.size):
-        tile = tiles[position]
-        starts[tile] -= 1
-        order[starts[tile]] = position
-    for tile in range(n_tiles):
-        first = starts[tile]
-        for last in range(ends[tile] - 1, first, -1):
-            other = first + int(rng.random() * (last - first + 1))
-            order[last], order[other] = order[other], order[last]
-    return order

@@ -9,18 +9,17 @@ together.
 from __future__ import annotations
 
 import math
-from typing import ClassVar, Literal, Self
+from typing import ClassVar, Literal
 
 import numpy as np
 from numpy.random import default_rng
-from pydantic import model_validator
 
 from clinveil.core.errors import InputError
 from clinveil.core.settings import flag
 from clinveil.core.types import Doubles, Floats, SmallInts
 from clinveil.vectors.algorithm import Algorithm, Notes, algorithms
 from clinveil.vectors.algorithms._adagrad import PAIR, Pairs, Rule, descend, new_parameters
-from clinveil.vectors.algorithms._pairs import Strata, count_pairs
+from clinveil.vectors.algorithms._pairs import count_pairs
 from clinveil.vectors.sentences import encode, whole_note
 from clinveil.vectors.settings import GLOVE_PASSES
 from clinveil.vectors.table import Vectors
@@ -44,13 +43,6 @@ class Glove(Algorithm):
     alpha: float = flag(0.75, "Rarer pairs have weight (count / x_max) to this power.", gt=0, allow_inf_nan=False)
     eta: float = flag(0.05, "AdaGrad's initial learning rate.", gt=0, allow_inf_nan=False)
     variant: Literal["pair", "single"] = flag("pair", "Word and context vectors summed, or one vector per word.")
-    symmetric: bool = flag(True, "Count context on both sides, or only words that follow.")
-
-    @model_validator(mode="after")
-    def _single_requires_symmetric(self) -> Self:
-        if self.variant == "single" and not self.symmetric:
-            raise ValueError("variant single requires symmetric counts, because one vector per word has no direction")
-        return self
 
     def train(self, notes: Notes) -> Vectors:
         """Train the vectors; the same seed gives the same bits on the same machine, for any number of workers.
@@ -67,7 +59,7 @@ class Glove(Algorithm):
         counts = notes.counts
         n_words = int((counts.counts >= self.min_count).sum())
         ids = {word: row for row, word in enumerate(counts.words[:n_words])}
-        counted = count_pairs(encode(notes.corpus, ids), self.window, symmetric=self.symmetric, workers=notes.workers)
+        counted = count_pairs(encode(notes.corpus, ids), self.window, workers=notes.workers)
         pairs = training_pairs(*counted, self)
         if not pairs.size:
             raise InputError(
@@ -84,14 +76,10 @@ class Glove(Algorithm):
         left = new_parameters(n_words, self.dim, rng)
         right = left if single else new_parameters(n_words, self.dim, rng)
         first = 0.5 * float(np.dot(pairs["weight"].astype(np.float64), pairs["target"].astype(np.float64) ** 2))
-        strata, rule, loss = Strata.of(pairs, shared=single), self.rule, math.inf
+        rule, loss = self.rule, math.inf
         for epoch in range(self.epochs):
-            loss = strata.epoch(
-                lambda some, order: descend(some, order, left, right, rule),
-                seed=notes.seed,
-                epoch=epoch,
-                workers=notes.workers,
-            )
+            order = default_rng([notes.seed, epoch]).permutation(pairs.size).astype(np.int32)
+            loss = descend(pairs, order, left, right, rule)
             finite = all(np.isfinite(side).all() for side in (left, right))
             if not finite or not loss <= _DIVERGED * max(first, 1.0):
                 raise InputError(
@@ -119,13 +107,13 @@ class Glove(Algorithm):
 def training_pairs(rows: SmallInts, columns: SmallInts, values: Doubles, settings: Glove) -> Pairs:
     """Return targets log X with weights min(1, X / x_max)^alpha (Pennington et al. 2014, equation 9).
 
-    Symmetric counts contain each pair once. The pair model gets both orders, adjacent; the single-vector model gets
+    Counts contain each pair once. The pair model gets both orders, adjacent; the single-vector model gets
     each pair once, and no word paired with itself.
     """
     if settings.variant == "single":
         different = rows != columns
         rows, columns, values = rows[different], columns[different], values[different]
-    elif settings.symmetric:
+    else:
         once = np.stack([np.ones(rows.size, np.bool_), rows != columns], axis=1).ravel()
         both = np.stack([rows, columns], axis=1)
         rows, columns, values = both.ravel()[once], both[:, ::-1].ravel()[once], np.repeat(values, 2)[once]
