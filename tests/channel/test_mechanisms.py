@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
-import textwrap
 from itertools import pairwise
 
 import numpy as np
@@ -116,11 +114,6 @@ class TestRangeOfN(MechanismContract):
         return n_from(3, 14)
 
 
-class TestNPerType(MechanismContract):
-    def mechanism(self) -> Mechanism:
-        return n_from(3, 14, "type")
-
-
 class UnknownAsKnown:
     def test_the_unknown_row_is_the_pool_or_empty(self):
         """An unknown word comes out as the known ones do: whatever the pool's size, none of its words stands out."""
@@ -198,15 +191,3 @@ def test_every_mechanism_has_its_suite():
 
 def test_the_mechanisms_are_found_by_name():
     assert mechanisms.names()[:2] == ("neighbours", "clusters")
-
-
-def test_the_example_of_the_docstring_is_a_mechanism():
-    """A new mechanism is one file: here the text of the docstring."""
-    source = (inspect.getdoc(inspect.getmodule(Mechanism)) or "").split("A complete example:")[1]
-    try:
-        exec(textwrap.dedent(source.split("Other distributions")[0]), {})
-        channel = compiled(mechanisms.get("common")(words=2), vectors_of(WORDS), all_others(WORDS, 1))
-        assert channel.row(9)[0].tolist() == [0, 1]
-        assert "common" in mechanisms
-    finally:
-        mechanisms.forget("common")
