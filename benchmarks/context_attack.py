@@ -20,8 +20,8 @@ import numpy as np
 
 from clinveil import Key, open_corpus
 from clinveil.attacks.adversary import AdversaryView, AlignedNote, adversaries
-from clinveil.attacks.channel._scoring import scored
 from clinveil.attacks.channel._view import NotePair, aligned, obfuscated, rows_of
+from clinveil.attacks.channel.adversary_suite import scored
 from clinveil.channel.build import build_channel
 from clinveil.channel.channel import Channel
 from clinveil.channel.settings import ChannelSettings

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from clinveil.attacks.adversary import AlignedNote, Recovery
-from clinveil.attacks.channel import _scoring
-from clinveil.attacks.channel._scoring import scored, scores_by_kind
+from clinveil.attacks.channel import adversary_suite
+from clinveil.attacks.channel.adversary_suite import scored, scores_by_kind
 
 
 def seen(truth, patient=0):
@@ -47,8 +47,8 @@ def test_it_makes_no_difference_how_many_notes_are_scored_at_once(among, monkeyp
     pairs = [[[(r, rng.integers(1, 4) / 4) for r in range(rng.integers(6))] for _ in note.truth] for note in notes]
     readings = [reading(*places) for places in pairs]
     whole = scored(notes, readings, among, 6)
-    monkeypatch.setattr(_scoring, "BATCH", 10)
-    assert len(list(_scoring._blocks(notes, readings))) > 2
+    monkeypatch.setattr(adversary_suite, "BATCH", 10)
+    assert len(list(adversary_suite._blocks(notes, readings))) > 2
     some = scores_by_kind(notes, readings, {"kind": (among, 6)})["kind"]
     for name in ("truth", "patient", "named"):
         assert getattr(some, name).tolist() == getattr(whole, name).tolist()

@@ -21,8 +21,7 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from clinveil.attacks.attack import Context
-from clinveil.channel.channel import Channel
-from clinveil.channel.posterior import Posterior
+from clinveil.channel.channel import Channel, Posterior
 from clinveil.core.errors import InputError
 from clinveil.core.finding import Detail, Finding
 from clinveil.core.tokens import word_set
