@@ -12,9 +12,9 @@ import pyarrow as pa
 from numpy.random import Generator
 
 from clinveil.attacks.attack import Context
+from clinveil.attacks.vectors._chain import Chain
 from clinveil.attacks.vectors._groups import PAPER_TARGETS, over_models
 from clinveil.attacks.vectors.association import Association
-from clinveil.attacks.vectors.chain import Chain
 from clinveil.attacks.vectors.names import Names, paper_k
 from clinveil.attacks.vectors.scenario import Scenario
 from clinveil.core.errors import InputError
