@@ -49,7 +49,6 @@ def refusal(out, of):
         ({"min_count": 2}, ["--min-count"]),
         ({"vocabulary": "bytes"}, ["--vocabulary", "--vocabulary-size"]),
         ({"notes": notes_of(seed=3)}, ["notes"]),
-        ({"unit": "note"}, ["--unit"]),
     ],
 )
 def test_other_settings_are_refused_and_named(other, named, tmp_path):

@@ -60,7 +60,7 @@ class LeaveOneOut(Attack):
         """
         settings, notes = self.settings, context.training
         if settings.mode == "unigram":
-            return closed_form(notes, rng, by_note=settings.unit == "note")
+            return closed_form(notes, rng)
         if self.out is None:
             raise UsageError(
                 "an output folder for the models is required",
@@ -84,12 +84,8 @@ class Compared:
     table: str = field(repr=False)  # one row per unit, numbers only
 
 
-def compare(store: Store, audit: Audit, rng: Generator, patients: Sequence[str], *, text: bool = False) -> Compared:
-    """Compare the finished models of an audit.
-
-    Args:
-        patients: the patient of each unit. text: score by n-grams of each model's synthetic notes, not by the model.
-    """
+def compare(store: Store, audit: Audit, rng: Generator, *, text: bool = False) -> Compared:
+    """Compare the finished models of an audit; with `text`, by n-grams of each model's synthetic notes."""
     data, name = load_data(audit.data), "text-logs.npy" if text else "logs.npy"
 
     def read(model: AuditModel) -> list[Logs]:
@@ -106,9 +102,9 @@ def compare(store: Store, audit: Audit, rng: Generator, patients: Sequence[str],
     detail |= {"from": "released notes" if text else "the model", "first_weights": audit.name or "random"}
     if recipe is not None:
         detail["dropout"] = recipe.dropout
-    found = pdtp.findings(compared, rng, detail, patients=patients)
+    found = pdtp.findings(compared, rng, detail)
     if effects is not None:
-        found.append(pdtp.effect_finding(effects, rng, detail, patients))
+        found.append(pdtp.effect_finding(effects, rng, detail))
     if len(compared.reseeded):
         found.append(pdtp.reseed_floor(compared, detail))
     return Compared(found, compared, effects, _table(data, compared, effects))
@@ -158,18 +154,17 @@ def audit_notes(
     Raises:
         InputError, UsageError: as in the steps; completed steps are kept.
     """
-    rng, by_note = np.random.default_rng(seed), settings.unit == "note"
-    units = pick_units(notes, settings.units, rng, by_note=by_note)
+    rng = np.random.default_rng(seed)
+    units = pick_units(notes, settings.units, rng)
     data = prepare(notes, units, settings, rng)
     say(f"{len(data.encoded)} notes, {data.encoded.ids.size:,} tokens, {data.vocabulary.size:,} in the vocabulary")
     over = over or processes(settings.workers, ahead=AHEAD)
     words = data.encoded.ids.size if settings.from_text else 0
     audit = audit_of(data.save(store.root), settings, seed=seed, words=words)
     train_audits(store, [audit], over, say, workers=settings.workers, most_hours=settings.max_hours)
-    owners = [notes.patients[rows[0]] if by_note else f"unit {unit}" for unit, rows in enumerate(units)]
     found: list[Finding] = []
     for text in (False, True) if settings.from_text else (False,):
-        compared = compare(store, audit, np.random.default_rng(seed), owners, text=text)
+        compared = compare(store, audit, np.random.default_rng(seed), text=text)
         found += compared.findings
         private_text(out / f"units-{'text' if text else 'model'}.csv", compared.table)
     return found
