@@ -71,8 +71,12 @@ class Obfuscator:
     """
 
     def __init__(self, channel: Channel, key: Key, *, align: bool = False) -> None:
-        _check_outputs(channel)
         self.channel, policy = channel, channel.policy
+        if policy.background > 0 and not channel.speaks[channel.unknown]:
+            raise InputError("background draws need a pool of common words", hint="use --unknown pool")
+        if not channel.outputs_are_words:
+            why = "an output of the channel is not a single word in lookup form"
+            raise InputError(why, hint="build the channel again")
         optional = {ORDER: not policy.keeps_order, LENGTH: policy.length > 0}
         needed = [*np.unique(channel.row_scopes).tolist(), *(use for use, is_needed in optional.items() if is_needed)]
         self._secrets = {use: [_secret(key, f"{PURPOSES[use]} {half}") for half in ("left", "right")] for use in needed}
@@ -133,13 +137,6 @@ def _secret(key: Key, purpose: str) -> SipKey:
     return key_words(key.subkey(f"channel {purpose}", 16))
 
 
-def _check_outputs(channel: Channel) -> None:
-    if channel.policy.background > 0 and not channel.speaks[channel.unknown]:
-        raise InputError("background draws need a pool of common words", hint="use --unknown pool")
-    if not channel.outputs_are_words:
-        raise InputError("an output of the channel is not a single word in lookup form", hint="build the channel again")
-
-
 def _strings(batch: pa.RecordBatch, name: str) -> pa.LargeStringArray:
     return batch.column(name).cast(pa.large_string())
 
@@ -151,19 +148,15 @@ def readable(batch: pa.RecordBatch) -> tuple[pa.RecordBatch, Counter[str]]:
     if text.null_count:
         skipped[NULL_TEXT] = text.null_count
         batch = batch.filter(text.is_valid())
-    valid = _valid_utf8(batch.column(TEXT))
+    valid = []
+    try:
+        batch.column(TEXT).validate(full=True)
+    except pa.ArrowInvalid:
+        valid = [_decodes(raw) for raw in batch.column(TEXT).cast(pa.large_binary()).to_pylist()]
     if not all(valid):
         skipped[BROKEN_TEXT] = valid.count(False)
         batch = batch.filter(pa.array(valid))
     return batch, skipped
-
-
-def _valid_utf8(text: pa.Array) -> list[bool]:
-    try:
-        text.validate(full=True)
-    except pa.ArrowInvalid:
-        return [_decodes(raw) for raw in text.cast(pa.large_binary()).to_pylist()]
-    return []
 
 
 def _decodes(raw: bytes) -> bool:

@@ -217,12 +217,6 @@ def pairs_of(notes: Sequence[Ints], policy: Policy, n_words: int, rng: Generator
     return Counts.of(notes, n_words).tables
 
 
-def posteriors(pairs: Pairs, candidates: Candidates, outputs: Ints) -> tuple[Ints, Doubles]:
-    """Return the indices of a note's candidates in the table, and P(word | all outputs) of each."""
-    begin, indices = entries(candidates.starts, outputs)
-    return indices, in_context(begin, candidates.rows[indices], candidates.weights[indices], pairs)
-
-
 def in_context(begin: Ints, rows: Ints, weights: Doubles, pairs: Pairs) -> Doubles:
     """Return P(word | all outputs of the note) of the candidates of each position; arguments as in `marginals`."""
     return np.asarray(marginals(begin, rows, weights, pairs, links(begin, rows, pairs)))
@@ -232,10 +226,10 @@ def recovered(view: AdversaryView, pairs: Pairs, candidates: Candidates) -> list
     """Return candidates weighed by all words of a note, without those of negligible probability."""
 
     def one(note: AlignedNote) -> Recovery:
-        indices, chances = posteriors(pairs, candidates, note.outputs)
+        begin, indices = entries(candidates.starts, note.outputs)
+        chances = in_context(begin, candidates.rows[indices], candidates.weights[indices], pairs)
         keep = chances > 1e-12
         counts = np.concatenate([[0], np.cumsum(keep)]).astype(np.int64)
-        begin = entries(candidates.starts, note.outputs)[0]
         return Recovery(counts[begin], candidates.rows[indices[keep]], chances[keep])
 
     return list(threads(view.threads)(one, view.notes))

@@ -68,7 +68,10 @@ class AdversarySuite(Attack):
         strata = word_strata(views[0].channel, views[0].counts, names)
         about = {"left_out": halves_.left_out.total(), "released_words": sum(map(len, views[0].released))}
         canaries = planted(halves_, views, strata["names"], self.canaries, rng)
-        _say_sample(context, views, about["left_out"])
+        attacked, patients = sum(len(n) for v in views for n in v.notes), {n.patient for v in views for n in v.notes}
+        left, known = about["left_out"], max(sum(map(len, view.others)) for view in views)
+        context.say(f"attacked: {attacked:,} released words of {len(patients):,} patients; {left:,} notes left out")
+        context.say(f"known to an attacker: up to {known:,} words of other notes")
         findings: list[Finding] = []
         for name, reader in self._chosen():
             if all(reader.is_applicable(view) for view in views):
@@ -89,14 +92,6 @@ class AdversarySuite(Attack):
             return [(name, adversaries.get(name)()) for name in named]
         unlimited = sorted(adversaries, key=lambda pair: (pair[1].order, pair[0]))
         return [(name, kind(**setting)) for name, kind in unlimited for setting in kind.in_release]
-
-
-def _say_sample(context: Context, views: Sequence[AdversaryView], left_out: int) -> None:
-    words = sum(len(note) for view in views for note in view.notes)
-    n_held = [sum(map(len, view.others)) for view in views]
-    patients = len({note.patient for view in views for note in view.notes})
-    context.say(f"attacked: {words:,} released words of {patients:,} patients; {left_out:,} notes left out")
-    context.say(f"known to an attacker: up to {max(n_held):,} words of other notes")
 
 
 def describe_knowledge(reader: Adversary) -> str:

@@ -19,10 +19,10 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from clinveil.channel.channel import Channel
-from clinveil.channel.mechanism import Material, Mechanism, Pool, mechanisms
+from clinveil.channel.mechanism import Material, Mechanism, mechanisms
 from clinveil.channel.mechanisms._groups import CONTENT, FUNCTION, NAMES, Wanted, group_words
 from clinveil.core.settings import flag
-from clinveil.core.types import Doubles, Ints, Mask, SmallInts
+from clinveil.core.types import Ints, Mask, SmallInts
 from clinveil.lexicons.ambiguity import is_name
 
 
@@ -73,8 +73,10 @@ class ClusterMechanism(Mechanism):
         chances = 1 / sizes
         shares = np.repeat(np.maximum(counts, 1) * chances, sizes)
         mass = np.asarray(np.bincount(outputs[places], shares, len(vectors)), dtype=np.float64)
-        own = replace(material, pool=_pool(material.pool, mass))
-        return own.channel(self.name, parameters, sizes, outputs[places], np.repeat(chances, sizes))
+        if material.pool[0].size:  # unknown words get the distribution of all outputs, so that none stands out
+            rows = np.flatnonzero(mass).astype(np.int32)
+            material = replace(material, pool=(rows, mass[rows] / mass[rows].sum()))
+        return material.channel(self.name, parameters, sizes, outputs[places], np.repeat(chances, sizes))
 
     def _written(self, n: int, material: Material) -> Ints:
         """Return the cluster whose words replace each cluster, (n,): one secret cycle, so that none maps to itself."""
@@ -111,12 +113,6 @@ def _outputs(groups: Ints, counts: Ints, eligible: Mask, most: int) -> tuple[Sma
     taken = rank < most if most else np.ones(rows.size, dtype=np.bool_)
     starts = np.concatenate([[0], np.cumsum(np.bincount(groups[rows[taken]], minlength=len(ends) - 1))])
     return rows[taken].astype(np.int32), starts
-
-
-def _pool(pool: Pool, mass: Doubles) -> Pool:
-    """Return the row of unknown words, if there is one: the distribution of all outputs, so that none stands out."""
-    rows = np.flatnonzero(mass).astype(np.int32)
-    return (rows, mass[rows] / mass[rows].sum()) if pool[0].size else pool
 
 
 def _measured(groups: Ints, counts: Ints, eligible: Mask, wanted: Wanted) -> dict[str, Any]:
