@@ -169,7 +169,7 @@ def train_audits(
         passes = sum(own.epochs for _, own in networks) / epochs
         tokens, hours = data.encoded.ids.size * epochs / seconds, seconds * max(1.0, passes / workers) / 3600
         each = f"{tokens:,.0f} tokens a second and {seconds:,.0f} s each"
-        say(f"{len(networks)} models of {each}: about {duration(hours)}")
+        say(f"{len(networks)} models of {each}: about {hours:.2g} hours")
         refuse_too_long(hours, most_hours)
     perform_all(store, models, over, say)
 
@@ -191,18 +191,8 @@ def seconds_of_one(data: AuditData, recipe: Recipe, device: str) -> float:
         return (time.monotonic() - began) / made * plan.steps
 
 
-def duration(hours: float) -> str:
-    """Format a duration in hours, minutes or seconds."""
-    seconds = 3600 * hours
-    if hours >= 0.1:
-        return f"{hours:.1f} hours"
-    if seconds >= 120:
-        return f"{seconds / 60:.0f} minutes"
-    return f"{seconds:.0f} seconds" if seconds >= 1.5 else "a second"
-
-
 def refuse_too_long(hours: float, most: float) -> None:
     """Raise UsageError if the plan cannot finish in time."""
     if hours > most:
         hint = f"use fewer --units, a smaller --size, or --max-hours {max(0.1, hours * 1.5):.1f}"
-        raise UsageError(f"this would take about {duration(hours)}, more than --max-hours {most:g}", hint=hint)
+        raise UsageError(f"this would take about {hours:.2g} hours, more than --max-hours {most:g}", hint=hint)

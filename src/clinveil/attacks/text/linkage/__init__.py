@@ -25,7 +25,6 @@ from clinveil.attacks.text.linkage.matchers import (
     Likelihood,
     bm25,
     in_order,
-    in_windows,
     length,
     mean_vector,
     tfidf,
@@ -203,7 +202,6 @@ class View:
         if self.fragment:
             scores["channel, all of its words"] = likelihood.covered()
             scores["channel, words in order"] = in_order(self.sides, channel)
-            scores["channel, words in a window"] = in_windows(self.sides, channel)
         return scores
 
 
