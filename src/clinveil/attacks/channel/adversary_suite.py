@@ -5,7 +5,7 @@ with outputs permuted among all positions (negative control). One finding of eac
 share recovered if every word were released unchanged.
 
 For rare words, names and planted names the attacker knows that the word is of that kind: a list of surnames and a "Mr."
-before the word is enough. Slow adversaries attack at most `Adversary.max_words` words, unless `tokens` is given.
+before the word is enough. Slow adversaries attack at most `Adversary.max_words` words.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from clinveil.attacks.channel._view import EACH, adversary_views, halves, plante
 from clinveil.attacks.threats import GATED, Target, tagged
 from clinveil.channel.channel import identity_channel
 from clinveil.core.finding import Finding
-from clinveil.core.settings import choice, flag
+from clinveil.core.settings import flag
 from clinveil.core.types import Ints, Mask
 from clinveil.stats.findings import clustered_share, unmeasured
 
@@ -52,9 +52,6 @@ class AdversarySuite(Attack):
     needs = frozenset({"channel", "counts", "released", "entered"})
     on_release = True
     order = 150
-    reader: tuple[str, ...] = choice(
-        adversaries, (), "Adversaries to run; repeatable (default: those of every release)."
-    )
     tokens: int | None = flag(None, "Released words to attack (default: 40,000 in a release).", ge=100)
     others: int = flag(1_000_000, "Maximum words of other patients' notes that an attacker has.", ge=0)
     canaries: int = flag(EACH, "Patients with a name planted in copies of their notes, as a test.", ge=0)
@@ -73,25 +70,14 @@ class AdversarySuite(Attack):
         context.say(f"attacked: {attacked:,} released words of {len(patients):,} patients; {left:,} notes left out")
         context.say(f"known to an attacker: up to {known:,} words of other notes")
         findings: list[Finding] = []
-        for name, reader in self._chosen():
+        in_order = sorted(adversaries, key=lambda pair: (pair[1].order, pair[0]))
+        for name, reader in [(name, kind(**setting)) for name, kind in in_order for setting in kind.in_release]:
             if all(reader.is_applicable(view) for view in views):
-                unlimited = reader.max_words is None or (self.tokens and self.reader)
-                sample = views if unlimited else _first_words(views, reader.max_words or IN_A_RELEASE)
+                sample = views if reader.max_words is None else _first_words(views, reader.max_words)
                 findings += _AdversaryRun(name, reader, sample, strata, about).findings(canaries, rng)
-            elif "pairs" in reader.knowledge and not self.reader:
+            elif "pairs" in reader.knowledge:
                 findings += _too_few_pairs(name, reader, views)
-            elif self.reader:
-                why = f"the required input is not available ({describe_knowledge(reader)})"
-                findings.append(unmeasured(f"{MEASURE}.all", why, detail=_identity(name, reader)))
         return findings
-
-    def _chosen(self) -> list[tuple[str, Adversary]]:
-        """Return the requested adversaries with default settings, or those of every release."""
-        if self.reader:
-            named = sorted(self.reader, key=lambda name: (adversaries.get(name).order, name))
-            return [(name, adversaries.get(name)()) for name in named]
-        unlimited = sorted(adversaries, key=lambda pair: (pair[1].order, pair[0]))
-        return [(name, kind(**setting)) for name, kind in unlimited for setting in kind.in_release]
 
 
 def describe_knowledge(reader: Adversary) -> str:
