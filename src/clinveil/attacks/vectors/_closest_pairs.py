@@ -52,8 +52,9 @@ def closest_pairs(matrix: Floats, k: int, metric: Metric) -> Pairs:
             limit = found.distances[-1] if len(found.first) == k else np.inf
             one, other = np.nonzero(distances <= limit)
             one, other = one[one < other], other[one < other]
-            block = Pairs((one + start).astype(np.int32), (other + start).astype(np.int32), distances[one, other])
-            found = _first(Pairs(*map(np.concatenate, zip(found, block, strict=True))), k)
+            first = np.concatenate([found.first, (one + start).astype(np.int32)])
+            second = np.concatenate([found.second, (other + start).astype(np.int32)])
+            found = _first(Pairs(first, second, np.concatenate([found.distances, distances[one, other]])), k)
     return found
 
 
@@ -63,7 +64,7 @@ def _first(pairs: Pairs, k: int) -> Pairs:
     if keep.size > k:
         keep = np.flatnonzero(pairs.distances <= np.partition(pairs.distances, k - 1)[k - 1])
     order = keep[np.lexsort((pairs.second[keep], pairs.first[keep], pairs.distances[keep]))][:k]
-    return Pairs(*(column[order] for column in pairs))
+    return Pairs(pairs.first[order], pairs.second[order], pairs.distances[order])
 
 
 def _distances(rows: Doubles, others: Doubles, metric: Metric) -> Doubles:

@@ -135,7 +135,8 @@ def findings(measured: LeaveOut, rng: Generator, detail: Mapping[str, Any] | Non
         gap |= {"p": flipped_p(above_floors(measured.gaps), rng), "p_is": P_IS}
     score: dict[str, Any] = {**placebo, "control": float(measured.placebos.mean())}
     nats, each = {**shared, "scale": "nats"}, {**shared, "scale": "nats per token"}
-    positive, sign = measured.signed > 0, {"detail": {**shared, "scale": "share of units"}, "source": SOURCE}
+    positive = measured.signed > 0
+    sign: dict[str, Any] = {"detail": {**shared, "scale": "share of units"}, "source": SOURCE}
     sign |= {"unit": "audited units", "over": "patients", "chance": 0.5, "chance_is": "either sign"}
     return [
         mean_finding("attack.pdtp", measured.scores, nats, **score),
