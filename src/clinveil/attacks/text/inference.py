@@ -14,10 +14,9 @@ from typing import Any
 
 import numpy as np
 from numpy.random import Generator
-from scipy.sparse import diags
 
 from clinveil.attacks.attack import Attack, Context, attacks, source_id
-from clinveil.attacks.text.linkage.matchers import counts, logged, rarity, unit
+from clinveil.attacks.text.linkage.matchers import counts
 from clinveil.core.errors import InputError
 from clinveil.core.finding import Finding
 from clinveil.core.settings import flag
@@ -147,17 +146,17 @@ def _predicted(
     texts: Sequence[Sequence[str]], labellings: Sequence[Ints], new: Sequence[Sequence[str]], classes: int
 ) -> list[Doubles]:
     """Return probabilities, (n_new, classes), for each labelling of the texts."""
+    from sklearn.feature_extraction.text import TfidfTransformer
     from sklearn.linear_model import LogisticRegression
     from threadpoolctl import threadpool_limits
 
     seen = Counter(word for text in texts for word in set(text))
     ids = WordIds.of((word for word, n in seen.most_common(FEATURES) if n > 1), first=0)
-    training_counts, test = counts(texts, ids), counts(new, ids)
-    rare, probabilities = diags(rarity(training_counts)), []
-    training_counts, test = (unit(logged(side) @ rare) for side in (training_counts, test))
+    weighed, probabilities = TfidfTransformer(sublinear_tf=True), []
+    training, test = weighed.fit_transform(counts(texts, ids)), weighed.transform(counts(new, ids))
     for labels in labellings:
         with threadpool_limits(1):
-            fitted = LogisticRegression(C=STRENGTH, class_weight="balanced", max_iter=200).fit(training_counts, labels)
+            fitted = LogisticRegression(C=STRENGTH, class_weight="balanced", max_iter=200).fit(training, labels)
         chances = np.zeros((len(new), classes))
         chances[:, fitted.classes_] = fitted.predict_proba(test)
         probabilities.append(chances)

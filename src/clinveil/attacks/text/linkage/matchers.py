@@ -13,7 +13,7 @@ from functools import cache
 from itertools import pairwise
 
 import numpy as np
-from scipy.sparse import csr_matrix, diags
+from scipy.sparse import csr_matrix, diags, vstack
 
 from clinveil.attacks.text.linkage.sides import Sides
 from clinveil.channel.channel import Channel
@@ -59,21 +59,16 @@ def rarity(*sides: csr_matrix) -> Doubles:
 
 def tfidf(sides: Sides, *, pairs: bool = False) -> Doubles:
     """Return the cosine of TF-IDF with 1 + log of counts, over words or pairs of adjacent words."""
+    from sklearn.feature_extraction.text import TfidfTransformer  # slow import
+
     released, known = both(sides, pairs=pairs)
-    rare = diags(rarity(released, known))
-    left, right = (unit(logged(side) @ rare) for side in (released, known))
-    return np.asarray((left @ right.T).toarray())
+    weighed = TfidfTransformer(sublinear_tf=True).fit(vstack([released, known]))
+    return np.asarray((weighed.transform(released) @ weighed.transform(known).T).toarray())
 
 
 def logged(matrix: csr_matrix) -> csr_matrix:
     """Return 1 + log of each count."""
     return csr_matrix((1 + np.log(matrix.data), matrix.indices, matrix.indptr), shape=matrix.shape)
-
-
-def unit(matrix: csr_matrix) -> csr_matrix:
-    """Normalize each row to length 1; empty rows are unchanged."""
-    norms = np.sqrt(np.asarray(matrix.multiply(matrix).sum(axis=1)).ravel())
-    return diags(1 / np.maximum(norms, 1e-12)) @ matrix
 
 
 def bm25(sides: Sides, *, known_as_query: bool = False) -> Doubles:
