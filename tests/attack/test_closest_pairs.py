@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy.spatial.distance import pdist
 
-from clinveil.attacks.vectors import _closest_pairs as room
-from clinveil.attacks.vectors._closest_pairs import METRICS, closest_pairs
+from clinveil.attacks.vectors import _name_pairs as room
+from clinveil.attacks.vectors._name_pairs import METRICS, closest_pairs
 from clinveil.core.errors import UsageError
 
 

@@ -12,7 +12,7 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from clinveil.corpus.corpus import memory_corpus
-from clinveil.vectors.algorithms._pairs import count_pairs, unit_of
+from clinveil.vectors.algorithms.glove import count_pairs, unit_of
 from clinveil.vectors.sentences import END, encode
 
 NOTES = st.lists(st.lists(st.integers(0, 40), max_size=60), max_size=8)

@@ -9,8 +9,7 @@ from clinveil.cli.main import main
 from clinveil.core.errors import InputError
 from clinveil.corpus.corpus import memory_corpus
 from clinveil.vectors.algorithm import Notes
-from clinveil.vectors.algorithms._adagrad import PAIR, Rule, descend, new_parameters
-from clinveil.vectors.algorithms.glove import Glove, training_pairs
+from clinveil.vectors.algorithms.glove import PAIR, Glove, Rule, descend, new_parameters, training_pairs
 from clinveil.vectors.count import count_words
 from clinveil.vectors.files import load_vectors
 from clinveil.vectors.settings import VectorSettings

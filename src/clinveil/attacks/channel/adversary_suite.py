@@ -19,8 +19,8 @@ from numpy.random import Generator
 
 from clinveil.attacks.adversary import KNOWLEDGE, Adversary, AdversaryView, AlignedNote, Recovery, adversaries
 from clinveil.attacks.attack import Attack, Context, attacks
-from clinveil.attacks.channel._inputs import word_strata
 from clinveil.attacks.channel._view import EACH, adversary_views, halves, planted
+from clinveil.attacks.channel.inversion import word_strata
 from clinveil.attacks.threats import GATED, Target, tagged
 from clinveil.channel.channel import identity_channel
 from clinveil.core.finding import Finding

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.random import Generator
 
 from clinveil.attacks.attack import Attack, Context, attacks
-from clinveil.attacks.channel._inputs import (
+from clinveil.attacks.channel.inversion import (
     EXACT,
     GUESSING,
     NO_COUNTS,

@@ -14,8 +14,7 @@ from pathlib import Path
 from numpy.random import Generator
 
 from clinveil.attacks.attack import Attack, Context, attacks
-from clinveil.attacks.vectors._closest_pairs import METRICS
-from clinveil.attacks.vectors._name_pairs import DRAWS, Name, NameRanking, NameTokens, rank_names
+from clinveil.attacks.vectors._name_pairs import DRAWS, METRICS, Name, NameRanking, NameTokens, rank_names
 from clinveil.attacks.vectors._name_scores import K, attack_names, leaked_names
 from clinveil.core.errors import InputError, UsageError
 from clinveil.core.finding import Finding

@@ -10,8 +10,7 @@ from typing import Any, ClassVar
 from numpy.random import Generator
 
 from clinveil.attacks.attack import Context
-from clinveil.attacks.channel._inputs import single_names
-from clinveil.attacks.channel.inversion import Inversion
+from clinveil.attacks.channel.inversion import Inversion, single_names
 from clinveil.attacks.threats import TARGETS, Target
 from clinveil.channel.build import build_channel, mechanism_of, read_words
 from clinveil.channel.channel import Channel
