@@ -12,8 +12,15 @@ import numpy as np
 import pytest
 from leaveout_cases import data_of, notes_of, settings_of
 
-from clinveil.attacks.models.leaveout import audit_notes, compare
-from clinveil.attacks.models.leaveout.audit import AuditModel, audit_of, load_logs, refuse_too_long, train_audits
+from clinveil.attacks.models.leaveout import (
+    AuditModel,
+    audit_notes,
+    audit_of,
+    compare,
+    load_logs,
+    refuse_too_long,
+    train_audits,
+)
 from clinveil.attacks.models.leaveout.pdtp import closed_form, cross_fit, leave_out, unigram_pdtp
 from clinveil.core.errors import InputError, UsageError
 from clinveil.lm.models.ngram import train_ngram

@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from clinveil.attacks.models.leaveout import Compared, compare, pdtp
-from clinveil.attacks.models.leaveout.audit import Audit, audit_of
+from clinveil.attacks.models.leaveout import Audit, Compared, audit_of, compare, pdtp
 from clinveil.attacks.models.leaveout.data import AuditData, LeaveOutSettings, load_data, pick_units, prepare
 from clinveil.core.finding import Finding
 from clinveil.core.types import Doubles, Ints, SmallInts
