@@ -27,7 +27,7 @@ def write_text(vectors: Vectors, path: Path) -> None:
     with _private(path) as file:
         file.write(f"{len(vectors)} {vectors.dim}\n".encode())
         for row, word in enumerate(vectors.words):
-            file.write(_name(word, row) + b" " + (line % tuple(vectors.matrix[row].tolist())).encode() + b"\n")
+            file.write(_encoded(word, row) + b" " + (line % tuple(vectors.matrix[row].tolist())).encode() + b"\n")
 
 
 def write_binary(vectors: Vectors, path: Path) -> None:
@@ -36,14 +36,14 @@ def write_binary(vectors: Vectors, path: Path) -> None:
     with _private(path) as file:
         file.write(f"{len(vectors)} {vectors.dim}\n".encode())
         for row, word in enumerate(vectors.words):
-            file.write(_name(word, row) + b" " + rows[row].tobytes() + b"\n")
+            file.write(_encoded(word, row) + b" " + rows[row].tobytes() + b"\n")
 
 
 def _private(path: Path) -> IO[bytes]:
     return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb")
 
 
-def _name(word: str, row: int) -> bytes:
+def _encoded(word: str, row: int) -> bytes:
     if not word or " " in word or "\n" in word:
         raise InputError(f"row {row + 1}: words of a word2vec file cannot be empty or contain a space or line break")
     return word.encode()
