@@ -8,8 +8,7 @@ import pytest
 from scenes import channel_of, right, view
 
 from clinveil.attacks.adversaries import bigram
-from clinveil.attacks.adversaries._candidates import candidates
-from clinveil.attacks.adversaries._sequence import Counts
+from clinveil.attacks.adversaries._sequence import Counts, candidates
 from clinveil.attacks.adversaries.bigram import Bigram
 from clinveil.attacks.adversary import AdversaryView, AlignedNote, adversaries, entries
 from clinveil.channel.channel import identity_channel

@@ -7,8 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.random import Generator
 
-from clinveil.attacks.adversaries._candidates import TINY, candidates
-from clinveil.attacks.adversaries._sequence import Counts, in_context
+from clinveil.attacks.adversaries._sequence import TINY, Counts, candidates, in_context
 from clinveil.attacks.adversary import Adversary, AdversaryView, AlignedNote, Recovery, adversaries, entries
 from clinveil.scale import threads
 

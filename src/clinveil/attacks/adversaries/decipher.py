@@ -9,8 +9,17 @@ import numpy as np
 from numpy.random import Generator
 from scipy.sparse import coo_matrix, csc_matrix, diags_array
 
-from clinveil.attacks.adversaries._candidates import Candidates, frequency, table_of
-from clinveil.attacks.adversaries._sequence import Links, Pairs, links, marginals, pairs_of, recovered
+from clinveil.attacks.adversaries._sequence import (
+    Candidates,
+    Links,
+    Pairs,
+    frequency,
+    links,
+    marginals,
+    pairs_of,
+    recovered,
+    table_of,
+)
 from clinveil.attacks.adversaries.own_vectors import shadow_matrix
 from clinveil.attacks.adversary import Adversary, AdversaryView, Knowledge, Recovery, adversaries, entries
 from clinveil.attacks.threats import Holding

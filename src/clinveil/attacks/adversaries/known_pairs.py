@@ -13,8 +13,7 @@ import numpy as np
 from numpy.random import Generator
 from scipy.sparse import csc_matrix, csr_matrix, diags_array
 
-from clinveil.attacks.adversaries._candidates import Candidates, frequency, table_of
-from clinveil.attacks.adversaries._sequence import Pairs, pairs_of, recovered
+from clinveil.attacks.adversaries._sequence import Candidates, Pairs, frequency, pairs_of, recovered, table_of
 from clinveil.attacks.adversaries.own_vectors import shadow_matrix
 from clinveil.attacks.adversary import Adversary, AdversaryView, AlignedNote, Knowledge, Recovery, adversaries
 from clinveil.attacks.threats import HOLDINGS, Holding

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.random import Generator
 from scipy.sparse import csc_matrix, csr_matrix, diags_array, identity
 
-from clinveil.attacks.adversaries._candidates import frequency, table_of
+from clinveil.attacks.adversaries._sequence import frequency, table_of
 from clinveil.attacks.adversary import Adversary, AdversaryView, Knowledge, Recovery, adversaries
 from clinveil.channel.build import build_channel
 from clinveil.channel.channel import Channel

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from numpy.random import Generator
 
-from clinveil.attacks.adversaries._candidates import candidates
+from clinveil.attacks.adversaries._sequence import candidates
 from clinveil.attacks.adversary import Adversary, AdversaryView, Recovery, adversaries, from_table
 
 
