@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from clinveil.core.compiled import at_most_cores
 from clinveil.core.errors import MissingExtra
 from clinveil.corpus.estimate import passes
 from clinveil.vectors.algorithm import Notes, OnEpoch, Predicting, algorithms
@@ -40,7 +41,8 @@ class Cbow(Predicting):
         n_words = int((counts.counts >= self.min_count).sum())
         _quiet()
         with sentence_file(notes.corpus, notes.scratch, notes.split) as (path, n_tokens):
-            epochs, workers = self.epochs or passes(n_tokens), max(1, min(notes.workers, n_tokens // _WORDS_EACH))
+            epochs = self.epochs or passes(n_tokens)
+            workers = max(1, min(at_most_cores(notes.workers), n_tokens // _WORDS_EACH))
             seed = int(np.random.SeedSequence(notes.seed).generate_state(1)[0])  # gensim takes 32 bits
             model = self.model(counts.words[:n_words], seed=seed, workers=workers, hashfxn=_stable_hash)
             model.build_vocab_from_freq(dict(zip(counts.words, counts.counts[:n_words].tolist(), strict=False)))
