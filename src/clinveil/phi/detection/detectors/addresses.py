@@ -17,12 +17,11 @@ from clinveil.phi.detection.note import NoteView
 
 _CAP = r"[A-Z][\w'.]*(?:-[A-Z]\w*)?"
 _KIND = (
-    r"(?:Street|Str|St|Avenue|Ave|Av|Road|Rd|Boulevard|Blvd|Lane|Ln|Drive|Dr|Court|Ct|Circle|Cir|Way|Place|Pl"
-    r"|Terrace|Ter|Parkway|Pkwy|Highway|Hwy|Square|Sq|Trail|Trl|Turnpike|Tpke|Crescent|Cres|Close|Grove|Alley|Row"
-    r"|Heights|Hill|Gardens|Gdns|Mews|Walk|Loop|Plaza|Pike|Crossing|Ridge|Point|Wharf|Quay|Parade|Esplanade|Landing"
-    r"|STREET|STR|ST|AVENUE|AVE|ROAD|RD|BOULEVARD|BLVD|LANE|LN|DRIVE|DR|COURT|CT|CIRCLE|CIR|WAY|PLACE|PL|TERRACE"
-    r"|PARKWAY"
-    r"|PKWY|HIGHWAY|HWY|SQUARE|TRAIL|CRESCENT|CLOSE|GROVE|GARDENS)"
+    r"(?:Street|Str|St|Avenue|Ave|Av|Road|Rd|Boulevard|Blvd|Lane|Ln|Drive|Dr|Court|Ct|Circle|Cir|Way|Place|Pl|Terrace"
+    r"|Ter|Parkway|Pkwy|Highway|Hwy|Square|Sq|Trail|Trl|Turnpike|Tpke|Crescent|Cres|Close|Grove|Alley|Row|Heights|Hill"
+    r"|Gardens|Gdns|Mews|Walk|Loop|Plaza|Pike|Crossing|Ridge|Point|Wharf|Quay|Parade|Esplanade|Landing|STREET|STR|ST"
+    r"|AVENUE|AVE|ROAD|RD|BOULEVARD|BLVD|LANE|LN|DRIVE|DR|COURT|CT|CIRCLE|CIR|WAY|PLACE|PL|TERRACE|PARKWAY|PKWY|HIGHWAY"
+    r"|HWY|SQUARE|TRAIL|CRESCENT|CLOSE|GROVE|GARDENS)"
 )
 _FLAT = (
     r"(?:,?\s*(?:(?:Apt|Apartment|Suite|Ste|Unit|Room|Rm|Floor|Fl|APT|SUITE|STE|UNIT"
@@ -37,9 +36,8 @@ _DOUBTFUL = words("MD PA OR IN ME OK HI CO ND DE LA AL ID MS MA NP ON PE NB RI P
 _STATE = "(?:" + "|".join(sorted(_ABBREVIATIONS, key=lambda state: (-len(state), state))) + ")"
 _ZIP = r"\d{5}(?:-\d{4})?"
 _LIVES = (
-    r"(?:live[sd]?|living|resid(?:es?|ed|ing|ent)|moved|born|grew\s+up|raised|native|travel(?:s|ed|led|ing)?"
-    r"|relocated|flew"
-    r"|visit(?:s|ed|ing)?|works|worked|vacation(?:ing)?|trip|hometown|emigrated|immigrated|commutes?)"
+    r"(?:live[sd]?|living|resid(?:es?|ed|ing|ent)|moved|born|grew\s+up|raised|native|travel(?:s|ed|led|ing)?|relocated"
+    r"|flew|visit(?:s|ed|ing)?|works|worked|vacation(?:ing)?|trip|hometown|emigrated|immigrated|commutes?)"
 )
 _I = re.IGNORECASE
 _CITIES = word_list("cities") | {"New York"}
@@ -175,27 +173,23 @@ _AFTER_ADDRESS = re.compile(
 )
 _FLAT_ALONE = re.compile(r"\b(?P<phi>(?:Apt|Apartment|Suite|Ste|(?-i:Flat))\.?\s*#?\s?\d{1,5}[A-Z]?)\b", _I)
 _LOWER = re.compile(
-    r"(?<![\w./-])(?P<phi>\d{1,6}\s(?:(?:n|s|e|w|north|south|east|west)\.?\s)?[a-z]+(?:\s[a-z]+)?\s(?:street"
-    r"|avenue|ave|road|boulevard"
-    r"|blvd|lane|drive|court|terrace)\b\.?(?:,?\s(?:apt|apartment|unit|suite)\.?\s?#?\w{1,4}\b)?)"
+    r"(?<![\w./-])(?P<phi>\d{1,6}\s(?:(?:n|s|e|w|north|south|east|west)\.?\s)?[a-z]+(?:\s[a-z]+)?\s(?:street|avenue|ave"
+    r"|road|boulevard|blvd|lane|drive|court|terrace)\b\.?(?:,?\s(?:apt|apartment|unit|suite)\.?\s?#?\w{1,4}\b)?)"
 )
 _NAMELESS = re.compile(
     r"\b(?:on|at|of|from|near|in|to|our|off|the)\s(?P<phi>(?:(?:[NSEW]\.?|North|South|East"
-    r"|West)\s)?(?:(?:[A-Z][a-z]+\s){1,2}"
-    r"(?:Street|Avenue|Ave\b\.?|Road|Boulevard|Blvd\b\.?|Lane|Drive|Parkway|Terrace)|\d{1,3}(?:st|nd|rd"
-    r"|th)\s(?:[Ss]treet|[Aa]ve(?:nue)?)))\b"
+    r"|West)\s)?(?:(?:[A-Z][a-z]+\s){1,2}(?:Street|Avenue|Ave\b\.?|Road|Boulevard|Blvd\b\.?|Lane|Drive|Parkway|Terrace)"
+    r"|\d{1,3}(?:st|nd|rd|th)\s(?:[Ss]treet|[Aa]ve(?:nue)?)))\b"
 )
 _NUMBER_AFTER = re.compile(
-    r"(?<![\w-])(?P<phi>[A-Z\xc0-\xde]\w*(?:[ -][A-Z\xc0-\xde]\w+)?(?:strasse|str\.|weg|platz|allee|gasse"
-    r"|damm|ufer|vej|gade|gata"
-    r"|gatan|veien|straat|laan|gracht|plein|dijk|katu|utca|svej)\s+\d{1,4}\s?[a-zA-Z]?)(?!\w|[.%-]\w|%)"
+    r"(?<![\w-])(?P<phi>[A-Z\xc0-\xde]\w*(?:[ -][A-Z\xc0-\xde]\w+)?(?:strasse|str\.|weg|platz|allee|gasse|damm|ufer|vej"
+    r"|gade|gata|gatan|veien|straat|laan|gracht|plein|dijk|katu|utca|svej)\s+\d{1,4}\s?[a-zA-Z]?)(?!\w|[.%-]\w|%)"
 )
 _ROMANCE = re.compile(
     r"\b(?P<phi>(?:Via|Viale|Piazza|Corso|Calle|C/|Avenida|Avda?\.?|Plaza|Paseo|Rua|Rue|Chemin|ul\.|ulica|Ulica"
-    r"|Carrer)\s+"
-    r"(?:(?:de|du|des|della|del|dei|di|da|do|dos|la|las|los|le|les|l'"
-    r"|d')\s?){0,3}[A-Z\xc0-\xde][\w'.-]*(?:\s[A-Z\xc0-\xde][\w'.-]*){0,3},?\s+"
-    r"(?:n[º°o.]{0,2}\s*)?\d{1,4}[A-Za-z]?)(?!\w|[.%-]\w|%)"
+    r"|Carrer)\s+(?:(?:de|du|des|della|del|dei|di|da|do|dos|la|las|los|le|les|l'"
+    r"|d')\s?){0,3}[A-Z\xc0-\xde][\w'.-]*(?:\s[A-Z\xc0-\xde][\w'.-]*){0,3},?\s+(?:n[º°o.]{0,2}\s*)?\d{1,4}[A-Za-z]?)"
+    r"(?!\w|[.%-]\w|%)"
 )
 _RUE = re.compile(
     r"(?<![\w./-])(?P<phi>\d{1,4}(?:\s?(?:bis|ter))?,?\s+(?:rue|avenue|boulevard|bd|chemin|impasse|quai"

@@ -26,15 +26,13 @@ _VITAL = re.compile(
 )
 _KIN = (
     r"(?:mother|father|mom|mum|dad|grandmother|grandfather|grandma|grandpa|aunt|uncle|sister|brother|wife|husband"
-    r"|spouse"
-    r"|mgm|mgf|pgm|pgf)"
+    r"|spouse|mgm|mgf|pgm|pgf)"
 )
 _PERSON = rf"(?:patient|pt|he|she|{_KIN}|man|woman|lady|gentleman|resident|veteran)"
 # Text allowed after an age without a unit; never a unit of measurement.
 _ALONE = (
-    r"(?=\s*(?:[,;:)]|\.(?!\d)|$|\n)|\s+(?:and|with|who|but|when|now|today|today's|this|from|of|after|in\s(?:the"
-    r"|a|\d{4}|[jfmasond][a-z]{2,8})"
-    r"|by|due|because|living|lives|at\shome)\b)"
+    r"(?=\s*(?:[,;:)]|\.(?!\d)|$|\n)|\s+(?:and|with|who|but|when|now|today|today's|this|from|of|after|in\s(?:the|a"
+    r"|\d{4}|[jfmasond][a-z]{2,8})|by|due|because|living|lives|at\shome)\b)"
 )
 
 
@@ -58,9 +56,8 @@ RULES = (
         "Aged {92}. She turned {100}. He turned 90 degrees.",
     ),
     _rule(
-        rf"\b{_PERSON}(?:'s)?\s(?:(?:is|was|turned|turns|being|will\sbe)\s)?(?:(?:now|just|almost|nearly|about|currently|a"
-        rf"|an)\s)?"
-        rf"(?P<phi>{_OLD}){_ALONE}",
+        rf"\b{_PERSON}(?:'s)?\s(?:(?:is|was|turned|turns|being|will\sbe)\s)?(?:(?:now|just|almost|nearly|about"
+        rf"|currently|a|an)\s)?(?P<phi>{_OLD}){_ALONE}",
         "Pt is {94}. His mother was {96}, his pulse was 96.",
         check=_no_vital,
         score=0.7,
@@ -102,10 +99,9 @@ RULES = (
         "Near her {95th} birthday.",
     ),
     _rule(
-        r"\b(?:dob|d\.o\.b\.?|date of birth|birth\s?date|born(?:\s+on)?)[\s:]*(?:is\s+)?"
-        r"(?P<phi>(?:\d{1,2}[/.-]\d{1,2}[/.-]|[a-z]{3,9}\.?\s+\d{1,2},?\s+|\d{1,2}\s+[a-z]{3,9}\.?\s+)(?:18\d\d"
-        r"|19[0-3]\d)"
-        r"|(?:18\d\d|19[0-3]\d)[/-]?\d\d[/-]?\d\d)(?!\d)",
+        r"\b(?:dob|d\.o\.b\.?|date of birth|birth\s?date|born(?:\s+on)?)[\s:]*(?:is\s+)?(?P<phi>(?:\d{1,2}[/.-]\d{1,2}"
+        r"[/.-]|[a-z]{3,9}\.?\s+\d{1,2},?\s+|\d{1,2}\s+[a-z]{3,9}\.?\s+)(?:18\d\d|19[0-3]\d)|(?:18\d\d"
+        r"|19[0-3]\d)[/-]?\d\d[/-]?\d\d)(?!\d)",
         "DOB: {03/04/1921}",
         score=0.95,
     ),

@@ -166,8 +166,7 @@ RULES = (
         "VEHICLE",
         re.compile(
             r"\b(?i:plates?|registration|reg\.?)(?:\s(?:number|no\.?|is))?[\s:#]+(?P<phi>[A-Z]{2}\d{2}\s?[A-Z]{3}"
-            r"|[A-Z]{2,4}[ -]?\d{2,4}[A-Z]?"
-            r"|\d{1,4}[ -]?[A-Z]{2,4}|\d[A-Z]{3}\d{3})\b"
+            r"|[A-Z]{2,4}[ -]?\d{2,4}[A-Z]?|\d{1,4}[ -]?[A-Z]{2,4}|\d[A-Z]{3}\d{3})\b"
         ),
         "Plate {XCM 6435}, seen twice; registration {AB12 CDE}.",
     ),

@@ -12,8 +12,7 @@ from clinveil.phi.detection.note import look_up
 from clinveil.phi.matching.wordtable import mark
 
 _SPACED = re.compile(
-    r"(?:[A-Z](?: [a-z]){2,}(?: {1,3}[A-Z](?: [a-z]){2,})*"
-    r"|[A-Z](?: [A-Z]){3,}(?: {2,3}[A-Z](?: [A-Z]){2,})*)(?![^\W_])"
+    r"(?:[A-Z](?: [a-z]){2,}(?: {1,3}[A-Z](?: [a-z]){2,})*|[A-Z](?: [A-Z]){3,}(?: {2,3}[A-Z](?: [A-Z]){2,})*)(?![^\W_])"
 )
 _GROUP = re.compile(r"[A-Z](?: [a-z])+|[A-Z](?: [A-Z])+")
 _DIGIT = re.compile(r"[013458](?=[A-Za-z])")

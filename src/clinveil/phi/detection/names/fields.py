@@ -42,9 +42,8 @@ _SEGMENT = re.compile(rf"^[\x0b ]*({'|'.join(_NAME_FIELDS)})\|[^\r\n]*", re.M)
 _AFFIXES = words("MD DO RN NP DR MR MRS MS JR L")
 _LETTERS = re.compile(r"[^\W\d_][^\d|~&]*")
 _KEYED = re.compile(
-    r"(?<![^\W_])(?:pt|patient|subj|client|guarantor|nok|mother|father|provider|prov|contact)[_-]?"
-    r"(?:last|first|family|given|middle|sur|fore)?_?(?:name)?[ ]?=[ ]?[\"']?"
-    r"(?P<phi>[^\W\d_][^;,&|\n\"'=]{1,40}?)(?=[;,&|\n\"']|\Z)",
+    r"(?<![^\W_])(?:pt|patient|subj|client|guarantor|nok|mother|father|provider|prov|contact)[_-]?(?:last|first|family"
+    r"|given|middle|sur|fore)?_?(?:name)?[ ]?=[ ]?[\"']?(?P<phi>[^\W\d_][^;,&|\n\"'=]{1,40}?)(?=[;,&|\n\"']|\Z)",
     re.I,
 )
 _HEADER = re.compile(
@@ -61,9 +60,8 @@ _ACCOUNT_WORDS = words("user username userid login logon logged operator opid")
 _ACCOUNT_WORD = mark(lambda word: look_up(word)[1] in _ACCOUNT_WORDS)
 _PIECE = re.compile(r"[^\W\d_]+")
 _ACCOUNT = re.compile(
-    r"\b(?:user(?:[ _-]?(?:name|id))?|log[io]n(?:[ _-]?(?:name|id))?|logged in as|opid|operator id)\b[ \t]*"
-    r"(?:[:=#][ \t]*)?"
-    r"(?P<phi>[a-z][a-z0-9]*[._-]?[a-z0-9]+)\b(?![@ ]?[(])"
+    r"\b(?:user(?:[ _-]?(?:name|id))?|log[io]n(?:[ _-]?(?:name|id))?|logged in as|opid"
+    r"|operator id)\b[ \t]*(?:[:=#][ \t]*)?(?P<phi>[a-z][a-z0-9]*[._-]?[a-z0-9]+)\b(?![@ ]?[(])"
 )
 _ACTED = re.compile(r"\b(?:by|as)[ \t]+\Z", re.I)
 _INITIALS = re.compile(r"(?<![\w.])[A-Z]\.[ ]?[A-Z]\.(?:[ ]?[A-Z]\.)?(?!\w)")
@@ -90,10 +88,9 @@ _CAPITALS = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZ")
 CAPITAL = mark(lambda word: look_up(word)[0] in _CAPITALS)
 _ABBREVIATED = words(
     "po iv im sc us md do rn np pa am pm bp er or ed qd bid tid qid prn hs sq od os ou dc la ny uk eg ie ad bc cc hr tv"
-    " id et ng gi gu as au ap pc ac nj nc sd nd va ma ct ri nh vt me de wv ky tn al ms mo ia ok tx nm az ut co wy mt"
-    " wa ca"
-    " ro rom lp pt ot sp st ph ba bs ma mph dds esq jr sr ii uti ekg ecg mri hiv gyn ent usa fu ho so wo iq ob bm"
-    " dr lmp dob doa vs tb ct xr cv cns ls ns nt tm rv lv ra av"
+    " id et ng gi gu as au ap pc ac nj nc sd nd va ma ct ri nh vt me de wv ky tn al ms mo ia ok tx nm az ut co wy mt wa"
+    " ca ro rom lp pt ot sp st ph ba bs ma mph dds esq jr sr ii uti ekg ecg mri hiv gyn ent usa fu ho so wo iq ob bm dr"
+    " lmp dob doa vs tb ct xr cv cns ls ns nt tm rv lv ra av"
 )
 
 
