@@ -240,7 +240,7 @@ class _NameCollector:
     """Collects the names in the notes of a batch, and the words that they write in lower case."""
 
     def __init__(self, finder: Finder) -> None:
-        self.acronyms = finder.combine == "recall-first"
+        self.acronyms = finder.recall_first
         self.names: defaultdict[str, set[Name]] = defaultdict(set)
         self.staff: set[str] = set()
         self.lower: defaultdict[str, set[str]] = defaultdict(set)
