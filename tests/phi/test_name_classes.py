@@ -90,7 +90,6 @@ USUAL = [
     ("Patient: <S>, <G>", 0.97),
     ("Provider: <S>, <G> A.", 0.97),
     ("<S>, <G>   MRN 12345   Page 2 of 3", 0.95),
-    ("PID|1||12345^^^MRN||<S>^<G>^Q||19600304|F", 0.99),
     ('{"given": "<G>", "family": "<S>"}'.replace("{", "[").replace("}", "]"), 0.99),
     ("<x:family><S></x:family><x:given><G></x:given>".replace("x:", "n:"), 0.99),
     # Spaces, breaks, quotes, brackets.
@@ -152,7 +151,6 @@ UNKNOWN = [
     "<G> <S> came to clinic today.",
     "<S> reports no pain.",
     "Dr. <S>-<S> was paged.",
-    "PID|1||12345^^^MRN||<S>^<G>^Q||19600304|F",
 ]
 
 

@@ -1,4 +1,4 @@
-"""Names in structured text: JSON, XML, HL7, header lines `Smith, John  MRN`, file names, accounts and initials."""
+"""Names in structured text: JSON, XML, header lines `Smith, John  MRN`, file names, accounts and initials."""
 
 from __future__ import annotations
 
@@ -33,14 +33,6 @@ _KEY = rf"(?:(?:{_OWNERS})s?[ _-]?)*(?:names?|surname|family|given|forename|nomb
 _JSON = re.compile(rf"""(["'])(?:{_KEY})\1\s*:\s*\[?\s*(?P<q>["'])(?P<phi>[^"\n]{{2,60}}?)(?P=q)""", re.I)
 _XML = re.compile(rf"<(?:\w+:)?(?P<tag>{_KEY})\b[^<>]{{0,80}}>\s*(?P<phi>[^<>]{{2,60}}?)\s*</", re.I)
 _XML_VALUE = re.compile(rf"<(?:\w+:)?(?:{_KEY})\s[^<>]{{0,40}}?value=\"(?P<phi>[^\"<>]{{2,60}})\"", re.I)
-# HL7 version 2: numbers of the fields of each segment that contain names.
-_NAME_FIELDS = {
-    "PID": (5, 6, 9), "NK1": (2,), "PV1": (7, 8, 9, 17), "GT1": (3,), "IN1": (16,), "ORC": (10, 11, 12), "OBR": (16,),
-    "MRG": (7,), "PD1": (4,), "TXA": (5, 9, 22), "DG1": (16,), "AIP": (3,), "EVN": (5,), "ROL": (4,), "OBX": (16,),
-}  # fmt: skip
-_SEGMENT = re.compile(rf"^[\x0b ]*({'|'.join(_NAME_FIELDS)})\|[^\r\n]*", re.M)
-_AFFIXES = words("MD DO RN NP DR MR MRS MS JR L")
-_LETTERS = re.compile(r"[^\W\d_][^\d|~&]*")
 _KEYED = re.compile(
     r"(?<![^\W_])(?:pt|patient|subj|client|guarantor|nok|mother|father|provider|prov|contact)[_-]?(?:last|first|family"
     r"|given|middle|sur|fore)?_?(?:name)?[ ]?=[ ]?[\"']?(?P<phi>[^\W\d_][^;,&|\n\"'=]{1,40}?)(?=[;,&|\n\"']|\Z)",
@@ -103,8 +95,6 @@ def field_names(note: NoteView) -> Iterator[NameSpan]:
         yield from _values(_XML, text, "name element of XML")
     if 'value="' in text:
         yield from _values(_XML_VALUE, text, "name element of XML")
-    if "|" in text and "^" in text:
-        yield from _segments(text)
     if "=" in text:
         yield from _values(_KEYED, text, "name field of a key")
     if any(_EXTENSION.matches(note)):
@@ -118,29 +108,6 @@ def _values(pattern: re.Pattern[str], text: str, why: str) -> Iterator[NameSpan]
         pieces = _PIECE.findall(match["phi"])
         if pieces and not all(piece.lower() in NO_NAMES for piece in pieces) and len(pieces) < 7:
             yield NameSpan(*match.span("phi"), why)
-
-
-def _segments(text: str) -> Iterator[NameSpan]:
-    for segment in _SEGMENT.finditer(text):
-        wanted, start = _NAME_FIELDS[segment[1]], segment.start(1)
-        for number, field in enumerate(text[start : segment.end()].split("|")):
-            if number in wanted:
-                yield from _components(field, start)
-            start += len(field) + 1
-
-
-def _components(field: str, start: int) -> Iterator[NameSpan]:
-    """Yield the components of a name in an HL7 field, without a title or degree after them."""
-    count = 0
-    for component in re.split(r"(?<=[\^~&])", field):
-        body = component.rstrip("^~&")
-        if _LETTERS.fullmatch(body) and body.upper() not in _AFFIXES:
-            if count < 3:
-                yield NameSpan(start, start + len(body), "name field of HL7")
-            count += 1
-        start += len(component)
-        if component.endswith("~"):
-            count = 0
 
 
 def _files(text: str) -> Iterator[NameSpan]:
