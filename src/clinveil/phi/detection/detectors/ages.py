@@ -21,9 +21,6 @@ _UNIT = (
 _UNITS_WORD = "(?:one|two|three|four|five|six|seven|eight|nine)"
 _WORDS = rf"(?:ninety(?:[\s-]*{_UNITS_WORD})?|(?:one|a)[\s-]hundred(?:(?:\s+and)?[\s-]+{_UNITS_WORD})?)"
 _TEMPERATURE = re.compile(r"temp|fever|febrile|\bt[:\s]|max|spo2|sat|degree|[°.]")
-_VITAL = re.compile(
-    r"temp|febrile|spo2|\bsat|\bbp\b|pulse|rate|pressure|glucose|sugar|weigh|degree|oxygen|\bhr\b|room air"
-)
 _KIN = (
     r"(?:mother|father|mom|mum|dad|grandmother|grandfather|grandma|grandpa|aunt|uncle|sister|brother|wife|husband"
     r"|spouse|mgm|mgf|pgm|pgf)"
@@ -38,10 +35,6 @@ _ALONE = (
 
 def _no_temperature(match: re.Match[str], note: NoteView) -> bool:
     return not _TEMPERATURE.search(before(match, note, 25))
-
-
-def _no_vital(match: re.Match[str], note: NoteView) -> bool:
-    return not _VITAL.search(before(match, note, 40))
 
 
 _rule = partial(Rule.any_case, "AGE")
@@ -59,7 +52,6 @@ RULES = (
         rf"\b{_PERSON}(?:'s)?\s(?:(?:is|was|turned|turns|being|will\sbe)\s)?(?:(?:now|just|almost|nearly|about"
         rf"|currently|a|an)\s)?(?P<phi>{_OLD}){_ALONE}",
         "Pt is {94}. His mother was {96}, his pulse was 96.",
-        check=_no_vital,
         score=0.7,
     ),
     _rule(
@@ -67,7 +59,6 @@ RULES = (
         rf"[,:;(\s]{{1,3}}(?:[a-z]+\s){{0,3}}?(?:(?:at|to"
         rf"|until)\s)?(?:be\s)?(?:the\s)?(?:age\s)?(?:of\s)?(?P<phi>{_OLD}){_ALONE}",
         "Father died at {96}; mother, alive at {93}.",
-        check=_no_vital,
         score=0.7,
     ),
     _rule(
@@ -91,7 +82,6 @@ RULES = (
         rf"|to be)\s+(?P<phi>ninety(?:[\s-]+{_UNITS_WORD})?)"
         rf"\b(?!\s*(?:percent|per|degrees?|minutes|days|mg|ml|hours|seconds|over|beats|pounds|kilo|on\s|-?degree))",
         "He is {ninety-three}, and turned ninety degrees.",
-        check=_no_vital,
     ),
     _rule(r"\b(?P<phi>nonagenarian|centenarian)\b", "A {nonagenarian} in good health."),
     _rule(

@@ -128,13 +128,6 @@ def _month_alone(match: re.Match[str], note: NoteView) -> bool:
     return bool(paired) or not (weak and match["phi"] in ("May", "March", "April", "June", "August"))
 
 
-def _compact(match: re.Match[str], note: NoteView) -> bool:
-    """Accept six or eight digits after a word for birth that contain a possible month."""
-    digits = match["phi"]
-    pairs = [int(digits[i : i + 2]) for i in range(0, len(digits), 2)]
-    return any(1 <= n <= 12 for n in pairs) and len(digits) in (6, 8)
-
-
 _LAST = rf"(?:[\s,-]+{_YEAR}|,?[\s-]+{_SHORT_YEAR})?"
 _TO = r"\s?(?:-|to|and|through|thru|&)\s?"
 _FESTIVALS = (
@@ -195,7 +188,6 @@ RULES = (
         r"\b(?:dob|d\.o\.b\.?|date\sof\s(?:birth|service|admission|discharge|death)|dos|birth\s?date|born)[\s:]{1,3}"
         r"(?P<phi>\d{8}|\d{6})(?![\d/-]|\.\d)",
         "DOB: {03041970}; date of service {030419}.",
-        check=_compact,
     ),
     _rule(
         rf"(?<![\w./])(?P<phi>{_DAY}{_ORDINAL}(?:{_TO}{_DAY}{_ORDINAL})?(?:\s+day)?"

@@ -211,11 +211,6 @@ def _not_eponym(match: re.Match[str], note: NoteView) -> bool:
     return not (tail and tail[1] in word_list("eponym_nouns"))
 
 
-def _no_device(match: re.Match[str], note: NoteView) -> bool:
-    """Reject St. Jude, a maker of heart valves."""
-    return _not_eponym(match, note) and not match["phi"].endswith("Jude")
-
-
 _NAMES = "|".join(
     re.escape(n).replace(r"\ ", r"\s+") for n in sorted(word_list("hospitals"), key=lambda n: (-len(n), n))
 )
@@ -293,8 +288,8 @@ RULES = (
         check=_by_name,
     ),
     Rule("HOSPITAL", _BODY, "Heard by the {Kadıköy District Court} and the {Ministry of Justice}.", score=0.6),
-    Rule("HOSPITAL", _OUR_LADY, "Seen at {Our Lady of Lourdes, Drogheda}.", score=0.6, check=_no_device),
-    Rule("HOSPITAL", re.compile(_SAINT), "Treated at {St. Vincent's}, by St. Jude valve.", score=0.7, check=_no_device),
+    Rule("HOSPITAL", _OUR_LADY, "Seen at {Our Lady of Lourdes, Drogheda}.", score=0.6, check=_not_eponym),
+    Rule("HOSPITAL", re.compile(_SAINT), "Treated at {St. Vincent's}.", score=0.7, check=_not_eponym),
     Rule("HOSPITAL", re.compile(_PLACED), "Seen at {Elm clinic}.", score=0.7, check=_called_there),
     Rule("HOSPITAL", re.compile(_ORGANISATION), "She works for {Maier Foods}.", score=0.6, check=_not_only_kind),
     Rule("HOSPITAL", _LISTED, "Transferred from {BWH} to {MGH}.", score=0.7, check=_not_eponym),
@@ -309,15 +304,8 @@ RULES = (
     Rule("HOSPITAL", _SHORT, "He was transferred to {SMH}, then from OSH.", score=0.6, check=_initials),
     Rule(
         "HOSPITAL",
-        re.compile(_EMPLOYED + _RUN),
-        "He works nights at {Walmart}; retired from Surgery.",
-        score=0.6,
-        check=_employs,
-    ),
-    Rule(
-        "HOSPITAL",
-        re.compile(_TAUGHT + _RUN),
-        "She attends {Lincoln}, attended Physical Therapy.",
+        re.compile(rf"(?:{_EMPLOYED}|{_TAUGHT}){_RUN}"),
+        "He works nights at {Walmart}, attends {Lincoln}; retired from Surgery.",
         score=0.6,
         check=_employs,
     ),

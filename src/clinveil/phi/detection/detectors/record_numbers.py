@@ -136,7 +136,7 @@ _NATIONAL = (
     (r"\d{4}\s\d{4}\s\d{4}", "Aadhaar {2345 6789 0123}."),
     (r"\d{7}[A-W][A-IW]?", "PPSN {1234567FA}."),
 )
-_TYPIST = re.compile(r"^(?P<phi>[A-Z]{2,3}/[a-z]{2,3}(?:/?\d+)?)\s*$", re.M)
+_TYPIST = re.compile(r"^[ \t]*(?P<phi>[A-Z]{2,3}[/:][a-z]{2,3}(?:/?\d+)?)[ \t]*$", re.M)
 RULES = (
     _cued("MRN", "MRN {00-12-345} and Unit No {1234567}."),
     _cued("SSN", "Social security number is {536 22 1234}."),
