@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from clinveil.core.spans import Span
-from clinveil.lexicons.ambiguity import PARTICLES
 from clinveil.phi.detection.detector import detectors
 from clinveil.phi.detection.names import fields
 from clinveil.phi.detection.names.cues import credentials, cues
@@ -19,8 +18,6 @@ from clinveil.phi.detection.names.mentions import Mentions
 from clinveil.phi.detection.names.runs import CueRuns
 from clinveil.phi.detection.names.state import NameState, Run
 from clinveil.phi.detection.note import NoteView
-
-__all__ = ["PARTICLES", "names_of"]
 
 
 def names_of(note: NoteView) -> tuple[list[Run], list[fields.NameSpan]]:
