@@ -13,11 +13,10 @@ from marked import unmark
 
 from clinveil.lexicons.ambiguity import LexicalClass, lexical_classes
 from clinveil.lexicons.names import all_given_names, held_out, surnames
-from clinveil.phi.detection.detectors.names import names_of
 from clinveil.phi.detection.finder import Finder
-from clinveil.phi.detection.note import NoteView
 
 DRAWN = 60
+FINDER = Finder()
 
 
 @cache
@@ -71,10 +70,7 @@ def share_found(template, pairs, case=str):
                 f"<_{key}>", "{NAME:" + name.lower() + "}"
             )
         text, truth = unmark(marked)
-        view = NoteView(text)
-        runs, places = names_of(view)
-        spans = [(view.words[run.start].start, view.words[run.end - 1].end) for run in runs]
-        whole = covered(text, [*spans, *((place.start, place.end) for place in places)])
+        whole = covered(text, [(span.start, span.end) for span in FINDER.find(text)])
         total += len(truth)
         found += sum(whole(start, end) for start, end, _ in truth)
     return found / total
@@ -257,7 +253,7 @@ def found_again(line):
     """The line with what is found as a name marked anew."""
     text, _ = unmark(line)
     out, position = "", 0
-    for span in Finder().find(text):
+    for span in FINDER.find(text):
         if span.label == "NAME":
             out += f"{text[position : span.start]}{{NAME:{text[span.start : span.end]}}}"
             position = span.end
@@ -266,7 +262,7 @@ def found_again(line):
 
 def test_every_name_says_why_and_never_what():
     text, _ = unmark("Dr. {NAME:Foley} saw {NAME:Mary Okafor}, his wife; name: {NAME:Xavi Bonn}. {NAME:Okafor} left.")
-    spans = [span for span in Finder().find(text) if span.label == "NAME"]
+    spans = [span for span in FINDER.find(text) if span.label == "NAME"]
     assert spans
     assert all(span.why for span in spans)
     words = {word.lower() for word in text.split()}

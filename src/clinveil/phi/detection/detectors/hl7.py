@@ -37,7 +37,7 @@ _COMPONENTS = {
 }
 _SEGMENT = re.compile(rf"(?<![A-Z0-9])(?P<kind>{'|'.join(_FIELDS)})\|[^\r\n]*")
 _DAY = re.compile(r"\d{4,8}")
-_NOTHING = words('"" U UNKNOWN MD DO RN JR SR DR')
+_NOTHING = words('"" UNKNOWN MD DO RN JR SR DR')
 
 
 class _Segments:

@@ -123,7 +123,8 @@ class Extent(Pairs):
             if gap == '" ' and word.capital and not word.shouted and not word.classes & LexicalClass.FUNCTION:
                 return len(word.text) > 2
             return word.capital and (self._fits(last, word, index, trust) or self.state.family_like(word))
-        return word.capital and not last.ordinary and self.text[word.end : word.end + 1] in ('"', "'")
+        opened = word.capital and not last.ordinary and self.text[word.end : word.end + 1] in ('"', "'")
+        return opened or is_particle(word)
 
     def _last_of_three(self, first: Word, last: Word, word: Word) -> bool:
         """Accept an ordinary word as surname after two first names: Sandra Marie Fox."""

@@ -163,7 +163,7 @@ class ListRuns:
         run = [word for word in self.words[index:end] if len(word.text) > 1]
         first = run[0].classes
         if self.words[index].shouted:
-            return False
+            return len(run) > 1 and all(word.listed and not word.ordinary for word in run)
         if first & LexicalClass.WORD:  # a first name that is a word needs a usual surname: May Rose
             small = first & LexicalClass.FUNCTION and not first & LexicalClass.USUAL_GIVEN
             usual = any(w.listed and not w.ordinary and w.classes & LexicalClass.USUAL_FAMILY for w in run)

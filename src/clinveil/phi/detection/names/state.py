@@ -10,6 +10,7 @@ from typing import NamedTuple
 from clinveil.lexicons.ambiguity import PARTICLES, LexicalClass
 from clinveil.lexicons.names import all_given_names, surnames
 from clinveil.lexicons.words import word_list
+from clinveil.phi.detection.detector import words
 from clinveil.phi.detection.names.cue_words import NO_NAMES
 from clinveil.phi.detection.names.cues import Trust, credentials
 from clinveil.phi.detection.note import NoteView, Word, begins_small, look_up
@@ -18,6 +19,9 @@ from clinveil.phi.matching.wordtable import mark
 GAP = re.compile(r"[ \t]{1,6}|[ \t]*\r?\n[ \t]*|_|-[ \t]*\r?\n?|[ \t]+[\"'(\[]|[\"')\]][ \t]+|[ \t]+[asd]/[lopr][ \t]+")
 AFTER_INITIAL = re.compile(r"\.?[ \t]{0,2}|\.?[ \t]*[\"(]")
 CLOSED = re.compile(r"[\"')\]]?[.,]?[ \t]*(?:$|[;\r\n|/\])}\t]|[ \t]{2}|,[ \t]*(?:[A-Z]{2}|[A-Z]\.[A-Z])|\(|\d|- )")
+# Lower-case particles that do not begin a name in ordinary English text.
+_LEADING = PARTICLES - words("den do e i y a la lo le te op ben st mac nic ab santa san di am en ur av af t")
+_TIGHT = (" ", "-", " '")
 _GRADE = re.compile(r" (?:[IVX]{1,4}|[A-D])(?![\w.])")  # `Weber B`, `Salter II`
 _OF_EPONYM = re.compile(r"'?s?[ \n-]?[ \n]?")
 
@@ -48,11 +52,21 @@ class NameState:
         self.runs: list[Run] = []
 
     def add(self, start: int, end: int, score: float, why: str) -> None:
-        """Add a run. An empty run is ignored."""
+        """Add a run, extended by the particles before it. An empty run is ignored."""
         if start >= end:
             return
+        start = self._with_particles(start)
         self.taken.update(range(start, end))
         self.runs.append(Run(start, end, score, why))
+
+    def _with_particles(self, start: int) -> int:
+        """Return the start of a name with its lower-case particles: `de la Fisher`."""
+        first, texts = start, self.words.texts
+        while first and texts[first - 1] in PARTICLES and first - 1 not in self.taken and self.gap(first) in _TIGHT:
+            first -= 1
+        while first < start and texts[first] not in _LEADING:
+            first += 1
+        return first
 
     def gap(self, index: int) -> str:
         """Return the text between a word and the word before it."""
