@@ -31,7 +31,7 @@ def demo(tmp_path_factory):
         {},
         {"patients": "patients.parquet", "phi_profile": "safe-harbor"},
         {"phi_policy": "site.toml", "propagate": "note", "no_tagger": True},
-        {"phi_profile": "max-recall", "surrogates": "markov", "markov": 0.3, "propagate": "none"},
+        {"phi_profile": "max-recall", "propagate": "none"},
         {"mode": "remove"},
     ],
     ids=["none", "feed and profile", "policy file", "recall first", "mode"],

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, get_origin
 from warnings import warn
 
-from clinveil.api.frames import ONE_TEXT, Notes, given, in_python, path_of, scratch
+from clinveil.api.frames import ONE_TEXT, Notes, Reading, in_python, path_of, scratch
 from clinveil.api.transformers import Deidentifier, Obfuscator
 from clinveil.core.atomic import workplace
 from clinveil.core.errors import InputWarning, UsageError
@@ -98,7 +98,7 @@ def embed(notes: Notes, *, seed: int = 1, workers: int = 1, **options: Any) -> V
     columns, settings = _parted(options)
     how = load_settings(VectorSettings, settings)
     with scratch() as folder:
-        return train(given(notes, **columns).corpus, how, seed=seed, workers=workers, scratch=folder)
+        return train(Reading.of(columns).given(notes).corpus, how, seed=seed, workers=workers, scratch=folder)
 
 
 @in_python
@@ -193,15 +193,18 @@ def compare(
 
 
 @in_python
-def verify(folder: str | Path) -> list[Check]:
-    """Check a release's hashes, schema and manifest, without secrets. Raises InputError if there is no release.
+def verify(folder: str | Path, public_key: str | Path | None = None) -> list[Check]:
+    """Check a release's files, hashes, signature and manifest, without secrets. Raises InputError if it is none.
+
+    Args:
+        public_key: the custodian's public key, a PEM file or its fingerprint ("SHA256:…").
 
     Returns:
         One `Check` per test: what, passed, said.
     """
     from clinveil.releases.manifest import verify as check
 
-    return check(Path(folder))
+    return check(Path(folder), public_key)
 
 
 def _parted(options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -219,7 +222,7 @@ def _on_disk(notes: Notes, out: Path, options: Mapping[str, Any]) -> Iterator[tu
     if isinstance(notes, str | Path):
         yield path_of(notes, "the notes", ONE_TEXT), {}
         return
-    corpus = given(notes, **_parted(options)[0]).corpus
+    corpus = Reading.of(_parted(options)[0]).given(notes).corpus
     columns = corpus.columns
     with workplace(out) as folder:
         write_corpus(corpus.batches(), folder / "notes.parquet", columns, ".parquet")
@@ -241,7 +244,8 @@ def _warning(say: Say | None) -> Say:
     def forward(line: str) -> None:
         if line.startswith(NO_PATIENTS):
             warn(NO_PATIENTS, InputWarning, stacklevel=2)
-        (say or _discard)(line)
+        if say:
+            say(line)
 
     return forward
 
@@ -250,7 +254,3 @@ def _folder(out: Any) -> Path:
     if not isinstance(out, str | Path):
         raise UsageError(f"out cannot be of type {type(out).__name__}", hint="pass the path of a folder")
     return Path(out)
-
-
-def _discard(line: str) -> None:
-    pass
