@@ -155,15 +155,15 @@ def two_workers():
     return processes(2)
 
 
-@pytest.mark.parametrize("combine", ["union", "recall-first"])
-def test_any_order_cut_and_worker_count_gives_the_same_bytes(two_workers, combine):
+@pytest.mark.parametrize("recall_first", [False, True])
+def test_any_order_cut_and_worker_count_gives_the_same_bytes(two_workers, recall_first):
     notes = _notes()
-    finder = Finder([*all_detectors()], propagate="patient", combine=combine)
+    finder = Finder([*all_detectors()], propagate="patient", recall_first=recall_first)
     engine = Deidentifier(KEY).with_finder(finder)
     want = treated(notes, deidentifier=engine)
     assert treated(notes[::-1], deidentifier=engine, pieces=5) == want
     assert treated(random.Random(1).sample(notes, len(notes)), deidentifier=engine, pieces=1) == want
-    if combine == "union":
+    if not recall_first:
         assert treated(notes, two_workers, engine, pieces=7) == want
 
 

@@ -16,11 +16,6 @@ class PhiSettings(Settings):
     """Detection of identifiers and their treatment."""
 
     patients: Path | None = flag(None, "Read known patients from this file (names, record numbers, phones).")
-    # vote: spans with a high score, or on which `votes` detectors agree; recall-first: see `combine.off_list`.
-    find: Literal["union", "vote", "recall-first"] = flag(
-        "union", "Combine the results of all detectors by union, by vote, or for highest recall."
-    )
-    votes: int = flag(2, "Require this many agreeing detectors with find=vote.", ge=1)
     also: tuple[str, ...] = flag(
         (),
         "Add an external detector: presidio, spacy:FOLDER or hf:FOLDER; repeatable.",

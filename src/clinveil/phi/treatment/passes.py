@@ -232,7 +232,7 @@ def detect_batch(batch: pa.RecordBatch, finder: Finder, stored: BatchSpans | Non
         spans = detected[-1] or ()
         names[note.patient_id] |= names_in(note.text, spans)
         staff |= staff_in(note.text, spans)
-        for word in unlisted(view, spans, acronyms=finder.combine == "recall-first"):
+        for word in unlisted(view, spans, acronyms=finder.recall_first):
             lower[word].add(note.patient_id)
     index = NameIndex({patient: frozenset(own) for patient, own in names.items() if own}, frozenset(staff))
     lower_case = {word: frozenset(sorted(patients)[:COMMON]) for word, patients in lower.items()}

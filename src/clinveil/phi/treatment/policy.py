@@ -86,7 +86,7 @@ class Policy:
     Attributes:
         name: of the profile, the mode or the file.
         treatments: of every label of `spans.LABELS`.
-        recall_first: whether detection prefers recall to precision (`combine.off_list`).
+        recall_first: whether detection prefers recall to precision (`include_list.off_list`).
     """
 
     name: str
