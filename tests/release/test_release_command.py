@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
-from release_cases import FAST, demo_notes_in, release
+from release_cases import FAST, release
 from scipy.stats import spearmanr
 
 from clinveil.attacks.attack import attacks
@@ -21,14 +21,12 @@ from clinveil.core.tokens import words
 from clinveil.report.edition import outward_finding
 
 MEASURES = True
+PLAIN = ["--set", "phi=false", "--set", "max_names=1", "--set", "max_linkage=1"]
 
 
-@pytest.fixture(scope="module")
-def desk(tmp_path_factory):
-    """A folder with demo notes and one finished release of them."""
-    folder = demo_notes_in(tmp_path_factory.mktemp("desk"))
-    assert main(release(folder, "out", "--label", "diagnosis_group", "--keep", "note_type")) == 0
-    return folder
+@pytest.fixture
+def desk(finished):
+    return finished
 
 
 def copied(desk, tmp_path):
@@ -177,7 +175,7 @@ def test_kept_words_are_shown_with_their_cost(desk, tmp_path, monkeypatch):
     monkeypatch.setattr("clinveil.releases.measured.of_release", lambda: [attacks.get("inversion")])
     keep = tmp_path / "keep.txt"
     keep.write_text("the\nand\npatient\n")
-    assert main(release(desk, "kept", "--label", "diagnosis_group", "--set", f"keep_words={keep}")) == 0
+    assert main(release(desk, "kept", "--label", "diagnosis_group", *PLAIN, "--set", f"keep_words={keep}")) == 0
     manifest = json.loads((desk / "kept/release/manifest.json").read_text())
     assert manifest["tokens"]["kept_words"] > 100
     values = {f["measure"]: f["value"] for f in manifest["findings"]}

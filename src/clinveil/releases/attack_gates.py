@@ -121,15 +121,11 @@ def stolen_gates(findings: Sequence[Finding], most: float | None) -> list[Gate]:
 
 def _decisive(of: str, tried: Sequence[Finding], most: float, **fill: object) -> Gate:
     """Return the gate of a failing attack, else of the strongest with enough cases, else of the strongest."""
-    gates = [
-        _estimated(of, finding, most, **fill, attack=_attack(finding))
-        for finding in sorted(tried, key=_above, reverse=True)
-    ]
+    gates = list[Gate]()
+    for finding in sorted(tried, key=_above, reverse=True):
+        attack = str(finding.detail.get("reader") or finding.detail.get("attacker") or "an attack").replace("_", " ")
+        gates.append(_estimated(of, finding, most, **fill, attack=attack))
     return min(gates, key=lambda gate: (gate.passed, gate.blind))
-
-
-def _attack(finding: Finding) -> str:
-    return str(finding.detail.get("reader") or finding.detail.get("attacker") or "an attack").replace("_", " ")
 
 
 def switched_off(names: float, linkage: float) -> Iterator[str]:
@@ -143,7 +139,8 @@ def switched_off(names: float, linkage: float) -> Iterator[str]:
 def linkage_warnings(findings: Sequence[Finding], most: float) -> Iterator[str]:
     """Yield one warning for each kind of knowledge beyond ten words that links notes."""
     views: dict[str, Finding] = {}
-    for finding in _recipients(findings):
+    linked = (f for f in findings if f.measure == LINKAGE and f.value is not None and f.chance is not None)
+    for finding in (f for f in linked if f.detail.get("adversary") in RECIPIENTS):
         known, limit = str(finding.detail["against"]), (finding.chance or 0.0) + most
         if finding.detail["target"] not in (TEN_WORDS, PUBLIC) and (finding.low or 0.0) > limit:
             views[known] = max(views.get(known, finding), finding, key=_above)
@@ -151,11 +148,6 @@ def linkage_warnings(findings: Sequence[Finding], most: float) -> Iterator[str]:
         much = "some" if too_small(finding, "external") else f"{finding.value:.0%}"
         text = "the whole text of a note" if known == "whole texts" else known
         yield f"A recipient with {text} links {much} of the notes to the right patient."
-
-
-def _recipients(findings: Sequence[Finding]) -> list[Finding]:
-    found = (f for f in findings if f.measure == LINKAGE and f.value is not None and f.chance is not None)
-    return [f for f in found if f.detail.get("adversary") in RECIPIENTS]
 
 
 def _above(finding: Finding) -> float:
@@ -207,7 +199,8 @@ def contents_gate(folder: Path, notes: str, columns: Columns) -> Gate:
     Args:
         folder: the staged release, before card, manifest and report are written. notes: name of the notes in it.
     """
-    faults = sum(1 for _ in _foreign(folder, notes)) + len({*_columns(folder / notes)} - _asked(columns))
+    asked = {columns.text, columns.note_id, columns.patient_id, *columns.keep}
+    faults = sum(1 for _ in _foreign(folder, notes)) + len({*_columns(folder / notes)} - asked)
     return gate("contents", passed=faults == 0, value=faults, threshold=0, hint=FAULT, by_construction=True)
 
 
@@ -217,13 +210,12 @@ def _foreign(folder: Path, notes: str) -> Iterator[Path]:
         inside = path.relative_to(folder)
         below = inside.parts[0] == notes and len(inside.parts) == 2
         named = str(inside) == notes or (below and (path.suffix == ".txt" or PART.fullmatch(path.name)))
-        if path.is_symlink() or not named or _begins(path):
+        if path.is_symlink() or not named:
             yield path
-
-
-def _begins(path: Path) -> bool:
-    with path.open("rb") as file:
-        return file.read(8).startswith(MAGIC)
+            continue
+        with path.open("rb") as file:
+            if file.read(8).startswith(MAGIC):
+                yield path
 
 
 def _columns(notes: Path) -> Sequence[str]:
@@ -237,10 +229,6 @@ def _columns(notes: Path) -> Sequence[str]:
     return list(pq.read_schema(notes).names)
 
 
-def _asked(columns: Columns) -> set[str]:
-    return {name for name in (columns.text, columns.note_id, columns.patient_id, *columns.keep) if name}
-
-
 def patient_gates(findings: Sequence[Finding], *, digits: bool = True, shuffled: bool = False) -> list[Gate]:
     """Return the gates on patients' own identifiers in their released notes; empty without a known-patient list.
 
@@ -250,37 +238,31 @@ def patient_gates(findings: Sequence[Finding], *, digits: bool = True, shuffled:
         digits: whether the release can contain digits; otherwise gates on numbers hold by construction.
         shuffled: whether the words of every note are in random order, so that the chance of coincidence is known.
     """
-    own = [f for f in findings if f.measure.startswith("attack.own_")]
-    return [
-        *(_feed(f) for f in own if f.measure == "attack.own_name"),
-        *(_own(f, digits, shuffled) for f in own if f.value is not None),
-    ]
+    gates, own = list[Gate](), [f for f in findings if f.measure.startswith("attack.own_")]
+    for finding in (f for f in own if f.measure == "attack.own_name"):
+        known, met = int(finding.detail.get("in_feed") or 0), int(finding.detail.get("in_release") or 0)
+        gates.append(gate("feed", passed=known == 0 or met > 0, value=met, threshold="at least 1"))
+    for finding in (f for f in own if f.value is not None):
+        if finding.measure == "attack.own_name":
+            gates.append(_own_name(finding))
+        elif shuffled and finding.measure not in NUMBERS:
+            gates.append(_met(finding))
+        else:
+            gates.append(_none(finding, certain=not digits and finding.measure in NUMBERS))
+    return gates
 
 
-def _feed(finding: Finding) -> Gate:
-    known, met = int(finding.detail.get("in_feed") or 0), int(finding.detail.get("in_release") or 0)
-    return gate("feed", passed=known == 0 or met > 0, value=met, threshold="at least 1")
-
-
-def _own(finding: Finding, digits: bool, shuffled: bool) -> Gate:
-    if finding.measure == "attack.own_name":
-        return _own_name(finding)
-    if finding.measure in NUMBERS:
-        return _none(finding, certain=not digits)
-    return _met(finding) if shuffled else _none(finding, DRAWN)
-
-
-def _none(finding: Finding, why: str = "", *, certain: bool = False) -> Gate:
-    """Return the gate that no such identifier occurs."""
-    count = finding.count or 0
+def _none(finding: Finding, *, certain: bool) -> Gate:
+    """Return the gate that no such identifier occurs; `certain`: none can be written."""
+    count, kind, searched = finding.count or 0, *_searched(finding)
     return gate(
         "own",
         passed=count == 0,
         value=count,
         threshold=0,
         unit=finding.unit,
-        fill={"kind": _kind(finding)},
-        meaning=DROPPED if certain else f"{_searched(finding)} {why}".rstrip(),
+        fill={"kind": kind},
+        meaning=DROPPED if certain else searched if finding.measure in NUMBERS else f"{searched} {DRAWN}",
         power="" if certain else "Refuses any hit among the identifiers searched for.",
         by_construction=certain,
     )
@@ -289,26 +271,28 @@ def _none(finding: Finding, why: str = "", *, certain: bool = False) -> Gate:
 def _met(finding: Finding) -> Gate:
     """Return the gate of a permutation test: no more hits than random word orders of each note explain."""
     expected, alone = (float(finding.detail.get(name) or 0.0) for name in ("expected", "one_refused_below"))
-    many = found_refused_from(expected)
+    kind, searched = _searched(finding)
     return gate(
         "own_met",
         passed=finding.p is not None and finding.p >= ALPHA,
         value=finding.count,
         threshold=f"P ≥ {ALPHA}",
         unit=finding.unit,
-        fill={"kind": _kind(finding)},
-        meaning=f"{_searched(finding)} {MET}",
+        fill={"kind": kind},
+        meaning=f"{searched} {MET}",
         power=f"Refuses a single hit whose words coincide in fewer than one of {ceil(1 / alone):,} orders of its "
-        f"patient's notes, and {many} or more patients if each coincides in fewer than one of {1 / SELDOM:,.0f}.",
+        f"patient's notes, and {found_refused_from(expected)} or more patients if each coincides in fewer than one of "
+        f"{1 / SELDOM:,.0f}.",
     )
 
 
-def _kind(finding: Finding) -> str:
-    return finding.measure.removeprefix("attack.own_").replace("_", " ")
-
-
-def _searched(finding: Finding) -> str:
-    return f"{_many(finding.n)} {finding.unit} of the known-patient list were searched for in their patients' notes."
+def _searched(finding: Finding) -> tuple[str, str]:
+    """Return the kind of identifier, and how many were searched for."""
+    kind = finding.measure.removeprefix("attack.own_").replace("_", " ")
+    return (
+        kind,
+        f"{_many(finding.n)} {finding.unit} of the known-patient list were searched for in their patients' notes.",
+    )
 
 
 def _many(people: int) -> str:
@@ -318,22 +302,18 @@ def _many(people: int) -> str:
 
 def _own_name(finding: Finding) -> Gate:
     """Return the gate on own names: a test if it could refuse one leak; with fewer patients, any leak fails."""
-    if has_power(finding.n):
-        return _tested_name(finding)
-    count = int(finding.detail.get("alone") or 0)
-    return gate(
-        "own_name",
-        passed=count == 0,
-        value=count,
-        threshold=0,
-        unit="own names",
-        meaning=f"With {_many(finding.n).lower()} patients, no test can tell one leak from chance. Any name is refused "
-        "unless it also occurs in the notes of two other patients: then its words are drawn for anyone.",
-        power="Refuses from 1 leaked name on, if the notes of fewer than two other patients contain it.",
-    )
-
-
-def _tested_name(finding: Finding) -> Gate:
+    if not has_power(finding.n):
+        count = int(finding.detail.get("alone") or 0)
+        return gate(
+            "own_name",
+            passed=count == 0,
+            value=count,
+            threshold=0,
+            unit="own names",
+            meaning=f"With {_many(finding.n).lower()} patients, no test can tell one leak from chance. Any name is "
+            "refused unless it also occurs in the notes of two other patients: then its words are drawn for anyone.",
+            power="Refuses from 1 leaked name on, if the notes of fewer than two other patients contain it.",
+        )
     found = float(finding.detail.get("expected") or 0.0) * finding.n
     # Own names found may be leaks, so chance is estimated from the names of others.
     least = leaks_refused_from(finding.n, max(0.0, found - (finding.count or 0)) / (finding.n - 1))

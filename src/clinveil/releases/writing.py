@@ -42,6 +42,7 @@ from clinveil.scale import Map, serial
 from clinveil.scale.executor import opened_for
 from clinveil.scale.pieces import each
 from clinveil.scale.tasks import Store, name_of, performed
+from clinveil.vectors.count import over_words
 
 NOTES = "notes"
 TABLES = ("crosswalk", "alignment")
@@ -129,14 +130,14 @@ def write_notes(job: ReleaseContext, entered: Corpus, channel: Channel | None) -
         folder, columns, suffix = job.folder, job.corpus.columns, job.corpus.suffix
         path = folder.staging / f"{NOTES}{suffix}"
         target = Target(path, folder.vault, folder.work, columns, suffix, job.settings.order)
-        obfuscator = None if channel is None else job.obfuscator(channel)
+        obfuscator = None if channel is None else Obfuscator(channel, job.key, align=True)
         with opened_for(job.settings, threaded=True) as over:
             results = track(_results(entered, obfuscator, over), "notes", job.say, size=lambda one: one.batch.num_rows)
             tally = target.write(results, job.key)
         if channel is None:
             return tally, target.check(entered, None), path
     with job.timer.stage("check", "read the release back"):
-        over = job.found.over(job.settings.workers)
+        over = over_words(job.found.tokens, job.settings.workers)
         over = shown(over, "notes read back", job.say, job.found.rows, lambda one: one.notes)
         return tally, target.check(entered, channel, over), path
 
@@ -210,20 +211,21 @@ def _write_parts(job: ReleaseContext, entered: Corpus, channel: Channel | None) 
     for result in track(results, "notes", job.say, size=lambda one: one["tally"]["notes"]):
         tally += tally_from(result["tally"])
         check += OutputCheck.of(result["check"], result["check"]["outputs"])
-    place = private_folder(job.folder.staging / NOTES)
-    for number, work in enumerate(works):
-        written = store.folder(work)
-        _link(written / work.file, place / f"{_released_name(job, number)}{work.suffix}")
-        for name in TABLES:
-            if (written / f"{name}.parquet").exists():
-                table = private_folder(job.folder.vault / f"{name}.parquet") / f"part-{number:05d}.parquet"
-                remove(table)
-                _link(written / f"{name}.parquet", table)
+    place, vault = private_folder(job.folder.staging / NOTES), job.folder.vault
+    for number, (work, facts) in enumerate(zip(works, job.facts, strict=True)):
+        written, name = store.folder(work), f"part-{number:05d}"
+        for table in TABLES:
+            if (file := written / f"{table}.parquet").exists():
+                _link(file, private_folder(vault / file.name) / f"{name}.parquet")
+        if job.settings.order == "keyed":  # hides source name and order
+            name = f"part-{job.key.digest('part name', facts.name, facts.digest):016x}"
+        _link(written / work.file, place / f"{name}{work.suffix}")
     return tally, check, place
 
 
 def _link(source: Path, target: Path) -> None:
-    """Create a hard link, or a copy if the file system does not support hard links."""
+    """Create a hard link, or a copy if the file system does not support hard links; replace the target."""
+    remove(target)
     try:
         os.link(source, target)
     except OSError:
@@ -233,19 +235,9 @@ def _link(source: Path, target: Path) -> None:
 def _tasks(job: ReleaseContext, entered: Corpus, channel: Channel | None) -> Iterator[WritePart]:
     """Yield the task of each part, with a hash of the part, of the detection in all parts, and of the key."""
     assert isinstance(entered, PartedCorpus)
-    found = recipe(job).dependencies if job.settings.phi else ""
-    of = digest_of(job.facts) + job.key.commitment + found
+    of = digest_of(job.facts) + job.key.commitment + (recipe(job).dependencies if job.settings.phi else "")
     drawn_from, policy = ("", PLAIN) if channel is None else (channel_digest(channel), channel.policy)
     drawn = job.folder.vault, drawn_from, policy, job.key.commitment
     written = job.folder.work, job.corpus.columns, job.corpus.suffix, job.settings.order
     for part, facts in zip(entered.parts, job.facts, strict=True):
-        digest = hashlib.sha256((facts.digest + of).encode()).hexdigest()
-        yield WritePart(part, digest, *drawn, *written)
-
-
-def _released_name(job: ReleaseContext, number: int) -> str:
-    """Return a keyed name that hides source name and order; with `--order source` the order is kept."""
-    if job.settings.order == "source":
-        return f"part-{number:05d}"
-    facts = job.facts[number]
-    return f"part-{job.key.digest('part name', facts.name, facts.digest):016x}"
+        yield WritePart(part, hashlib.sha256((facts.digest + of).encode()).hexdigest(), *drawn, *written)

@@ -10,7 +10,7 @@ from clinveil.core.words import Kind
 from clinveil.report.edition import control_too_small, hidden, kind_of, too_small
 from clinveil.report.measures import COMPANIONS, REMARKS, UNKNOWN, beside, distinct, find, more, variants
 from clinveil.report.numerals import Number, Write, interval, number, small
-from clinveil.report.record import Edition, ReleaseRecord, TokenRow
+from clinveil.report.record import Edition, TokenRow
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,8 +18,7 @@ class Row:
     """One finding as printable cells.
 
     Attributes:
-        label, short: label of the row, and the measure's short name. variants: parts of the label.
-        kind: number format. ends: interval. n, unit: number of cases and their unit.
+        label: of the row. variants: parts of the label. ends: interval. n, unit: number of cases and their unit.
         count, p: hits and P value; a dash where there is none.
         beside: companions of the value by the keys of `measures.COMPANIONS`, count and P included.
         remarks: texts that must be read with the number, by type. more: all other figures (internal edition only).
@@ -28,9 +27,7 @@ class Row:
     """
 
     label: str
-    short: str
     variants: tuple[str, ...]
-    kind: Kind
     value: Number
     n: Number
     unit: str
@@ -63,9 +60,7 @@ def row(
     rest = measure.label_of(finding.measure[len(name) + 1 :])
     return Row(
         label=" · ".join(part for part in (rest, *told) if part) or "all",
-        short=measure.short,
         variants=told,
-        kind=kind,
         value=small() if hide else number(finding.value, kind, write),
         n=small() if hidden(finding.n, finding.unit, edition) else number(finding.n, "count"),
         unit=finding.unit,
@@ -164,7 +159,7 @@ def _block(name: str, findings: Sequence[Finding], edition: Edition) -> Block:
         control="; ".join(distinct(control_words(f, measure.control) for f in findings if f.control is not None)),
         p="; ".join(distinct(f.p_is for f in findings if f.p is not None)),
         methods=distinct(f.method for f in findings),
-        remarks=distinct(_sentence(key, text) for r in rows for key, text in r.remarks.items()),
+        remarks=distinct(f"{_PREFIXES[key]}{text}".rstrip(".") + "." for r in rows for key, text in r.remarks.items()),
         sources=distinct(f.source for f in findings),
     )
 
@@ -179,10 +174,8 @@ _PREFIXES = {
 }
 
 
-def _sentence(key: str, text: str) -> str:
-    return f"{_PREFIXES[key]}{text}".rstrip(".") + "."
-
-
-def accounting(record: ReleaseRecord) -> list[TokenRow]:
+def accounting(rows: Sequence[TokenRow]) -> list[TokenRow]:
     """Return the token accounting with the total last; empty where the kind has none."""
-    return [*record.accounting, TokenRow.total(record.accounting)] if record.accounting else []
+    names = ("seen", "replaced", "masked", "dropped", "kept", "unknown", "self_replaced", "doubled")
+    total = {name: sum(getattr(row, name) for row in rows) for name in names}
+    return [*rows, TokenRow("all", **total)] if rows else []

@@ -52,8 +52,7 @@ class Deidentified(Producer):
 
     def make(self, job: ReleaseContext) -> Product:
         """Replace identifiers, write the notes with new ids, and read them back."""
-        indexes: list[NameIndex] = []
-        notes = treated(job, indexes.append)
+        notes = treated(job)
         counts = counted(job, notes.corpus)
         _, check, path = write_notes(job, notes.corpus, None)
         rows = Accounting(job.found.read, check.notes, job.found.skipped + notes.skipped)
@@ -62,7 +61,7 @@ class Deidentified(Producer):
             *(counts.n_tokens, len(counts), counts.n_patients, notes.found),
             entered=notes.corpus,
             counts=counts,
-            name_indexes=tuple(indexes),
+            name_index=notes.name_index,
         )
 
 
@@ -71,13 +70,13 @@ class SourcedProduct(Product):
     """Released notes that each have one source note.
 
     Attributes:
-        entered: the notes with surrogates, under source ids. name_indexes: names found across notes, at most one index.
+        entered: the notes with surrogates, under source ids. name_index: names found across notes, if searched for.
     """
 
     judged: ClassVar[Collection[Target]] = (OWN_IDENTIFIERS,)  # readable notes can be linked by their words
     entered: Corpus = field(repr=False)
     counts: WordCounts = field(repr=False)
-    name_indexes: tuple[NameIndex, ...] = field(repr=False)
+    name_index: NameIndex | None = field(repr=False)
 
     def context(self) -> Context:
         """Return source and released notes."""
@@ -104,7 +103,7 @@ class SourcedProduct(Product):
 
     def sampled(self, rng: Generator) -> list[AlignedNote]:
         """Return sampled source notes aligned with their released versions."""
-        return as_treated(sources(self.job.corpus, rng, self.job.deidentifier(*self.name_indexes)), "Sampled note")
+        return as_treated(sources(self.job.corpus, rng, self.job.deidentifier(self.name_index)))
 
 
 producers.register("deidentified")(Deidentified())
