@@ -49,12 +49,7 @@ PART = re.compile(r"part-[0-9a-f]+\.(?!npy$|npz$|arrow$|bin$|vec$)[a-z0-9.]+")  
 def adversary_gates(
     findings: Sequence[Finding], names: float, linkage: float, stolen: float | None = None
 ) -> list[Gate]:
-    """Return all gates on what adversaries recover and link.
-
-    Args:
-        names, linkage: `max_names`, `max_linkage`.
-        stolen: `--max-stolen`; with None or 1 stolen vectors are not judged.
-    """
+    """Return all gates on what adversaries recover and link; the limits are those of the functions below."""
     return [*reading_gates(findings, names), *linkage_gates(findings, linkage), *stolen_gates(findings, stolen)]
 
 
@@ -78,13 +73,12 @@ def reading_gates(findings: Sequence[Finding], most: float) -> list[Gate]:
 def linkage_gates(findings: Sequence[Finding], most: float, other_notes: float = MOST_BY_NOTES) -> list[Gate]:
     """Return a gate for each kind of knowledge by which recipients were tried to link notes.
 
-    Judged are ten words in a row of a note, public texts about the patients, and the patient's other notes. Two have
-    limits of their own. Other notes state the same diagnoses, which a useful release keeps, so their share is
-    high under every protection that retains utility. That gate refuses a release only if they identify the note almost
-    as well as in plain text. Shadow vectors are trained on hundreds of other notes of the same source, which few
-    recipients have. With text that models can learn from, such an attacker links about one in four notes by ten words;
-    without background draws one in two, which the gate refuses. Linkage by the whole text of a
-    note is a warning (`linkage_warnings`): an attacker with the text learns nothing else from the release.
+    Judged are ten words in a row of a note, public texts about the patients, and the patient's other notes. Other
+    notes state the same diagnoses, which a useful release keeps, so their limit is higher: it refuses notes that are
+    identified almost as well as in plain text. Shadow vectors need hundreds of other notes of the same source, which
+    few recipients have, so their limit is higher too (about one note in four is linked by ten words; without
+    background one in two). Linkage by the whole text is a warning (`linkage_warnings`): an attacker with the text
+    learns nothing else from the release.
 
     Args:
         most: share linked at most, above chance; with 1 the gates are listed as switched off. other_notes: the same by
@@ -171,21 +165,14 @@ def _estimated(of: str, finding: Finding, most: float, **fill: object) -> Gate:
 
 def refused_from(most: float, cases: float) -> float:
     """Return the smallest share refused with 95 % probability from this many cases (normal approximation)."""
-    low, high = most, 1.0
-    for _ in range(40):
-        middle = (low + high) / 2
-        seen = middle - ONE_SIDED * sqrt(middle * (1 - middle) / max(cases, 1.0)) > most
-        low, high = (low, middle) if seen else (middle, high)
-    return high
+    z, n = ONE_SIDED, max(cases, 1.0)  # solves p - z sqrt(p (1 - p) / n) = most for p
+    return (most + z * z / (2 * n) + z * sqrt(most * (1 - most) / n + (z / (2 * n)) ** 2)) / (1 + z * z / n)
 
 
 def single_gates(findings: Sequence[Finding], most: float) -> list[Gate]:
-    """Return the gate on names with an output of their own; exact, so always with power.
+    """Return the gate on names with an output of their own, which only an attacker with the channel knows.
 
-    Only an attacker with the channel knows such an output, so callers pass the limit of stolen vectors.
-
-    Args:
-        most: with 1 there is no gate.
+    Exact, so always with power; with `most` = 1 there is no gate.
     """
     found = [f for f in findings if f.measure == SINGLE and f.value is not None and most < 1]
     values = [f.value for f in found if f.detail.get("label") == "names"]

@@ -21,7 +21,7 @@ from clinveil.phi.name_index import NameIndex
 from clinveil.releases.attack_gates import patient_gates
 from clinveil.releases.context import ReleaseContext
 from clinveil.releases.crosswalk import vault_batches
-from clinveil.releases.gates import copy_gates
+from clinveil.releases.gates import sound
 from clinveil.releases.measured import Measured, measured
 from clinveil.releases.preflight import Preflight
 from clinveil.releases.producer import Producer, Product, producers
@@ -99,7 +99,7 @@ class SourcedProduct(Product):
 
     def gates(self, findings: Sequence[Finding]) -> list[Gate]:
         """Return the gates that the notes are unchanged after treatment, without patients' own identifiers."""
-        return [*copy_gates(self.check), *patient_gates(findings, digits=True, shuffled=False)]
+        return [sound("copied_text", self.check.unaligned), *patient_gates(findings)]
 
     def sampled(self, rng: Generator) -> list[AlignedNote]:
         """Return sampled source notes aligned with their released versions."""
