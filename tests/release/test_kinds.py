@@ -110,7 +110,7 @@ def test_notes_are_not_added_to_a_release_without_a_channel(desk, kind, capsys):
     ("kind", "flags", "message"),
     [
         ("deidentified", ["--set", "mechanism=clusters"], "--set mechanism applies to --as obfuscated or coded"),
-        ("synthetic", ["--set", "order=source"], "--set order applies to --as obfuscated, coded or deidentified"),
+        ("synthetic", ["--set", "max_names=1"], "--set max_names applies to --as obfuscated or coded, not to"),
         ("coded", ["--set", "lm.size=tiny"], "--set lm.size applies to --as synthetic, not to --as coded"),
         ("obfuscated", ["--set", "vectors.windw=3"], "did you mean vectors.window?"),
         ("deidentified", ["--vectors", "x"], "--vectors applies to --as obfuscated or coded"),

@@ -33,14 +33,6 @@ def test_permuted_rows_give_the_same_ids_in_the_same_order(desk, tmp_path):
     assert found[0] == found[1] == sorted(found[0])
 
 
-def test_the_order_of_the_source_is_kept_on_request_and_warned_of(desk, tmp_path):
-    notes = str(desk / "demo/notes.parquet")
-    assert main(["release", notes, "-o", str(tmp_path / "o"), *FAST, *TAKEN, "--set", "order=source"]) == 0
-    crosswalk = pq.read_table(tmp_path / "o/vault/crosswalk.parquet")["note_id"].to_pylist()
-    assert pq.read_table(tmp_path / "o/release/notes.parquet")["note_id"].to_pylist() == crosswalk
-    assert "Rows keep the source order" in (tmp_path / "o/release/report.html").read_text()
-
-
 def test_a_test_seed_is_refused_and_repeats_with_any_number_of_workers(desk, tmp_path, capsys):
     notes = pq.read_table(desk / "demo/notes.parquet")
     pq.write_table(notes.slice(0, 120), tmp_path / "few.parquet")

@@ -200,7 +200,6 @@ NOT_TRIED = (
     "recover a few points more.",
     "Linkage with known pairs; these were used to recover words and names only.",
     "Inference of attributes that are not kept columns (clinveil attack inference).",
-    "Linkage by row order with --order source.",
 )
 _AT_HAND = {
     "known": "no known-patient list was given",

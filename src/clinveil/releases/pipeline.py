@@ -170,8 +170,6 @@ def _announce(job: ReleaseContext, producer: Producer) -> None:
         job.say(TEST_SEED)
     if "identifiers" in producer.uses and settings.phi and (warning := settings.identifiers.policy().warning):
         job.say(warning)
-    if settings.order == "source":
-        job.say("rows keep the source order: anyone who knows that order can match notes with patients")
     if job.facts and read_json(vault / LEARNT) != {"of": (of := digest_of(job.facts))}:
         for name in producer.learns:
             remove(vault / name)

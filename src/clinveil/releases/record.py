@@ -222,8 +222,6 @@ def _warnings(product: Product, findings: Sequence[Finding]) -> tuple[str, ...]:
     lines += _feed_warnings(findings, product.patients)
     if product.columns.keep and not synthetic:
         lines.append(singled_out(findings, "attack.kept_columns_unique", *KEPT))
-    if job.settings.order == "source":
-        lines.append("Rows keep the source order: anyone who knows that order can match notes with patients.")
     if job.facts and product.columns.patient_id:
         lines.append(
             f"The release has {len(job.facts)} parts, like its source: notes of one source part, for example of one "

@@ -131,7 +131,6 @@ class ReleaseSettings(Settings):
     )
     risk_threshold: float = flag(0.09, "Acceptable risk per patient, for the report (EMA: .09).", gt=0, le=1)
     phi: bool = flag(True, "Replace identifiers first.")
-    order: Literal["keyed", "source"] = flag("keyed", "Row order of the release: keyed random, or that of the source.")
 
     @model_validator(mode="wrap")
     @classmethod

@@ -54,7 +54,7 @@ class Target:
 
     Attributes:
         path: of the notes. vault: folder of crosswalk and alignment. work: scratch folder.
-        columns, suffix: of source and release. order: keyed or source.
+        columns, suffix: of source and release.
     """
 
     path: Path
@@ -62,7 +62,6 @@ class Target:
     work: Path
     columns: Columns
     suffix: str
-    order: str
 
     def write(self, results: Iterator[Obfuscated], key: Key) -> Tally:
         """Write the notes with new ids; return the token counts."""
@@ -81,9 +80,8 @@ class Target:
                     yield batch
 
             notes = stack.enter_context(Writer(self.path, self.columns, self.suffix))
-            in_order = self.order == "source" or not self.suffix  # files of a folder need no sorting
-            for batch in renamed() if in_order else reordered(renamed(), by_new_id, self.work / "order"):
-                notes.write(batch)
+            for batch in reordered(renamed(), by_new_id, self.work / "order") if self.suffix else renamed():
+                notes.write(batch)  # files of a folder need no sorting
         return tally
 
     def check(self, entered: Corpus, channel: Channel | None, over: Map = serial) -> OutputCheck:
@@ -98,8 +96,6 @@ class Target:
         """Yield the released notes in source order; files of a .txt folder are read by name."""
         if self.path.is_dir():
             yield from self._by_name()
-        elif self.order == "source":
-            yield from released.batches()
         else:
             ranks = by_source(vault_batches(self.vault, "crosswalk"))
             yield from reordered(released.batches(), ranks, self.work / "read back")
@@ -129,7 +125,7 @@ def write_notes(job: ReleaseContext, entered: Corpus, channel: Channel | None) -
             return _write_parts(job, entered, channel)
         folder, columns, suffix = job.folder, job.corpus.columns, job.corpus.suffix
         path = folder.staging / f"{NOTES}{suffix}"
-        target = Target(path, folder.vault, folder.work, columns, suffix, job.settings.order)
+        target = Target(path, folder.vault, folder.work, columns, suffix)
         obfuscator = None if channel is None else Obfuscator(channel, job.key, align=True)
         with opened_for(job.settings, threaded=True) as over:
             results = track(_results(entered, obfuscator, over), "notes", job.say, size=lambda one: one.batch.num_rows)
@@ -168,7 +164,6 @@ class WritePart:
     scratch: Path
     columns: Columns
     suffix: str
-    order: str
 
     @property
     def title(self) -> str:
@@ -183,14 +178,14 @@ class WritePart:
     def identity(self) -> Mapping[str, Any]:
         """Return hashes of part, channel, key and output options."""
         drawn = {"part": self.entered, "channel": self.channel, "policy": asdict(self.policy), "key": self.commitment}
-        return {**drawn, "order": self.order, "columns": asdict(self.columns), "suffix": self.suffix}
+        return {**drawn, "columns": asdict(self.columns), "suffix": self.suffix}
 
     def __call__(self, folder: Path, store: Store) -> dict[str, Any]:
         """Write notes, crosswalk and alignment; return token counts and the output check."""
         drawn_from = self.vault, self.policy, self.channel, self.commitment
         obfuscator = _obfuscator(*drawn_from) if self.channel else None
         work = private_folder(self.scratch / name_of(self))
-        target = Target(folder / self.file, folder, work, self.columns, self.suffix, self.order)
+        target = Target(folder / self.file, folder, work, self.columns, self.suffix)
         tally = target.write(_results(self.part, obfuscator), Key.load(self.vault / KEY))
         check = target.check(self.part, obfuscator.channel if obfuscator else None) if tally.notes else NOTHING
         remove(work)
@@ -217,9 +212,8 @@ def _write_parts(job: ReleaseContext, entered: Corpus, channel: Channel | None) 
         for table in TABLES:
             if (file := written / f"{table}.parquet").exists():
                 _link(file, private_folder(vault / file.name) / f"{name}.parquet")
-        if job.settings.order == "keyed":  # hides source name and order
-            name = f"part-{job.key.digest('part name', facts.name, facts.digest):016x}"
-        _link(written / work.file, place / f"{name}{work.suffix}")
+        hidden = job.key.digest("part name", facts.name, facts.digest)  # hides source name and order
+        _link(written / work.file, place / f"part-{hidden:016x}{work.suffix}")
     return tally, check, place
 
 
@@ -238,6 +232,6 @@ def _tasks(job: ReleaseContext, entered: Corpus, channel: Channel | None) -> Ite
     of = digest_of(job.facts) + job.key.commitment + (recipe(job).dependencies if job.settings.phi else "")
     drawn_from, policy = ("", PLAIN) if channel is None else (channel_digest(channel), channel.policy)
     drawn = job.folder.vault, drawn_from, policy, job.key.commitment
-    written = job.folder.work, job.corpus.columns, job.corpus.suffix, job.settings.order
+    written = job.folder.work, job.corpus.columns, job.corpus.suffix
     for part, facts in zip(entered.parts, job.facts, strict=True):
         yield WritePart(part, hashlib.sha256((facts.digest + of).encode()).hexdigest(), *drawn, *written)

@@ -63,7 +63,7 @@ LAYOUT = "Layout was kept:", "are the only ones with theirs"
 class ChannelProducer(Producer):
     """A kind of release whose words are drawn from a channel."""
 
-    uses = frozenset({"channel", "vectors", "identifiers", "phi", "keep", "label", "order"})
+    uses = frozenset({"channel", "vectors", "identifiers", "phi", "keep", "label"})
     uses |= {"max_names", "max_linkage", "max_stolen"}
     adds = True
     learns = LEARNED
