@@ -34,7 +34,7 @@ from clinveil.corpus.corpus import Columns, Corpus, memory_corpus
 from clinveil.corpus.open import NotesCorpus, PartedCorpus, open_corpus
 from clinveil.corpus.part_facts import digest_of
 from clinveil.corpus.write import Writer
-from clinveil.releases.check import NOTHING, OutputCheck, check_copies, check_output
+from clinveil.releases.check import NOTHING, OutputCheck, check_output
 from clinveil.releases.context import ReleaseContext
 from clinveil.releases.crosswalk import Renamer, TableWriter, by_new_id, by_source, reordered, vault_batches
 from clinveil.releases.treatment import TASKS, recipe
@@ -88,9 +88,7 @@ class Target:
         """Read the written notes back and compare them with the notes that entered the channel, if there is one."""
         crosswalk, alignment = (vault_batches(self.vault, name) for name in TABLES)
         released = self.in_source_order(opened(self.path, self.columns))
-        if channel is None:
-            return check_copies(entered.batches(), crosswalk, released)
-        return check_output(entered.batches(), crosswalk, released, channel, alignment, over)
+        return check_output(entered.batches(), crosswalk, released, channel, alignment if channel else (), over)
 
     def in_source_order(self, released: Corpus) -> Iterator[pa.RecordBatch]:
         """Yield the released notes in source order; files of a .txt folder are read by name."""
