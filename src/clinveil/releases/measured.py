@@ -26,9 +26,6 @@ from clinveil.corpus.corpus import NOTE_ID, PATIENT_ID, TEXT, Corpus
 from clinveil.corpus.open import open_corpus
 from clinveil.corpus.sample import KeyedShare
 from clinveil.releases.crosswalk import TableWriter, id_maps, vault_batches
-from clinveil.utility.evaluations.transfer import UTILITY_SEED, useful
-
-__all__ = ["UTILITY_SEED", "Drawn", "Measured", "attacked", "measured", "skipped", "useful"]
 
 NOTES = frozenset({"original", "released", "entered", "alignment"})
 BY_NOTES = "attack.repeats_in_notes"  # measured on notes though its attack needs none

@@ -29,7 +29,7 @@ from clinveil.releases.context import ReleaseContext, StageTimer
 from clinveil.releases.earlier.ledger import Earlier, Entry, Ledger, entry
 from clinveil.releases.earlier.parent import NewNotes, ParentRelease
 from clinveil.releases.gates import seed_gate, variety_gates
-from clinveil.releases.measured import attacked, skipped, useful
+from clinveil.releases.measured import attacked, skipped
 from clinveil.releases.outcome import KIND, LEARNT, Outcome, Places, finish
 from clinveil.releases.preflight import PreparedInput, prepared
 from clinveil.releases.producer import Producer, other_kind, producers
@@ -39,6 +39,7 @@ from clinveil.releases.samples import excerpts
 from clinveil.releases.settings import ReleaseSettings
 from clinveil.scale import Map, serial
 from clinveil.scale.executor import opened_for
+from clinveil.utility.evaluations.transfer import useful
 
 _NO_MATTER = FREE | {"again", "ledger"}
 

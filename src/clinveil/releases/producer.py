@@ -53,10 +53,6 @@ class Producer(ABC):
     adds: ClassVar[bool] = False
     learns: ClassVar[tuple[str, ...]] = ()
 
-    def presets(self, profile: str) -> dict[str, Any]:
-        """Return the default settings of this kind under a profile."""
-        return {**self.defaults, **self.profiles.get(profile, {})}
-
     def floor(self, patients: int) -> int:
         """Return the patient floor of `--min-patients auto` for this many patients."""
         return 5

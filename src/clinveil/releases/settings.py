@@ -138,7 +138,8 @@ class ReleaseSettings(Settings):
         """Apply the defaults of kind and profile; they do not count as given (`model_fields_set`)."""
         if not isinstance(values, Mapping) or (kind := values.get("kind", "obfuscated")) not in producers:
             return made(values)
-        presets = producers.get(kind).presets(str(values.get("profile", "default")))
+        producer = producers.get(kind)
+        presets = {**producer.defaults, **producer.profiles.get(str(values.get("profile", "default")), {})}
         settings = made({**presets, **values})
         _not_given(settings, presets.keys() - values.keys())
         return settings

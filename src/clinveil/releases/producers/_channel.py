@@ -66,7 +66,7 @@ class ChannelProducer(Producer):
     uses = frozenset({"channel", "vectors", "identifiers", "phi", "keep", "label"})
     uses |= {"max_names", "max_linkage", "max_stolen"}
     adds = True
-    learns = LEARNED
+    learns: ClassVar[tuple[str, ...]] = LEARNED
 
     def refuse_early(self, settings: ReleaseSettings) -> None:
         """Raise InputError for an unreadable word file."""
