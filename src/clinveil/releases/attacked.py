@@ -7,7 +7,9 @@ the vault only.
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from clinveil.attacks.attack import Context
 from clinveil.channel.files import load_channel
@@ -49,14 +51,7 @@ def attacked_release(
         InputError: the arguments do not belong together. UsageError: the known patients are missing.
     """
     manifest = read_manifest(vault)
-    if not (vault / "channel").exists():
-        what, hint = f"is the vault of a {manifest['kind']} release, which has no channel", "pass that of another kind"
-        raise InputError(what, where=vault.name, hint=hint)
-    settings, notes = settings_of(manifest, vault), manifest["notes"]
-    place = released / notes["file"] if (released / NAME).is_file() else released
-    public = read_json((released if released.is_dir() else released.parent) / NAME)
-    if isinstance(public, dict) and public.get("key_commitment") != manifest["key_commitment"]:
-        raise InputError("is the vault of another release", where="--vault", hint="pass OUT/vault of this release")
+    settings, notes = settings_of(manifest, vault), _released_notes(released, vault, manifest)
     if patients is None and settings.phi and settings.identifiers.patients is not None:
         raise UsageError("the release was made with known patients", hint="pass --patients FEED again")
     known = read_patients(patients) if patients else {}
@@ -69,12 +64,11 @@ def attacked_release(
     with tempfile.TemporaryDirectory(prefix="clinveil-counts") as scratch:
         counts = count_words(entered, Path(scratch))
     walk, ids = id_maps(vault_table(vault, "crosswalk"))
-    roles = NotesSettings(**{name: notes[name] for name in ("text", "id", "patient")}, preset="none")
     return Context(
         channel=load_channel(vault / "channel", settings.channel.policy),
         counts=counts,
         original=corpus,
-        released=open_corpus(place, roles),
+        released=notes,
         entered=entered,
         others=None if others is None else open_corpus(others, NotesSettings()),
         alignment=lambda: vault_table(vault, "alignment"),
@@ -85,3 +79,16 @@ def attacked_release(
         workers=workers,
         say=say,
     )
+
+
+def _released_notes(released: Path, vault: Path, manifest: Mapping[str, Any]) -> Corpus:
+    """Open the released notes. Raises InputError if the vault has no channel or is that of another release."""
+    if not (vault / "channel").exists():
+        what = f"is the vault of a {manifest['kind']} release, which has no channel"
+        raise InputError(what, where=vault.name, hint="pass the vault of an obfuscated or coded release")
+    public, key = read_json((released if released.is_dir() else released.parent) / NAME), manifest["key_commitment"]
+    if isinstance(public, dict) and public.get("key_commitment", key) != key:
+        raise InputError("is the vault of another release", where="--vault", hint="pass OUT/vault of this release")
+    notes = manifest["notes"]
+    roles = NotesSettings(text=notes["text"], id=notes["id"], patient=notes["patient"], preset="none")
+    return open_corpus(released / notes["file"] if (released / NAME).is_file() else released, roles)
