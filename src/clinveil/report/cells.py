@@ -19,7 +19,7 @@ class Row:
 
     Attributes:
         label: of the row. variants: parts of the label. ends: interval. n, unit: number of cases and their unit.
-        count, p: hits and P value; a dash where there is none.
+        p: P value; a dash where there is none.
         beside: companions of the value by the keys of `measures.COMPANIONS`, count and P included.
         remarks: texts that must be read with the number, by type. more: all other figures (internal edition only).
         hidden: whether this edition hides the value because it is, or discloses, a small count.
@@ -34,7 +34,6 @@ class Row:
     ends: tuple[Number, Number] | None
     chance: Number
     control: Number
-    count: Number
     p: Number
     beside: Mapping[str, Number]
     remarks: Mapping[str, str]
@@ -67,7 +66,6 @@ def row(
         ends=None if hide else interval(finding.low, finding.high, kind, write),
         chance=number(finding.chance, kind, write),
         control=small() if control_too_small(finding, edition) else number(finding.control, kind, write),
-        count=small() if hide else number(finding.count, "count"),
         p=number(None if hide else finding.p, "p", write),
         beside={} if hide else beside(finding, kind),
         remarks={} if hide else remarks(finding),
@@ -95,9 +93,7 @@ def direction(finding: Finding) -> str:
     """Return which direction is good, in words."""
     if finding.better is None:
         return "a description: no direction is good"
-    if finding.measure.startswith("utility"):
-        return f"{finding.better} is more useful" if finding.better == "higher" else "lower is more useful"
-    return f"{finding.better} is safer"
+    return f"{finding.better} is {'more useful' if finding.measure.startswith('utility') else 'safer'}"
 
 
 @dataclass(frozen=True, slots=True)
