@@ -17,14 +17,14 @@ import numpy as np
 from clinveil.attacks.threats import gated_only, not_applicable
 from clinveil.core.errors import GateError, UsageError
 from clinveil.core.files import owner_only, private_text, read_json, refuse_nested, remove
-from clinveil.core.keys import TEST_SEED, Key
+from clinveil.core.keys import TEST_SEED, Key, SigningKey
 from clinveil.core.runfolder import FREE, fingerprint, run_folder, run_hash
 from clinveil.core.types import Say
 from clinveil.corpus.corpus import NO_PATIENTS, Corpus
 from clinveil.corpus.part_facts import digest_of
 from clinveil.corpus.part_files import part_files
 from clinveil.corpus.uniqueness import Hashes
-from clinveil.releases.attack_gates import contents_gate
+from clinveil.releases.attack_gates import contents_gate, kept_gates
 from clinveil.releases.context import ReleaseContext, StageTimer
 from clinveil.releases.earlier.ledger import Earlier, Entry, Ledger, entry
 from clinveil.releases.earlier.parent import NewNotes, ParentRelease
@@ -41,7 +41,7 @@ from clinveil.scale import Map, serial
 from clinveil.scale.executor import opened_for
 from clinveil.utility.evaluations.transfer import useful
 
-_NO_MATTER = FREE | {"again", "ledger"}
+_NO_MATTER = FREE | {"again", "ledger", "signing_key"}
 
 
 def dry_run(
@@ -99,6 +99,7 @@ def release(
             if base is not None:
                 base.copy_to(run.vault)
             key = run.key(settings.seed)
+            say(ledger.description)
             job = ReleaseContext(
                 **vars(ready),
                 folder=Places(run),
@@ -126,6 +127,8 @@ def _producer(
     settings = base.settings_for(settings) if base else settings
     producer = AddedProducer(base) if base else producers.get(settings.kind)
     producer.refuse_early(settings)
+    if settings.signing_key is not None:
+        SigningKey.load(settings.signing_key)
     if vectors is not None and "vectors" not in producer.uses:
         raise other_kind("--vectors", [name for name, one in producers if "vectors" in one.uses], settings.kind)
     return producer, settings
@@ -220,8 +223,10 @@ def _run(job: ReleaseContext, producer: Producer, enter: Callable[[str], None]) 
         findings = [*gated_only(tried, product.judged), *not_applicable(job.settings.kind)]
         tasks = product.for_utility(seen.context), product.columns.labels, job.settings.model, job.pairs
         findings += seen.marked(useful(*tasks))
+        synthetic = job.settings.kind == "synthetic"  # its kept values are drawn
         gates = [
             *product.gates(findings),
+            *(kept_gates(findings, job.settings.max_kept) if product.varied and not synthetic else []),
             *(variety_gates(product.check, findings) if product.varied else []),
             contents_gate(job.folder.staging, product.path.name, product.columns),
             *product.accounted(),

@@ -14,10 +14,12 @@ from clinveil.channel.build import mechanism_of
 from clinveil.channel.mechanism import mechanisms
 from clinveil.channel.policy import Policy
 from clinveil.core.finding import Finding
+from clinveil.core.keys import SigningKey
 from clinveil.core.runfolder import FREE, fingerprint
 from clinveil.core.spans import LABELS
 from clinveil.corpus.corpus import Columns
 from clinveil.phi.detection.detector import covered as covered_labels
+from clinveil.releases.attack_gates import KEPT_UNIQUE
 from clinveil.releases.earlier.ledger import Earlier
 from clinveil.releases.earlier.parent import FILES
 from clinveil.releases.manifest import Account, NotesFile
@@ -38,7 +40,20 @@ TITLE = "Release of clinical notes"
 # Settings that contain paths of the custodian; the public edition states only whether they were given.
 _PLACES = ("patients", "phi_policy", "keep_words", "drop_words", "more_text", "start_vectors", "source", "public")
 # Settings of the call, without effect on the release.
-_CALL = (*FREE, "ledger", "seed", "encoding", "max_note_bytes", "text", "id", "patient", "device", "batch", "threads")
+_CALL = (
+    *FREE,
+    "ledger",
+    "signing_key",
+    "seed",
+    "encoding",
+    "max_note_bytes",
+    "text",
+    "id",
+    "patient",
+    "device",
+    "batch",
+    "threads",
+)
 
 
 def account_of(product: Product, gates: Sequence[Gate], findings: Sequence[Finding]) -> Account:
@@ -48,10 +63,12 @@ def account_of(product: Product, gates: Sequence[Gate], findings: Sequence[Findi
     notes = NotesFile(product.path.name, rows.written, *roles)
     seeds, private = product.public_seeds(), _private_entries(product)
     settings = public_settings(job.settings)
+    given = job.settings.signing_key and SigningKey.load(job.settings.signing_key)
     account = Account(
         *(job.settings.kind, job.key, notes, rows.read, settings, gates, findings, seeds),
         private_entries=private,
         nth=product.nth,
+        signing_key=given or None,
     )
     return replace(account, entries={"run": account.run, **_entries(product)})
 
@@ -172,6 +189,7 @@ def record_of(
         provenance=_provenance(product),
         warnings=_warnings(product, account.findings),
         skipped=skipped,
+        signing_key=account.signer.fingerprint,
         test_seed=job.key.test_seed is not None,
         risk_threshold=job.settings.risk_threshold,
     )
@@ -221,7 +239,7 @@ def _warnings(product: Product, findings: Sequence[Finding]) -> tuple[str, ...]:
     lines += [_again(one, synthetic=synthetic) for one in job.earlier]
     lines += _feed_warnings(findings, product.patients)
     if product.columns.keep and not synthetic:
-        lines.append(singled_out(findings, "attack.kept_columns_unique", *KEPT))
+        lines.append(singled_out(findings, KEPT_UNIQUE, *KEPT))
     if job.facts and product.columns.patient_id:
         lines.append(
             f"The release has {len(job.facts)} parts, like its source: notes of one source part, for example of one "

@@ -65,7 +65,7 @@ class AddedProducer(ChannelProducer):
 class AddedProduct(ChannelProduct):
     """Notes added to an earlier release."""
 
-    varied: ClassVar[bool] = False  # a few added notes may lack variety
+    varied: ClassVar[bool] = False  # a few added notes may lack variety, and are unique by their number alone
 
     @property
     def new(self) -> NewNotes:
