@@ -26,7 +26,7 @@ ROOMS = ("attack", "utility", "study", "release", "corpus", "phi")
 NAME = re.compile(rf"({'|'.join(ROOMS)})\.[a-z][a-z0-9_]*")
 MAKES = re.compile(r"\b(Finding|proportion|unmeasured|mean_over)\(")  # a finding, or a builder of one
 # Files, and beginnings of names.
-NO_MEASURES = {"study.css", "study.html", "attack.own_", "attack.canary", "attack.channel", "attack.channel_"}
+NO_MEASURES = {"attack.own_", "attack.canary", "attack.channel", "attack.channel_"}
 
 LENGTHS = {"_name_scores.py": {"names", "names_half", "names_all", "names_at"}}  # keys of a dictionary of list lengths
 

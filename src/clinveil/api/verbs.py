@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, get_origin
 from warnings import warn
 
-from clinveil.api.frames import ONE_TEXT, Notes, given, in_python, path_of, scratch
+from clinveil.api.frames import ONE_TEXT, Notes, Reading, in_python, path_of, scratch
 from clinveil.api.transformers import Deidentifier, Obfuscator
 from clinveil.core.atomic import workplace
 from clinveil.core.errors import InputWarning, UsageError
@@ -97,7 +97,7 @@ def embed(notes: Notes, *, seed: int = 1, workers: int = 1, **options: Any) -> V
     columns, settings = _parted(options)
     how = load_settings(VectorSettings, settings)
     with scratch() as folder:
-        return train(given(notes, **columns).corpus, how, seed=seed, workers=workers, scratch=folder)
+        return train(Reading.of(columns).given(notes).corpus, how, seed=seed, workers=workers, scratch=folder)
 
 
 @in_python
@@ -207,7 +207,7 @@ def _on_disk(notes: Notes, out: Path, options: Mapping[str, Any]) -> Iterator[tu
     if isinstance(notes, str | Path):
         yield path_of(notes, "the notes", ONE_TEXT), {}
         return
-    corpus = given(notes, **_parted(options)[0]).corpus
+    corpus = Reading.of(_parted(options)[0]).given(notes).corpus
     columns = corpus.columns
     with workplace(out) as folder:
         write_corpus(corpus.batches(), folder / "notes.parquet", columns, ".parquet")
@@ -229,7 +229,8 @@ def _warning(say: Say | None) -> Say:
     def forward(line: str) -> None:
         if line.startswith(NO_PATIENTS):
             warn(NO_PATIENTS, InputWarning, stacklevel=2)
-        (say or _discard)(line)
+        if say:
+            say(line)
 
     return forward
 
@@ -238,7 +239,3 @@ def _folder(out: Any) -> Path:
     if not isinstance(out, str | Path):
         raise UsageError(f"out cannot be of type {type(out).__name__}", hint="pass the path of a folder")
     return Path(out)
-
-
-def _discard(line: str) -> None:
-    pass

@@ -136,7 +136,7 @@ def _producer(
 
 def _opened_for_parts(notes: Path, settings: ReleaseSettings) -> AbstractContextManager[Map]:
     """Open one executor for part files; with a single file each stage opens its own."""
-    return opened_for(settings) if part_files(notes) else nullcontext(serial)
+    return opened_for(settings.executor, settings.workers) if part_files(notes) else nullcontext(serial)
 
 
 def _stages(ready: PreparedInput, settings: ReleaseSettings, producer: Producer) -> list[tuple[str, str, float]]:

@@ -19,7 +19,7 @@ from clinveil.core.types import Say
 from clinveil.corpus.corpus import PATIENT_ID, TEXT, Corpus
 from clinveil.corpus.corpus import rows as note_rows
 from clinveil.corpus.open import NotesCorpus, PartedCorpus, open_corpus, open_text
-from clinveil.corpus.part_facts import PartFacts, part_facts, refuse_repeats_over
+from clinveil.corpus.part_facts import PartFacts, part_facts
 from clinveil.corpus.people import Patient, read_patients
 from clinveil.corpus.uniqueness import NO_HASHES, Hashes, hashes, n_distinct
 from clinveil.releases.earlier.ledger import text_hashes
@@ -120,7 +120,7 @@ def preflight_parts(
         total += found
         facts.append(of_part)
     sound = replace(corpus, parts=broken.left(corpus.parts))
-    refuse_repeats_over(sound, facts)
+    sound.refuse_repeats([of_part.ids for of_part in facts])
     if not total.rows:
         broken.refuse()
     held = [i for i, one in enumerate(facts) if one.rows]  # Spark writes empty parts

@@ -65,7 +65,7 @@ def treated(job: ReleaseContext) -> Treated:
 def _treat(job: ReleaseContext, deidentifier: Deidentifier) -> Treated:
     found, skipped, indexes = Counter[str](), Counter[str](), list[NameIndex]()
     path = private_folder(job.folder.work / "protected") / "0.parquet"
-    with opened_for(job.settings) as over, TableWriter(path) as table:
+    with opened_for(job.settings.executor, job.settings.workers) as over, TableWriter(path) as table:
         results = deidentify_corpus(job.corpus, deidentifier, over, on_index=indexes.append, say=job.say)
         for result in track(results, "notes", job.say, size=lambda one: one.batch.num_rows):
             found += result.counts

@@ -19,7 +19,7 @@ from clinveil.core.finding import Finding
 from clinveil.report.cells import Row, row
 from clinveil.report.numerals import Number
 from clinveil.report.record import ReleaseRecord
-from clinveil.stats.intervals import effective_share
+from clinveil.stats.intervals import clopper_pearson
 
 Verdict = Literal["above the threshold", "below the threshold", "too few cases to tell"]
 ONE_SIDED = 1.645  # normal quantile of 95 %
@@ -155,7 +155,7 @@ def effective(finding: Finding) -> float:
     few, many = 1.0, max(1.0, float(finding.n))
     for _ in range(40):
         middle = (few + many) / 2
-        ends = effective_share(value * middle, middle)
+        ends = clopper_pearson(value * middle, middle)
         few, many = (middle, many) if ends[1] - ends[0] > high - low else (few, middle)
     return many
 

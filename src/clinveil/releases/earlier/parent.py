@@ -45,7 +45,7 @@ from clinveil.releases.settings import ReleaseSettings
 from clinveil.report.numerals import SMALL
 
 # Settings of each call, independent of the first release.
-_CALL = ("workers", "on", "address", "quiet", "force", "again")
+_CALL = ("workers", "on", "address", "tasks", "quiet", "force", "again")
 LEFT_BEFORE = "released before"
 # Settings that do not affect written notes, or that describe the input; others cannot differ.
 MAY_DIFFER: tuple[str, ...] = (*_CALL, "ledger", "patients")
@@ -166,7 +166,7 @@ class ParentRelease:
     def _of_call(self, asked: ReleaseSettings) -> dict[str, Any]:
         """Return the settings that are not inherited: of the call, ledger and columns."""
         notes, roles = self.manifest["notes"], self.settings.notes
-        values: dict[str, Any] = {name: getattr(asked, name) for name in _CALL}
+        values: dict[str, Any] = {name: value for name, value in asked.flat().items() if name in _CALL}
         values |= {"seed": None, "ledger": self.settings.ledger or self.vault.resolve().parent.with_name(LEDGER)}
         return values | {name: getattr(roles, name) or notes[name] for name in ("text", "id", "patient")}
 

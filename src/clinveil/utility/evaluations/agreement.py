@@ -80,18 +80,14 @@ def _finding(
     value = statistic(table.sum(axis=0))
     if np.isnan(value):
         return common | {"value": None, "detail": {**detail, "why": why}}
-    return common | {"value": value, "detail": detail, **_ends(table, statistic, value)}
-
-
-def _ends(table: Ints, statistic: Callable[[Ints], float], value: float) -> dict[str, Any]:
-    """Return the interval over notes and its method; nothing if there are too few notes."""
+    common |= {"value": value, "detail": detail}
     if value == 1:  # all notes agree, so the jackknife has no variance
-        return {**clopper_pearson(len(table), len(table))._asdict(), "method": EXACT}
+        return common | {**clopper_pearson(len(table), len(table))._asdict(), "method": EXACT}
     try:
         low, high = jackknife_t(table, statistic)
-    except InputError:
-        return {}
-    return {"low": max(low, -1.0), "high": min(high, 1.0), "method": METHOD}
+    except InputError:  # too few notes
+        return common
+    return common | {"low": max(low, -1.0), "high": min(high, 1.0), "method": METHOD}
 
 
 def kappa(sums: Ints | Doubles) -> float:
