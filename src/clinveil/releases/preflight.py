@@ -21,7 +21,7 @@ from clinveil.corpus.corpus import rows as note_rows
 from clinveil.corpus.open import NotesCorpus, PartedCorpus, open_corpus, open_text
 from clinveil.corpus.part_facts import PartFacts, part_facts
 from clinveil.corpus.people import Patient, read_patients
-from clinveil.corpus.uniqueness import NO_HASHES, Hashes, hashes, n_distinct
+from clinveil.corpus.uniqueness import Hashes, hashes, joined, n_distinct
 from clinveil.releases.earlier.ledger import text_hashes
 from clinveil.releases.settings import ReleaseSettings
 from clinveil.scale import Map, serial
@@ -51,8 +51,8 @@ class Preflight:
     rows: int = 0
     characters: int = 0
     skipped: Counter[str] = field(default_factory=Counter)
-    notes: list[Hashes] = field(default_factory=lambda: [NO_HASHES], repr=False)
-    owners: list[Hashes] = field(default_factory=lambda: [NO_HASHES], repr=False)
+    notes: list[Hashes] = field(default_factory=list, repr=False)
+    owners: list[Hashes] = field(default_factory=list, repr=False)
 
     def take(self, batch: pa.RecordBatch) -> None:
         """Count a batch of notes."""
@@ -75,7 +75,7 @@ class Preflight:
     @cached_property
     def hashes(self) -> Hashes:
         """`text_hashes` of all notes, (n_notes,)."""
-        return np.concatenate(self.notes)
+        return joined(self.notes)
 
     @property
     def read(self) -> int:
@@ -130,7 +130,7 @@ def preflight_parts(
 def _scan(part: NotesCorpus) -> tuple[Preflight, PartFacts]:
     found = Preflight()
     facts = part_facts(part, found.take)
-    found.skipped, found.owners = Counter(part.skipped), [np.unique(np.concatenate(found.owners))]
+    found.skipped, found.owners = Counter(part.skipped), [np.unique(joined(found.owners))]
     return found, facts
 
 

@@ -26,7 +26,7 @@ from clinveil.core.runfolder import KEY, fingerprint
 from clinveil.core.settings import NotesSettings, Settings
 from clinveil.corpus.corpus import NOTE_ID, TEXT, Columns, Corpus
 from clinveil.corpus.open import OpenedCorpus, open_corpus
-from clinveil.corpus.uniqueness import NO_HASHES, Hashes, hashes
+from clinveil.corpus.uniqueness import Hashes, hashes, joined
 from clinveil.phi.treatment.passes import patients_of
 from clinveil.releases.earlier.ledger import IN_VAULT, SAME, Earlier, Entry, Ledger, read_entry, text_hashes
 from clinveil.releases.earlier.ledger import NAME as LEDGER
@@ -134,11 +134,11 @@ class ParentRelease:
     @cached_property
     def known(self) -> tuple[Hashes, Hashes]:
         """Sorted hashes of source ids that have a released id, of notes and of patients; 8 bytes each."""
-        notes, patients = [NO_HASHES], [NO_HASHES]
+        notes, patients = list[Hashes](), list[Hashes]()
         for batch in self.crosswalk():
             notes.append(hashes(batch.column("source_note_id").to_pylist()))
             patients.append(np.unique(hashes(batch.column("source_patient_id").to_pylist())))
-        return np.unique(np.concatenate(notes)), np.unique(np.concatenate(patients))
+        return np.unique(joined(notes)), np.unique(joined(patients))
 
     def crosswalk(self) -> Iterator[pa.RecordBatch]:
         """Yield the crosswalk of everything released under its key, with the run of each row."""
@@ -286,7 +286,7 @@ class NewNotes:
 
     def patients(self) -> tuple[int, int]:
         """Return the numbers of patients with and without released notes in the last pass."""
-        met = np.unique(np.concatenate([NO_HASHES, *self._patients]))
+        met = np.unique(joined(self._patients))
         known = int(np.isin(met, self.base.known[1], assume_unique=True).sum())
         return known, met.size - known
 
