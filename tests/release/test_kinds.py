@@ -35,7 +35,8 @@ def manifest(desk, kind):
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_kind_leaves_the_same_files_and_verifies(desk, kind, capsys):
     names = {path.name for path in (desk / kind / "release").iterdir()}
-    assert names == {"notes.csv", "README.md", "manifest.json", "report.html", "SHA256SUMS"}
+    signed = {"manifest.sig", "signing-key.pem"}
+    assert names == {"notes.csv", "README.md", "manifest.json", "report.html", "SHA256SUMS", *signed}
     assert {"key.bin", "manifest.json", "findings.json", "report.html", "ledger.parquet"} <= {
         path.name for path in (desk / kind / "vault").iterdir()
     }
@@ -54,7 +55,7 @@ def test_no_kind_lets_out_a_source_identifier_or_a_rare_word(desk, kind):
     secret |= {word for row in source for word in words(row["text"]) if word.startswith("rareword")}
     allowed = {word for word in secret if word.startswith("rareword")} if kind == "deidentified" else set()
     for path in (desk / kind / "release").iterdir():
-        found = {word for word in words(path.read_text(encoding="utf-8"))} & (secret - allowed)
+        found = {word for word in words(path.read_text(encoding="utf-8", errors="replace"))} & (secret - allowed)
         assert not found, (kind, path.name)
 
 

@@ -36,7 +36,8 @@ def copied(desk, tmp_path):
 
 def test_two_trees(desk):
     names = {p.name for p in (desk / "out" / "release").iterdir()}
-    assert names == {"notes.parquet", "README.md", "manifest.json", "report.html", "SHA256SUMS"}
+    signed = {"manifest.sig", "signing-key.pem"}
+    assert names == {"notes.parquet", "README.md", "manifest.json", "report.html", "SHA256SUMS", *signed}
     vault = desk / "out" / "vault"
     assert stat.S_IMODE(vault.stat().st_mode) == 0o700
     for path in vault.rglob("*"):
@@ -120,7 +121,7 @@ def test_nothing_released_names_a_place_or_a_source_id(desk):
     ids = set(pq.read_table(desk / "demo/notes.parquet", columns=["note_id"])["note_id"].to_pylist())
     for path in (desk / "out" / "release").iterdir():
         if path.suffix != ".parquet":
-            text = path.read_text(encoding="utf-8")
+            text = path.read_text(encoding="utf-8", errors="replace")
             assert str(desk) not in text and "/tmp" not in text and "/home" not in text and "/root" not in text
             assert not ids & set(re.findall(r"[\w-]+", text))
     metadata = pq.read_metadata(desk / "out/release/notes.parquet").metadata or {}
