@@ -31,7 +31,7 @@ def demo(tmp_path_factory):
         {},
         {"patients": "patients.parquet", "phi_profile": "safe-harbor"},
         {"phi_policy": "site.toml", "propagate": "note", "no_tagger": True},
-        {"find": "recall-first", "surrogates": "markov", "markov": 0.3, "propagate": "none"},
+        {"find": "recall-first", "propagate": "none"},
         {"mode": "remove", "find": "vote", "votes": 1},
     ],
     ids=["none", "feed and profile", "policy file", "recall first", "mode"],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import re
+import zlib
 
 import pyarrow as pa
 import pytest
@@ -213,11 +214,13 @@ def test_notes_that_change_between_the_passes_are_refused(later):
         list(deidentify_corpus(corpus, Deidentifier(KEY), serial))
 
 
-def test_spans_are_packed_without_text_and_come_back():
+def test_spans_are_stored_without_text_and_come_back():
+    (batch,) = memory_corpus([(f"n{row}", "p", f"Mr. Okwuosa {row}") for row in range(4)]).batches()
     spans = [Span(3, 9, "NAME", "names", 0.85, "title"), Span(11, 14, "DATE", "dates", 1.0)]
-    packed = passes._packed([spans, [], None, spans[:1]])
-    assert passes._unpacked(packed) == {0: spans, 2: [], 3: spans[:1]}
-    assert passes._unpacked(passes._packed([[]])) == {}
+    for detected in ([spans, [], None, spans[:1]], [[]] * 4):
+        stored = passes.BatchSpans.of(batch, detected)
+        assert stored.by_row(batch) == detected
+        assert b"Okwuosa" not in zlib.decompress(stored.spans)
 
 
 def test_many_spans_spill_to_a_file_of_no_name(monkeypatch):

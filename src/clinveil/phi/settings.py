@@ -36,10 +36,6 @@ class PhiSettings(Settings):
     )
     phi_profile: str | None = flag(None, "Use this policy: safe-harbor, limited-dataset, research or max-recall.")
     phi_policy: Path | None = flag(None, "Use the policy in this TOML file.")
-    surrogates: Literal["consistent", "random", "markov"] = flag(
-        "consistent", "Keep one surrogate per patient, draw one per mention, or switch at random."
-    )
-    markov: float = flag(0.5, "Set the probability of a new surrogate with surrogates=markov.", gt=0, le=1)
 
     @field_validator("phi_profile")
     @classmethod
@@ -61,11 +57,6 @@ class PhiSettings(Settings):
         if self.phi_policy:
             return Policy.read(self.phi_policy)
         return Policy.of_profile(self.phi_profile) if self.phi_profile else Policy.of_mode(self.mode)
-
-    @property
-    def fresh(self) -> float:
-        """The probability that a mention gets a new surrogate."""
-        return {"consistent": 0.0, "random": 1.0, "markov": self.markov}[self.surrogates]
 
 
 class DeidentifySettings(Settings):

@@ -90,10 +90,9 @@ def _deidentifier(settings: PhiSettings, key: Key) -> Deidentifier:
 
 
 def _treat_parts(job: ReleaseContext, corpus: PartedCorpus, deidentifier: Deidentifier) -> Treated:
-    uses_other_notes = deidentifier.finder.uses_other_notes
     parts = [(part, one.digest) for part, one in zip(corpus.parts, job.facts, strict=True)]
     store, scratch = Store(job.folder.vault / TASKS), job.folder.work / "names"
-    works = detect_parts(parts, recipe(job), store, scratch, job.over, job.say, lambda: uses_other_notes)
+    works = detect_parts(parts, recipe(job), store, scratch, job.over, job.say, deidentifier.finder.uses_other_notes)
     job.broken.refuse()  # only now, after the longest work on the other parts
     place = private_folder(job.folder.work / "protected")
     items = [(work, place / f"part-{number:05d}.parquet") for number, work in enumerate(works)]
