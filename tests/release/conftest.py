@@ -35,5 +35,6 @@ def finished(demo):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(measured, "of_release", OF_RELEASE)
         patch.setattr(pipeline, "useful", USEFUL)
-        assert main(release(demo, "out", "--label", "diagnosis_group", "--keep", "note_type")) == 0
+        kept = ["--label", "diagnosis_group", "--keep", "note_type", "--set", "max_kept=0.05"]
+        assert main(release(demo, "out", *kept)) == 0
     return demo
