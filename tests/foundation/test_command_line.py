@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from clinveil.cli.config_file import config_text
+from clinveil.cli.commands.init_config import config_text
 from clinveil.cli.groups import COMMANDS, Group
 from clinveil.cli.main import main
 from clinveil.core.errors import UsageError

@@ -14,8 +14,7 @@ from clinveil.corpus.people import Patient
 from clinveil.lexicons.ambiguity import LexicalClass, lexical_classes
 from clinveil.lexicons.names import name_form, nicknames
 from clinveil.phi.detection.detector import detectors
-from clinveil.phi.detection.finder import Finder
-from clinveil.phi.detection.include_list import off_list
+from clinveil.phi.detection.finder import Finder, off_list
 from clinveil.phi.detection.note import NoteView
 from clinveil.phi.name_variants import MISSPELT, NICKNAME, OWN, USER_NAME, NameVariants, is_near
 from clinveil.phi.treatment.deidentifier import Deidentifier

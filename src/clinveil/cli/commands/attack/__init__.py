@@ -2,8 +2,77 @@
 
 from __future__ import annotations
 
-from clinveil.cli.attack_command import AttackCommands
-from clinveil.cli.groups import PACKAGE, Group
+from collections.abc import Mapping
+from inspect import Parameter, Signature
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from pydantic import create_model
+
+from clinveil.api.frames import Reading
+from clinveil.api.inputs import INPUTS, Input, inputs_of
+from clinveil.attacks.attack import Attack, Context, attacks
+from clinveil.cli.command import Command, Run
+from clinveil.cli.groups import PACKAGE, Group, Parsed
+from clinveil.cli.options import MeasureSettings
+from clinveil.cli.progress import say
+from clinveil.core.registry import Registry
+from clinveil.core.settings import WORKERS, group
+
+# Attacks that a release runs, or that are part of another command.
+OF_RELEASES = frozenset({"inversion", "repetition", "name-outputs", "identifiers"})
+OF_RELEASES |= {"uniqueness", "adversary-suite"}
+
+
+def attack_command(name: str, attack: type[Attack]) -> Command[MeasureSettings]:
+    """Return the command of a registered attack."""
+    given = inputs_of(attack) | {field: INPUTS[field] for field in INPUTS if field in attack.optional}
+    fields: dict[str, Any] = {"attack": (attack, group(attack)), "workers": (int, WORKERS)}
+    settings: type[MeasureSettings] = create_model(f"{attack.__name__}Command", __base__=MeasureSettings, **fields)
+
+    def run_it(run: Run[Any], **paths: Any) -> None:
+        how = run.settings
+        held = {field: one.read(paths[one.name], Reading(how.notes)) for field, one in given.items() if paths[one.name]}
+        if "counts" in attack.optional - held.keys() and any(one.counts is None for one in held["vectors"]):
+            say("clinveil: vectors without word counts: name frequencies are unknown (pass --notes)")
+        findings = how.attack(Context(**held, workers=how.workers, say=run.say), run.rng())
+        first = next(iter(paths.values()))
+        files = ", ".join(path.name for path in (first if isinstance(first, list) else [first]))
+        run.show(findings, f"{name}: {files} (seed {run.seed}; lower is safer)")
+
+    run_it.__doc__ = attack.help()
+    run_it.__signature__ = _signature(given, attack.optional)  # type: ignore[attr-defined]
+    return Command(f"attack {name}", run_it, settings, flags="seed", findings=True)
+
+
+def _signature(given: Mapping[str, Input], optional: frozenset[str]) -> Signature:
+    """Return the parameters: the first input is an argument, the others are options."""
+    parameters = [Parameter("run", Parameter.POSITIONAL_OR_KEYWORD)]
+    for field, one in given.items():
+        kind: Any = list[Path] if one.several else Path | None if field in optional else Path
+        argument = typer.Argument(help=one.help, metavar=one.name.upper())
+        option = argument if len(parameters) == 1 else typer.Option(help=one.help)
+        default = None if field in optional else Parameter.empty
+        annotation: Any = Annotated[kind, option]
+        parameters.append(Parameter(one.name, Parameter.KEYWORD_ONLY, default=default, annotation=annotation))
+    return Signature(parameters)
+
+
+class AttackCommands(Registry[Parsed]):
+    """The commands of the group, and a generated command for each other attack."""
+
+    def names(self) -> tuple[str, ...]:
+        """Return all names."""
+        known = {*super().names(), *attacks.names()} - (OF_RELEASES - self.ours())
+        return (*(name for name in self._first if name in known), *sorted(known - {*self._first}))
+
+    def get(self, name: str) -> Parsed:
+        """Return a command. Raises UsageError with all names for an unknown one."""
+        if name not in super().names() and name in attacks.names():
+            return attack_command(name, attacks.get(name))
+        return super().get(name)
+
 
 ORDER = ("inversion", "linkage", "inference", "names", "association", "scenario", "copies", "leaveout", "membership")
 HELP = "Attack notes, word vectors or language models before release; compare with chance and a control."
