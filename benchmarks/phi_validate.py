@@ -16,7 +16,7 @@ import numpy as np
 
 from clinveil.core.spans import LABELS, Span
 from clinveil.corpus.corpus import Note, rows
-from clinveil.corpus.demo.stream import demo_notes, demo_patients, demo_spans
+from clinveil.corpus.demo import demo_notes, demo_patients, demo_spans
 from clinveil.phi.detection.finder import Finder
 from clinveil.phi.detection.note import NoteView
 from clinveil.phi.validation.design import KINDS, Annotated, allocation, recall

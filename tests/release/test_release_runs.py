@@ -11,7 +11,7 @@ import pytest
 from release_cases import FAST, demo_notes_in, release
 
 from clinveil.cli.main import main
-from clinveil.corpus.demo.stream import demo_notes
+from clinveil.corpus.demo import demo_notes
 
 # Small samples say too little for the gates on names and linkage: the risk is taken. Identifiers are of other files.
 TAKEN = ["--set", "max_names=1", "--set", "max_linkage=1", "--set", "phi=false"]

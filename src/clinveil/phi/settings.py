@@ -9,7 +9,7 @@ from pydantic import field_validator, model_validator
 
 from clinveil.core.settings import FORCE, KEEP, LABEL, QUIET, SEED, WORKERS, NotesSettings, Settings, flag, group
 from clinveil.phi.treatment.policy import Policy, profiles
-from clinveil.scale.executor import ADDRESS, ON
+from clinveil.scale.executor import ExecutorSettings
 
 
 class PhiSettings(Settings):
@@ -76,8 +76,7 @@ class DeidentifySettings(Settings):
     label: tuple[str, ...] = LABEL
     keep: tuple[str, ...] = KEEP
     workers: int = WORKERS
-    on: str = ON
-    address: str | None = ADDRESS
+    executor: ExecutorSettings = group(ExecutorSettings)
     seed: int | None = SEED
     quiet: bool = QUIET
     force: bool = FORCE

@@ -21,7 +21,7 @@ from clinveil.core.types import Say
 from clinveil.corpus.corpus import PATIENT_ID, TEXT, Corpus
 from clinveil.corpus.corpus import rows as note_rows
 from clinveil.corpus.open import NotesCorpus, PartedCorpus, open_corpus, open_text
-from clinveil.corpus.part_facts import PartFacts, digest_of, part_facts, refuse_repeats_over
+from clinveil.corpus.part_facts import PartFacts, digest_of, part_facts
 from clinveil.corpus.part_files import part_files
 from clinveil.corpus.people import Patient, read_patients
 from clinveil.corpus.uniqueness import hashes, n_distinct
@@ -128,7 +128,7 @@ def preflight_parts(
         total += stats
         facts.append(of_part)
     sound = replace(corpus, parts=broken.left(corpus.parts))
-    refuse_repeats_over(sound, facts)
+    sound.refuse_repeats([of_part.ids for of_part in facts])
     if not total.rows:
         broken.refuse()
     held = [i for i, one in enumerate(facts) if one.rows]  # Spark writes empty parts
@@ -241,4 +241,4 @@ def prepared(
 
 def opened_for_parts(notes: Path, settings: ReleaseSettings) -> AbstractContextManager[Map]:
     """Open one executor for part files; with a single file each stage opens its own."""
-    return opened_for(settings) if part_files(notes) else nullcontext(serial)
+    return opened_for(settings.executor, settings.workers) if part_files(notes) else nullcontext(serial)

@@ -28,7 +28,7 @@ from clinveil.corpus.estimate import MEASURE_WORDS
 from clinveil.lm.recipe import ModelSettings, language_models
 from clinveil.phi.settings import PhiSettings
 from clinveil.releases.producer import OF_KINDS, TABLES, kinds_with, other_kind, producers
-from clinveil.scale.executor import ADDRESS, ON
+from clinveil.scale.executor import ExecutorSettings
 from clinveil.utility.classifiers import classifiers
 from clinveil.vectors.settings import VectorSettings
 
@@ -103,8 +103,7 @@ class ReleaseSettings(Settings):
     label: tuple[str, ...] = LABEL
     keep: tuple[str, ...] = KEEP
     workers: int = WORKERS
-    on: str = ON
-    address: str | None = ADDRESS
+    executor: ExecutorSettings = group(ExecutorSettings)
     seed: int | None = SEED
     quiet: bool = QUIET
     force: bool = FORCE

@@ -77,7 +77,7 @@ def treat_together(
     owners = [at for at, corpus in enumerate(corpora) for _ in corpus.batches()] if several else repeat(0)
     place, parts = private_folder(job.folder.work / scratch), [Treated(corpus) for corpus in corpora]
     with ExitStack() as stack:
-        over = stack.enter_context(opened_for(job.settings))
+        over = stack.enter_context(opened_for(job.settings.executor, job.settings.workers))
         paths = [place / f"{at}.parquet" for at in range(len(corpora))]
         writers = [stack.enter_context(TableWriter(path)) for path in paths]
         results = deidentify_corpus(joined(corpora), deidentifier, over, on_index=on_index, say=job.say)

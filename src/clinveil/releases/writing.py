@@ -130,7 +130,7 @@ def write_notes(job: ReleaseContext, entered: Corpus, channel: Channel | None) -
         path = folder.staging / f"{NOTES}{suffix}"
         target = Target(path, folder.vault, folder.work, columns, suffix, job.settings.order)
         obfuscator = None if channel is None else job.obfuscator(channel)
-        with opened_for(job.settings, threaded=True) as over:
+        with opened_for(job.settings.executor, job.settings.workers, threaded=True) as over:
             results = track(_results(entered, obfuscator, over), "notes", job.say, size=lambda one: one.batch.num_rows)
             tally = target.write(results, job.key)
         if channel is None:

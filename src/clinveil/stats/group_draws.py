@@ -12,7 +12,7 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from clinveil.core.compiled import helper, kernel
+from clinveil.core.compiled import at_most_cores, helper, kernel
 from clinveil.core.types import Doubles, Ints, Mask
 
 _BLOCK = 16  # patients per task
@@ -34,7 +34,7 @@ def uniform_counts(distances: Doubles, has: Mask, draws: int, rng: Generator, *,
         rows = slice(start, start + _BLOCK)
         _uniform(distances[rows], has[rows], draws, seeds[rows], out[rows])
 
-    with ThreadPoolExecutor(threads) as pool:
+    with ThreadPoolExecutor(at_most_cores(threads)) as pool:
         list(pool.map(block, range(0, len(distances), _BLOCK)))
     return out
 

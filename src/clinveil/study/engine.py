@@ -18,7 +18,7 @@ from clinveil.core.finding import Finding
 from clinveil.core.settings import FORCE, QUIET, WORKERS, NotesSettings, Settings, flag, group
 from clinveil.core.types import Say
 from clinveil.scale import Map
-from clinveil.scale.executor import ADDRESS, ON
+from clinveil.scale.executor import ExecutorSettings
 from clinveil.scale.tasks import Result, Store, name_of, perform_all
 
 if TYPE_CHECKING:
@@ -31,8 +31,7 @@ class CommonSettings(Settings):
     PROFILES: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
     notes: NotesSettings = group(NotesSettings)
     workers: int = WORKERS
-    on: str = ON
-    address: str | None = ADDRESS
+    executor: ExecutorSettings = group(ExecutorSettings)
     quiet: bool = QUIET
     force: bool = FORCE
     size: Literal["tiny", "small", "paper"] = flag("small", "Profile that sets the defaults.")
@@ -48,7 +47,7 @@ class CommonSettings(Settings):
 
     def for_page(self) -> dict[str, str]:
         """Return the settings that affect the results, for the page, without paths and column names."""
-        hidden = {"notes", "label", "workers", "quiet", "force", "on", "address"}
+        hidden = {"notes", "label", "workers", "quiet", "force", "executor"}
         texts: dict[str, str] = {}
         for name, value in self:
             parts = value if isinstance(value, tuple) else ("default" if value is None else value,)

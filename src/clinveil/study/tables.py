@@ -229,7 +229,9 @@ def run(study: Study, out: Path, say: Say) -> Results:
         MissingExtra: `--on ray` without Ray, a network without PyTorch.
     """
     # All tasks of a stage are submitted at once, because they are few and of different length.
-    with study_folder(out, force=study.settings.force) as store, opened_for(study.settings, ahead=AHEAD) as over:
+    settings = study.settings
+    opening = opened_for(settings.executor, settings.workers, ahead=AHEAD)
+    with study_folder(out, force=settings.force) as store, opening as over:
         results = study.perform(Bench(store, over, say))
         results = replace(results, tables=tuple(study.tables(results)))
         write(study, results, out)

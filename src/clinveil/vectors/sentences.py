@@ -18,6 +18,7 @@ from typing import IO
 import numpy as np
 from numpy.typing import NDArray
 
+from clinveil.core.compiled import at_most_cores
 from clinveil.core.files import write_array
 from clinveil.core.tokens import words
 from clinveil.corpus.corpus import Corpus, rows
@@ -113,7 +114,7 @@ class Sentences:
 
     def workers(self, wanted: int) -> int:
         """Return the number of workers for this file: each needs several batches."""
-        return max(1, min(wanted, len(self.batches) // _STEP))
+        return max(1, min(at_most_cores(wanted), len(self.batches) // _STEP))
 
     def budget(self, workers: int) -> int:
         """Return the token count to pass to gensim, so that every worker reads up to the start of the next one.

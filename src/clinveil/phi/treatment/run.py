@@ -178,11 +178,11 @@ def _write(
 ) -> Counts:
     path, suffix = place
     if isinstance(corpus, PartedCorpus) and not suffix:
-        with opened_for(settings) as over:
+        with opened_for(settings.executor, settings.workers) as over:
             return _write_parts(settings, corpus, deidentifier, path, kept, over, say)
     counts = Counts(deidentifier.policy, deidentifier.patients.keys())
     try:
-        with opened_for(settings) as over:
+        with opened_for(settings.executor, settings.workers) as over:
             results = deidentify_corpus(corpus, deidentifier, over, say=say, whole=False)
             shown = track(results, "notes", say, size=lambda result: result.batch.num_rows)
             write_corpus(_counted(shown, counts, kept), path, corpus.columns, suffix)

@@ -53,10 +53,10 @@ from clinveil.releases.settings import ReleaseSettings
 from clinveil.report.numerals import SMALL
 
 # Settings of each call, independent of the first release.
-_CALL = frozenset({"workers", "on", "address", "quiet", "force", "again"})
+_CALL = frozenset({"workers", "on", "address", "tasks", "quiet", "force", "again"})
 LEFT_BEFORE = "released before"
 # Settings that do not affect written notes, or that describe the input; others cannot differ.
-MAY_DIFFER: tuple[str, ...] = ("workers", "on", "address", "quiet", "force", "again", "ledger", "patients")
+MAY_DIFFER: tuple[str, ...] = ("workers", "on", "address", "tasks", "quiet", "force", "again", "ledger", "patients")
 MAY_DIFFER += ("text", "id", "patient", "preset", "encoding", "max_note_bytes", "model")
 MAY_DIFFER += ("max_names", "max_linkage", "max_stolen", "measure_words", "risk_threshold")
 # Files that determine the output: they may have moved, but must have the same content.
@@ -186,7 +186,7 @@ class ParentRelease:
     def _of_call(self, asked: ReleaseSettings) -> dict[str, Any]:
         """Return the settings that are not inherited: of the call, ledger and columns."""
         notes, roles = self.manifest["notes"], self.settings.notes
-        values: dict[str, Any] = {name: getattr(asked, name) for name in _CALL}
+        values: dict[str, Any] = {name: value for name, value in asked.flat().items() if name in _CALL}
         values |= {"seed": None, "ledger": self.settings.ledger or self.vault.resolve().parent.with_name(LEDGER)}
         return values | {name: getattr(roles, name) or notes[name] for name in ("text", "id", "patient")}
 

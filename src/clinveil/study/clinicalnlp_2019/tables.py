@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from clinveil.corpus.medtext.parts import PARTS
+from clinveil.corpus.medtext.prepare import PARTS
 from clinveil.report.numerals import NONE, decimals
 from clinveil.study.clinicalnlp_2019.settings import REAL, SAME, UNIGRAM, StudySettings, label_of
 from clinveil.study.engine import Results

@@ -15,6 +15,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from clinveil.core.compiled import at_most_cores
 from clinveil.core.errors import InputError
 from clinveil.core.types import Floats, Ints
 from clinveil.corpus.estimate import passes
@@ -140,7 +141,7 @@ class _Training:
 
     def _all_lanes(self, train: Callable[[int], None]) -> None:
         """Train all lanes, some of them in this thread, and add up their changes."""
-        workers = max(1, min(self.plan.workers, LANES))
+        workers = max(1, min(at_most_cores(self.plan.workers), LANES))
         futures = [self.pool.submit(_each, train, range(first, LANES, workers)) for first in range(1, workers)]
         _each(train, range(0, LANES, workers))
         for future in futures:
