@@ -196,7 +196,7 @@ SECRET = "Zyra Quux was seen. "
         lambda text, out: clinveil.release(text, out, kind="synthetic", lm={"model": "unigram"}),
         lambda text, out: clinveil.deidentify([NOTE], patients=text),
         lambda text, out: clinveil.attack.names([], text),
-        lambda text, out: clinveil.attack.memo_links(text),
+        lambda text, out: clinveil.attack.linkage(text, text),
         lambda text, out: clinveil.evaluate.classification(text, text, label="label"),
     ],
 )

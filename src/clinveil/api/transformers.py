@@ -38,7 +38,7 @@ class Deidentifier(TransformerMixin, BaseEstimator):
         key: the secret key that surrogates are derived from; by default a new one.
         columns: `text`, `id`, `patient`, `keep`, …: the column roles of a frame.
         settings: any other field of `PhiSettings` by name, as listed by `clinveil deidentify --help`: `phi_profile`,
-            `phi_policy`, `find`, `votes`, `also`, `propagate`, `tagger`, `no_tagger`, `surrogates`, `markov`.
+            `phi_policy`, `also`, `propagate`, `tagger`, `no_tagger`.
 
     The same key, settings and notes give the same bytes as the command.
 

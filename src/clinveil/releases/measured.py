@@ -33,7 +33,6 @@ __all__ = ["UTILITY_SEED", "Drawn", "Measured", "attacked", "measured", "skipped
 
 FEWEST = 50  # patients that a sample has on average at least
 NOTES = frozenset({"original", "released", "entered", "alignment"})
-BY_NOTES = "attack.repeats_in_notes"  # measured on notes though its attack needs none
 Kept = Callable[[pa.RecordBatch], pa.Array]
 """Function that returns a mask of the rows to keep."""
 
@@ -89,8 +88,7 @@ class Measured:
             return found
         if attack.sees_all:  # except controls, which search the sampled source notes
             return [replace(f, control_is=f"{f.control_is}, of sampled patients") if f.control_is else f for f in found]
-        by_notes = bool(attack.needs & NOTES)
-        return [self.drawn.marked(f) if by_notes or f.measure.startswith(BY_NOTES) else f for f in found]
+        return self.marked(found) if attack.needs & NOTES else found
 
     def marked(self, findings: Iterable[Finding]) -> list[Finding]:
         """Return findings on the sample with a note on it."""

@@ -28,7 +28,7 @@ from clinveil.phi.name_index import NameIndex
 from clinveil.phi.settings import PhiSettings
 from clinveil.phi.treatment.deidentifier import Deidentifier
 from clinveil.phi.treatment.part_passes import Recipe, TreatPart, detect_parts, load_name_index
-from clinveil.phi.treatment.passes import deidentify_corpus
+from clinveil.phi.treatment.passes import deidentify_corpus, pieces
 from clinveil.releases.context import ReleaseContext
 from clinveil.releases.crosswalk import TableWriter
 from clinveil.scale.executor import opened_for
@@ -74,7 +74,7 @@ def treat_together(
     if deidentifier is None:
         return [Treated(corpus, None) for corpus in corpora]
     several = len(corpora) > 1
-    owners = [at for at, corpus in enumerate(corpora) for _ in corpus.batches()] if several else repeat(0)
+    owners = [at for at, corpus in enumerate(corpora) for _ in pieces(corpus)] if several else repeat(0)
     place, parts = private_folder(job.folder.work / scratch), [Treated(corpus) for corpus in corpora]
     with ExitStack() as stack:
         over = stack.enter_context(opened_for(job.settings.executor, job.settings.workers))
@@ -122,10 +122,9 @@ def _treat_parts(job: ReleaseContext, corpus: PartedCorpus, on_index: OnIndex | 
     if deidentifier is None:
         job.broken.refuse()
         return Treated(corpus, None)
-    uses_other_notes = deidentifier.finder.uses_other_notes
     parts = [(part, one.digest) for part, one in zip(corpus.parts, job.facts, strict=True)]
     store, scratch = Store(job.folder.vault / TASKS), job.folder.work / "names"
-    works = detect_parts(parts, recipe(job), store, scratch, job.over, job.say, lambda: uses_other_notes)
+    works = detect_parts(parts, recipe(job), store, scratch, job.over, job.say, deidentifier.finder.uses_other_notes)
     job.broken.refuse()  # only now, after the longest work on the other parts
     place = private_folder(job.folder.work / "protected")
     items = [(work, place / f"part-{number:05d}.parquet") for number, work in enumerate(works)]

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.random import Generator
 
 from clinveil.attacks.attack import Context
-from clinveil.attacks.vectors._closest_pairs import METRICS
+from clinveil.attacks.vectors._name_pairs import METRICS
 from clinveil.core.errors import InputError, UsageError
 from clinveil.core.finding import Finding
 from clinveil.core.tokens import words

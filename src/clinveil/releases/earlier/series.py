@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 
 from clinveil.attacks.attack import Context, attacks
-from clinveil.attacks.channel._inputs import single_names
+from clinveil.attacks.channel.inversion import single_names
 from clinveil.channel.apply import Obfuscator, obfuscate_batches
 from clinveil.channel.channel import Channel
 from clinveil.channel.tally import Tally

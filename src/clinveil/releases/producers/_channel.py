@@ -10,8 +10,7 @@ from typing import Any, ClassVar
 from numpy.random import Generator
 
 from clinveil.attacks.attack import Context
-from clinveil.attacks.channel._inputs import single_names
-from clinveil.attacks.channel.inversion import Inversion
+from clinveil.attacks.channel.inversion import Inversion, single_names
 from clinveil.attacks.threats import TARGETS, Target
 from clinveil.channel.build import build_channel, mechanism_of, read_words
 from clinveil.channel.channel import Channel
@@ -319,7 +318,7 @@ def origin(job: ReleaseContext) -> str:
     if job.imported is not None:
         return GIVEN
     more = " and more text" if how.more_text else ""
-    return f"trained on these notes{more}" + (", from vectors given" if how.start_vectors else "")
+    return f"trained on these notes{more}"
 
 
 def _vector_warnings(job: ReleaseContext) -> Iterator[str]:
@@ -327,11 +326,6 @@ def _vector_warnings(job: ReleaseContext) -> Iterator[str]:
         yield (
             "The word vectors were given, so others may have the same file. For them, read the figures of attackers "
             "with the vault's vectors."
-        )
-    elif job.settings.vectors.start_vectors:
-        yield (
-            "Training started from given vectors. An attacker with that file comes closer to its vectors "
-            "than the figures for shadow vectors assume."
         )
     if job.settings.vectors.more_text:
         yield "The vectors were also trained on other text. An attacker with that text can train more similar vectors."

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from clinveil.attacks.models.leaveout.audit import AuditModel
+from clinveil.attacks.models.leaveout import AuditModel
 from clinveil.attacks.models.leaveout.data import load_data
 from clinveil.attacks.models.leaveout.pdtp import closed_form
 from clinveil.attacks.models.membership import FOLDS, infer_membership, model_of_text, written

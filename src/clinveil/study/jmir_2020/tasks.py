@@ -10,9 +10,9 @@ import numpy as np
 import pyarrow as pa
 
 from clinveil.attacks.attack import Context
+from clinveil.attacks.vectors._chain import Chain
 from clinveil.attacks.vectors._groups import PAPER_TARGETS, over_models
 from clinveil.attacks.vectors.association import Association
-from clinveil.attacks.vectors.chain import Chain
 from clinveil.attacks.vectors.names import Names, paper_k
 from clinveil.attacks.vectors.scenario import Scenario
 from clinveil.core.errors import InputError
@@ -162,7 +162,6 @@ class AttackNames(Task):
             people,
             np.random.default_rng(self.treat.seed),
             surrogates=decoys,
-            threads=1,
             skip=lambda label, error: missing.update({label: str(error)}),
         )
         best = [finding for finding in findings if finding.measure == BEST]  # its P is already adjusted

@@ -17,9 +17,18 @@ from clinveil.core.settings import flag
 from clinveil.core.spans import Span
 from clinveil.core.tokens import word_spans
 from clinveil.core.types import Doubles, Ints, Say
-from clinveil.phi.review.decisions import DecisionFile, NoteDecisions, read_file, revised, text_hash
-from clinveil.phi.review.desk import FOLDER, decisions_of
-from clinveil.phi.review.queue import Entry, PastRun
+from clinveil.phi.review import (
+    FOLDER,
+    DecisionFile,
+    Entry,
+    NoteDecisions,
+    PastRun,
+    decisions_of,
+    past_run,
+    read_file,
+    revised,
+    text_hash,
+)
 from clinveil.stats import clopper_pearson, jackknife_t
 from clinveil.utility.evaluations import Evaluated, Evaluation, Input, evaluations
 
@@ -107,7 +116,7 @@ def f1(sums: Ints | Doubles) -> float:
 
 
 def _tables(entries: Iterable[Entry], one: DecisionFile, other: DecisionFile) -> Iterator[Counts]:
-    decided = one.notes(), other.notes()
+    decided = one.notes, other.notes
     for entry in entries:
         pair = [notes.get(entry.note.note_id) for notes in decided]
         if all(decisions is not None and decisions.done for decisions in pair):
@@ -149,8 +158,6 @@ class Agreement(Evaluation):
 
     def __call__(self, given: Mapping[str, Any], seed: int = 1, say: Say = lambda line: None) -> Evaluated:
         """Return kappa and F1."""
-        from clinveil.phi.review.queue import past_run
-
         past = past_run(given["out"], vault=given.get("vault"), notes=given.get("notes"))
         one, other = two_files(past, self.reviewer)
         title = f"{given['out'].name}: reviewers {one.reviewer} and {other.reviewer}"

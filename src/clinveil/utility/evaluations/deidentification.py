@@ -20,7 +20,7 @@ from clinveil.corpus.people import read_patients
 from clinveil.phi.detection.finder import Finder
 from clinveil.phi.settings import PhiSettings
 from clinveil.phi.treatment.deidentifier import Deidentifier
-from clinveil.phi.treatment.passes import deidentify_corpus
+from clinveil.phi.treatment.passes import found_spans
 from clinveil.scale import processes
 from clinveil.utility.deidentification.grid import grid_notes, sample
 from clinveil.utility.deidentification.grid_findings import grid_findings, scored
@@ -100,19 +100,10 @@ def _selected(how: Deidentification, truth: GoldSpans, note: Note) -> bool:
 
 
 def _found_by(how: Deidentification, corpus: Corpus) -> Detections:
-    """Yield the detections of clinveil, from the same pass as `deidentify`."""
+    """Return the detections of clinveil, from the same passes as `deidentify`."""
     patients = read_patients(how.identifiers.patients) if how.identifiers.patients else None
     deidentifier = Deidentifier.of(how.identifiers, Key.generate(), patients=patients, keep_spans=True)
-    source = rows(corpus)
-    for done in deidentify_corpus(corpus, deidentifier, processes(how.workers)):
-        if sum(done.skipped.values()) > done.skipped["null text"]:
-            raise InputError("the detectors failed on a note", hint="please report this without the text of the note")
-        spans: dict[str, list[Span]] = {}
-        for found in done.spans or ():
-            spans.setdefault(found.note_id, []).append(found.span)
-        for _ in range(done.batch.num_rows):
-            note = next(source)
-            yield note, spans.get(note.note_id, [])
+    return found_spans(corpus, deidentifier, processes(how.workers))
 
 
 def _found_in(corpus: Corpus, found: GoldSpans) -> Detections:

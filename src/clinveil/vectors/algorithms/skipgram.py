@@ -45,14 +45,12 @@ class Skipgram(Predicting):
     def train(self, notes: Notes) -> Vectors:
         """Train the vectors; the result is the same for any number of workers.
 
-        Raises InputError for unsuitable start vectors (unreadable, other dimensions, almost no shared word), or if
-        training diverges.
+        Raises InputError if training diverges.
         """
         counts = notes.counts.counts[notes.counts.counts >= self.min_count]
         words = {word: row for row, word in enumerate(notes.counts.words[: len(counts)])}
         first = np.random.default_rng(notes.seed).random((len(counts), self.dim), np.float32)
         matrix = (2 * first - 1) / np.float32(self.dim)  # as gensim begins
-        self.start(matrix, notes.counts)
         with encoded_file(notes.corpus, words, notes.split, notes.scratch) as ids:
             epochs = self.epochs or passes(words_in(ids))
             plan = Plan(self.window, self.negative, epochs, notes.workers, notes.seed)
