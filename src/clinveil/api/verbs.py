@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, get_origin
@@ -22,7 +22,6 @@ from clinveil.vectors.settings import VectorSettings
 if TYPE_CHECKING:
     from clinveil.core.keys import Key
     from clinveil.corpus.people import Patient
-    from clinveil.releases.earlier.parent import ParentRelease
     from clinveil.releases.manifest import Check
     from clinveil.releases.outcome import Outcome
     from clinveil.study.compare.run import Comparison
@@ -109,7 +108,6 @@ def release(
     kind: str | None = None,
     vectors: str | Path | None = None,
     vault: str | Path | None = None,
-    before: Sequence[str | Path] = (),
     say: Say | None = None,
     **options: Any,
 ) -> Outcome:
@@ -122,7 +120,6 @@ def release(
         vectors: pretrained word vectors to use instead of training on the notes.
         vault: vault of an earlier release (`OUT/vault`) to extend with these notes, using its key, channel and
             settings.
-        before: with `vault`, files of that release's notes, so that both are measured together.
         say: receives the lines that the command prints to stderr, for example `print`.
         options: the flags of `clinveil release --help` that have a value, with underscores: `patients`, `label`, `n`,
             `epochs`, `scope`, …; tables of the TOML file as dictionaries (`lm={"model": "gpt"}`). `workers` is 1 here;
@@ -135,34 +132,22 @@ def release(
 
     Raises InputError for invalid notes, UsageError if `out` exists or an option is unknown.
     """
+    from clinveil.releases.earlier.parent import ParentRelease
     from clinveil.releases.pipeline import release as run
     from clinveil.releases.settings import ReleaseSettings
 
     options = {"workers": 1, **options} | ({} if kind is None else {"kind": kind})
     _settings(ReleaseSettings, options, {})  # reject wrong options before anything is written
-    base = _added_to(vault, before, vectors)
+    base = ParentRelease.read(Path(vault)) if vault is not None else None
     columns = {"keep": base.settings.keep, "label": base.settings.label} if base else {}
     with _on_disk(notes, _folder(out), {**columns, **options}) as (path, more):
         settings, given_ = _settings(ReleaseSettings, options, more), Path(vectors) if vectors is not None else None
-        with_ = {"base": base, "before": tuple(map(Path, before))}
-        outcome = run(path, Path(out), settings, vectors=given_, say=_warning(say), **with_)  # type: ignore[arg-type]
+        outcome = run(path, Path(out), settings, vectors=given_, base=base, say=_warning(say))
     if outcome.refused:
         failed = ", ".join(gate.name for gate in outcome.gates if not gate.passed)
         message = f"no release was written: a gate failed ({failed}); see gates and folder.vault"
         warn(message, InputWarning, stacklevel=3)
     return outcome
-
-
-def _added_to(
-    vault: str | Path | None, before: Sequence[str | Path], vectors: str | Path | None
-) -> ParentRelease | None:
-    """Return the release to extend. Raises UsageError for inconsistent arguments."""
-    from clinveil.releases.earlier.parent import ParentRelease
-
-    if isinstance(before, str | Path):
-        raise UsageError("before must be a list of files", hint="pass before=[FILE]")
-    paths = (None if path is None else Path(path) for path in (vault, vectors))
-    return ParentRelease.of_flags(*paths, before=bool(before))
 
 
 @in_python

@@ -132,7 +132,6 @@ class ReleaseSettings(Settings):
     )
     risk_threshold: float = flag(0.09, "Acceptable risk per patient, for the report (EMA: .09).", gt=0, le=1)
     phi: bool = flag(True, "Replace identifiers first.")
-    order: Literal["keyed", "source"] = flag("keyed", "Row order of the release: keyed random, or that of the source.")
 
     @model_validator(mode="wrap")
     @classmethod
@@ -140,7 +139,8 @@ class ReleaseSettings(Settings):
         """Apply the defaults of kind and profile; they do not count as given (`model_fields_set`)."""
         if not isinstance(values, Mapping) or (kind := values.get("kind", "obfuscated")) not in producers:
             return made(values)
-        presets = producers.get(kind).presets(str(values.get("profile", "default")))
+        producer = producers.get(kind)
+        presets = {**producer.defaults, **producer.profiles.get(str(values.get("profile", "default")), {})}
         settings = made({**presets, **values})
         _not_given(settings, presets.keys() - values.keys())
         return settings

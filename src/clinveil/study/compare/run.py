@@ -22,7 +22,6 @@ from clinveil.corpus.open import open_corpus
 from clinveil.phi.treatment.passes import patients_of
 from clinveil.releases.outcome import Outcome
 from clinveil.releases.pipeline import dry_run, release
-from clinveil.releases.preflight import MeasuredWith
 from clinveil.releases.producer import producers
 from clinveil.study.compare.settings import Candidate, CompareSettings, candidates
 from clinveil.utility.pairs import read_pairs
@@ -111,7 +110,7 @@ def compare_releases(notes: Path, out: Path, settings: CompareSettings, say: Say
         for batch in source.batches():
             n_notes += batch.num_rows
             patients |= patients_of(batch)
-        measured_with = MeasuredWith(settings.pairs, public_texts(settings.known, patients))
+        measured_with = {"pairs": settings.pairs, "public": public_texts(settings.known, patients)}
         inputs = (fingerprint(notes), *settings.pairs, settings.known)
         try:
             measured = _Bench(notes, out, measured_with, inputs).measure_all(candidates(settings), say)
@@ -161,7 +160,7 @@ class _Bench:
 
     notes: Path
     out: Path
-    measured_with: MeasuredWith
+    measured_with: Mapping[str, Any]
     inputs: tuple[Path | str | None, ...]
 
     def measure_all(self, plan: Sequence[Candidate], say: Say) -> list[Measured]:
@@ -208,7 +207,7 @@ class _Bench:
     def measure(self, candidate: Candidate, vectors: Path | None, say: Say) -> Measured:
         """Make a release, measure it, and record the result."""
         began, runs = time.perf_counter(), self.out / RUNS
-        how: dict[str, Any] = {"vectors": vectors, "measured_with": self.measured_with, "say": say}
+        how: dict[str, Any] = {"vectors": vectors, **self.measured_with, "say": say}
         try:
             outcome = release(self.notes, runs / candidate.name, candidate.settings, **how)
         except InputError as error:
