@@ -42,7 +42,7 @@ class TokenProgress(Progress):
 
 
 class Training(Trainer[Network, Batch]):
-    """One training, over a vocabulary of `size`; call all methods inside `seeded`."""
+    """One training, over a vocabulary of `size`; call all methods inside `seeded`. `start`: makes the first network."""
 
     progress: TokenProgress
     judged_by = "validation perplexity"
@@ -57,11 +57,12 @@ class Training(Trainer[Network, Batch]):
         seed: int,
         device: torch.device,
         validate: Validate | None = None,
+        start: Callable[[], Network] | None = None,
     ) -> None:
         if recipe.schedule == "annealed" and validate is None:
             raise InputError("an annealed schedule requires validation notes", hint="pass --schedule fixed")
         torch.manual_seed(mixed(seed, -1))
-        network = build(size, recipe)
+        network = build(size, recipe) if start is None else start()
         network.to(device)
         super().__init__(
             network, _optimizer(network, recipe), device, steps_per_epoch=plan.steps_per_epoch, steps=plan.steps
