@@ -27,6 +27,7 @@ from clinveil.lm.pretrained import PublicModel, files_of
 from clinveil.lm.recipe import ModelSettings
 from clinveil.lm.sampling import SamplingConfig, Steering, generate
 from clinveil.lm.train import NeuralTask, train_model
+from public_model import saved_public_model
 
 WORDS = ["the", "patient", "has", "fever", "and", "cough", "since", "Monday", "denies", "cholecystectomy"]
 PREFIXES = ("Type: Surgery\n", "Type: Consult\n")
@@ -44,26 +45,7 @@ ENCODED = encode(TEXTS, VOCABULARY)
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """A public model of two layers with random weights, as transformers saves it."""
-    from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
-    from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
-
-    place = tmp_path_factory.mktemp("public")
-    tokenizer = Tokenizer(models.BPE())
-    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    tokenizer.decoder = decoders.ByteLevel()
-    alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
-    how = {"special_tokens": ["<|endoftext|>"], "initial_alphabet": alphabet, "show_progress": False}
-    tokenizer.train_from_iterator(TEXTS, trainers.BpeTrainer(vocab_size=300, **how))
-    PreTrainedTokenizerFast(tokenizer_object=tokenizer, eos_token="<|endoftext|>").save_pretrained(place)
-    config = LlamaConfig(
-        vocab_size=tokenizer.get_vocab_size(), hidden_size=16, intermediate_size=32, num_hidden_layers=2,
-        num_attention_heads=4, num_key_value_heads=2, max_position_embeddings=64, tie_word_embeddings=True,
-        initializer_range=0.3,
-    )  # fmt: skip
-    with seeded(3):
-        LlamaForCausalLM(config).save_pretrained(place)
-    return place
+    return saved_public_model(tmp_path_factory.mktemp("public"), TEXTS)
 
 
 @pytest.fixture(scope="module")

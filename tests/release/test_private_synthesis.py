@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from clinveil.cli.main import main
 from clinveil.corpus.open import open_corpus
 from clinveil.releases.earlier.ledger import NAME, Ledger
 from clinveil.releases.earlier.spending import Spending
+from public_model import saved_public_model
 
 COMMON = [f"{a}{b}" for a in ("fever", "pain", "cough", "rest", "heart", "lung") for b in "abcdefghijklmnopqrst"]
 TYPES = {"chest": ["thorax", "sternum", "pleura"], "skin": ["dermis", "rash", "itching"]}
@@ -123,7 +125,9 @@ def test_a_test_seed_is_refused_and_not_entered(desk, capsys):
     ({"label": ()}, 2, "requires --label"),
     ({"public": "absent.txt"}, 3, "absent.txt: no such file"),
     ({"sets": ["synthetic.delta=0.1"]}, 3, "synthetic.delta 0.1 exceeds 1/patients"),
-    ({"sets": ["lm.model=lstm"]}, 2, "lm.model lstm has no differentially private training"),
+    ({"sets": ["lm.model=lstm"]}, 3, "ratio of patients to noise"),
+    ({"sets": ["lm.model=lstm", "lm.plan=stream"]}, 2, "requires lm.plan rows"),
+    ({"sets": ["lm.model=pretrained"]}, 2, "synthetic.init and lm.model pretrained require each other"),
     ({"epsilon": "0.1"}, 3, "patients are needed"),
 ])  # fmt: skip
 def test_refusals_are_one_line_and_write_nothing(desk, capsys, more, code, message):
@@ -150,3 +154,40 @@ def test_notes_that_cannot_be_released(tmp_path, desk, capsys):
     error = capsys.readouterr().err
     assert "(300 patients, 14 labels)" in error and "patients are needed" in error
     assert not (tmp_path / "out").exists()
+
+
+NETWORK = ["lm.layers=1", "lm.width=8", "lm.lanes=60", "lm.epochs=2", "synthetic.count=6", "synthetic.longest=20"]
+
+
+def trained(desk, out, *sets, more=(), epsilon="80"):
+    words = [word for item in (*NETWORK, *sets, f"ledger={desk / out}-ledger") for word in ("--set", item)]
+    return released(desk, out, *words, *more, epsilon=epsilon)
+
+
+@pytest.mark.parametrize("model", ["lstm", "pretrained"])
+def test_a_network_is_trained_with_noise_over_public_words(desk, capsys, model, tmp_path):
+    pytest.importorskip("torch")
+    pytest.importorskip("dp_accounting")
+    sets = ["lm.model=lstm"]
+    if model == "pretrained":
+        pytest.importorskip("transformers")
+        sets = [f"synthetic.init={saved_public_model(tmp_path, (desk / 'public.txt').read_text().splitlines())}"]
+    assert trained(desk, model, *sets) == 0
+    assert "minutes of training" in capsys.readouterr().err
+    privacy = manifest(desk, model)["privacy"]
+    assert 79.9 < privacy["epsilon_of_all"] <= 80 and privacy["steps"] == 4 and privacy["rate"] == 0.5
+    rows = (desk / model / "release/notes.csv").read_text().splitlines()[1:]
+    assert len(rows) == 6 and {row.split(",")[2] for row in rows} == set(TYPES)
+    public = (desk / "public.txt").read_text() + " type chest skin"
+    assert {word for row in rows for word in re.findall(r"[a-z]+", row.split(",", 3)[3])} <= set(public.split())
+    assert [len(entry.spent) for entry in Ledger(desk / f"{model}-ledger").entries()] == [1]
+
+
+def test_a_training_and_a_table_add_up(desk):
+    pytest.importorskip("torch")
+    pytest.importorskip("dp_accounting")
+    assert trained(desk, "both", "lm.model=lstm") == 0
+    again = ["--again", "--set", f"ledger={desk / 'both'}-ledger"]
+    assert released(desk, "table", *again) == 0
+    privacy = manifest(desk, "table")["privacy"]
+    assert privacy["releases"] == 2 and 80 < privacy["epsilon_of_all"] < 88

@@ -10,8 +10,10 @@ import hashlib
 import json
 import os
 from collections.abc import Iterator, Sequence
+from contextlib import redirect_stderr
 from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
+from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -92,9 +94,9 @@ class PublicModel:
         try:
             tokenizer = transformers.AutoTokenizer.from_pretrained(str(files[0].parent), **how)
             kind = transformers.AutoModelForCausalLM
-            model = kind.from_pretrained(
-                str(files[0].parent), dtype=torch.float32, use_safetensors=init != SMOLLM2 or None, **how
-            )
+            how |= {"dtype": torch.float32, "use_safetensors": init != SMOLLM2 or None}
+            with redirect_stderr(StringIO()):  # progress of reading GGUF
+                model = kind.from_pretrained(str(files[0].parent), **how)
         except Exception:  # noqa: BLE001  any fault of the folder's content
             hint = "pass a folder with config.json, tokenizer.json and *.safetensors of a causal language model"
             raise InputError("cannot load a language model", where=Path(init).name, hint=hint) from None

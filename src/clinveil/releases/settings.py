@@ -146,7 +146,7 @@ class ReleaseSettings(Settings):
         presets = producers.get(kind).presets(str(values.get("profile", "default")))
         settings = made({**presets, **values})
         if settings.synthetic.init is not None and "model" not in settings.lm.model_fields_set:
-            vars(settings)["lm"] = settings.lm.but(model=PRETRAINED)
+            vars(settings)["lm"] = settings.lm.model_copy(update={"model": PRETRAINED})
         _not_given(settings, presets.keys() - values.keys())
         return settings
 

@@ -66,6 +66,7 @@ class Synthetic(Producer):
     def refuse_early(self, settings: ReleaseSettings) -> None:
         """Raise MissingExtra without PyTorch, UsageError for an unsuitable model or device."""
         how = settings.lm
+        refuse_init(settings)
         if refuse_private(settings):
             return
         if given := how.model_fields_set & {"vocabulary", "vocabulary_size", "min_count"}:
@@ -73,7 +74,6 @@ class Synthetic(Producer):
             raise UsageError(f"{name} does not apply: a release uses the words of --min-patients patients or more")
         if settings.synthetic.source is not None:
             return
-        refuse_init(settings)
         if how.neural:
             need_torch()
             how.recipe()
@@ -159,7 +159,9 @@ def training_seed(job: ReleaseContext) -> int:
 def refuse_init(settings: ReleaseSettings) -> None:
     """Raise UsageError or InputError for a public model that cannot be used."""
     init, model = settings.synthetic.init, settings.lm.model
-    if (init is not None) != (model == PRETRAINED):
+    if init is not None and settings.synthetic.source is not None:
+        raise UsageError("synthetic.init and synthetic.source exclude each other", hint="omit one of them")
+    if settings.synthetic.source is None and (init is not None) != (model == PRETRAINED):
         hint = f"pass both --set lm.model={PRETRAINED} and --set synthetic.init=FOLDER (or {SMOLLM2})"
         raise UsageError(f"synthetic.init and lm.model {PRETRAINED} require each other", hint=hint)
     if init is not None:
