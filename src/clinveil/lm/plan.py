@@ -148,9 +148,9 @@ class Packed:
         inputs[: places.size] = np.where(inside == 0, END, self.encoded.ids[at - 1])
         targets[: places.size] = self.encoded.ids[at]
         weights[: places.size] = ~self.masked[note]
-        shape = (self.lanes, self.window)
-        inputs, targets, weights = inputs.reshape(shape).T, targets.reshape(shape).T, weights.reshape(shape).T
-        return Batch(inputs, targets, weights, np.ones(self.lanes, dtype=np.bool_), float(places.size))
+        shape, reset = (self.lanes, self.window), np.ones(self.lanes, dtype=np.bool_)
+        rows = inputs.reshape(shape).T, targets.reshape(shape).T
+        return Batch(*rows, weights.reshape(shape).T, reset, float(places.size))
 
     def without(self, rows: Ints) -> Packed:
         """Return the plan with some notes left out."""

@@ -102,7 +102,7 @@ class SgdPlan:
             lambda sigma: _event(Noise(sigma, rate, self.steps)),
             self.epsilon,
             self.delta,
-            dp.LowerEndpointAndGuess(0.3, 2.0),
+            dp.LowerEndpointAndGuess(min(0.3, 3 / self.epsilon), 2.0),
             tol=TOLERANCE,
         )
         return Noise(float(sigma) + TOLERANCE, rate, self.steps)

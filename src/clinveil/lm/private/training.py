@@ -68,7 +68,7 @@ class PatientPlan:
     def batch(self, step: int) -> list[Batch]:
         """Return the batches of the sampled patients."""
         sampled = self.random.sample(len(self.patients), self.sgd.noise.rate, step)
-        return [patient_batch(self.patients[row], self.window, step) for row in np.flatnonzero(sampled)]
+        return [patient_batch(self.patients[row], self.window, step) for row in np.flatnonzero(sampled).tolist()]
 
 
 def patient_batch(notes: EncodedNotes, window: int, step: int) -> Batch:
@@ -81,7 +81,7 @@ def patient_batch(notes: EncodedNotes, window: int, step: int) -> Batch:
 class PrivateTraining(Training):
     """Training with noise; `recipe.clip` is the largest norm of a patient's gradient."""
 
-    plan: Any
+    plan: PatientPlan
 
     @property
     def trained(self) -> list[torch.nn.Parameter]:
