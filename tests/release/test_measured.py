@@ -149,3 +149,9 @@ def test_intervals_of_drawn_patients_cover_the_figures_of_all(case, tmp_path):
     exact, keys, some = repeated(0, 0).value, 40, PATIENTS * NOTES * LENGTH // 4
     covered = [found.low <= exact <= found.high for found in (repeated(some, key) for key in range(keys))]
     assert sum(covered) >= 0.85 * keys  # 95 % intervals; a quarter of all is drawn without replacement
+
+
+def test_a_sample_never_has_a_patient_or_two(case, tmp_path):
+    whole, crosswalk = case
+    seen = measured(whole, crosswalk, 1, b"salt", tmp_path / "drawn")
+    assert seen.drawn is not None and seen.drawn.patients >= 25

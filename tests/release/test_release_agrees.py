@@ -151,7 +151,7 @@ def test_every_digest_of_both_manifests_is_that_of_the_file(desk):
         assert set(manifest["vault_digests"]) == {"vectors", "neighbours", "channel"}
         assert manifest["vault_digests"] == {name: fingerprint(vault / name) for name in manifest["vault_digests"]}
         assert manifest["files"] == {name: sha256(release / name) for name in manifest["files"]}
-        assert set(manifest["files"]) == {"notes.parquet"}
+        assert set(manifest["files"]) == {"notes.parquet", "README.md", "report.html"}
     private = json.loads((vault / "manifest.json").read_text())["private"]
     assert private["source_sha256"] == sha256(desk / "demo" / "notes.parquet")
 

@@ -193,15 +193,18 @@ def compare(
 
 
 @in_python
-def verify(folder: str | Path) -> list[Check]:
-    """Check a release's hashes, schema and manifest, without secrets. Raises InputError if there is no release.
+def verify(folder: str | Path, public_key: str | Path | None = None) -> list[Check]:
+    """Check a release's files, hashes, signature and manifest, without secrets. Raises InputError if it is none.
+
+    Args:
+        public_key: the custodian's public key, a PEM file or its fingerprint ("SHA256:…").
 
     Returns:
         One `Check` per test: what, passed, said.
     """
     from clinveil.releases.manifest import verify as check
 
-    return check(Path(folder))
+    return check(Path(folder), public_key)
 
 
 def _parted(options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:

@@ -92,6 +92,7 @@ class Kind:
         notes: file name -> text, written into the vault at the start: explains what is secret.
         scratch: folders created for each run and removed at exit. stale: names that a resumed run creates again.
         known: whether a cumulative folder is of this kind; None for a folder of one task.
+        costly: names of results that a failed run never removes.
     """
 
     what: str
@@ -102,6 +103,7 @@ class Kind:
     scratch: tuple[str, ...] = ()
     stale: tuple[str, ...] = ()
     known: Callable[[Path], bool] | None = None
+    costly: frozenset[str] = frozenset()
 
     def at(self, name: str) -> str:
         """Return the name of a file of the vault, relative to the run's folder."""
@@ -157,7 +159,7 @@ def run_folder(
     """Open a new or resumed folder for one run, locked against other runs.
 
     A run that fails before its first output restores the previous content. So does a new run that fails with
-    `InputError` or `UsageError`, because it leaves nothing to resume.
+    `InputError` or `UsageError`, because it leaves nothing to resume, unless there are `costly` results.
 
     Args:
         asked: the hash of the task; "" for a cumulative folder.
@@ -169,6 +171,8 @@ def run_folder(
             by another process, or (with `force`) contains foreign files.
     """
     refuse_nameless(root)
+    if root.is_symlink() and not root.exists():
+        raise UsageError("is a link to a missing folder", where=root.name, hint="create the folder or use another path")
     folder = RunFolder(root, kind, _enter(RunFolder(root, kind), asked, force=force, made=made))
     existed = root.is_dir()
     with locked(private_folder(folder.vault) / LOCK, of=root):
@@ -198,6 +202,9 @@ def _enter(folder: RunFolder, asked: str, *, force: bool, made: Path | None) -> 
         return True
     state = _state(root, kind)
     if state is None:
+        if (folder.vault / LOCK).is_file():
+            with locked(folder.vault / LOCK, of=root):
+                """A run that has just begun holds it."""
         raise foreign
     status = "running" if made is not None and not made.exists() else state["status"]
     if status == "running" and state["run"] == asked:
@@ -243,7 +250,7 @@ def _begin(folder: RunFolder, asked: str) -> None:
 def _undo(folder: RunFolder, before: set[str], *, new: bool, existed: bool) -> None:
     """Restore the folder's previous content, unless there is output that the next run can resume from."""
     created = files_in(folder.root) - before
-    if new and not folder.resumed:
+    if new and not folder.resumed and not any((folder.root / name).exists() for name in folder.kind.costly):
         remove(folder.root)
     elif created <= folder.kind.first:
         for name in created:

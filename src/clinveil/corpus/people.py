@@ -107,9 +107,9 @@ def _rows(path: Path) -> Iterator[Patient]:
             columns = [column for column in PATIENTS_SCHEMA.names if column in present]
             for batch in file.iter_batches(columns=columns):
                 yield from _patients(batch, path)
-    except (OSError, pa.ArrowInvalid):
+    except (OSError, pa.ArrowInvalid, OverflowError, UnicodeDecodeError):
         hint = "write known patients as patients.parquet"
-        raise InputError("missing, or not a Parquet file", where=path.name, hint=hint) from None
+        raise InputError("missing, damaged, or not a Parquet file", where=path.name, hint=hint) from None
 
 
 def _patients(batch: pa.RecordBatch, path: Path) -> Iterator[Patient]:

@@ -31,6 +31,7 @@ LINKAGE_WARNED = 0.05  # points above chance
 MOST_BY_NOTES = 0.75  # linked by the patient's other notes
 MOST_BY_SHADOW = 0.30  # linked by ten words, with shadow vectors trained on hundreds of other notes of the source
 SINGLE, LINKAGE = "attack.channel_single", "attack.linkage"
+KEPT_UNIQUE, KEPT_OWN = "attack.kept_columns_unique", "attack.kept_own_identifiers"
 NAMES: tuple[Target, ...] = ("names", "planted names")
 TEN_WORDS: Target = "note by ten words"
 OTHER_NOTES: Target = "note by the patient's other notes"
@@ -199,6 +200,25 @@ def single_gates(findings: Sequence[Finding], most: float) -> list[Gate]:
     values = [f.value for f in found if f.detail.get("label") == "names"]
     power = "Exact: refuses from one word on."
     return [gate("single", passed=value == 0, value=value, threshold=0, power=power) for value in values]
+
+
+def kept_gates(findings: Sequence[Finding], most: float) -> list[Gate]:
+    """Return the gates on kept columns: few unique values, and no own identifier; exact, so always with power.
+
+    Args:
+        most: allowed share of notes with a combination of kept values of a single patient; 1: no limit.
+    """
+    values = {f.measure: f for f in findings if f.value is not None}
+    gates = []
+    if (unique := values.get(KEPT_UNIQUE)) is not None:
+        share_of, off = unique.value or 0.0, most >= 1
+        power = "Switched off: the settings allow any share." if off else "Exact: counts every note."
+        passed = share_of <= most
+        gates.append(gate("kept", passed=passed, value=share_of, threshold=most, power=power, switched_off=off))
+    if (own := values.get(KEPT_OWN)) is not None:
+        power = "Exact, for the identifiers on the known-patient list."
+        gates.append(gate("kept_own", passed=not own.count, value=own.count, threshold=0, power=power))
+    return gates
 
 
 def contents_gate(folder: Path, notes: str, columns: Columns) -> Gate:

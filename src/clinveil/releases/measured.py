@@ -31,6 +31,7 @@ from clinveil.utility.evaluations.transfer import UTILITY_SEED, useful
 
 __all__ = ["UTILITY_SEED", "Drawn", "Measured", "attacked", "measured", "skipped", "useful"]
 
+FEWEST = 50  # patients that a sample has on average at least
 NOTES = frozenset({"original", "released", "entered", "alignment"})
 BY_NOTES = "attack.repeats_in_notes"  # measured on notes though its attack needs none
 Kept = Callable[[pa.RecordBatch], pa.Array]
@@ -108,13 +109,14 @@ def measured(
     """
     assert whole.counts is not None
     n_words = whole.counts.n_tokens
-    if not 0 < words < n_words:
+    share = max(words / max(n_words, 1), FEWEST / max(whole.counts.n_patients, 1))
+    if not words or share >= 1:
         notes, patients = id_maps(crosswalk())
         all_ = replace(whole, notes=notes, patients=patients)
         return Measured(all_, all_)
     if whole.known:  # all of their notes are searched
         whole = replace(whole, patients=id_maps(crosswalk())[1])
-    return _of_drawn(whole, KeyedShare(words / n_words, salt), crosswalk(), scratch)
+    return _of_drawn(whole, KeyedShare(share, salt), crosswalk(), scratch)
 
 
 def _of_drawn(whole: Context, share: KeyedShare, crosswalk: Iterator[pa.RecordBatch], scratch: Path) -> Measured:

@@ -18,11 +18,11 @@ from clinveil.attacks.threats import gated_only, not_applicable
 from clinveil.core.errors import GateError
 from clinveil.core.files import owner_only, refuse_nested
 from clinveil.core.finding import Finding
-from clinveil.core.keys import TEST_SEED, Key
+from clinveil.core.keys import TEST_SEED, Key, SigningKey
 from clinveil.core.runfolder import FREE, fingerprint, run_folder, run_hash
 from clinveil.core.types import Say
 from clinveil.corpus.corpus import NO_PATIENTS
-from clinveil.releases.attack_gates import contents_gate
+from clinveil.releases.attack_gates import contents_gate, kept_gates
 from clinveil.releases.context import ReleaseContext, StageTimer
 from clinveil.releases.earlier.ledger import Earlier, Entry, Hashes, Ledger, entry
 from clinveil.releases.earlier.parent import ParentRelease
@@ -44,7 +44,7 @@ from clinveil.releases.samples import excerpts
 from clinveil.releases.settings import ReleaseSettings
 from clinveil.report.record import Gate
 
-_NO_MATTER = FREE | {"again", "ledger"}
+_NO_MATTER = FREE | {"again", "ledger", "signing_key"}
 
 
 def dry_run(
@@ -129,6 +129,7 @@ def release(
             timer = StageTimer(say, plan={stage: seconds for stage, _, seconds in _stages(ready, settings)})
             how: dict[str, Any] = {"key": run.key(settings.seed), "settings": settings.resolved(ready.found.patients)}
             job = ReleaseContext(**vars(ready), **how, folder=Places(run), timer=timer, series=series)
+            say(ledger.description)
             earlier = _earlier(ledger, ready.found.hashes, job.key, settings, say)
             _announce(job)
             return _run(job, _History(ledger, earlier, source, left))
@@ -138,6 +139,8 @@ def _refuse_other_kind(settings: ReleaseSettings, vectors: Path | None, base: Pa
     """Raise UsageError for arguments of other kinds of release, MissingExtra for missing packages."""
     producer = producers.get(settings.kind)
     producer.refuse_early(settings)
+    if settings.signing_key is not None:
+        SigningKey.load(settings.signing_key)
     if vectors is not None and "vectors" not in producer.uses:
         raise other_kind("--vectors", [name for name, one in producers if "vectors" in one.uses], settings.kind)
     if base is not None:
@@ -239,6 +242,8 @@ def _gates(product: Product, findings: Sequence[Finding]) -> list[Gate]:
     job = product.job
     return [
         *product.gates(findings),
+        # A few added notes are unique by their number alone; synthetic notes have drawn values.
+        *(kept_gates(findings, job.settings.max_kept) if not job.added and job.settings.kind != "synthetic" else []),
         *([] if job.added else variety_gates(product.check, findings)),  # a few added notes may lack variety
         contents_gate(job.folder.staging, product.path.name, product.columns),
         *product.accounted(),

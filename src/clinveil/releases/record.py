@@ -14,11 +14,12 @@ from clinveil.channel.build import mechanism_of
 from clinveil.channel.mechanism import mechanisms
 from clinveil.channel.policy import Policy
 from clinveil.core.finding import Finding
+from clinveil.core.keys import SigningKey
 from clinveil.core.runfolder import FREE, fingerprint
 from clinveil.core.spans import LABELS
 from clinveil.corpus.corpus import Columns
 from clinveil.phi.detection.detector import covered as covered_labels
-from clinveil.releases.attack_gates import LINKAGE_WARNED, linkage_warnings, switched_off
+from clinveil.releases.attack_gates import KEPT_UNIQUE, LINKAGE_WARNED, linkage_warnings, switched_off
 from clinveil.releases.context import ReleaseContext
 from clinveil.releases.earlier.ledger import Earlier
 from clinveil.releases.earlier.parent import FILES
@@ -41,7 +42,20 @@ TITLE = "Release of clinical notes"
 # Settings that contain paths of the custodian; the public edition states only whether they were given.
 _PLACES = ("patients", "phi_policy", "keep_words", "drop_words", "more_text", "start_vectors", "source", "public")
 # Settings of the call, without effect on the release.
-_CALL = (*FREE, "ledger", "seed", "encoding", "max_note_bytes", "text", "id", "patient", "device", "batch", "threads")
+_CALL = (
+    *FREE,
+    "ledger",
+    "signing_key",
+    "seed",
+    "encoding",
+    "max_note_bytes",
+    "text",
+    "id",
+    "patient",
+    "device",
+    "batch",
+    "threads",
+)
 
 
 @dataclass(frozen=True)
@@ -66,7 +80,8 @@ class Made:
         shown, private, settings = self._entries(), self._private_entries(), public_settings(job.settings)
         seeds, read = product.public_seeds(), product.rows.read
         account = Account(job.settings.kind, job.key, notes, read, settings, gates, findings, seeds, shown, private)
-        account = replace(account, nth=job.added.base.nth + 1 if job.added else 1)
+        given = job.settings.signing_key and SigningKey.load(job.settings.signing_key)
+        account = replace(account, nth=job.added.base.nth + 1 if job.added else 1, signing_key=given or None)
         return replace(account, entries={"run": account.run, **shown})
 
     def _entries(self) -> dict[str, Any]:
@@ -187,6 +202,7 @@ def record_of(
         provenance=_provenance(made),
         warnings=_warnings(made, account.findings),
         skipped=skipped,
+        signing_key=account.signer.fingerprint,
         test_seed=job.key.test_seed is not None,
         risk_threshold=job.settings.risk_threshold,
     )
@@ -244,7 +260,7 @@ def _warnings(made: Made, findings: Sequence[Finding]) -> tuple[str, ...]:
         lines += switched_off(settings.max_names, settings.max_linkage)
     lines += _feed_warnings(findings, product.patients)
     if product.columns.keep and settings.kind != "synthetic":
-        lines.append(singled_out(findings, "attack.kept_columns_unique", *KEPT))
+        lines.append(singled_out(findings, KEPT_UNIQUE, *KEPT))
     if settings.order == "source":
         lines.append("Rows keep the source order: anyone who knows that order can match notes with patients.")
     if job.facts and product.columns.patient_id:

@@ -124,12 +124,14 @@ class ReleaseSettings(Settings):
     model: tuple[str, ...] = choice(classifiers, ("tfidf-lr",), "Classifiers of the utility figures; repeatable.")
     again: bool = flag(False, "Release notes again that were released under another key.")
     ledger: Path | None = flag(None, "Ledger folder of released notes (default: clinveil-ledger next to OUT).")
+    signing_key: Path | None = flag(None, "Ed25519 private key (PEM) that signs the manifest (default: from the key).")
     max_names: float = flag(
         0.05, "Maximum share of names recovered by a recipient, above chance (1: no gate).", ge=0, le=1
     )
     max_linkage: float = flag(
         0.09, "Maximum share of notes linked by ten words, above chance (1: no gate).", ge=0, le=1
     )
+    max_kept: float = flag(0.01, "Maximum share of notes with unique kept values (1: no gate).", ge=0, le=1)
     max_stolen: float | None = flag(
         None, "The same limits for an attacker with the vault's vectors (default: report only).", ge=0, le=1
     )

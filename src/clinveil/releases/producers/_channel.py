@@ -59,7 +59,7 @@ class ChannelProducer(Producer):
     """A kind of release whose words are drawn from a channel."""
 
     uses = frozenset({"channel", "vectors", "identifiers", "phi", "keep", "label", "order"})
-    uses |= {"max_names", "max_linkage", "max_stolen"}
+    uses |= {"max_names", "max_linkage", "max_stolen", "max_kept"}
     adds = True
     learns = LEARNED
 

@@ -39,7 +39,7 @@ STAGES = ("read and count", "replace PHI", "check and report")
 class Deidentified(Producer):
     """Output of `clinveil deidentify` with new ids and the gates of a release."""
 
-    uses = frozenset({"identifiers", "keep", "label", "order"})
+    uses = frozenset({"identifiers", "keep", "label", "order", "max_kept"})
 
     def plan(
         self, found: Preflight, settings: ReleaseSettings, *, train: bool = True
