@@ -116,8 +116,7 @@ class Synthetic(Producer):
         with timer.stage("language model", f"{job.settings.lm.model}", "statistical"):
             public = PublicModel.open(how.init) if how.init is not None else None
             if public is not None and (feed := job.settings.identifiers.patients) is not None:
-                names = [person.name for person in read_patients(feed).values()]
-                findings.append(public_names(public, names, np.random.default_rng([seed, 2])))
+                findings.append(public_names(public, feed, np.random.default_rng([seed, 2])))
             trained = _trained(job, notes, seed, public, labels.prefixes)
             del public
         training, held_out = trained.sides.training, trained.sides.held_out
@@ -171,12 +170,12 @@ def refuse_init(settings: ReleaseSettings) -> None:
 MOST_NAMES = 200
 
 
-def public_names(public: PublicModel, names: Sequence[str], rng: np.random.Generator) -> Finding:
+def public_names(public: PublicModel, feed: Path, rng: np.random.Generator) -> Finding:
     """Return `release.public_names`: the share of full names likelier than with the last name of another patient."""
-    full = sorted({name for name in names if len(name.split()) > 1})
-    parts = [full[row].rsplit(maxsplit=1) for row in rng.permutation(len(full))[:MOST_NAMES]]
-    pairs = zip(parts, [*parts[1:], *parts[:1]], strict=True)
-    both = [(f"Name: {first} {last}", f"Name: {first} {other}") for (first, last), (_, other) in pairs if last != other]
+    full = sorted({person.name for person in read_patients(feed).values() if len(person.name) > 1})
+    names = [full[row] for row in rng.permutation(len(full))[:MOST_NAMES]]
+    pairs = [(name, (*name[:-1], other[-1])) for name, other in zip(names, [*names[1:], *names[:1]], strict=True)]
+    both = [[f"Name: {' '.join(name)}" for name in pair] for pair in pairs if pair[0] != pair[1]]
     measure, unit = "release.public_names", "known full names"
     if not both:
         return unmeasured(measure, "fewer than two known full names", unit=unit)
