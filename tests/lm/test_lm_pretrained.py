@@ -20,7 +20,7 @@ from clinveil.core.keys import Key
 from clinveil.core.neural import seeded
 from clinveil.lm.files import load_model, save_model
 from clinveil.lm.layout import RARE_WORD, train_layout
-from clinveil.lm.models.pretrained import LowRank
+from clinveil.lm.models.pretrained import LowRank, Pretrained
 from clinveil.lm.network import NeuralModel, weights_of
 from clinveil.lm.notes import encode
 from clinveil.lm.pretrained import PublicModel, files_of
@@ -142,6 +142,34 @@ def test_a_stream_predicts_as_the_network_scores(model):
     scored = model.score([whole])[0][len(prefix) :]
     model.network.recipe = replace(model.network.recipe, window=16)
     assert np.allclose(logs, scored, atol=1e-4)
+
+
+@pytest.mark.parametrize("name", ["gpt2", "gpt_neox", "qwen2", "mistral", "gemma3_text", "opt"])
+def test_other_architectures_write_as_they_score_and_see_no_later_token(name):
+    sizes = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "max_position_embeddings": 64}
+    others = {"gpt2": {}, "gpt_neox": {}, "opt": {"word_embed_proj_dim": 16}}
+    config = {"model_type": name, **sizes, **others.get(name, {"num_key_value_heads": 1})}
+    recipe = replace(SETTINGS.but(window=60, rank=0).recipe(), width=16, config=config)
+    with seeded(1):
+        network = Pretrained(VOCABULARY.size, recipe)
+        with torch.no_grad():
+            for weights in network.parameters():
+                weights.add_(torch.randn(weights.shape) * 0.3)
+    made, note = NeuralModel(VOCABULARY, network), np.array([*range(3, 16), 0], dtype=np.int32)
+    stream, logs = made.stream(2), []
+    for token in note:
+        logs.append(np.log(stream.probabilities()[0, token]))
+        stream.push(np.array([token, 3]))
+    scored = made.score([note])[0]
+    assert np.allclose(logs, scored, atol=1e-4)
+    changed = np.where(np.arange(note.size) == 10, 3, note).astype(np.int32)
+    assert np.array_equal(made.score([changed])[0][:10], scored[:10])
+
+
+def test_an_architecture_without_masks_is_refused():
+    recipe = replace(SETTINGS.recipe(), config={"model_type": "bloom", "hidden_size": 16, "n_layer": 1, "n_head": 2})
+    with pytest.raises(InputError, match="bloom is not supported"):
+        Pretrained(VOCABULARY.size, recipe)
 
 
 def test_a_saved_model_is_the_same(model, tmp_path):

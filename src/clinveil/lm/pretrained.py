@@ -163,9 +163,9 @@ class PublicModel:
         counts = np.bincount(counted.ids, minlength=vocabulary.size) + 0.5
         shares = counts / np.bincount(firsts, weights=counts)[firsts]
         network = Pretrained(vocabulary.size, recipe, self.model.base_model.state_dict())
-        subwords = self.model.get_input_embeddings().weight
+        subwords = self.model.get_input_embeddings()
         with torch.no_grad():
-            network.input.copy_(torch.stack([subwords[row].mean(0) for row in rows]))
+            network.input.copy_(torch.stack([subwords(torch.tensor(row)).mean(0) for row in rows]))
             network.output.copy_(self.model.get_output_embeddings().weight[torch.from_numpy(firsts)])
             for table in (network.input, network.output):
                 table[RARE_WORD] = table[END + 2 :].mean(0)

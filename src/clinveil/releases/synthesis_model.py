@@ -152,10 +152,10 @@ def train_new(
         prefixes=[vocabulary.encode(prefix).tolist()[:-1] for prefix in prefixes],
     )
     split = {"seed": seed, "share": settings.synthetic.held_out, "notes_sha256": sides.digest}
-    public = settings.seed is not None
+    known_seed = settings.seed is not None
     seen = Seen.of(sides.training).as_dict()
-    save_model(model, vault / MODEL, {"split": split, "public_seed": public, "training": went, "notes": seen})
-    return Trained(model, sides, seed, settings.synthetic.held_out, public, before=False)
+    save_model(model, vault / MODEL, {"split": split, "public_seed": known_seed, "training": went, "notes": seen})
+    return Trained(model, sides, seed, settings.synthetic.held_out, known_seed, before=False)
 
 
 def labelled(notes: PlainNotes, prefixes: Sequence[str]) -> PlainNotes:

@@ -24,6 +24,7 @@ from clinveil.lm.vocabulary import END
 INIT_RANGE = 0.02
 SCALE = 2.0  # of the update
 ROOM = 256  # positions that the decoder adds when a note needs more
+MOST_POSITIONS = 4_096  # of an architecture without a limit
 
 
 class LowRank(nn.Module):
@@ -90,8 +91,11 @@ def _body(config: Any) -> Any:
     # Its own table of subwords is not used.
     own = {**config, "vocab_size": 1, "pad_token_id": None, "bos_token_id": None, "eos_token_id": None}
     architecture = AutoConfig.for_model(own.pop("model_type"), **own)
-    body = AutoModel.from_config(architecture, trust_remote_code=False, dtype=torch.float32)
-    nn.init.zeros_(body.get_input_embeddings().weight)
+    try:  # only this attention takes a mask of what is visible
+        body = AutoModel.from_config(architecture, dtype=torch.float32, attn_implementation="sdpa")
+    except (ValueError, ImportError):
+        raise InputError(f"architecture {architecture.model_type} is not supported", where="synthetic.init") from None
+    nn.init.zeros_(body.get_input_embeddings().weight.requires_grad_(False))
     return body
 
 
@@ -105,7 +109,7 @@ class CachedDecoder(Decoder):
         self._filled = torch.zeros(lanes, dtype=torch.long, device=device)
         self._rows, self._room, self._seen = self._filled, ROOM, 1
         self._hidden = network.input.new_zeros(lanes, network.recipe.width)
-        self._most = int(network.body.config.max_position_embeddings)
+        self._most = int(getattr(network.body.config, "max_position_embeddings", MOST_POSITIONS))
         taken = inspect.signature(network.body.forward).parameters
         self._name = "cache" if "cache" in taken else "past_key_values"
         self._begin(np.arange(lanes))

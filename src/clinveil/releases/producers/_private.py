@@ -137,7 +137,7 @@ class PrivateInput:
         spending = spend(job, sigma, self.plan.delta, question)
         table = noisy(cells, self.layout, sigma, job.key, question)
         named = zip(self.labels.labels, table.patients.tolist(), strict=True)
-        about = {"noise": sigma, "grid": GRID}
+        about: dict[str, Any] = {"noise": sigma, "grid": GRID}
         about["noisy_patients"] = [{"labels": list(labels), "patients": round(n, 3)} for labels, n in named]
         counts = notes_per_label(table, job.settings.synthetic.count)
         return PrivateRelease(spending, about, _written(job, self, table, counts), int(counts.sum()))

@@ -131,10 +131,11 @@ def trained_writer(
 def _minutes(task: NeuralTask, public: EncodedNotes, plan: SgdPlan) -> float:
     """Return the expected minutes of the training, from gradients of public text."""
     from clinveil.core.neural import seeded
-    from clinveil.lm.private.training import patient_batch
+    from clinveil.lm.private.training import PrivateTraining, patient_batch
 
     with seeded(0, threads=task.threads):
         training = task.training()
+        assert isinstance(training, PrivateTraining)
         batches = [patient_batch(public, task.recipe.window, step) for step in range(3)]
         training.clipped_sum(batches[:1])
         began = time.monotonic()
