@@ -121,6 +121,8 @@ class Decoder(Stream):
 
     def reset(self, lanes: Ints, labels: Ints | None = None) -> None:
         """Start new notes in these lanes, after the prefixes of their labels."""
+        if not len(lanes):
+            return
         self._begin(lanes)
         rows = [self.prefixes[label] for label in labels.tolist()] if self.prefixes and labels is not None else []
         for at in range(max(map(len, rows), default=0)):

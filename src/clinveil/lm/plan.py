@@ -75,9 +75,7 @@ class Rows:
 
     def without(self, rows: Ints) -> Rows:
         """Return the plan with some notes left out."""
-        masked = self.masked.copy()
-        masked[rows] = True
-        return replace(self, masked=masked)
+        return replace(self, masked=self.masked | np.isin(np.arange(self.masked.size), rows))
 
 
 def rows_plan(encoded: EncodedNotes, *, lanes: int, window: int, epochs: int, seed: int) -> Rows:
@@ -154,9 +152,7 @@ class Packed:
 
     def without(self, rows: Ints) -> Packed:
         """Return the plan with some notes left out."""
-        masked = self.masked.copy()
-        masked[rows] = True
-        return replace(self, masked=masked)
+        return replace(self, masked=self.masked | np.isin(np.arange(self.masked.size), rows))
 
 
 def packed_plan(encoded: EncodedNotes, *, lanes: int, window: int, epochs: int, seed: int) -> Packed:

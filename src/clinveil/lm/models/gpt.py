@@ -110,7 +110,7 @@ class GptDecoder(Decoder):
         self._tokens = torch.full((lanes, recipe.window), END, device=like.device)
         self._filled = torch.zeros(lanes, dtype=torch.long, device=like.device)
         self._hidden = like.new_zeros(lanes, recipe.width)
-        self.reset(np.arange(lanes))
+        self._begin(np.arange(lanes))
 
     def _scores(self) -> Tensor:
         return self._network.scores(self._hidden)
