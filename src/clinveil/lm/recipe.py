@@ -61,7 +61,7 @@ class Recipe:
     precision: str
     rank: int = 0
     origin: str = ""
-    config: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    config: Mapping[str, Any] = field(default_factory=dict, repr=False, hash=False)
 
     def as_dict(self) -> dict[str, Any]:
         """Ready for JSON."""
