@@ -96,7 +96,9 @@ def trained_writer(
     settings, prefixes = job.settings, labels.prefixes
     vocabulary = public_vocabulary(public, prefixes)
     counted = encode(public.texts, vocabulary)
-    recipe, start = replace(recipe_of(settings), epochs=-(-plan.steps * plan.batch // plan.patients)), None
+    # One patient at a time is in memory.
+    recipe = replace(recipe_of(settings), lanes=1, epochs=-(-plan.steps * plan.batch // plan.patients))
+    start = None
     if settings.synthetic.init is not None:
         model = PublicModel.open(settings.synthetic.init)
         recipe = model.recipe(recipe)
