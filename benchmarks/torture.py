@@ -63,6 +63,8 @@ COMMANDS = {
     "embed": ["embed", *NOTES_TO_OUT, "--set=epochs=1"],
 }
 
+Parser = tuple[bytes, Callable[[Path], object]]
+
 
 class Desk:
     """A folder with invented notes, one of whose patients has a name that must not be seen elsewhere."""
@@ -143,8 +145,8 @@ def limited(desk: Desk, random: Random, until: float) -> Iterator[tuple[str, str
             shutil.rmtree(out, ignore_errors=True)
 
 
-def parsers(desk: Desk) -> dict[str, tuple[bytes, Callable[[Path], object]]]:
-    """Return for each kind of input a valid file and its reader."""
+def parsers(desk: Desk) -> dict[str, Parser]:
+    """Return for each kind of input a valid file and its reader, which has read the file."""
 
     def notes(path: Path) -> int:
         return sum(batch.num_rows for batch in open_corpus(path, NotesSettings()).batches())
@@ -158,16 +160,21 @@ def parsers(desk: Desk) -> dict[str, tuple[bytes, Callable[[Path], object]]]:
 
     lines = "".join(json.dumps(row) + "\n" for row in rows)
     vectors = "3 2\n" + "".join(f"{word} {n} .5\n" for n, word in enumerate("abc"))
-    return {
+    kinds: dict[str, Parser] = {
         "notes.parquet": (desk.notes.read_bytes(), notes),
         "notes.csv": (csv.encode(), notes),
         "notes.tsv": (csv.replace('","', '"\t"').replace(",", "\t", 2).encode(), notes),
         "notes.jsonl": (lines.encode(), notes),
         "patients.parquet": (desk.patients.read_bytes(), read_patients),
-        "settings.toml": (b'min_patients = 5\n[lm]\nmodel = "ngram"\n', settings),
+        "settings.toml": (b"min_patients = 5\nlabel = ['a']\n[vectors]\ndim = 50\n", settings),
         "findings.json": (b'{"schema": "clinveil.findings/1", "version": "0.1.0", "findings": []}', read_findings),
         "vectors.txt": (vectors.encode(), load_vectors),
     }
+    (desk.root / "fuzz").mkdir()
+    for name, (valid, reader) in kinds.items():
+        (desk.root / "fuzz" / name).write_bytes(valid)
+        reader(desk.root / "fuzz" / name)
+    return kinds
 
 
 def damaged(data: bytes, random: Random) -> bytes:
@@ -189,16 +196,11 @@ def damaged(data: bytes, random: Random) -> bytes:
     return bytes(made)
 
 
-def read_damaged(desk: Desk, random: Random, until: float) -> Iterator[tuple[str, str]]:
+def read_damaged(kinds: dict[str, Parser], root: Path, random: Random, until: float) -> Iterator[tuple[str, str]]:
     """Read damaged files in this process; yield the kind of file and the result."""
-    kinds = parsers(desk)
-    (desk.root / "fuzz").mkdir()
-    for name, (valid, reader) in kinds.items():  # undamaged, each can be read
-        (desk.root / "fuzz" / name).write_bytes(valid)
-        reader(desk.root / "fuzz" / name)
     while time.monotonic() < until:
         for name, (valid, reader) in kinds.items():
-            path = desk.root / "fuzz" / name
+            path = root / "fuzz" / name
             path.write_bytes(damaged(valid, random))
             try:
                 reader(path)
@@ -207,7 +209,7 @@ def read_damaged(desk: Desk, random: Random, until: float) -> Iterator[tuple[str
                 leak = CANARY in str(error)
                 yield name, "note text in a message" if leak else "refused in one line"
             except Exception as error:  # noqa: BLE001  any other exception is the fault that is sought
-                kept = desk.root.parent / f"fault-{random.randrange(10**9)}-{name}"
+                kept = root.parent / f"fault-{random.randrange(10**9)}-{name}"
                 shutil.copy(path, kept)
                 yield name, f"{type(error).__name__} ({kept.name})"
 
@@ -224,9 +226,13 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         desk = Desk(Path(folder))
         until = [began + share * how.minutes * 60 for share in shares]
-        for tried in (killed(desk, random, until[0], how.kills), limited(desk, random, until[1])):
+        kinds = parsers(desk)
+        for tried in (
+            killed(desk, random, until[0], how.kills),
+            limited(desk, random, until[1]),
+            read_damaged(kinds, Path(folder), random, until[2]),
+        ):
             results.update(tried)
-        results.update(read_damaged(desk, random, until[2]))
     machine = f"{platform.machine()}, {os.cpu_count()} cores, {date.today()}"
     print(f"`python benchmarks/torture.py --minutes {how.minutes:g} --seed {how.seed}`; {machine}.\n")
     print("| What | Result | Times |\n| --- | --- | ---: |")

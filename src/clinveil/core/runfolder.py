@@ -2,8 +2,7 @@
 
 There are two kinds of folders. A folder for one task (`asked`, see `run_hash`) belongs to one run: the same task
 resumes an interrupted run, another task is rejected, and `--force` keeps the old run until the new one has succeeded. A
-folder
-without a task is cumulative: every run of its kind may add to it.
+folder without a task is cumulative: every run of its kind may add to it.
 """
 
 from __future__ import annotations
@@ -38,7 +37,9 @@ from clinveil.core.settings import Settings
 Status = Literal["running", "finished", "refused"]
 SCHEMA = "clinveil.run/1"
 KEY, LOCK, ASIDE = "key.bin", "lock", ".replaced"
-FREE = frozenset({"workers", "on", "address", "quiet", "force"})  # they change how a run executes, not its output
+FREE = frozenset(
+    {"workers", "on", "address", "tasks", "quiet", "force"}
+)  # they change how a run executes, not its output
 _HALF = re.compile(r"\.(.+\.)?[0-9a-f]{8}\.part(/.*)?")  # left by a killed run, see `atomic.workplace`
 
 
@@ -216,21 +217,17 @@ def _enter(folder: RunFolder, asked: str, *, force: bool, made: Path | None) -> 
     _refuse_foreign(root, kind, state)
     with locked(folder.vault / LOCK, of=root):
         """No other run is using the folder that is moved."""
-    _set_aside(folder)
+    # Keep the old run until the new one has succeeded; if an older one is already kept, keep that one instead.
+    if not folder.aside.exists():
+        root.replace(folder.aside)
+    elif _state(folder.aside, kind):
+        remove(root)
+    else:
+        raise UsageError("this name is needed to keep the old run", where=folder.aside.name, hint="move it elsewhere")
     return False
 
 
 _STATUS = {"running": "an unfinished run", "refused": "a refused run"}
-
-
-def _set_aside(folder: RunFolder) -> None:
-    """Keep the old run until the new one has succeeded; if an older one is already kept, keep that one instead."""
-    if not folder.aside.exists():
-        folder.root.replace(folder.aside)
-    elif _state(folder.aside, folder.kind):
-        remove(folder.root)
-    else:
-        raise UsageError("this name is needed to keep the old run", where=folder.aside.name, hint="move it elsewhere")
 
 
 def _begin(folder: RunFolder, asked: str) -> None:

@@ -113,13 +113,12 @@ def _rows(path: Path) -> Iterator[Patient]:
 
 
 def _patients(batch: pa.RecordBatch, path: Path) -> Iterator[Patient]:
-    texts = [_texts(batch.column(name), name, path) for name in REQUIRED[:2]]
+    texts = [_texts(batch.column(name), name, path) for name in REQUIRED]
     lists = [_lists(batch, name, path) for name in LISTS]
     births = _births(batch, path)
     for identity, name, *groups, born in zip(*texts, *lists, births, strict=True):
         codes, numbers, phones, emails, addresses = (tuple(item for item in group or () if item) for group in groups)
-        tokens = tuple((name or "").split())
-        yield Patient(identity or "", tokens, codes, numbers, phones, emails, addresses, born)
+        yield Patient(identity or "", tuple((name or "").split()), codes, numbers, phones, emails, addresses, born)
 
 
 def _texts(array: pa.Array, name: str, path: Path) -> list[str | None]:

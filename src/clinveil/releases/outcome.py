@@ -26,8 +26,9 @@ from clinveil.report.render import release_card, render, write_report
 
 COMMAND = "publish"
 RECORD, EARLIER, NEW_ALONE = "record.json", "earlier", "findings-new.json"
+LEARNT = "learnt.json"  # the parts that vectors or model were trained on
 _MADE: tuple[str, ...] = ("vectors", "neighbours", "channel", "crosswalk.parquet", "alignment.parquet", "manifest.json")
-_MADE += ("tasks", "learnt.json", IN_VAULT, "record.json", "findings.json", "report.html", "report-external.html")
+_MADE += ("tasks", LEARNT, IN_VAULT, "record.json", "findings.json", "report.html", "report-external.html")
 _MADE += (f"{EARLIER}.parquet", NEW_ALONE, "model", "training.safetensors")
 KIND = Kind(
     what="release run",

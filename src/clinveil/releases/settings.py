@@ -29,7 +29,7 @@ from clinveil.lm.pretrained import SMOLLM2
 from clinveil.lm.recipe import PRETRAINED, ModelSettings, language_models
 from clinveil.phi.settings import PhiSettings
 from clinveil.releases.producer import OF_KINDS, TABLES, kinds_with, other_kind, producers
-from clinveil.scale.executor import ADDRESS, ON
+from clinveil.scale.executor import ExecutorSettings
 from clinveil.utility.classifiers import classifiers
 from clinveil.vectors.settings import VectorSettings
 
@@ -107,8 +107,7 @@ class ReleaseSettings(Settings):
     label: tuple[str, ...] = LABEL
     keep: tuple[str, ...] = KEEP
     workers: int = WORKERS
-    on: str = ON
-    address: str | None = ADDRESS
+    executor: ExecutorSettings = group(ExecutorSettings)
     seed: int | None = SEED
     quiet: bool = QUIET
     force: bool = FORCE
@@ -137,7 +136,6 @@ class ReleaseSettings(Settings):
     )
     risk_threshold: float = flag(0.09, "Acceptable risk per patient, for the report (EMA: .09).", gt=0, le=1)
     phi: bool = flag(True, "Replace identifiers first.")
-    order: Literal["keyed", "source"] = flag("keyed", "Row order of the release: keyed random, or that of the source.")
 
     @model_validator(mode="wrap")
     @classmethod
@@ -145,7 +143,8 @@ class ReleaseSettings(Settings):
         """Apply the defaults of kind and profile; they do not count as given (`model_fields_set`)."""
         if not isinstance(values, Mapping) or (kind := values.get("kind", "obfuscated")) not in producers:
             return made(values)
-        presets = producers.get(kind).presets(str(values.get("profile", "default")))
+        producer = producers.get(kind)
+        presets = {**producer.defaults, **producer.profiles.get(str(values.get("profile", "default")), {})}
         settings = made({**presets, **values})
         if settings.synthetic.init is not None and "model" not in settings.lm.model_fields_set:
             vars(settings)["lm"] = settings.lm.model_copy(update={"model": PRETRAINED})

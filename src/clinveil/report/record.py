@@ -171,12 +171,6 @@ class TokenRow:
         """Tokens written to the release."""
         return self.seen - self.dropped + self.doubled
 
-    @classmethod
-    def total(cls, rows: Sequence[TokenRow]) -> TokenRow:
-        """All classes together."""
-        names = ("seen", "replaced", "masked", "dropped", "kept", "unknown", "self_replaced", "doubled")
-        return cls("all", **{name: sum(getattr(row, name) for row in rows) for name in names})
-
 
 @dataclass(frozen=True, slots=True)
 class Column:

@@ -23,7 +23,7 @@ from numpy.random import Generator
 from clinveil.attacks.attack import Attack, Context, attacks, source_id
 from clinveil.attacks.text._full_names import PERMUTATIONS, REPLICATES, NameIndex, NameScan
 from clinveil.attacks.threats import tagged
-from clinveil.core.finding import ControlKind, Finding
+from clinveil.core.finding import Finding
 from clinveil.core.tokens import Kind, character_classes, words
 from clinveil.corpus.corpus import PATIENT_ID, Corpus, rows
 from clinveil.corpus.people import Patient
@@ -37,6 +37,7 @@ _ASCII_DIGITS = re.compile("[0-9]+")
 _SEPARATOR = r"[\s().\-/+]{0,3}"
 SOURCE = "45 CFR 164.514(b)(2); gate of own identifiers: none"
 CHANCE_IS = "another patient's numbers, searched for in the same notes"
+CONTROL_IS = "the same search in the source notes"
 MIN_WORDS = 2
 KEPT = "attack.kept_own_identifiers"
 PHRASE_CHANCE = "the words of each note in random order"
@@ -62,15 +63,14 @@ class Identifiers(Attack):
         if context.original is None:
             return found
         in_source = {f.measure: f.value for f in identifiers(context.original, context.known, rng)}
-        return [_controlled(finding, in_source.get(finding.measure)) for finding in found]
-
-
-def _controlled(finding: Finding, in_source: float | None) -> Finding:
-    if in_source is None:
-        return finding
-    # The source must contain own identifiers, but not others' names.
-    kind: ControlKind | None = "positive" if finding.measure.startswith("attack.own_") else None
-    return replace(finding, control=in_source, control_is="the same search in the source notes", control_kind=kind)
+        controls = [(f, in_source.get(f.measure), f.measure.startswith("attack.own_")) for f in found]
+        # The source must contain own identifiers, but not others' names.
+        return [
+            f
+            if value is None
+            else replace(f, control=value, control_is=CONTROL_IS, control_kind="positive" if own else None)
+            for f, value, own in controls
+        ]
 
 
 def digits_of(text: str) -> str:
@@ -227,14 +227,14 @@ class OwnIdentifiers:
         if patient not in self._patients:
             return
         if patient not in self._searches:
-            self._searches[patient] = self._new_search(patient)
+            own, other = self._patients[patient], self._patients[self._other[patient]]
+            values = {kind: [getattr(one, field) for one in (own, other)] for kind, field in KINDS.items()}
+            self._searches[patient] = {
+                kind: _NumberSearch(*both) if kind in NUMBERS else PhraseSearch(both[0])
+                for kind, both in values.items()
+            }
         for search in self._searches[patient].values():
             search.search(note)
-
-    def _new_search(self, patient: str) -> dict[str, _Search]:
-        own, other = self._patients[patient], self._patients[self._other[patient]]
-        values = {kind: [getattr(one, field) for one in (own, other)] for kind, field in KINDS.items()}
-        return {k: _NumberSearch(*both) if k in NUMBERS else PhraseSearch(both[0]) for k, both in values.items()}
 
     def finding(self, kind: str) -> Finding:
         """Return the share of own identifiers of one kind that were found, with chance."""
