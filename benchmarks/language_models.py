@@ -14,18 +14,19 @@ from itertools import islice
 
 import numpy as np
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from clinveil.attacks.text.copies import copies
 from clinveil.core.keys import Key
 from clinveil.core.neural import seeded
 from clinveil.corpus.corpus import memory_corpus
+from clinveil.lm.models.gpt import Gpt
 from clinveil.lm.models.lstm import Lstm
 from clinveil.lm.network import NeuralModel, build
 from clinveil.lm.notes import EncodedNotes
-from clinveil.lm.plan import rows_plan
 from clinveil.lm.recipe import ModelSettings, Recipe
 from clinveil.lm.sampling import SamplingConfig, generate
+from clinveil.lm.train import plan_of
 from clinveil.lm.training import Training
 from clinveil.lm.vocabulary import END, WordVocabulary
 
@@ -50,61 +51,73 @@ def seconds(work: Callable[[], object]) -> float:
 
 
 def train(sizes: list[str]) -> None:
-    """Ours and the loop of PyTorch's word language model (LSTM, one text in columns, SGD), in turns."""
+    """Ours and a plain loop over one text in columns, in turns."""
     encoded = notes_of(400)
     for size in sizes:
         for kind in ("lstm", "gpt"):
             recipe = ModelSettings(model=kind, size=size).recipe()  # type: ignore[arg-type]
-            plan = rows_plan(encoded, lanes=recipe.lanes, window=recipe.window, epochs=2, seed=1)
+            plan = plan_of(encoded, recipe, 1)
             with seeded(1):
                 ours = Training(WORDS, recipe, plan, seed=1, device=CPU)
-                plain = Plain(encoded, recipe) if kind == "lstm" else None
+                plain = Plain(encoded, recipe)
                 rates = [_turn(ours, plain, recipe) for _ in range(1 + TURNS)][1:]  # the first turn warms up
             mine, theirs = (np.array(column) for column in zip(*rates, strict=True))
-            line = f"{kind} {size}: {np.median(mine):,.0f} tokens a second"
-            if plain is not None:
-                ratio = mine / theirs
-                line += f"; plain PyTorch {np.median(theirs):,.0f}, ours {np.median(ratio):.2f} times"
-                line += f" ({ratio.min():.2f} to {ratio.max():.2f} in {TURNS} turns)"
+            ratio = mine / theirs
+            line = f"{kind} {size}: {np.median(mine):,.0f} tokens a second; plain PyTorch {np.median(theirs):,.0f}, "
+            line += f"ours {np.median(ratio):.2f} times ({ratio.min():.2f} to {ratio.max():.2f} in {TURNS} turns)"
             print(line, flush=True)
 
 
-def _turn(ours: Training, plain: Plain | None, recipe: Recipe) -> tuple[float, float]:
+def _turn(ours: Training, plain: Plain, recipe: Recipe) -> tuple[float, float]:
     """Tokens a second of some steps of ours, then of as many of the plain loop."""
     start = ours.progress.step
     tokens = sum(ours.plan.batch(step).normaliser for step in range(start, start + STEPS))
     mine = tokens / seconds(lambda: ours.fit(start + STEPS))
-    theirs = STEPS * recipe.window * recipe.lanes / seconds(lambda: plain.run(STEPS)) if plain else 1.0
+    theirs = STEPS * recipe.window * recipe.lanes / seconds(lambda: plain.run(STEPS))
     return mine, theirs
 
 
 class Plain:
-    """The training loop of PyTorch's word language model: nn.LSTM over one text in columns, SGD, clipping."""
+    """The training loop of PyTorch's word language model: one text in columns, clipping; SGD, or AdamW for the GPT."""
 
     def __init__(self, encoded: EncodedNotes, recipe: Recipe) -> None:
         self.recipe = recipe
         self.network = build(WORDS, recipe)
-        assert isinstance(self.network, Lstm)
         length = encoded.ids.size // recipe.lanes
         columns = encoded.ids[: length * recipe.lanes].reshape(recipe.lanes, length).T.astype(np.int64)
         self.text, self.at = torch.from_numpy(columns.copy()), 0
         self.state = self.network.start(recipe.lanes)
+        self.causal = torch.ones(recipe.window, recipe.window, dtype=torch.bool).tril()
+        self.optimizer = torch.optim.AdamW(self.network.parameters(), lr=recipe.rate)
 
     def run(self, steps: int) -> None:
         """So many windows."""
         net, window = self.network, self.recipe.window
         for _ in range(steps):
             piece = self.text[self.at : self.at + window + 1]
-            self.at += window
+            self.at = (self.at + window) % (len(self.text) - window)
             net.zero_grad()
-            below, state = net(piece[:-1], tuple(part.detach() for part in self.state))
-            self.state = state
+            below = self.hidden(piece[:-1])
             loss = nn.functional.cross_entropy(net.scores(below).flatten(0, 1), piece[1:].flatten())
             loss.backward()
             nn.utils.clip_grad_norm_(net.parameters(), self.recipe.clip)
+            if isinstance(net, Gpt):
+                self.optimizer.step()
+                continue
             with torch.no_grad():
                 for weight in net.parameters():
                     weight -= self.recipe.rate * weight.grad
+
+    def hidden(self, inputs: Tensor) -> Tensor:
+        """The hidden values of a window."""
+        net = self.network
+        if not isinstance(net, Gpt):
+            below, self.state = net(inputs, tuple(part.detach() for part in self.state))
+            return below
+        x = net.dropout(nn.functional.embedding(inputs.t(), net.input))
+        for block in net.each_block():
+            x = block(x, net.turns, self.causal)
+        return net.last(x).transpose(0, 1)
 
 
 def write(sizes: list[str]) -> None:

@@ -12,7 +12,7 @@ from lm_cases import encoded_of, first_step_of
 
 from clinveil.core.errors import InputError
 from clinveil.lm.notes import EncodedNotes
-from clinveil.lm.plan import NO_NOTE, columns_plan, rows_plan
+from clinveil.lm.plan import NO_NOTE, columns_plan, packed_plan, rows_plan
 from clinveil.lm.vocabulary import END
 
 
@@ -170,3 +170,23 @@ def test_columns_against_the_slow_reference(n, lanes, window, epochs):
         assert (batch.weights == 1).all()
         assert batch.normaliser == batch.weights.size
         assert batch.reset.tolist() == [step % len(expected) == 0] * lanes
+
+
+@given(lengths_of_notes, st.integers(1, 5), st.integers(2, 7), st.integers(1, 3), st.integers(0, 99))
+def test_packed_rows_are_full_and_have_every_token_once_an_epoch(lengths, lanes, window, epochs, seed):
+    notes = notes_of(lengths)
+    plan = packed_plan(notes, lanes=lanes, window=window, epochs=epochs, seed=seed)
+    masked, pairs = plan.without(np.array([0])), Counter()
+    for step in range(plan.steps):
+        batch, less = plan.batch(step), masked.batch(step)
+        assert batch.weights.all() or step == plan.steps - 1
+        there = batch.weights == 1
+        pairs.update(zip(batch.inputs[there].tolist(), batch.targets[there].tolist(), strict=True))
+        assert np.array_equal(batch.inputs, less.inputs) and batch.normaliser == less.normaliser == there.sum()
+        of_first = np.isin(batch.targets, notes.note(0)[:-1]) | np.isin(batch.inputs, notes.note(0)[:-1])
+        assert not less.weights[of_first & (batch.inputs != END) & there].any()
+    expected = Counter()
+    for row in range(len(notes)):
+        note = notes.note(row).tolist()
+        expected.update(zip([END, *note[:-1]], note, strict=True))
+    assert pairs == Counter({pair: often * epochs for pair, often in expected.items()})

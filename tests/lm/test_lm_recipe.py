@@ -63,8 +63,8 @@ def test_counting_models_have_no_recipe():
     assert refused.value.exit_code == 2
 
 
-def test_the_four_kinds_come_in_this_order_and_a_card_can_speak_of_each():
-    assert language_models.names() == ("unigram", "ngram", "lstm", "gpt")
+def test_the_kinds_come_in_this_order_and_a_card_can_speak_of_each():
+    assert language_models.names() == ("unigram", "ngram", "lstm", "gpt", "pretrained")
     assert all(kind.about for _, kind in language_models)
 
 

@@ -148,3 +148,13 @@ def test_perplexity_of_a_network_is_that_of_its_scores():
     model = MODELS["lstm"]
     logs = np.concatenate(model.score([encoded.note(row) for row in range(6)]))
     assert fit_of(model, encoded).perplexity == pytest.approx(np.exp(-logs.mean()))
+
+
+def test_notes_in_one_row_do_not_see_each_other():
+    """The second note of a packed row has the hidden values that it has alone, up to rounding."""
+    network = model_of(changed(GPT, window=12), sharpen=0.5).network.eval()
+    first, second = [0, 5, 6, 7], [0, 8, 9, 10, 11]
+    with torch.inference_mode():
+        both = network(torch.tensor([*first, *second])[:, None], ())[0]
+        alone = network(torch.tensor(second)[:, None], ())[0]
+    assert torch.allclose(both[len(first) :], alone, atol=1e-5)

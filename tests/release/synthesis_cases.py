@@ -101,7 +101,7 @@ class _Copies:
         self._model, self._lanes = model, lanes
         self.reset(np.arange(lanes))
 
-    def reset(self, lanes):
+    def reset(self, lanes, labels=None):
         if not hasattr(self, "_rows"):
             self._rows, self._place = [[] for _ in lanes], [0] * len(lanes)
         for lane in lanes:
@@ -151,7 +151,7 @@ class Always:
         def push(self, ids):
             """Nothing changes."""
 
-        def reset(self, lanes):
+        def reset(self, lanes, labels=None):
             """Nothing changes."""
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from clinveil.cli.main import main
 from clinveil.corpus.open import open_corpus
 from clinveil.releases.earlier.ledger import NAME, Ledger
 from clinveil.releases.earlier.spending import Spending
+from public_model import saved_public_model
 
 COMMON = [f"{a}{b}" for a in ("fever", "pain", "cough", "rest", "heart", "lung") for b in "abcdefghijklmnopqrst"]
 TYPES = {"chest": ["thorax", "sternum", "pleura"], "skin": ["dermis", "rash", "itching"]}
@@ -123,7 +125,9 @@ def test_a_test_seed_is_refused_and_not_entered(desk, capsys):
     ({"label": ()}, 2, "requires --label"),
     ({"public": "absent.txt"}, 3, "absent.txt: no such file"),
     ({"sets": ["synthetic.delta=0.1"]}, 3, "synthetic.delta 0.1 exceeds 1/patients"),
-    ({"sets": ["lm.model=lstm"]}, 2, "lm.model lstm has no differentially private training"),
+    ({"sets": ["lm.model=lstm"]}, 3, "ratio of patients to noise"),
+    ({"sets": ["lm.model=lstm", "lm.plan=stream"]}, 2, "requires lm.plan rows"),
+    ({"sets": ["lm.model=pretrained"]}, 2, "synthetic.init and lm.model pretrained require each other"),
     ({"epsilon": "0.1"}, 3, "patients are needed"),
 ])  # fmt: skip
 def test_refusals_are_one_line_and_write_nothing(desk, capsys, more, code, message):
@@ -150,3 +154,41 @@ def test_notes_that_cannot_be_released(tmp_path, desk, capsys):
     error = capsys.readouterr().err
     assert "(300 patients, 14 labels)" in error and "patients are needed" in error
     assert not (tmp_path / "out").exists()
+
+
+NETWORK = ["lm.layers=1", "lm.width=8", "lm.lanes=60", "lm.epochs=1", "synthetic.count=6", "synthetic.longest=20"]
+
+
+def trained(folder, desk, out, *sets):
+    """A release by a network, of the notes of `desk` in another folder."""
+    if not (folder / "notes.csv").exists():
+        private_notes(folder)
+        (folder / "public.txt").write_text((desk / "public.txt").read_text())
+    words = [word for item in (*NETWORK, *sets) for word in ("--set", item)]
+    return released(folder, out, *words, epsilon="20")
+
+
+@pytest.mark.parametrize("model", ["lstm", "pretrained"])
+def test_a_network_is_trained_with_noise_over_public_words(desk, capsys, model, tmp_path):
+    pytest.importorskip("torch")
+    pytest.importorskip("dp_accounting")
+    sets = ["lm.model=lstm"]
+    if model == "pretrained":
+        pytest.importorskip("transformers")
+        (tmp_path / "public").mkdir()
+        texts = (desk / "public.txt").read_text().splitlines()
+        sets = [f"synthetic.init={saved_public_model(tmp_path / 'public', texts)}"]
+    assert trained(tmp_path, desk, "out", *sets) == 0
+    assert "minutes of training" in capsys.readouterr().err
+    privacy = manifest(tmp_path, "out")["privacy"]
+    assert 19.9 < privacy["epsilon_of_all"] <= 20 and privacy["steps"] == 2 and privacy["rate"] == 0.5
+    corpus = open_corpus(tmp_path / "out/release/notes.csv", label=("type",))
+    rows = [row for batch in corpus.batches() for row in batch.to_pylist()]
+    assert len(rows) == 6 and {row["type"] for row in rows} == set(TYPES)
+    public = re.findall("[a-z]+", (desk / "public.txt").read_text().lower() + " type chest skin")
+    assert {word for row in rows for word in re.findall("[a-z]+", row["text"].lower())} <= set(public)
+    assert [len(entry.spent) for entry in Ledger(tmp_path / NAME).entries()] == [1]
+    if model == "lstm":  # a training and a table add up
+        assert released(tmp_path, "table", "--again") == 0
+        privacy = manifest(tmp_path, "table")["privacy"]
+        assert privacy["releases"] == 2 and 20 < privacy["epsilon_of_all"] < 28

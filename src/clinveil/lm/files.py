@@ -80,7 +80,7 @@ def _neural(
     except (KeyError, TypeError, ValueError, ArithmeticError, RuntimeError, InputError):
         raise InputError("has no readable recipe", where=folder.name) from None
     set_weights(network, weights)
-    return NeuralModel(vocabulary, network.to(target))
+    return NeuralModel(vocabulary, network.to(target), meta.get("prefixes", ()))
 
 
 def _json(folder: Path, name: str) -> dict[str, Any]:

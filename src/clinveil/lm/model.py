@@ -56,8 +56,8 @@ class Stream(Protocol):
     def push(self, ids: Ints) -> None:
         """Append one token to every lane."""
 
-    def reset(self, lanes: Ints) -> None:
-        """Start new notes in these lanes."""
+    def reset(self, lanes: Ints, labels: Ints | None = None) -> None:
+        """Start new notes in these lanes; a model with labels gets those of the notes."""
 
 
 def keeps_layout(model: Any) -> bool:

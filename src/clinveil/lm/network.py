@@ -20,7 +20,7 @@ from clinveil.core.atomic import atomic
 from clinveil.core.errors import InputError
 from clinveil.core.fit import Weights
 from clinveil.core.neural import seeded
-from clinveil.core.types import Doubles
+from clinveil.core.types import Doubles, Ints
 from clinveil.lm.model import Stream
 from clinveil.lm.recipe import Recipe, neural_kind
 from clinveil.lm.vocabulary import END, Ids, Vocabulary
@@ -74,8 +74,68 @@ class Network(nn.Module):
         return torch.log_softmax(scores, dim=-1).gather(-1, targets.unsqueeze(-1)).squeeze(-1)
 
 
+class Windowed(Network):
+    """A network without a state: windows are independent, and so are the notes of a window, each started by an end.
+
+    When a note is scored, windows overlap by half: every token after the first half has half a window of context.
+    """
+
+    def start(self, lanes: int) -> State:
+        """Return an empty state."""
+        return ()
+
+    def log_probabilities(self, inputs: Tensor, targets: Tensor) -> Tensor:
+        """Return the log-probabilities by windows that overlap by half; later windows contribute their second half."""
+        window, pieces = self.recipe.window, []
+        for start in range(0, max(len(inputs) - window // 2, 1), window // 2):
+            skip = window // 2 if start else 0
+            hidden, _ = self(inputs[start : start + window], ())
+            kept, wanted = hidden[skip:], targets[start + skip : start + window]
+            for at in range(0, len(wanted), PIECE):
+                pieces.append(self.gathered(kept[at : at + PIECE], wanted[at : at + PIECE]))
+        return torch.cat(pieces)
+
+
+def notes_apart(inputs: Tensor) -> tuple[Tensor, Tensor]:
+    """Return, for (window, lanes) tokens, what attends to what and the position of each token in its note.
+
+    Returns: (lanes, 1, window, window) bool, the earlier tokens of the same note; (lanes, window) positions.
+    """
+    begins, steps = (inputs == END).t(), torch.arange(len(inputs), device=inputs.device)
+    note = begins.cumsum(1)
+    visible = (note[:, :, None] == note[:, None, :]) & (steps[:, None] >= steps)
+    return visible[:, None], steps - torch.where(begins, steps, 0).cummax(1).values
+
+
 class Decoder(Stream):
-    """Notes being written by a network token by token, in inference mode."""
+    """Notes being written by a network token by token, in inference mode.
+
+    prefixes: tokens before each note, by label.
+    """
+
+    prefixes: Sequence[Sequence[int]] = ()
+
+    def push(self, ids: Ints) -> None:
+        """Append one token to every lane."""
+        self._append(np.arange(len(ids)), ids)
+
+    def reset(self, lanes: Ints, labels: Ints | None = None) -> None:
+        """Start new notes in these lanes, after the prefixes of their labels."""
+        if not len(lanes):
+            return
+        self._begin(lanes)
+        rows = [self.prefixes[label] for label in labels.tolist()] if self.prefixes and labels is not None else []
+        for at in range(max(map(len, rows), default=0)):
+            some = np.array([at < len(row) for row in rows])
+            self._append(lanes[some], np.array([row[at] for row in rows if at < len(row)]))
+
+    @abstractmethod
+    def _begin(self, lanes: Ints) -> None:
+        """Set these lanes to a single end of a note."""
+
+    @abstractmethod
+    def _append(self, lanes: Ints, ids: Ints) -> None:
+        """Append one token to each of these lanes."""
 
     def probabilities(self) -> Doubles:
         """Return the probabilities of the next token, (lanes, size), with the softmax in double precision."""
@@ -89,10 +149,16 @@ class Decoder(Stream):
 
 
 class NeuralModel:
-    """A trained network as a `LanguageModel`."""
+    """A trained network as a `LanguageModel`; `prefixes`: tokens before each note in training, by label."""
 
-    def __init__(self, vocabulary: Vocabulary, network: Network) -> None:
+    def __init__(self, vocabulary: Vocabulary, network: Network, prefixes: Sequence[Sequence[int]] = ()) -> None:
         self.vocabulary, self.network, self.kind = vocabulary, network.eval(), network.recipe.kind
+        self.prefixes = prefixes
+
+    @property
+    def labelled(self) -> bool:
+        """Whether notes are written for a label."""
+        return len(self.prefixes) > 0
 
     def score(self, notes: Sequence[Ids]) -> list[Doubles]:
         """Return the log-probability of each token, without dropout.
@@ -120,7 +186,9 @@ class NeuralModel:
 
     def stream(self, lanes: int) -> Decoder:
         """Return a decoder for `lanes` notes."""
-        return self.network.decoder(lanes)
+        decoder = self.network.decoder(lanes)
+        decoder.prefixes = self.prefixes
+        return decoder
 
     def ready(self, *, double: bool = False, threads: int = 1) -> AbstractContextManager[None]:
         """Return a context with this number of threads; its steps are too small to profit from more.
@@ -135,7 +203,7 @@ class NeuralModel:
         """Write the weights; return the entries for `model.json`."""
         about = {"vocabulary_sha256": vocabulary_sha256}
         write_tensors(folder / "model.safetensors", weights_of(self.network), about)
-        return {"recipe": self.network.recipe.as_dict()}
+        return {"recipe": self.network.recipe.as_dict(), "prefixes": [list(row) for row in self.prefixes]}
 
 
 def reset_state(state: State, lanes: Tensor) -> State:

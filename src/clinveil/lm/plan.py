@@ -1,13 +1,14 @@
 """Layout of training tokens in batches, determined by the lengths of the notes and the seed only.
 
-`Rows`: each note is processed in one lane, window by window, from a state of zeros. A note affects training only
-through its own loss, so leaving it out is a weight of 0. `Columns`: one continuous text, as in paper C.
+`Rows`: each note is processed in one lane, window by window, from a state of zeros. `Packed`: for networks without a
+state, notes follow each other in full rows. In both a note affects training only through its own loss, so leaving it
+out is a weight of 0. `Columns`: one continuous text, as in paper C.
 """
 
 from __future__ import annotations
 
 import heapq
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -74,18 +75,12 @@ class Rows:
 
     def without(self, rows: Ints) -> Rows:
         """Return the plan with some notes left out."""
-        masked = self.masked.copy()
-        masked[rows] = True
-        return Rows(self.encoded, self.window, self.steps_per_epoch, self.notes, self.starts, masked)
+        return replace(self, masked=self.masked | np.isin(np.arange(self.masked.size), rows))
 
 
 def rows_plan(encoded: EncodedNotes, *, lanes: int, window: int, epochs: int, seed: int) -> Rows:
     """Lay out notes; each note goes to the first free lane. Raises InputError if there are none."""
-    if not len(encoded):
-        raise InputError("no note to train on")
-    order = np.concatenate(
-        [np.random.default_rng([seed, epoch, 0xC11F]).permutation(len(encoded)) for epoch in range(epochs)]
-    )
+    order = _order(encoded, epochs, seed)
     pieces = -(-encoded.lengths // window)
     free = [(0, lane) for lane in range(lanes)]
     placed = []
@@ -100,6 +95,71 @@ def rows_plan(encoded: EncodedNotes, *, lanes: int, window: int, epochs: int, se
         notes[step : step + pieces[row], lane] = row
         starts[step : step + pieces[row], lane] = np.arange(pieces[row]) * window
     return Rows(encoded, window, -(-steps // epochs), notes, starts, np.zeros(len(encoded), dtype=np.bool_))
+
+
+def _order(encoded: EncodedNotes, epochs: int, seed: int) -> Ints:
+    """Return the notes of all epochs, each epoch in a random order. Raises InputError if there are none."""
+    if not len(encoded):
+        raise InputError("no note to train on")
+    orders = (np.random.default_rng([seed, epoch, 0xC11F]).permutation(len(encoded)) for epoch in range(epochs))
+    return np.concatenate(list(orders))
+
+
+@dataclass(frozen=True)
+class Packed:
+    """Notes one after another in rows of `window` tokens; a note continues in the next row without its context.
+
+    An end among the inputs marks the start of a note.
+
+    Attributes:
+        order: (n,) note of each place in the text of all epochs. ends: (n,) its end in this text. masked: as in `Rows`.
+    """
+
+    encoded: EncodedNotes
+    window: int
+    lanes: int
+    epochs: int
+    order: Ints = field(repr=False)
+    ends: Ints = field(repr=False)
+    masked: Mask = field(repr=False)
+
+    @property
+    def steps(self) -> int:
+        """Steps of all epochs."""
+        return int(-(-self.ends[-1] // (self.window * self.lanes)))
+
+    @property
+    def steps_per_epoch(self) -> int:
+        """Steps of one epoch; the last epoch can have fewer."""
+        return -(-self.steps // self.epochs)
+
+    def batch(self, step: int) -> Batch:
+        """Return one batch; only the last one has idle positions, which contain ends of notes with weight 0."""
+        size = self.window * self.lanes
+        places = np.arange(step * size, min((step + 1) * size, self.ends[-1]))
+        row = np.searchsorted(self.ends, places, side="right")
+        note = self.order[row]
+        inside = places - self.ends[row] + self.encoded.lengths[note]
+        at = self.encoded.offsets[note] + inside
+        inputs, targets = np.full(size, END, dtype=np.int32), np.full(size, END, dtype=np.int32)
+        weights = np.zeros(size, dtype=np.float32)
+        inputs[: places.size] = np.where(inside == 0, END, self.encoded.ids[at - 1])
+        targets[: places.size] = self.encoded.ids[at]
+        weights[: places.size] = ~self.masked[note]
+        shape, reset = (self.lanes, self.window), np.ones(self.lanes, dtype=np.bool_)
+        rows = inputs.reshape(shape).T, targets.reshape(shape).T
+        return Batch(*rows, weights.reshape(shape).T, reset, float(places.size))
+
+    def without(self, rows: Ints) -> Packed:
+        """Return the plan with some notes left out."""
+        return replace(self, masked=self.masked | np.isin(np.arange(self.masked.size), rows))
+
+
+def packed_plan(encoded: EncodedNotes, *, lanes: int, window: int, epochs: int, seed: int) -> Packed:
+    """Lay out notes in full rows. Raises InputError if there are none."""
+    order = _order(encoded, epochs, seed)
+    ends = np.cumsum(encoded.lengths[order])
+    return Packed(encoded, window, lanes, epochs, order, ends, np.zeros(len(encoded), dtype=np.bool_))
 
 
 @dataclass(frozen=True)
@@ -137,4 +197,4 @@ def columns_plan(ids: Ids, *, lanes: int, window: int, epochs: int) -> Columns:
     return Columns(np.ascontiguousarray(ids[: length * lanes].reshape(lanes, length).T), window, epochs)
 
 
-Plan = Rows | Columns
+Plan = Rows | Packed | Columns

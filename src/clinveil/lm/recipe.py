@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 # Upper limits of the whole numbers of a recipe.
 MOST = {"layers": 100, "width": 10_000, "heads": 100, "window": 10_000, "lanes": 10_000, "epochs": 10_000}
+PRETRAINED = "pretrained"  # the kind that starts from a public model
 Size = Literal["tiny", "small", "base", "paper"]
 
 
@@ -28,7 +29,7 @@ class Recipe:
     """Full description of a neural language model and its training; recipe, seed and notes determine the result.
 
     Attributes:
-        kind: `lstm` or `gpt`. layers, width: number of layers and units of each. heads: attention heads (gpt).
+        kind: of a network. layers, width: number of layers and units of each. heads: attention heads (gpt).
         dropout: on inputs, between layers and before the output. tied: input and output share their vectors.
         optimizer: `sgd` or `adamw`. rate: initial learning rate. schedule: `fixed` (warm-up, then a linear decay to a
             tenth) or `annealed` (divided by `backoff` after an epoch whose validation perplexity is not `gain` below
@@ -36,6 +37,8 @@ class Recipe:
         clip: largest norm of the gradient. window: tokens of back-propagation. lanes: rows of a batch.
         epochs: passes over the notes. plan: `rows` (independent notes, each from a state of zeros) or `stream` (paper
             C: one continuous text in as many columns as lanes). precision: `float32` or `bfloat16` (autocast).
+        rank, origin, config (pretrained): rank of the trained update of each layer, or 0 to train all weights; SHA-256
+            of the public weights; and their architecture.
     """
 
     kind: str
@@ -56,6 +59,9 @@ class Recipe:
     epochs: int
     plan: str
     precision: str
+    rank: int = 0
+    origin: str = ""
+    config: Mapping[str, Any] = field(default_factory=dict, repr=False, hash=False)
 
     def as_dict(self) -> dict[str, Any]:
         """Ready for JSON."""
@@ -96,7 +102,7 @@ class NeuralKind:
         about: description for the card of synthetic notes. network: subclass of `network.Network`.
         sizes: recipe of each `--size`, without `kind` and `precision`.
         layer_weights: weights of a layer, in units of its width squared.
-        check: raises UsageError for an invalid recipe.
+        check: raises UsageError for an invalid recipe. packed: rows of training are filled with several notes.
     """
 
     about: str
@@ -104,10 +110,11 @@ class NeuralKind:
     sizes: Mapping[str, Mapping[str, Any]]
     layer_weights: int
     check: Callable[[Recipe], None] = lambda recipe: None
+    packed: bool = False
 
 
 language_models: Registry[CountedKind | NeuralKind] = Registry(
-    "language model", "clinveil.lm.models", first=("unigram", "ngram", "lstm", "gpt")
+    "language model", "clinveil.lm.models", first=("unigram", "ngram", "lstm", "gpt", PRETRAINED)
 )
 
 
@@ -127,7 +134,7 @@ def neural_kind(name: str) -> NeuralKind:
 class ModelSettings(Settings):
     """Settings of a language model and its training; `size` sets the defaults."""
 
-    model: str = choice(language_models, "lstm", "unigram, ngram, lstm (paper C's), or gpt (a small decoder).")
+    model: str = choice(language_models, "lstm", "unigram, ngram, lstm (paper C's), gpt or pretrained.")
     size: Size = flag("small", "tiny and small train on 2 cores; base and paper (paper C's LSTM) need a GPU.")
     vocabulary: Literal["auto", "words", "bytes"] = flag(
         "auto", "Whole words, or byte pairs (auto: words for unigram, ngram and --size paper, else bytes)."
@@ -149,6 +156,9 @@ class ModelSettings(Settings):
     epochs: int | None = flag(None, "Passes over the training notes.", ge=1, le=10_000)
     plan: Literal["rows", "stream"] | None = flag(None, "rows: independent notes; stream: one text (paper).")
     precision: Literal["float32", "bfloat16"] | None = flag(None, "bfloat16 is faster on hardware that supports it.")
+    rank: int | None = flag(
+        None, "pretrained: rank of the trained update (LoRA); 0 trains all weights.", ge=0, le=1_000
+    )
     device: str = flag("cpu", "cpu, cuda or cuda:1.")
 
     @property

@@ -18,7 +18,7 @@ from clinveil.core.keys import Key
 from clinveil.core.tokens import Kind
 from clinveil.core.types import Doubles, Ints, Mask
 from clinveil.lm.layout import RARE_WORD, LayoutVocabulary
-from clinveil.lm.model import LanguageModel, Stream
+from clinveil.lm.model import LanguageModel
 from clinveil.lm.notes import EncodedNotes
 from clinveil.lm.vocabulary import END, Ids, Vocabulary
 
@@ -134,7 +134,7 @@ def generate(
     """Yield notes without end, in the order of their numbers from `first` on; `labels`: of each note."""
     stream, coming, number = model.stream(config.batch_size), zip(count(first), labels), first
     lanes = [_Lane(key, *next(coming)) for _ in range(config.batch_size)]
-    _reset(model, stream, lanes, range(len(lanes)))
+    stream.reset(np.arange(len(lanes)), np.array([lane.label for lane in lanes]))
     waiting: dict[int, GeneratedNote] = {}
     while True:
         uniform = np.array([lane.random.random() for lane in lanes])
@@ -150,18 +150,10 @@ def generate(
             waiting[lanes[i].number] = GeneratedNote(lanes[i].number, kept, truncated)
             lanes[i] = _Lane(key, *next(coming))
         if over:
-            _reset(model, stream, lanes, over)
+            stream.reset(np.array(over), np.array([lanes[i].label for i in over]))
         while number in waiting:
             yield waiting.pop(number)
             number += 1
-
-
-def _reset(model: LanguageModel, stream: Stream, lanes: Sequence[_Lane], rows: Sequence[int]) -> None:
-    """Start new notes in some lanes; a model with labels gets those of the notes."""
-    if getattr(model, "labelled", False):
-        stream.reset(np.array(rows), np.array([lanes[row].label for row in rows]))  # type: ignore[call-arg]
-    else:
-        stream.reset(np.array(rows))
 
 
 def _steered(probabilities: Doubles, lanes: Sequence[_Lane], config: SamplingConfig) -> Doubles:

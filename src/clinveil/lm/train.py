@@ -5,23 +5,26 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from clinveil.core.errors import InputError
+from clinveil.core.errors import InputError, UsageError
 from clinveil.core.types import Say
 from clinveil.corpus.medtext import dictionary
+from clinveil.lm.layout import LayoutVocabulary
 from clinveil.lm.model import LanguageModel, fit_of
 from clinveil.lm.notes import EncodedNotes, PlainNotes
-from clinveil.lm.plan import Plan, columns_plan, rows_plan
-from clinveil.lm.recipe import CountedKind, ModelSettings, Recipe, kind_of, neural_kind
+from clinveil.lm.plan import Packed, Plan, Rows, columns_plan, packed_plan, rows_plan
+from clinveil.lm.recipe import PRETRAINED, CountedKind, ModelSettings, Recipe, kind_of, neural_kind
 from clinveil.lm.vocabulary import Vocabulary, WordVocabulary, digest, train_byte_pairs
 
 if TYPE_CHECKING:
     from clinveil.lm.network import Network, NeuralModel
+    from clinveil.lm.pretrained import PublicModel
+    from clinveil.lm.private.training import PatientPlan
     from clinveil.lm.training import Training
 
 SAVE_EVERY = 500  # steps between two writes of the training state
@@ -44,10 +47,15 @@ def make_vocabulary(notes: PlainNotes, settings: ModelSettings, *, always: Seque
 
 def plan_of(encoded: EncodedNotes, recipe: Recipe, seed: int) -> Plan:
     """Return the batches of a training."""
-    lanes, window, epochs = recipe.lanes, recipe.window, recipe.epochs
     if recipe.plan == "stream":
-        return columns_plan(encoded.ids, lanes=lanes, window=window, epochs=epochs)
-    return rows_plan(encoded, lanes=lanes, window=window, epochs=epochs, seed=seed)
+        return columns_plan(encoded.ids, lanes=recipe.lanes, window=recipe.window, epochs=recipe.epochs)
+    return notes_plan(encoded, recipe, seed)
+
+
+def notes_plan(encoded: EncodedNotes, recipe: Recipe, seed: int) -> Rows | Packed:
+    """Return batches of independent notes."""
+    make = packed_plan if neural_kind(recipe.kind).packed else rows_plan
+    return make(encoded, lanes=recipe.lanes, window=recipe.window, epochs=recipe.epochs, seed=seed)
 
 
 @dataclass(frozen=True)
@@ -56,6 +64,8 @@ class NeuralTask:
 
     Attributes:
         validation: notes to measure perplexity on after each epoch. state: file of the training state, for resuming.
+        start: returns the initial network, if it is not random. prefixes: tokens before each note, by label.
+        private: patients, noise and samples of a differentially private training.
     """
 
     encoded: EncodedNotes
@@ -66,11 +76,15 @@ class NeuralTask:
     threads: int = 1
     validation: EncodedNotes | None = None
     state: Path | None = None
+    start: Callable[[], Network] | None = None
+    prefixes: Sequence[Sequence[int]] = ()
+    private: PatientPlan | None = None
 
     @property
     def identity(self) -> str:
         """Hash of everything that the training depends on: notes, validation notes, vocabulary, recipe and seed."""
-        described = json.dumps([digest(self.vocabulary), self.recipe.as_dict(), self.seed], sort_keys=True)
+        question = None if self.private is None else self.private.random.question
+        described = json.dumps([digest(self.vocabulary), self.recipe.as_dict(), self.seed, question], sort_keys=True)
         hashed = hashlib.sha256(described.encode())
         for notes in (self.encoded, *([] if self.validation is None else [self.validation])):
             hashed.update(notes.ids.tobytes() + notes.offsets.tobytes())
@@ -104,7 +118,7 @@ class NeuralTask:
                 if self.state is not None:
                     save_training(training, self.state, identity)
             network = training.finish()
-        return NeuralModel(self.vocabulary, network), training.history
+        return NeuralModel(self.vocabulary, network, self.prefixes), training.history
 
     def training(self, plan: Plan | None = None) -> Training:
         """Return the training at its first step; call it inside `seeded`. `plan`: replaces the plan of all notes."""
@@ -115,13 +129,16 @@ class NeuralTask:
         def perplexity(network: Network, notes: EncodedNotes) -> float:
             return fit_of(NeuralModel(self.vocabulary, network), notes).perplexity
 
+        if self.private is not None:
+            from clinveil.lm.private.training import PrivateTraining as Training
         return Training(
             self.vocabulary.size,
             self.recipe,
-            plan if plan is not None else plan_of(self.encoded, self.recipe, self.seed),
+            plan or self.private or plan_of(self.encoded, self.recipe, self.seed),
             seed=self.seed,
             device=device_named(self.device),
             validate=partial(perplexity, notes=self.validation) if self.validation is not None else None,
+            start=self.start,
         )
 
 
@@ -141,13 +158,25 @@ def train_model(
     validation: EncodedNotes | None = None,
     state: Path | None = None,
     say: Say = quiet,
+    public: PublicModel | None = None,
+    prefixes: Sequence[Sequence[int]] = (),
 ) -> tuple[LanguageModel, dict[str, Any]]:
-    """Train a model of any kind, and return it with its history. Raises as `NeuralTask.run` does."""
+    """Train a model of any kind, and return it with its history. Raises as `NeuralTask.run` does.
+
+    public: the model to start from. prefixes: tokens before each note, by label.
+    """
     kind = kind_of(settings.model)
     if isinstance(kind, CountedKind):
         return kind.count(encoded, vocabulary), {}
-    recipe = settings.recipe()
-    task = NeuralTask(encoded, vocabulary, recipe, seed, settings.device, threads, validation, state)
+    recipe, start = settings.recipe(), None
+    if settings.model == PRETRAINED:
+        if public is None or not isinstance(vocabulary, LayoutVocabulary):
+            raise UsageError(f"lm.model {PRETRAINED} is for releases with synthetic.init only")
+        recipe = public.recipe(recipe)
+        start = partial(public.network, vocabulary, recipe, encoded)
+    task = NeuralTask(
+        encoded, vocabulary, recipe, seed, settings.device, threads, validation, state, start=start, prefixes=prefixes
+    )
     return task.run(say)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor
@@ -18,7 +18,7 @@ from torch.nn import functional
 from clinveil.core.errors import InputError
 from clinveil.core.fit import Progress, Trainer, Weights, mixed
 from clinveil.lm.network import Network, State, build, read_tensors, reset_state, set_weights, weights_of, write_tensors
-from clinveil.lm.plan import Batch, Plan
+from clinveil.lm.plan import Batch
 from clinveil.lm.recipe import Recipe
 
 WARM_UP, LAST_SHARE = 0.02, 0.1  # fixed schedule: share of the steps, and of the rate at the end
@@ -29,6 +29,21 @@ DIVERGED = 700.0  # nats per token; the perplexity of a larger loss is infinite
 _PROGRESS = {"step": "step", "rate": "rate", "best": "best", "best_epoch": "best_look", "losses": "losses"}
 _PROGRESS |= {"perplexities": "looks", "loss_sum": "loss_sum", "loss_tokens": "loss_tokens"}
 Validate = Callable[[Network], float]  # returns the perplexity of validation notes
+
+
+class Steps(Protocol):
+    """The batches of a training, by step."""
+
+    @property
+    def steps(self) -> int:
+        """Steps of all epochs."""
+
+    @property
+    def steps_per_epoch(self) -> int:
+        """Steps of one epoch."""
+
+    def batch(self, step: int) -> Any:
+        """Return what one step is computed from."""
 
 
 @dataclass
@@ -42,7 +57,7 @@ class TokenProgress(Progress):
 
 
 class Training(Trainer[Network, Batch]):
-    """One training, over a vocabulary of `size`; call all methods inside `seeded`."""
+    """One training, over a vocabulary of `size`; call all methods inside `seeded`. `start`: makes the first network."""
 
     progress: TokenProgress
     judged_by = "validation perplexity"
@@ -52,16 +67,17 @@ class Training(Trainer[Network, Batch]):
         self,
         size: int,
         recipe: Recipe,
-        plan: Plan,
+        plan: Steps,
         *,
         seed: int,
         device: torch.device,
         validate: Validate | None = None,
+        start: Callable[[], Network] | None = None,
     ) -> None:
         if recipe.schedule == "annealed" and validate is None:
             raise InputError("an annealed schedule requires validation notes", hint="pass --schedule fixed")
         torch.manual_seed(mixed(seed, -1))
-        network = build(size, recipe)
+        network = build(size, recipe) if start is None else start()
         network.to(device)
         super().__init__(
             network, _optimizer(network, recipe), device, steps_per_epoch=plan.steps_per_epoch, steps=plan.steps

@@ -38,7 +38,7 @@ from clinveil.report.record import (
 
 TITLE = "Release of clinical notes"
 # Settings that contain paths of the custodian; the public edition states only whether they were given.
-_PLACES = ("patients", "phi_policy", "keep_words", "drop_words", "more_text", "source", "public")
+_PLACES = ("patients", "phi_policy", "keep_words", "drop_words", "more_text", "init", "source", "public")
 # Settings of the call, without effect on the release.
 _CALL = (
     *FREE,

@@ -25,7 +25,8 @@ from clinveil.core.settings import (
     table,
 )
 from clinveil.corpus.estimate import MEASURE_WORDS
-from clinveil.lm.recipe import ModelSettings, language_models
+from clinveil.lm.pretrained import SMOLLM2
+from clinveil.lm.recipe import PRETRAINED, ModelSettings, language_models
 from clinveil.phi.settings import PhiSettings
 from clinveil.releases.producer import OF_KINDS, TABLES, kinds_with, other_kind, producers
 from clinveil.scale.executor import ExecutorSettings
@@ -59,6 +60,7 @@ class ReleaseChannelSettings(ChannelSettings):
 class WritingSettings(Settings):
     """Settings for generating synthetic notes and searching them for copies."""
 
+    init: str | None = flag(None, "Public model to train further: a folder of Hugging Face, or smollm2.")
     source: Path | None = flag(None, "Model to write with (OUT/vault/model of an earlier run), instead of training.")
     count: int | None = flag(None, "Notes to write (default: as many words as the training notes).", ge=1)
     temperature: float = flag(1.0, "Sampling temperature; below 1 favours likely words.", gt=0, le=10)
@@ -81,13 +83,15 @@ class WritingSettings(Settings):
     @property
     def places(self) -> tuple[Path | None, ...]:
         """Files and folders that the notes depend on."""
-        return self.source, self.public
+        return self.source, self.public, None if self.init in (None, SMOLLM2) else Path(self.init)
 
 
 class WriterSettings(ModelSettings):
     """Settings of the language model of a release."""
 
-    model: str = choice(language_models, "ngram", "ngram (shared word sequences), unigram, lstm (paper C's) or gpt.")
+    model: str = choice(
+        language_models, "ngram", "ngram (shared word sequences), unigram, lstm (paper C's), gpt, pretrained."
+    )
 
 
 class ReleaseSettings(Settings):
@@ -142,6 +146,8 @@ class ReleaseSettings(Settings):
         producer = producers.get(kind)
         presets = {**producer.defaults, **producer.profiles.get(str(values.get("profile", "default")), {})}
         settings = made({**presets, **values})
+        if settings.synthetic.init is not None and "model" not in settings.lm.model_fields_set:
+            vars(settings)["lm"] = settings.lm.model_copy(update={"model": PRETRAINED})
         _not_given(settings, presets.keys() - values.keys())
         return settings
 

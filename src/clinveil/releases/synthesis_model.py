@@ -5,7 +5,7 @@ The split is a fixed function of patient id and seed, so it need not be stored.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b, sha256
 from itertools import tee
@@ -21,8 +21,9 @@ from clinveil.lm.files import load_model, save_model
 from clinveil.lm.layout import LayoutVocabulary, train_layout
 from clinveil.lm.model import LanguageModel
 from clinveil.lm.notes import Conditions, EncodedNotes, PlainNotes, Seen, SyntheticNote, encode
+from clinveil.lm.pretrained import PublicModel
 from clinveil.lm.sampling import GeneratedNote, SamplingConfig, generate
-from clinveil.lm.sequences import PlannedNote
+from clinveil.lm.sequences import RARE, PlannedNote
 from clinveil.lm.train import train_model
 from clinveil.lm.vocabulary import Vocabulary
 from clinveil.releases.settings import ReleaseSettings
@@ -121,13 +122,25 @@ def load_trained(place: Path, notes: PlainNotes, settings: ReleaseSettings, *, b
     return Trained(model, sides, int(split["seed"]), float(split["share"]), public, before)
 
 
-def train_new(notes: PlainNotes, settings: ReleaseSettings, seed: int, vault: Path, say: Say) -> Trained:
-    """Split, train (or resume from the state in the vault), and store the model in the vault."""
+def train_new(
+    notes: PlainNotes,
+    settings: ReleaseSettings,
+    seed: int,
+    vault: Path,
+    say: Say,
+    public: PublicModel | None = None,
+    prefixes: Sequence[str] = (),
+) -> Trained:
+    """Split, train (or resume from the state in the vault), and store the model in the vault.
+
+    public: the model to start from. prefixes: text before the notes of each label in training.
+    """
     sides = split_patients(notes, settings.synthetic.held_out, seed)
     say(f"{len(sides.training)} training notes, {len(sides.held_out)} held-out notes")
-    vocabulary = train_layout(sides.training.texts, sides.training.patients, settings.channel.floor)
+    entered = labelled(sides.training, prefixes)
+    vocabulary = train_layout(entered.texts, entered.patients, settings.channel.floor)
     model, went = train_model(
-        encoded_training(sides.training, vocabulary, settings),
+        encoded_training(entered, vocabulary, settings),
         vocabulary,
         settings.lm,
         seed=seed,
@@ -135,12 +148,22 @@ def train_new(notes: PlainNotes, settings: ReleaseSettings, seed: int, vault: Pa
         validation=encode(sides.held_out.texts, vocabulary),
         state=vault / STATE,
         say=say,
+        public=public,
+        prefixes=[vocabulary.encode(prefix).tolist()[:-1] for prefix in prefixes],
     )
     split = {"seed": seed, "share": settings.synthetic.held_out, "notes_sha256": sides.digest}
-    public = settings.seed is not None
+    known_seed = settings.seed is not None
     seen = Seen.of(sides.training).as_dict()
-    save_model(model, vault / MODEL, {"split": split, "public_seed": public, "training": went, "notes": seen})
-    return Trained(model, sides, seed, settings.synthetic.held_out, public, before=False)
+    save_model(model, vault / MODEL, {"split": split, "public_seed": known_seed, "training": went, "notes": seen})
+    return Trained(model, sides, seed, settings.synthetic.held_out, known_seed, before=False)
+
+
+def labelled(notes: PlainNotes, prefixes: Sequence[str]) -> PlainNotes:
+    """Return the notes with the text of their labels in front."""
+    if not prefixes:
+        return notes
+    pairs = zip(notes.labels, notes.texts, strict=True)
+    return replace(notes, texts=tuple(text if label == RARE else prefixes[label] + text for label, text in pairs))
 
 
 def encoded_training(notes: PlainNotes, vocabulary: Vocabulary, settings: ReleaseSettings) -> EncodedNotes:

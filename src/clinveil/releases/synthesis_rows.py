@@ -71,6 +71,14 @@ class LabelColumns:
         """Return the values of a label by column name."""
         return {one.name: value for one, value in zip(self.fields, self.labels[label], strict=True)}
 
+    @property
+    def prefixes(self) -> tuple[str, ...]:
+        """Text before the notes of each label, for models that are conditioned by text."""
+        return tuple(
+            "".join(f"{name}: {value}\n" for name, value in self.named(label).items())
+            for label in range(len(self.labels))
+        )
+
     def batches(self, notes: Iterable[SyntheticNote]) -> Iterator[pa.RecordBatch]:
         """Yield notes as batches with new note and patient ids and the columns of the source."""
         rest, number = iter(notes), 0

@@ -1,7 +1,6 @@
 """A small decoder-only transformer (RoPE, RMSNorm, SwiGLU); import it after `need_torch()`.
 
-Windows of a note are processed independently. When a note is scored or written, windows overlap by half, so every token
-after the first half window has at least half a window of context.
+When a note is written, a full window restarts from its second half.
 Source: Su et al. 2021 (RoPE), Zhang & Sennrich 2019 (RMSNorm), Shazeer 2020 (SwiGLU).
 """
 
@@ -16,7 +15,7 @@ from torch.nn import functional
 
 from clinveil.core.errors import UsageError
 from clinveil.core.types import Ints
-from clinveil.lm.network import PIECE, Decoder, Network, State
+from clinveil.lm.network import Decoder, State, Windowed, notes_apart
 from clinveil.lm.recipe import NeuralKind, Recipe, language_models
 from clinveil.lm.vocabulary import END
 
@@ -53,11 +52,12 @@ class Block(nn.Module):
         fed: Tensor = x + self.dropout(self.down(functional.silu(gate) * up))
         return fed
 
-    def forward(self, x: Tensor, turn: Tensor) -> Tensor:
-        """Apply the block to (lanes, steps, width) with causal attention."""
+    def forward(self, x: Tensor, turn: Tensor, visible: Tensor) -> Tensor:
+        """Apply the block to (lanes, steps, width); `visible`: of `notes_apart`."""
         query, key, value = self.heads_of(x, turn)
         drop = self.drop if self.training else 0.0
-        return self.after(x, functional.scaled_dot_product_attention(query, key, value, is_causal=True, dropout_p=drop))
+        attended = functional.scaled_dot_product_attention(query, key, value, attn_mask=visible, dropout_p=drop)
+        return self.after(x, attended)
 
 
 def _turned(x: Tensor, turn: Tensor) -> Tensor:
@@ -67,7 +67,7 @@ def _turned(x: Tensor, turn: Tensor) -> Tensor:
     return torch.cat([one * cosine - other * sine, one * sine + other * cosine], dim=-1).to(x.dtype)
 
 
-class Gpt(Network):
+class Gpt(Windowed):
     """The transformer."""
 
     turns: Tensor
@@ -81,27 +81,13 @@ class Gpt(Network):
         angles = torch.arange(recipe.window)[:, None] * BASE ** (-torch.arange(half) / half)
         self.register_buffer("turns", torch.stack([angles.cos(), angles.sin()], dim=-1), persistent=False)
 
-    def start(self, lanes: int) -> State:
-        """Return an empty state: windows are independent."""
-        return ()
-
     def forward(self, inputs: Tensor, state: State) -> tuple[Tensor, State]:
         """Apply the layers to a window."""
         x = self.dropout(functional.embedding(inputs.t(), self.input))
+        visible, _ = notes_apart(inputs)
         for block in self.blocks:
-            x = block(x, self.turns[: inputs.shape[0]])
+            x = block(x, self.turns[: inputs.shape[0]], visible)
         return self.last(x).transpose(0, 1), ()
-
-    def log_probabilities(self, inputs: Tensor, targets: Tensor) -> Tensor:
-        """Return the log-probabilities by windows that overlap by half; later windows contribute their second half."""
-        window, pieces = self.recipe.window, []
-        for start in range(0, max(len(inputs) - window // 2, 1), window // 2):
-            skip = window // 2 if start else 0
-            hidden, _ = self(inputs[start : start + window], ())
-            kept, wanted = hidden[skip:], targets[start + skip : start + window]
-            for at in range(0, len(wanted), PIECE):
-                pieces.append(self.gathered(kept[at : at + PIECE], wanted[at : at + PIECE]))
-        return torch.cat(pieces)
 
     def decoder(self, lanes: int) -> GptDecoder:
         """Return a decoder for `lanes` notes."""
@@ -123,34 +109,27 @@ class GptDecoder(Decoder):
         self._keys, self._values = like.new_zeros(shape), like.new_zeros(shape)
         self._tokens = torch.full((lanes, recipe.window), END, device=like.device)
         self._filled = torch.zeros(lanes, dtype=torch.long, device=like.device)
-        self._all = torch.arange(lanes, device=like.device)
         self._hidden = like.new_zeros(lanes, recipe.width)
-        self.reset(np.arange(lanes))
+        self._begin(np.arange(lanes))
 
     def _scores(self) -> Tensor:
         return self._network.scores(self._hidden)
 
     @torch.inference_mode()
-    def push(self, ids: Ints) -> None:
-        """Append one token to every lane; a full window restarts from its second half."""
-        full = torch.nonzero(self._filled == self._window).flatten()
-        if full.numel():
-            self._restart(full)
-        self._append(self._all, torch.from_numpy(ids).to(self._tokens.device))
+    def _begin(self, lanes: Ints) -> None:
+        self._filled[torch.from_numpy(lanes)] = 0
+        self._append(lanes, np.full(len(lanes), END))
 
     @torch.inference_mode()
-    def reset(self, lanes: Ints) -> None:
-        """Reset the windows of these lanes to a single end of a note."""
-        if len(lanes):
-            rows = torch.from_numpy(lanes).to(self._tokens.device)
-            self._filled[rows] = 0
-            self._append(rows, torch.full((len(lanes),), END, device=rows.device))
-
-    def _append(self, rows: Tensor, ids: Tensor) -> None:
-        """Process one more token in these lanes."""
+    def _append(self, lanes: Ints, ids: Ints) -> None:
+        """Append one token to each of these lanes; a full window restarts from its second half."""
+        rows, tokens = (torch.from_numpy(part).to(self._tokens.device) for part in (lanes, ids))
+        full = rows[self._filled[rows] == self._window]
+        if full.numel():
+            self._restart(full)
         net, positions = self._network, self._filled[rows]
-        self._tokens[rows, positions] = ids
-        x = functional.embedding(ids, net.input).unsqueeze(1)
+        self._tokens[rows, positions] = tokens
+        x = functional.embedding(tokens, net.input).unsqueeze(1)
         visible = (torch.arange(self._window, device=rows.device) <= positions[:, None])[:, None, None]
         turn = net.turns[positions][:, None, None].to(x.dtype)
         for layer, block in enumerate(net.each_block()):
@@ -191,5 +170,5 @@ SIZES = {
     "base": {**_COMMON, "layers": 8, "width": 512, "heads": 8, "window": 512, "lanes": 32},
 }
 language_models.register("gpt")(
-    NeuralKind(about="a small GPT, a decoder with attention", network=Gpt, sizes=SIZES, layer_weights=12, check=_check)
+    NeuralKind("a small GPT, a decoder with attention", Gpt, SIZES, layer_weights=12, check=_check, packed=True)
 )

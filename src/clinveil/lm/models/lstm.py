@@ -72,8 +72,14 @@ class LstmDecoder(Decoder):
         self._state = list(self._after(torch.from_numpy(ids).to(self._network.input.device), self._state))
 
     @torch.inference_mode()
-    def reset(self, lanes: Ints) -> None:
-        """Start new notes in these lanes."""
+    def _append(self, lanes: Ints, ids: Ints) -> None:
+        rows, device = lanes.tolist(), self._network.input.device
+        after = self._after(torch.from_numpy(ids).to(device), [part[:, rows] for part in self._state])
+        for part, new in zip(self._state, after, strict=True):
+            part[:, rows] = new
+
+    @torch.inference_mode()
+    def _begin(self, lanes: Ints) -> None:
         for part, begun in zip(self._state, self._begun, strict=True):
             part[:, lanes.tolist()] = begun
 

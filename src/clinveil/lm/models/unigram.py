@@ -66,7 +66,7 @@ class _Constant:
     def push(self, ids: Ints) -> None:
         """Do nothing."""
 
-    def reset(self, lanes: Ints) -> None:
+    def reset(self, lanes: Ints, labels: Ints | None = None) -> None:
         """Do nothing."""
 
 

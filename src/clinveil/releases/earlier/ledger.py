@@ -58,7 +58,8 @@ class Entry:
     Attributes:
         run: its name. commitment: of its key. vault: location of its vault.
         salt: of the hashes. notes: (n_notes,) sorted salted hashes of its distinct notes.
-        spent: noise deviation of each differentially private table drawn from them, by keyed digest.
+        spent: noise of each differentially private release of them, by keyed digest: the deviation of a table, or
+            deviation, rate and steps of a training.
     """
 
     run: str
@@ -66,7 +67,7 @@ class Entry:
     vault: Path
     salt: bytes = field(repr=False)
     notes: Hashes = field(repr=False)
-    spent: Mapping[str, float] = field(default_factory=dict, repr=False)
+    spent: Mapping[str, float | tuple[float, ...]] = field(default_factory=dict, repr=False)
 
     @property
     def file(self) -> str:
@@ -101,6 +102,10 @@ def entry(hashes: Hashes, run: str, commitment: str, vault: Path) -> Entry:
     return Entry(run, commitment, vault.resolve(), salt, np.sort(salted(np.unique(hashes), salt)))
 
 
+def _noise(value: Any) -> float | tuple[float, ...]:
+    return tuple(map(float, value)) if isinstance(value, list) else float(value)
+
+
 def read_entry(path: Path) -> Entry:
     """Read an entry. Raises InputError if it is damaged or not an entry."""
     try:
@@ -108,7 +113,7 @@ def read_entry(path: Path) -> Entry:
         stored = json.loads(table.schema.metadata[b"clinveil"])
         notes = table["note"].to_numpy().astype(np.uint64, casting="safe")
         salt = bytes.fromhex(stored["salt"])
-        spent = {str(question): float(sigma) for question, sigma in stored.get("spent", {}).items()}
+        spent = {str(question): _noise(value) for question, value in stored.get("spent", {}).items()}
         made = Entry(str(stored["run"]), str(stored["commitment"]), Path(stored["vault"]), salt, notes, spent)
         known = stored["schema"] == SCHEMA and len(salt) == SALT
     except (OSError, ValueError, KeyError, TypeError, AttributeError, pa.ArrowException):

@@ -16,6 +16,7 @@ import numpy as np
 
 from clinveil.attacks.attack import Context
 from clinveil.core.errors import InputError, UsageError
+from clinveil.core.files import remove
 from clinveil.core.finding import Finding
 from clinveil.core.keys import Key
 from clinveil.core.tokens import words
@@ -28,6 +29,7 @@ from clinveil.lm.private.cells import GRID, LabelledNote, Layout, by_patient, co
 from clinveil.lm.private.feasibility import PrivatePlan
 from clinveil.lm.private.gaussian import refuse_parameters
 from clinveil.lm.private.public_text import PublicText, refuse_private_text
+from clinveil.lm.private.sgd import SgdPlan
 from clinveil.lm.private.table import NoisyTable, mixed, noisy, notes_per_label, word_shares
 from clinveil.lm.private.writers import BagWriter, SteeredWriter, Writer
 from clinveil.releases.check import OutputCheck
@@ -37,13 +39,13 @@ from clinveil.releases.gates import Examined, examine, sound
 from clinveil.releases.measured import Measured
 from clinveil.releases.preflight import Preflight
 from clinveil.releases.producer import Product
+from clinveil.releases.producers._trained import refuse_network, sgd_plan, trained_writer
 from clinveil.releases.settings import ReleaseSettings
-from clinveil.releases.synthesis_model import FEWEST, TrainHoldoutSplit
+from clinveil.releases.synthesis_model import FEWEST, STATE, TrainHoldoutSplit
 from clinveil.releases.synthesis_rows import LabelColumns
 from clinveil.releases.writing import opened
 from clinveil.report.record import Fact, Gate
 
-WRITERS = ("unigram", "ngram")
 LONGEST = 400  # pieces of a note, unless synthetic.longest is given
 
 
@@ -55,9 +57,8 @@ def refuse_private(settings: ReleaseSettings) -> bool:
             raise UsageError("synthetic.public and synthetic.delta apply with synthetic.epsilon only")
         return False
     refuse_parameters(how.epsilon, 0.5 if how.delta is None else how.delta)
-    if "model" in settings.lm.model_fields_set and settings.lm.model not in WRITERS:
-        hint = "use ngram (default) or unigram, or omit synthetic.epsilon"
-        raise UsageError(f"lm.model {settings.lm.model} has no differentially private training", hint=hint)
+    if settings.lm.neural:
+        refuse_network(settings)
     if how.source is not None:
         raise UsageError("synthetic.source was trained without noise", hint="omit it, or omit synthetic.epsilon")
     if not settings.label:
@@ -82,7 +83,7 @@ class PrivateInput:
     labels: LabelColumns = field(repr=False)
     public: PublicText = field(repr=False)
     notes: PlainNotes = field(repr=False)
-    plan: PrivatePlan
+    plan: PrivatePlan | SgdPlan
 
     @classmethod
     def read(cls, corpus: Corpus, found: Preflight, settings: ReleaseSettings) -> PrivateInput:
@@ -91,7 +92,11 @@ class PrivateInput:
         assert how.epsilon is not None and how.public is not None
         _refuse_unknown_patients(corpus)
         labels = LabelColumns.read(corpus, 1)
-        plan = PrivatePlan.of(found.patients, len(labels.labels), how.epsilon, how.delta)
+        plan: PrivatePlan | SgdPlan
+        if settings.lm.neural:
+            plan = sgd_plan(found.patients, settings)
+        else:
+            plan = PrivatePlan.of(found.patients, len(labels.labels), how.epsilon, how.delta)
         plan.refuse_hopeless()
         public = PublicText.of(note.text for note in rows(open_text(how.public)))
         some = [row for row in rows(corpus) if row.text.strip()]
@@ -119,14 +124,33 @@ class PrivateInput:
         other = [row for row, patient in enumerate(self.notes.patients) if patient in aside]
         return TrainHoldoutSplit(self.notes.rows(kept), self.notes.rows(other))
 
-    def table(self, job: ReleaseContext, training: PlainNotes) -> tuple[NoisyTable, Spending]:
-        """Enter the spending in the ledger, then release the noisy table."""
+    def released(self, job: ReleaseContext, training: PlainNotes) -> PrivateRelease:
+        """Enter the spending in the ledger, then release a trained model or a noisy table, and yield notes of it."""
+        if isinstance(self.plan, SgdPlan):
+            writer = trained_writer(job, self.plan, self.public, self.labels, training)
+            return PrivateRelease(writer.spending, writer.about, writer.notes(job), writer.count)
         pairs = zip(training.patients, training.labels, training.texts, strict=True)
         own = by_patient(LabelledNote(*row) for row in pairs).values()
         cells = total((contribution(notes, self.public, self.layout) for notes in own), self.layout)
-        question = sha256(repr((self.layout, self.plan.sigma)).encode() + cells.tobytes()).hexdigest()
-        spending = spend(job, self.plan.sigma, self.plan.delta, question)
-        return noisy(cells, self.layout, self.plan.sigma, job.key, question), spending
+        sigma = self.plan.sigma
+        question = sha256(repr((self.layout, sigma)).encode() + cells.tobytes()).hexdigest()
+        spending = spend(job, sigma, self.plan.delta, question)
+        table = noisy(cells, self.layout, sigma, job.key, question)
+        named = zip(self.labels.labels, table.patients.tolist(), strict=True)
+        about: dict[str, Any] = {"noise": sigma, "grid": GRID}
+        about["noisy_patients"] = [{"labels": list(labels), "patients": round(n, 3)} for labels, n in named]
+        counts = notes_per_label(table, job.settings.synthetic.count)
+        return PrivateRelease(spending, about, _written(job, self, table, counts), int(counts.sum()))
+
+
+@dataclass(frozen=True)
+class PrivateRelease:
+    """What was spent, entries for the manifest, the notes, and how many they are."""
+
+    spending: Spending
+    about: dict[str, Any]
+    notes: Iterator[SyntheticNote] = field(repr=False)
+    count: int
 
 
 def _refuse_unknown_patients(corpus: Corpus) -> None:
@@ -143,14 +167,12 @@ def make_private(job: ReleaseContext) -> Product:
     ready = PrivateInput.read(job.corpus, job.found, job.settings)
     job.say(ready.plan.description)
     sides = ready.split(job.key, how.held_out)
-    with timer.stage("private table", f"epsilon {ready.plan.epsilon:g}", "keyed"):
-        table, spending = ready.table(job, sides.training)
+    with timer.stage("private table or training", f"epsilon {ready.plan.epsilon:g}", "keyed"):
+        made = ready.released(job, sides.training)
     path = job.folder.staging / f"notes{job.corpus.suffix}"
-    with timer.stage("write", "draw notes from the noisy table", "keyed"):
-        counts = notes_per_label(table, how.count)
-        write_corpus(
-            ready.labels.batches(_written(job, ready, table, counts)), path, job.corpus.columns, job.corpus.suffix
-        )
+    with timer.stage("write", "draw notes", "keyed"):
+        write_corpus(ready.labels.batches(made.notes), path, job.corpus.columns, job.corpus.suffix)
+    remove(job.folder.vault / STATE)
     columns = job.corpus.columns
     released = opened(path, columns)
     texts = [row.text for row in rows(released)]
@@ -158,8 +180,8 @@ def make_private(job: ReleaseContext) -> Product:
     with timer.stage("copies", "search for copies of private notes"):
         rng, feed = np.random.default_rng(job.seeds["training"]), job.settings.identifiers.patients
         medtext = TrainHoldoutSplit(*(read_notes(side.as_corpus()) for side in (sides.training, sides.held_out)))
-        examined = examine(read_notes(released), int(counts.sum()), medtext, None, rng, span=how.span, feed=feed)
-    known = {word for text in ready.public.texts for word in words(text)}
+        examined = examine(read_notes(released), made.count, medtext, None, rng, span=how.span, feed=feed)
+    known = {word for text in (*ready.public.texts, *ready.labels.prefixes) for word in words(text)}
     gate = sound("public_words", sum(n for word, n in outputs.items() if word not in known))
     training = Counter(word for text in sides.training.texts for word in words(text))
     return PrivateProduct(
@@ -168,8 +190,7 @@ def make_private(job: ReleaseContext) -> Product:
         *(training.total(), len(training), job.found.patients),
         ready=ready,
         sides=medtext,
-        table=table,
-        spending=spending,
+        release=made,
         examined=Examined([*examined.gates, gate], examined.findings),
     )
 
@@ -190,13 +211,17 @@ def _written(job: ReleaseContext, ready: PrivateInput, table: NoisyTable, counts
 
 @dataclass(frozen=True, kw_only=True)
 class PrivateProduct(Product):
-    """Notes drawn from a noisy table and public text."""
+    """Notes drawn from a noisy table or a privately trained model, and public text."""
 
     ready: PrivateInput = field(repr=False)
     sides: TrainHoldoutSplit = field(repr=False)
-    table: NoisyTable = field(repr=False)
-    spending: Spending
+    release: PrivateRelease = field(repr=False)
     examined: Examined = field(repr=False)
+
+    @property
+    def spending(self) -> Spending:
+        """What this and earlier private releases have spent."""
+        return self.release.spending
 
     def context(self) -> Context:
         """Return the written notes, and the private notes by side."""
@@ -241,15 +266,17 @@ class PrivateProduct(Product):
     @property
     def about(self) -> str:
         """What the notes are, with the guarantee."""
-        return f"Notes drawn from a noisy table of words and from public text. {self.guarantee}"
+        source = "a network trained with noise" if isinstance(self.ready.plan, SgdPlan) else "a noisy table of words"
+        return f"Notes drawn from {source} and from public text. {self.guarantee}"
 
     def facts(self) -> Iterator[Fact]:
         """Yield the guarantee and its parameters."""
         plan, spending = self.ready.plan, self.spending
         yield Fact("guarantee", self.guarantee)
         yield Fact("epsilon, delta", f"{plan.epsilon:g}, {plan.delta:.3g}")
-        yield Fact("noise per cell, for one patient's norm of 1", round(plan.sigma, 4))
-        together = f"{spending.epsilon:.4g} for the same delta, {len(spending.sigmas)} in all"
+        step = "step" if isinstance(plan, SgdPlan) else "cell"
+        yield Fact(f"noise per {step}, for one patient's norm of 1", round(self.release.about["noise"], 4))
+        together = f"{spending.epsilon:.4g} for the same delta, {spending.releases} in all"
         yield Fact("epsilon of all private releases of these notes in the ledger", together)
         if (second := spending.second_epsilon) is not None:
             yield Fact("the same by dp-accounting (PLD)", f"{second:.4g}")
@@ -260,18 +287,15 @@ class PrivateProduct(Product):
     def manifest_entries(self) -> dict[str, Any]:
         """Return the guarantee, its parameters, and the noisy numbers of patients per label."""
         plan, spending = self.ready.plan, self.spending
-        named = zip(self.ready.labels.labels, self.table.patients.tolist(), strict=True)
         privacy = {
             "guarantee": self.guarantee,
             "epsilon": plan.epsilon,
             "delta": plan.delta,
-            "noise": plan.sigma,
-            "grid": GRID,
             "unit": "patient",
             "neighbours": "add or remove one patient",
             "epsilon_of_all": spending.epsilon,
-            "releases": len(spending.sigmas),
-            "noisy_patients": [{"labels": list(labels), "patients": round(n, 3)} for labels, n in named],
+            "releases": spending.releases,
+            **self.release.about,
         }
         return {"privacy": privacy, "public_seeds": list(self.public_seeds())}
 
@@ -283,6 +307,6 @@ class PrivateProduct(Product):
         yield "Identifiers were not replaced before counting: only words of the public text can occur in the notes."
         if self.job.key.test_seed is not None:
             yield "The noise has a public seed, so there is no guarantee."
-        if len(self.spending.sigmas) > 1:
+        if self.spending.releases > 1:
             yield f"Together, the private releases of these notes have epsilon {self.spending.epsilon:.3g}."
         yield "The notes describe no real person. Do not compute figures about patients from them."

@@ -19,9 +19,12 @@ from clinveil.core.neural import device_named, need_torch
 from clinveil.core.runfolder import fingerprint
 from clinveil.core.tokens import words
 from clinveil.corpus.corpus import Accounting, Corpus
+from clinveil.corpus.people import read_patients
 from clinveil.corpus.write import write_corpus
 from clinveil.lm.model import fit_of
 from clinveil.lm.notes import PlainNotes, encode, read_notes
+from clinveil.lm.pretrained import SMOLLM2, PublicModel, files_of
+from clinveil.lm.recipe import PRETRAINED
 from clinveil.lm.sampling import SamplingConfig, Steering, batch_size_for
 from clinveil.lm.sequences import LabelSequences
 from clinveil.releases.check import OutputCheck
@@ -48,6 +51,7 @@ from clinveil.releases.treatment import treated
 from clinveil.releases.writing import opened
 from clinveil.report.record import Fact, Gate
 from clinveil.stats import wilson
+from clinveil.stats.findings import unmeasured
 from clinveil.utility.evaluations.perplexity import perplexity_findings
 
 PASS_SECONDS = 40.0  # of one pass over 100,000 words, size small, one core: a guess for the plan
@@ -62,6 +66,7 @@ class Synthetic(Producer):
     def refuse_early(self, settings: ReleaseSettings) -> None:
         """Raise MissingExtra without PyTorch, UsageError for an unsuitable model or device."""
         how = settings.lm
+        refuse_init(settings)
         if refuse_private(settings):
             return
         if given := how.model_fields_set & {"vocabulary", "vocabulary_size", "min_count"}:
@@ -107,12 +112,17 @@ class Synthetic(Producer):
         labels = LabelColumns.read(job.corpus, job.settings.channel.floor)
         entered = treated(job)
         notes, seed = labels.notes(entered.corpus), training_seed(job)
+        findings: list[Finding] = []
         with timer.stage("language model", f"{job.settings.lm.model}", "statistical"):
-            trained = _trained(job, notes, seed)
+            public = PublicModel.open(how.init) if how.init is not None else None
+            if public is not None and (feed := job.settings.identifiers.patients) is not None:
+                findings.append(public_names(public, feed, np.random.default_rng([seed, 2])))
+            trained = _trained(job, notes, seed, public, labels.prefixes)
+            del public
         training, held_out = trained.sides.training, trained.sides.held_out
         with timer.stage("held-out notes", "perplexity"), trained.model.ready(threads=how.threads):
             fit = fit_of(trained.model, encode(held_out.texts, trained.model.vocabulary))
-        findings = perplexity_findings(trained.model, fit, held_out, "held out")
+        findings += perplexity_findings(trained.model, fit, held_out, "held out")
         path = job.folder.staging / f"notes{job.corpus.suffix}"
         columns = job.corpus.columns
         with timer.stage("write", "draw notes word by word", "keyed"):
@@ -145,14 +155,49 @@ def training_seed(job: ReleaseContext) -> int:
     return job.key.digest("training seed") % 2**31 if job.key.test_seed is None else job.key.test_seed
 
 
-def _trained(job: ReleaseContext, notes: PlainNotes, seed: int) -> Trained:
+def refuse_init(settings: ReleaseSettings) -> None:
+    """Raise UsageError or InputError for a public model that cannot be used."""
+    init, model = settings.synthetic.init, settings.lm.model
+    if init is not None and settings.synthetic.source is not None:
+        raise UsageError("synthetic.init and synthetic.source exclude each other", hint="omit one of them")
+    if settings.synthetic.source is None and (init is not None) != (model == PRETRAINED):
+        hint = f"pass both --set lm.model={PRETRAINED} and --set synthetic.init=FOLDER (or {SMOLLM2})"
+        raise UsageError(f"synthetic.init and lm.model {PRETRAINED} require each other", hint=hint)
+    if init is not None:
+        files_of(init)
+
+
+MOST_NAMES = 200
+
+
+def public_names(public: PublicModel, feed: Path, rng: np.random.Generator) -> Finding:
+    """Return `release.public_names`: the share of full names likelier than with the last name of another patient."""
+    full = sorted({person.name for person in read_patients(feed).values() if len(person.name) > 1})
+    names = [full[row] for row in rng.permutation(len(full))[:MOST_NAMES]]
+    pairs = [(name, (*name[:-1], other[-1])) for name, other in zip(names, [*names[1:], *names[:1]], strict=True)]
+    both = [[f"Name: {' '.join(name)}" for name in pair] for pair in pairs if pair[0] != pair[1]]
+    measure, unit = "release.public_names", "known full names"
+    if not both:
+        return unmeasured(measure, "fewer than two known full names", unit=unit)
+    bits = public.log_likelihoods([text for pair in both for text in pair]).reshape(-1, 2) / np.log(2)
+    likelier = int((bits[:, 0] > bits[:, 1]).sum())
+    low, high = wilson(likelier, len(both))
+    detail = {"bits": float(-bits[:, 0].mean()), "bits_invented": float(-bits[:, 1].mean())}
+    more: dict[str, Any] = {"unit": unit, "count": likelier, "chance": 0.5, "method": "Wilson, 95 %"}
+    more |= {"chance_is": "a model that knows no patient"}
+    return Finding(measure, likelier / len(both), len(both), "lower", low, high, detail=detail, **more)
+
+
+def _trained(
+    job: ReleaseContext, notes: PlainNotes, seed: int, public: PublicModel | None, prefixes: Sequence[str]
+) -> Trained:
     """Return the given model, that of an interrupted run, or a new one."""
     source, place = job.settings.synthetic.source, job.folder.vault / MODEL
     if source is not None:
         return load_trained(source, notes, job.settings, before=True)
     if (place / "model.json").exists():
         return load_trained(place, notes, job.settings, before=False)
-    return train_new(notes, job.settings, seed, job.folder.vault, job.say)
+    return train_new(notes, job.settings, seed, job.folder.vault, job.say, public, prefixes if public else ())
 
 
 def _written(job: ReleaseContext, trained: Trained, path: Path, labels: LabelColumns) -> Counts:

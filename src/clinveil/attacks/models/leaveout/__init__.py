@@ -41,10 +41,10 @@ from clinveil.core.types import Say
 from clinveil.lm.model import LanguageModel, Logs
 from clinveil.lm.models.ngram import train_ngram
 from clinveil.lm.notes import PlainNotes
-from clinveil.lm.plan import Plan, rows_plan
+from clinveil.lm.plan import Plan
 from clinveil.lm.recipe import CountedKind, Recipe, kind_of
 from clinveil.lm.sampling import SamplingConfig, batch_size_for
-from clinveil.lm.train import NeuralTask, plan_of, refuse_too_large
+from clinveil.lm.train import NeuralTask, notes_plan, plan_of, refuse_too_large
 from clinveil.scale.local import Map, processes
 from clinveil.scale.tasks import Result, Store, perform_all
 
@@ -117,8 +117,7 @@ class AuditModel:
         """Return the training plan of a network. `exact`: the unit is masked. `compat`: its notes are removed."""
         if self.mode == "compat":
             return plan_of(data.without(self.left_out), recipe, self.seed)
-        lanes, window, epochs = recipe.lanes, recipe.window, recipe.epochs
-        rows = rows_plan(data.encoded, lanes=lanes, window=window, epochs=epochs, seed=self.seed)
+        rows = notes_plan(data.encoded, recipe, self.seed)
         return rows if self.left_out is None else rows.without(data.units[self.left_out])
 
 
