@@ -110,7 +110,7 @@ class LayoutVocabulary:
         text, end = "", -1
         for row in ids:
             # A usual spelling may lack the space of the word that it replaces.
-            fuses = end in (Kind.WORD, Kind.NUMBER) and int(first[row]) == end
+            fuses = end in (Kind.WORD, Kind.NUMBER) and bool(first[row] == end)
             text += GAP if row == RARE_WORD else GAP * fuses + self.pieces[row]
             end = last[row]
         text = _JOINS.sub(" ", text).replace(GAP, "").strip()
