@@ -59,7 +59,9 @@ def test_shared_text_comes_back_and_rare_words_and_numbers_do_not():
     assert not [word for word in words(text) if word.startswith("zq")] and "5000 times" in text  # shape 50##, digits 0
     drawn = {vocabulary.decode(vocabulary.encode("rest 5017").tolist(), np.random.default_rng(i)) for i in range(30)}
     assert len(drawn) > 6 and all(number.startswith("rest 50") and len(number) == 9 for number in drawn)
-    assert LayoutVocabulary(vocabulary.as_dict()["pieces"]).pieces == vocabulary.pieces
+    data = vocabulary.as_dict()
+    again = LayoutVocabulary(data["pieces"], data["numbers"])
+    assert again.pieces == vocabulary.pieces and again.numbers == vocabulary.numbers
 
 
 def test_a_rare_spelling_becomes_the_usual_one():

@@ -4,9 +4,10 @@ p(w | h) = max(c(hw) - D, 0) / c(h) + B(h) p(w | h'), where h' is h without its 
 probability, and a Lidstone unigram is below. Source: Chen & Goodman 1999, section 2.6 (interpolated, one discount).
 
 Without conditions it is trained in seconds and memorizes word sequences: an attacker with only the released text would
-use such a model. With conditions an n-gram of fewer than `min_patients` patients is left out, and its probability goes
-to shorter ones, which count distinct tokens before them (Kneser-Ney). Each history is refined twice with the same
-formula: with the first token of the line, which orders sections, and with the label of the note.
+use such a model. With conditions an n-gram of fewer than `min_patients` patients is left out. Its probability goes to
+shorter ones, which count only what longer ones leave over: the token at a position counts as the product of the shares
+that they left. This is the idea of Kneser-Ney, and keeps the frequency of each token. Each history is refined twice
+with the same formula: with the first token of the line, which orders sections, and with the label of the note.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from clinveil.core.errors import InputError
 from clinveil.core.types import Doubles, Ints, Mask
 from clinveil.lm.layout import LayoutVocabulary
 from clinveil.lm.models.unigram import counts_of
-from clinveil.lm.notes import Conditions, EncodedNotes
+from clinveil.lm.notes import EncodedNotes
 from clinveil.lm.recipe import CountedKind, language_models
 from clinveil.lm.vocabulary import END, Ids, Vocabulary
 
@@ -51,14 +52,18 @@ class _Table:
     shares: Doubles = field(repr=False)
 
     @classmethod
-    def of(cls, keys: Ints, counts: Ints, kept: Mask, size: int, discount: float) -> _Table:
-        """Return the table of the n-grams that are kept; the probability of the others is in `rest`."""
+    def of(cls, keys: Ints, mass: Doubles, explained: Doubles, size: int) -> _Table:
+        """Return the table of the n-grams with an explained mass; the probability of the rest is in `rest`.
+
+        `mass`: of each n-gram. `explained`: the part of it that this table gives to the token, 0 if it is left out.
+        """
         context = keys // size
         contexts, first = np.unique(context, return_index=True)
         row = np.repeat(np.arange(contexts.size), np.diff(np.append(first, keys.size)))
-        totals = np.bincount(row, weights=counts, minlength=contexts.size)
-        shares: Doubles = (np.where(kept, counts - discount, 0.0) / totals[row]).astype(np.float64)
+        totals = np.bincount(row, weights=mass, minlength=contexts.size)
+        shares: Doubles = (explained / totals[row]).astype(np.float64)
         rest: Doubles = 1.0 - np.bincount(row, weights=shares, minlength=contexts.size).astype(np.float64)
+        kept = explained > 0
         used = np.bincount(row[kept], minlength=contexts.size)
         some = used > 0
         starts = np.concatenate([[0], np.cumsum(used[some])])
@@ -94,7 +99,7 @@ class Ngram:
         text = _Text.of(notes, self.breaks, self.blanks, labels)
         chance, rows = self.unigram[text.ids], text.ids.astype(np.int64)
         for length in range(1, self.order + 1):
-            before = np.zeros(rows.size, dtype=np.int64) if length == 1 else text.before(rows, length)
+            before = text.before(rows, length)
             for name, codes in text.contexts(before, length, self.vocabulary.size, self.labels):
                 if name in self.tables:
                     chance = self.tables[name].mixed(codes, text.ids, self.vocabulary.size, chance)
@@ -158,45 +163,62 @@ def train_ngram(notes: EncodedNotes, vocabulary: Vocabulary, order: int = ORDER,
         [notes.note(row) for row in range(len(notes))], *_layout_of(vocabulary), None if given is None else given.labels
     )
     owners = text.of_notes(given.patients) if given is not None else None
-    tables, rows = dict[str, _Table](), text.ids.astype(np.int64)
+    counting = _Counting(text, size, owners, 1 if given is None else given.min_patients)
+    befores, rows = list[Ints](), text.ids.astype(np.int64)
     for length in range(1, order + 1):
-        before = np.zeros(rows.size, dtype=np.int64) if length == 1 else text.before(rows, length)
-        for name, codes in text.contexts(before, length, size, labels):
-            if given is None and (length == 1 or not name.startswith("all")):
-                continue
-            older = text.older(length) if given is not None and length < order else None
-            tables[name], found = _count(codes, text.ids, size, owners, given, discount, older)
-            if name == f"all {length}" and length > 1:
-                rows = found
+        befores.append(text.before(rows, length))
+        if length > 1:
+            rows = counting.rows(befores[-1])
+    tables, left = dict[str, _Table](), np.ones(text.ids.size)
+    left[text.places > 0] = notes.weights
+    for length in range(order, 0, -1):
+        for name, codes in reversed([*text.contexts(befores[length - 1], length, size, labels)]):
+            if given is not None or (length > 1 and name.startswith("all")):
+                tables[name] = counting.table(codes, discount, left if given is not None else None)
     return Ngram(vocabulary, (counts + 1.0) / (counts.sum() + counts.size), tables, labels)
 
 
-def _count(
-    codes: Ints,
-    ids: Ids,
-    size: int,
-    owners: Ints | None,
-    given: Conditions | None,
-    discount: float,
-    older: Ints | None,
-) -> tuple[_Table, Ints]:
-    """Return the table of contexts and tokens, and the row of each position in it; -1 where there is none.
+@dataclass(frozen=True)
+class _Counting:
+    """Counts of n-grams in a text; those of fewer than `floor` patients are left out (`owners`: of each token)."""
 
-    `older`: token before each n-gram; if given, distinct ones are counted instead of occurrences (Kneser-Ney).
-    """
-    there = codes != NONE
-    keys, back, counts = np.unique(codes[there] * size + ids[there], return_inverse=True, return_counts=True)
-    kept = np.ones(keys.size, dtype=np.bool_)
-    if given is not None and owners is not None:
-        pairs = np.unique(back * (int(owners.max()) + 1) + owners[there]) // (int(owners.max()) + 1)
-        kept = np.bincount(pairs, minlength=keys.size) >= given.min_patients
-    if older is not None:
-        distinct = int(older.max()) + 1
-        counts = np.bincount(np.unique(back * distinct + older[there]) // distinct, minlength=keys.size)
-    row = np.where(kept, np.cumsum(kept) - 1, NONE)
-    found = np.full(ids.size, NONE, dtype=np.int64)
-    found[there] = row[back]
-    return _Table.of(keys, counts.astype(np.int64), kept, size, discount), found
+    text: _Text
+    size: int
+    owners: Ints | None
+    floor: int
+
+    def grams(self, codes: Ints) -> tuple[Ints, Ints, Ints, Mask]:
+        """Return the keys of the n-grams, the n-gram of each position with a context, counts, and which are kept."""
+        there = codes != NONE
+        keys, back, counts = np.unique(
+            codes[there] * self.size + self.text.ids[there], return_inverse=True, return_counts=True
+        )
+        kept = np.ones(keys.size, dtype=np.bool_)
+        if self.owners is not None:
+            n = int(self.owners.max()) + 1
+            kept = np.bincount(np.unique(back * n + self.owners[there]) // n, minlength=keys.size) >= self.floor
+        return keys, back, counts, kept
+
+    def rows(self, codes: Ints) -> Ints:
+        """Return the row of the n-gram at each position among those that are kept; -1 where there is none."""
+        _, back, _, kept = self.grams(codes)
+        found = np.full(codes.size, NONE, dtype=np.int64)
+        found[codes != NONE] = np.where(kept, np.cumsum(kept) - 1, NONE)[back]
+        return found
+
+    def table(self, codes: Ints, discount: float, left: Doubles | None) -> _Table:
+        """Return the table of some contexts.
+
+        `left`: part of each position that no longer context explains, which is changed. None: count positions fully.
+        """
+        keys, back, counts, kept = self.grams(codes)
+        explained = np.where(kept, 1.0 - discount / counts, 0.0)
+        if left is None:
+            return _Table.of(keys, counts.astype(np.float64), counts - discount, self.size)
+        there = codes != NONE
+        mass = np.bincount(back, weights=left[there], minlength=keys.size)
+        left[there] *= (1.0 - explained)[back]
+        return _Table.of(keys, mass, mass * explained, self.size)
 
 
 @dataclass(frozen=True)
@@ -225,13 +247,9 @@ class _Text:
 
     def before(self, rows: Ints, length: int) -> Ints:
         """Return the row of the context of the n-gram that ends at each position; -1 where there is none."""
+        if length == 1:
+            return np.where(self.places > 0, 0, NONE)
         return np.where(self.places >= length - 1, np.concatenate([[NONE], rows[:-1]]), NONE)
-
-    def older(self, length: int) -> Ints:
-        """Return the token before the n-gram that ends at each position; where a note begins, a number of its own."""
-        tokens, n = np.concatenate([np.full(length, END), self.ids[:-length]]), self.ids.size
-        found: Ints = np.where(self.places >= length, tokens + n, np.arange(n)).astype(np.int64)
-        return found
 
     def contexts(self, before: Ints, length: int, size: int, labels: int) -> Iterator[tuple[str, Ints]]:
         """Yield the tables of a length, from general to special, with the code of each position's context."""
@@ -304,10 +322,14 @@ class _Stream:
 
     def _add(self, table: _Table, codes: Ints, found: Doubles, left: Doubles) -> None:
         contexts = _find(table.contexts, codes)
-        for lane in np.flatnonzero(contexts != NONE).tolist():
-            start, end = table.starts[contexts[lane]], table.starts[contexts[lane] + 1]
-            found[lane, table.keys[start:end] - codes[lane] * self._size] += left[lane] * table.shares[start:end]
-            left[lane] *= table.rest[contexts[lane]]
+        lanes = np.flatnonzero(contexts != NONE)
+        rows = contexts[lanes]
+        n = table.starts[rows + 1] - table.starts[rows]
+        at = np.arange(n.sum()) + np.repeat(table.starts[rows] - np.cumsum(n) + n, n)
+        found[np.repeat(lanes, n), table.keys[at] - np.repeat(codes[lanes] * self._size, n)] += (
+            np.repeat(left[lanes], n) * table.shares[at]
+        )
+        left[lanes] *= table.rest[rows]
 
 
 def _find(keys: Ints, wanted: Ints) -> Ints:
