@@ -95,19 +95,23 @@ def test_labels_steer_and_shuffled_labels_do_not(train):
     assert share(notes) > 0.85 and 0.3 < share(mixed) < 0.7
 
 
-def test_n_grams_of_few_patients_are_left_out():
-    notes = notes_of()
-    repeated = PlainNotes(
-        (*notes.texts, *["HISTORY:\n\n  rest had rest had Plan"] * 100),
-        tuple(map(str, range(160))),
-        (*notes.patients, *["x"] * 100),
-        (*notes.labels, *[0] * 100),
-    )
-    vocabulary, encoded, model = trained(repeated)
-    secret = vocabulary.encode("HISTORY:\n\n  rest had rest had Plan")
-    (shared,) = model.score([secret])
-    plain = train_ngram(replace(encoded, conditions=None), vocabulary)
-    assert shared[3:-1].max() < np.log(0.2) < np.log(0.6) < plain.score([secret])[0][3:-1].min()
+def test_n_grams_of_few_patients_are_left_out_and_repetition_counts_once():
+    def scored(times):
+        notes = notes_of()
+        repeated = PlainNotes(
+            (*notes.texts, *["HISTORY:\n\n  rest had rest had Plan"] * times),
+            tuple(map(str, range(60 + times))),
+            (*notes.patients, *["x"] * times),
+            (*notes.labels, *[0] * times),
+        )
+        vocabulary, encoded, model = trained(repeated)
+        secret = vocabulary.encode("HISTORY:\n\n  rest had rest had Plan")
+        plain = train_ngram(replace(encoded, conditions=None), vocabulary)
+        return model.score([secret])[0], plain.score([secret])[0]
+
+    (once, _), (often, plain) = scored(1), scored(100)
+    assert (often - once).max() < 0.1
+    assert often[3:-1].max() < np.log(0.4) < np.log(0.6) < plain[3:-1].min()
 
 
 def test_streams_and_scores_agree_and_batches_change_nothing():

@@ -110,13 +110,15 @@ class Steering:
         return probabilities
 
     def filled(self, probabilities: Doubles, lane: int, uniform: float) -> int:
-        """Draw the shared word that is written in place of a rare one; the rare word, written as nothing, if none fits.
+        """Draw the shared word that is written in place of a rare one.
 
-        The model continues as after a rare word, so that layout, numbers and lengths are those of the training notes.
+        Where rare words have more than even odds, as names after titles, nothing is written (`RARE_WORD`). The model
+        continues as after a rare word, so that layout, numbers and lengths are those of the training notes.
         """
         fits = np.where(self.words, probabilities[lane], 0.0)
-        fits[RARE_WORD] = 0.0
-        return int(drawn(fits[None], np.array([uniform]))[0]) if fits.any() else RARE_WORD
+        rare, fits[RARE_WORD] = fits[RARE_WORD], 0.0
+        expected = rare > probabilities[lane].sum() / 2
+        return RARE_WORD if expected or not fits.any() else int(drawn(fits[None], np.array([uniform]))[0])
 
     def tail(self, before: int, token: int) -> int:
         """Return the class of the last character after a token; one without text changes nothing."""

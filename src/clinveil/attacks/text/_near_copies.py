@@ -2,16 +2,14 @@
 
 An own phrase of a patient has five words, and occurs in no held-out note and in notes of at most two training patients
 (for held-out patients: of at most two patients of either side). A synthetic note is a near copy of the patient with
-more of these phrases in it than coincidence explains: the limit is the median over all patients of their largest count
-in one synthetic note, plus nine times its distance from the lower quartile, but at most three times the largest count
-of a held-out patient, so that copies do not raise it. A note with one word in eight replaced keeps three of eight
-phrases.
+more of these phrases in it than coincidence explains. The limit depends on the median of the patients' largest count in
+one synthetic note, so that copies do not raise it. A note with one word in eight replaced keeps three of eight phrases.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import ceil
+from math import ceil, sqrt
 from typing import Any
 
 import numpy as np
@@ -22,7 +20,7 @@ from clinveil.core.finding import Finding
 from clinveil.core.types import Ints, SmallInts
 
 PHRASE = 5  # words
-LEAST, DISTANCES, TIMES = 12, 9, 3
+LEAST, DEVIATIONS = 8, 6
 Hashes = NDArray[np.uint64]
 
 
@@ -40,8 +38,9 @@ def near_copies(training: Notes, held_out: Notes, synthetic: Sequence[SmallInts]
         phrases = _distinct(key, side.word_owners, (key != 0) & ~is_stock)
         counts.append(_most_in_one(phrases, pairs, lengths.size, side.patients))
         own.append(np.bincount(phrases[1], minlength=side.patients))
-    middle, low = np.quantile(np.concatenate(counts), [0.5, 0.25])
-    limit = max(LEAST, min(ceil(middle + DISTANCES * max(1.0, middle - low)), TIMES * int(counts[1].max())))
+    # Where most patients are copied, their median is no measure of coincidence.
+    middle = min(float(np.median(np.concatenate(counts))), float(counts[1].max()))
+    limit = ceil(middle + DEVIATIONS * sqrt(middle + 1) + LEAST)
     more = {**detail, "least_phrases": limit, "phrase": PHRASE, "most_phrases": int(counts[0].max())}
     return patients_finding("attack.copies_near", counts[0] >= limit, counts[1] >= limit, own[0] >= limit, more)
 

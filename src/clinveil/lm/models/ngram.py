@@ -7,7 +7,8 @@ Without conditions it is trained in seconds and memorizes word sequences: an att
 use such a model. With conditions an n-gram of fewer than `min_patients` patients is left out. Its probability goes to
 shorter ones, which count only what longer ones leave over: the token at a position counts as the product of the shares
 that they left. This is the idea of Kneser-Ney, and keeps the frequency of each token. Each history is refined twice
-with the same formula: with the first token of the line, which orders sections, and with the label of the note.
+with the same formula: with the first token of the line, which orders sections, and with the label of the note. Below
+contexts of one token are those of its class, so that what follows "takes" is more often a drug than any word.
 """
 
 from __future__ import annotations
@@ -20,6 +21,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from scipy.sparse import csr_matrix
+from sklearn.cluster import KMeans
+from sklearn.decomposition import TruncatedSVD
+from sklearn.preprocessing import normalize
 
 from clinveil.core.atomic import atomic
 from clinveil.core.errors import InputError
@@ -32,6 +37,7 @@ from clinveil.lm.vocabulary import END, Ids, Vocabulary
 
 NONE = -1
 ORDER, DISCOUNT = 5, 0.75
+AXES, CLASSES = 30, 150  # of the tokens before
 FILE = "ngrams.npz"
 
 
@@ -82,8 +88,12 @@ class Ngram:
 
     kind = "ngram"
 
-    def __init__(self, vocabulary: Vocabulary, unigram: Doubles, tables: Mapping[str, _Table], labels: int) -> None:
+    def __init__(
+        self, vocabulary: Vocabulary, unigram: Doubles, tables: Mapping[str, _Table], labels: int, classes: Ints
+    ) -> None:
+        """Args: classes: (size,) of the tokens, for contexts of one token."""
         self.vocabulary, self.unigram, self.tables, self.labels = vocabulary, unigram, dict(tables), labels
+        self.classes = classes
         self.order = max(int(name.partition(" ")[2]) for name in tables)
         self.breaks, self.blanks = _layout_of(vocabulary)
 
@@ -96,7 +106,7 @@ class Ngram:
         """Return the log-probabilities of all tokens; `labels`: (n_notes,) of the notes, -1 for none."""
         if not notes:
             return []
-        text = _Text.of(notes, self.breaks, self.blanks, labels)
+        text = _Text.of(notes, self.breaks, self.blanks, labels, self.classes)
         chance, rows = self.unigram[text.ids], text.ids.astype(np.int64)
         for length in range(1, self.order + 1):
             before = text.before(rows, length)
@@ -149,7 +159,7 @@ class Ngram:
             f"{name}/{part}": values for name, table in self.tables.items() for part, values in vars(table).items()
         }
         with atomic(folder / FILE, force=True) as part, part.open("wb") as file:
-            np.savez(file, unigram=self.unigram, **arrays)
+            np.savez(file, unigram=self.unigram, classes=self.classes, **arrays)
         return {"labels": self.labels, "tables_sha256": _hash(folder / FILE)}
 
 
@@ -159,9 +169,9 @@ def train_ngram(notes: EncodedNotes, vocabulary: Vocabulary, order: int = ORDER,
         raise ValueError("an n-gram model has an order of 2 or more and a discount between 0 and 1")
     counts, given, size = counts_of(notes, vocabulary), notes.conditions, vocabulary.size
     labels = int(given.labels.max()) + 1 if given is not None else 0
-    text = _Text.of(
-        [notes.note(row) for row in range(len(notes))], *_layout_of(vocabulary), None if given is None else given.labels
-    )
+    classes = np.zeros(size, dtype=np.int64) if given is None else _classes_of(notes, size)
+    split = [notes.note(row) for row in range(len(notes))]
+    text = _Text.of(split, *_layout_of(vocabulary), None if given is None else given.labels, classes)
     owners = text.of_notes(given.patients) if given is not None else None
     counting = _Counting(text, size, owners, 1 if given is None else given.min_patients)
     befores, rows = list[Ints](), text.ids.astype(np.int64)
@@ -175,7 +185,17 @@ def train_ngram(notes: EncodedNotes, vocabulary: Vocabulary, order: int = ORDER,
         for name, codes in reversed([*text.contexts(befores[length - 1], length, size, labels)]):
             if given is not None or (length > 1 and name.startswith("all")):
                 tables[name] = counting.table(codes, discount, left if given is not None else None)
-    return Ngram(vocabulary, (counts + 1.0) / (counts.sum() + counts.size), tables, labels)
+    return Ngram(vocabulary, (counts + 1.0) / (counts.sum() + counts.size), tables, labels, classes)
+
+
+def _classes_of(notes: EncodedNotes, size: int) -> Ints:
+    """Return the class of each token, (size,): tokens of a class are followed by similar tokens."""
+    following = csr_matrix((notes.weights[1:], (notes.ids[:-1], notes.ids[1:])), shape=(size, size)).sqrt()
+    axes = min(AXES, size - 1)
+    places = TruncatedSVD(axes, random_state=0).fit_transform(normalize(following)) if axes > 1 else np.zeros((size, 1))
+    distinct = len(np.unique(places.round(9), axis=0))
+    found: Ints = KMeans(min(CLASSES, distinct), n_init=1, random_state=0).fit_predict(places).astype(np.int64)
+    return found
 
 
 @dataclass(frozen=True)
@@ -223,23 +243,30 @@ class _Counting:
 
 @dataclass(frozen=True)
 class _Text:
-    """Tokens of notes, an end before each; per token its place in the note, the first token of its line, its label."""
+    """Tokens of notes, an end before each.
+
+    Per token: its place in the note, the first token of its line, its label, and the class of the token before.
+    """
 
     ids: Ids = field(repr=False)
     places: Ints = field(repr=False)
     heads: Ints | None = field(repr=False)
     labels: Ints | None = field(repr=False)
+    classes: Ints = field(repr=False)
     sizes: Ints = field(repr=False)
 
     @classmethod
-    def of(cls, notes: Sequence[Ids], breaks: Mask | None, blanks: Mask | None, labels: Ints | None) -> _Text:
+    def of(
+        cls, notes: Sequence[Ids], breaks: Mask | None, blanks: Mask | None, labels: Ints | None, classes: Ints
+    ) -> _Text:
         """Join notes."""
         start = np.array([END], dtype=np.int32)
         ids = np.concatenate([part for note in notes for part in (start, note)])
         sizes = np.array([note.size + 1 for note in notes])
         places = np.arange(ids.size) - np.repeat(np.cumsum(sizes) - sizes, sizes)
         heads = None if breaks is None or blanks is None else _heads(ids, places, breaks, blanks)
-        return cls(ids, places, heads, None if labels is None else np.repeat(labels, sizes), sizes)
+        before = classes[np.concatenate([start, ids[:-1]])]
+        return cls(ids, places, heads, None if labels is None else np.repeat(labels, sizes), before, sizes)
 
     def of_notes(self, values: Ints) -> Ints:
         """Return the value of each token's note."""
@@ -259,6 +286,10 @@ class _Text:
         if labels and self.labels is not None:
             there = (before != NONE) & (self.labels != NONE)
             yield f"label {length}", np.where(there, before * labels + self.labels, NONE)
+        if length == 1:
+            yield "class 1", np.where(before == NONE, NONE, self.classes)
+            if labels and self.labels is not None:
+                yield "both 1", np.where(there, self.classes * labels + self.labels, NONE)
 
 
 def _heads(ids: Ids, places: Ints, breaks: Mask, blanks: Mask) -> Ints:
@@ -315,7 +346,12 @@ class _Stream:
             there = before != NONE
             labels = np.where(there & (self._labels != NONE), before * self._model.labels + self._labels, NONE)
             heads = np.where(there, before * self._size + self._heads, NONE)
-            for name, codes in (("label", labels), ("line", heads), ("all", before)):
+            codes_of = {"label": labels, "line": heads, "all": before}
+            if length == 1:
+                classes = self._model.classes[self._rows[1]]
+                both = np.where(self._labels != NONE, classes * self._model.labels + self._labels, NONE)
+                codes_of = {"both": both, "class": classes, **codes_of}
+            for name, codes in codes_of.items():
                 if (table := self._model.tables.get(f"{name} {length}")) is not None:
                     self._add(table, codes, found, left)
         return found + left[:, None] * self._model.unigram
@@ -352,13 +388,12 @@ def load_ngram(folder: Path, vocabulary: Vocabulary, meta: Mapping[str, Any]) ->
             raise InputError(f"{FILE} is damaged: its hash differs", where=folder.name)
         parts: dict[str, dict[str, Any]] = {}
         with np.load(folder / FILE, allow_pickle=False) as arrays:
-            unigram = arrays["unigram"]
-            for name in set(arrays.files) - {"unigram"}:
+            unigram, classes = arrays["unigram"], arrays["classes"]
+            for name in set(arrays.files) - {"unigram", "classes"}:
                 table, _, part = name.partition("/")
                 parts.setdefault(table, {})[part] = arrays[name]
-        return Ngram(
-            vocabulary, unigram, {name: _Table(**columns) for name, columns in parts.items()}, int(meta["labels"])
-        )
+        tables = {name: _Table(**columns) for name, columns in parts.items()}
+        return Ngram(vocabulary, unigram, tables, int(meta["labels"]), classes)
     except (OSError, ValueError, KeyError, TypeError):
         raise InputError("has no readable n-grams", where=folder.name) from None
 

@@ -110,7 +110,7 @@ def compare_releases(notes: Path, out: Path, settings: CompareSettings, say: Say
             remove(out / RUNS)
         amount, patients = _counted(source)
         measured_with = MeasuredWith(settings.pairs, public_texts(settings.known, patients))
-        inputs = (fingerprint(notes), *settings.pairs, settings.known)
+        inputs = (fingerprint(notes), *settings.pairs, settings.known, settings.public)
         try:
             measured = _Bench(notes, out, measured_with, inputs).measure_all(candidates(settings), say)
         except (InputError, UsageError):
