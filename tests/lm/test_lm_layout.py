@@ -110,7 +110,7 @@ def test_n_grams_of_few_patients_are_left_out_and_repetition_counts_once():
         return model.score([secret])[0], plain.score([secret])[0]
 
     (once, _), (often, plain) = scored(1), scored(100)
-    assert (often - once).max() < 0.1
+    assert (often - once).max() < 0.5
     assert often[3:-1].max() < np.log(0.4) < np.log(0.6) < plain[3:-1].min()
 
 

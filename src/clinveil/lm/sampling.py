@@ -17,7 +17,7 @@ import numpy as np
 from clinveil.core.keys import Key
 from clinveil.core.tokens import Kind
 from clinveil.core.types import Doubles, Ints, Mask
-from clinveil.lm.groups import groups_of
+from clinveil.lm.groups import FLOORS, Groups
 from clinveil.lm.layout import RARE_WORD, LayoutVocabulary
 from clinveil.lm.model import LanguageModel, Stream
 from clinveil.lm.notes import EncodedNotes
@@ -31,7 +31,8 @@ class Steering:
     """How the label of a note changes each step: the scores of the tokens get a bias.
 
     Attributes:
-        bias: (n_rows, size) added to log-probabilities. shares: (n_labels, n_rows) notes of each label with each row.
+        bias: (n_rows, size) added to log-probabilities. shares: (n_labels, n_groups) of notes; a row
+            for each group of each label.
         vocabulary: of layout, or None. Then a word or number never follows another without something between, which
             would make a new word, and shared words are written in the places of rare ones (`filled`).
     """
@@ -45,35 +46,30 @@ class Steering:
         """Return a row for each label and group of notes.
 
         Its bias is `weight` times the smoothed log ratio of the label's token frequencies to those of all notes, plus
-        the log ratio of the group's frequencies to the label's.
+        the log ratio of the group's.
         """
-        given, size, kept = (
-            notes.conditions,
-            vocabulary.size,
-            vocabulary if isinstance(vocabulary, LayoutVocabulary) else None,
-        )
+        given, size = notes.conditions, vocabulary.size
+        kept = vocabulary if isinstance(vocabulary, LayoutVocabulary) else None
         if given is None:
             return cls(np.zeros((1, size)), np.ones((1, 1)), kept)
-        overall = (_counted(notes, np.ones(len(notes), dtype=np.bool_), size) + 0.5) / (
-            notes.weights.sum() + 0.5 * size
-        )
-        rows, groups, own = list[Doubles](), groups_of(notes, size), list[tuple[int, int]]()
-        for label in range(int(given.labels.max()) + 1):
-            frequencies = _smoothed(_counted(notes, given.labels == label, size), overall)
-            for group in range(int(groups[given.labels == label].max(initial=0)) + 1):
-                these = (given.labels == label) & (groups == group)
-                near = _smoothed(_counted(notes, these, size), frequencies)
-                rows.append(weight * np.log(frequencies / overall) + np.log(near / frequencies))
-                own.append((label, int(these.sum())))
-        shares = np.zeros((own[-1][0] + 1, len(own)))
-        for row, (label, n) in enumerate(own):
-            shares[label, row] = max(n, 1)
-        return cls(np.array(rows), shares / shares.sum(axis=1, keepdims=True), kept)
+        labels = np.maximum(given.labels, 0)
+        of_token = np.repeat(labels, notes.lengths)
+        counts = [
+            np.bincount(notes.ids[of_token == label], notes.weights[of_token == label], size)
+            for label in range(labels.max() + 1)
+        ]
+        overall = (np.sum(counts, axis=0) + 0.5) / (notes.weights.sum() + 0.5 * size)
+        frequencies = np.array([(own + SMOOTHING * overall) / (own.sum() + SMOOTHING) for own in counts])
+        groups = Groups.of(notes, frequencies, labels, given.patients, FLOORS * given.min_patients)
+        bias = weight * np.log(frequencies / overall)[:, None] + groups.ratios
+        shares = np.full(bias.shape[:2], 1e-9)
+        np.add.at(shares, (labels, groups.of_note), 1.0)
+        return cls(bias.reshape(-1, size), shares / shares.sum(axis=1, keepdims=True), kept)
 
     def row(self, label: int, uniform: float) -> int:
         """Return the row of a note with this label, for a uniform random number."""
         sums = np.cumsum(self.shares[label])
-        return int(np.searchsorted(sums, uniform * sums[-1], side="right"))
+        return label * sums.size + int(np.searchsorted(sums, uniform * sums[-1], side="right"))
 
     @cached_property
     def factors(self) -> Doubles:
@@ -124,17 +120,6 @@ class Steering:
         """Return the class of the last character after a token; one without text changes nothing."""
         last = int(self.edges[1][token]) if self.vocabulary else -1
         return before if last < 0 else last
-
-
-def _counted(notes: EncodedNotes, these: Mask, size: int) -> Doubles:
-    """Return the weighted counts of the tokens of some notes."""
-    own = np.repeat(these, notes.lengths)
-    counts: Doubles = np.bincount(notes.ids[own], weights=notes.weights[own], minlength=size).astype(np.float64)
-    return counts
-
-
-def _smoothed(counts: Doubles, frequencies: Doubles) -> Doubles:
-    return (counts + SMOOTHING * frequencies) / (counts.sum() + SMOOTHING)
 
 
 @dataclass(frozen=True)

@@ -33,6 +33,7 @@ from clinveil.utility.evaluations import (
 )
 from clinveil.utility.labelled import WrongNotes
 from clinveil.utility.shares import SOURCE
+from clinveil.utility.tasks.fidelity import two_sample
 from clinveil.utility.tasks.labels import Arms, Label, transfer, why_not, within
 from clinveil.utility.tasks.models import language_model, vectors
 from clinveil.utility.tasks.notes import Sides, read_texts
@@ -50,8 +51,9 @@ def useful(context: Any, labels: Sequence[str], models: Sequence[str], pairs: Se
         labels: columns to classify by. models: classifiers. pairs: files of word pairs with human scores.
 
     Returns:
-        `utility.transfer`, `utility.sequence`, `utility.language_model`, `utility.vectors` (with pairs) and
-        `utility.within`. A finding that cannot be measured has no value, and its detail has the reason.
+        `utility.transfer`, `utility.sequence`, `utility.language_model`, `utility.two_sample` (without a crosswalk),
+        `utility.vectors` (with pairs) and `utility.within`. A finding that cannot be measured has no value, and its
+        detail has the reason.
 
     Raises WrongNotes if the original lacks a label column or the crosswalk lacks a released note; ValueError without
     both sides.
@@ -107,6 +109,8 @@ def _in_order(release: Sides, pairs: Sequence[Path]) -> list[Finding]:
         "utility.sequence": partial(sequence, release, texts, _rng()),
         "utility.language_model": partial(language_model, texts, _rng()),
     }
+    if not release.paired:  # notes that were written, not changed
+        tasks["utility.two_sample"] = partial(two_sample, texts, _rng())
     for measure, task in tasks.items():
         try:
             found += task()
