@@ -179,9 +179,9 @@ def generate(
         uniform = np.array([lane.random.random() for lane in lanes])
         probabilities = _shaped(_steered(stream.probabilities(), lanes, config), config)
         ids = drawn(probabilities, uniform)
-        for row, (lane, token) in enumerate(zip(lanes, ids.tolist(), strict=True)):
+        for place, (lane, token) in enumerate(zip(lanes, ids.tolist(), strict=True)):
             if token == RARE_WORD and config.steering and config.steering.vocabulary:
-                token = config.steering.filled(probabilities, row, lane.random.random())
+                token = config.steering.filled(probabilities, place, lane.random.random())
             lane.ids.append(token)
             lane.tail = config.steering.tail(lane.tail, token) if config.steering else -1
         over = [i for i, lane in enumerate(lanes) if lane.ids[-1] == END or len(lane.ids) >= config.max_new_tokens]

@@ -20,7 +20,7 @@ from clinveil.core.finding import Finding
 from clinveil.core.types import Ints, SmallInts
 
 PHRASE = 5  # words
-LEAST, DEVIATIONS = 8, 6
+LEAST, DEVIATIONS = 4, 4
 Hashes = NDArray[np.uint64]
 
 

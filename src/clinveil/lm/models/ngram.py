@@ -232,13 +232,14 @@ class _Counting:
         `left`: part of each position that no longer context explains, which is changed. None: count positions fully.
         """
         keys, back, counts, kept = self.grams(codes)
-        explained = np.where(kept, 1.0 - discount / counts, 0.0)
+        explained: Doubles = np.where(kept, 1.0 - discount / counts, 0.0)
+        mass: Doubles = counts.astype(np.float64)
         if left is None:
-            return _Table.of(keys, counts.astype(np.float64), counts - discount, self.size)
+            return _Table.of(keys, mass, mass - discount, self.size)
         there = codes != NONE
-        mass = np.bincount(back, weights=left[there], minlength=keys.size)
+        mass = np.bincount(back, weights=left[there], minlength=keys.size).astype(np.float64)
         left[there] *= (1.0 - explained)[back]
-        return _Table.of(keys, mass, mass * explained, self.size)
+        return _Table.of(keys, mass, (mass * explained).astype(np.float64), self.size)
 
 
 @dataclass(frozen=True)

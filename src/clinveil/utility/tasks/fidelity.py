@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from functools import partial
+from typing import Any
 
 import numpy as np
 from numpy.random import Generator
@@ -67,9 +68,22 @@ def _compared(
     gap = max(lowest.auc - CEILING, 1e-9)
     low, high = scores.auc_interval()
     value, worst, best = ((lowest.auc - auc) / gap for auc in (scores.auc, high, low))
-    detail = {"task": "two_sample", "label": name, "metric": "AUC, .5 is best", "model": "lr", "score": scores.auc}
+    detail: dict[str, float | str] = {
+        "task": "two_sample",
+        "label": name,
+        "metric": "AUC, .5 is best",
+        "model": "lr",
+        "score": scores.auc,
+    }
     detail |= {"floor": lowest.auc, "ceiling": CEILING, "low_score": low, "high_score": high}
-    own = {"low": worst, "high": best, "detail": detail, "unit": "notes", "source": SOURCE, "method": METHOD}
+    own: dict[str, Any] = {
+        "low": worst,
+        "high": best,
+        "detail": detail,
+        "unit": "notes",
+        "source": SOURCE,
+        "method": METHOD,
+    }
     return Finding("utility.two_sample", value, 2 * len(real), "higher", **own)
 
 
