@@ -7,6 +7,7 @@ share. Note types and templates cancel out, and a patient whose notes were repea
 from __future__ import annotations
 
 from math import exp, log, sqrt
+from typing import Any
 
 import numpy as np
 from scipy.stats import t as student
@@ -37,16 +38,11 @@ def remembered(model: LanguageModel, notes: EncodedNotes, training: PlainNotes, 
     trained, held = (_scores(model, reference, side) for side in (training, held_out))
     factor = float(student.ppf(1 - LEVEL / trained.size, held.size - 1)) * sqrt(1 + 1 / held.size)
     limit, above = max(LEAST, factor * float(held.std(ddof=1))), trained - np.median(trained)
-    detail = {"limit": exp(limit), "most": exp(float(above.max())), "held_out_patients": held.size}
+    detail: dict[str, float] = {"limit": exp(limit), "most": exp(float(above.max())), "held_out_patients": held.size}
     detail |= {"held_out_above": int((held - np.median(held) > limit).sum())}
-    more = {"source": SOURCE, "control": detail["held_out_above"] / held.size, "control_kind": "negative"}
-    return proportion(
-        *("attack.remembered", int((above > limit).sum()), trained.size),
-        over="patients",
-        detail=detail,
-        control_is="held-out patients above the same limit",
-        **more,
-    )
+    about: dict[str, Any] = {"source": SOURCE, "detail": detail, "control_kind": "negative"}
+    about |= {"control": detail["held_out_above"] / held.size, "control_is": "held-out patients above the same limit"}
+    return proportion("attack.remembered", int((above > limit).sum()), trained.size, over="patients", **about)
 
 
 def _scores(model: LanguageModel, reference: LanguageModel, side: PlainNotes) -> Doubles:

@@ -3,7 +3,8 @@
 An own phrase of a patient has five words, and occurs in no held-out note and in notes of at most two training patients
 (for held-out patients: of at most two patients of either side). A synthetic note is a near copy of the patient with
 more of these phrases in it than coincidence explains. The limit depends on the median of the patients' largest count in
-one synthetic note, so that copies do not raise it. A note with one word in eight replaced keeps three of eight phrases.
+one synthetic note, so that copies do not raise it. Above an upper limit the count alone decides, and between both the
+phrases must also be 8 % of the patient's. A note with one word in eight replaced keeps three of eight phrases.
 """
 
 from __future__ import annotations
@@ -20,7 +21,9 @@ from clinveil.core.finding import Finding
 from clinveil.core.types import Ints, SmallInts
 
 PHRASE = 5  # words
-LEAST, DEVIATIONS = 4, 4
+LEAST, DEVIATIONS = 4, 4  # of the limit; the upper limit: 8, 6
+UPPER_LEAST, UPPER_DEVIATIONS = 8, 6
+SHARE = 0.08  # of the own phrases of a patient
 Hashes = NDArray[np.uint64]
 
 
@@ -40,9 +43,13 @@ def near_copies(training: Notes, held_out: Notes, synthetic: Sequence[SmallInts]
         own.append(np.bincount(phrases[1], minlength=side.patients))
     # Where most patients are copied, their median is no measure of coincidence.
     middle = min(float(np.median(np.concatenate(counts))), float(counts[1].max()))
-    limit = ceil(middle + DEVIATIONS * sqrt(middle + 1) + LEAST)
+    limit, upper = (
+        ceil(middle + deviations * sqrt(middle + 1) + least)
+        for least, deviations in ((LEAST, DEVIATIONS), (UPPER_LEAST, UPPER_DEVIATIONS))
+    )
+    copied = [(n >= upper) | ((n >= limit) & (n >= SHARE * all_own)) for n, all_own in zip(counts, own, strict=True)]
     more = {**detail, "least_phrases": limit, "phrase": PHRASE, "most_phrases": int(counts[0].max())}
-    return patients_finding("attack.copies_near", counts[0] >= limit, counts[1] >= limit, own[0] >= limit, more)
+    return patients_finding("attack.copies_near", copied[0], copied[1], own[0] >= limit, {**more, "upper": upper})
 
 
 def _distinct(keys: Hashes, owners: Ints, which: NDArray[np.bool_]) -> tuple[Hashes, Ints]:

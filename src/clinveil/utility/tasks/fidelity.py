@@ -1,8 +1,10 @@
 """Two-sample test: how well does a classifier distinguish released notes from real ones?
 
 For words, word trigrams and layout (characters with each word as one letter and each digit as 9), a logistic regression
-is trained on half of the notes and tested on the other half. Ceiling: an AUC of .5. Floor: notes of the same lengths
-whose words are drawn independently from all real notes. Source: Lopez-Paz & Oquab 2017 (classifier two-sample test).
+is trained on half of the notes and tested on the other half. The share is 0 at an AUC of 1 and 1 at .5. For comparison,
+`floor` is the AUC of notes of the same lengths whose words are drawn independently from all real notes.
+
+Source: Lopez-Paz & Oquab 2017 (classifier two-sample test).
 """
 
 from __future__ import annotations
@@ -65,9 +67,8 @@ def _compared(
     floor: Sequence[str],
 ) -> Finding:
     scores, lowest = (_scores(analyzer, real, side) for side in (released, floor))
-    gap = max(lowest.auc - CEILING, 1e-9)
     low, high = scores.auc_interval()
-    value, worst, best = ((lowest.auc - auc) / gap for auc in (scores.auc, high, low))
+    value, worst, best = (2 * (1 - auc) for auc in (scores.auc, high, low))
     detail: dict[str, float | str] = {
         "task": "two_sample",
         "label": name,
