@@ -1,17 +1,3 @@
-# One word each; `just` alone runs all.
-default: lint types layers test
-
-lint:
-    ruff check . && ruff format --check .
-
-types:
-    mypy
-
-layers:
-    lint-imports
-
-test:
-    pytest
-
-bench:
-    python benchmarks/obfuscate.py && python benchmarks/neighbours.py
+# Nightly: kill commands, limit files, read damaged input; see benchmarks/robustness.md.
+torture minutes="60":
+    python benchmarks/torture.py --minutes {{minutes}}

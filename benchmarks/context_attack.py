@@ -20,8 +20,8 @@ import numpy as np
 
 from clinveil import Key, open_corpus
 from clinveil.attacks.adversary import AdversaryView, AlignedNote, adversaries
-from clinveil.attacks.channel._scoring import scored
 from clinveil.attacks.channel._view import NotePair, aligned, obfuscated, rows_of
+from clinveil.attacks.channel.adversary_suite import scored
 from clinveil.channel.build import build_channel
 from clinveil.channel.channel import Channel
 from clinveil.channel.settings import ChannelSettings
@@ -99,8 +99,8 @@ def main() -> None:
     print(f"{len(source)} notes, {flat.size:,} words obfuscated, {attacked:,} of them attacked; the attackers'")
     print(f"{len(others)} other notes have {known:,} words. N {options.n}, memo {options.scope}, ", end="")
     print(f"{options.algorithm}, shuffle {options.shuffle}, seed {options.seed}.\n")
-    print("| reader | all words | first five | all but the 150 most frequent | below 20 occurrences | sure | words/s |")
-    print("| --- | --- | ---: | ---: | ---: | --- | ---: |")
+    print("| reader | all words | all but the 150 most frequent | below 20 occurrences | words/s |")
+    print("| --- | --- | ---: | ---: | ---: |")
     for name in options.reader or READERS:
         print(row(name, view, strata, rng), flush=True)
 
@@ -113,13 +113,11 @@ def row(name: str, view: AdversaryView, strata: dict[str, np.ndarray], rng: np.r
     began = time.process_time()
     readings = list(reader.recover(view, rng))
     seconds = time.process_time() - began
-    got = scored(view.notes, readings, len(view.channel.words))
+    got = scored(view.notes, readings)
     low, high = share_by_patient(got.by_patient)
-    content, rare = (got.where(strata[kind]).right.mean() for kind in ("content", "rare"))
-    sure, right = got.confident
-    said = f"{sure:.2f} at {right:.2f}" if right is not None and reader.calibrated else "-"
+    content, rare = (got.at(strata[kind][got.truth]).is_right.mean() for kind in ("content", "rare"))
     every = f"{got.is_right.mean():.3f} ({low:.3f} to {high:.3f})"
-    figures = f"{got.first(5):.3f} | {content:.3f} | {rare:.3f} | {said} | {got.truth.size / seconds:,.0f}"
+    figures = f"{content:.3f} | {rare:.3f} | {got.truth.size / seconds:,.0f}"
     return f"| {name} | {every} | {figures} |"
 
 

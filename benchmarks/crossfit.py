@@ -23,8 +23,8 @@ from clinveil.attacks.models.leaveout.pdtp import (
     cross_fit,
     flipped_p,
     leave_out,
-    mean_interval,
 )
+from clinveil.stats import t_interval
 
 NOISE, REMEMBERED = 0.66, 7
 
@@ -65,7 +65,7 @@ def _row(runs: int, n: int, seeds: int, nats: float) -> str:
         scores.append(leave_out(full[0], lost[0]))
         effects.append(cross_fit(lost))
     means = np.array([one.own.mean() for one in effects])
-    ends = np.array([mean_interval(one.own, np.arange(n)) for one in effects])
+    ends = np.array([t_interval(one.own) for one in effects])
     covered = ((ends[:, 0] <= means.mean()) & (means.mean() <= ends[:, 1])).mean()
     score, placebo = (np.mean([getattr(one, name).mean() for one in scores]) for name in ("scores", "placebos"))
     control = np.mean([one.control for one in effects])
@@ -87,8 +87,7 @@ def level(runs: int) -> None:
 
 
 def _rejected(effects: list[Effects], rng: Generator) -> float:
-    group = np.arange(len(effects[0].own))
-    return float(np.mean([flipped_p(above_floors(one.matrix), group, rng) <= 0.05 for one in effects]))
+    return float(np.mean([flipped_p(above_floors(one.matrix), rng) <= 0.05 for one in effects]))
 
 
 if __name__ == "__main__":

@@ -19,8 +19,7 @@ from clinveil.core.settings import NotesSettings
 from clinveil.corpus.corpus import ROLE_FIELDS, Corpus, MemoryCorpus, memory_corpus
 from clinveil.corpus.open import open_corpus
 from clinveil.vectors.algorithm import Notes
-from clinveil.vectors.algorithms._pairs import count_pairs
-from clinveil.vectors.algorithms.glove import Glove
+from clinveil.vectors.algorithms.glove import Glove, count_pairs
 from clinveil.vectors.count import WordCounts, count_words
 from clinveil.vectors.sentences import encode
 from clinveil.vectors.settings import VectorSettings
@@ -66,7 +65,7 @@ def compile_everything(scratch: Path) -> None:
 def counting(corpus: Corpus, counts: WordCounts, options: argparse.Namespace) -> float:
     ids = {word: i for i, word in enumerate(counts.words) if counts.counts[i] >= options.min_count}
     start = time.perf_counter()
-    count_pairs(encode(corpus, ids), options.window, symmetric=True, workers=options.workers)
+    count_pairs(encode(corpus, ids), options.window, workers=options.workers)
     return time.perf_counter() - start
 
 

@@ -208,7 +208,6 @@ def _rank(found: Sequence[Finding], attacker: str) -> str:
 
 def tables(rows: Sequence[tuple[str, list[Finding]]], n: int) -> Iterator[str]:
     """The short table, and the long one."""
-    both = "attack.linkage_one_to_one"
     yield f"Of {n} notes, the attacker names the right person; chance is 1."
     yield ""
     yield "| protection | any recipient | trains own vectors | thief of the vectors |"
@@ -224,18 +223,17 @@ def tables(rows: Sequence[tuple[str, list[Finding]]], n: int) -> Iterator[str]:
         "protection",
         "attacker",
         "right (95 %)",
-        "one to one",
         "singled out",
         "median rank, in the first ten",
         "shuffled",
     ]
     yield "| " + " | ".join(head) + " |"
-    yield "| --- | --- | --: | --: | --: | --: | --: |"
+    yield "| --- | --- | --: | --: | --: | --: |"
     for name, found in rows:
         for who in ("words", WITHOUT, OWN, "mean vector", "channel", WITH):
             one = next((f for f in found if f.measure == "attack.linkage" and f.detail["attacker"] == who), None)
             if one is not None:
-                more = [_cell(found, who), _cell(found, who, both), _number(found, who, "attack.linkage_singled")]
+                more = [_cell(found, who), _number(found, who, "attack.linkage_singled")]
                 label = (
                     "words alone (TF-IDF)"
                     if who == "words"

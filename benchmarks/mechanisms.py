@@ -32,7 +32,7 @@ from clinveil.corpus.open import open_corpus
 from clinveil.lexicons.ambiguity import is_name
 from clinveil.utility.classifiers import Side, predict
 from clinveil.utility.labelled import Labelled, Parts, folds_of, paired, read_labelled, texts_of
-from clinveil.utility.scores import METRICS
+from clinveil.utility.scores import score
 from clinveil.vectors.count import WordCounts, count_words
 from clinveil.vectors.files import load_vectors
 from clinveil.vectors.settings import VectorSettings
@@ -57,9 +57,7 @@ def macro_f1(labelled: Labelled, folds: list[Parts], texts: list[str]) -> float:
     """Over the predictions of all folds together."""
     side = Side(texts, texts)
     guesses = [predict("lr", labelled, parts, 1, side).test for parts in folds]
-    return float(
-        METRICS["macro_f1"](np.concatenate([labelled.targets[p.test] for p in folds]), np.concatenate(guesses))
-    )
+    return score("macro_f1", np.concatenate([labelled.targets[p.test] for p in folds]), np.concatenate(guesses))
 
 
 def one_draw(channel: Channel, counts: NDArray[np.int64], some: NDArray[np.bool_]) -> float:

@@ -1,4 +1,4 @@
-"""Share of words that adversaries recover without the channel, with known pairs, or with a second release.
+"""Share of words that adversaries recover without the channel, or with known pairs.
 
 Usage: python benchmarks/outsiders.py NOTES [--id COL] [--text COL] [--source 577] [--held 200] [--scope patient]
     [--set NAME=VALUE ...] [--vectors NAME=VALUE ...] [--shuffle] [--only READER ...]
@@ -38,14 +38,10 @@ from clinveil.vectors.train import train
 FREQUENT, RARE = 150, 20  # words that stand for the function words; occurrences below which a word is rare
 LADDER: tuple[tuple[str, str, dict[str, object]], ...] = (
     ("own-vectors", "own vectors of other notes", {}),
-    ("own-vectors", "own vectors, the shadow channel believed without doubt", {"doubt": 0.0}),
-    ("release-vectors", "vectors of the release itself", {}),
     ("decipher", "decipherment, from own vectors and ranks", {}),
     ("decipher", "decipherment, from ranks alone", {"vectors": False}),
-    ("known-pairs", "10 notes in both forms, word by word", {"notes": 10, "context": False}),
     ("known-pairs", "10 notes in both forms", {"notes": 10}),
     ("known-pairs", "50 notes in both forms", {"notes": 50}),
-    ("known-pairs", "200 notes in both forms, word by word", {"notes": 200, "context": False}),
     ("known-pairs", "200 notes in both forms", {"notes": 200}),
 )
 
@@ -67,16 +63,11 @@ class Tool:
         settings = ChannelSettings.model_validate({"scope": self.options.scope, "allow_small": True, **own})
         return build_channel(trained, settings, key=Key.generate(), threads=1, counts=counted)[0]
 
-    def release(self, texts: Sequence[str]) -> tuple[Channel, list[AlignedNote], list[AlignedNote]]:
-        """A channel of texts, each of a patient of its own, and two releases of them under different keys."""
+    def release(self, texts: Sequence[str]) -> tuple[Channel, list[AlignedNote]]:
+        """A channel of texts, each of a patient of its own, and a release of them."""
         channel = self.channel(corpus_of_texts(texts))
         channel = channel.under(shuffle="note") if self.options.shuffle else channel
-        return channel, released(texts, channel, Key.generate()), released(texts, channel, Key.generate())
-
-    def shadow(self, notes: Sequence[Ints], names: Sequence[str]) -> tuple[Channel, list[AlignedNote]]:
-        """The same of somebody's own notes, which are rows of `names`."""
-        channel, first, _ = self.release([" ".join(names[x] for x in note if x < len(names)) for note in notes])
-        return channel, first
+        return channel, released(texts, channel, Key.generate())
 
 
 def _settings(given: Sequence[str]) -> dict[str, str]:
@@ -86,7 +77,7 @@ def _settings(given: Sequence[str]) -> dict[str, str]:
 def scene_of(texts: Sequence[str], others: Sequence[str], options: argparse.Namespace, scratch: Path) -> AdversaryView:
     """A release of the texts, and what the readers have."""
     tool, held = Tool(options, scratch), options.held
-    channel, first, second = tool.release(texts)
+    channel, first = tool.release(texts)
     notes = [rows_of(text, channel) for text in others]
     counts = np.bincount(np.concatenate([note.truth for note in first]), minlength=len(channel.words) + 1)[:-1]
     return AdversaryView(
@@ -95,9 +86,8 @@ def scene_of(texts: Sequence[str], others: Sequence[str], options: argparse.Name
         [note.outputs for note in first],
         notes,
         first[:held],
-        second[held:],
-        counts.astype(np.int64),
-        shadow=lambda some, patients: tool.shadow(some, channel.words),
+        counts=counts.astype(np.int64),
+        scratch=scratch,
     )
 
 

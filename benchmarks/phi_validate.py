@@ -16,11 +16,11 @@ import numpy as np
 
 from clinveil.core.spans import LABELS, Span
 from clinveil.corpus.corpus import Note, rows
-from clinveil.corpus.demo.stream import demo_notes, demo_patients, demo_spans
+from clinveil.corpus.demo import demo_notes, demo_patients, demo_spans
 from clinveil.phi.detection.finder import Finder
 from clinveil.phi.detection.note import NoteView
 from clinveil.phi.validation.design import KINDS, Annotated, allocation, recall
-from clinveil.phi.validation.sample import identifiers_in, locations, usual_forms
+from clinveil.phi.validation.sample import PASSAGES, Location, locations, open_parts, usual_forms
 from clinveil.phi.validation.survival import Survival
 from clinveil.stats import clopper_pearson, share_by_patient
 
@@ -53,6 +53,16 @@ def asq(path: Path) -> tuple[list[Note], dict[str, list[Span]]]:
 def dropped(spans: list[Span], drop: Drop, rng: np.random.Generator) -> list[Span]:
     label, share = drop
     return [s for s in spans if (label not in ("all", s.label)) or rng.random() >= share]
+
+
+def identifiers_in(text: str, location: Location, others: list[Location], gold: list[Span]) -> int:
+    """How many gold spans have a letter or digit in a location; at most 1 except for passages."""
+    parts = open_parts(text, location, others)
+    hit = sum(
+        any(c.isalnum() for start, end in parts for c in text[max(span.start, start) : min(span.end, end)])
+        for span in gold
+    )
+    return hit if location.stratum in PASSAGES else min(hit, 1)
 
 
 def census(notes: list[Note], gold: dict[str, list[Span]], found: dict[str, list[Span]]) -> dict[str, np.ndarray]:

@@ -1,7 +1,7 @@
 """Utility and recovery by settings of word vectors and by additional text, on one corpus.
 
 usage: python benchmarks/vectors_default.py NOTES --label COLUMN [--id …] [--text …] SETTING …
-A setting is `skipgram`, `skipgram,window=40,epochs=5`, `start_vectors=FOLDER`, `more_text=FILE`, or `vectors=FOLDER`.
+A setting is `skipgram`, `skipgram,window=40,epochs=5`, `more_text=FILE`, or `vectors=FOLDER`.
 """
 
 from __future__ import annotations
@@ -58,7 +58,9 @@ def recovered(channel: Channel, counts: WordCounts) -> tuple[float, float]:
     """Tokens that the best guess from one draw gives back: of all, and of words seen fewer than 20 times."""
     known = dict(zip(counts.words, counts.counts.tolist(), strict=True))
     prior = np.array([known.get(word, 0) for word in channel.words], dtype=np.float64)
-    read = channel.posterior(prior).read[: len(prior)]
+    posterior = channel.posterior(prior)
+    rows, won = posterior.best
+    read = np.bincount(rows[rows >= 0], won[rows >= 0] / posterior.prior[rows[rows >= 0]], len(prior) + 1)[: len(prior)]
     rare = (prior > 0) & (prior < RARE)
     return float(read @ prior / prior.sum()), float(read[rare] @ prior[rare] / max(prior[rare].sum(), 1))
 

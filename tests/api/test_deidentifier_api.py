@@ -31,8 +31,8 @@ def demo(tmp_path_factory):
         {},
         {"patients": "patients.parquet", "phi_profile": "safe-harbor"},
         {"phi_policy": "site.toml", "propagate": "note", "no_tagger": True},
-        {"find": "recall-first", "surrogates": "markov", "markov": 0.3, "propagate": "none"},
-        {"mode": "remove", "find": "vote", "votes": 1},
+        {"phi_profile": "max-recall", "propagate": "none"},
+        {"mode": "remove"},
     ],
     ids=["none", "feed and profile", "policy file", "recall first", "mode"],
 )

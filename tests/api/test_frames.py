@@ -16,7 +16,7 @@ import pyarrow as pa
 import pytest
 
 import clinveil
-from clinveil.api.frames import arrow, given
+from clinveil.api.frames import Reading, arrow
 from clinveil.core.errors import InputError, InputWarning, UsageError
 from clinveil.core.finding import Finding
 
@@ -69,7 +69,7 @@ def test_a_path_gives_an_arrow_table(tmp_path):
 
 def test_pandas_categories_and_missing_values_are_read():
     frame = pd.DataFrame({"note_id": [1.0, 2.0], "text": pd.Categorical([NOTE, NOTE]), "label": [np.nan, 1.0]})
-    got = given(frame, keep="label").corpus
+    got = Reading.of({"keep": "label"}).given(frame).corpus
     batch = pa.Table.from_batches(list(got.batches())).to_pydict()
     assert (batch["note_id"], batch["text"], batch["label"][1]) == (["1", "2"], [NOTE, NOTE], 1.0)
     assert clinveil.deidentify(frame, mode="tag").index.tolist() == [0, 1]
@@ -196,7 +196,7 @@ SECRET = "Zyra Quux was seen. "
         lambda text, out: clinveil.release(text, out, kind="synthetic", lm={"model": "unigram"}),
         lambda text, out: clinveil.deidentify([NOTE], patients=text),
         lambda text, out: clinveil.attack.names([], text),
-        lambda text, out: clinveil.attack.memo_links(text),
+        lambda text, out: clinveil.attack.linkage(text, text),
         lambda text, out: clinveil.evaluate.classification(text, text, label="label"),
     ],
 )

@@ -29,5 +29,5 @@ def settings_of(**how):
 
 def data_of(notes, settings, rng, **given):
     """The data of an audit, its units drawn first."""
-    units = pick_units(notes, settings.units, rng, by_note=settings.unit == "note")
+    units = pick_units(notes, settings.units, rng)
     return prepare(notes, units, settings, rng, **given)

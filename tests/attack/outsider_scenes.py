@@ -31,16 +31,12 @@ def near_words(notes, n_words, k):
 
 
 def class_scene(seed=0, *, n_classes=12, size=4, notes=20, others=150, length=60, pairs=0, policy=None, window=0):
-    """Notes of classes, obfuscated by the k nearest of the source; `shadow` makes a channel of any notes likewise."""
+    """Notes of classes, obfuscated by the k nearest of the source; the shadow channel by those of the other notes."""
     rng = np.random.default_rng(seed)
     after, k, n_words = classes(n_classes, size, rng), size - 1, n_classes * size
 
     def made(texts):
         return channel_of(near_words(texts, n_words, k), **({"policy": policy} if policy else {}))
-
-    def shadow(texts, patients):
-        own = made(texts)
-        return own, [seen(own, note, p, rng) for note, p in zip(texts, patients, strict=True)]
 
     def order():
         starts = range(0, length, window) if window else ()
@@ -52,7 +48,8 @@ def class_scene(seed=0, *, n_classes=12, size=4, notes=20, others=150, length=60
     held = [seen(channel, written(after, length, rng), 1000 + i, rng, order=order()) for i in range(pairs)]
     theirs = [written(after, length, rng) for _ in range(others)]
     released = [note.outputs for note in (*there, *held)]
-    return AdversaryView(channel, there, released, theirs, held, shadow=shadow)
+    shadow = made(theirs).matrix()[:n_words]  # in place of vectors that are trained on the other notes
+    return AdversaryView(channel, there, released, theirs, held, cache={("shadow", id(theirs)): shadow})
 
 
 def scattered(view, rng):

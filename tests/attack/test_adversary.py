@@ -28,7 +28,7 @@ from clinveil.stats.findings import unmeasured
 
 READERS = {
     "recipient": ("decipher, without vectors",),
-    "shadow": ("own-vectors", "release-vectors", "decipher"),
+    "shadow": ("own-vectors", "decipher"),
     "pairs-1": ("known-pairs, 1 note",),
     "pairs-20": ("known-pairs, 20 notes",),
     "pairs-200": ("known-pairs, 200 notes",),
@@ -59,7 +59,7 @@ def test_a_stronger_adversary_can_run_the_attacks_of_a_weaker_one():
 
 def test_the_table_is_sorted_and_ends_with_the_stolen_vault():
     made = [of(0.1, "stolen-vectors"), of(0.1, "recipient", "copies"), of(0.1, "recipient", "words")]
-    table = adversary_table([*made, Finding("attack.memo_links", 3.0, 5)])
+    table = adversary_table([*made, Finding("attack.inversion", 3.0, 5)])
     assert [row.adversary for row in table] == sorted((row.adversary for row in table), key=HOLDINGS.index)
     assert [row.target for row in table if row.adversary == "recipient"] == ["words", "copies"]
     assert table[-1].adversary == "stolen-vault" and table[-1].value is None and "key" in table[-1].why

@@ -5,8 +5,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from clinveil.attacks.adversaries.unigram import Unigram
-from clinveil.attacks.adversary import adversaries
 from clinveil.attacks.attack import Context
 from clinveil.attacks.channel._view import adversary_views, aligned, halves
 from clinveil.attacks.channel.adversary_suite import AdversarySuite
@@ -75,8 +73,7 @@ def test_every_reader_stands_beside_chance_and_control(case):
     assert single.low < single.value < single.high and single.n == sum(len(t.text.split()) for t in rows(case.released))
     assert pairs.control < 0.15 and pairs.control_kind == "negative"
     assert got["unprotected", "bigram"].value > 0.99
-    assert pairs.detail["span_most"] >= 5 and "other notes" in pairs.detail["knowledge"]
-    assert got["names", "unigram"].value >= got["names", "unigram"].detail["not_told"]
+    assert "other notes" in pairs.detail["knowledge"]
 
 
 def test_planted_names_are_read_in_copies_alone(case):
@@ -143,18 +140,3 @@ def test_what_does_not_belong_together_is_refused(case, tmp_path):
 
 def shorter(corpus):
     return memory_corpus([(n.note_id, n.patient_id, n.text.rpartition(" ")[0]) for n in rows(corpus)])
-
-
-def test_a_reader_without_what_he_needs_says_so(case):
-    @adversaries.register("without")
-    class Without(Unigram):
-        """Lacks its input."""
-
-        def is_applicable(self, view):
-            return False
-
-    try:
-        got = found(case, reader=("without",))["all", "without"]
-    finally:
-        adversaries.forget("without")
-    assert got.value is None and "required input" in got.detail["why"]

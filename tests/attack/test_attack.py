@@ -47,7 +47,7 @@ def test_an_attack_without_a_body_is_none():
 def test_a_release_is_measured_in_the_order_of_the_report():
     ours = [name for name, attack in attacks if attack in of_release()]
     in_order = sorted(ours, key=lambda name: attacks.get(name).order)
-    known = ["inversion", "repetition", "memo-links", "linkage", "inference", "identifiers", "name-outputs"]
+    known = ["inversion", "repetition", "linkage", "inference", "identifiers", "name-outputs"]
     assert [name for name in in_order if name in known] == known
 
 
@@ -58,7 +58,7 @@ def test_a_release_keeps_the_numbers_only_of_an_attack_that_is_not_ours():
 
         needs = frozenset({"released"})
         on_release = True
-        words: ClassVar = {"attack.loud": find("attack.memo_links")[1]}
+        words: ClassVar = {"attack.loud": find("attack.linkage")[1]}
         measure: str = "attack.loud"
 
         def __call__(self, context, rng):

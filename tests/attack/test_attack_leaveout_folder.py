@@ -13,7 +13,6 @@ from leaveout_cases import notes_of, settings_of
 sys.path.insert(0, str(Path(__file__).parents[1] / "release"))
 from synthesis_cases import rows_of, write_csv
 
-from clinveil.attacks.models.leaveout.audit import duration, refuse_too_long
 from clinveil.attacks.models.leaveout.data import audit_folder, run_spec, seed_of
 from clinveil.cli.main import main
 from clinveil.core.errors import UsageError
@@ -49,7 +48,6 @@ def refusal(out, of):
         ({"min_count": 2}, ["--min-count"]),
         ({"vocabulary": "bytes"}, ["--vocabulary", "--vocabulary-size"]),
         ({"notes": notes_of(seed=3)}, ["notes"]),
-        ({"unit": "note"}, ["--unit"]),
     ],
 )
 def test_other_settings_are_refused_and_named(other, named, tmp_path):
@@ -130,24 +128,6 @@ def test_the_folder_says_what_is_in_it(tmp_path):
         study = (tmp_path / "study" / "SECRET.txt").read_text()
     assert "language models" in study and "word vectors" in study and "show a note" in study
     assert "numbers only" not in study
-
-
-@pytest.mark.parametrize(
-    ("hours", "said"),
-    [
-        (3.0, "3.0 hours"),
-        (0.1, "0.1 hours"),
-        (0.09, "5 minutes"),
-        (0.05, "3 minutes"),
-        (1 / 60, "60 seconds"),
-        (0.002, "7 seconds"),
-        (1e-9, "a second"),
-    ],
-)
-def test_times_are_said_in_what_they_are_read_in(hours, said):
-    assert duration(hours) == said
-    with pytest.raises(UsageError, match=f"would take about {said}, more than --max-hours 1e-10"):
-        refuse_too_long(hours, 1e-10)
 
 
 # From the command line; n-grams, which need no PyTorch.

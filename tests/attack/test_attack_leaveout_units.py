@@ -47,13 +47,6 @@ def rows_of(notes, patient):
     return [row for row, owner in enumerate(notes.patients) if owner == patient]
 
 
-def test_units_can_be_notes():
-    notes = notes_of(5, 2)
-    units = pick_units(notes, 9, rng(), by_note=True)
-    assert all(len(rows) == 1 for rows in units)
-    assert len({rows[0] for rows in units}) == 9
-
-
 def test_all_units_come_up_in_some_draw():
     notes = notes_of(6, 1)
     seen = {rows[0] for seed in range(40) for rows in pick_units(notes, 2, rng(seed))}
@@ -61,9 +54,8 @@ def test_all_units_come_up_in_some_draw():
 
 
 def test_too_few_units_are_refused():
-    for by_note, n in ((False, 4), (True, 8)):
-        with pytest.raises(InputError, match=f"too few to leave {n} out"):
-            pick_units(notes_of(4, 2), n, rng(), by_note=by_note)
+    with pytest.raises(InputError, match="too few to leave 4 out"):
+        pick_units(notes_of(4, 2), 4, rng())
 
 
 def test_validation_notes_are_of_patients_who_are_not_audited():

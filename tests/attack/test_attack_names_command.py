@@ -135,7 +135,7 @@ def test_trained_vectors_know_names_and_the_control_does_not(tmp_path):
     for what, notes in (("left", corpus), ("redrawn", redrawn_names(corpus, people, Key.from_seed(1)))):
         vectors = train(notes, settings, seed=1, workers=1, scratch=tmp_path / what)
         ranking = rank_names(vectors, names, "cosine", k)
-        found[what] = attack_names(names, [ranking], np.random.default_rng(0), k=k, curve=(), draws=999)[0]
+        found[what] = attack_names(names, [ranking], np.random.default_rng(0), k=k, draws=999)[0]
     left, redrawn = found["left"], found["redrawn"]
     assert left.value > 2 * max(left.chance, left.control)
     assert left.p <= 0.01

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from association_cases import NAMES, PLACES, context, four, one, vectors, world
 
-from clinveil.attacks.vectors.chain import ALL, MISSED, NAMED, RIGHT, Chain, reconstruct
+from clinveil.attacks.vectors._chain import ALL, MISSED, NAMED, RIGHT, Chain, reconstruct
 from clinveil.core.errors import InputError
 from clinveil.corpus.people import Patient
 from clinveil.stats import clopper_pearson

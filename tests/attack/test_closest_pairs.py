@@ -1,4 +1,4 @@
-"""The list of closest pairs, against all pairs sorted: three metrics, ties, any blocks and threads."""
+"""The list of closest pairs, against all pairs sorted: three metrics, ties, any blocks."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy.spatial.distance import pdist
 
-from clinveil.attacks.vectors import _closest_pairs as room
-from clinveil.attacks.vectors._closest_pairs import METRICS, closest_pairs
+from clinveil.attacks.vectors import _name_pairs as room
+from clinveil.attacks.vectors._name_pairs import METRICS, closest_pairs
 from clinveil.core.errors import UsageError
 
 
@@ -38,17 +38,15 @@ def assert_equal(found, expected):
 
 @pytest.fixture
 def small_blocks(monkeypatch):
-    """Blocks, samples and spare room so small that a small case passes through every branch."""
-    for name, size in (("_ROWS", 32), ("_COLUMNS", 100), ("_SAMPLE", 60), ("_SPARE", 200)):
-        monkeypatch.setattr(room, name, size)
+    """Blocks of a few rows."""
+    monkeypatch.setattr(room, "_AT_ONCE", 2_000)
 
 
 @pytest.mark.parametrize("metric", METRICS)
 @pytest.mark.parametrize("k", [1, 50, 3000, 10**6])
-@pytest.mark.parametrize("threads", [1, 3])
-def test_equals_brute_force(metric, k, threads, small_blocks):
+def test_equals_brute_force(metric, k, small_blocks):
     matrix = np.random.default_rng(1).normal(size=(300, 17)).astype(np.float32)
-    assert_equal(closest_pairs(matrix, k, metric, threads=threads), brute(matrix, k, metric))
+    assert_equal(closest_pairs(matrix, k, metric), brute(matrix, k, metric))
 
 
 @pytest.mark.parametrize("metric", METRICS)
@@ -77,24 +75,12 @@ def test_the_usual_blocks_too(metric):
 @pytest.mark.parametrize("metric", METRICS)
 @given(matrix=arrays(np.float32, st.tuples(st.integers(2, 12), st.integers(1, 5)), elements=st.integers(-3, 3)))
 def test_any_small_matrix(metric, matrix):
-    assert_equal(closest_pairs(matrix, 20, metric, threads=1), brute(matrix, 20, metric))
-
-
-@pytest.mark.parametrize("metric", METRICS)
-def test_a_screen_passes_every_near_pair(metric):
-    matrix = np.random.default_rng(5).normal(size=(200, 30)).astype(np.float32)
-    first, second, distances = brute(matrix, 500, metric)
-    rows, columns = slice(0, 120), slice(40, 200)
-    block = (first < 120) & (second >= 40)
-    near = room._Search(matrix, metric, 500, np.inf).may_be_near(rows, columns, float(distances[-1]))
-    assert near[first[block], second[block] - 40].all()
-    one, other = np.nonzero(near)
-    assert (one < other + 40).sum() < 600  # and hardly any other
+    assert_equal(closest_pairs(matrix, 20, metric), brute(matrix, 20, metric))
 
 
 def test_fewer_than_two_rows_have_no_pairs():
     for n in (0, 1):
-        assert len(closest_pairs(np.ones((n, 3), np.float32), 5, "cosine")) == 0
+        assert len(closest_pairs(np.ones((n, 3), np.float32), 5, "cosine").first) == 0
 
 
 def test_bad_questions_are_refused():

@@ -11,9 +11,8 @@ from clinveil.attacks.models.leaveout.pdtp import (
     cross_fit,
     effect_finding,
     flipped_p,
-    groups_of,
     leave_out,
-    mean_interval,
+    mean_finding,
 )
 from clinveil.core.errors import InputError
 from clinveil.stats import t_interval
@@ -38,8 +37,8 @@ def models(rng, effect=0.0, n=8, seeds=2, sizes=None, spread=None, systematic=0.
     return found
 
 
-def finding(effects, seed=0, patients=None):
-    return effect_finding(effects, np.random.default_rng(seed), {}, patients)
+def finding(effects, seed=0):
+    return effect_finding(effects, np.random.default_rng(seed), {})
 
 
 def test_three_units_by_hand():
@@ -89,13 +88,13 @@ def test_one_planted_word_is_found_and_a_control_word_is_not():
             rows[unit][unit][REMEMBERED] -= 6.0
     effects = cross_fit(seeds)
     assert effects.own[:4] == pytest.approx(6.0, abs=2.0)
-    low, high = mean_interval(effects.own[4:], np.arange(4))
+    low, high = t_interval(effects.own[4:])
     assert low < 0 < high
     for rows in seeds:  # without that word nothing is left
         for row in rows:
             for unit in range(8):
                 row[unit][REMEMBERED] = 0.0
-    low, high = mean_interval(cross_fit(seeds).own, np.arange(8))
+    low, high = t_interval(cross_fit(seeds).own)
     assert low < 0 < high
 
 
@@ -127,27 +126,16 @@ def test_what_moves_all_words_is_no_effect():
 def test_the_interval_covers_and_a_bootstrap_of_so_few_did_not(n):
     rng = np.random.default_rng(6)
     values = rng.gumbel(-np.euler_gamma, 1, size=(1500, n))  # a largest value's; mean 0
-    inside = [low <= 0 <= high for low, high in (mean_interval(row, np.arange(n)) for row in values)]
+    inside = [low <= 0 <= high for low, high in map(t_interval, values)]
     assert np.mean(inside) >= 0.92
-
-
-def test_the_interval_of_patients_with_several_notes():
-    values, owners = np.array([1.0, 2.0, 4.0, 5.0, 0.0, 0.0]), groups_of(list("aabbcc"), 6)
-    assert mean_interval(values, owners) == pytest.approx(t_interval([1.5, 4.5, 0.0]))
-    assert mean_interval(values, np.arange(6)) == pytest.approx(t_interval(values))
-    assert mean_interval(values, np.zeros(6, dtype=np.int64)) is None
-    rng = np.random.default_rng(7)
-    wide = [mean_interval(np.repeat(rng.normal(size=8), 3), np.repeat(np.arange(8), 3)) for _ in range(400)]
-    assert np.mean([low <= 0 <= high for low, high in wide]) > 0.92
 
 
 def test_flipped_signs_by_hand_and_drawn():
     rng = np.random.default_rng(8)
-    assert flipped_p(np.array([1.0, 2.0, 3.0]), np.arange(3), rng) == 1 / 8
-    assert flipped_p(np.array([1.0, 2.0, -3.0]), np.arange(3), rng) == 5 / 8
-    assert flipped_p(np.zeros(4), np.arange(4), rng) == 1
-    assert flipped_p(np.ones(6), np.repeat(np.arange(2), 3), rng) == 1 / 4  # two patients, not six
-    assert flipped_p(np.ones(20), np.arange(20), rng) < 0.001
+    assert flipped_p(np.array([1.0, 2.0, 3.0]), rng) == 1 / 8
+    assert flipped_p(np.array([1.0, 2.0, -3.0]), rng) == 5 / 8
+    assert flipped_p(np.zeros(4), rng) == 1
+    assert flipped_p(np.ones(20), rng) < 0.001
 
 
 def test_a_finding_says_what_stands_beside_it():
@@ -156,7 +144,7 @@ def test_a_finding_says_what_stands_beside_it():
     assert found.detail == {"seeds": 2, "scale": "nats"} and found.p == 1 / 2**8
     two = finding(cross_fit(models(np.random.default_rng(9), 4.0, n=2)))
     assert (two.control, two.control_kind, two.p, two.p_is) == (None, None, None, "")
-    alone = finding(cross_fit(models(np.random.default_rng(9), n=3)), patients=["p"] * 3)
+    alone = mean_finding("attack.pdtp", np.ones(1), {})
     assert (alone.low, alone.method, alone.detail["why"]) == (None, "", FEW)
 
 

@@ -18,7 +18,6 @@ def test_a_name_is_the_mean_of_its_words_and_a_diagnosis_of_its_descriptions():
     found = groups(vectors(), four(), {**CODES, "5": "flu and gas"})
     assert found.names.tolist() == [list(map(float, place)) for place in NAMES.values()]
     assert found.diagnoses.tolist() == [[0, 0], [4, 1], [1, 9], [9, 6], [4.5, 3]]
-    assert found.lengths.tolist() == [1, 1, 1, 1, 3]
     assert found.left_out["diagnoses_in_part"] == 1  # "and" has no vector
     assert found.has.sum() == 4 and found.has[[0, 1, 2, 3], [0, 1, 2, 3]].all()
     assert found.frequency.tolist() == [11.5, 9.5, 7.5, 5.5]

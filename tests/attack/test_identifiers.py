@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clinveil.attacks.text._full_names import NameIndex
-from clinveil.attacks.text.identifiers import ReleasedText, digits_of, identifiers
+from clinveil.attacks.text.identifiers import ReleasedText, digits_of, identifiers, kept_identifiers
 from clinveil.core.errors import InputError
 from clinveil.core.tokens import words
 from clinveil.corpus.corpus import memory_corpus
@@ -249,3 +249,24 @@ def test_the_same_seed_gives_the_same_findings():
     people = crowd(50)
     notes = [(p, " ".join(q.name)) for p, q in people.items()]
     assert audit(notes, people) == audit(notes, people)
+
+
+@pytest.mark.parametrize(
+    ("values", "hits"),
+    [
+        (["ward 3", "ward 4", None], 0),
+        (["Mary Smith", "8123", "4711"], 1),  # another patient's number is not own
+        (["O'Neil, Mary Ann", "Smith José", "Cher"], 2),  # a name of one part could be a word
+        (["m.oneil@mail.example", "at 12 Elm Street, Springfield", "May"], 2),
+    ],
+)
+def test_own_identifiers_in_kept_columns(values, hits):
+    import pyarrow as pa
+
+    from clinveil.corpus.corpus import NOTE_ID, PATIENT_ID, TEXT, Columns, MemoryCorpus
+
+    columns = {NOTE_ID: ["1", "2", "3"], PATIENT_ID: ["q1", "q2", "q4"], TEXT: ["a"] * 3, "ward": values}
+    corpus = MemoryCorpus([pa.record_batch(columns)], Columns(TEXT, NOTE_ID, PATIENT_ID, ("ward",)))
+    (found,) = kept_identifiers(corpus, PEOPLE, ["ward"], crosswalk={f"q{i}": f"p{i}" for i in range(1, 5)})
+    assert (found.count, found.n) == (hits, 3)
+    assert kept_identifiers(corpus, PEOPLE, []) == []

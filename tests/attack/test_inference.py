@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from itertools import product
-
 import numpy as np
 import pyarrow as pa
 import pytest
 
 from clinveil.attacks.attack import Context
-from clinveil.attacks.text.inference import PLAIN, RELEASED, Inference, _area, _balanced, predict, read_labelled
+from clinveil.attacks.text.inference import PLAIN, RELEASED, Inference, Predictions, _balanced, predict, read_labelled
 from clinveil.core.errors import InputError
 from clinveil.corpus.corpus import MemoryCorpus, memory_corpus
 
@@ -32,16 +30,16 @@ def case(rng, told, *, prefix="", n=N):
     return corpus(texts, labels, prefix=prefix)
 
 
-def of(found, measure="attack.inference", against=RELEASED):
-    return next(f for f in found if f.measure == measure and f.detail.get("against") == against)
+def of(found, against=RELEASED):
+    return next(f for f in found if f.detail.get("against") == against)
 
 
 def test_what_words_tell_is_read():
     rng = np.random.default_rng(0)
     found = Inference()(Context(released=case(rng, 1.0), keep=("sick",)), np.random.default_rng(1))
-    one, area = of(found), of(found, "attack.inference_auc")
-    assert one.value > 0.95 and area.value > 0.95 and one.low > 0.85
-    assert one.chance == area.chance == 0.5 and abs(one.control - 0.5) < 0.15
+    one = of(found)
+    assert one.value > 0.95 and one.low > 0.85 and "turned" not in one.detail
+    assert one.chance == 0.5 and abs(one.control - 0.5) < 0.15
     assert one.detail["majority"] == pytest.approx(2 / 3) and one.detail["classes"] == 2
     assert "cough" not in str([f.as_dict() for f in found])
 
@@ -49,8 +47,16 @@ def test_what_words_tell_is_read():
 def test_what_words_do_not_tell_is_at_chance():
     rng = np.random.default_rng(0)
     found = Inference()(Context(released=case(rng, 0.0), keep=("sick",)), np.random.default_rng(1))
-    for measure in ("attack.inference", "attack.inference_auc"):
-        assert of(found, measure).low < 0.5 < of(found, measure).high
+    assert of(found).low < 0.5 < of(found).high
+
+
+def test_of_two_values_one_who_is_mostly_wrong_names_the_other():
+    notes = read_labelled(case(np.random.default_rng(0), 1.0), "sick", np.random.default_rng(0), most=N)
+    wrong = np.eye(2)[1 - notes.labels]
+    wrong[:6] = 1 - wrong[:6]
+    turned, usual = (Predictions(notes, p, p).finding({}, np.random.default_rng(1)) for p in (wrong, 1 - wrong))
+    assert turned.detail["turned"] and turned.value == pytest.approx(usual.value)
+    assert (turned.low, turned.high) == pytest.approx((usual.low, usual.high)) and turned.value > 0.9
 
 
 def test_plain_notes_of_others_transfer_where_words_are_the_same():
@@ -99,8 +105,3 @@ def test_scores_equal_brute_force():
     again = np.repeat(np.arange(30), weights.astype(int))
     shares = [(chances[again][labels[again] == c].argmax(axis=1) == c).mean() for c in range(3)]
     assert _balanced(labels, chances, weights) == pytest.approx(np.mean(shares))
-    areas = []
-    for c in range(3):
-        pairs = product(again[labels[again] == c], again[labels[again] != c])
-        areas.append(np.mean([np.sign(chances[i, c] - chances[j, c]) / 2 + 0.5 for i, j in pairs]))
-    assert _area(labels, chances, weights) == pytest.approx(np.mean(areas))

@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from clinveil.attacks.channel._inputs import Inputs
-from clinveil.attacks.channel.inversion import inversion
+from clinveil.attacks.channel.inversion import Inputs, inversion
 from clinveil.attacks.channel.repetition import repeated
 from clinveil.channel.channel import Channel
 from clinveil.core.errors import InputError

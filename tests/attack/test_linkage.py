@@ -17,7 +17,6 @@ from clinveil.attacks.text.linkage.matchers import (
     Likelihood,
     bm25,
     in_order,
-    in_windows,
     length,
     mean_vector,
     tfidf,
@@ -73,7 +72,6 @@ def test_unprotected_text_is_found_by_all(world):
     one = by_attacker(found)["without the vectors"]
     assert (one.value, one.count, one.n) == (1.0, PEOPLE, PEOPLE)
     assert one.chance == 1 / PEOPLE and one.control < 0.1 and one.detail["median"] == 1
-    assert by_attacker(found, "attack.linkage_one_to_one")["without the vectors"].value == 1
     assert by_attacker(found, "attack.linkage_singled")["without the vectors"].value > 0.9
     assert next(f for f in found if f.measure == "attack.linkage_unprotected").value > 0.9
 
@@ -192,13 +190,6 @@ def test_a_fragment_in_order_equals_brute_force():
             fits = [(x, ys[start + k]) for k, x in enumerate(xs) if x is not None and 0 <= start + k < len(ys)]
             want[i, j] = max(want[i, j], sum(np.log1p(ratio[x, y] / SLIP) for x, y in fits))
     assert np.allclose(in_order(sides, CHANNEL), want)
-    near = np.zeros((3, 3))
-    for (i, note), (j, text) in product(enumerate(released), enumerate(known)):
-        ys, xs = [ids[word] for word in note.split()], [ids[word] for word in text.split() if word in ids]
-        for start in range(-2, len(ys), 2):
-            there = ys[max(0, start) : start + 4]
-            near[i, j] = max(near[i, j], sum(max(np.log1p(ratio[x, y] / SLIP) for y in there) for x in xs))
-    assert np.allclose(in_windows(sides, CHANNEL, 2), near)
 
 
 def test_fragments_are_runs_of_the_right_text():
@@ -226,7 +217,6 @@ def test_figures_by_hand():
     scores = np.array([[3.0, 1, 2], [2, 1, 0], [0, 0, 0]])
     linked = Linked(scores, np.array([0, 1, 2]), np.arange(3), {"attacker": "me", "against": "texts"})
     assert linked.best.tolist() == [0, 0, 0] and linked.ranks(np.random.default_rng(0))[:2].tolist() == [1, 2]
-    assert linked.assigned().tolist() == [0, 1, 2] or scores[np.arange(3), linked.assigned()].sum() == 4
     places = [int(linked.ranks(np.random.default_rng(i))[2]) for i in range(60)]
     assert set(places) == {1, 2, 3}
     assert not linked.confident(np.random.default_rng(0)).any()
@@ -307,6 +297,6 @@ def test_the_tenth_with_the_rarest_words_is_told_apart():
     sides = Sides(known, known, people, people)
     assert np.flatnonzero(sides.rarest).tolist() == [3, 7]
     scores = np.where(sides.rarest[:, None], np.eye(20), -np.eye(20))
-    found = Linked(scores, people, people, {}, sides.rarest).findings(np.random.default_rng(0), top=3, assign=False)
+    found = Linked(scores, people, people, {}, sides.rarest).findings(np.random.default_rng(0), top=3)
     values = {f.measure: (f.value, f.n) for f in found}
     assert values["attack.linkage_rarest"] == (1.0, 2) and values["attack.linkage"] == (0.1, 20)

@@ -7,7 +7,6 @@ from itertools import combinations, permutations
 import numpy as np
 import pytest
 from scipy.spatial.distance import cityblock, cosine, euclidean
-from scipy.stats import hypergeom
 
 from clinveil.attacks.vectors._name_pairs import (
     NameRanking,
@@ -17,7 +16,7 @@ from clinveil.attacks.vectors._name_pairs import (
     name_permutation_test,
     rank_names,
 )
-from clinveil.attacks.vectors._name_scores import attack_names, list_lengths, names_found
+from clinveil.attacks.vectors._name_scores import attack_names, names_found
 from clinveil.core.errors import InputError
 from clinveil.vectors.table import Vectors
 
@@ -62,7 +61,7 @@ def test_four_names_by_hand(metric, k):
     lower = [(first.lower(), last.lower()) for first, last in FOUR]
     hits, p, mean = enumerated_p(lower, listed(PLACES, metric, k))
     names = NameTokens(FOUR)
-    finding = attack_names(names, [rank_names(vectors(PLACES), names, metric, 28)], rng(), k=k, curve=())[0]
+    finding = attack_names(names, [rank_names(vectors(PLACES), names, metric, 28)], rng(), k=k)[0]
     assert finding.measure == "attack.names"
     assert finding.value == pytest.approx(hits / k)
     assert finding.chance == pytest.approx(4 / 28)
@@ -71,21 +70,19 @@ def test_four_names_by_hand(metric, k):
     assert finding.p == pytest.approx(p)
     assert finding.detail["repairings"] == 24
     assert finding.control == pytest.approx(mean / k)
-    assert finding.detail["hypergeometric_tail"] == pytest.approx(hypergeom.sf(hits - 1, 28, 4, k))
     assert finding.low <= finding.value <= finding.high
 
 
 def test_the_four_names_are_as_the_picture_says():
     """The two near pairs are the first two of the cosine list, so P is 2 of 24: both surnames in place."""
     names = NameTokens(FOUR)
-    found = by_measure(attack_names(names, [rank_names(vectors(PLACES), names, "cosine", 28)], rng(), k=2, curve=(1,)))
+    found = by_measure(attack_names(names, [rank_names(vectors(PLACES), names, "cosine", 28)], rng(), k=2))
     assert found["attack.names"].value == 1
     assert found["attack.names"].p == pytest.approx(2 / 24)
-    assert found["attack.names_at_1"].value == 1
-    assert found["attack.names_at_1"].p == pytest.approx(6 / 24)
     assert found["attack.names_patients"].value == 0.5
     assert found["attack.names_patients"].count == 2
-    assert found["attack.names_half"].n == found["attack.names_all"].n == 4
+    first = attack_names(names, [rank_names(vectors(PLACES), names, "cosine", 28)], rng(), k=1)[0]
+    assert (first.value, first.p) == (1, pytest.approx(6 / 24))
 
 
 def test_a_name_of_three_tokens_has_three_pairs_in_either_order():
@@ -102,7 +99,7 @@ def test_namesakes_count_once_as_pairs_and_apart_as_patients():
     places = {word: PLACES[word] for word in ("ann", "dale", "bob", "elms")}
     ranking = rank_names(vectors(places), names, "cosine", 6)
     assert names_found(names, ranking, 1).tolist() in ([0.5, 0.5, 0.0], [0.0, 0.0, 1.0])
-    found = by_measure(attack_names(names, [ranking], rng(), k=2, curve=()))
+    found = by_measure(attack_names(names, [ranking], rng(), k=2))
     assert found["attack.names"].detail["hits"] == 2
     assert found["attack.names_patients"].count == 3
 
@@ -175,9 +172,9 @@ def unique_people(n):
 def test_planted_truth_is_found(metric):
     names = NameTokens(unique_people(40))
     ranking = rank_names(planted(unique_people(40), 0.05), names, metric, 600)
+    exact = by_measure(attack_names(names, [ranking], rng(), k=40, draws=199))["attack.names"]
+    assert (exact.value, exact.p) == (1, pytest.approx(1 / 200))
     found = by_measure(attack_names(names, [ranking], rng(), draws=199))
-    assert found["attack.names_all"].value == 1
-    assert found["attack.names_all"].p == pytest.approx(1 / 200)
     assert found["attack.names"].value == pytest.approx(40 / 600)  # the ceiling
     assert found["attack.names"].detail["ceiling"] == pytest.approx(40 / 600)
     assert found["attack.names_patients"].value == 1
@@ -190,8 +187,8 @@ def test_vectors_that_know_nothing_score_as_the_control():
     ps = []
     for _ in range(60):
         blind = vectors({form: draw.normal(size=8) for form in names.forms})
-        test = name_permutation_test(names, [rank_names(blind, names, "cosine", 150)], [100], draw, draws=99)
-        ps.append(float(test.p[0, 0]))
+        test = name_permutation_test(names, [rank_names(blind, names, "cosine", 150)], 100, draw, draws=99)
+        ps.append(float(test.p[0]))
     assert np.mean(np.array(ps) <= 0.1) <= 0.2  # a valid P: 0.1 but for noise (and ties make it smaller)
     assert 0.3 < np.mean(ps) < 0.85
 
@@ -200,11 +197,11 @@ def test_a_draw_of_repairings_agrees_with_all_of_them(monkeypatch):
     given = unique_people(6)
     names = NameTokens(given)
     ranking = rank_names(planted(given, 3.0), names, "cosine", 12)
-    full = name_permutation_test(names, [ranking], [5, 12], rng())
+    full = name_permutation_test(names, [ranking], 5, rng())
     assert full.exact
     assert len(full.null_hits) == n_permutations(names) == 720
     monkeypatch.setattr("clinveil.attacks.vectors._name_pairs.ENUMERATE", 0)
-    drawn = name_permutation_test(names, [ranking], [5, 12], rng(), draws=4000)
+    drawn = name_permutation_test(names, [ranking], 5, rng(), draws=4000)
     assert not drawn.exact
     np.testing.assert_allclose(drawn.p, full.p, atol=0.03)
     np.testing.assert_allclose(drawn.null_hits.mean(axis=0), full.null_hits.mean(axis=0), atol=0.05)
@@ -219,7 +216,8 @@ def test_repairing_keeps_frequency_role_and_degree():
     assert any((g.tokens != t).any() for g, t in zip(names.groups, _draw(names, rng(7)), strict=True))
 
 
-def test_hits_and_the_maximum_against_a_plain_loop():
+@pytest.mark.parametrize("k", [10, 75, 200])
+def test_hits_and_the_maximum_against_a_plain_loop(k):
     """Three models under the same re-pairings; hits and maxima counted by sets and loops."""
     given = people(30, 2)
     names = NameTokens(given)
@@ -227,24 +225,22 @@ def test_hits_and_the_maximum_against_a_plain_loop():
     rankings = [
         rank_names(vectors({f: draw.normal(size=5) for f in names.forms}), names, metric, 200) for metric in SCIPY
     ]
-    ks = [10, 75, 200]
-    test = name_permutation_test(names, rankings, ks, rng(9), draws=50)
-    tops = [[{tuple(divmod(c, len(names.forms))) for c in r.codes[:k].tolist()} for k in ks] for r in rankings]
+    test = name_permutation_test(names, rankings, k, rng(9), draws=50)
+    tops = [{tuple(divmod(c, len(names.forms))) for c in r.codes[:k].tolist()} for r in rankings]
 
     def loop(groups):
         pairs = {tuple(sorted(p)) for tokens in groups for row in tokens.tolist() for p in combinations(row, 2)}
-        return [[len(pairs & top) for top in tops_of] for tops_of in tops]
+        return [len(pairs & top) for top in tops]
 
     assert test.hits.tolist() == loop([g.tokens for g in names.groups])
     again = rng(9)
     null = np.array([loop(_draw(names, again)) for _ in range(50)])
     np.testing.assert_array_equal(test.null_hits, null)
     for model in range(3):
-        for at in range(3):
-            over = sum(max(null[d, m, at] for m in range(3)) >= test.hits[model, at] for d in range(50))
-            assert test.adjusted_p[model, at] == pytest.approx((over + 1) / 51)
-            alone = sum(null[d, model, at] >= test.hits[model, at] for d in range(50))
-            assert test.p[model, at] == pytest.approx((alone + 1) / 51)
+        over = sum(max(null[d]) >= test.hits[model] for d in range(50))
+        assert test.adjusted_p[model] == pytest.approx((over + 1) / 51)
+        alone = sum(null[d, model] >= test.hits[model] for d in range(50))
+        assert test.p[model] == pytest.approx((alone + 1) / 51)
     assert (test.adjusted_p >= test.p).all()
 
 
@@ -253,7 +249,7 @@ def test_the_best_of_several_models_says_that_it_is():
     names = NameTokens(given)
     good = rank_names(planted(given, 0.1), names, "cosine", 30, label="good")
     bad = rank_names(planted(given, 50.0), names, "cosine", 30, label="bad")
-    best = attack_names(names, [bad, good], rng(), k=30, curve=(), draws=99)[-1]
+    best = attack_names(names, [bad, good], rng(), k=30, draws=99)[-1]
     assert best.measure == "attack.names_best"
     assert (best.detail["model"], best.detail["models"], best.value) == ("good", 2, 1.0)
     assert best.p == pytest.approx(1 / 100)
@@ -275,7 +271,7 @@ def test_chance_of_a_patient_against_simulation():
     names = NameTokens(people(40, 8))
     blind = vectors({form: rng(1).normal(size=4) for form in names.forms[:-3]})
     ranking = rank_names(blind, names, "cosine", 10**6)
-    finding = by_measure(attack_names(names, [ranking], rng(), k=60, curve=(), draws=19))["attack.names_patients"]
+    finding = by_measure(attack_names(names, [ranking], rng(), k=60, draws=19))["attack.names_patients"]
     draw = np.random.default_rng(2)
     share = []
     for _ in range(800):
@@ -283,13 +279,6 @@ def test_chance_of_a_patient_against_simulation():
         mixed = NameRanking(codes[:60], ranking.distances[:60], "cosine", ranking.ranked)
         share.append((names_found(names, mixed, 60) > 0).mean())
     assert finding.chance == pytest.approx(np.mean(share), abs=4 * np.std(share) / np.sqrt(800))
-
-
-def test_lengths_of_the_list():
-    names = NameTokens(FOUR)
-    assert list_lengths(names, 10, (1, 5, 10, 50)) == {
-        "names": 10, "names_half": 4, "names_all": 4, "names_at_1": 1, "names_at_5": 5,
-    }  # fmt: skip
 
 
 def test_the_seed_makes_the_same_findings():
@@ -311,7 +300,7 @@ def test_few_hits_have_the_interval_of_rare_events(hits, low, high):
     more = names.code(np.ones(597, dtype=np.int64), np.arange(3, 600))
     codes = np.concatenate([true, false, more])[:600]
     ranking = NameRanking(codes, np.arange(600.0), "cosine", np.ones(600, dtype=bool))
-    found, *_ = attack_names(names, [ranking], rng(), curve=(), draws=20)
+    found, *_ = attack_names(names, [ranking], rng(), draws=20)
     assert (found.count, found.n, found.unit, found.control_kind) == (hits, 600, "pairs", "negative")
     assert (found.low, found.high) == pytest.approx((low, high), abs=2e-5)
     assert "Poisson" in found.method

@@ -93,16 +93,6 @@ def test_intervals_are_students_over_patients():
         assert found[name].method == "Student's t over patients, 95 %"
 
 
-def test_notes_of_one_patient_are_drawn_together():
-    rng = np.random.default_rng(4)
-    measured = leave_out(*noisy(rng, 12, 1.0))
-    alone = measures(findings(measured, np.random.default_rng(0)))["attack.pdtp"]
-    owners = [f"p{i // 6}" for i in range(12)]
-    together = measures(findings(measured, np.random.default_rng(0), patients=owners))["attack.pdtp"]
-    assert alone.value == together.value
-    assert (alone.low, alone.high) != (together.low, together.high)
-
-
 def test_the_reseed_floor_has_a_range_over_seeds_and_no_interval():
     full = logs([-1.0, -2.0], [-1.0], [-1.0])
     seeds = [logs([-1.0, -3.0], [-1.0], [-3.0]), logs([-1.0, -2.0], [-1.5], [-6.5])]
@@ -126,9 +116,6 @@ def test_every_number_says_its_unit_and_the_sign_its_interval():
     mixed = measures(findings(leave_out(*noisy(rng, 12, 0.0)), rng))["attack.pdtp_sign"]
     assert 0 < mixed.value < 1 and mixed.count < 12
     assert "Clopper-Pearson" in sign.method
-    owners = [f"p{i // 2}" for i in range(12)]
-    by_patient = measures(findings(leave_out(*noisy(rng, 12, 0.0)), rng, patients=owners))["attack.pdtp_sign"]
-    assert by_patient.method == "Korn-Graubard by patients, 95 %"
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Repeats: by hand, exact against simulated, what the memo changes, and how often notes repeat a word."""
+"""Repeats: by hand, exact against simulated, what the memo changes."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ from test_inversion import COUNTS, HALVES, channel_of, constant, identity
 
 from clinveil.attacks.channel import repetition
 from clinveil.attacks.channel.inversion import inversion
-from clinveil.attacks.channel.repetition import repeated, repeats_in_notes
-from clinveil.corpus.corpus import memory_corpus
+from clinveil.attacks.channel.repetition import repeated
 
 
 def by_repeats(channel, counts, scope="occurrence", stratum="all", **named):
@@ -105,37 +104,6 @@ def test_no_rare_word_is_a_null_with_why():
 def test_the_same_seed_gives_the_same_figures():
     channel, counts = neighbours(300, 9, 5), np.arange(300, 0, -1)
     assert by_repeats(channel, counts, draws=500) == by_repeats(channel, counts, draws=500)
-
-
-def test_repeats_in_notes_by_hand():
-    notes = [
-        ("1", "a", "Cough, cough; COUGH"),  # cough 3
-        ("2", "a", "fever 39"),  # fever 1
-        ("3", "b", "pain"),
-        ("4", "b", "pain pain pain; rash"),  # pain 4, rash 1
-        ("5", "c", None),
-        ("6", "d", ""),
-    ]
-    (found,) = repeats_in_notes(memory_corpus(notes), np.random.default_rng(1))
-    assert found.value == pytest.approx(2 / 4) and found.n == 4
-    assert found.detail["median"] == 2.0 and found.detail["most"] == 4 and found.detail["patients"] == 3
-    assert found.detail["tokens_share"] == pytest.approx(7 / 9) and not found.detail["sampled"]
-
-
-def test_repeats_in_notes_are_sampled_by_whole_patients_whatever_the_order():
-    notes = [(f"{p}-{i}", f"p{p}", "word " * 2) for i in range(3) for p in range(200)]
-    found = [
-        repeats_in_notes(memory_corpus(order), np.random.default_rng(4), patients=50)[0]
-        for order in (notes, notes[::-1])
-    ]
-    # Every patient says the word 6 times over three notes: a patient who was kept in part would show fewer.
-    for f in found:
-        assert f.detail["sampled"] and f.n == 50 and f.detail["median"] == 6.0 and f.value == 1.0
-
-
-def test_no_notes_at_all():
-    (found,) = repeats_in_notes(memory_corpus([]), np.random.default_rng(1))
-    assert found.value is None and found.detail["why"]
 
 
 @pytest.mark.parametrize("m", [1, 2, 3])

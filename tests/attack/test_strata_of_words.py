@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from clinveil.attacks.channel._inputs import FUNCTION, name_forms, word_strata
+from clinveil.attacks.channel.inversion import FUNCTION, name_forms, word_strata
 from clinveil.channel.channel import identity_channel
 
 

@@ -61,9 +61,9 @@ def circle(words: Sequence[str] = WORDS, low: int = 3, high: int = 5, *, pool: i
     return compiled(n_from(low, high), vectors, table, **some)
 
 
-def n_from(low: int, high: int, n_per: str = "occurrence") -> NeighbourMechanism:
+def n_from(low: int, high: int) -> NeighbourMechanism:
     """The neighbours mechanism with N from low to high."""
-    return NeighbourMechanism(n={"low": low, "high": high}, n_per=n_per)
+    return NeighbourMechanism(n={"low": low, "high": high})
 
 
 def compiled(mechanism: Mechanism, vectors: Vectors, table: Neighbours, **more) -> Channel:

@@ -66,12 +66,6 @@ def test_unknown_words_draw_from_common_words_or_are_dropped():
     assert built(ChannelSettings(unknown="drop"))[0].row(N_WORDS)[0].size == 0
 
 
-def test_a_range_of_n_per_type():
-    channel, table = built(ChannelSettings(n="3-9", n_per="type"))
-    sizes = np.diff(channel.indptr)[:-1]
-    assert table.k == 9 and set(sizes) <= set(range(3, 10)) and len(set(sizes)) > 3
-
-
 def test_the_same_settings_and_key_give_the_same_channel():
     one, other = built(), build_channel(vectors(), ChannelSettings(), key=KEY, threads=3)
     assert channel_digest(one[0]) == channel_digest(other[0])

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
-import textwrap
 from itertools import pairwise
 
 import numpy as np
@@ -14,7 +12,7 @@ from clinveil.channel.apply import Obfuscator
 from clinveil.channel.channel import Channel, identity_channel
 from clinveil.channel.mechanism import Mechanism, common_pool, mechanisms
 from clinveil.channel.mechanisms.clusters import ClusterMechanism
-from clinveil.channel.mechanisms.neighbours import rank_distribution, sizes_of
+from clinveil.channel.mechanisms.neighbours import rank_distribution
 from clinveil.core.keys import Key
 from clinveil.core.tokens import words
 from clinveil.vectors.table import Neighbours
@@ -116,11 +114,6 @@ class TestRangeOfN(MechanismContract):
         return n_from(3, 14)
 
 
-class TestNPerType(MechanismContract):
-    def mechanism(self) -> Mechanism:
-        return n_from(3, 14, "type")
-
-
 class UnknownAsKnown:
     def test_the_unknown_row_is_the_pool_or_empty(self):
         """An unknown word comes out as the known ones do: whatever the pool's size, none of its words stands out."""
@@ -156,43 +149,10 @@ def test_ranged_n_has_the_rank_distribution():
         assert chances == pytest.approx(rank_distribution(3, 14))
 
 
-def test_n_per_type_is_one_secret_number_a_word():
-    vectors, table = vectors_of(WORDS), all_others(WORDS, 14)
-    channel = compiled(n_from(3, 14, "type"), vectors, table, key=KEY)
-    sizes = np.diff(channel.indptr)[:-1]
-    assert sizes.tolist() == sizes_of(WORDS, 3, 14, KEY).tolist()
-    assert set(sizes) <= set(range(3, 15)) and len(set(sizes)) > 4
-    for row, n in enumerate(sizes):
-        outputs, chances = channel.row(row)
-        assert outputs.tolist() == [(row + r) % len(WORDS) for r in range(1, n + 1)]
-        assert chances == pytest.approx([1 / n] * n)
-    assert sizes.tolist() != sizes_of(WORDS, 3, 14, Key.from_seed(6)).tolist()
-
-
-def test_n_per_type_is_uniform_and_does_not_depend_on_the_other_words():
-    many = [f"word{i}" for i in range(12_000)]
-    sizes = sizes_of(many, 3, 14, KEY)
-    assert abs(np.bincount(sizes, minlength=15)[3:] - 1000).max() < 5 * np.sqrt(1000)
-    assert sizes[500:510].tolist() == sizes_of(many[500:510], 3, 14, KEY).tolist()
-
-
-def test_n_per_type_with_one_n_is_fixed_n():
-    one = compiled(n_from(5, 5, "type"), vectors_of(WORDS), all_others(WORDS, 5), key=KEY)
-    other = circle(low=5, high=5, pool=0)
-    for row in range(len(WORDS) + 1):
-        for a, b in zip(one.row(row), other.row(row), strict=True):
-            assert a == pytest.approx(b)
-
-
 @pytest.mark.parametrize("low, high", [(0, 3), (4, 3), (-1, 2)])
 def test_no_range_is_refused(low, high):
     with pytest.raises(ValueError, match=r"range|greater"):
         n_from(low, high)
-
-
-def test_per_type_without_a_key_is_refused():
-    with pytest.raises(ValueError, match="needs a key"):
-        compiled(n_from(3, 14, "type"), vectors_of(WORDS), all_others(WORDS, 14))
 
 
 def test_too_small_a_table_is_refused():
@@ -231,15 +191,3 @@ def test_every_mechanism_has_its_suite():
 
 def test_the_mechanisms_are_found_by_name():
     assert mechanisms.names()[:2] == ("neighbours", "clusters")
-
-
-def test_the_example_of_the_docstring_is_a_mechanism():
-    """A new mechanism is one file: here the text of the docstring."""
-    source = (inspect.getdoc(inspect.getmodule(Mechanism)) or "").split("A complete example:")[1]
-    try:
-        exec(textwrap.dedent(source.split("Other distributions")[0]), {})
-        channel = compiled(mechanisms.get("common")(words=2), vectors_of(WORDS), all_others(WORDS, 1))
-        assert channel.row(9)[0].tolist() == [0, 1]
-        assert "common" in mechanisms
-    finally:
-        mechanisms.forget("common")

@@ -8,8 +8,8 @@ from pathlib import Path
 from xml.sax.saxutils import quoteattr
 
 from clinveil.core.spans import Span
-from clinveil.corpus.gold.i2b2 import document
-from clinveil.corpus.gold.marks import Offsets, offset_map
+from clinveil.corpus.formats.folders import document
+from clinveil.corpus.gold import Offsets, offset_map
 
 TYPES = {"NAME": "PATIENT", "ADDRESS": "STREET", "CITY": "CITY", "ZIP": "ZIP", "HOSPITAL": "HOSPITAL", "DATE": "DATE"}
 TYPES |= {"PHONE": "PHONE", "FAX": "FAX", "EMAIL": "EMAIL", "SSN": "SSN", "MRN": "MEDICALRECORD", "ID": "IDNUM"}

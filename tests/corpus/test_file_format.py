@@ -31,7 +31,7 @@ class LinesSink:
     def __init__(self, path, schema, suffix):
         self._file = path.open("w")
 
-    def write(self, batch):
+    def write_batch(self, batch):
         self._file.writelines(f"{row['note_id']} {row['text']}\n" for row in batch.to_pylist())
 
     def close(self):
@@ -67,7 +67,7 @@ def test_all_formats_are_named_where_one_is_unknown(registered, tmp_path):
 
 
 def test_ours_come_first():
-    assert formats.names() == ("parquet", "delimited", "jsonl", "i2b2-xml", "text-folder")
+    assert formats.names() == ("parquet", "delimited", "jsonl", "folders")
     assert suffixes()[:5] == (".parquet", ".csv", ".csv.gz", ".csv.zst", ".tsv")
     assert suffix_of(Path("a/B.CSV.GZ")) == ".csv.gz"
     assert suffix_of(Path("a/b")) == ""

@@ -15,9 +15,8 @@ from clinveil.cli.main import main
 from clinveil.core.errors import InputError, UsageError
 from clinveil.core.spans import LABELS, Span
 from clinveil.corpus.corpus import rows
-from clinveil.corpus.gold import Mark, Scheme, read_labels, read_spans
-from clinveil.corpus.gold.i2b2 import document, read_text
-from clinveil.corpus.gold.marks import known_labels
+from clinveil.corpus.formats.folders import document, read_xml
+from clinveil.corpus.gold import Mark, Scheme, known_labels, read_labels, read_spans
 from clinveil.corpus.open import open_corpus
 
 UNITS = ("codepoints", "bytes", "utf16")
@@ -149,7 +148,7 @@ def test_bad_xml_is_refused_as_notes_too(tmp_path):
 def test_carriage_returns_and_the_end_of_cdata_stay(tmp_path):
     text = "a\r\nb]]>c\rd<&>\t]]]>"
     write_spans(tmp_path, [("n", text, [Span(0, len(text), "NAME")])], "i2b2")
-    assert read_text(tmp_path / "n.xml") == text
+    assert read_xml(tmp_path / "n.xml")[0] == text
     assert read_spans(tmp_path).of("n", text) == [Span(0, len(text), "NAME")]
 
 

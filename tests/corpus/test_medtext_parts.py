@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from clinveil.core.errors import InputError
 from clinveil.corpus.medtext import SplitSizes, dictionary, split_notes, with_unknown
-from clinveil.corpus.medtext.parts import LARGE, PARTS, SMALL
+from clinveil.corpus.medtext.prepare import LARGE, PARTS, SMALL
 
 LENGTH = 10
 

@@ -14,7 +14,7 @@ import pytest
 
 from clinveil.cli.main import main
 from clinveil.core.files import MARKER, sha256
-from clinveil.corpus.demo.stream import demo_notes
+from clinveil.corpus.demo import demo_notes
 from clinveil.corpus.medtext import PARTS, UNK, medtext
 from clinveil.corpus.medtext.prepare import read_medtext
 from clinveil.corpus.open import open_corpus

@@ -17,6 +17,7 @@ from clinveil.core.files import refuse_nested
 from clinveil.core.runfolder import fingerprint
 from clinveil.corpus.corpus import rows
 from clinveil.corpus.open import NotesCorpus, PartedCorpus, open_corpus
+from clinveil.corpus.uniqueness import hashes
 
 
 def part(folder: Path, name: str, first: int, n: int = 3, **more: list) -> Path:
@@ -175,7 +176,7 @@ def test_an_id_in_two_parts_names_both(tmp_path):
     with pytest.raises(InputError, match=said):
         list(corpus.batches())
     with pytest.raises(InputError, match=said):
-        corpus.refuse_repeats()
+        corpus.refuse_repeats([hashes(ids) for part in corpus.parts for ids in part.ids()])
 
 
 def test_a_damaged_part_says_so_when_it_is_read_and_the_others_can_be(tmp_path):

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from clinveil.core.errors import InputError
 from clinveil.core.settings import NotesSettings
 from clinveil.corpus.corpus import ROLE_FIELDS, Columns
-from clinveil.corpus.formats._quoting import Grammar
+from clinveil.corpus.formats.delimited import Grammar
 from clinveil.corpus.open import open_corpus
 from clinveil.corpus.write import Writer, write_corpus
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from clinveil.core.errors import InputError
 from clinveil.corpus import uniqueness
-from clinveil.corpus.uniqueness import Hashes, hashes, n_distinct, refuse_repeats
+from clinveil.corpus.uniqueness import Hashes, hashes, n_distinct, repeated
 
 
 def batches_of(numbers: list[int], size: int = 3) -> list[Hashes]:
@@ -33,9 +35,7 @@ def test_different_texts_have_different_hashes() -> None:
 
 def test_the_row_of_the_second_is_named() -> None:
     batches = [["a", "b", "c"], ["d", "b"], ["e", "a"]]
-    with pytest.raises(InputError) as caught:
-        refuse_repeats([hashes(batch) for batch in batches], lambda: iter(batches), "f.csv")
-    assert str(caught.value).startswith("f.csv, row 5: duplicate id, already used in row 2")
+    assert repeated([hashes(batch) for batch in batches], lambda: iter(batches)) == (2, 5)
 
 
 def test_two_ids_with_one_hash_are_no_duplicates(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -43,10 +43,15 @@ def test_two_ids_with_one_hash_are_no_duplicates(monkeypatch: pytest.MonkeyPatch
         return np.array([7 for _ in values], dtype=np.uint64)
 
     monkeypatch.setattr(uniqueness, "hashes", collide)
-    refuse_repeats([collide(["a", "b"])], lambda: iter([["a", "b"]]), "f.csv")
-    with pytest.raises(InputError, match="row 3"):
-        refuse_repeats([collide(["a", "b"]), collide(["a"])], lambda: iter([["a", "b"], ["a"]]), "f.csv")
+    assert repeated([collide(["a", "b"])], lambda: iter([["a", "b"]])) is None
+    assert repeated([collide(["a", "b"]), collide(["a"])], lambda: iter([["a", "b"], ["a"]])) == (1, 3)
 
 
 def test_without_suspicion_the_ids_are_not_read_again() -> None:
-    refuse_repeats([hashes(["a", "b"])], lambda: pytest.fail("read again"), "f.csv")
+    assert repeated([hashes(["a", "b"])], lambda: pytest.fail("read again")) is None
+
+
+def test_hashes_are_the_same_in_every_process() -> None:
+    script = "from clinveil.corpus.uniqueness import hashes; print(hashes(['a', 'b']).tolist())"
+    found = subprocess.run([sys.executable, "-c", script], capture_output=True, check=True, text=True).stdout
+    assert found.strip() == str(hashes(["a", "b"]).tolist())

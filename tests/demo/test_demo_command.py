@@ -11,7 +11,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-import clinveil.corpus.demo.stream as demo_files
+import clinveil.corpus.demo as demo_files
 from clinveil.cli.main import main
 from clinveil.core.errors import UsageError
 from clinveil.core.files import sha256

@@ -10,6 +10,8 @@ import pytest
 from clinveil.core.errors import InputError
 from clinveil.corpus.corpus import ROLE_FIELDS
 from clinveil.corpus.demo import (
+    COLUMNS,
+    NOTES_SCHEMA,
     demo_chunks,
     demo_codes,
     demo_corpus,
@@ -18,7 +20,6 @@ from clinveil.corpus.demo import (
     demo_spans,
 )
 from clinveil.corpus.demo.notes import patient_notes
-from clinveil.corpus.demo.stream import COLUMNS, NOTES_SCHEMA
 
 
 def rows(batches) -> list[dict]:

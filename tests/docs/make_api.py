@@ -9,6 +9,7 @@ from types import ModuleType
 from typing import Any
 
 import clinveil
+from clinveil.report.measures import catalogue
 
 PAGE = Path(__file__).parents[2] / "docs" / "api.md"
 HEAD = """# Python API
@@ -32,8 +33,15 @@ def page() -> str:
     for name, module in namespaces:
         members = [(f"{name}.{member}", getattr(module, member)) for member in dir(module)]
         parts += [f"## `{name}`", text(module), *(entry(*item) for item in members)]
-    parts += ["## Classes", *(entry(*item) for item in classes)]
+    parts += ["## Measures", measures(), "## Classes", *(entry(*item) for item in classes)]
     return "\n\n".join(part.strip() for part in parts) + "\n"
+
+
+def measures() -> str:
+    """Return the table of all measures; an entry also describes the measures that begin with its name."""
+    rows = [f"| `{name}` | {text.title} | {text.asked} |" for name, text in sorted(catalogue().items()) if "." in name]
+    head = ["`Finding.measure` is one of these names, or begins with one (`attack.inversion_rare`)."]
+    return "\n".join([*head, "", "| measure | title | question |", "| --- | --- | --- |", *rows])
 
 
 def entry(name: str, thing: Any) -> str:

@@ -109,7 +109,7 @@ def test_the_record_reads_back():
 
 
 def test_neighbours_are_of_mechanisms_that_draw_them():
-    with pytest.raises(UsageError, match="--n and --n-per require"):
+    with pytest.raises(UsageError, match="--n requires"):
         load_settings(ReleaseSettings, {"kind": "coded", "n": "7"})
 
 

@@ -51,7 +51,7 @@ def test_a_cut_file_is_no_interruption(tmp_path, monkeypatch, capsys):
         raise EOFError
 
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("clinveil.corpus.demo.stream.private_folder", cut)
+    monkeypatch.setattr("clinveil.corpus.demo.private_folder", cut)
     assert main(["demo", "--notes-only", "-o", "x"]) == 1
     assert "internal error: EOFError" in capsys.readouterr().err
 

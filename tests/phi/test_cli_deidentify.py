@@ -276,10 +276,8 @@ def test_known_patients_without_a_note_are_counted(notes, tmp_path, capsys):
 @pytest.mark.parametrize(
     ("flags", "code"),
     [
-        (("--set", "find=vote", "--set", "votes=3"), 0),
         (("--set", "propagate=none"), 0),
-        (("--set", "find=most"), 2),
-        (("--set", "votes=0"), 2),
+        (("--set", "propagate=most"), 2),
         (("--set", "also=nothing"), 2),
         (("--set", "also=spacy:there_is_none"), 3),
     ],

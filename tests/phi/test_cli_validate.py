@@ -14,8 +14,7 @@ import pytest
 from clinveil.cli.main import main
 from clinveil.core.finding import read_findings
 from clinveil.core.spans import Span
-from clinveil.corpus.demo import write_demo
-from clinveil.corpus.demo.stream import demo_spans
+from clinveil.corpus.demo import demo_spans, write_demo
 from clinveil.phi.validation import run as validation
 
 

@@ -1,4 +1,4 @@
-"""Union, vote and recall-first; forms of names; known patients by nickname, initials and user name."""
+"""Recall first; forms of names; known patients by nickname, initials and user name."""
 
 from __future__ import annotations
 
@@ -9,18 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clinveil.core.keys import Key
-from clinveil.core.load_settings import load_settings
-from clinveil.core.spans import Span
 from clinveil.corpus.corpus import memory_corpus
 from clinveil.corpus.people import Patient
 from clinveil.lexicons.ambiguity import LexicalClass, lexical_classes
 from clinveil.lexicons.names import name_form, nicknames
-from clinveil.phi.detection.combine import agreed, off_list
-from clinveil.phi.detection.detector import Rule, RuleDetector, detectors
+from clinveil.phi.detection.detector import detectors
 from clinveil.phi.detection.finder import Finder
+from clinveil.phi.detection.include_list import off_list
 from clinveil.phi.detection.note import NoteView
 from clinveil.phi.name_variants import MISSPELT, NICKNAME, OWN, USER_NAME, NameVariants, is_near
-from clinveil.phi.settings import PhiSettings
 from clinveil.phi.treatment.deidentifier import Deidentifier
 from clinveil.phi.treatment.passes import deidentify_corpus
 from clinveil.scale import serial
@@ -31,45 +28,15 @@ TEXTS = st.lists(st.sampled_from(PIECES)).map("".join)
 WORDS = ("billy", "lee", "o'shea", "wiliam", "annie", "okwuoza", "reyes-lee", "wokwuosareyes", "pain", "van")
 
 
-def tagged(text, patients=None, **settings):
-    engine = Deidentifier.of(load_settings(PhiSettings, {"mode": "tag", **settings}), KEY, patients=patients)
-    return engine.treat(text, engine.find(text, "p"), "p")[0]
-
-
-class TestVote:
-    SPANS = (
-        Span(0, 5, "NAME", "names", 0.6),
-        Span(2, 9, "NAME", "tagger", 0.5),
-        Span(20, 25, "NAME", "names", 0.6),
-        Span(20, 25, "NAME", "names", 0.7),
-        Span(30, 35, "DATE", "dates", 0.9),
-    )
-
-    def test_two_agree_or_one_is_sure(self):
-        assert agreed(self.SPANS, 2) == [self.SPANS[0], self.SPANS[1], self.SPANS[4]]
-
-    def test_one_vote_is_union_and_three_are_none(self):
-        assert agreed(self.SPANS, 1) == sorted(self.SPANS)
-        assert agreed(self.SPANS, 3) == [self.SPANS[4]]
-
-    def test_by_a_finder(self):
-        weak = [_rule(name, r"Kat\w+", 0.6) for name in ("one", "two")]
-        sure = _rule("three", "Zwi", 0.9)
-        text = "Katherine met Zwi."
-        for some, want in {(weak[0], sure): 1, (*weak, sure): 2, (weak[0],): 0}.items():
-            assert len(Finder(some, combine="vote").find(text)) == want
-        settings = load_settings(PhiSettings, {"find": "vote", "votes": 3})
-        assert (Finder.of(settings).combine, Finder.of(settings).votes) == ("vote", 3)
-
-
-def _rule(name, pattern, score):
-    return RuleDetector(name, (Rule("NAME", re.compile(pattern), "", score),))
+ENGINE = Deidentifier(KEY, mode="tag")
+RECALL_FIRST = ENGINE.with_finder(Finder(recall_first=True))
 
 
 class TestRecallFirst:
     def test_what_is_no_clinical_word_goes_however_it_is_written(self):
         text = "Then zwiyemi and Xanthippos took aspirin; the Foley drains. White told White cells."
-        assert tagged(text, find="recall-first").startswith("Then [NAME] and [NAME] took aspirin; the ")
+        out = RECALL_FIRST.treat(text, RECALL_FIRST.find(text, "p"), "p")[0]
+        assert out.startswith("Then [NAME] and [NAME] took aspirin; the ")
 
     @pytest.mark.parametrize(
         "text", ["Rose told of pain.", "PAST HISTORY: Pain", "- May resume diet", "Young Adult Clinic"]
@@ -88,8 +55,7 @@ class TestRecallFirst:
             ("n10", "p1", "plughine"),
             ("n11", "p2", "plughine"),
         ]
-        settings = load_settings(PhiSettings, {"mode": "tag", "find": "recall-first"})
-        (done,) = deidentify_corpus(memory_corpus(words), Deidentifier.of(settings, KEY), serial)
+        (done,) = deidentify_corpus(memory_corpus(words), RECALL_FIRST, serial)
         out = done.batch["text"].to_pylist()
         assert out[4] == "given xyzzomab with [NAME]; [NAME]"  # three patients have plughine, five xyzzomab
 
@@ -178,5 +144,5 @@ class TestKnownPatients:
     )
     def test_each_form(self, text, want):
         finder = Finder([detectors.get("known")], patients=FEED)
-        engine = Deidentifier(KEY, mode="tag").with_finder(finder)
+        engine = ENGINE.with_finder(finder)
         assert engine.treat(text, engine.find(text, "p"), "p")[0] == want

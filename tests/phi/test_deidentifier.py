@@ -18,7 +18,7 @@ from clinveil.corpus.people import Patient
 from clinveil.phi.detection import finder as room
 from clinveil.phi.treatment import passes
 from clinveil.phi.treatment.deidentifier import NULL_TEXT, RAISED, Deidentifier
-from clinveil.phi.treatment.passes import Pieces, deidentify_corpus
+from clinveil.phi.treatment.passes import deidentify_corpus
 from clinveil.scale import processes, serial
 
 KEY = Key.from_seed(5)
@@ -158,7 +158,7 @@ class TestSameOutput:
 
     def test_workers_get_only_the_patients_of_their_batch(self):
         known = Deidentifier(KEY, patients=PATIENTS | {"p9": PATIENTS["p1"]})
-        items = list(passes._one_pass(memory_corpus(NOTES), known, Pieces()))
+        items = list(passes.one_pass(memory_corpus(NOTES), known))
         assert [set(task.arguments[1].patients) for task in items] == [{"p1"}]
 
     def test_a_note_without_patient_is_a_patient_of_its_own(self):

@@ -49,16 +49,6 @@ def test_a_label_that_the_policy_keeps_loses():
     assert found(ENGINES, kept=("CITY",))[0][1] == "NAME"
 
 
-def test_a_vote_counts_engines_and_not_spans():
-    low = (
-        Engine("a", "NAME", 0.5, "Oak Hill", "Oak"),
-        Engine("b", "CITY", 0.5, "Hill"),
-        Engine("c", "ID", 0.5, "Moss"),
-    )
-    assert found(low, combine="vote", votes=2) == [("Oak Hill", "NAME")]
-    assert found(low, combine="vote", votes=3) == []
-
-
 def test_a_list_of_names_in_another_encoding_is_refused(tmp_path):
     path = tmp_path / "names.txt"
     path.write_bytes("José Muñoz\n".encode("latin-1"))

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from marked import unmark
 
-from clinveil.lexicons.ambiguity import LexicalClass, lexical_classes, unlisted_name
+from clinveil.lexicons.ambiguity import LexicalClass, lexical_classes
 from clinveil.lexicons.names import held_out, surnames, world_surnames
 from clinveil.phi.detection.finder import Finder
 from clinveil.phi.settings import PhiSettings
@@ -63,9 +63,28 @@ def foreign(count, seed):
     return [name.capitalize() for name in random.Random(seed).sample(pool, count)]
 
 
+STARTS, MIDDLES, ENDS = map(
+    str.split,
+    (
+        "b br ch d dr f g gr h j k kr l m n p r s sh st t th tr v w y z",
+        "a ae ai e ee ei i ia io o oa oo ou u ua y",
+        "ck d ff g k l ll m mb n nd ng nk p r rd rk rsk s sh sk t th tz v x z",
+    ),
+)
+
+
 def unlisted(count, seed):
     below = random.Random(seed).randrange
-    return [unlisted_name(below) for _ in range(count)]
+    return [unlisted_name(lambda items: items[below(len(items))], below) for _ in range(count)]
+
+
+def unlisted_name(choice, below):
+    """A name of two or three syllables that is in no list of names or words."""
+    while True:
+        parts = [choice(STARTS) + choice(MIDDLES) for _ in range(1 + below(2))]
+        name = "".join([*parts, choice(STARTS)[:1] + choice(MIDDLES)[:1] + choice(ENDS)])
+        if not lexical_classes(name):
+            return name.capitalize()
 
 
 def share_of_bare_names(finder, half, names):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import re
+import zlib
 
 import pyarrow as pa
 import pytest
@@ -154,15 +155,15 @@ def two_workers():
     return processes(2)
 
 
-@pytest.mark.parametrize("combine", ["union", "recall-first"])
-def test_any_order_cut_and_worker_count_gives_the_same_bytes(two_workers, combine):
+@pytest.mark.parametrize("recall_first", [False, True])
+def test_any_order_cut_and_worker_count_gives_the_same_bytes(two_workers, recall_first):
     notes = _notes()
-    finder = Finder([*all_detectors()], propagate="patient", combine=combine)
+    finder = Finder([*all_detectors()], propagate="patient", recall_first=recall_first)
     engine = Deidentifier(KEY).with_finder(finder)
     want = treated(notes, deidentifier=engine)
     assert treated(notes[::-1], deidentifier=engine, pieces=5) == want
     assert treated(random.Random(1).sample(notes, len(notes)), deidentifier=engine, pieces=1) == want
-    if combine == "union":
+    if not recall_first:
         assert treated(notes, two_workers, engine, pieces=7) == want
 
 
@@ -213,11 +214,13 @@ def test_notes_that_change_between_the_passes_are_refused(later):
         list(deidentify_corpus(corpus, Deidentifier(KEY), serial))
 
 
-def test_spans_are_packed_without_text_and_come_back():
+def test_spans_are_stored_without_text_and_come_back():
+    (batch,) = memory_corpus([(f"n{row}", "p", f"Mr. Okwuosa {row}") for row in range(4)]).batches()
     spans = [Span(3, 9, "NAME", "names", 0.85, "title"), Span(11, 14, "DATE", "dates", 1.0)]
-    packed = passes._packed([spans, [], None, spans[:1]])
-    assert passes._unpacked(packed) == {0: spans, 2: [], 3: spans[:1]}
-    assert passes._unpacked(passes._packed([[]])) == {}
+    for detected in ([spans, [], None, spans[:1]], [[]] * 4):
+        stored = passes.BatchSpans.of(batch, detected)
+        assert stored.by_row(batch) == detected
+        assert b"Okwuosa" not in zlib.decompress(stored.spans)
 
 
 def test_many_spans_spill_to_a_file_of_no_name(monkeypatch):

@@ -14,11 +14,13 @@ from clinveil.core.keys import Key
 from clinveil.core.spans import Span
 from clinveil.corpus.people import Patient
 from clinveil.lexicons.names import all_given_names, surnames
+from clinveil.phi.name_variants import within_one_edit
 from clinveil.phi.treatment.dates import WEEKDAYS, offset, parse, shifted
 from clinveil.phi.treatment.deidentifier import Deidentifier
 from clinveil.phi.treatment.policy import Policy
-from clinveil.phi.treatment.surrogates.names import NameSurrogates, email, number_or_account
-from clinveil.phi.treatment.surrogates.pools import RAREST, culture_of, pool, sizes
+from clinveil.phi.treatment.surrogates import names as surrogate_names
+from clinveil.phi.treatment.surrogates.names import NameSurrogates, NoteNames, email, number_or_account
+from clinveil.phi.treatment.surrogates.pools import RAREST, culture_of, gender, pool, sizes
 from clinveil.phi.treatment.surrogates.roles import _RARE, _TIMES, _USUAL, _share, listed, usual_spelling
 
 KEY = Key.from_seed(1)
@@ -36,14 +38,14 @@ def new(text, patient_id="p1", patient=None):
     return NameSurrogates(KEY, patient_id, patient).of(text)
 
 
-def treated(text, *marked, policy="research", fresh=0.0, patient_id="p1"):
+def treated(text, *marked, policy="research", patient_id="p1"):
     """The text under a policy, with spans at the words that are given with their labels."""
     spans, at = [], 0
     for label, word in marked:
         at = text.index(word, at)
         spans.append(Span(at, at + len(word), label))
         at += len(word)
-    return Deidentifier(KEY, policy=Policy.of_profile(policy), fresh=fresh).treat(text, spans, patient_id)[0]
+    return Deidentifier(KEY, policy=Policy.of_profile(policy)).treat(text, spans, patient_id)[0]
 
 
 class TestNames:
@@ -114,7 +116,13 @@ class TestNames:
     def test_origin_is_kept_where_it_can_be_told(self, name, culture):
         assert culture_of(name, "family") == culture
         if culture:
-            assert all(new(name, f"p{i}") in pool("family", "", culture) for i in range(20))
+            assert {culture_of(new(name, f"p{i}"), "family") for i in range(20)} == {culture}
+
+    def test_gender_and_origin_of_a_whole_name_are_kept(self):
+        for who in (f"p{i}" for i in range(20)):
+            given, family = new("Anna-Lisa Södergren", who).lower().split()
+            assert {gender(part) for part in given.split("-")} == {"female"}
+            assert culture_of(family, "family") == "nordic"
 
     def test_no_name_of_the_patient_stands_for_another(self):
         patient = Patient("p1", ("Jose", "Garcia", "Lopez"))
@@ -126,27 +134,6 @@ class TestNames:
         assert sizes()["family"] > 88_799
         assert set(surnames()) <= {name for name in surnames() if name in pool("family")}
         assert sizes()["given"] > 5_000 + 4_000
-
-
-class TestMentions:
-    TEXT = "Mr. Okafor came. Okafor is 40. Okafor left on 3/4/2019."
-    MARKED = (("NAME", "Okafor"), ("NAME", "Okafor"), ("NAME", "Okafor"), ("DATE", "3/4/2019"))
-
-    def drawn(self, fresh):
-        made = [treated(f"{i}. {self.TEXT}", *self.MARKED, fresh=fresh).split(". ", 1)[1] for i in range(120)]
-        return [re.fullmatch(r"Mr\. (\w+) came\. (\w+) is 40\. (\w+) left on (.*)\.", text).groups() for text in made]
-
-    def test_consistent_random_and_between(self):
-        consistent, markov, random = (self.drawn(fresh) for fresh in (0.0, 0.3, 1.0))
-        assert len({name for note in consistent for name in note[:3]}) == 1
-        switched = [one != two for note in markov for one, two in ((note[0], note[1]), (note[1], note[2]))]
-        assert 0.18 < sum(switched) / len(switched) < 0.42
-        assert sum(one == two for one, two, *_ in random) < 20
-        # Dates keep their intervals whatever becomes of names.
-        assert len({note[3] for note in consistent + markov + random}) == 1
-
-    def test_the_same_key_and_note_give_the_same(self):
-        assert treated(self.TEXT, *self.MARKED, fresh=0.5) == treated(self.TEXT, *self.MARKED, fresh=0.5)
 
 
 DAYS = st.dates(date(1951, 1, 1), date(2048, 12, 31))
@@ -238,6 +225,33 @@ def test_usual_spelling_is_the_most_usual_name_within_one_edit(name, data):
     edits = sorted(_one_edit(name))
     for form in (name, *(data.draw(st.sampled_from(edits)) for _ in range(3))):
         assert usual_spelling(form) == _usual_spelling(form)
+
+
+@given(
+    st.lists(st.text("abc", min_size=5, max_size=7), min_size=1, max_size=12), st.text("abc", min_size=5, max_size=7)
+)
+@settings(deadline=None)
+def test_spelling_within_a_note_is_the_most_frequent_name_within_one_edit(names, form):
+    """By comparison with each name of the note."""
+    text = " ".join(names)
+    note = NoteNames(text, [(match.start(), match.end()) for match in re.finditer(r"\w+", text)])
+    near = [name for name in names if within_one_edit(form, name) and name != form]
+    expected = max([form, *sorted(near)], key=lambda name: (names.count(name), name == form))
+    assert note.spelling(form) == (form if listed(form) else expected)
+
+
+def test_many_names_in_a_note_take_linear_work(monkeypatch):
+    compared = []
+    monkeypatch.setattr(
+        surrogate_names, "within_one_edit", lambda *pair: compared.append(pair) or within_one_edit(*pair)
+    )
+    letters = "bdfgklmnprstvz"
+    names = [f"{a}a{b}e{c}oqu" for a in letters for b in letters for c in letters]
+    text = " ".join(names)
+    at = [(match.start(), match.end()) for match in re.finditer(r"\w+", text)]
+    note = NoteNames(text, at)
+    assert [note.spelling(name) for name in names] == names
+    assert len(compared) < 60 * len(names)
 
 
 def _usual_spelling(form):

@@ -88,7 +88,7 @@ def test_no_canary_is_said(tmp_path, capsys):
     try:
         for flags in (
             ["--phi-profile", "limited-dataset"],
-            ["--set", "surrogates=random", "--force"],
+            ["--set", "mode=replace", "--force"],
             ["--set", "audit=counts"],
         ):
             out = tmp_path / f"{flags[1]}.parquet"

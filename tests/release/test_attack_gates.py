@@ -17,6 +17,7 @@ from clinveil.releases.attack_gates import (
     contents_gate,
     effective,
     enough,
+    kept_gates,
     linkage_gates,
     linkage_warnings,
     reading_gates,
@@ -210,3 +211,17 @@ def test_arrays_under_the_name_of_a_note_are_refused(tmp_path):
         np.save(file, np.ones(3))
     (tmp_path / "notes" / "c.txt").symlink_to(tmp_path / "notes" / "a.txt")
     assert contents_gate(tmp_path, "notes", COLUMNS).value == 2
+
+
+def test_unique_kept_values_are_refused_unless_accepted():
+    def unique(count):
+        return Finding("attack.kept_columns_unique", count / 1000, 1000, "lower", unit="notes", count=count)
+
+    assert [gate.passed for gate in kept_gates([unique(10)], 0.01)] == [True]
+    (refused,) = kept_gates([unique(11)], 0.01)
+    assert not refused.passed and "max_kept" in refused.hint
+    (accepted,) = kept_gates([unique(1000)], 1)
+    assert accepted.passed and accepted.switched_off
+    own = Finding("attack.kept_own_identifiers", 0.001, 1000, "lower", unit="notes", count=1)
+    assert [gate.passed for gate in kept_gates([own], 1)] == [False]
+    assert kept_gates([], 0.01) == []

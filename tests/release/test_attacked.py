@@ -7,7 +7,6 @@ import pyarrow.parquet as pq
 import pytest
 
 from clinveil.core.errors import InputError
-from clinveil.releases.attacked import _notes
 from clinveil.releases.earlier.vault import vault_table
 
 
@@ -23,9 +22,3 @@ def test_a_damaged_crosswalk_or_alignment_is_none(tmp_path, name, damage):
     damage(path)
     with pytest.raises(InputError, match=f"{tmp_path.name}: the vault is damaged: {name} cannot be read"):
         list(vault_table(tmp_path, name))
-
-
-@pytest.mark.parametrize("told", [{}, {"notes": []}, {"notes": {"file": "notes.parquet"}}])
-def test_a_manifest_without_its_notes_is_damaged(tmp_path, told):
-    with pytest.raises(InputError, match="contains a damaged manifest"):
-        _notes(told, tmp_path)

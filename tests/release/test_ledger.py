@@ -33,6 +33,26 @@ def left(tmp_path, texts, key=KEYS[0]):
     return ledger
 
 
+def test_the_site_has_one_ledger(tmp_path, monkeypatch):
+    monkeypatch.setenv("CLINVEIL_LEDGER", str(tmp_path / "site"))
+    assert Ledger.at(None, tmp_path / "elsewhere" / "out").folder == tmp_path / "site"
+    assert Ledger.at(tmp_path / "given", tmp_path / "out").folder == tmp_path / "given"
+
+
+def test_the_copy_in_a_vault_stands_in_for_a_lost_ledger(tmp_path):
+    ledger = Ledger.at(None, tmp_path / "new")
+    assert ledger.description.endswith("new, empty")
+    vault = tmp_path / "out" / "vault"
+    vault.mkdir(parents=True)
+    ledger.enter(entry(text_hashes(notes(20)), "2026-11-22-a", KEYS[0], vault), vault)
+    assert ledger.description.endswith("1 releases")
+    shutil.rmtree(ledger.folder)
+    (earlier,) = Ledger.at(None, tmp_path / "new").earlier(text_hashes(notes(20)))
+    assert earlier.share == 1 and earlier.entry.commitment == KEYS[0]
+    (vault / IN_VAULT).write_text("damaged")
+    assert Ledger.at(None, tmp_path / "new").earlier(text_hashes(notes(20))) == []
+
+
 def test_a_note_is_its_letters():
     one, *others = text_hashes(
         ["Seen on 12/3.\nNo fever", "seen on 14/5: no  FEVER", "Seen. No fevers", None, " 12 ", ""]

@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import ClassVar
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
-from clinveil.attacks.attack import Context
+from clinveil.attacks.attack import Attack, Context
 from clinveil.attacks.channel.repetition import Repetition
 from clinveil.attacks.text.identifiers import Identifiers
-from clinveil.attacks.text.memo_links import MemoLinks
+from clinveil.attacks.text.linkage import Linkage
 from clinveil.attacks.text.uniqueness import Uniqueness
 from clinveil.channel.apply import ALIGNMENT
 from clinveil.channel.channel import Channel
+from clinveil.core.finding import Finding
 from clinveil.corpus.corpus import memory_corpus, rows
 from clinveil.corpus.people import Patient
 from clinveil.releases.attack_gates import patient_gates
 from clinveil.releases.crosswalk import CROSSWALK
 from clinveil.releases.measured import measured
+from clinveil.stats.findings import clustered_share
 from clinveil.vectors.count import count_words
 
 PATIENTS, NOTES, LENGTH = 120, 3, 30
@@ -61,10 +64,26 @@ def identity(n):
     return np.append(rows, n), rows[:n].astype(np.int32), np.ones(n), np.ones(n, dtype=np.bool_)
 
 
-def repeats(seen, rng):
+def of_words(seen, rng):
     """The findings of repetition under a channel that leaves every word unchanged."""
     channel = Channel(list(seen.context.counts.words), *identity(len(seen.context.counts)))
-    return replace(seen, context=replace(seen.context, channel=channel)).by(Repetition(draws=100), rng)
+    return replace(seen, context=replace(seen.context, channel=channel)).by(Repetition(), rng)
+
+
+class SameFirst(Attack):
+    """Measure how many released notes begin with the word of their source; clustered by patient."""
+
+    needs = frozenset({"original", "released", "notes"})
+    words: ClassVar = {"attack.same_first": None}
+
+    def __call__(self, context: Context, rng: np.random.Generator) -> list[Finding]:
+        """Return one finding."""
+        first = {note.note_id: note.text.split()[0] for note in rows(context.original)}
+        owners, counts = {}, np.zeros((PATIENTS, 2), dtype=np.int64)
+        for note in rows(context.released):
+            row = owners.setdefault(note.patient_id, len(owners))
+            counts[row] += [note.text.split()[0] == first[context.notes[note.note_id]], 1]
+        return [clustered_share("attack.same_first", counts[: len(owners)], over="patients", detail={"label": "a"})]
 
 
 def ids(corpus):
@@ -100,20 +119,17 @@ def test_the_key_decides_who_is_drawn(case, tmp_path):
 
 def test_findings_say_on_what_they_were_measured_and_exact_ones_do_not(case, tmp_path):
     seen, rng = drawn(case, tmp_path), np.random.default_rng(0)
-    marked = seen.by(MemoLinks(), rng)
-    assert all(f.detail["measured_on"] == seen.drawn.description for f in marked)
+    marked = seen.by(Linkage(own_vectors=False), rng)
+    assert marked and all(f.detail["measured_on"] == seen.drawn.description for f in marked)
     assert f"{seen.drawn.notes:,} of {PATIENTS * NOTES:,} notes" in seen.drawn.description
-    of_words = repeats(seen, rng)
-    assert {f.measure for f in of_words if "measured_on" in f.detail} == {"attack.repeats_in_notes"}
+    assert not any("measured_on" in f.detail for f in of_words(seen, rng))
     exact = seen.by(Uniqueness(), rng)
     assert all("measured_on" not in f.detail and f.n == PATIENTS * NOTES for f in exact)
 
 
 def test_findings_of_an_attack_that_is_not_ours_say_it_too_and_nothing_else(case, tmp_path):
     seen = drawn(case, tmp_path)
-    words = {found.measure: None for found in seen.by(MemoLinks(), np.random.default_rng(0))}
-    theirs = type("MemoLinks", (MemoLinks,), {"__module__": "elsewhere", "words": words})
-    marked = seen.by(theirs(), np.random.default_rng(0))
+    marked = seen.by(SameFirst(), np.random.default_rng(0))
     assert marked and all(f.detail == {"measured_on": seen.drawn.description} and not f.method for f in marked)
 
 
@@ -141,11 +157,16 @@ def test_one_leak_outside_of_the_drawn_patients_is_still_refused(case, tmp_path)
 
 @pytest.mark.slow
 def test_intervals_of_drawn_patients_cover_the_figures_of_all(case, tmp_path):
-    def repeated(words, key):
+    def same_first(words, key):
         seen = drawn(case, tmp_path, words, salt=bytes([key]))
-        found = repeats(seen, np.random.default_rng(key))
-        return next(f for f in found if f.measure == "attack.repeats_in_notes")
+        return seen.by(SameFirst(), np.random.default_rng(key))[0]
 
-    exact, keys, some = repeated(0, 0).value, 40, PATIENTS * NOTES * LENGTH // 4
-    covered = [found.low <= exact <= found.high for found in (repeated(some, key) for key in range(keys))]
+    exact, keys, some = same_first(0, 0).value, 40, PATIENTS * NOTES * LENGTH // 4
+    covered = [found.low <= exact <= found.high for found in (same_first(some, key) for key in range(keys))]
     assert sum(covered) >= 0.85 * keys  # 95 % intervals; a quarter of all is drawn without replacement
+
+
+def test_a_sample_never_has_a_patient_or_two(case, tmp_path):
+    whole, crosswalk = case
+    seen = measured(whole, crosswalk, 1, b"salt", tmp_path / "drawn")
+    assert seen.drawn is not None and seen.drawn.patients >= 25

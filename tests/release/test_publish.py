@@ -8,9 +8,10 @@ import pytest
 
 from clinveil.cli.main import main
 from clinveil.core.upload import MARKER, SUCCESS
-from clinveil.releases.manifest import Check
+from clinveil.releases.manifest import released_files
 
 sys.path.append(str(Path(__file__).parents[1] / "corpus"))
+from signed_release import signed_release
 from stores import store
 
 
@@ -21,14 +22,11 @@ def server():
 
 
 @pytest.fixture()
-def run(tmp_path, monkeypatch):
-    """The arguments that publish a release of two files, which verifies."""
+def run(tmp_path):
+    """The arguments that publish a signed release."""
     out = tmp_path / "out"
-    (out / "release" / "sub").mkdir(parents=True)
-    (out / "vault").mkdir()
-    for name in ("release/notes.csv", "release/sub/more.csv", "vault/key.bin"):
-        (out / name).write_text("x")
-    monkeypatch.setattr("clinveil.releases.outcome.verify", lambda folder: [Check("all is well", True)])
+    signed_release(out / "release", vault=out / "vault")
+    (out / "vault" / "key.bin").write_text("x")
     return ["publish", str(out)]
 
 
@@ -39,17 +37,22 @@ def names(server, path: str) -> set[str]:
 
 def test_all_of_the_release_goes_and_nothing_of_the_vault(run, server, tmp_path):
     assert main([*run, "s3://notes/release"]) == 0
-    assert names(server, "notes/release") == {"notes.csv", "sub/more.csv", MARKER, SUCCESS}
+    assert names(server, "notes/release") == {
+        *released_files(tmp_path / "out" / "release"),
+        "SHA256SUMS",
+        MARKER,
+        SUCCESS,
+    }
     again = [*run, "s3://notes/release"]
     assert main(again) == 2
     assert main([*again, "--force"]) == 0
     assert main([*again[:2], str(tmp_path / "elsewhere")]) == 2
 
 
-def test_what_does_not_verify_is_not_sent(run, server, monkeypatch, capfd, tmp_path):
-    monkeypatch.setattr("clinveil.releases.outcome.verify", lambda folder: [Check("the hashes agree", False)])
+def test_what_does_not_verify_is_not_sent(run, server, capfd, tmp_path):
+    (tmp_path / "out" / "release" / "README.md").write_text("changed")
     assert main([*run, "s3://notes/changed"]) == 3
-    assert "1 checks of its release failed" in capfd.readouterr().err
+    assert "checks of its release failed" in capfd.readouterr().err
     assert names(server, "notes/changed") <= {MARKER}
     assert main(["publish", str(tmp_path), "s3://notes/changed"]) == 3
     assert "contains no release" in capfd.readouterr().err

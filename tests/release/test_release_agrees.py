@@ -8,6 +8,7 @@ from collections import Counter
 
 import pyarrow.parquet as pq
 import pytest
+from release_cases import release
 
 from clinveil.channel.apply import Obfuscator
 from clinveil.channel.channel import identity_channel
@@ -22,29 +23,11 @@ from clinveil.releases.attacked import attacked_release
 from clinveil.report.record import from_json
 
 IN_ORDER = ["--set", "shuffle=none", "--set", "vary_length=0"]
-FAST = [
-    "--as",
-    "coded",
-    "--set",
-    "epochs=1",
-    "--set",
-    "window=5",
-    "--set",
-    "dim=16",
-    "--workers",
-    "1",
-    "--quiet",
-]
 
 
 @pytest.fixture(scope="module")
-def desk(tmp_path_factory):
-    """Demo notes, and a finished release of them."""
-    folder = tmp_path_factory.mktemp("agrees")
-    assert main(["demo", "--notes-only", "-o", str(folder / "demo"), "--patients", "60", "--seed", "8", "--quiet"]) == 0
-    patients = ["--patients", str(folder / "demo" / "patients.parquet")]
-    assert main(["release", str(folder / "demo" / "notes.parquet"), "-o", str(folder / "out"), *patients, *FAST]) == 0
-    return folder
+def desk(finished):
+    return finished
 
 
 def shown(folder):
@@ -125,7 +108,7 @@ def test_words_stand_beside_their_own_source_in_any_order(order):
     channel = identity_channel(words(text)).under(length=0.9, **order)
     notes = [samples.Source(f"n{i}", "p", [(text, text, False)]) for i in range(30)]
     seen = Counter()
-    for note in samples.aligned(notes, Obfuscator(channel, Key.from_seed(1), align=True), "A note"):
+    for note in samples.aligned(notes, Obfuscator(channel, Key.from_seed(1), align=True)):
         for token in note.tokens:
             assert set(token.released.split()) <= {token.source.lower()}
             seen[len(token.released.split())] += token.source.isalpha()
@@ -134,10 +117,8 @@ def test_words_stand_beside_their_own_source_in_any_order(order):
 
 def test_a_long_note_is_cut_after_it_was_treated(desk, monkeypatch):
     """At any cut, also within a word or an identifier, what is shown is how a released note begins."""
-    patients = ["--patients", str(desk / "demo" / "patients.parquet")]
     monkeypatch.setattr(samples, "LONGEST", 97)
-    source = str(desk / "demo" / "notes.parquet")
-    assert main(["release", source, "-o", str(desk / "cut"), "--again", *patients, *FAST, *IN_ORDER]) == 0
+    assert main(release(desk, "cut", *IN_ORDER)) == 0
     released = pq.read_table(desk / "cut/release/notes.parquet")["text"].to_pylist()
     record = from_json(json.loads((desk / "cut/vault/record.json").read_text())["internal"])
     for note in record.notes:
@@ -151,7 +132,7 @@ def test_every_digest_of_both_manifests_is_that_of_the_file(desk):
         assert set(manifest["vault_digests"]) == {"vectors", "neighbours", "channel"}
         assert manifest["vault_digests"] == {name: fingerprint(vault / name) for name in manifest["vault_digests"]}
         assert manifest["files"] == {name: sha256(release / name) for name in manifest["files"]}
-        assert set(manifest["files"]) == {"notes.parquet"}
+        assert set(manifest["files"]) == {"notes.parquet", "README.md", "report.html"}
     private = json.loads((vault / "manifest.json").read_text())["private"]
     assert private["source_sha256"] == sha256(desk / "demo" / "notes.parquet")
 

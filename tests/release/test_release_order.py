@@ -30,8 +30,8 @@ def renamed(count, key, size=7):
     return [rename(batch)[0] for batch in batches([f"n{i}" for i in range(count)], size)]
 
 
-@settings(max_examples=30, deadline=None)
-@given(count=st.integers(0, 300), size=st.integers(1, 50), seed=st.integers(0, 99))
+@settings(max_examples=12, deadline=None)
+@given(count=st.integers(0, 120), size=st.integers(1, 50), seed=st.integers(0, 99))
 def test_new_ids_are_sorted_whatever_the_batches(tmp_path_factory, count, size, seed):
     stream = renamed(count, Key.from_seed(seed), size)
     scratch = tmp_path_factory.mktemp("order") / "work"
@@ -44,9 +44,9 @@ def test_new_ids_are_sorted_whatever_the_batches(tmp_path_factory, count, size, 
 
 
 def test_the_crosswalk_brings_rows_back_and_unknown_rows_come_last(tmp_path):
-    source = [f"{i:016x}0000" for i in np.random.default_rng(3).integers(0, 2**62, 5000)]
+    source = [f"{i:016x}0000" for i in np.random.default_rng(3).integers(0, 2**62, 1500)]
     shuffled = batches(["stranger", *sorted(source)], 13)
-    ranks = by_source(iter(batches(source, 700)))
+    ranks = by_source(iter(batches(source, 400)))
     assert ids_of(reordered(shuffled, ranks, tmp_path / "w")) == [*source, "stranger"]
     assert ids_of(reordered(shuffled[:1], by_source(iter(())), tmp_path / "w")) == ids_of(shuffled[:1])
 
@@ -54,11 +54,11 @@ def test_the_crosswalk_brings_rows_back_and_unknown_rows_come_last(tmp_path):
 def test_another_key_gives_another_order_and_none_that_of_the_source(tmp_path):
     orders = []
     for seed in (1, 2):
-        stream = renamed(2000, Key.from_seed(seed))
+        stream = renamed(700, Key.from_seed(seed))
         place = {note_id: number for number, note_id in enumerate(ids_of(stream))}
         orders.append([place[i] for i in ids_of(reordered(stream, by_new_id, tmp_path / "w"))])
-    for one, other in ((orders[0], range(2000)), (orders[1], range(2000)), (orders[0], orders[1])):
-        assert abs(spearmanr(one, other).statistic) < 4 / 2000**0.5
+    for one, other in ((orders[0], range(700)), (orders[1], range(700)), (orders[0], orders[1])):
+        assert abs(spearmanr(one, other).statistic) < 4 / 700**0.5
 
 
 def test_the_scratch_files_go_when_a_run_fails(tmp_path):
@@ -72,7 +72,7 @@ def test_the_scratch_files_go_when_a_run_fails(tmp_path):
 
 
 def test_what_is_too_large_for_memory_is_dealt_again_and_comes_in_the_same_order(tmp_path, monkeypatch):
-    stream = renamed(600, Key.from_seed(4))
+    stream = renamed(200, Key.from_seed(4))
     whole = ids_of(reordered(stream, by_new_id, tmp_path / "w"))
     monkeypatch.setattr(crosswalk, "MOST", 600)
     dealt = []

@@ -8,55 +8,43 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from release_cases import FAST, demo_notes_in, release
+from release_cases import FAST, release
 
 from clinveil.cli.main import main
-from clinveil.corpus.demo.stream import demo_notes
+from clinveil.corpus.demo import demo_notes
 
 # Small samples say too little for the gates on names and linkage: the risk is taken. Identifiers are of other files.
 TAKEN = ["--set", "max_names=1", "--set", "max_linkage=1", "--set", "phi=false"]
 
 
 @pytest.fixture(scope="module")
-def desk(tmp_path_factory):
-    """A folder with demo notes."""
-    return demo_notes_in(tmp_path_factory.mktemp("runs"))
+def desk(demo):
+    return demo
 
 
 def test_permuted_rows_give_the_same_ids_in_the_same_order(desk, tmp_path):
     notes = pq.read_table(desk / "demo/notes.parquet")
     pq.write_table(notes.take(np.random.default_rng(1).permutation(len(notes))), tmp_path / "permuted.parquet")
     found = []
-    for path, flags in ((desk / "demo/notes.parquet", ["--workers", "2"]), (tmp_path / "permuted.parquet", [])):
+    for path in (desk / "demo/notes.parquet", tmp_path / "permuted.parquet"):
         out = tmp_path / path.stem
-        assert main(["release", str(path), "-o", str(out), *FAST, *TAKEN, "--seed", "5", *flags]) == 4
+        assert main(["release", str(path), "-o", str(out), *FAST, *TAKEN, "--seed", "5"]) == 4
         found.append(pq.read_table(out / "vault/refused/notes.parquet")["note_id"].to_pylist())
     assert found[0] == found[1] == sorted(found[0])
 
 
-def test_the_order_of_the_source_is_kept_on_request_and_warned_of(desk, tmp_path):
-    notes = str(desk / "demo/notes.parquet")
-    assert main(["release", notes, "-o", str(tmp_path / "o"), *FAST, *TAKEN, "--set", "order=source"]) == 0
-    crosswalk = pq.read_table(tmp_path / "o/vault/crosswalk.parquet")["note_id"].to_pylist()
-    assert pq.read_table(tmp_path / "o/release/notes.parquet")["note_id"].to_pylist() == crosswalk
-    assert "Rows keep the source order" in (tmp_path / "o/release/report.html").read_text()
-
-
-def test_a_test_seed_is_refused_and_repeats_with_any_number_of_workers(desk, capsys):
-    for out, workers in (("one", "1"), ("two", "2")):
-        assert main(release(desk, out, *TAKEN, "--set", "phi=true", "--seed", "5", "--workers", workers)) == 4
+def test_a_test_seed_is_refused_and_repeats_with_any_number_of_workers(desk, tmp_path, capsys):
+    notes = pq.read_table(desk / "demo/notes.parquet")
+    pq.write_table(notes.slice(0, 120), tmp_path / "few.parquet")
+    how = [flag for flag in FAST if flag != "--quiet"] + ["--set", "allow_small=true", "--seed", "5"]
+    for workers in ("1", "2"):
+        run = ["release", str(tmp_path / "few.parquet"), "-o", str(tmp_path / workers), *how, "--workers", workers]
+        assert main(run) == 4
     said = capsys.readouterr()
-    assert "no test seed" in said.out
-    assert not (desk / "one" / "release").exists()
-    one, two = ((desk / o / "vault/refused/notes.parquet").read_bytes() for o in ("one", "two"))
-    assert one == two
-
-
-def test_a_test_seed_is_said_on_stderr(desk, capsys):
-    flags = [f for f in release(desk, "two", "--seed", "5", "--force") if f != "--quiet"]
-    assert main(flags) == 4
-    assert "TEST SEED: not for release" in capsys.readouterr().err
-    assert "TEST SEED" in (desk / "two/vault/refused/report.html").read_text()
+    assert "no test seed" in said.out and "TEST SEED: not for release" in said.err
+    one, two = (tmp_path / workers / "vault/refused" for workers in ("1", "2"))
+    assert not (tmp_path / "1/release").exists() and "TEST SEED" in (two / "report.html").read_text()
+    assert (one / "notes.parquet").read_bytes() == (two / "notes.parquet").read_bytes()
 
 
 def test_dry_run_makes_nothing(desk, capsys):

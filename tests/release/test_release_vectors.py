@@ -116,19 +116,17 @@ def test_vectors_that_do_not_fit_are_refused_before_anything_is_made(desk, capsy
 
 def test_an_empty_folder_and_two_ways_at_once_are_refused(desk, tmp_path, capsys):
     assert release(desk, "none", "--vectors", tmp_path) == 3
-    assert release(desk, "none", "--vectors", desk / "v.vec", "--set", f"start_vectors={desk / 'v.vec'}") == 2
-    assert "--vectors cannot be combined with --set start_vectors" in capsys.readouterr().err
+    assert release(desk, "none", "--vectors", desk / "v.vec", "--set", f"more_text={desk / 'v.vec'}") == 2
+    assert "--vectors cannot be combined with" in capsys.readouterr().err
     assert release(desk, "none", "--set", f"more_text={tmp_path / 'missing.txt'}") == 3
     assert not (desk / "none").exists()
 
 
-def test_more_text_and_a_start_are_said(desk):
+def test_more_text_is_said(desk):
     (desk / "more.txt").write_text("waa wab public words\n" * 50)
     flags = [
         "--set",
         f"more_text={desk / 'more.txt'}",
-        "--set",
-        f"start_vectors={desk / 'v.vec'}",
         "--set",
         "dim=12",
         "--set",
@@ -136,11 +134,11 @@ def test_more_text_and_a_start_are_said(desk):
     ]
     assert release(desk, "both", *flags, "--set", "window=5") == 0
     for manifest in manifests(desk, "both"):
-        assert manifest["vectors"]["from"] == "trained on these notes and more text, from vectors given"
+        assert manifest["vectors"]["from"] == "trained on these notes and more text"
         assert manifest["vectors"]["passes"] == 1
     assert str(desk) not in (desk / "both/release/manifest.json").read_text()
     shown = manifests(desk, "both")[0]["settings"]
-    assert shown["more_text_given"] and shown["start_vectors_given"]
+    assert shown["more_text_given"]
     assert set(load_vectors(desk / "both/vault/vectors").words) == set(WORDS)
 
 

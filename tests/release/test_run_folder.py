@@ -8,7 +8,8 @@ from contextlib import contextmanager
 import pytest
 
 from clinveil.core.errors import GateError, InputError, UsageError
-from clinveil.core.runfolder import fingerprint, run_hash
+from clinveil.core.files import locked, private_folder
+from clinveil.core.runfolder import LOCK, fingerprint, run_hash
 from clinveil.core.runfolder import run_folder as open_folder
 from clinveil.releases.outcome import KIND, Places
 from clinveil.releases.settings import ReleaseSettings
@@ -100,6 +101,15 @@ def test_input_that_does_not_fit_leaves_the_place_as_it_was(tmp_path, notes):
     assert not (tmp_path / ".out.replaced").exists()
 
 
+def test_what_took_hours_is_never_removed(tmp_path, notes):
+    with pytest.raises(InputError), run_folder(tmp_path / "out", notes, PLAIN) as folder:
+        key = folder.run.key(None)
+        (folder.vault / "vectors").mkdir()
+        raise InputError("too few patients for a measure")
+    with run_folder(tmp_path / "out", notes, PLAIN) as again:
+        assert again.run.resumed and again.run.key(None) == key
+
+
 def test_a_failed_gate_keeps_the_evidence(tmp_path, notes):
     out = tmp_path / "out"
     with pytest.raises(GateError), run_folder(out, notes, PLAIN) as folder:
@@ -128,6 +138,20 @@ def test_two_runs_at_once_are_refused(tmp_path, notes):
         pytest.raises(UsageError, match="another run"),
         run_folder(out, notes, PLAIN),
     ):
+        pass
+
+
+def test_a_run_that_has_only_its_lock_is_busy_too(tmp_path, notes):
+    out = tmp_path / "out"
+    with locked(private_folder(out / "vault") / LOCK):
+        (out / "vault" / "half").touch()
+        with pytest.raises(UsageError, match="another run"), run_folder(out, notes, PLAIN):
+            pass
+
+
+def test_a_link_to_nowhere_is_one_line(tmp_path, notes):
+    (tmp_path / "out").symlink_to(tmp_path / "nowhere")
+    with pytest.raises(UsageError, match="link to a missing folder"), run_folder(tmp_path / "out", notes, PLAIN):
         pass
 
 

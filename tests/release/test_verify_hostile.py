@@ -7,12 +7,12 @@ import json
 import pytest
 
 from clinveil.core.errors import InputError
+from clinveil.core.files import sha256
 from clinveil.releases.manifest import SCHEMA, sealed, verify, write_sums
 
 NOTES = {"file": "notes.csv", "rows": 1, "text": "text", "id": "note_id", "patient": None, "keep": []}
 GOOD = {
     "schema": SCHEMA,
-    "files": {},
     "gates": [{"name": "a", "passed": True}],
     "test_seed": False,
     "notes": NOTES,
@@ -24,6 +24,7 @@ def release(folder, document=GOOD, *, raw=None):
     (folder / "notes.csv").write_text('"note_id","text"\n"1","a b"\n')
     (folder / "README.md").write_text("x")
     (folder / "report.html").write_text("x")
+    document = {"files": {"notes.csv": sha256(folder / "notes.csv")}, **document}
     (folder / "manifest.json").write_text(raw if raw is not None else sealed(document))
     write_sums(folder)
     return folder

@@ -126,9 +126,9 @@ def findings() -> list[Finding]:
     return [
         *adversaries(),
         *utilities(),
-        Finding("attack.memo_links", 0.021, 4966, "lower", 0.02, 0.022, 0.0205,
-                detail={"scope": "occurrence", "among": 5}, unit="notes",
-                chance_is="a random other note of the sample", method=drawn),
+        Finding("attack.linkage", 0.021, 4966, "lower", 0.02, 0.022, 0.0205,
+                detail={"attacker": "without the vectors", "candidates": 5}, unit="notes",
+                chance_is="naming one of the candidates at random", method=drawn),
         Finding("attack.own_phone", None, 0, "lower", detail={"why": "no phone is known"}, unit="own phones"),
         Finding("attack.own_name", 3 / 712, 712, "lower", 0.00087, 0.0123, 3.4 / 712,
                 control=0.93, detail={"expected": 3.4}, unit="patients", count=3, p=0.62,

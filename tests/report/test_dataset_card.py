@@ -10,7 +10,7 @@ from invented_release import CANARIES, of_kind, record
 from clinveil.report.edition import external_edition
 from clinveil.report.first_page import KINDS
 from clinveil.report.record import Column, Gate
-from clinveil.report.render import release_card, size_class
+from clinveil.report.render import release_card
 
 
 def header(card: str) -> dict[str, str]:
@@ -21,7 +21,6 @@ def header(card: str) -> dict[str, str]:
 def test_the_header_is_plain_yaml(external):
     fields = header(release_card(external))
     assert json.loads(fields["pretty_name"]) == "Consultation notes 2026"
-    assert fields["size_categories"] == "[1K<n<10K]"
     assert fields["license"] == "other"
 
 
@@ -90,11 +89,3 @@ def test_every_table_row_has_as_many_cells_as_its_head(external):
             continue
         widths.append(cells)
         assert cells == widths[0], line
-
-
-@pytest.mark.parametrize(
-    ("notes", "name"),
-    [(0, "n<1K"), (999, "n<1K"), (1000, "1K<n<10K"), (99_999, "10K<n<100K"), (10**6, "1M<n<10M"), (10**9, "n>1B")],
-)
-def test_size_classes(notes, name):
-    assert size_class(notes) == name

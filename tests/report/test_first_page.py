@@ -8,6 +8,7 @@ from invented_release import adversaries, gates, missing, of_kind, record, share
 from clinveil.core.finding import Finding
 from clinveil.report.edition import external_edition
 from clinveil.report.first_page import clipped, first_page
+from clinveil.report.render import render
 from clinveil.report.risks import enough, strongest, table, verdict
 
 
@@ -70,6 +71,23 @@ def test_the_first_page_of_readable_notes_names_linkage_without_a_gate_and_that_
 def test_terms_are_explained_where_they_are_used():
     assert [term.partition(":")[0] for term in first_page(record()).terms] == ["Known pairs", "Planted names"]
     assert first_page(replace(of_kind("deidentified"), findings=())).terms == []
+    off = replace(gates()[0], name="names not recovered, with shadow vectors", switched_off=True)
+    terms = first_page(replace(record(), findings=(), gates=(off,))).terms
+    assert [term.partition(":")[0] for term in terms] == ["Shadow vectors", "Known pairs"]
+
+
+def test_own_identifiers_name_their_limit_and_what_does_not_apply_is_not_unmeasured():
+    own = share("own identifiers", "recipient", 0, 60, 0.0, gated=True, unit="patients")
+    third = first_page(replace(of_kind("deidentified"), findings=(own,))).risks[2]
+    assert "known-patient list only" in third.adversary
+    page = first_page(replace(of_kind("synthetic"), findings=()))
+    assert page.risks[0].why.startswith("Does not apply") and page.without_figure == 2
+
+
+def test_a_share_below_the_floor_is_said_in_words(external):
+    worse = replace(use("transfer", -11.2, (0.3, 0.2, 0.31)), low=-70.0, high=-5.0)
+    page = render(replace(external, findings=(worse,)))
+    assert "worse than the floor" in page.partition('id="details"')[0]
 
 
 def test_risks_that_were_not_measured_have_a_reason():

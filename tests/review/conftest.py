@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from review_cases import deidentify, write_notes
 
-from clinveil.phi.review.desk import desk
-from clinveil.phi.review.queue import past_run, queue
+from clinveil.phi import review
+from clinveil.phi.review import past_run, review_queue
 
 
 @pytest.fixture()
@@ -23,6 +23,6 @@ def open_desk(made):
 
     def opened(reviewer="first", most=100, order="given"):
         run = past_run(made / "out.parquet")
-        return desk(run, queue(run.entries(), most, order), reviewer)
+        return review.open_desk(run, review_queue(run.entries(), most, order), reviewer)
 
     return opened

@@ -146,7 +146,7 @@ def review_one(reviewer, n):
 def check_file(folder, texts):
     from clinveil.phi.review.decisions import read_file
 
-    notes = read_file(folder / "out.parquet.vault" / "review" / "first.jsonl").notes()
+    notes = read_file(folder / "out.parquet.vault" / "review" / "first.jsonl").notes
     assert len(notes) == 100 and all(note.done for note in notes.values())
     for n, (note_id, text) in enumerate(texts.items()):
         verdicts = notes[note_id].verdicts

@@ -11,7 +11,8 @@ from review_cases import TEXTS, decision_lines, deidentify, write_notes
 
 from clinveil.core.errors import InputError, UsageError
 from clinveil.phi.review import decisions as log_room
-from clinveil.phi.review.queue import past_run, queue, suspects
+from clinveil.phi.review import past_run, review_queue
+from clinveil.phi.review.queue import suspects
 
 
 def keep(place, span):
@@ -34,10 +35,10 @@ def words_of(desk, at, state):
 
 def test_the_worst_note_comes_first_and_as_many_as_were_asked_for(made):
     run = past_run(made / "out.parquet")
-    worst = queue(run.entries(), 2, "worst")
+    worst = review_queue(run.entries(), 2, "worst")
     assert worst[0].note.note_id == "doubtful" and len(worst) == 2
     assert worst[0].doubt > worst[1].doubt
-    assert [entry.note.note_id for entry in queue(run.entries(), 9, "given")] == list(TEXTS)
+    assert [entry.note.note_id for entry in review_queue(run.entries(), 9, "given")] == list(TEXTS)
 
 
 def test_suspects_are_capitalised_words_of_no_list_that_no_span_covers():

@@ -110,7 +110,7 @@ def test_nothing_else_is_there(client, path):
 def test_the_one_time_word_opens_once_and_its_session_opens_the_rest(client, server):
     for name in ("queue", "note", "act", "undo", "search", "stop", "nothing"):
         assert client.ask(name)[0] == 401
-    for wrong in ("", "x", 5, None, server.guard.once + "x"):
+    for wrong in ("", "x", 5, None, "\ud800", server.guard.once + "x"):
         assert client.ask("enter", {"word": wrong})[0] == 403
     other = Client(server)
     client.enter()

@@ -70,9 +70,9 @@ class TestSpark(ElsewhereContract):
 def test_nobody_at_the_address():
     from clinveil.scale.executors.spark import _started
 
-    with pytest.raises(InputError, match="no working Spark cluster answers"), _started(2, "spark://127.0.0.1:9"):
+    with pytest.raises(InputError, match="no working Spark cluster answers"), _started(2, "spark://127.0.0.1:9", None):
         pass
-    with pytest.raises(UsageError, match="not a Spark address"), _started(2, "sc://127.0.0.1"):
+    with pytest.raises(UsageError, match="not a Spark address"), _started(2, "sc://127.0.0.1", None):
         pass
 
 

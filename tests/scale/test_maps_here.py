@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import threading
 
 import pytest
 from map_contract import MapContract, WorkersContract, process
@@ -14,8 +15,8 @@ from clinveil.phi.settings import DeidentifySettings
 from clinveil.releases.record import public_settings
 from clinveil.releases.settings import ReleaseSettings
 from clinveil.scale import processes_later, serial, threads
-from clinveil.scale.executor import executors, opened, opened_for
-from clinveil.scale.executors._cluster import Job, environment, scratch
+from clinveil.scale.executor import ExecutorSettings, executors, opened, opened_for
+from clinveil.scale.executors._cluster import Job, Outcome, environment, outcomes, scratch
 from clinveil.study.jamia_2020.study import StudySettings
 
 
@@ -54,27 +55,49 @@ def test_the_executors():
 
 @pytest.mark.parametrize("kind", [DeidentifySettings, ReleaseSettings, StudySettings])
 def test_commands_take_the_same_flags(kind):
-    settings = kind.model_validate({"on": "spark", "address": "spark://h:7077", "workers": 3})
-    assert (settings.on, settings.address) == ("spark", "spark://h:7077")
+    settings = kind.model_validate({"on": "spark", "address": "spark://h:7077", "workers": 3, "tasks": 640})
+    assert settings.executor == ExecutorSettings(on="spark", address="spark://h:7077", tasks=640)
     with pytest.raises(ValueError, match="local, ray, spark"):
         kind.model_validate({"on": "dask"})
 
 
 def test_who_did_the_work_changes_no_run_and_is_told_to_nobody():
-    other = {"on": "ray", "address": "10.1.2.3:6379", "workers": 7}
+    other = {"on": "ray", "address": "10.1.2.3:6379", "workers": 7, "tasks": 9}
     assert run_hash(DeidentifySettings()) == run_hash(DeidentifySettings.model_validate(other))
     assert public_settings(ReleaseSettings()) == public_settings(ReleaseSettings.model_validate(other))
 
 
+def test_no_more_processes_and_threads_than_cores(monkeypatch):
+    monkeypatch.setattr(os, "sched_getaffinity", lambda process: {0, 1})
+    with opened("local", 640) as over:
+        assert len(set(over(process, range(40)))) <= 2
+    assert len(set(threads(640)(lambda item: threading.get_ident(), range(40)))) <= 2
+
+
+@pytest.mark.parametrize("slots", [1, 8])
+def test_so_many_tasks_are_on_a_cluster(slots):
+    submitted, most = [], 0
+
+    def fetch(item):
+        nonlocal most
+        most = max(most, len(submitted) - item)
+        return Outcome(item)
+
+    sizes = {"slots": slots, "tasks": 3, "ahead": None}
+    assert list(outcomes(lambda item: submitted.append(item) or item, range(9), fetch, print, **sizes)) == [*range(9)]
+    assert most == 3
+
+
 def test_local_work_has_no_address():
-    with pytest.raises(UsageError, match="--on"), opened_for(DeidentifySettings(address="h:1")):
-        pass
+    for executor in (ExecutorSettings(address="h:1"), ExecutorSettings(tasks=3)):
+        with pytest.raises(UsageError, match="--on"), opened_for(executor, 1):
+            pass
 
 
 def test_what_needs_no_processes_gets_threads():
-    with opened_for(DeidentifySettings(workers=2), threaded=True) as over:
+    with opened_for(ExecutorSettings(), 2, threaded=True) as over:
         assert set(over(lambda x: os.getpid(), range(3))) == {os.getpid()}
-    with pytest.raises(UsageError), opened_for(DeidentifySettings(address="h:1"), threaded=True):
+    with pytest.raises(UsageError), opened_for(ExecutorSettings(address="h:1"), 1, threaded=True):
         pass
 
 

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 from canary_desk import CANARIES, NUMBER, SENTENCE, exit_codes, folders, found, run
 
-from clinveil.corpus.demo.stream import demo_notes
+from clinveil.corpus.demo import demo_notes
 
 # One worker runs every command once for all tests of this file.
 

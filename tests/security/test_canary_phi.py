@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 from canary_desk import CANARIES, NUMBER, SENTENCE, exit_codes, folders, found, run
 
-from clinveil.corpus.demo.stream import demo_chunks
+from clinveil.corpus.demo import demo_chunks
 from clinveil.corpus.people import write_patients
 
 # One worker runs every command once for all tests of this file.

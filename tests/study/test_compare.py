@@ -21,11 +21,10 @@ from clinveil.corpus.demo import write_demo
 from clinveil.corpus.open import open_corpus
 from clinveil.stats.findings import unmeasured
 from clinveil.study.compare.run import Comparison, Measured, compare_releases, public_texts
-from clinveil.study.compare.settings import BUILT_IN, Amount, CompareSettings, candidates
+from clinveil.study.compare.settings import BUILT_IN, CompareSettings, candidates
 from clinveil.study.compare.table import table_of
 
 ROLES = NotesSettings(text="text", id="note_id", patient="patient_id", preset="none")
-AMOUNT = Amount(100, 60, 100_000)
 
 
 def settings(**more):
@@ -176,7 +175,7 @@ def test_a_label_of_few_patients_leaves_the_reason_in_the_row_of_synthetic_notes
 def test_utility_that_was_not_measured_gives_the_reason(tmp_path):
     why = "Not measured: the label has one class."
     findings = tuple(unmeasured(f"utility.{task}", why, better="higher") for task in ("transfer", "within"))
-    comparison = Comparison(settings(), AMOUNT, (Measured("coded", "coded", findings),), tmp_path)
+    comparison = Comparison(settings(), 100, 60, (Measured("coded", "coded", findings),), tmp_path)
     assert table_of(comparison).reasons == (
         "(coded, classifier; coded, within): Not measured: the label has one class.",
     )

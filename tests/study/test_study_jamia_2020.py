@@ -21,8 +21,8 @@ from clinveil.study.engine import stages
 from clinveil.study.inputs import File, Source
 from clinveil.study.jamia_2020.study import Jamia2020, StudySettings, run_study, seeds
 from clinveil.study.jamia_2020.tables import points
-from clinveil.study.jamia_2020.tasks import Classify, Lists, Prepare, Setting, Treat, cut
-from clinveil.study.tables import Table, markdown
+from clinveil.study.jamia_2020.tasks import Classify, Prepare, Setting, Treat, cut
+from clinveil.study.tables import Table
 
 TINY = {"size": "tiny", "label": ("diagnosis_group",), "workers": 1, "seed": 3}
 
@@ -57,7 +57,7 @@ def done(notes, pairs, tmp_path_factory):
 
 def test_every_output_is_there_and_its_owners_only(done):
     _, out, _ = done
-    for name in ("tables.md", "findings.json", "study.html", "SECRET.txt"):
+    for name in ("tables.md", "findings.json", "SECRET.txt"):
         assert stat.S_IMODE((out / name).stat().st_mode) == 0o600
     assert stat.S_IMODE(out.stat().st_mode) == 0o700
 
@@ -104,14 +104,6 @@ def test_repetitions_are_means_with_intervals(done):
     mean = results.of("study.similarity", n="3")
     assert mean.n == mean.detail["repetitions"] == 2
     assert mean.low < mean.value < mean.high
-
-
-def test_the_page_is_one_file_without_script(done):
-    _, out, _ = done
-    text = (out / "study.html").read_text()
-    assert "<script" not in text
-    assert "http" not in text.replace("http-equiv", "").replace("http://www.w3.org", "")
-    assert text.count("<table") == text.count("</table>")
 
 
 def test_findings_hold_no_word_of_a_note(done, notes):
@@ -179,7 +171,7 @@ def test_networks_on_the_original_take_vectors_of_the_same_algorithm(notes):
 
 
 def test_word_pairs_are_repeated_for_every_n(notes, pairs):
-    study = planned(notes, Lists((File.of(pairs),)), repetitions=4)
+    study = planned(notes, (File.of(pairs),), repetitions=4)
     counted = {}
     for similar in study.similars:
         n = similar.treat.setting.n or "0"
@@ -245,7 +237,7 @@ def test_numbers():
 
 def test_markdown():
     table = Table("t", "Table", "Why?", ("a", "b"), (("x|y", "1"),), ("said",))
-    assert markdown([table]) == "## Table\n\nWhy?\n\n| a | b |\n| --- | --- |\n| x\\|y | 1 |\n\n- said\n"
+    assert table.markdown() == "## Table\n\nWhy?\n\n| a | b |\n| --- | --- |\n| x\\|y | 1 |\n\n- said"
 
 
 def test_command(notes, tmp_path, capsys):

@@ -6,7 +6,7 @@ import pytest
 
 from clinveil.core.errors import UsageError
 from clinveil.core.load_settings import load_settings
-from clinveil.study.jmir_2020.settings import FIGURE_3, Model, StudySettings, main_models, models
+from clinveil.study.jmir_2020.settings import FIGURE_3, StudySettings, label_of, main_models, models
 
 
 def test_the_default_grid_is_the_papers():
@@ -38,7 +38,7 @@ def test_dimensions_counts_and_variants_multiply_the_grid():
     settings = StudySettings(window=(2,), dim=(8, 4), min_count=(1, 5), glove_variant=("single", "pair"))
     assert len(models(settings)) == 2 * 2 * 4
     assert all((model.dim, model.min_count) == (4, 1) for model in main_models(settings))
-    assert [model.variant for model in main_models(settings)] == ["", "", "pair"]
+    assert [model.glove_variant for model in main_models(settings)] == ["pair"] * 3
 
 
 def test_glove_takes_its_own_number_of_passes():
@@ -46,12 +46,9 @@ def test_glove_takes_its_own_number_of_passes():
     assert {model.algorithm: model.epochs for model in models(settings)} == {"skipgram": 2, "cbow": 2, "glove": 7}
 
 
-def test_a_model_becomes_the_training_settings_it_says():
-    made = Model("glove", 3, 10, 2, 4, "single").vector_settings()
-    assert (made.algorithm, made.window, made.dim, made.min_count, made.epochs) == ("glove", 3, 10, 2, 4)
-    assert made.glove_variant == "single"
-    assert Model("cbow", 3, 10, 2, 4).vector_settings().algorithm == "cbow"
-    assert (FIGURE_3.dim, FIGURE_3.window, FIGURE_3.min_count, FIGURE_3.variant) == (100, 10, 1, "single")
+def test_models_are_named_by_their_settings():
+    assert label_of(FIGURE_3) == "GloVe, one vector per word, window 10, 100 d, count 1+"
+    assert label_of(models(StudySettings(window=(3,), algorithm=("cbow",)))[0]) == "CBOW, window 3, 50 d, count 1+"
 
 
 @pytest.mark.parametrize(

@@ -210,24 +210,24 @@ def test_restoring_changes_letter_case_only(lines):
     )
 
 
-def trained(settings_, seed=0, n=300, on_look=None):
+def trained(settings_, seed=0, n=300, said=None):
     characters = alphabet_of(sentences(n))
     with seeded(seed):
         model = CharacterLstm(len(characters), *settings_.shape, settings_.dropout)
         text, dev = stream(characters, sentences(n)), stream(characters, sentences(40, 1))
-        return CharacterTraining(model, text, dev, settings_, CPU, on_look).fit()
+        return CharacterTraining(model, text, dev, settings_, CPU, ([] if said is None else said).append).fit()
 
 
 def test_training_keeps_the_weights_of_the_lowest_dev_loss():
-    looks = []
-    done = trained(TINY.model_copy(update={"evaluate_every": 10}), on_look=lambda *look: looks.append(look))
-    losses = [loss for _, _, loss in looks]
+    said = []
+    done = trained(TINY.model_copy(update={"evaluate_every": 10}), said=said)
+    losses = done.progress.looks
     assert done.history["dev_loss"] == min(losses) < losses[0] / 2
     characters = alphabet_of(sentences(300))
     assert dev_loss(done.finish(), _columns(stream(characters, sentences(40, 1)), 16), 20) == pytest.approx(min(losses))
     assert done.history["epochs"] == 4
     assert done.history["stopped"] == "all epochs"
-    assert looks[0][0] == 10
+    assert said[0].startswith("step 10, ") and len(said) == len(losses)
 
 
 def test_the_learning_rate_falls_after_its_pass(monkeypatch):

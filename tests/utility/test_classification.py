@@ -17,7 +17,7 @@ from clinveil.core.errors import InputError
 from clinveil.core.tokens import words
 from clinveil.utility.classifiers import ClassifierSettings
 from clinveil.utility.evaluations.classification import compared, evaluate
-from clinveil.utility.scores import accuracy, macro_f1
+from clinveil.utility.scores import f1_sums, macro_f1, micro_f1, score
 
 SHARED = [f"s{a}{b}" for a in "abcdefghij" for b in "klmnopqrst"]
 OWN = {label: [f"{label}{a}" for a in "abcdefgh"] for label in ("heart", "lung", "skin")}
@@ -154,9 +154,10 @@ def test_scores_equal_sklearn(rows):
     truth, guess, weights = (np.array(c) for c in zip(*rows, strict=True))
     live = weights > 0
     theirs = f1_score(truth[live], guess[live], average="macro", sample_weight=weights[live])
-    assert macro_f1(truth, guess, weights) == pytest.approx(theirs)
-    assert accuracy(truth, guess, weights) == pytest.approx(accuracy_score(truth, guess, sample_weight=weights))
-    assert macro_f1(truth, guess) == pytest.approx(f1_score(truth, guess, average="macro"))
+    sums = weights @ f1_sums(truth, guess, 4)
+    assert macro_f1(sums) == pytest.approx(theirs)
+    assert micro_f1(sums) == pytest.approx(accuracy_score(truth, guess, sample_weight=weights))
+    assert score("macro_f1", truth, guess) == pytest.approx(f1_score(truth, guess, average="macro"))
 
 
 @pytest.mark.real

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from clinveil.core.errors import InputError
-from clinveil.utility.pairs import read_pairs, unique_terms
+from clinveil.utility.pairs import read_pairs
 
 SIZES = {"hliaoutakis34": 34, "hliaoutakis36": 36, "mayosrs": 101, "minimayosrs": 29, "pedersen30": 30}
 SIZES |= {"umnsrs_rel": 587, "umnsrs_rel_mod": 458, "umnsrs_sim": 566, "umnsrs_sim_mod": 449, "wordsim353": 353}
@@ -74,11 +74,6 @@ def test_no_table_at_all(tmp_path):
         read_pairs(written(tmp_path, "term1,term2,score\nñ,b,1\n", encoding="latin-1"))
     with pytest.raises(InputError, match="not a table"):
         read_pairs(written(tmp_path, 'term1,term2,score\n"a,b,1\n'))
-
-
-def test_unique_terms_in_order(tmp_path):
-    pairs = read_pairs(written(tmp_path, "term1,term2,score\nb,a,1\na,c,2\n"))
-    assert list(unique_terms(pairs)) == ["b", "a", "c"]
 
 
 @pytest.mark.real

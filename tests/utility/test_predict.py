@@ -22,7 +22,7 @@ from clinveil.utility.classifiers import (
 )
 from clinveil.utility.evaluations import classification as room
 from clinveil.utility.labelled import Labelled, parts_of
-from clinveil.utility.scores import accuracy, micro_f1
+from clinveil.utility.scores import score
 from clinveil.vectors.table import Vectors
 
 LINEAR, NEURAL = ("lr", "svm"), ("cnn", "cnn-attention", "lstm", "lstm-attention")
@@ -71,10 +71,10 @@ def test_a_planted_rule_is_learnt_and_shuffled_labels_are_at_chance(model):
     parts = parts_of(notes, np.random.default_rng(1))
     truth = notes.targets[parts.test]
     found = predict(model, notes, parts, 7, side=own_side(notes), settings=QUICK)
-    assert accuracy(truth, found.test) > 0.85
+    assert score("accuracy", truth, found.test) > 0.85
     few = QUICK.model_copy(update={"epochs": 8})
     shuffled = predict(model, notes, parts, 7, side=own_side(notes), settings=few, shuffled=True)
-    assert accuracy(truth, shuffled.test) < 0.65
+    assert score("accuracy", truth, shuffled.test) < 0.65
 
 
 @pytest.mark.parametrize("model", ["lr", "svm", "cnn"])
@@ -84,7 +84,7 @@ def test_several_labels(model):
     parts = parts_of(notes, np.random.default_rng(1))
     found = predict(model, notes, parts, 7, side=own_side(notes), settings=QUICK)
     assert found.test.shape == (len(parts.test), 3)
-    assert micro_f1(notes.targets[parts.test], found.test) > 0.8
+    assert score("micro_f1", notes.targets[parts.test], found.test) > 0.8
     assert 0 < found.detail["threshold"] < 1
 
 
@@ -107,7 +107,7 @@ def test_transfers_use_the_side_that_they_are_told():
     swap = {w: OWN[names[(i + 1) % 3]][k] for i, name in enumerate(names) for k, w in enumerate(OWN[name])}
     swapped = [" ".join(swap.get(word, word) for word in text.split()) for text in notes.texts]
     found = predict("lr", notes, parts, 1, Side(notes.texts, swapped))
-    assert accuracy((notes.targets[parts.test] + 1) % 3, found.test) > 0.9
+    assert score("accuracy", (notes.targets[parts.test] + 1) % 3, found.test) > 0.9
 
 
 def test_the_test_notes_text_is_never_learnt_from():

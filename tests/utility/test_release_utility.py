@@ -11,8 +11,8 @@ from clinveil.core.tokens import word_spans
 from clinveil.corpus.corpus import MemoryCorpus
 from clinveil.utility.evaluations.transfer import useful
 from clinveil.utility.labelled import WrongNotes
-from clinveil.utility.scores import macro_f1 as scored_f1
-from clinveil.utility.shares import LEVEL, Arms, bootstrap_arms, f1_sums, macro_f1, permuted_f1, share_finding
+from clinveil.utility.scores import f1_sums, macro_f1, permuted_f1, score
+from clinveil.utility.shares import LEVEL, Arms, bootstrap_arms, share_finding
 from clinveil.utility.tasks.labels import drawn_words
 from clinveil.utility.tasks.notes import Sides
 from clinveil.utility.tasks.sequence import AFFIRMED, NEGATED, negation_labels
@@ -204,8 +204,8 @@ def test_macro_f1_of_sums_is_that_of_predictions_and_chance_is_the_mean_over_per
     truth, guess = rng.integers(0, 3, 400), rng.integers(0, 3, 400)
     guess[:150] = truth[:150]
     sums = f1_sums(truth, guess, 4).sum(axis=0)
-    assert float(macro_f1(sums)) == pytest.approx(scored_f1(truth, guess))
-    permuted = [scored_f1(rng.permutation(truth), guess) for _ in range(400)]
+    assert float(macro_f1(sums)) == pytest.approx(score("macro_f1", truth, guess))
+    permuted = [score("macro_f1", rng.permutation(truth), guess) for _ in range(400)]
     assert float(permuted_f1(sums)) == pytest.approx(np.mean(permuted), abs=0.005)
 
 

@@ -10,8 +10,8 @@ import scipy.stats
 
 from clinveil.cli.main import main
 from clinveil.core.errors import InputError
-from clinveil.utility.evaluations.similarity import SimilarityTask, frequent_pairs, pair_similarities, similarity
-from clinveil.utility.pairs import PairList
+from clinveil.utility.evaluations.similarity import SimilarityTask, frequent_pairs, similarity
+from clinveil.utility.pairs import PairList, pair_vectors
 from clinveil.vectors.files import save_vectors
 from clinveil.vectors.table import Subwords, Vectors, hashed, n_grams
 
@@ -32,7 +32,7 @@ def planted(n=40, noise=0.1, dim=20, seed=0):
     words = [f"{chr(97 + i // 26)}{chr(97 + i % 26)}" for i in range(2 * n)]
     vectors = Vectors(words, rng.normal(size=(2 * n, dim)).astype(np.float32))
     terms = tuple((words[2 * i], words[2 * i + 1]) for i in range(n))
-    truth = pair_similarities(vectors, PairList("x", terms, np.zeros(n)))
+    truth = pair_vectors(vectors, PairList("x", terms, np.zeros(n))).cosines()
     return vectors, PairList("planted", terms, truth + rng.normal(0, noise, n))
 
 
@@ -42,20 +42,20 @@ def one(findings, measure="utility.similarity", series=None):
 
 def test_cosines_by_hand():
     pairs = pairs_of(("a", "c", 1), ("A", "d", 1), ("a b", "c", 1), ("a", "zz", 1), ("a", "e", 1), ("...", "a", 1))
-    found = pair_similarities(vectors_of("abcde"), pairs)
+    found = pair_vectors(vectors_of("abcde"), pairs).cosines()
     assert found[:3] == pytest.approx([np.sqrt(0.5), -1.0, 1.0])
     assert np.isnan(found[3:]).all()
 
 
 def test_a_term_of_several_words_is_the_mean_of_those_that_have_vectors():
-    found = pair_similarities(vectors_of("ab"), pairs_of(("a zz b", "a", 1)))
+    found = pair_vectors(vectors_of("ab"), pairs_of(("a zz b", "a", 1))).cosines()
     assert found == pytest.approx([np.sqrt(0.5)])
     rows = pairs_of(("a zz b", "a", 1), ("a", "b", 2), ("b", "b", 3))
     assert one(similarity(vectors_of("ab"), rows, np.random.default_rng(0))).detail["partial"] == 1
 
 
 def test_paper_cs_protocol_takes_single_words_only():
-    found = pair_similarities(vectors_of("abc"), pairs_of(("a b", "c", 1), ("a", "c", 1)), protocol="clinicalnlp")
+    found = pair_vectors(vectors_of("abc"), pairs_of(("a b", "c", 1), ("a", "c", 1)), protocol="clinicalnlp").cosines()
     assert np.isnan(found[0])
     assert found[1] == pytest.approx(np.sqrt(0.5))
 
@@ -70,9 +70,9 @@ def with_subwords(words, unknown):
 def test_a_pair_with_an_unknown_word_is_compared_among_fasttexts_vectors():
     fast = with_subwords("ab", "zz")
     pairs = pairs_of(("zz", "b", 1), ("zz", "a", 1), ("c", "a", 1))
-    found = pair_similarities(vectors_of("abc"), pairs, subwords=fast)
+    found = pair_vectors(vectors_of("abc"), pairs, subwords=fast).cosines()
     assert found == pytest.approx([1.0, 0.0, np.sqrt(0.5)])
-    assert np.isnan(pair_similarities(vectors_of("abc"), pairs)[:2]).all()
+    assert np.isnan(pair_vectors(vectors_of("abc"), pairs).cosines()[:2]).all()
 
 
 def test_every_number_is_reported():
@@ -82,16 +82,12 @@ def test_every_number_is_reported():
         similarity(vectors_of("abcd"), pairs_of(*rows), np.random.default_rng(0), SimilarityTask(subwords=fast)),
         series="all pairs",
     )
-    names = ("pairs", "asked", "single", "covered", "by_subwords", "partial", "scored", "left_out", "random", "zero")
-    assert [found.detail[name] for name in names] == [6, 6, 4, 5, 1, 0, 5, 1, 0, 0]
-    zero = one(
-        similarity(vectors_of("abcd"), pairs_of(*rows), np.random.default_rng(0), SimilarityTask(missing="zero"))
-    )
-    assert [zero.detail[name] for name in names] == [6, 6, 4, 4, 0, 0, 6, 0, 0, 2]
-    random = one(
-        similarity(vectors_of("abcd"), pairs_of(*rows), np.random.default_rng(0), SimilarityTask(missing="random"))
-    )
-    assert [random.detail[name] for name in ("scored", "left_out", "random")] == [6, 0, 2]
+    names = ("pairs", "asked", "single", "covered", "by_subwords", "partial", "scored", "left_out", "random")
+    assert [found.detail[name] for name in names] == [6, 6, 4, 5, 1, 0, 5, 1, 0]
+    task = SimilarityTask("clinicalnlp", frequencies=dict.fromkeys("abcdz", 20))
+    pairs = pairs_of(*rows, ("d", "z", 1))
+    random = one(similarity(vectors_of("abcd"), pairs, np.random.default_rng(0), task))
+    assert [random.detail[name] for name in ("asked", "covered", "scored", "left_out", "random")] == [4, 3, 4, 0, 1]
 
 
 def test_a_pair_of_a_term_with_itself_is_counted_for_the_control_keeps_it():
@@ -123,8 +119,6 @@ def test_the_control_deals_vectors_out_in_both_spaces_and_keeps_the_coverage():
     assert found.n == 40
     assert found.detail["by_subwords"] == 20
     assert abs(found.control) < 0.1 < found.low
-    zero = one(similarity(few, pairs, np.random.default_rng(0), SimilarityTask(missing="zero")))
-    assert abs(zero.control) < 0.15
 
 
 def test_a_vector_that_is_the_same_for_all_has_no_correlation_and_says_so():
@@ -137,7 +131,8 @@ def test_a_vector_that_is_the_same_for_all_has_no_correlation_and_says_so():
 def test_the_same_seed_says_the_same():
     vectors, pairs = planted()
     fewer = Vectors(vectors.words[:40], vectors.matrix[:40])
-    said = [similarity(fewer, pairs, np.random.default_rng(7), SimilarityTask(missing="random")) for _ in range(2)]
+    task = SimilarityTask("clinicalnlp", frequencies=dict.fromkeys(vectors.words, 20))
+    said = [similarity(fewer, pairs, np.random.default_rng(7), task) for _ in range(2)]
     assert said[0] == said[1]
 
 
@@ -152,14 +147,14 @@ def test_subwords_are_counted_and_the_figure_without_them_stands_beside():
 
 def test_vectors_without_subwords_cannot_lend_them():
     with pytest.raises(InputError, match="fasttext"):
-        pair_similarities(vectors_of("ab"), pairs_of(("a", "b", 1)), subwords=vectors_of("ab"))
+        pair_vectors(vectors_of("ab"), pairs_of(("a", "b", 1)), subwords=vectors_of("ab")).cosines()
 
 
 def test_planted_truth_is_found_and_the_control_is_at_chance():
     vectors, pairs = planted()
     found = one(similarity(vectors, pairs, np.random.default_rng(1)))
     assert found.low > 0.6
-    assert found.value == pytest.approx(scipy.stats.pearsonr(pair_similarities(vectors, pairs), pairs.scores)[0])
+    assert found.value == pytest.approx(scipy.stats.pearsonr(pair_vectors(vectors, pairs).cosines(), pairs.scores)[0])
     assert found.p == 1e-3
     assert abs(found.control) < 0.1
     assert found.chance == 0
@@ -176,16 +171,15 @@ def test_scores_that_have_nothing_to_do_with_the_vectors_are_at_chance():
     assert covered >= 16
 
 
-def test_missing_pairs_excluded_random_or_zero():
+def test_missing_pairs_are_left_out_or_random_by_protocol():
     vectors, pairs = planted()
     fewer = Vectors(vectors.words[:40], vectors.matrix[:40])  # 20 of 40 pairs
-    rng = np.random.default_rng(0)
-    found = {m: one(similarity(fewer, pairs, rng, SimilarityTask(missing=m))) for m in ("exclude", "random", "zero")}
-    assert [found[m].n for m in found] == [20, 40, 40]
-    assert [found[m].detail["covered"] for m in found] == [20] * 3
-    assert found["exclude"].value > found["zero"].value > 0
-    assert found["exclude"].value > found["random"].value
-    coverage = one(similarity(fewer, pairs, rng), "utility.similarity_coverage")
+    random = SimilarityTask("clinicalnlp", frequencies=dict.fromkeys(vectors.words, 20))
+    found = [one(similarity(fewer, pairs, np.random.default_rng(0), task)) for task in (SimilarityTask(), random)]
+    assert [each.n for each in found] == [20, 40]
+    assert [each.detail["covered"] for each in found] == [20] * 2
+    assert found[0].value > found[1].value
+    coverage = one(similarity(fewer, pairs, np.random.default_rng(0)), "utility.similarity_coverage")
     assert coverage.value == 0.5
 
 
@@ -209,15 +203,6 @@ def test_pairs_are_chosen_by_counts_in_the_real_text():
     assert frequent_pairs(pairs, {"a": 20, "b": 20, "c": 19}, 20).tolist() == [True, False, False, True]
     with pytest.raises(InputError, match="--notes"):
         similarity(vectors_of("abc"), pairs, np.random.default_rng(0), SimilarityTask(protocol="clinicalnlp"))
-
-
-def test_only_the_asked_pairs_are_scored():
-    vectors, pairs = planted()
-    only = np.arange(40) < 10
-    found = one(similarity(vectors, pairs, np.random.default_rng(0), SimilarityTask(only=only)))
-    assert found.n == 10
-    with pytest.raises(ValueError, match="mask"):
-        similarity(vectors, pairs, np.random.default_rng(0), SimilarityTask(only=only[:5]))
 
 
 @pytest.mark.parametrize(

@@ -12,13 +12,13 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from clinveil.corpus.corpus import memory_corpus
-from clinveil.vectors.algorithms._pairs import count_pairs, unit_of
+from clinveil.vectors.algorithms.glove import count_pairs, unit_of
 from clinveil.vectors.sentences import END, encode
 
 NOTES = st.lists(st.lists(st.integers(0, 40), max_size=60), max_size=8)
 
 
-def loop(notes, window, symmetric):
+def loop(notes, window):
     """The definition, as a reader would write it."""
     counts = defaultdict(Fraction)
     for note in notes:
@@ -26,8 +26,7 @@ def loop(notes, window, symmetric):
             for before in range(max(0, here - window), here):
                 weight = Fraction(1, here - before)
                 counts[note[before], word] += weight
-                if symmetric:
-                    counts[word, note[before]] += weight
+                counts[word, note[before]] += weight
     return counts
 
 
@@ -35,32 +34,30 @@ def encoded(notes):
     return np.array([i for note in notes for i in [*note, END]], dtype=np.int32)
 
 
-def counted(notes, *, window=3, symmetric=True, workers=1, batches=1):
+def counted(notes, *, window=3, workers=1, batches=1):
     """All counts as a dictionary, both orders of a symmetric pair; every pair must come once, in order."""
     parts = [encoded(notes[k::batches]) for k in range(batches)]
-    counts = count_pairs(parts, window, symmetric=symmetric, workers=workers)
+    counts = count_pairs(parts, window, workers=workers)
     found = list(zip(*(column.tolist() for column in counts), strict=True))
     keys = [(r, c) for r, c, _ in found]
     assert keys == sorted(set(keys))
-    if symmetric:
-        assert all(r <= c for r, c in keys)
-        found += [(c, r, x) for r, c, x in found]
+    assert all(r <= c for r, c in keys)
+    found += [(c, r, x) for r, c, x in found]
     return {(r, c): x for r, c, x in found}
 
 
-@pytest.mark.parametrize("symmetric", [True, False])
 @given(notes=NOTES, window=st.integers(1, 22))
 @hypothesis_settings(deadline=None, max_examples=60)
-def test_counts_are_those_of_the_loop(symmetric, notes, window):
-    found = counted(notes, window=window, symmetric=symmetric)
-    assert found == {pair: float(x) for pair, x in loop(notes, window, symmetric).items()}
+def test_counts_are_those_of_the_loop(notes, window):
+    found = counted(notes, window=window)
+    assert found == {pair: float(x) for pair, x in loop(notes, window).items()}
 
 
 @given(notes=NOTES, window=st.sampled_from([23, 40, 100]))
 @hypothesis_settings(deadline=None, max_examples=20)
 def test_beyond_window_22_counts_are_right_to_seven_digits(notes, window):
     found = counted(notes, window=window)
-    wanted = loop(notes, window, True)
+    wanted = loop(notes, window)
     assert found.keys() == wanted.keys()
     assert all(found[pair] == pytest.approx(float(x), rel=1e-7) for pair, x in wanted.items())
 
@@ -76,7 +73,6 @@ def test_by_hand():
     # "a b a" and "b a": a-b stand side by side three times; the two a's are two apart, seen from either side.
     notes = [[0, 1, 0], [1, 0]]
     assert counted(notes, window=2) == {(0, 1): 3.0, (1, 0): 3.0, (0, 0): 1.0}
-    assert counted(notes, window=2, symmetric=False) == {(0, 1): 1.0, (1, 0): 2.0, (0, 0): 0.5}
     assert counted(notes, window=1) == {(0, 1): 3.0, (1, 0): 3.0}
 
 
@@ -87,10 +83,8 @@ def test_windows_do_not_cross_notes():
 
 def test_the_largest_ids_do_not_collide():
     top = 2**31 - 1
-    assert counted([[top, 0, top - 1]], window=1, symmetric=False) == {
-        (top, 0): 1.0,
-        (0, top - 1): 1.0,
-    }
+    found = counted([[top, 0, top - 1]], window=1)
+    assert found == dict.fromkeys([(top, 0), (0, top), (0, top - 1), (top - 1, 0)], 1.0)
 
 
 def test_the_unit_divides_by_every_distance_up_to_22():

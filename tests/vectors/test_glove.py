@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-import itertools
-
 import numpy as np
 import pytest
 
 from clinveil.cli.main import main
-from clinveil.core.errors import InputError, UsageError
-from clinveil.core.load_settings import load_settings
+from clinveil.core.errors import InputError
 from clinveil.corpus.corpus import memory_corpus
 from clinveil.vectors.algorithm import Notes
-from clinveil.vectors.algorithms import _pairs
-from clinveil.vectors.algorithms._adagrad import PAIR, Rule, descend, new_parameters, tiled_order
-from clinveil.vectors.algorithms._pairs import PARTS, Strata, part_of, rounds
-from clinveil.vectors.algorithms.glove import Glove, training_pairs
+from clinveil.vectors.algorithms.glove import PAIR, Glove, Rule, descend, new_parameters, training_pairs
 from clinveil.vectors.count import count_words
 from clinveil.vectors.files import load_vectors
 from clinveil.vectors.settings import VectorSettings
@@ -156,70 +150,9 @@ def test_training_pairs_by_hand():
     both = once | {(1, 0): 200.0, (2, 1): 50.0}
     for found, wanted in (
         (entries(), both),
-        (entries(symmetric=False), once),
         (entries(variant="single"), {(0, 1): 200.0, (1, 2): 50.0}),
     ):
         assert found == {k: (pytest.approx(np.log(x)), pytest.approx(weight[x])) for k, x in wanted.items()}
-
-
-@pytest.mark.parametrize("shared", [True, False])
-def test_rounds_hold_every_block_once_and_share_no_part(shared):
-    games = rounds(shared=shared)
-    blocks = list(itertools.chain(*games))
-    every = list(itertools.product(range(PARTS), repeat=2))
-    assert sorted(blocks) == ([(a, b) for a, b in every if a <= b] if shared else every)
-    for game in games:
-        rows, columns = [a for a, _ in game], [b for _, b in game]
-        if shared:
-            used = [part for block in game for part in set(block)]
-            assert len(used) == len(set(used))
-        else:
-            assert len(set(rows)) == len(rows)
-            assert len(set(columns)) == len(columns)
-
-
-def test_words_are_dealt_evenly_and_one_of_each_sixteen_to_each_part():
-    parts = part_of(np.arange(PARTS * 10, dtype=np.int32)).reshape(10, PARTS)
-    assert (np.sort(parts, axis=1) == np.arange(PARTS)).all()
-    assert parts[0].tolist() == parts[1][::-1].tolist()
-
-
-@pytest.mark.parametrize("shared", [True, False])
-def test_an_epoch_passes_over_every_pair_once_in_a_seeded_order(monkeypatch, shared):
-    monkeypatch.setattr(_pairs, "TILE", 2)
-    pairs = some_pairs(np.random.default_rng(5), 200, 3000, distinct=True)
-    pairs["target"] = np.arange(pairs.size)
-    blocks = Strata.of(pairs, shared=shared)
-
-    def passed(seed, epoch):
-        seen = []
-
-        def step(block, order):
-            seen.extend(block["target"][order].astype(int).tolist())
-            return float(block.size)
-
-        assert blocks.epoch(step, seed=seed, epoch=epoch, workers=1) == pairs.size
-        return seen
-
-    first = passed(1, 0)
-    assert sorted(first) == list(range(pairs.size))
-    assert passed(1, 0) == first
-    assert passed(1, 1) != first
-    assert passed(2, 0) != first
-
-
-def test_a_tiled_order_keeps_tiles_together_and_shuffles_the_rest():
-    tiles = np.random.default_rng(0).integers(0, 6, 600)
-    orders = [tiled_order(tiles, 7, np.random.default_rng(seed)) for seed in range(200)]
-    for order in orders:
-        assert sorted(order.tolist()) == list(range(600))
-        assert (np.diff(tiles[order]) != 0).sum() == 5
-    # Each tile comes first about as often, and within a tile no pair clings to its place.
-    firsts = np.bincount([tiles[order[0]] for order in orders], minlength=6)
-    assert firsts.min() > 12
-    members = np.flatnonzero(tiles == 3)
-    places = np.array([np.flatnonzero(order[np.isin(order, members)] == members[0])[0] for order in orders])
-    assert abs(places.mean() - (members.size - 1) / 2) < 4 * members.size / np.sqrt(12 * 200)
 
 
 def notes_of_two_topics(n=300, seed=0):
@@ -279,9 +212,7 @@ def test_the_loss_falls_and_the_table_is_whole(tmp_path):
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
-def test_workers_change_no_bit_and_the_seed_does(tmp_path, variant, monkeypatch):
-    monkeypatch.setattr(_pairs, "TILE", 2)
-
+def test_workers_change_no_bit_and_the_seed_does(tmp_path, variant):
     def matrix(**run):
         settings = Glove(dim=9, window=6, epochs=3, variant=variant)
         return train_glove(notes_of_two_topics(80), settings, scratch=tmp_path, **run).matrix
@@ -292,14 +223,11 @@ def test_workers_change_no_bit_and_the_seed_does(tmp_path, variant, monkeypatch)
     assert not np.allclose(matrix(seed=2, workers=1), first)
 
 
-def test_sides_matter_only_where_asked(tmp_path):
+def test_the_pair_model_has_both_orders_and_the_single_one_each_pair_once(tmp_path):
     corpus = memory_corpus([(str(i), str(i), "left right") for i in range(50)])
     run = {"seed": 0, "workers": 1, "scratch": tmp_path}
     assert train_glove(corpus, Glove(dim=2), **run).meta["n_pairs"] == 2
-    assert train_glove(corpus, Glove(dim=2, symmetric=False), **run).meta["n_pairs"] == 1
     assert train_glove(corpus, Glove(dim=2, variant="single"), **run).meta["n_pairs"] == 1
-    with pytest.raises(UsageError, match=r"^variant single requires symmetric counts"):
-        load_settings(Glove, {"variant": "single", "symmetric": False})
 
 
 def test_null_and_odd_texts(tmp_path):

@@ -12,7 +12,7 @@ from clinveil.core.errors import InputError
 from clinveil.corpus.corpus import memory_corpus, rows
 from clinveil.corpus.open import joined, open_text
 from clinveil.vectors.count import count_words
-from clinveil.vectors.files import load_vectors, save_vectors
+from clinveil.vectors.files import load_vectors
 from clinveil.vectors.imported import FEWEST_WORDS, at_hand, of_notes, refuse_foreign, without_vector
 from clinveil.vectors.settings import VectorSettings
 from clinveil.vectors.table import Vectors
@@ -135,39 +135,6 @@ def cosine(vectors: Vectors, one: str, other: str) -> float:
     return float(a @ b / np.linalg.norm(a) / np.linalg.norm(b))
 
 
-# --- vectors to start from -------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("algorithm", ["cbow", "skipgram"])
-def test_training_begins_at_the_given_vectors(tmp_path, algorithm):
-    """A word that only the start knows to be near another one stays near it; without the start it is not."""
-    given = vectors_of(WORDS[:40])
-    matrix = given.matrix.copy()
-    matrix[1] = matrix[0]
-    save_vectors(Vectors(given.words, matrix * 10), tmp_path / "start.vec")
-    run = {"seed": 1, "workers": 1, "scratch": tmp_path / "s"}
-    how = VectorSettings(algorithm=algorithm, dim=8, epochs=1, window=2)
-    started = train(notes_of(1), how.but(start_vectors=tmp_path / "start.vec"), **run)
-    assert cosine(started, WORDS[0], WORDS[1]) > 0.99
-    assert cosine(train(notes_of(1), how, **run), WORDS[0], WORDS[1]) < 0.99
-    assert set(started.words) == set(WORDS)
-    assert started.meta["started_from"] == "start.vec"
-    moved = started.matrix[[started.ids[word] for word in WORDS[:40]]]
-    assert not np.array_equal(moved, matrix * 10), "they are trained on"
-
-
-def test_vectors_that_cannot_be_started_from_are_refused(tmp_path):
-    run = {"seed": 1, "workers": 1, "scratch": tmp_path / "s"}
-    save_vectors(vectors_of(WORDS, 12), tmp_path / "wide.vec")
-    save_vectors(vectors_of(["fremd", *WORDS[:4]]), tmp_path / "foreign.vec")
-    for name, said in (("wide", "12 dimensions, not 8"), ("foreign", "only 4 of 60 words")):
-        with pytest.raises(InputError, match=said):
-            train(notes_of(1), VectorSettings(**SMALL, start_vectors=tmp_path / f"{name}.vec"), **run)
-    for algorithm in ("glove", "fasttext"):
-        with pytest.raises(ValueError, match="cbow or skipgram"):
-            VectorSettings(algorithm=algorithm, start_vectors=tmp_path / "wide.vec")
-
-
 def test_the_passes_are_by_the_words_unless_said(tmp_path):
     run = {"seed": 1, "workers": 1, "scratch": tmp_path / "s"}
     told = VectorSettings(dim=4, window=2)
@@ -179,7 +146,7 @@ def test_the_passes_are_by_the_words_unless_said(tmp_path):
     assert done[-1] == (made.meta["epochs"],) * 2
 
 
-def test_the_command_takes_both(tmp_path, capsys):
+def test_the_command_takes_more_text(tmp_path, capsys):
     notes = tmp_path / "notes.csv"
     lines = (f"{note.note_id},{note.patient_id},{note.text}" for note in rows(notes_of(1)))
     notes.write_text("note_id,patient_id,text\n" + "\n".join(lines))
@@ -189,15 +156,14 @@ def test_the_command_takes_both(tmp_path, capsys):
     for name, flags in (
         ("plain", []),
         ("more", ["--set", f"more_text={tmp_path / 'more.txt'}"]),
-        ("start", ["--set", f"start_vectors={tmp_path / 'more'}"]),
     ):
         assert main(["embed", *common, "-o", str(tmp_path / name), *flags]) == 0
         made.append(load_vectors(tmp_path / name))
-    assert len({vectors.matrix.tobytes() for vectors in made}) == 3
+    assert len({vectors.matrix.tobytes() for vectors in made}) == 2
     assert all((vectors.counts == made[0].counts).all() for vectors in made)
-    both = ["--vectors", str(tmp_path / "plain"), "--set", f"start_vectors={tmp_path / 'plain'}"]
+    both = ["--vectors", str(tmp_path / "plain"), "--set", f"more_text={tmp_path / 'more.txt'}"]
     assert main(["release", *common, "-o", str(tmp_path / "o"), *both]) == 2
-    assert "--vectors cannot be combined with --set start_vectors" in capsys.readouterr().err
+    assert "--vectors cannot be combined with" in capsys.readouterr().err
     out = str(tmp_path / "more.txt")
     assert main(["embed", *common, "-o", out, "--force", "--set", f"more_text={out}"]) == 2
     assert "are the same path" in capsys.readouterr().err

@@ -19,8 +19,11 @@ from clinveil.attacks.attack import Context, attacks
 from clinveil.core.errors import UsageError
 from clinveil.core.finding import Finding
 from clinveil.core.load_settings import load_settings
+from clinveil.core.settings import WORKERS, flag
 
 TEXTS = ("training", "held_out", "reference")
+OF_MODELS = "clinveil.attacks.models"  # these attacks read notes in MedText's form
+PREPARED = flag(False, "All notes are in MedText form already.")
 
 
 @in_python
@@ -46,7 +49,7 @@ def _run(
 ) -> list[Finding]:
     fields, how = {one.name: field for field, one in INPUTS.items()}, Reading.of(columns)
     held = {fields[one]: INPUTS[fields[one]].read(value, how) for one, value in given.items()}
-    if attacks.get(name).__module__.startswith("clinveil.attacks.models"):  # they read notes in MedText's form
+    if attacks.get(name).__module__.startswith(OF_MODELS):
         from clinveil.lm.model import keeps_layout
         from clinveil.lm.notes import read_notes
 
@@ -65,8 +68,9 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     kind = attacks.get(registered)
     required = {one.name: one.help for one in inputs_of(kind).values()}
-    optional = {one.name: one.help for field, one in INPUTS.items() if field in kind.optional}
-    text = documentation(kind.help(), required, ("workers", *kind.flags()))
+    optional = {one.name: f"{one.help} Optional." for field, one in INPUTS.items() if field in kind.optional}
+    own = {"workers": WORKERS, **({"prepared": PREPARED} if kind.__module__.startswith(OF_MODELS) else {})}
+    text = documentation(kind.help(), required | optional, own | kind.flags())
     return as_function(f"attack.{name}", text, [*required], [*optional], partial(_run, registered))
 
 

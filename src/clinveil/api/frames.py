@@ -94,11 +94,10 @@ _RENAMED = {"with": "before"}  # a Python keyword
 
 
 def _with_keywords(message: str) -> str:
-    return _FLAG.sub(_keyword, _SETTING.sub("", message).replace("=true", "=True"))
+    def keyword(flag: re.Match[str]) -> str:
+        return _RENAMED.get(flag[2], flag[2].replace("-", "_")) + ("=False" if flag[1] else "=")
 
-
-def _keyword(flag: re.Match[str]) -> str:
-    return _RENAMED.get(flag[2], flag[2].replace("-", "_")) + ("=False" if flag[1] else "=")
+    return _FLAG.sub(keyword, _SETTING.sub("", message).replace("=true", "=True"))
 
 
 def path_of(given: str | Path, where: str, hint: str) -> Path:
@@ -139,20 +138,6 @@ def scratch() -> Iterator[Path]:
         yield Path(folder)
 
 
-def given(notes: Notes, **columns: Any) -> Given:
-    """Return notes of any supported type as a corpus.
-
-    Args:
-        notes: one of `KINDS`. Each note of a list or series is of a separate patient; rows that are not written become
-            None. Frames keep the columns in `keep`; all others except id, patient and text are dropped.
-        columns: `label`, `keep`, and the fields of `NotesSettings`: `text`, `id`, `patient`, ….
-
-    Raises:
-        InputError: a missing column, or invalid values. UsageError: an unsupported type of notes, or unknown options.
-    """
-    return Reading.of(columns).given(notes)
-
-
 @dataclass(frozen=True)
 class Reading:
     """Column roles and kept columns."""
@@ -168,7 +153,12 @@ class Reading:
         return cls(load_settings(NotesSettings, {k: v for k, v in options.items() if k not in several}), **several)
 
     def given(self, notes: Notes) -> Given:
-        """Return notes of any supported type as a corpus; see `given`."""
+        """Return notes of any type of `KINDS` as a corpus.
+
+        Each note of a list or series is of a separate patient; rows that are not written become None. Frames keep the
+        columns in `keep`; all others except id, patient and text are dropped. Raises InputError for a missing column
+        or invalid values, UsageError for an unsupported type.
+        """
         if isinstance(notes, np.ndarray) and notes.ndim == 1:
             notes = notes.tolist()
         if isinstance(notes, str | Path):
@@ -182,7 +172,10 @@ class Reading:
             texts = arrow(series.alias(_TEXT).to_frame().to_native()).column(_TEXT).to_pylist()
             return Given(_of_texts(texts, self), lambda done: _series(series, _in_place(done, len(texts))))
         if nw.dependencies.is_into_dataframe(notes):
-            corpus = self.of_table(_with_ids(arrow(notes), self), "the frame")
+            table = arrow(notes)
+            if self.notes.id is None and not any(bare(name) in USUAL["id"] for name in table.column_names):
+                table = table.add_column(0, _ID, pa.array([str(row) for row in range(table.num_rows)]))
+            corpus = self.of_table(table, "the frame")
             return Given(corpus, lambda done: _frame(notes, corpus, done))
         if isinstance(notes, Sequence) and not isinstance(notes, str):
             return Given(_of_texts(notes, self), lambda done: _in_place(done, len(notes)))
@@ -220,13 +213,6 @@ def _column(series: Any, name: str) -> Any:
         raise InputError(what, where="the frame", hint="convert it to one type, or omit it") from None
 
 
-def _with_ids(table: pa.Table, how: Reading) -> pa.Table:
-    """Add a column of row numbers as ids, if no column has a common name for ids."""
-    if how.notes.id is not None or any(bare(name) in USUAL["id"] for name in table.column_names):
-        return table
-    return table.add_column(0, _ID, pa.array([str(row) for row in range(table.num_rows)]))
-
-
 def _of_texts(texts: Sequence[str | None], how: Reading) -> Corpus:
     for number, text in enumerate(texts):
         if text is not None and not isinstance(text, str):
@@ -260,15 +246,20 @@ def _series(like: Any, texts: list[str | None]) -> Any:
     return native
 
 
+def table_of(corpus: Corpus, batches: list[pa.RecordBatch]) -> pa.Table:
+    """Return transformed batches as a table with the source's column names."""
+    named = source_names(corpus.columns, corpus.suffix or ".parquet")
+    return pa.Table.from_batches(batches).select(list(named.values())).rename_columns(list(named))
+
+
 def _frame(like: Any, corpus: Corpus, batches: list[pa.RecordBatch]) -> Any:
     """Return transformed rows with the source's column names in the caller's library; pandas keeps its row labels."""
-    named = source_names(corpus.columns, corpus.suffix)
-    table = pa.Table.from_batches(batches)
-    frame = native(table.select(list(named.values())).rename_columns(list(named)), like)
+    frame = native(table_of(corpus, batches), like)
     if nw.from_native(like, eager_only=True).implementation.is_pandas_like():
         ids = (note_id for batch in corpus.batches() for note_id in batch.column(NOTE_ID).to_pylist())
         positions = {note_id: position for position, note_id in enumerate(ids)}
-        frame.index = like.index[[positions[note_id] for note_id in table.column(NOTE_ID).to_pylist()]]
+        kept = [note_id for batch in batches for note_id in batch.column(NOTE_ID).to_pylist()]
+        frame.index = like.index[[positions[note_id] for note_id in kept]]
     return frame
 
 
@@ -300,11 +291,19 @@ def to_frame(findings: Sequence[Finding], like: Any = None) -> Any:
     table: dict[str, list[Any]] = {name: [row[name] for row in rows] for name in _FIELDS}
     table |= {f"detail_{key}": _one_kind([row["detail"].get(key) for row in rows]) for key in more}
     typed = pa.table({name: pa.array(values, type=_FIELDS.get(name)) for name, values in table.items()})
-    return native(typed, _library() if like is None else _known(like))
+    if like is None:  # the library that the caller has imported
+        like = next((name for name in ("pandas", "polars") if name in sys.modules), "pyarrow")
+    if isinstance(like, str) and like not in ("pandas", "polars", "pyarrow"):
+        raise UsageError(f"unknown library {like!r}", hint="use one of pandas, polars, pyarrow")
+    if isinstance(like, str) and find_spec(like) is None:
+        raise UsageError(f"{like} is not installed", hint=f"pip install {like}")
+    if not isinstance(like, str) and not nw.dependencies.is_into_dataframe(like):
+        raise UsageError("`like` is not a frame", hint="use pandas, polars, pyarrow, or a frame")
+    return native(typed, like)
 
 
 _FIELDS = {
-    **dict.fromkeys(("measure",), pa.string()),
+    "measure": pa.string(),
     **dict.fromkeys(("value", "low", "high"), pa.float64()),
     **dict.fromkeys(("n", "count"), pa.int64()),
     **dict.fromkeys(("chance", "control", "p"), pa.float64()),
@@ -319,19 +318,3 @@ def _one_kind(values: list[Any]) -> list[Any]:
     if kinds <= {int, float} or len(kinds) == 1:
         return [float(value) if kinds == {int, float} and value is not None else value for value in values]
     return [None if value is None else str(value) for value in values]
-
-
-def _library() -> str:
-    """Return the library that the caller has imported, or Arrow."""
-    return next((name for name in ("pandas", "polars") if name in sys.modules), "pyarrow")
-
-
-def _known(like: Any) -> Any:
-    """Return the argument. Raises UsageError for an unknown or missing library."""
-    if isinstance(like, str) and like not in ("pandas", "polars", "pyarrow"):
-        raise UsageError(f"unknown library {like!r}", hint="use one of pandas, polars, pyarrow")
-    if not isinstance(like, str) and not nw.dependencies.is_into_dataframe(like):
-        raise UsageError("`like` is not a frame", hint="use pandas, polars, pyarrow, or a frame")
-    if isinstance(like, str) and find_spec(like) is None:
-        raise UsageError(f"{like} is not installed", hint=f"pip install {like}")
-    return like

@@ -5,13 +5,15 @@ The commands `clinveil attack NAME` and the functions of `clinveil.attack` are m
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from inspect import Parameter, Signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import narwhals as nw
+from pydantic.fields import FieldInfo
 
 from clinveil.api.frames import Reading, arrow, in_python, known_patients, path_of, scratch
 from clinveil.core.errors import InputError, UsageError
@@ -117,7 +119,11 @@ INPUTS: Mapping[str, Input] = {
 """Field of an attack's context -> its input; required inputs are positional in Python, in this order."""
 
 
-COLUMNS = "columns: of frames and files, a dictionary with `text`, `id`, `patient`, `label`, `keep`; guessed if usual."
+COLUMNS = (
+    'columns: which column has which role, for example `{"text": "NOTE", "patient": "MRN"}`, for frames and files. '
+    "Roles: `text`, `id`, `patient`, `label` and `keep` (one or more); usual names need no entry. "
+    "`preset`, `encoding` and `max_note_bytes` say how files are read."
+)
 NOT_SETTINGS = frozenset({*NotesSettings.model_fields, "seed", "quiet", "force", "out"})
 """Flags of the command that are arguments in Python (`columns`, `seed`), or that concern its output."""
 
@@ -163,9 +169,15 @@ def as_function(
     return function
 
 
-def documentation(help: str, inputs: Mapping[str, str], settings: Iterable[str]) -> str:
-    """Return a docstring from the help text, name -> help of each input, and the names of the settings."""
-    names = ", ".join(f"`{name}`" for name in dict.fromkeys(settings) if name not in NOT_SETTINGS)
-    lines = [*(f"{name}: {text}" for name, text in inputs.items()), COLUMNS]
-    lines += [f"settings: {names}."] if names else []
-    return "\n    ".join([f"{help}\n\nArgs:", *lines])
+def documentation(help: str, inputs: Mapping[str, str], settings: Mapping[str, FieldInfo]) -> str:
+    """Return a docstring from the help text, name -> help of each input, and the settings."""
+    lines = [help, "", "Args:", *(f"    {name}: {text}" for name, text in inputs.items()), f"    {COLUMNS}"]
+    own = [_setting(name, field) for name, field in settings.items() if name not in NOT_SETTINGS]
+    return "\n".join([*lines, *(["", "Settings:", *own] if own else [])])
+
+
+def _setting(name: str, field: FieldInfo) -> str:
+    """Return a line with name, default and help of a setting; other settings are named as in Python."""
+    default = "" if field.default in (None, ()) else f" ({field.default!r})"
+    text = re.sub(r"--([a-z][a-z-]*[a-z])", lambda found: f"`{found[1].replace('-', '_')}`", field.description or "")
+    return f"    {name}{default}: {text}"

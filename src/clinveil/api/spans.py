@@ -66,12 +66,11 @@ def _by_note(table: pa.Table, name: str) -> Mapping[str, list[tuple[int, int, st
 def spans_like(notes: Any, found: Iterable[Found]) -> Any:
     """Return detected spans in the caller's type: a frame, a table for a path, one list per text for a list."""
     if isinstance(notes, str | Path) or hasattr(notes, "batches") or nw.dependencies.is_into_dataframe(notes):
+        names = ("start", "end", "label", "detector", "score", "why")
         lines = [
-            (o.note_id, o.span.start, o.span.end, o.span.label, o.span.detector, o.span.score, o.span.why, o.text)
-            for o in found
+            {name: getattr(o.span, name) for name in names} | {"note_id": o.note_id, "text": o.text} for o in found
         ]
-        columns = zip(*lines, strict=True) if lines else [[] for _ in _FRAME]
-        table = pa.table([pa.array(c, f.type) for c, f in zip(columns, _FRAME, strict=True)], schema=_FRAME)
+        table = pa.Table.from_pylist(lines, schema=_FRAME)
         return native(table, notes) if nw.dependencies.is_into_dataframe(notes) else table
     by_text: list[list[Span]] = [[] for _ in notes]  # the ids are the positions
     for identifier in found:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self
 from warnings import warn
 
 from sklearn.base import BaseEstimator, TransformerMixin
 
-from clinveil.api.frames import Notes, arrow, given, in_python, known_patients, scratch
+from clinveil.api.frames import Notes, Reading, in_python, known_patients, scratch, table_of
 from clinveil.api.spans import spans_like, triple
 from clinveil.channel.policy import Scope
 from clinveil.channel.settings import ChannelSettings
@@ -20,8 +21,6 @@ from clinveil.scale import serial
 from clinveil.vectors.settings import VectorSettings
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from clinveil.channel.channel import Channel
     from clinveil.core.spans import Span
     from clinveil.corpus.corpus import Corpus
@@ -39,7 +38,7 @@ class Deidentifier(TransformerMixin, BaseEstimator):
         key: the secret key that surrogates are derived from; by default a new one.
         columns: `text`, `id`, `patient`, `keep`, …: the column roles of a frame.
         settings: any other field of `PhiSettings` by name, as listed by `clinveil deidentify --help`: `phi_profile`,
-            `phi_policy`, `find`, `votes`, `also`, `propagate`, `tagger`, `no_tagger`, `surrogates`, `markov`.
+            `phi_policy`, `also`, `propagate`, `tagger`, `no_tagger`.
 
     The same key, settings and notes give the same bytes as the command.
 
@@ -72,7 +71,10 @@ class Deidentifier(TransformerMixin, BaseEstimator):
         from clinveil.phi.settings import PhiSettings
         from clinveil.phi.treatment.deidentifier import Deidentifier as Engine
 
-        how = load_settings(PhiSettings, {"mode": self.mode, **_without_patients(self.settings)})
+        settings = dict(self.settings or {})
+        if wrong := sorted(settings.keys() & {"patients", "mode"}):
+            raise UsageError(f"{wrong[0]} is not a setting", hint=f"pass Deidentifier({wrong[0]}=…)")
+        how = load_settings(PhiSettings, {"mode": self.mode, **settings})
         known, self.key_ = known_patients(self.patients), _key(self.key)
         self._engine = Engine.of(how, self.key_, patients=known, keep_spans=True)
         if self._engine.policy.warning:
@@ -101,8 +103,7 @@ class Deidentifier(TransformerMixin, BaseEstimator):
         >>> span.start, span.end, span.label
         (12, 24, 'NAME')
         """
-        spans: list[Span] = self._fitted()._engine.find(text, patient)
-        return spans
+        return list(self._fitted()._engine.find(text, patient))
 
     @in_python
     def find_all(self, notes: Notes) -> Any:
@@ -150,13 +151,6 @@ class Deidentifier(TransformerMixin, BaseEstimator):
 
     def _fitted(self) -> Self:
         return self if hasattr(self, "_engine") else self.fit()
-
-
-def _without_patients(settings: Mapping[str, Any] | None) -> dict[str, Any]:
-    given_ = dict(settings or {})
-    if wrong := sorted(given_.keys() & {"patients", "mode"}):
-        raise UsageError(f"{wrong[0]} is not a setting", hint=f"pass Deidentifier({wrong[0]}=…)")
-    return given_
 
 
 class Obfuscator(TransformerMixin, BaseEstimator):
@@ -209,7 +203,7 @@ class Obfuscator(TransformerMixin, BaseEstimator):
         from clinveil.vectors.imported import at_hand
 
         corpus, _ = _opened(notes, self.columns)
-        how = self._channel_settings()
+        how = load_settings(ChannelSettings, {"n": self.n, "scope": self.scope, **self._those(ChannelSettings)})
         self.key_ = _key(self.key)
         with scratch() as folder:
             self.vectors_: Vectors = self._vectors(corpus, folder)
@@ -235,9 +229,6 @@ class Obfuscator(TransformerMixin, BaseEstimator):
         done = [engine(batch) for batch in corpus.batches()]
         _warn_skipped(one.tally.skipped for one in done)
         return back([one.batch for one in done])
-
-    def _channel_settings(self) -> ChannelSettings:
-        return load_settings(ChannelSettings, {"n": self.n, "scope": self.scope, **self._those(ChannelSettings)})
 
     def _vectors(self, corpus: Corpus, folder: Path) -> Vectors:
         from clinveil.vectors.files import load_vectors
@@ -266,17 +257,9 @@ def _key(key: Any) -> Key:
 
 
 def _opened(notes: Notes, columns: Mapping[str, Any] | None) -> tuple[Corpus, Any]:
-    got = given(notes, **(columns or {}))
-    return got.corpus, got.back or (lambda batches: _table(got.corpus, batches))
-
-
-def _table(corpus: Corpus, batches: list[pa.RecordBatch]) -> Any:
-    import pyarrow as pa
-
-    from clinveil.corpus.write import source_names
-
-    named = source_names(corpus.columns, corpus.suffix or ".parquet")
-    return arrow(pa.Table.from_batches(batches).select(list(named.values())).rename_columns(list(named)))
+    """Return the corpus of notes, and the conversion of treated batches to the caller's type (a table for a path)."""
+    got = Reading.of(columns or {}).given(notes)
+    return got.corpus, got.back or partial(table_of, got.corpus)
 
 
 def _warn_skipped(reasons: Iterable[Mapping[str, int]]) -> None:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, get_origin
 from warnings import warn
 
-from clinveil.api.frames import ONE_TEXT, Notes, given, in_python, path_of, scratch
+from clinveil.api.frames import ONE_TEXT, Notes, Reading, in_python, path_of, scratch
 from clinveil.api.transformers import Deidentifier, Obfuscator
 from clinveil.core.atomic import workplace
 from clinveil.core.errors import InputWarning, UsageError
@@ -22,7 +22,6 @@ from clinveil.vectors.settings import VectorSettings
 if TYPE_CHECKING:
     from clinveil.core.keys import Key
     from clinveil.corpus.people import Patient
-    from clinveil.releases.earlier.parent import ParentRelease
     from clinveil.releases.manifest import Check
     from clinveil.releases.outcome import Outcome
     from clinveil.study.compare.run import Comparison
@@ -98,7 +97,7 @@ def embed(notes: Notes, *, seed: int = 1, workers: int = 1, **options: Any) -> V
     columns, settings = _parted(options)
     how = load_settings(VectorSettings, settings)
     with scratch() as folder:
-        return train(given(notes, **columns).corpus, how, seed=seed, workers=workers, scratch=folder)
+        return train(Reading.of(columns).given(notes).corpus, how, seed=seed, workers=workers, scratch=folder)
 
 
 @in_python
@@ -109,7 +108,6 @@ def release(
     kind: str | None = None,
     vectors: str | Path | None = None,
     vault: str | Path | None = None,
-    before: Sequence[str | Path] = (),
     say: Say | None = None,
     **options: Any,
 ) -> Outcome:
@@ -122,7 +120,6 @@ def release(
         vectors: pretrained word vectors to use instead of training on the notes.
         vault: vault of an earlier release (`OUT/vault`) to extend with these notes, using its key, channel and
             settings.
-        before: with `vault`, files of that release's notes, so that both are measured together.
         say: receives the lines that the command prints to stderr, for example `print`.
         options: the flags of `clinveil release --help` that have a value, with underscores: `patients`, `label`, `n`,
             `epochs`, `scope`, …; tables of the TOML file as dictionaries (`lm={"model": "gpt"}`). `workers` is 1 here;
@@ -135,34 +132,22 @@ def release(
 
     Raises InputError for invalid notes, UsageError if `out` exists or an option is unknown.
     """
+    from clinveil.releases.earlier.parent import ParentRelease
     from clinveil.releases.pipeline import release as run
     from clinveil.releases.settings import ReleaseSettings
 
     options = {"workers": 1, **options} | ({} if kind is None else {"kind": kind})
     _settings(ReleaseSettings, options, {})  # reject wrong options before anything is written
-    base = _added_to(vault, before, vectors)
+    base = ParentRelease.read(Path(vault)) if vault is not None else None
     columns = {"keep": base.settings.keep, "label": base.settings.label} if base else {}
     with _on_disk(notes, _folder(out), {**columns, **options}) as (path, more):
         settings, given_ = _settings(ReleaseSettings, options, more), Path(vectors) if vectors is not None else None
-        with_ = {"base": base, "before": tuple(map(Path, before))}
-        outcome = run(path, Path(out), settings, vectors=given_, say=_warning(say), **with_)  # type: ignore[arg-type]
+        outcome = run(path, Path(out), settings, vectors=given_, base=base, say=_warning(say))
     if outcome.refused:
         failed = ", ".join(gate.name for gate in outcome.gates if not gate.passed)
         message = f"no release was written: a gate failed ({failed}); see gates and folder.vault"
         warn(message, InputWarning, stacklevel=3)
     return outcome
-
-
-def _added_to(
-    vault: str | Path | None, before: Sequence[str | Path], vectors: str | Path | None
-) -> ParentRelease | None:
-    """Return the release to extend. Raises UsageError for inconsistent arguments."""
-    from clinveil.releases.earlier.parent import ParentRelease
-
-    if isinstance(before, str | Path):
-        raise UsageError("before must be a list of files", hint="pass before=[FILE]")
-    paths = (None if path is None else Path(path) for path in (vault, vectors))
-    return ParentRelease.of_flags(*paths, before=bool(before))
 
 
 @in_python
@@ -193,15 +178,18 @@ def compare(
 
 
 @in_python
-def verify(folder: str | Path) -> list[Check]:
-    """Check a release's hashes, schema and manifest, without secrets. Raises InputError if there is no release.
+def verify(folder: str | Path, public_key: str | Path | None = None) -> list[Check]:
+    """Check a release's files, hashes, signature and manifest, without secrets. Raises InputError if it is none.
+
+    Args:
+        public_key: the custodian's public key, a PEM file or its fingerprint ("SHA256:…").
 
     Returns:
         One `Check` per test: what, passed, said.
     """
     from clinveil.releases.manifest import verify as check
 
-    return check(Path(folder))
+    return check(Path(folder), public_key)
 
 
 def _parted(options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -219,7 +207,7 @@ def _on_disk(notes: Notes, out: Path, options: Mapping[str, Any]) -> Iterator[tu
     if isinstance(notes, str | Path):
         yield path_of(notes, "the notes", ONE_TEXT), {}
         return
-    corpus = given(notes, **_parted(options)[0]).corpus
+    corpus = Reading.of(_parted(options)[0]).given(notes).corpus
     columns = corpus.columns
     with workplace(out) as folder:
         write_corpus(corpus.batches(), folder / "notes.parquet", columns, ".parquet")
@@ -241,7 +229,8 @@ def _warning(say: Say | None) -> Say:
     def forward(line: str) -> None:
         if line.startswith(NO_PATIENTS):
             warn(NO_PATIENTS, InputWarning, stacklevel=2)
-        (say or _discard)(line)
+        if say:
+            say(line)
 
     return forward
 
@@ -250,7 +239,3 @@ def _folder(out: Any) -> Path:
     if not isinstance(out, str | Path):
         raise UsageError(f"out cannot be of type {type(out).__name__}", hint="pass the path of a folder")
     return Path(out)
-
-
-def _discard(line: str) -> None:
-    pass

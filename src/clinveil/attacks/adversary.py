@@ -70,9 +70,6 @@ class AdversaryView:
         pairs: notes of other patients that the attacker has in plain and released form.
         counts: (n_words,) occurrences of each word in the source.
         threads: number of threads; no result depends on it. scratch: private folder for training.
-        shadow: runs this software, which is public, on plain notes with patient numbers. It trains vectors and builds a
-            channel under the policy and mechanism of the release and a key of its own. It returns the channel and its
-            outputs, as rows of that channel. None: vectors are trained with default settings.
         cache: results shared between attacks on the same release (shadow vectors, n-gram tables). Copies made with
             `dataclasses.replace` share it; a view of another release needs a new one.
     """
@@ -85,9 +82,6 @@ class AdversaryView:
     counts: Ints | None = None
     threads: int = 1
     scratch: Path | None = None
-    shadow: Callable[[Sequence[Ints], Sequence[int]], tuple[Channel, Sequence[AlignedNote]]] | None = field(
-        default=None, repr=False
-    )
     cache: dict[Any, Any] = field(default_factory=dict, repr=False)
 
     def cached(self, name: Hashable, compute: Callable[[], Any]) -> Any:
@@ -120,8 +114,7 @@ class Recovery:
     Attributes:
         starts: (n + 1,) offsets of each released word in `rows` and `chances`. rows: candidate rows of `channel.words`;
             a word may have none.
-        chances: probabilities above 0 that sum to at most 1 for each word; with `calibrated` False, scores
-            that only rank.
+        chances: probabilities above 0 that sum to at most 1 for each word.
     """
 
     starts: Ints
@@ -136,14 +129,12 @@ class Adversary(Settings):
 
     Attributes:
         knowledge: what it uses of a view besides `channel.words`, `notes[].outputs`, `released` and the policy.
-        calibrated: whether its `chances` are probabilities.
         in_release: the settings used on every release, one entry per attack.
         max_words: maximum number of words to attack in a release or as a control, for slow adversaries.
         order: position among the adversaries.
     """
 
     knowledge: ClassVar[frozenset[Knowledge]] = frozenset()
-    calibrated: ClassVar[bool] = True
     in_release: ClassVar[tuple[Mapping[str, Any], ...]] = ()
     max_words: ClassVar[int | None] = None
     order: ClassVar[int] = 1000

@@ -93,12 +93,8 @@ class Context:
         """Return whether all fields that an attack needs are available. Raises ValueError for an unknown field."""
         if unknown := needs - {field.name for field in fields(self)}:
             raise ValueError(f"Context has no field {', '.join(sorted(unknown))}")
-        return all(_is_available(getattr(self, need)) for need in needs)
-
-
-def _is_available(value: object) -> bool:
-    """Return whether a field is neither None nor an empty collection."""
-    return value is not None and not (isinstance(value, Mapping | tuple | list) and not value)
+        values = (getattr(self, need) for need in needs)
+        return all(v is not None and not (isinstance(v, Mapping | tuple | list) and not v) for v in values)
 
 
 def source_id(released: str, crosswalk: Mapping[str, str] | None) -> str:
@@ -124,7 +120,7 @@ class Attack(Settings):
         on_release: whether every release runs it, with default settings.
         sees_all: whether it must read every note of a release, even where other attacks use a sample of patients.
         order: its position among the attacks of a release, which run in sequence and share one generator (inversion
-            100, repetition 400, memo-links 420, identifiers 600, name-outputs 700, uniqueness 900).
+            100, repetition 400, linkage 450, identifiers 600, name-outputs 700, uniqueness 900).
     """
 
     needs: ClassVar[frozenset[str]] = frozenset()

@@ -16,13 +16,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from clinveil.channel.arrays import Notes, Options, Places, Released, Tables, Words64
+from clinveil.channel.arrays import Bytes, Notes, Options, Places, Released, Tables, Words64
 from clinveil.channel.channel import Channel
-from clinveil.channel.kernel import CORPUS, KEYS, LENGTH, ORDER, PATIENT, obfuscate_texts
-from clinveil.channel.order import in_order
+from clinveil.channel.kernel import CORPUS, KEYS, LENGTH, ORDER, PATIENT, numbered, obfuscate_texts
 from clinveil.channel.policy import SCOPES
 from clinveil.channel.tables import SipKey, key_words, siphash_strings, string_buffers, tables_of
 from clinveil.channel.tally import Tally, tally_of
+from clinveil.core.compiled import helper, kernel
 from clinveil.core.errors import InputError
 from clinveil.core.keys import Key
 from clinveil.core.tokens import Kind, lookup_form, tokenize
@@ -71,8 +71,12 @@ class Obfuscator:
     """
 
     def __init__(self, channel: Channel, key: Key, *, align: bool = False) -> None:
-        _check_outputs(channel)
         self.channel, policy = channel, channel.policy
+        if policy.background > 0 and not channel.speaks[channel.unknown]:
+            raise InputError("background draws need a pool of common words", hint="use --unknown pool")
+        if not channel.outputs_are_words:
+            why = "an output of the channel is not a single word in lookup form"
+            raise InputError(why, hint="build the channel again")
         optional = {ORDER: not policy.keeps_order, LENGTH: policy.length > 0}
         needed = [*np.unique(channel.row_scopes).tolist(), *(use for use, is_needed in optional.items() if is_needed)]
         self._secrets = {use: [_secret(key, f"{PURPOSES[use]} {half}") for half in ("left", "right")] for use in needed}
@@ -133,13 +137,6 @@ def _secret(key: Key, purpose: str) -> SipKey:
     return key_words(key.subkey(f"channel {purpose}", 16))
 
 
-def _check_outputs(channel: Channel) -> None:
-    if channel.policy.background > 0 and not channel.speaks[channel.unknown]:
-        raise InputError("background draws need a pool of common words", hint="use --unknown pool")
-    if not channel.outputs_are_words:
-        raise InputError("an output of the channel is not a single word in lookup form", hint="build the channel again")
-
-
 def _strings(batch: pa.RecordBatch, name: str) -> pa.LargeStringArray:
     return batch.column(name).cast(pa.large_string())
 
@@ -151,19 +148,15 @@ def readable(batch: pa.RecordBatch) -> tuple[pa.RecordBatch, Counter[str]]:
     if text.null_count:
         skipped[NULL_TEXT] = text.null_count
         batch = batch.filter(text.is_valid())
-    valid = _valid_utf8(batch.column(TEXT))
+    valid = []
+    try:
+        batch.column(TEXT).validate(full=True)
+    except pa.ArrowInvalid:
+        valid = [_decodes(raw) for raw in batch.column(TEXT).cast(pa.large_binary()).to_pylist()]
     if not all(valid):
         skipped[BROKEN_TEXT] = valid.count(False)
         batch = batch.filter(pa.array(valid))
     return batch, skipped
-
-
-def _valid_utf8(text: pa.Array) -> list[bool]:
-    try:
-        text.validate(full=True)
-    except pa.ArrowInvalid:
-        return [_decodes(raw) for raw in text.cast(pa.large_binary()).to_pylist()]
-    return []
 
 
 def _decodes(raw: bytes) -> bool:
@@ -209,3 +202,57 @@ def _forms_of(piece: str) -> tuple[str, ...]:
 
 
 _cached_forms = lru_cache(maxsize=1 << 15)(_forms_of)
+
+
+_32, _LOW = np.uint64(32), np.uint64(0xFFFFFFFF)
+
+
+def in_order(out: Released, keys: Words64) -> Released:
+    """Return the released notes with words and source offsets in a keyed random order.
+
+    White space, punctuation and masks between the words keep their position.
+
+    Args:
+        out: result of the token loop with `Options.locate`. keys: (n, 2), SipHash key of each note's order.
+    """
+    order = _order(out.aligned, numbered(keys, out.aligned))
+    starts, ends = (points[order] if points.size else points for points in out.places[:2])
+    places = out.places._replace(starts=starts, ends=ends)
+    return out._replace(data=_refilled(out.data, out.places, order), places=places)
+
+
+@helper
+def _shuffle(items: Ints, first: int, size: int, bits: Words64, offset: int) -> None:
+    """Shuffle items[first : first + size] uniformly with bits[offset : offset + size].
+
+    Source: Fisher and Yates; Durstenfeld, Algorithm 235 (CACM 7, 1964).
+    """
+    for i in range(size - 1, 0, -1):
+        bound = np.uint64(i + 1)
+        # The high half of a 128-bit product: a number below the bound.
+        other = np.int64(((bits[offset + i] >> _32) * bound + ((bits[offset + i] & _LOW) * bound >> _32)) >> _32)
+        items[first + i], items[first + other] = items[first + other], items[first + i]
+
+
+@kernel
+def _order(aligned: Ints, bits: Words64) -> Ints:
+    """Return the word for each position, (n_words,)."""
+    order = np.arange(aligned[-1])
+    for note in range(aligned.size - 1):
+        _shuffle(order, aligned[note], aligned[note + 1] - aligned[note], bits, aligned[note])
+    return order
+
+
+@kernel
+def _refilled(data: Bytes, places: Places, order: Ints) -> Bytes:
+    """Return the released text with words in the given order."""
+    text, written, read = np.empty_like(data), 0, 0
+    for slot in range(order.size):
+        word = order[slot]
+        for piece in ((read, places.firsts[slot]), (places.firsts[word], places.lasts[word])):
+            for i in range(piece[0], piece[1]):
+                text[written] = data[i]
+                written += 1
+        read = places.lasts[slot]
+    text[written:] = data[read:]
+    return text

@@ -46,19 +46,19 @@ def build_channel(
     mechanism, small = mechanism_of(settings), settings.allow_small
     eligible = output_floor(vectors, settings.min_patients, need=mechanism.need, allow_small=small, counts=counts)
     table = neighbours(vectors, mechanism.reach, eligible=eligible, threads=threads)
-    frequencies = _frequencies(vectors, counts)
+    frequencies = vectors.counts
+    if frequencies is None:
+        known = dict(zip(counts.words, counts.counts.tolist(), strict=True)) if counts else {}
+        frequencies = np.array([known.get(word, 0) for word in vectors.words], dtype=np.int64)
     pool = common_pool(frequencies, eligible) if settings.unknown == "pool" else NO_POOL
     seed, counted = key.digest("noise draws") % 2**31, replace(vectors, counts=frequencies)
     channel = mechanism.compile(Material(counted, eligible, pool, table, key, seed, names=names))
-    channel = replace(channel, policy=settings.policy).dropping(_dropped(settings))
+    dropped = word_list("function") if settings.drop_stop_words else frozenset()
+    dropped |= read_words(settings.drop_words) if settings.drop_words else frozenset()
+    # Words that are also kept are written.
+    channel = replace(channel, policy=settings.policy).dropping(dropped)
     channel = channel.keeping(read_words(settings.keep_words) if settings.keep_words else ())
     return scoped(channel, frequencies), table
-
-
-def _dropped(settings: ChannelSettings) -> frozenset[str]:
-    """Return the words to drop; words that are also kept (`keep_words`) are written."""
-    stop_words = word_list("function") if settings.drop_stop_words else frozenset()
-    return stop_words | (read_words(settings.drop_words) if settings.drop_words else frozenset())
 
 
 def mechanism_of(settings: ChannelSettings) -> Mechanism:
@@ -66,13 +66,6 @@ def mechanism_of(settings: ChannelSettings) -> Mechanism:
     kind = mechanisms.get(settings.mechanism)
     given = {**dict(settings), **dict(settings.own)}
     return kind(**{name: given[name] for name in kind.model_fields if name in given})
-
-
-def _frequencies(vectors: Vectors, counts: WordCounts | None) -> Ints:
-    if vectors.counts is not None:
-        return vectors.counts
-    known = dict(zip(counts.words, counts.counts.tolist(), strict=True)) if counts else {}
-    return np.array([known.get(word, 0) for word in vectors.words], dtype=np.int64)
 
 
 def read_words(path: Path) -> frozenset[str]:

@@ -1,27 +1,6 @@
 """Base class of token mechanisms: settings that compile to a `Channel`.
 
-A mechanism is one file of `channel/mechanisms`, or any registered class. A complete example:
-
-    from typing import ClassVar
-
-    import numpy as np
-
-    from clinveil.channel.mechanism import Material, Mechanism, mechanisms
-    from clinveil.core.settings import flag
-
-    @mechanisms.register("common")
-    class Common(Mechanism):
-        \"\"\"Replace every word with one of the most frequent eligible words.\"\"\"
-
-        name: ClassVar[str] = "common"
-        words: int = flag(10, "Number of frequent words to draw from.", ge=1)
-
-        def compile(self, material):
-            common = np.flatnonzero(material.eligible)[: self.words]  # sorted by frequency
-            outputs = np.tile(common, len(material.vectors))
-            lengths, chances = np.full(len(material.vectors), common.size), np.full(outputs.size, 1 / common.size)
-            return material.channel(self.name, self.model_dump(), lengths, outputs, chances)
-
+A mechanism is one file of `channel/mechanisms`, or any registered class; docs/extending.md has a complete example.
 Other distributions register their class in the entry point group `clinveil.mechanisms`.
 """
 

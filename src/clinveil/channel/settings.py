@@ -43,9 +43,8 @@ class NeighbourRange(BaseModel):
 
 
 N = Annotated[NeighbourRange, BeforeValidator(NeighbourRange.parse)]
-# Help texts of settings that mechanisms share with the commands.
+# Help text of a setting that a mechanism shares with the commands.
 N_HELP = "Neighbours to draw from: 5, or a range 3-14 from which N is drawn."
-N_PER_HELP = "Draw N from its range per occurrence or per word type."
 
 
 class ChannelSettings(Settings):
@@ -58,7 +57,6 @@ class ChannelSettings(Settings):
     )
     own: Settings = own_settings("mechanism")
     n: N = flag("3-14", N_HELP, short="-n")
-    n_per: Literal["occurrence", "type"] = flag("occurrence", N_PER_HELP)
     scope: Scope = flag(
         "occurrence",
         "Scope in which a word keeps its replacement (rare: patient, rare words only).",
@@ -98,8 +96,8 @@ class ChannelSettings(Settings):
 
     @model_validator(mode="after")
     def _n_needs_neighbours(self) -> Self:
-        if self.mechanism != "neighbours" and (str(self.n), self.n_per) != ("3-14", "occurrence"):
-            raise ValueError(f"--n and --n-per require --mechanism neighbours, not {self.mechanism}")
+        if self.mechanism != "neighbours" and str(self.n) != "3-14":
+            raise ValueError(f"--n requires --mechanism neighbours, not {self.mechanism}")
         return self
 
     @field_validator("n")

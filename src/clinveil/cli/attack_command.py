@@ -22,7 +22,7 @@ from clinveil.core.settings import WORKERS, group
 
 # Attacks that a release runs, or that are part of another command.
 OF_RELEASES = frozenset({"inversion", "repetition", "name-outputs", "identifiers"})
-OF_RELEASES |= {"uniqueness", "chain", "adversary-suite"}
+OF_RELEASES |= {"uniqueness", "adversary-suite"}
 
 
 def attack_command(name: str, attack: type[Attack]) -> Command[MeasureSettings]:

@@ -1,4 +1,4 @@
-"""Decorators for speed: loops compiled with numba, cached on disk and run without the GIL; a paused collector.
+"""Helpers for speed: loops compiled with numba, cached on disk and run without the GIL; cores; a paused collector.
 
 numba caches machine code (never data, so no text and no key) next to the source, as Python does in `__pycache__`, or in
 the user's cache folder if the package folder is read-only. It checks for changes only in the file of the function.
@@ -8,11 +8,10 @@ Therefore **a kernel uses only helpers and constants of its own file** (tested);
 from __future__ import annotations
 
 import gc
+import os
 from collections.abc import Callable
 from functools import wraps
 from typing import Any, ParamSpec, TypeVar
-
-from numba import njit
 
 F = TypeVar("F", bound=Callable[..., Any])
 P = ParamSpec("P")
@@ -23,6 +22,8 @@ def compiled(**options: Any) -> Callable[[F], F]:
     """Return a decorator like `kernel`, with options of `numba.njit`."""
 
     def compile(function: F) -> F:
+        from numba import njit
+
         try:
             return njit(nogil=True, cache=True, **options)(function)
         except RuntimeError:  # neither cache folder is writable
@@ -42,7 +43,15 @@ def helper(function: F) -> F:
     It must not allocate arrays. numba can then skip counting references to its arguments, which would dominate the
     cost.
     """
+    from numba import njit
+
     return njit(nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True, _nrt=False, forceinline=True)(function)
+
+
+def at_most_cores(workers: int) -> int:
+    """Return `workers`, or the number of cores that this process may use if there are fewer."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return min(workers, cores)
 
 
 def uncollected(function: Callable[P, R]) -> Callable[P, R]:

@@ -72,7 +72,10 @@ class Finding:
     question: str = ""
 
     def __post_init__(self) -> None:
-        self._refuse_other_types()
+        fits = all(isinstance(getattr(self, name), str) for name in _LABELS)
+        fits &= self.better in (None, "lower", "higher") and self.control_kind in (None, "negative", "positive")
+        if not fits or self.n is None or not isinstance(self.detail, Mapping):
+            raise ValueError("a finding has a field of the wrong type")
         if "." not in self.measure:
             raise ValueError(f"a measure must be named group.name, got {self.measure!r}")
         object.__setattr__(self, "detail", MappingProxyType({k: _plain(v) for k, v in self.detail.items()}))
@@ -94,13 +97,6 @@ class Finding:
             raise ValueError(f"{self.measure}: a null value needs detail['why']")
         if self.low is not None and self.high is not None and self.low > self.high:
             raise ValueError(f"{self.measure}: low must not exceed high")
-
-    def _refuse_other_types(self) -> None:
-        """Raise ValueError for a label that is not a string or not an allowed value, and for a missing n."""
-        fits = all(isinstance(getattr(self, name), str) for name in _LABELS)
-        fits &= self.better in (None, "lower", "higher") and self.control_kind in (None, "negative", "positive")
-        if not fits or self.n is None or not isinstance(self.detail, Mapping):
-            raise ValueError("a finding has a field of the wrong type")
 
     def as_dict(self) -> dict[str, Any]:
         """Return a JSON-serialisable dictionary."""

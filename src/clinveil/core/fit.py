@@ -174,8 +174,13 @@ class Trainer(ABC, Generic[N, B]):
         if progress.step % self.check_every == 0:
             self.checked(float(loss.detach()), batch)
         progress.step += 1
-        if not self.stopped:
-            self._after(progress.step)
+        if self.stopped:
+            return
+        epoch = progress.step % self.steps_per_epoch == 0 or progress.step == self.steps
+        if epoch:
+            self.after_epoch()
+        if epoch or self.stopped or (self.look_every is not None and progress.step % self.look_every == 0):
+            self.look()
 
     def _update(self, loss: Tensor) -> None:
         rate = self.rate_at(self.progress.step)
@@ -189,14 +194,6 @@ class Trainer(ABC, Generic[N, B]):
         if self.clip_value is not None:
             torch.nn.utils.clip_grad_value_(self.network.parameters(), self.clip_value)
         self.optimizer.step()
-
-    def _after(self, step: int) -> None:
-        """End an epoch; validate if due."""
-        epoch = step % self.steps_per_epoch == 0 or step == self.steps
-        if epoch:
-            self.after_epoch()
-        if epoch or self.stopped or (self.look_every is not None and step % self.look_every == 0):
-            self.look()
 
 
 def mixed(seed: int, step: int) -> int:

@@ -1,4 +1,4 @@
-"""The secret key of a release, and the keyed streams for all randomness of a release.
+"""The secret key of a release, the keyed streams for all its randomness, and the signature of its manifest.
 
 Release randomness is a pseudo-random function of (key, purpose, note or patient, position or word). It does not depend
 on batch, order or worker count, and cannot be reproduced without the key. Training and measuring use an explicit
@@ -7,15 +7,19 @@ on batch, order or worker count, and cannot be reproduced without the key. Train
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import hmac
 import os
 import secrets
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from clinveil.core.errors import InputError
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
 T = TypeVar("T")
 KEY_BYTES = 32
@@ -129,3 +133,86 @@ class Stream:
     def choice(self, items: Sequence[T]) -> T:
         """Return one of the items, each with the same probability."""
         return items[self.below(len(items))]
+
+
+class SigningKey:
+    """An Ed25519 key (RFC 8032) that signs the manifest of a release.
+
+    Attributes:
+        public_pem: the public key as PEM. fingerprint: of the public key, see `fingerprint_of`.
+    """
+
+    def __init__(self, private: Ed25519PrivateKey) -> None:
+        self._private = private
+        self.public_pem = _pem(private.public_key())
+        self.fingerprint = fingerprint_of(self.public_pem)
+
+    @classmethod
+    def derived(cls, key: Key) -> SigningKey:
+        """Return the signing key of a release key; releases under one key share it."""
+        from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+        return cls(Ed25519PrivateKey.from_private_bytes(key.subkey("signature of the manifest")))
+
+    @classmethod
+    def load(cls, path: Path) -> SigningKey:
+        """Read an unencrypted PEM file with an Ed25519 private key. Raises InputError for any other file."""
+        from cryptography.exceptions import UnsupportedAlgorithm
+        from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+        from cryptography.hazmat.primitives.serialization import load_pem_private_key
+
+        try:
+            private = load_pem_private_key(path.read_bytes(), password=None)
+        except (OSError, TypeError, ValueError, UnsupportedAlgorithm):
+            private = None
+        if not isinstance(private, Ed25519PrivateKey):
+            hint = "create one with openssl genpkey -algorithm ed25519"
+            raise InputError("is not an unencrypted Ed25519 private key in PEM format", where=path.name, hint=hint)
+        return cls(private)
+
+    def sign(self, data: bytes) -> bytes:
+        """Return the signature of the data, 64 bytes."""
+        return self._private.sign(data)
+
+    def __repr__(self) -> str:
+        return f"SigningKey({self.fingerprint})"
+
+
+def _pem(public: Ed25519PublicKey) -> bytes:
+    from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+
+    return public.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
+
+
+def _public_key(pem: bytes) -> Ed25519PublicKey:
+    """Return an Ed25519 public key. Raises ValueError for anything else."""
+    from cryptography.exceptions import UnsupportedAlgorithm
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+    from cryptography.hazmat.primitives.serialization import load_pem_public_key
+
+    try:
+        public = load_pem_public_key(pem)
+    except UnsupportedAlgorithm:
+        public = None
+    if not isinstance(public, Ed25519PublicKey):
+        raise ValueError("not an Ed25519 public key in PEM format")
+    return public
+
+
+def fingerprint_of(public_pem: bytes) -> str:
+    """Return "SHA256:" and the unpadded Base64 SHA-256 of an Ed25519 public key (DER). Raises ValueError."""
+    from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+
+    der = _public_key(public_pem).public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
+    return "SHA256:" + base64.b64encode(hashlib.sha256(der).digest()).decode().rstrip("=")
+
+
+def signature_agrees(public_pem: bytes, signature: bytes, data: bytes) -> bool:
+    """Return whether this is the key's signature of the data; False for a damaged key too."""
+    from cryptography.exceptions import InvalidSignature
+
+    try:
+        _public_key(public_pem).verify(signature, data)
+    except (InvalidSignature, ValueError):
+        return False
+    return True

@@ -26,7 +26,11 @@ def load_settings(model: type[S], flags: Mapping[str, Any], config: Path | None 
     """
     keys = keys_of(model)
     file = _read_toml(keys, config) if config else {}
-    typed = _assigned(keys, sets)
+    typed: Values = {}
+    for text in sets:  # values of one list add up
+        name, value = _assignment(keys, text)
+        several = name in typed and get_origin(keys[name][2].annotation) is tuple
+        typed[name] = (*typed[name], *value) if several else value
     given = {name: value for name, value in flags.items() if value is not None}
     _refuse_foreign(keys, given)
     sources = {name: f"{name} in {config.name}" for name in file} if config else {}
@@ -95,16 +99,6 @@ def _refuse_foreign(keys: Mapping[str, Key], names: Iterable[str], where: str = 
             near = get_close_matches(name, keys, n=1) or [key for key in keys if key.endswith(f".{name}")]
             hint = f"did you mean {near[0]}?" if near else "clinveil init-config lists the settings of a command"
             raise UsageError(f"this command has no setting {name}", where=where, hint=hint)
-
-
-def _assigned(keys: Mapping[str, Key], texts: Iterable[str]) -> Values:
-    """Return key -> value of some `--set key=value`; values of one list add up. Raises UsageError."""
-    values: Values = {}
-    for text in texts:
-        name, value = _assignment(keys, text)
-        several = name in values and get_origin(keys[name][2].annotation) is tuple
-        values[name] = (*values[name], *value) if several else value
-    return values
 
 
 def _assignment(keys: Mapping[str, Key], text: str) -> tuple[str, Any]:

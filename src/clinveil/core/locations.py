@@ -20,9 +20,8 @@ from typing import Any
 from clinveil.core.errors import ClinveilError, DiskError, InputError, UsageError
 
 _URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)://([^/?]*)(/?[^?]*)(?:\?(.*))?", re.DOTALL)
-_COLLAPSED = re.compile(
-    r"[A-Za-z][A-Za-z0-9+.-]+:/"
-)  # a URL after `Path` collapsed its slashes; a drive has one letter
+# A URL after `Path` collapsed its slashes; a drive has one letter.
+_COLLAPSED = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
 # Options that a URL may have; any other one may be a secret.
 _OPTIONS = frozenset({"endpoint_override", "scheme", "region", "anonymous", "tls_verify", "replication"})
 _OPTIONS |= {f"{service}_storage_{what}" for service in ("blob", "dfs") for what in ("authority", "scheme")}
@@ -145,9 +144,8 @@ class RemotePath(type(Path())):  # type: ignore[misc]
         return RemotePath(f"{scheme}://{host}{key}" + f"?{query}" * bool(query))
 
     def __fspath__(self) -> str:
-        raise UsageError(
-            "a remote path is not supported here", where=self.name, hint="copy the file to this machine first"
-        )
+        hint = "copy the file to this machine first"
+        raise UsageError("a remote path is not supported here", where=self.name, hint=hint)
 
     def __str__(self) -> str:
         return self.shown
@@ -219,21 +217,15 @@ def files_of(place: Path) -> list[Path]:
     Names that begin with `.` or `_` below the folder are skipped: they are not data.
     """
     root = root_of(place) if is_pattern(place) else place
+    paths: set[Path] = set()
     if isinstance(place, RemotePath):
-        paths: set[Path] = {file for file, *_ in _stored_files(place)}
+        paths.update(file for file, *_ in _stored_files(place))
     else:
-        matched = root.glob(str(place.relative_to(root))) if is_pattern(place) else [place]
-        paths = {file for path in matched for file in ([path] if path.is_file() else _in_folder(path))}
-    return sorted((file for file in paths if _is_data(below(file, root))), key=lambda file: below(file, root))
-
-
-def _in_folder(folder: Path) -> list[Path]:
-    paths = (Path(parent, name) for parent, _, names in os.walk(folder) for name in names)
-    return [path for path in paths if path.is_file()]
-
-
-def _is_data(name: str) -> bool:
-    return not any(part.startswith((".", "_")) for part in name.split("/"))
+        for path in root.glob(str(place.relative_to(root))) if is_pattern(place) else [place]:
+            inside = (Path(parent, name) for parent, _, names in os.walk(path) for name in names)
+            paths.update([path] if path.is_file() else filter(Path.is_file, inside))
+    names = {below(file, root): file for file in paths}
+    return [names[name] for name in sorted(names) if not any(part.startswith((".", "_")) for part in name.split("/"))]
 
 
 def _stored_files(place: RemotePath) -> list[tuple[RemotePath, int, int]]:
@@ -326,38 +318,31 @@ def _system(scheme: str, host: str, query: str, *_: Any) -> Any:
     options = _options(query)
     if scheme == "s3":
         return _s3(fs, host, options)
-    if scheme in _ARROW:
-        scheme = "gs" if scheme == "gcs" else scheme
-        return _of_arrow(fs, f"{scheme}://{host}/" + f"?{query}" * bool(query), scheme)
-    raise UsageError(f"unsupported URL scheme {scheme}://", hint=f"use one of {', '.join(sorted(_ARROW))}")
-
-
-def _s3(fs: Any, bucket: str, options: Mapping[str, str]) -> Any:
-    address = options.get("endpoint_override") or os.environ.get(
-        "AWS_ENDPOINT_URL_S3", os.environ.get("AWS_ENDPOINT_URL")
-    )
-    scheme_of_endpoint, _, host = (address or "").rpartition("://")
-    more: dict[str, Any] = {"anonymous": True} if options.get("anonymous") == "true" else {}
-    region = options.get("region") or os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION")
-    if address:
-        more |= {
-            "endpoint_override": host.rstrip("/"),
-            "scheme": options.get("scheme") or scheme_of_endpoint or "https",
-        }
-    elif not region:
-        region = fs.resolve_s3_region(bucket)
-    retry = fs.AwsStandardS3RetryStrategy(max_attempts=_ATTEMPTS)
-    return fs.S3FileSystem(region=region, connect_timeout=_TIMEOUT, retry_strategy=retry, **more)
-
-
-def _of_arrow(fs: Any, url: str, scheme: str) -> Any:
+    if scheme not in _ARROW:
+        raise UsageError(f"unsupported URL scheme {scheme}://", hint=f"use one of {', '.join(sorted(_ARROW))}")
     try:
+        url = f"{'gs' if scheme == 'gcs' else scheme}://{host}/" + f"?{query}" * bool(query)
         return fs.FileSystem.from_uri(url)[0]
     except (OSError, NotImplementedError) as error:
         if "libjvm" in str(error) or "libhdfs" in str(error):
             hint = "set JAVA_HOME, HADOOP_HOME and CLASSPATH as for Hadoop's tools"
             raise UsageError("hdfs:// needs Java and Hadoop's library", hint=hint) from None
         raise
+
+
+def _s3(fs: Any, bucket: str, options: Mapping[str, str]) -> Any:
+    default = os.environ.get("AWS_ENDPOINT_URL_S3", os.environ.get("AWS_ENDPOINT_URL"))
+    address = options.get("endpoint_override") or default
+    scheme_of_endpoint, _, host = (address or "").rpartition("://")
+    more: dict[str, Any] = {"anonymous": True} if options.get("anonymous") == "true" else {}
+    region = options.get("region") or os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION")
+    if address:
+        more["endpoint_override"] = host.rstrip("/")
+        more["scheme"] = options.get("scheme") or scheme_of_endpoint or "https"
+    elif not region:
+        region = fs.resolve_s3_region(bucket)
+    retry = fs.AwsStandardS3RetryStrategy(max_attempts=_ATTEMPTS)
+    return fs.S3FileSystem(region=region, connect_timeout=_TIMEOUT, retry_strategy=retry, **more)
 
 
 def _regex(pattern: str) -> str:

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from clinveil.core.compiled import at_most_cores
 from clinveil.core.errors import MissingExtra, UsageError
 from clinveil.core.registry import Registry
 
@@ -73,7 +74,7 @@ def seeded(seed: int, *, threads: int = 1) -> Iterator[None]:
     flushed_before = not bool(torch.full((), 1e-39) * 1)
     with torch.random.fork_rng():
         torch.manual_seed(seed)
-        torch.set_num_threads(threads)
+        torch.set_num_threads(at_most_cores(threads))
         torch.use_deterministic_algorithms(True)
         # Filling every new tensor with NaN, a debugging aid, costs a twelfth of an LSTM's training time.
         memory.fill_uninitialized_memory = False

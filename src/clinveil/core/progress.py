@@ -21,7 +21,6 @@ class Counting(Protocol):
 
     def count(self, what: str, total: int | None = None) -> AbstractContextManager[Callable[[int], None]]:
         """Return a function that takes the number of items done so far."""
-        ...
 
 
 @runtime_checkable
@@ -32,7 +31,6 @@ class Staging(Protocol):
         self, name: str, number: int, n_stages: int, seconds: float | None = None
     ) -> AbstractContextManager[object]:
         """Show a stage while it runs: its number (from 1) of all stages, and the seconds that it should take."""
-        ...
 
 
 class Countdown:

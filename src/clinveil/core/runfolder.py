@@ -2,8 +2,7 @@
 
 There are two kinds of folders. A folder for one task (`asked`, see `run_hash`) belongs to one run: the same task
 resumes an interrupted run, another task is rejected, and `--force` keeps the old run until the new one has succeeded. A
-folder
-without a task is cumulative: every run of its kind may add to it.
+folder without a task is cumulative: every run of its kind may add to it.
 """
 
 from __future__ import annotations
@@ -38,7 +37,9 @@ from clinveil.core.settings import Settings
 Status = Literal["running", "finished", "refused"]
 SCHEMA = "clinveil.run/1"
 KEY, LOCK, ASIDE = "key.bin", "lock", ".replaced"
-FREE = frozenset({"workers", "on", "address", "quiet", "force"})  # they change how a run executes, not its output
+FREE = frozenset(
+    {"workers", "on", "address", "tasks", "quiet", "force"}
+)  # they change how a run executes, not its output
 _HALF = re.compile(r"\.(.+\.)?[0-9a-f]{8}\.part(/.*)?")  # left by a killed run, see `atomic.workplace`
 
 
@@ -92,6 +93,7 @@ class Kind:
         notes: file name -> text, written into the vault at the start: explains what is secret.
         scratch: folders created for each run and removed at exit. stale: names that a resumed run creates again.
         known: whether a cumulative folder is of this kind; None for a folder of one task.
+        costly: names of results that a failed run never removes.
     """
 
     what: str
@@ -102,6 +104,7 @@ class Kind:
     scratch: tuple[str, ...] = ()
     stale: tuple[str, ...] = ()
     known: Callable[[Path], bool] | None = None
+    costly: frozenset[str] = frozenset()
 
     def at(self, name: str) -> str:
         """Return the name of a file of the vault, relative to the run's folder."""
@@ -157,7 +160,7 @@ def run_folder(
     """Open a new or resumed folder for one run, locked against other runs.
 
     A run that fails before its first output restores the previous content. So does a new run that fails with
-    `InputError` or `UsageError`, because it leaves nothing to resume.
+    `InputError` or `UsageError`, because it leaves nothing to resume, unless there are `costly` results.
 
     Args:
         asked: the hash of the task; "" for a cumulative folder.
@@ -169,6 +172,8 @@ def run_folder(
             by another process, or (with `force`) contains foreign files.
     """
     refuse_nameless(root)
+    if root.is_symlink() and not root.exists():
+        raise UsageError("is a link to a missing folder", where=root.name, hint="create the folder or use another path")
     folder = RunFolder(root, kind, _enter(RunFolder(root, kind), asked, force=force, made=made))
     existed = root.is_dir()
     with locked(private_folder(folder.vault) / LOCK, of=root):
@@ -198,6 +203,9 @@ def _enter(folder: RunFolder, asked: str, *, force: bool, made: Path | None) -> 
         return True
     state = _state(root, kind)
     if state is None:
+        if (folder.vault / LOCK).is_file():
+            with locked(folder.vault / LOCK, of=root):
+                """A run that has just begun holds it."""
         raise foreign
     status = "running" if made is not None and not made.exists() else state["status"]
     if status == "running" and state["run"] == asked:
@@ -209,21 +217,17 @@ def _enter(folder: RunFolder, asked: str, *, force: bool, made: Path | None) -> 
     _refuse_foreign(root, kind, state)
     with locked(folder.vault / LOCK, of=root):
         """No other run is using the folder that is moved."""
-    _set_aside(folder)
+    # Keep the old run until the new one has succeeded; if an older one is already kept, keep that one instead.
+    if not folder.aside.exists():
+        root.replace(folder.aside)
+    elif _state(folder.aside, kind):
+        remove(root)
+    else:
+        raise UsageError("this name is needed to keep the old run", where=folder.aside.name, hint="move it elsewhere")
     return False
 
 
 _STATUS = {"running": "an unfinished run", "refused": "a refused run"}
-
-
-def _set_aside(folder: RunFolder) -> None:
-    """Keep the old run until the new one has succeeded; if an older one is already kept, keep that one instead."""
-    if not folder.aside.exists():
-        folder.root.replace(folder.aside)
-    elif _state(folder.aside, folder.kind):
-        remove(folder.root)
-    else:
-        raise UsageError("this name is needed to keep the old run", where=folder.aside.name, hint="move it elsewhere")
 
 
 def _begin(folder: RunFolder, asked: str) -> None:
@@ -243,7 +247,7 @@ def _begin(folder: RunFolder, asked: str) -> None:
 def _undo(folder: RunFolder, before: set[str], *, new: bool, existed: bool) -> None:
     """Restore the folder's previous content, unless there is output that the next run can resume from."""
     created = files_in(folder.root) - before
-    if new and not folder.resumed:
+    if new and not folder.resumed and not any((folder.root / name).exists() for name in folder.kind.costly):
         remove(folder.root)
     elif created <= folder.kind.first:
         for name in created:

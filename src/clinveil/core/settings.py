@@ -211,7 +211,10 @@ def _grouped(model: type[Settings], values: Values) -> Values:
     """Return values with those of each group nested. Raises ValueError for an unknown name of a choice."""
     choices = _choices(model)
     for name, field in model.model_fields.items():
-        _refuse_unknown(flag_name(name, field), values.get(name, ()), registry_of(field))
+        registry, given = registry_of(field), values.get(name, ())
+        names = (given,) if isinstance(given, str) else given
+        if registry and isinstance(names, list | tuple) and not all(one in registry for one in names):
+            raise ValueError(f"{flag_name(name, field)}: one of {', '.join(registry.names())}")
     for name, group in _groups(model).items():
         if name not in choices.values():
             _gather(name, group, values)
@@ -233,12 +236,6 @@ def _gather(name: str, group: type[Settings], values: Values) -> None:
         values[name] = given.but(**own) if own else given
     elif given or own:
         values[name] = {**(given or {}), **own}
-
-
-def _refuse_unknown(flag: str, given: Any, registry: Registry[Any] | None) -> None:
-    names = (given,) if isinstance(given, str) else given
-    if registry and isinstance(names, list | tuple) and not all(name in registry for name in names):
-        raise ValueError(f"{flag}: one of {', '.join(registry.names())}")
 
 
 def _refuse_others(model: type[Settings], choice: str, values: Values, own: type[Settings]) -> None:

@@ -131,7 +131,7 @@ def words(text: str) -> list[str]:
         if run.isascii():
             forms.append(run.lower())
         else:
-            forms.extend(_run_words(run) if len(run) <= _CACHED_RUN else _slow_words(run))
+            forms.extend(_run_words(run) if len(run) <= _CACHED_RUN else _run_words.__wrapped__(run))
     return forms
 
 
@@ -140,14 +140,10 @@ def word_set(texts: Iterable[str]) -> frozenset[str]:
     return frozenset(form for text in texts for form in words(text))
 
 
-def _slow_words(text: str) -> list[str]:
-    forms = (lookup_form(text[t.start : t.end]) for t in tokenize(text) if t.kind == Kind.WORD)
-    return [form for form in forms if form]
-
-
 @lru_cache(maxsize=1 << 15)
 def _run_words(run: str) -> tuple[str, ...]:
-    return tuple(_slow_words(run))
+    forms = (lookup_form(run[t.start : t.end]) for t in tokenize(run) if t.kind == Kind.WORD)
+    return tuple(form for form in forms if form)
 
 
 @dataclass(frozen=True)

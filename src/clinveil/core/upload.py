@@ -51,33 +51,27 @@ def through(
     ready(out, command=command, force=force)
     question = asked()
     scratch = private_folder(vault.with_name(f"{vault.name}.upload"))
+    made, record = scratch / out.name, scratch / ASKED
     try:
-        exists = _exists_locally(scratch, out.name, question, force=force)
-        result = None if exists else make(scratch / out.name)
-        private_text(scratch / ASKED, question)
+        exists = made.exists() and record.is_file() and record.read_text(encoding="utf-8") == question
+        if made.exists() and not exists and not force:
+            what = "contains the output of another run that was not uploaded"
+            raise UsageError(what, where=scratch.name, hint="move it elsewhere or replace it with --force")
+        if not exists:
+            remove(made)
+        result = None if exists else make(made)
+        private_text(record, question)
         say(f"uploading {out.name}{', which an earlier run created' if exists else ''}")
-        send(scratch / out.name, out, command=command, force=force)
+        send(made, out, command=command, force=force)
         remove(scratch)
     except DiskError as error:
         complete = f"the complete output is in {scratch.name}; run the same command again to upload it"
-        hint = complete if (scratch / ASKED).exists() else error.hint
+        hint = complete if record.exists() else error.hint
         raise DiskError(error.what, where=error.where, hint=hint) from None
     finally:
         if scratch.exists() and not any(scratch.iterdir()):
             scratch.rmdir()
     return result
-
-
-def _exists_locally(scratch: Path, name: str, asked: str, *, force: bool) -> bool:
-    if not (scratch / name).exists():
-        return False
-    if (scratch / ASKED).is_file() and (scratch / ASKED).read_text(encoding="utf-8") == asked:
-        return True
-    if not force:
-        what = "contains the output of another run that was not uploaded"
-        raise UsageError(what, where=scratch.name, hint="move it elsewhere or replace it with --force")
-    remove(scratch / name)
-    return False
 
 
 def ready(out: RemotePath, *, command: str, force: bool) -> None:

@@ -166,14 +166,14 @@ def resolve(
 
     Raises:
         InputError: a missing column, a role without column or with several candidates, one column in two roles, or a
-        kept
-            column that has the name of another column's role.
+            kept column that has the name of another column's role.
     """
     preset = find_preset(names, settings.preset, where)
     given = {"text": settings.text, "id": settings.id, "patient": settings.patient}
     named = {name for name in (settings.text, settings.id, settings.patient) if name} | {*keep, *label}
     roles = {role: _required(names, name, role, where, named) if name else None for role, name in given.items()}
-    known = _of_preset(names, preset)
+    usual = {"text": preset.text, "id": preset.note_id, "patient": preset.patient_id} if preset else {}
+    known = {role: column for role, name in usual.items() if (column := _match(names, name))}
     guessed = []
     for role in roles:
         if roles[role] is None:
@@ -183,7 +183,10 @@ def resolve(
                 guessed.append(role)
     text, note_id = roles["text"], roles["id"]
     assert text is not None and note_id is not None  # only the patient column is optional
-    _refuse_two_roles(roles, where)
+    assigned = [name for name in roles.values() if name]
+    if len(set(assigned)) < len(assigned):
+        hint = "pass different columns for --text, --id and --patient"
+        raise InputError("the same column is used for two roles", where=where, hint=hint)
     flags = {name: "keep" for name in keep} | {name: "label" for name in label}
     kept = _kept(names, flags, roles, where, named)
     order = tuple(name for name in names if name in {*roles.values(), *kept})
@@ -202,13 +205,6 @@ def _required(names: Sequence[str], name: str, role: str, where: str, shown: Col
     return name
 
 
-def _of_preset(names: Sequence[str], preset: Preset | None) -> dict[str, str]:
-    if preset is None:
-        return {}
-    usual = {"text": preset.text, "id": preset.note_id, "patient": preset.patient_id}
-    return {role: column for role, name in usual.items() if (column := _match(names, name))}
-
-
 def _match(names: Sequence[str], lower: str) -> str | None:
     matches = [name for name in names if name.lower() == lower]
     return matches[0] if len(matches) == 1 else None
@@ -223,13 +219,6 @@ def _guess(names: Sequence[str], role: str, taken: set[str], where: str, shown: 
         raise InputError(what, where=where, hint=f"choose one with --{role}")
     hint = f"pass --{role} NAME; {candidates(names, shown)}"
     raise InputError(f"cannot tell which column is the {role}", where=where, hint=hint)
-
-
-def _refuse_two_roles(roles: dict[str, str | None], where: str) -> None:
-    assigned = [name for name in roles.values() if name]
-    if len(set(assigned)) < len(assigned):
-        hint = "pass different columns for --text, --id and --patient"
-        raise InputError("the same column is used for two roles", where=where, hint=hint)
 
 
 def _kept(

@@ -66,21 +66,17 @@ class Corpus(Protocol):
     @property
     def columns(self) -> Columns:
         """Roles of the source's columns."""
-        ...
 
     @property
     def suffix(self) -> str:
         """Format of the source: ".parquet", ".csv.gz", … or "" for a folder of .txt."""
-        ...
 
     @property
     def skipped(self) -> Counter[str]:
         """Rows that the last pass left out, by reason; rows read = rows in batches + these."""
-        ...
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """Yield all rows, from the start, in source order."""
-        ...
 
 
 @dataclass(frozen=True)

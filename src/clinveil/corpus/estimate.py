@@ -7,10 +7,11 @@ the rate to put into the table.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
+
+from clinveil.core.compiled import at_most_cores
 
 # Relative seconds per million words on one core: one pass with up to 100 dimensions, and what each word
 # of the window adds to it (benchmarks/vectors.md). The row "vectors" of RATES is in units of these.
@@ -67,12 +68,6 @@ def passes(n_words: int) -> int:
     return min(MOST_PASSES, max(FEWEST_PASSES, -(-TRAINING_WORDS // max(n_words, 1))))
 
 
-def pass_seconds(algorithm: str, window: int, dim: int) -> float:
-    """Return the seconds of one core for one pass over a million words; an unknown algorithm counts as skip-gram."""
-    base, each = PASS.get(algorithm, PASS["skipgram"])
-    return (base + each * window) * max(1.0, dim / 100)
-
-
 @dataclass(frozen=True)
 class Estimate:
     """Time and memory of a release with given settings.
@@ -122,9 +117,10 @@ def estimate(
         more_words: words of additional training text. train_words: maximum number of words of the notes to train on;
             0: all. measure_words: maximum number of words of the notes that attacks read; 0: all.
     """
-    at_once = min(workers, os.cpu_count() or 1)
+    at_once = at_most_cores(workers)
     trained_words = min(n_words, train_words or n_words) + more_words
-    one_pass = pass_seconds(algorithm, window, dim)
+    base, each = PASS.get(algorithm, PASS["skipgram"])
+    one_pass = (base + each * window) * max(1.0, dim / 100)  # seconds of one core per million words
     units = {
         "million words": n_words / 1e6,
         "million words measured": min(n_words, measure_words or n_words) / 1e6,

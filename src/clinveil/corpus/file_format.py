@@ -27,31 +27,26 @@ class Source(Protocol):
     @property
     def names(self) -> tuple[str, ...]:
         """Column names."""
-        ...
 
     @property
     def optional_keys(self) -> frozenset[str]:
         """Columns that some rows lack, if the format has no header (JSON lines)."""
-        ...
 
     def read(self, ids: Sequence[str], texts: Sequence[str] = (), kept: Sequence[str] = ()) -> Iterator[pa.RecordBatch]:
         """Yield all rows of the given columns, from the start.
 
         If the format has no column types, `ids` are numbers or text, `texts` are text, and `kept` have any type.
         """
-        ...
 
 
 class Sink(Protocol):
     """A file or folder that rows are written to."""
 
-    def write(self, batch: pa.RecordBatch) -> None:
+    def write_batch(self, batch: pa.RecordBatch) -> None:
         """Append rows."""
-        ...
 
     def close(self) -> None:
         """Finish it."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,17 +114,14 @@ def open_source(path: Path, encoding: str, row_bytes: int = ROW_BYTES) -> tuple[
         raise InputError("no such file or folder", where=path.name, hint="check the path")
     if path.is_dir() and (path / OWN).is_file() and not any(path.rglob("*.txt")):
         path = path / OWN
-    suffix = _suffix_of_folder(path) if path.is_dir() else suffix_of(path)
+    suffix = suffix_of(path)
+    if path.is_dir():  # .txt files take precedence, also in an empty folder
+        txt = any(item.suffix.lower() == ".txt" for item in path.rglob("*"))
+        suffix = "" if txt else next((kind for kind in folder_suffixes() if any(path.rglob(f"*{kind}"))), "")
     if not suffix and not path.is_dir():
         hint = "use one of " + ", ".join(suffixes()) + ", or a folder"
         raise InputError("unknown file type", where=path.name, hint=hint)
     return format_of(suffix).source(path, Reading(suffix, encoding, row_bytes)), suffix
-
-
-def _suffix_of_folder(path: Path) -> str:
-    """Return the suffix of a folder's files: "" for .txt, which take precedence, or for an empty folder."""
-    txt = any(item.suffix.lower() == ".txt" for item in path.rglob("*"))
-    return "" if txt else next((kind for kind in folder_suffixes() if any(path.rglob(f"*{kind}"))), "")
 
 
 def format_of(suffix: str) -> FileFormat:

@@ -207,8 +207,7 @@ class LabelledNotes:
         self.counts.clear()
         written = 0
         for batch in self.corpus.batches():
-            cells = self._cells(batch)
-            labels = pa.array(cells, pa.string())
+            labels = pa.array(self._cells(batch), pa.string())
             labelled = batch.append_column(self.column, labels).filter(labels.is_valid())
             written += labelled.num_rows
             if labelled.num_rows:
@@ -220,28 +219,23 @@ class LabelledNotes:
 
     def _cells(self, batch: pa.RecordBatch) -> list[str | None]:
         """Return the labels of each note; None for notes that are left out, which are counted."""
-        wanted = selected(batch, self.only)
-        admissions = as_text(batch.column(self.admission))
-        pairs = zip(admissions, wanted, strict=True)
-        reasons = [self._reason_to_skip(admission, is_wanted) for admission, is_wanted in pairs]
-        self.skipped.update(reason for reason in reasons if reason)
-        labels = zip(admissions, reasons, strict=True)
-        return [None if reason else self._names(admission) for admission, reason in labels]
-
-    def _reason_to_skip(self, admission: str | None, wanted: bool) -> str | None:
-        if not wanted:
-            return UNWANTED
-        if admission is None:
-            return "no admission"
-        if admission not in self.labels:
-            return "an admission without diagnoses"
-        return None if self.labels[admission] else "no diagnosis with a label"
-
-    def _names(self, admission: str | None) -> str:
-        mask = self.labels[admission or ""]
-        names = [name for row, name in enumerate(self.table.classes) if mask >> row & 1]
-        self.counts.update(names)
-        return SEPARATOR.join(names)
+        cells: list[str | None] = []
+        pairs = zip(as_text(batch.column(self.admission)), selected(batch, self.only), strict=True)
+        for admission, wanted in pairs:
+            mask = self.labels.get(admission or "")
+            names = [name for row, name in enumerate(self.table.classes) if (mask or 0) >> row & 1]
+            if wanted and names:
+                self.counts.update(names)
+                cells.append(SEPARATOR.join(names))
+                continue
+            cells.append(None)
+            if not wanted:
+                self.skipped[UNWANTED] += 1
+            elif admission is None:
+                self.skipped["no admission"] += 1
+            else:
+                self.skipped["an admission without diagnoses" if mask is None else "no diagnosis with a label"] += 1
+        return cells
 
 
 def column(source: Source, name: str) -> str | None:

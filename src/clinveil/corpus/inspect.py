@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import pyarrow as pa
 
 from clinveil.core.finding import Finding
 from clinveil.core.tokens import words
-from clinveil.corpus.corpus import PATIENT_ID, Columns, Corpus, Note, rows
+from clinveil.corpus.corpus import PATIENT_ID, Columns, Corpus, rows
 from clinveil.corpus.estimate import Estimate, estimate
 from clinveil.corpus.open import OpenedCorpus
 from clinveil.corpus.uniqueness import Hashes, hashes, n_distinct
@@ -70,31 +70,14 @@ class Inspection:
         ]
 
 
-class _Types:
-    """Words and the first few patients who use them; memory depends on the vocabulary, not on the number of notes."""
-
-    def __init__(self, enough: int) -> None:
-        self._enough = enough
-        self._full = (0,) * enough
-        self._users: dict[str, tuple[int, ...]] = {}
-
-    def add(self, distinct: set[str], patient: int) -> None:
-        users = self._users
-        for word in distinct:
-            known = users.get(word, ())
-            if len(known) < self._enough and patient not in known:
-                users[word] = self._full if len(known) + 1 == self._enough else (*known, patient)
-
-    def counts(self) -> tuple[int, int]:
-        """Return the numbers of all types and of the rare ones."""
-        return len(self._users), sum(len(known) < self._enough for known in self._users.values())
+_ENOUGH = (0,) * RARE_BELOW  # of every word that is not rare, so that memory depends on the vocabulary only
 
 
 @dataclass
 class _Tally:
-    """The counters of one pass."""
+    """The counters of one pass; `users`: words and the first few patients who use them."""
 
-    types: _Types
+    users: dict[str, tuple[int, ...]] = field(default_factory=dict)
     patients: list[Hashes] = field(default_factory=list)
     texts: list[Hashes] = field(default_factory=list)
     rows: int = 0
@@ -111,22 +94,22 @@ class _Tally:
         texts = [note.text for note in notes if note.text]
         self.empty += len(notes) - len(texts)
         self.texts.append(hashes(texts))
-        self._add_words(notes)
-
-    def _add_words(self, notes: Sequence[Note]) -> None:
         for note in notes:
-            sequence = words(note.text)
+            sequence, patient = words(note.text), hash(note.patient_id)
             self.words += len(sequence)
-            self.types.add(set(sequence), hash(note.patient_id))
             self.wordless += not sequence
+            for word in set(sequence):
+                known = self.users.get(word, ())
+                if len(known) < RARE_BELOW and patient not in known:
+                    self.users[word] = _ENOUGH if len(known) + 1 == RARE_BELOW else (*known, patient)
 
 
 def inspect(corpus: Corpus) -> Inspection:
     """Read all notes once and count. Raises InputError like the corpus."""
-    tally = _Tally(_Types(RARE_BELOW))
+    tally = _Tally()
     for batch in corpus.batches():
         tally.add(batch)
-    types, rare = tally.types.counts()
+    types, rare = len(tally.users), sum(len(known) < RARE_BELOW for known in tally.users.values())
     opened = corpus if isinstance(corpus, OpenedCorpus) else None
     return Inspection(
         rows=tally.rows,

@@ -16,7 +16,7 @@ from clinveil.corpus.corpus import NOTE_ID, Columns, rebatch, text_bytes
 from clinveil.corpus.file_format import Source
 from clinveil.corpus.roles import id_column, to_roles
 from clinveil.corpus.streams import ROW_BYTES
-from clinveil.corpus.uniqueness import Hashes, hashes, refuse_repeats
+from clinveil.corpus.uniqueness import Hashes, hashes, repeated
 
 ENTERED_IN_ERROR = "entered in error"
 AS_GUESSED = NotesSettings()
@@ -62,28 +62,22 @@ class NotesCorpus:
         ids: list[Hashes] = []
         for raw in self._source.read((columns.note_id, *patient, *flag), (columns.text,), columns.keep):
             batch = to_roles(raw, columns, self.name, rows)
-            self._refuse_long(batch, rows)
+            longer = np.flatnonzero(text_bytes(batch) > self._max_bytes)
+            if longer.size:
+                what, where = f"the note has more than {self._max_bytes:,} bytes", f"row {rows + longer[0] + 1}"
+                hint = "split it or raise --set max_note_bytes=BYTES"
+                raise InputError(what, where=f"{self.name}, {where}", hint=hint)
             rows += raw.num_rows
             ids.append(hashes(batch.column(NOTE_ID).to_pylist()))
-            yield self._without_errors(batch, raw)
+            if self._error_flag:
+                batch, dropped = drop_errors(batch, raw.column(self._error_flag))
+                self.skipped[ENTERED_IN_ERROR] += dropped
+            yield batch
         if not rows and not self._may_be_empty:
             raise InputError("contains no notes", where=self.name, hint="check the file; it has only a header")
-        refuse_repeats(ids, self.ids, self.name)
-
-    def _refuse_long(self, batch: pa.RecordBatch, rows: int) -> None:
-        longer = np.flatnonzero(text_bytes(batch) > self._max_bytes)
-        if longer.size:
-            what, where = (
-                f"the note has more than {self._max_bytes:,} bytes",
-                f"{self.name}, row {rows + longer[0] + 1}",
-            )
-            raise InputError(what, where=where, hint="split it or raise --set max_note_bytes=BYTES")
-
-    def _without_errors(self, batch: pa.RecordBatch, raw: pa.RecordBatch) -> pa.RecordBatch:
-        if self._error_flag:
-            batch, dropped = drop_errors(batch, raw.column(self._error_flag))
-            self.skipped[ENTERED_IN_ERROR] += dropped
-        return batch
+        if repeats := repeated(ids, self.ids):
+            what, where = f"duplicate id, already used in row {repeats[0]}", f"{self.name}, row {repeats[1]}"
+            raise InputError(what, where=where, hint="ids must be unique; choose another column with --id")
 
     def of_part(self, name: str, source: Source) -> NotesCorpus:
         """Return a corpus with the same columns over another part file, which may have no rows."""

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
+from itertools import accumulate, chain, islice
 from pathlib import Path
 
 import pyarrow as pa
@@ -29,17 +30,7 @@ from clinveil.corpus.sql import QueryPath
 from clinveil.corpus.streams import byte_lines, codec_name, decoded, row_limit
 from clinveil.corpus.uniqueness import Hashes, hashes, repeated
 
-__all__ = [
-    "ENTERED_IN_ERROR",
-    "NotesCorpus",
-    "OpenedCorpus",
-    "PartedCorpus",
-    "corpus_of",
-    "joined",
-    "open_corpus",
-    "open_text",
-]
-
+__all__ = ["ENTERED_IN_ERROR", "NotesCorpus", "OpenedCorpus", "PartedCorpus", "corpus_of", "joined", "open_corpus"]
 LINES = (".txt", ".txt.gz", ".txt.zst")
 
 
@@ -73,27 +64,23 @@ class PartedCorpus:
             self.skipped.update(part.skipped)
         if not any(map(len, ids)) and not self.skipped:
             raise InputError("contains no notes", where=self.name, hint="check the path; no part has a row")
-        self._refuse_repeats(ids)
+        self.refuse_repeats(ids)
 
-    def refuse_repeats(self) -> None:
-        """Raise InputError, which names both parts, for a duplicate id; only the ids are read."""
-        self._refuse_repeats([hashes(ids) for part in self.parts for ids in part.ids()])
+    def refuse_repeats(self, ids: Sequence[Hashes]) -> None:
+        """Raise InputError, which names both parts, for a duplicate id.
 
-    def _refuse_repeats(self, hashed: list[Hashes]) -> None:
-        rows = repeated(hashed, lambda: (ids for part in self.parts for ids in part.ids()))
+        `ids`: the hashes of all ids, in order; only if two are equal, the ids are read again.
+        """
+        rows = repeated(ids, lambda: (ids for part in self.parts for ids in part.ids()))
         if rows:
-            (first, row), (second, again) = (self._position(number) for number in rows)
+            sizes = [sum(map(len, part.ids())) for part in self.parts]
+            at = [bisect_left(list(accumulate(sizes)), number) for number in rows]
+            (first, row), (second, again) = (
+                (self.parts[index].name, number - sum(sizes[:index])) for index, number in zip(at, rows, strict=True)
+            )
             what = f"duplicate id, already used in {first}, row {row}"
-            raise InputError(what, where=f"{second}, row {again}", hint="ids must be unique across all parts")
-
-    def _position(self, number: int) -> tuple[str, int]:
-        """Return the part that contains a row of the corpus, and its row number there; both count from 1."""
-        for part in self.parts:
-            rows = sum(map(len, part.ids()))
-            if number <= rows:
-                break
-            number -= rows
-        return part.name, number
+            hint = "ids must be unique across all parts; choose another column with --id"
+            raise InputError(what, where=f"{second}, row {again}", hint=hint)
 
 
 OpenedCorpus = NotesCorpus | PartedCorpus
@@ -175,23 +162,18 @@ def open_text(path: Path) -> Corpus:
         return open_corpus(path, NotesSettings())
     if not path.is_file():
         raise InputError("no such file or folder", where=path.name, hint="check the path")
-    return MemoryCorpus(lambda: _lines(path))
 
+    def batches() -> Iterator[pa.RecordBatch]:
+        lines, empty = enumerate(byte_lines(path), start=1), True
+        while some := [(f"line {n}", f"line {n}", decoded(line, path.name)) for n, line in islice(lines, BATCH_ROWS)]:
+            empty = False
+            yield from memory_corpus(some).batches()
+        if empty:
+            raise InputError("the file is empty", where=path.name, hint="use a file with one text per line")
 
-def _lines(path: Path) -> Iterator[pa.RecordBatch]:
-    lines, empty = enumerate(byte_lines(path), start=1), True
-    while some := [(f"line {n}", f"line {n}", decoded(line, path.name)) for n, line in islice(lines, BATCH_ROWS)]:
-        empty = False
-        yield from memory_corpus(some).batches()
-    if empty:
-        raise InputError("the file is empty", where=path.name, hint="use a file with one text per line")
+    return MemoryCorpus(batches)
 
 
 def joined(notes: Corpus, more: Corpus) -> Corpus:
     """Return the texts of one corpus followed by those of another; kept columns may differ."""
-
-    def both() -> Iterator[pa.RecordBatch]:
-        yield from notes.batches()
-        yield from more.batches()
-
-    return MemoryCorpus(both)
+    return MemoryCorpus(lambda: chain(notes.batches(), more.batches()))

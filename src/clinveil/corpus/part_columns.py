@@ -58,11 +58,6 @@ class WithConstants:
         """Those of the source."""
         return self.source.optional_keys
 
-    @property
-    def types(self) -> Mapping[str, pa.DataType]:
-        """Types of the columns, as far as they are known before reading."""
-        return {**types_of(self.source), **{name: value.type for name, value in self.constants.items()}}
-
     def read(self, ids: Sequence[str], texts: Sequence[str] = (), kept: Sequence[str] = ()) -> Iterator[pa.RecordBatch]:
         """All rows of the columns named."""
         wanted = list(dict.fromkeys((*ids, *texts, *kept)))
@@ -71,9 +66,9 @@ class WithConstants:
             ids = [self.source.names[0]]
         for batch in self.source.read(ids, texts, kept):
             for name, value in self.constants.items():
-                kind, rows = value.type, batch.num_rows
-                column = pa.repeat(value, rows) if value.is_valid else pa.nulls(rows, kind)
-                batch = batch.append_column(pa.field(name, kind), column)
+                rows = batch.num_rows
+                column = pa.repeat(value, rows) if value.is_valid else pa.nulls(rows, value.type)
+                batch = batch.append_column(name, column)
             yield batch.select(wanted)
 
 
@@ -81,15 +76,8 @@ def with_constants(source: Source, constants: Mapping[str, pa.Scalar]) -> Source
     """Return the source with constant columns, or the source itself if there are none."""
     if not constants:
         return source
-    if isinstance(source, WithConstants):
-        return WithConstants(source.source, {**source.constants, **constants})
-    return WithConstants(source, constants)
-
-
-def types_of(source: Source) -> Mapping[str, pa.DataType]:
-    """Return the types of a source's columns; empty if its format has no types."""
-    types: Mapping[str, pa.DataType] = getattr(source, "types", {})
-    return types
+    inner, before = (source.source, source.constants) if isinstance(source, WithConstants) else (source, {})
+    return WithConstants(inner, {**before, **constants})
 
 
 def refuse_other_names(names: Mapping[str, Source]) -> None:
@@ -101,9 +89,10 @@ def refuse_other_names(names: Mapping[str, Source]) -> None:
     for name, source in others:
         lacks = [column for column in model.names if column not in source.names]
         more = [column for column in source.names if column not in model.names]
+        counts = [f"{len(some)} {'column' if len(some) == 1 else 'columns'}" for some in (lacks, more)]
         if lacks or more:
-            parts = [f"lacks {_count(lacks)} of {first} ({candidates(lacks)})"] * bool(lacks)
-            parts += [f"has {_count(more)} that {first} lacks ({candidates(more)})"] * bool(more)
+            parts = [f"lacks {counts[0]} of {first} ({candidates(lacks)})"] * bool(lacks)
+            parts += [f"has {counts[1]} that {first} lacks ({candidates(more)})"] * bool(more)
             raise InputError("; ".join(parts), where=name, hint="all parts must have the same columns")
 
 
@@ -120,37 +109,27 @@ def typed(sources: Mapping[str, Source], suffix: str, kept: Sequence[str]) -> di
     """Return the sources with one type for each kept column. Raises InputError for a part with another type."""
     agree = format_of(suffix).agree
     if agree is not None and kept:
-        agree([_inner(source) for source in sources.values()], kept)
+        agree([s.source if isinstance(s, WithConstants) else s for s in sources.values()], kept)
+    types = {name: _types(source, kept) for name, source in sources.items()}
     model: dict[str, tuple[str, pa.DataType]] = {}
-    for name, source in sources.items():
-        for column, kind in _types(source, kept).items():
+    for name, of_part in types.items():
+        for column, kind in of_part.items():
             if pa.types.is_null(kind):
                 continue
             first, wanted = model.setdefault(column, (name, kind))
             if kind != wanted:
                 what = f"a kept column has type {kind} here and {wanted} in {first}"
                 raise InputError(what, where=name, hint="use one type in all parts, or do not keep the column")
-    return {name: _with_types(source, kept, model) for name, source in sources.items()}
-
-
-def _with_types(source: Source, kept: Sequence[str], model: Mapping[str, tuple[str, pa.DataType]]) -> Source:
-    untyped = [column for column, kind in _types(source, kept).items() if pa.types.is_null(kind) and column in model]
-    return with_constants(source, {column: pa.scalar(None, model[column][1]) for column in untyped})
+    nulls = {
+        name: {c: pa.scalar(None, model[c][1]) for c, kind in of_part.items() if pa.types.is_null(kind) and c in model}
+        for name, of_part in types.items()
+    }
+    return {name: with_constants(source, nulls[name]) for name, source in sources.items()}
 
 
 def _types(source: Source, kept: Sequence[str]) -> dict[str, pa.DataType]:
-    """Return the types of the kept columns, as used in a corpus."""
-    return {column: _plain(kind) for column, kind in types_of(source).items() if column in kept}
-
-
-def _plain(kind: pa.DataType) -> pa.DataType:
-    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
-    return pa.string() if pa.types.is_large_string(kind) else kind
-
-
-def _inner(source: Source) -> Source:
-    return source.source if isinstance(source, WithConstants) else source
-
-
-def _count(names: Sequence[str]) -> str:
-    return f"{len(names)} {'column' if len(names) == 1 else 'columns'}"
+    """Return the types of the kept columns as used in a corpus, as far as they are known before reading."""
+    own, added = (source.source, source.constants) if isinstance(source, WithConstants) else (source, {})
+    types = {**getattr(own, "types", {}), **{name: value.type for name, value in added.items()}}
+    values = {c: kind.value_type if pa.types.is_dictionary(kind) else kind for c, kind in types.items() if c in kept}
+    return {c: pa.string() if pa.types.is_large_string(kind) else kind for c, kind in values.items()}

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from hashlib import blake2b, sha256
+from hashlib import sha256
 from pathlib import Path
 from typing import Any, TypeGuard
 
-import numpy as np
 import pyarrow as pa
 
-from clinveil.core.errors import InputError
 from clinveil.core.progress import track
 from clinveil.core.runfolder import fingerprint
 from clinveil.core.types import Say
@@ -20,7 +18,7 @@ from clinveil.corpus.corpus import NOTE_ID, Corpus
 from clinveil.corpus.file_format import suffix_of
 from clinveil.corpus.open import NotesCorpus, PartedCorpus
 from clinveil.corpus.part_columns import WithConstants
-from clinveil.corpus.uniqueness import Hashes, joined
+from clinveil.corpus.uniqueness import Hashes, hashes, joined
 from clinveil.scale import Map
 from clinveil.scale.pieces import Broken, each
 
@@ -32,7 +30,7 @@ class PartFacts:
     Attributes:
         name: for messages. rows: number of rows.
         digest: hash of its content, 64 hex digits; changes with the file, the columns or the settings.
-        ids: (n_rows,) hashes of its note ids, the same in every process.
+        ids: (n_rows,) hashes of its note ids.
     """
 
     name: str
@@ -43,12 +41,17 @@ class PartFacts:
 
 def part_facts(part: NotesCorpus, also: Callable[[pa.RecordBatch], None] = lambda _: None) -> PartFacts:
     """Read a part completely; `also` is called with each batch. Raises InputError if the part is damaged."""
-    ids = [np.zeros(0, dtype=np.uint64)]
+    ids = []
     for batch in part.batches():
-        ids.append(id_hashes(batch.column(NOTE_ID).to_pylist()))
+        ids.append(hashes(batch.column(NOTE_ID).to_pylist()))
         also(batch)
-    all_ids = np.concatenate(ids)
-    return PartFacts(part.name, len(all_ids), _digest(part), all_ids)
+    source: Any = part._source
+    constants = source.constants.items() if isinstance(source, WithConstants) else ()
+    layout = [asdict(part.columns), part.suffix, part._error_flag, {name: value.as_py() for name, value in constants}]
+    path = getattr(source, "source", source).path
+    digest = sha256(json.dumps(layout, sort_keys=True).encode() + fingerprint(path).encode()).hexdigest()
+    all_ids = joined(ids)
+    return PartFacts(part.name, len(all_ids), digest, all_ids)
 
 
 def facts_of(
@@ -62,58 +65,13 @@ def facts_of(
     results = each(over, part_facts, corpus.parts, broken)
     facts = tuple(track(results, "notes read", say, size=lambda part: part.rows))
     intact = corpus if broken is None else replace(corpus, parts=broken.left(corpus.parts))
-    refuse_repeats_over(intact, facts)
+    intact.refuse_repeats([part.ids for part in facts])
     return intact, facts
 
 
 def digest_of(facts: Sequence[PartFacts]) -> str:
     """Return the hash of all parts, in order."""
     return sha256("".join(part.digest for part in facts).encode()).hexdigest()
-
-
-def id_hashes(values: Iterable[str]) -> Hashes:
-    """Return 64-bit hashes of ids, shape (n,), the same in every process."""
-    raw = b"".join(blake2b(value.encode(), digest_size=8).digest() for value in values)
-    return np.frombuffer(raw, dtype="<u8").astype(np.uint64)
-
-
-def _digest(part: NotesCorpus) -> str:
-    """Return the hash of a part: of its file (see `fingerprint`), its constant columns and the settings."""
-    source: Any = part._source
-    constants = source.constants.items() if isinstance(source, WithConstants) else ()
-    added = {name: value.as_py() for name, value in constants}
-    layout = [asdict(part.columns), part.suffix, part._error_flag, added]
-    path = getattr(source, "source", source).path
-    return sha256(json.dumps(layout, sort_keys=True).encode() + fingerprint(path).encode()).hexdigest()
-
-
-def refuse_repeats_over(corpus: PartedCorpus, facts: Sequence[PartFacts]) -> None:
-    """Raise InputError, naming both parts, for a note id in two parts."""
-    rows = np.array([len(part.ids) for part in facts], dtype=np.int64)
-    ids, numbers = joined([part.ids for part in facts]), np.repeat(np.arange(len(facts)), rows)
-    order = np.lexsort((numbers, ids))
-    ids, numbers = ids[order], numbers[order]
-    for index in np.flatnonzero((ids[1:] == ids[:-1]) & (numbers[1:] != numbers[:-1])).tolist():
-        _refuse(corpus.parts[numbers[index]], corpus.parts[numbers[index + 1]], {int(ids[index])})
-
-
-def _refuse(first: NotesCorpus, second: NotesCorpus, suspects: set[int]) -> None:
-    rows = [dict(_rows_of(part, suspects)) for part in (first, second)]
-    for note_id, row in rows[1].items():
-        if note_id in rows[0]:
-            what = f"duplicate id, already used in {first.name}, row {rows[0][note_id]}"
-            where = f"{second.name}, row {row}"
-            hint = "ids must be unique across all parts; choose another column with --id"
-            raise InputError(what, where=where, hint=hint)
-
-
-def _rows_of(part: NotesCorpus, suspects: set[int]) -> Iterator[tuple[str, int]]:
-    row = 0
-    for batch in part.batches():
-        ids = batch.column(NOTE_ID).to_pylist()
-        matches = np.isin(id_hashes(ids), list(suspects))
-        yield from ((ids[index], row + index + 1) for index in np.flatnonzero(matches).tolist())
-        row += len(ids)
 
 
 def names_of(corpus: PartedCorpus) -> list[str]:

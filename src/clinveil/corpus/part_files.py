@@ -12,6 +12,7 @@ import warnings
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -57,8 +58,12 @@ def part_files(path: Path) -> tuple[PartFile, ...]:
         Warns with InputWarning about files of other types, which are skipped.
     """
     pattern = is_pattern(path)
-    if not pattern and not (path.is_dir() if isinstance(path, RemotePath) else _is_for_parts(path)):
+    if not pattern and not path.is_dir():
         return ()
+    if not pattern and not isinstance(path, RemotePath):
+        kinds = (".txt", *folder_suffixes())
+        if (path / OWN).is_file() or any(item.name.lower().endswith(kinds) for item in path.rglob("*")):
+            return ()
     root = root_of(path) if pattern else path
     files = [file for file in files_of(path) if not file.name.lower().endswith(_CHECKSUM)]
     known = [file for file in files if suffix_of(file)]
@@ -83,25 +88,12 @@ def is_delta(folder: Path) -> bool:
 def _refuse_delta(files: Sequence[Path], root: Path, where: str) -> None:
     """Raise InputError for files inside a Delta table: only its log tells which ones are current."""
     inside = {below(file, root).rpartition("/")[0] for file in files}
-    plain = {_without_keys(folder) for folder in inside} - {""}
+    # A table's root is above its `key=value` folders.
+    plain = {"/".join(takewhile(lambda name: "=" not in name, folder.split("/"))) for folder in inside} - {""}
     folders = [root.child(folder) if isinstance(root, RemotePath) else root / folder for folder in plain]
     above = root.above() if isinstance(root, RemotePath) else list(root.absolute().parents)
     if any(map(is_delta, [*folders, root, *above])):
         raise InputError("the files belong to a Delta table", where=where, hint="pass the table's folder")
-
-
-def _without_keys(folder: str) -> str:
-    """Return the part of a path before its first `key=value` folder, which is a table's root."""
-    parts = folder.split("/")
-    first = next((number for number, part in enumerate(parts) if "=" in part), len(parts))
-    return "/".join(parts[:first])
-
-
-def _is_for_parts(folder: Path) -> bool:
-    if not folder.is_dir() or (folder / OWN).is_file():
-        return False
-    kinds = (".txt", *folder_suffixes())
-    return not any(item.name.lower().endswith(kinds) for item in folder.rglob("*"))
 
 
 def _parts(files: Sequence[Path], root: Path, where: str) -> Iterator[PartFile]:
@@ -112,7 +104,9 @@ def _parts(files: Sequence[Path], root: Path, where: str) -> Iterator[PartFile]:
     times = Counter(file.name for file in files)
     first: list[str] | None = None
     for number, file in enumerate(files, start=1):
-        _refuse_outside_link(file, root, where)
+        if file.is_symlink() and not Path(os.path.realpath(file)).is_relative_to(os.path.realpath(root)):
+            hint = "copy the notes or remove the link"
+            raise InputError("a link points outside the folder", where=where, hint=hint)
         name = file.name if times[file.name] == 1 else f"{file.name} (part {number} of {len(files)})"
         keys = _keys(below(file, root).split("/")[:-1], name)
         first = list(keys) if first is None else first
@@ -138,12 +132,6 @@ def decoded(escaped: str) -> str:
     return _ESCAPED.sub(lambda match: bytes([int(match[1], 16)]), escaped.encode()).decode()
 
 
-def _refuse_outside_link(file: Path, root: Path, where: str) -> None:
-    """Raise InputError for a link that leaves the folder."""
-    if file.is_symlink() and not Path(os.path.realpath(file)).is_relative_to(os.path.realpath(root)):
-        raise InputError("a link points outside the folder", where=where, hint="copy the notes or remove the link")
-
-
 def delta_files(table: Path) -> tuple[PartFile, ...]:
     """Return the part files of a table's current version, with its partition columns, sorted by path.
 
@@ -152,20 +140,20 @@ def delta_files(table: Path) -> tuple[PartFile, ...]:
         InputError: an unreadable log, an empty table, deleted rows still in the files, or renamed columns.
     """
     opened = _delta_table(table)
-    _refuse_more_than_files(opened, table.name)
+    if "deletionVectors" in (opened.protocol().reader_features or []) and pa.table(opened.deletion_vectors()).num_rows:
+        hint = "purge them first: REORG TABLE … APPLY (PURGE)"
+        raise InputError("the table's files still contain deleted rows", where=table.name, hint=hint)
+    if opened.metadata().configuration.get("delta.columnMapping.mode", "none") != "none":
+        hint = "write the table without column mapping"
+        raise InputError("the table uses column mapping, which is not supported", where=table.name, hint=hint)
     adds = pa.table(opened.get_add_actions(flatten=True)).to_pylist()
     if not adds:
         raise InputError("the table is empty", where=table.name, hint="its current version has no files")
     keys = list(opened.metadata().partition_columns)
     schema = pa.schema(opened.schema().to_arrow())
     own = {field.name: field.type for field in schema if field.name not in keys}
-    return tuple(_delta_parts(table, sorted(adds, key=lambda add: str(add["path"])), keys, own))
-
-
-def _delta_parts(
-    table: Path, adds: list[dict[str, Any]], keys: list[str], own: Mapping[str, pa.DataType]
-) -> Iterator[PartFile]:
-    for number, add in enumerate(adds, start=1):
+    parts = []
+    for number, add in enumerate(sorted(adds, key=lambda add: str(add["path"])), start=1):
         below = decoded(add["path"])
         if "://" in below or below.startswith("/") or ".." in below.split("/"):
             hint = "copy the table, with all its files, to one folder"
@@ -173,7 +161,8 @@ def _delta_parts(
         path = table.child(below) if isinstance(table, RemotePath) else table / below
         values = {key: add.get(f"partition.{key}") for key in keys}
         values = {key: None if value is None else str(value) for key, value in values.items()}
-        yield PartFile(path, ".parquet", f"{table.name} (part {number} of {len(adds)})", values, own)
+        parts.append(PartFile(path, ".parquet", f"{table.name} (part {number} of {len(adds)})", values, own))
+    return tuple(parts)
 
 
 def _delta_table(table: Path) -> Any:
@@ -184,24 +173,10 @@ def _delta_table(table: Path) -> Any:
         raise MissingExtra("deltalake, which reads Delta tables,", "delta") from None
     try:
         where = table.shown if isinstance(table, RemotePath) else str(table)
-        return DeltaTable(where, storage_options=_delta_options())
+        address = os.environ.get("AWS_ENDPOINT_URL_S3", os.environ.get("AWS_ENDPOINT_URL", ""))
+        # HTTP without TLS, for example to localhost, must be enabled explicitly.
+        options = {"AWS_ALLOW_HTTP": "true"} if address.startswith("http://") else {}
+        return DeltaTable(where, storage_options=options)
     except (DeltaError, OSError, ValueError):  # their messages quote paths and the log
         hint = "check the table with Delta's own tools"
         raise InputError("the Delta log cannot be read", where=table.name, hint=hint) from None
-
-
-def _delta_options() -> dict[str, str]:
-    """Return storage options; HTTP without TLS, for example to localhost, must be enabled explicitly."""
-    address = os.environ.get("AWS_ENDPOINT_URL_S3", os.environ.get("AWS_ENDPOINT_URL", ""))
-    return {"AWS_ALLOW_HTTP": "true"} if address.startswith("http://") else {}
-
-
-def _refuse_more_than_files(opened: Any, where: str) -> None:
-    """Raise InputError if the files contain deleted rows or have the old names of renamed columns."""
-    features = opened.protocol().reader_features or []
-    if "deletionVectors" in features and pa.table(opened.deletion_vectors()).num_rows:
-        hint = "purge them first: REORG TABLE … APPLY (PURGE)"
-        raise InputError("the table's files still contain deleted rows", where=where, hint=hint)
-    if opened.metadata().configuration.get("delta.columnMapping.mode", "none") != "none":
-        hint = "write the table without column mapping"
-        raise InputError("the table uses column mapping, which is not supported", where=where, hint=hint)

@@ -107,19 +107,18 @@ def _rows(path: Path) -> Iterator[Patient]:
             columns = [column for column in PATIENTS_SCHEMA.names if column in present]
             for batch in file.iter_batches(columns=columns):
                 yield from _patients(batch, path)
-    except (OSError, pa.ArrowInvalid):
+    except (OSError, pa.ArrowInvalid, OverflowError, UnicodeDecodeError):
         hint = "write known patients as patients.parquet"
-        raise InputError("missing, or not a Parquet file", where=path.name, hint=hint) from None
+        raise InputError("missing, damaged, or not a Parquet file", where=path.name, hint=hint) from None
 
 
 def _patients(batch: pa.RecordBatch, path: Path) -> Iterator[Patient]:
-    texts = [_texts(batch.column(name), name, path) for name in REQUIRED[:2]]
+    texts = [_texts(batch.column(name), name, path) for name in REQUIRED]
     lists = [_lists(batch, name, path) for name in LISTS]
     births = _births(batch, path)
     for identity, name, *groups, born in zip(*texts, *lists, births, strict=True):
         codes, numbers, phones, emails, addresses = (tuple(item for item in group or () if item) for group in groups)
-        tokens = tuple((name or "").split())
-        yield Patient(identity or "", tokens, codes, numbers, phones, emails, addresses, born)
+        yield Patient(identity or "", tuple((name or "").split()), codes, numbers, phones, emails, addresses, born)
 
 
 def _texts(array: pa.Array, name: str, path: Path) -> list[str | None]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -36,7 +37,14 @@ def to_roles(raw: pa.RecordBatch, columns: Columns, where: str, rows: int) -> pa
     place = _Place(where, rows)
     text = place.text(raw.column(columns.text), columns.text)
     kept = [place.kept(raw.column(name), name) for name in columns.keep]
-    fields = [_kept_field(raw.schema.field(a), b.type) for a, b in zip(columns.keep, kept, strict=True)]
+    # The source's metadata may contain data.
+    marks = [
+        (raw.schema.field(name).metadata or {}).get(b"clinveil") == JSON_MARK[b"clinveil"] for name in columns.keep
+    ]
+    fields = [
+        pa.field(name, column.type, metadata=JSON_MARK if marked else None)
+        for name, column, marked in zip(columns.keep, kept, marks, strict=True)
+    ]
     return pa.record_batch([note_ids, patients, text, *kept], schema=pa.schema([*ROLE_FIELDS, *fields]))
 
 
@@ -60,7 +68,12 @@ class _Place:
         return self._valid(pc.cast(column, pa.large_string()))
 
     def ids(self, column: pa.Array, name: str) -> pa.Array:
-        column = _whole_numbers(_plain(column))
+        column = _plain(column)
+        if pa.types.is_null(column.type):
+            column = pc.cast(column, pa.string())
+        if pa.types.is_floating(column.type):
+            with suppress(pa.ArrowInvalid):  # not whole numbers; rejected below
+                column = pc.cast(column, pa.int64())
         if not (is_text(column.type) or pa.types.is_integer(column.type)):
             what = f"column {name!r} contains {_kind(column.type)}, not ids"
             hint = "ids must be text or whole numbers; choose another column with --id"
@@ -101,12 +114,6 @@ def _is_valid(column: pa.Array) -> bool:
     return True
 
 
-def _kept_field(source: pa.Field, kind: pa.DataType) -> pa.Field:
-    """Return the field without the source's metadata, which may contain data."""
-    marked = (source.metadata or {}).get(b"clinveil") == JSON_MARK[b"clinveil"]
-    return pa.field(source.name, kind, metadata=JSON_MARK if marked else None)
-
-
 def _kind(kind: pa.DataType) -> str:
     """Return the type for messages; the keys of a nested type may be data and are not shown."""
     return "nested values" if pa.types.is_nested(kind) or pa.types.is_dictionary(kind) else str(kind)
@@ -119,18 +126,6 @@ def is_text(kind: pa.DataType) -> bool:
 
 def _plain(column: pa.Array) -> pa.Array:
     return column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
-
-
-def _whole_numbers(column: pa.Array) -> pa.Array:
-    """Return floats with whole values as integers; other floats stay unchanged and are rejected later."""
-    if pa.types.is_null(column.type):
-        return pc.cast(column, pa.string())
-    if not pa.types.is_floating(column.type):
-        return column
-    try:
-        return pc.cast(column, pa.int64())
-    except pa.ArrowInvalid:
-        return column
 
 
 def plain_type(kind: pa.DataType) -> pa.DataType:
@@ -187,10 +182,5 @@ def as_text(values: pa.Array) -> list[str | None]:
     values = _plain(values)
     if pa.types.is_nested(values.type):
         raise InputError("the id column contains lists or records", hint="ids must be text or whole numbers")
-    return [_bare(text) for text in pc.cast(values, pa.string()).to_pylist()]
-
-
-def _bare(text: str | None) -> str | None:
-    text = (text or "").strip()
-    whole = _WHOLE.fullmatch(text)
-    return (whole[1] if whole else text) or None
+    texts = [(text or "").strip() for text in pc.cast(values, pa.string()).to_pylist()]
+    return [(whole[1] if (whole := _WHOLE.fullmatch(text)) else text) or None for text in texts]

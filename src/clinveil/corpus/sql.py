@@ -10,7 +10,7 @@ import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -60,15 +60,15 @@ class SqlSource:
     optional_keys: frozenset[str] = field(init=False, default=frozenset())
 
     def __post_init__(self) -> None:
-        _refuse_password(self.uri)
+        parts = _parts(self.uri)
+        user, sign, _ = parts["host"].rpartition("@")
+        if (sign and ":" in user) or "password" in (parts["query"] or "").lower():
+            what = "the URI contains a password, which other users of this machine can see"
+            raise UsageError(what, where="--uri", hint=f"remove it and {_CAME}")
         with self._run(self._select("*") + " LIMIT 0") as (names, _):
             if len(set(names)) < len(names):
                 raise InputError("duplicate column name in the query", where=WHERE, hint="rename one with AS")
             object.__setattr__(self, "names", tuple(names))
-
-    def sorted_by(self, column: str) -> SqlSource:
-        """Return the same rows sorted by a column, so that all passes have the same order."""
-        return SqlSource(self.query, self.uri, column)
 
     def read(self, ids: Sequence[str], texts: Sequence[str] = (), kept: Sequence[str] = ()) -> Iterator[pa.RecordBatch]:
         """Yield all rows of the given columns."""
@@ -110,7 +110,7 @@ class QueryPath(type(Path())):  # type: ignore[misc]
 def sql_source(query: str, uri: str, settings: NotesSettings) -> SqlSource:
     """Return the rows of a query sorted by id. Raises like `SqlSource`, and InputError without an id column."""
     source = SqlSource(query, uri)
-    return source.sorted_by(resolve(source.names, settings, WHERE).columns.note_id)
+    return replace(source, order=resolve(source.names, settings, WHERE).columns.note_id)
 
 
 def copy_notes(source: SqlSource, folder: Path) -> None:
@@ -138,14 +138,6 @@ def copy_notes(source: SqlSource, folder: Path) -> None:
             writer.close()
     if not rows:
         raise InputError("the query returns no rows", where=WHERE, hint=_SHELL)
-
-
-def _refuse_password(uri: str) -> None:
-    parts = _parts(uri)
-    user, sign, _ = parts["host"].rpartition("@")
-    if (sign and ":" in user) or "password" in (parts["query"] or "").lower():
-        what = "the URI contains a password, which other users of this machine can see"
-        raise UsageError(what, where="--uri", hint=f"remove it and {_CAME}")
 
 
 def _parts(uri: str) -> dict[str, str]:

@@ -43,23 +43,19 @@ class Writer:
             self._put(full)
 
     def _put(self, batch: pa.RecordBatch) -> None:
-        layout = self._layout(batch)
-        if self._sink is None:
-            self._sink = format_of(self.suffix).sink(self.path, layout.schema, self.suffix)
-        self._sink.write(layout)
-
-    def _layout(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         named = source_names(self.columns, self.suffix)
-        fields = [batch.schema.field(role).with_name(name) for name, role in named.items()]
-        arrays = [batch.column(role) for role in named.values()]
-        return pa.record_batch(arrays, schema=pa.schema(fields))
+        schema = pa.schema([batch.schema.field(role).with_name(name) for name, role in named.items()])
+        if self._sink is None:
+            self._sink = format_of(self.suffix).sink(self.path, schema, self.suffix)
+        self._sink.write_batch(pa.record_batch([batch.column(role) for role in named.values()], schema=schema))
 
     def close(self) -> None:
         """Write the remaining rows and finish the file; a file without rows still gets its header."""
         for full in self._rebatcher.flush():
             self._put(full)
         if self._sink is None:
-            self._put(_no_rows(self.columns))
+            kept = [pa.field(name, pa.string()) for name in self.columns.keep]
+            self._put(pa.RecordBatch.from_pylist([], schema=pa.schema([*ROLE_FIELDS, *kept])))
         assert self._sink is not None
         self._sink.close()
 
@@ -78,15 +74,10 @@ def source_names(columns: Columns, suffix: str) -> dict[str, str]:
     roles = {columns.note_id: NOTE_ID, columns.text: TEXT}
     if columns.patient_id is not None:
         roles[columns.patient_id] = PATIENT_ID
-    if format_of(suffix).folder and columns.patient_id is None and not columns.keep:
-        return {columns.note_id: NOTE_ID, columns.text: TEXT}
+    elif format_of(suffix).folder and not columns.keep:
+        return roles
     order = columns.order or (*roles, *columns.keep)
     return {name: roles.get(name, name) for name in order}
-
-
-def _no_rows(columns: Columns) -> pa.RecordBatch:
-    kept = [pa.field(name, pa.string()) for name in columns.keep]
-    return pa.RecordBatch.from_pylist([], schema=pa.schema([*ROLE_FIELDS, *kept]))
 
 
 def place_in(part: Path, out: Path, own: str) -> tuple[Path, str]:

@@ -6,9 +6,9 @@ evidence. PhysioNet's deid (Neamatullah et al., BMC Med Inform Decis Mak 2008) s
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from collections.abc import Set as AbstractSet
-from functools import lru_cache
+from functools import lru_cache, reduce
+from operator import or_
 from typing import Final
 
 from clinveil.lexicons.names import all_given_names, name_form, surnames, world_given, world_surnames
@@ -25,14 +25,6 @@ _PARTICLES = (
     " ul ur t"
 )
 PARTICLES: Final = frozenset(_PARTICLES.split())
-_STARTS, _MIDDLES, _ENDS = map(  # of the syllables of invented names
-    str.split,
-    (
-        "b br ch d dr f g gr h j k kr l m n p r s sh st t th tr v w y z",
-        "a ae ai e ee ei i ia io o oa oo ou u ua y",
-        "ck d ff g k l ll m mb n nd ng nk p r rd rk rsk s sh sk t th tz v x z",
-    ),
-)
 
 
 class LexicalClass:
@@ -65,24 +57,19 @@ def lexical_classes(word: str) -> int:
 
 
 def _hyphenated(parts: list[str]) -> int:
-    if _syllables(parts):
+    known = word_list("syllables")  # of given names: Sung-min, Mei-ling; not so-so
+    if len(parts) == 2 and parts[0].lower() != parts[1].lower() and all(part.lower() in known for part in parts):
         return LexicalClass.GIVEN | LexicalClass.FOREIGN_ONLY
     kinds = [lexical_classes(part) for part in parts if part.lower() not in PARTICLES]
     if not any(kind & LexicalClass.WORD for kind in kinds) and kinds:
-        return _union(kinds)
+        return reduce(or_, kinds)
     if not all(kind & LexicalClass.NAME or not kind & LexicalClass.WORD for kind in kinds) or not kinds:
         return LexicalClass.WORD
     if all(kind & LexicalClass.WORD for kind in kinds):
         familiar = all(kind & LexicalClass.FAMILIAR for kind in kinds)
-        return LexicalClass.WORD | (_union(kinds) if familiar else LexicalClass.NOTHING)
+        return LexicalClass.WORD | (reduce(or_, kinds) if familiar else LexicalClass.NOTHING)
     sure = any(kind & LexicalClass.NAME and not kind & LexicalClass.WORD for kind in kinds)
-    return _union(kinds) & ~(LexicalClass.WORD | LexicalClass.FUNCTION) if sure else LexicalClass.WORD
-
-
-def _syllables(parts: list[str]) -> bool:
-    """Return whether the components are two different syllables of given names: Sung-min, Mei-ling; not so-so."""
-    known = word_list("syllables")
-    return len(parts) == 2 and parts[0].lower() != parts[1].lower() and all(part.lower() in known for part in parts)
+    return reduce(or_, kinds) & ~(LexicalClass.WORD | LexicalClass.FUNCTION) if sure else LexicalClass.WORD
 
 
 def is_not_word(word: str) -> bool:
@@ -99,13 +86,6 @@ def is_name(word: str, given: AbstractSet[str] = frozenset(), *, usual: bool = F
     """
     listed = LexicalClass.USUAL_GIVEN | LexicalClass.USUAL_FAMILY if usual else LexicalClass.NAME
     return is_not_word(word) and (word in given or bool(lexical_classes(word) & listed))
-
-
-def _union(parts: list[int]) -> int:
-    total: int = LexicalClass.NOTHING
-    for part in parts:
-        total |= part
-    return total
 
 
 def _single(form: str) -> int:
@@ -136,19 +116,3 @@ def _other_classes(form: str, classes: int) -> int:
     exact = any(form in word_list(name) for name in ("common", "clinical", "shorthand"))
     usual = classes & LexicalClass.USUAL_GIVEN or surnames().get(form, 0.0) >= FAMILIAR_FAMILY
     return other | (LexicalClass.WORD if exact or (is_word(form) and not usual) else LexicalClass.NOTHING)
-
-
-def unlisted_name(below: Callable[[int], int]) -> str:
-    """Return a capitalised name of two or three syllables that is in no list of names or words.
-
-    `below`: returns a random integer in [0, n).
-    """
-
-    def choice(items: Sequence[str]) -> str:
-        return items[below(len(items))]
-
-    while True:
-        parts = [choice(_STARTS) + choice(_MIDDLES) for _ in range(1 + below(2))]
-        name = "".join([*parts, choice(_STARTS)[:1] + choice(_MIDDLES)[:1] + choice(_ENDS)])
-        if not lexical_classes(name):
-            return name.capitalize()

@@ -110,13 +110,13 @@ class LayoutVocabulary:
 
     def decode(self, ids: Sequence[int], rng: Generator | None = None) -> str:
         """Return the text; digits of shapes are drawn, or 0 without a generator."""
-        first, last = self.edges
-        text, end = "", -1
-        for row in ids:
-            # A usual spelling may lack the space of the word that it replaces.
-            fuses = end in (Kind.WORD, Kind.NUMBER) and bool(first[row] == end)
-            text += GAP if row == RARE_WORD else GAP * fuses + self.pieces[row]
-            end = last[row]
+        rows = np.array(ids, dtype=np.int64)
+        first, last = (edge[rows] for edge in self.edges)
+        # A usual spelling may lack the space of the word that it replaces.
+        fuses = np.isin(first, (Kind.WORD, Kind.NUMBER)) & (first == np.roll(last, 1))
+        fuses[:1] = False
+        pieces = (GAP if row == RARE_WORD else self.pieces[row] for row in ids)
+        text = "".join(GAP + piece if fused else piece for piece, fused in zip(pieces, fuses.tolist(), strict=True))
         text = _JOINS.sub(" ", text).replace(GAP, "").strip()
         parts = text.split(DIGIT)
         digits = ["0"] * (len(parts) - 1) if rng is None else rng.integers(10, size=len(parts) - 1).tolist()

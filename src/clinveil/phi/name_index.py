@@ -52,9 +52,8 @@ _STAFF_ENDS = (
 )
 _PERSON_VERB = re.compile(
     r"\s+(?:states?|stated|reports?|reported|denies|denied|says|said|complains|complained|endorses|endorsed|feels|felt"
-    r"|agrees|agreed|admits|admitted to|lives|understands|presents|presented"
-    r"|called|asked|told|who|wants|wishes|requests|requested|recalls|went|takes|took"
-    r"|will return|will call|was admitted|was discharged)\b"
+    r"|agrees|agreed|admits|admitted to|lives|understands|presents|presented|called|asked|told|who|wants|wishes"
+    r"|requests|requested|recalls|went|takes|took|will return|will call|was admitted|was discharged)\b"
 )
 _MONTHS = words("january february march april may june july august september october november december")
 _ARTICLES = words("a an the no his her their some any this that of in")

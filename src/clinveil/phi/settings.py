@@ -9,18 +9,13 @@ from pydantic import field_validator, model_validator
 
 from clinveil.core.settings import FORCE, KEEP, LABEL, QUIET, SEED, WORKERS, NotesSettings, Settings, flag, group
 from clinveil.phi.treatment.policy import Policy, profiles
-from clinveil.scale.executor import ADDRESS, ON
+from clinveil.scale.executor import ExecutorSettings
 
 
 class PhiSettings(Settings):
     """Detection of identifiers and their treatment."""
 
     patients: Path | None = flag(None, "Read known patients from this file (names, record numbers, phones).")
-    # vote: spans with a high score, or on which `votes` detectors agree; recall-first: see `combine.off_list`.
-    find: Literal["union", "vote", "recall-first"] = flag(
-        "union", "Combine the results of all detectors by union, by vote, or for highest recall."
-    )
-    votes: int = flag(2, "Require this many agreeing detectors with find=vote.", ge=1)
     also: tuple[str, ...] = flag(
         (),
         "Add an external detector: presidio, spacy:FOLDER or hf:FOLDER; repeatable.",
@@ -36,10 +31,6 @@ class PhiSettings(Settings):
     )
     phi_profile: str | None = flag(None, "Use this policy: safe-harbor, limited-dataset, research or max-recall.")
     phi_policy: Path | None = flag(None, "Use the policy in this TOML file.")
-    surrogates: Literal["consistent", "random", "markov"] = flag(
-        "consistent", "Keep one surrogate per patient, draw one per mention, or switch at random."
-    )
-    markov: float = flag(0.5, "Set the probability of a new surrogate with surrogates=markov.", gt=0, le=1)
 
     @field_validator("phi_profile")
     @classmethod
@@ -62,11 +53,6 @@ class PhiSettings(Settings):
             return Policy.read(self.phi_policy)
         return Policy.of_profile(self.phi_profile) if self.phi_profile else Policy.of_mode(self.mode)
 
-    @property
-    def fresh(self) -> float:
-        """The probability that a mention gets a new surrogate."""
-        return {"consistent": 0.0, "random": 1.0, "markov": self.markov}[self.surrogates]
-
 
 class DeidentifySettings(Settings):
     """Settings of `clinveil deidentify`."""
@@ -76,8 +62,7 @@ class DeidentifySettings(Settings):
     label: tuple[str, ...] = LABEL
     keep: tuple[str, ...] = KEEP
     workers: int = WORKERS
-    on: str = ON
-    address: str | None = ADDRESS
+    executor: ExecutorSettings = group(ExecutorSettings)
     seed: int | None = SEED
     quiet: bool = QUIET
     force: bool = FORCE

@@ -31,6 +31,7 @@ LINKAGE_WARNED = 0.05  # points above chance
 MOST_BY_NOTES = 0.75  # linked by the patient's other notes
 MOST_BY_SHADOW = 0.30  # linked by ten words, with shadow vectors trained on hundreds of other notes of the source
 SINGLE, LINKAGE = "attack.channel_single", "attack.linkage"
+KEPT_UNIQUE, KEPT_OWN = "attack.kept_columns_unique", "attack.kept_own_identifiers"
 NAMES: tuple[Target, ...] = ("names", "planted names")
 TEN_WORDS: Target = "note by ten words"
 OTHER_NOTES: Target = "note by the patient's other notes"
@@ -49,12 +50,7 @@ PART = re.compile(r"part-[0-9a-f]+\.(?!npy$|npz$|arrow$|bin$|vec$)[a-z0-9.]+")  
 def adversary_gates(
     findings: Sequence[Finding], names: float, linkage: float, stolen: float | None = None
 ) -> list[Gate]:
-    """Return all gates on what adversaries recover and link.
-
-    Args:
-        names, linkage: `max_names`, `max_linkage`.
-        stolen: `--max-stolen`; with None or 1 stolen vectors are not judged.
-    """
+    """Return all gates on what adversaries recover and link; the limits are those of the functions below."""
     return [*reading_gates(findings, names), *linkage_gates(findings, linkage), *stolen_gates(findings, stolen)]
 
 
@@ -78,13 +74,12 @@ def reading_gates(findings: Sequence[Finding], most: float) -> list[Gate]:
 def linkage_gates(findings: Sequence[Finding], most: float, other_notes: float = MOST_BY_NOTES) -> list[Gate]:
     """Return a gate for each kind of knowledge by which recipients were tried to link notes.
 
-    Judged are ten words in a row of a note, public texts about the patients, and the patient's other notes. Two have
-    limits of their own. Other notes state the same diagnoses, which a useful release keeps, so their share is
-    high under every protection that retains utility. That gate refuses a release only if they identify the note almost
-    as well as in plain text. Shadow vectors are trained on hundreds of other notes of the same source, which few
-    recipients have. With text that models can learn from, such an attacker links about one in four notes by ten words;
-    without background draws one in two, which the gate refuses. Linkage by the whole text of a
-    note is a warning (`linkage_warnings`): an attacker with the text learns nothing else from the release.
+    Judged are ten words in a row of a note, public texts about the patients, and the patient's other notes. Other
+    notes state the same diagnoses, which a useful release keeps, so their limit is higher: it refuses notes that are
+    identified almost as well as in plain text. Shadow vectors need hundreds of other notes of the same source, which
+    few recipients have, so their limit is higher too (about one note in four is linked by ten words; without
+    background one in two). Linkage by the whole text is a warning (`linkage_warnings`): an attacker with the text
+    learns nothing else from the release.
 
     Args:
         most: share linked at most, above chance; with 1 the gates are listed as switched off. other_notes: the same by
@@ -121,15 +116,11 @@ def stolen_gates(findings: Sequence[Finding], most: float | None) -> list[Gate]:
 
 def _decisive(of: str, tried: Sequence[Finding], most: float, **fill: object) -> Gate:
     """Return the gate of a failing attack, else of the strongest with enough cases, else of the strongest."""
-    gates = [
-        _estimated(of, finding, most, **fill, attack=_attack(finding))
-        for finding in sorted(tried, key=_above, reverse=True)
-    ]
+    gates = list[Gate]()
+    for finding in sorted(tried, key=_above, reverse=True):
+        attack = str(finding.detail.get("reader") or finding.detail.get("attacker") or "an attack").replace("_", " ")
+        gates.append(_estimated(of, finding, most, **fill, attack=attack))
     return min(gates, key=lambda gate: (gate.passed, gate.blind))
-
-
-def _attack(finding: Finding) -> str:
-    return str(finding.detail.get("reader") or finding.detail.get("attacker") or "an attack").replace("_", " ")
 
 
 def switched_off(names: float, linkage: float) -> Iterator[str]:
@@ -143,7 +134,8 @@ def switched_off(names: float, linkage: float) -> Iterator[str]:
 def linkage_warnings(findings: Sequence[Finding], most: float) -> Iterator[str]:
     """Yield one warning for each kind of knowledge beyond ten words that links notes."""
     views: dict[str, Finding] = {}
-    for finding in _recipients(findings):
+    linked = (f for f in findings if f.measure == LINKAGE and f.value is not None and f.chance is not None)
+    for finding in (f for f in linked if f.detail.get("adversary") in RECIPIENTS):
         known, limit = str(finding.detail["against"]), (finding.chance or 0.0) + most
         if finding.detail["target"] not in (TEN_WORDS, PUBLIC) and (finding.low or 0.0) > limit:
             views[known] = max(views.get(known, finding), finding, key=_above)
@@ -151,11 +143,6 @@ def linkage_warnings(findings: Sequence[Finding], most: float) -> Iterator[str]:
         much = "some" if too_small(finding, "external") else f"{finding.value:.0%}"
         text = "the whole text of a note" if known == "whole texts" else known
         yield f"A recipient with {text} links {much} of the notes to the right patient."
-
-
-def _recipients(findings: Sequence[Finding]) -> list[Finding]:
-    found = (f for f in findings if f.measure == LINKAGE and f.value is not None and f.chance is not None)
-    return [f for f in found if f.detail.get("adversary") in RECIPIENTS]
 
 
 def _above(finding: Finding) -> float:
@@ -179,26 +166,38 @@ def _estimated(of: str, finding: Finding, most: float, **fill: object) -> Gate:
 
 def refused_from(most: float, cases: float) -> float:
     """Return the smallest share refused with 95 % probability from this many cases (normal approximation)."""
-    low, high = most, 1.0
-    for _ in range(40):
-        middle = (low + high) / 2
-        seen = middle - ONE_SIDED * sqrt(middle * (1 - middle) / max(cases, 1.0)) > most
-        low, high = (low, middle) if seen else (middle, high)
-    return high
+    z, n = ONE_SIDED, max(cases, 1.0)  # solves p - z sqrt(p (1 - p) / n) = most for p
+    return (most + z * z / (2 * n) + z * sqrt(most * (1 - most) / n + (z / (2 * n)) ** 2)) / (1 + z * z / n)
 
 
 def single_gates(findings: Sequence[Finding], most: float) -> list[Gate]:
-    """Return the gate on names with an output of their own; exact, so always with power.
+    """Return the gate on names with an output of their own, which only an attacker with the channel knows.
 
-    Only an attacker with the channel knows such an output, so callers pass the limit of stolen vectors.
-
-    Args:
-        most: with 1 there is no gate.
+    Exact, so always with power; with `most` = 1 there is no gate.
     """
     found = [f for f in findings if f.measure == SINGLE and f.value is not None and most < 1]
     values = [f.value for f in found if f.detail.get("label") == "names"]
     power = "Exact: refuses from one word on."
     return [gate("single", passed=value == 0, value=value, threshold=0, power=power) for value in values]
+
+
+def kept_gates(findings: Sequence[Finding], most: float) -> list[Gate]:
+    """Return the gates on kept columns: few unique values, and no own identifier; exact, so always with power.
+
+    Args:
+        most: allowed share of notes with a combination of kept values of a single patient; 1: no limit.
+    """
+    values = {f.measure: f for f in findings if f.value is not None}
+    gates = []
+    if (unique := values.get(KEPT_UNIQUE)) is not None:
+        share_of, off = unique.value or 0.0, most >= 1
+        power = "Switched off: the settings allow any share." if off else "Exact: counts every note."
+        passed = share_of <= most
+        gates.append(gate("kept", passed=passed, value=share_of, threshold=most, power=power, switched_off=off))
+    if (own := values.get(KEPT_OWN)) is not None:
+        power = "Exact, for the identifiers on the known-patient list."
+        gates.append(gate("kept_own", passed=not own.count, value=own.count, threshold=0, power=power))
+    return gates
 
 
 def contents_gate(folder: Path, notes: str, columns: Columns) -> Gate:
@@ -207,7 +206,8 @@ def contents_gate(folder: Path, notes: str, columns: Columns) -> Gate:
     Args:
         folder: the staged release, before card, manifest and report are written. notes: name of the notes in it.
     """
-    faults = sum(1 for _ in _foreign(folder, notes)) + len({*_columns(folder / notes)} - _asked(columns))
+    asked = {columns.text, columns.note_id, columns.patient_id, *columns.keep}
+    faults = sum(1 for _ in _foreign(folder, notes)) + len({*_columns(folder / notes)} - asked)
     return gate("contents", passed=faults == 0, value=faults, threshold=0, hint=FAULT, by_construction=True)
 
 
@@ -217,13 +217,12 @@ def _foreign(folder: Path, notes: str) -> Iterator[Path]:
         inside = path.relative_to(folder)
         below = inside.parts[0] == notes and len(inside.parts) == 2
         named = str(inside) == notes or (below and (path.suffix == ".txt" or PART.fullmatch(path.name)))
-        if path.is_symlink() or not named or _begins(path):
+        if path.is_symlink() or not named:
             yield path
-
-
-def _begins(path: Path) -> bool:
-    with path.open("rb") as file:
-        return file.read(8).startswith(MAGIC)
+            continue
+        with path.open("rb") as file:
+            if file.read(8).startswith(MAGIC):
+                yield path
 
 
 def _columns(notes: Path) -> Sequence[str]:
@@ -237,10 +236,6 @@ def _columns(notes: Path) -> Sequence[str]:
     return list(pq.read_schema(notes).names)
 
 
-def _asked(columns: Columns) -> set[str]:
-    return {name for name in (columns.text, columns.note_id, columns.patient_id, *columns.keep) if name}
-
-
 def patient_gates(findings: Sequence[Finding], *, digits: bool = True, shuffled: bool = False) -> list[Gate]:
     """Return the gates on patients' own identifiers in their released notes; empty without a known-patient list.
 
@@ -250,37 +245,31 @@ def patient_gates(findings: Sequence[Finding], *, digits: bool = True, shuffled:
         digits: whether the release can contain digits; otherwise gates on numbers hold by construction.
         shuffled: whether the words of every note are in random order, so that the chance of coincidence is known.
     """
-    own = [f for f in findings if f.measure.startswith("attack.own_")]
-    return [
-        *(_feed(f) for f in own if f.measure == "attack.own_name"),
-        *(_own(f, digits, shuffled) for f in own if f.value is not None),
-    ]
+    gates, own = list[Gate](), [f for f in findings if f.measure.startswith("attack.own_")]
+    for finding in (f for f in own if f.measure == "attack.own_name"):
+        known, met = int(finding.detail.get("in_feed") or 0), int(finding.detail.get("in_release") or 0)
+        gates.append(gate("feed", passed=known == 0 or met > 0, value=met, threshold="at least 1"))
+    for finding in (f for f in own if f.value is not None):
+        if finding.measure == "attack.own_name":
+            gates.append(_own_name(finding))
+        elif shuffled and finding.measure not in NUMBERS:
+            gates.append(_met(finding))
+        else:
+            gates.append(_none(finding, certain=not digits and finding.measure in NUMBERS))
+    return gates
 
 
-def _feed(finding: Finding) -> Gate:
-    known, met = int(finding.detail.get("in_feed") or 0), int(finding.detail.get("in_release") or 0)
-    return gate("feed", passed=known == 0 or met > 0, value=met, threshold="at least 1")
-
-
-def _own(finding: Finding, digits: bool, shuffled: bool) -> Gate:
-    if finding.measure == "attack.own_name":
-        return _own_name(finding)
-    if finding.measure in NUMBERS:
-        return _none(finding, certain=not digits)
-    return _met(finding) if shuffled else _none(finding, DRAWN)
-
-
-def _none(finding: Finding, why: str = "", *, certain: bool = False) -> Gate:
-    """Return the gate that no such identifier occurs."""
-    count = finding.count or 0
+def _none(finding: Finding, *, certain: bool) -> Gate:
+    """Return the gate that no such identifier occurs; `certain`: none can be written."""
+    count, kind, searched = finding.count or 0, *_searched(finding)
     return gate(
         "own",
         passed=count == 0,
         value=count,
         threshold=0,
         unit=finding.unit,
-        fill={"kind": _kind(finding)},
-        meaning=DROPPED if certain else f"{_searched(finding)} {why}".rstrip(),
+        fill={"kind": kind},
+        meaning=DROPPED if certain else searched if finding.measure in NUMBERS else f"{searched} {DRAWN}",
         power="" if certain else "Refuses any hit among the identifiers searched for.",
         by_construction=certain,
     )
@@ -289,26 +278,28 @@ def _none(finding: Finding, why: str = "", *, certain: bool = False) -> Gate:
 def _met(finding: Finding) -> Gate:
     """Return the gate of a permutation test: no more hits than random word orders of each note explain."""
     expected, alone = (float(finding.detail.get(name) or 0.0) for name in ("expected", "one_refused_below"))
-    many = found_refused_from(expected)
+    kind, searched = _searched(finding)
     return gate(
         "own_met",
         passed=finding.p is not None and finding.p >= ALPHA,
         value=finding.count,
         threshold=f"P ≥ {ALPHA}",
         unit=finding.unit,
-        fill={"kind": _kind(finding)},
-        meaning=f"{_searched(finding)} {MET}",
+        fill={"kind": kind},
+        meaning=f"{searched} {MET}",
         power=f"Refuses a single hit whose words coincide in fewer than one of {ceil(1 / alone):,} orders of its "
-        f"patient's notes, and {many} or more patients if each coincides in fewer than one of {1 / SELDOM:,.0f}.",
+        f"patient's notes, and {found_refused_from(expected)} or more patients if each coincides in fewer than one of "
+        f"{1 / SELDOM:,.0f}.",
     )
 
 
-def _kind(finding: Finding) -> str:
-    return finding.measure.removeprefix("attack.own_").replace("_", " ")
-
-
-def _searched(finding: Finding) -> str:
-    return f"{_many(finding.n)} {finding.unit} of the known-patient list were searched for in their patients' notes."
+def _searched(finding: Finding) -> tuple[str, str]:
+    """Return the kind of identifier, and how many were searched for."""
+    kind = finding.measure.removeprefix("attack.own_").replace("_", " ")
+    return (
+        kind,
+        f"{_many(finding.n)} {finding.unit} of the known-patient list were searched for in their patients' notes.",
+    )
 
 
 def _many(people: int) -> str:
@@ -318,22 +309,18 @@ def _many(people: int) -> str:
 
 def _own_name(finding: Finding) -> Gate:
     """Return the gate on own names: a test if it could refuse one leak; with fewer patients, any leak fails."""
-    if has_power(finding.n):
-        return _tested_name(finding)
-    count = int(finding.detail.get("alone") or 0)
-    return gate(
-        "own_name",
-        passed=count == 0,
-        value=count,
-        threshold=0,
-        unit="own names",
-        meaning=f"With {_many(finding.n).lower()} patients, no test can tell one leak from chance. Any name is refused "
-        "unless it also occurs in the notes of two other patients: then its words are drawn for anyone.",
-        power="Refuses from 1 leaked name on, if the notes of fewer than two other patients contain it.",
-    )
-
-
-def _tested_name(finding: Finding) -> Gate:
+    if not has_power(finding.n):
+        count = int(finding.detail.get("alone") or 0)
+        return gate(
+            "own_name",
+            passed=count == 0,
+            value=count,
+            threshold=0,
+            unit="own names",
+            meaning=f"With {_many(finding.n).lower()} patients, no test can tell one leak from chance. Any name is "
+            "refused unless it also occurs in the notes of two other patients: then its words are drawn for anyone.",
+            power="Refuses from 1 leaked name on, if the notes of fewer than two other patients contain it.",
+        )
     found = float(finding.detail.get("expected") or 0.0) * finding.n
     # Own names found may be leaks, so chance is estimated from the names of others.
     least = leaks_refused_from(finding.n, max(0.0, found - (finding.count or 0)) / (finding.n - 1))

@@ -94,7 +94,7 @@ def check_output(
     entered: Iterable[pa.RecordBatch],
     crosswalk: Iterable[pa.RecordBatch],
     released: Iterable[pa.RecordBatch],
-    channel: Channel,
+    channel: Channel | None,
     alignment: Iterable[pa.RecordBatch] = (),
     over: Map = serial,
 ) -> OutputCheck:
@@ -104,35 +104,15 @@ def check_output(
         entered: notes under source ids; some may not have been written.
         crosswalk: one row per written note: source ids and released ids.
         released: notes of the release, under released ids.
-        channel: the channel that they were drawn from.
+        channel: the channel that they were drawn from; None for notes that should be copies of those that entered.
         alignment: one row per written note with the offsets of its source words; needed if words were dropped,
             doubled or reordered.
         over: executor; does not change the counts.
     """
     outputs = _ById(released, TEXT)
     pieces = _side_by_side(_ById(entered, TEXT), crosswalk, outputs, _ById(alignment, "start", "end"))
-    found = sum(over(partial(checked, Allowed.by(channel)), pieces), NOTHING)
+    found = sum(over(partial(checked, Allowed.by(channel) if channel else None), pieces), NOTHING)
     return replace(found, unmatched=found.unmatched + outputs.passed + outputs.rest())
-
-
-def check_copies(
-    entered: Iterable[pa.RecordBatch], crosswalk: Iterable[pa.RecordBatch], released: Iterable[pa.RecordBatch]
-) -> OutputCheck:
-    """Compare released notes with the notes that they should be copies of; arguments as `check_output`.
-
-    A note with another text (ignoring white space) counts as `unaligned`.
-    """
-    outputs, count, seen = _ById(released, TEXT), Counter[str](), Counter[str]()
-    for sides in _side_by_side(_ById(entered, TEXT), crosswalk, outputs, _ById((), "start", "end")):
-        for source, text in zip(*(sides.column(name).to_pylist() for name in SIDES[:2]), strict=True):
-            if source is None or text is None:
-                count["unmatched"] += 1
-                continue
-            output = words(text)
-            count.update(notes=1, words=len(output), unaligned=source.split() != text.split())
-            seen.update(output)
-    count["unmatched"] += outputs.passed + outputs.rest()
-    return OutputCheck.of(count, seen)
 
 
 def _side_by_side(
@@ -204,8 +184,11 @@ def _filled(pieces: list[pa.Array], missing: int) -> pa.Array:
     return pa.concat_arrays([*pieces, pa.nulls(missing, kind)])
 
 
-def checked(allowed: Allowed, sides: pa.RecordBatch) -> OutputCheck:
-    """Check notes with the columns `SIDES`; notes missing on one side are unmatched."""
+def checked(allowed: Allowed | None, sides: pa.RecordBatch) -> OutputCheck:
+    """Check notes with the columns `SIDES`; notes missing on one side are unmatched.
+
+    Without allowed words, a note with another text (ignoring white space) counts as `unaligned`.
+    """
     count, outputs = Counter[str](), Counter[str]()
     texts = (sides.column(name).to_pylist() for name in SIDES[:2])
     places = zip(*(_lists(sides.column(name)) for name in SIDES[2:]), strict=True)
@@ -227,12 +210,15 @@ def _lists(column: pa.Array) -> Iterator[Ints | None]:
     return (part if there else None for part, there in zip(parts, column.is_valid().to_pylist(), strict=True))
 
 
-def _note(count: Counter[str], seen: Counter[str], note: tuple[str, str, Ints | None], allowed: Allowed) -> None:
+def _note(count: Counter[str], seen: Counter[str], note: tuple[str, str, Ints | None], allowed: Allowed | None) -> None:
     source, text, place = note
     outputs = words(text)
     seen.update(outputs)
     count["notes"] += 1
     count["words"] += len(outputs)
+    if allowed is None:
+        count["unaligned"] += source.split() != text.split()
+        return
     if strange := set(outputs) - allowed.written:
         for word in outputs:
             if word in strange:

@@ -3,27 +3,24 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from pathlib import Path
 
-from clinveil.channel.apply import Obfuscator
-from clinveil.channel.channel import Channel
 from clinveil.core.keys import Key
 from clinveil.core.progress import stage
 from clinveil.core.tokens import word_set
 from clinveil.core.types import Say
+from clinveil.corpus.corpus import Corpus
 from clinveil.corpus.estimate import stage_of
 from clinveil.phi.name_index import NameIndex
 from clinveil.phi.treatment.deidentifier import Deidentifier
+from clinveil.releases.earlier.ledger import Earlier
 from clinveil.releases.outcome import Places
 from clinveil.releases.preflight import PreparedInput
 from clinveil.releases.settings import ReleaseSettings
 from clinveil.report.record import StageRow
-
-if TYPE_CHECKING:
-    from clinveil.releases.earlier.series import ReleaseSeries
 
 
 @dataclass
@@ -53,14 +50,19 @@ class ReleaseContext(PreparedInput):
     """Context of all stages: the prepared input, and where and how the release is made.
 
     Attributes:
-        series: the earlier releases, if notes are added to them and they are available.
+        source_sha256: hash of the source. earlier: releases of the same notes under another key.
+        pairs: files of word pairs with human scores. public: public texts about the same patients. Both are for the
+            measures only.
     """
 
     folder: Places
     key: Key
     settings: ReleaseSettings
     timer: StageTimer = field(default_factory=StageTimer, repr=False)
-    series: ReleaseSeries | None = None
+    source_sha256: str = ""
+    earlier: Sequence[Earlier] = ()
+    pairs: tuple[Path, ...] = ()
+    public: Corpus | None = field(default=None, repr=False)
 
     @property
     def say(self) -> Say:
@@ -86,7 +88,3 @@ class ReleaseContext(PreparedInput):
         key = Key.load(before) if before and before.is_file() else self.key
         engine = Deidentifier.of(self.settings.identifiers, key, patients=self.known)
         return engine.with_finder(engine.finder.with_context(index))
-
-    def obfuscator(self, channel: Channel) -> Obfuscator:
-        """Return the obfuscator of the release."""
-        return Obfuscator(channel, self.key, align=True)

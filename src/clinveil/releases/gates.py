@@ -79,11 +79,6 @@ def output_gates(check: OutputCheck, tally: Tally, channel: Channel) -> list[Gat
     ]
 
 
-def copy_gates(check: OutputCheck) -> list[Gate]:
-    """Return the gate that each released note has exactly its text after identifier treatment."""
-    return [sound("copied_text", check.unaligned)]
-
-
 def variety_gates(check: OutputCheck, findings: Sequence[Finding]) -> list[Gate]:
     """Return the gates on variety: enough different words, and utility above chance where it was measured.
 

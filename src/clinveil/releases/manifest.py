@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
+import stat
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
@@ -17,7 +19,7 @@ from typing import Any
 from clinveil.core.errors import ClinveilError, InputError
 from clinveil.core.files import MARKER, read_json, sha256
 from clinveil.core.finding import Finding
-from clinveil.core.keys import Key
+from clinveil.core.keys import Key, SigningKey, fingerprint_of, signature_agrees
 from clinveil.core.settings import NotesSettings
 from clinveil.core.upload import SUCCESS
 from clinveil.corpus.open import open_corpus
@@ -27,7 +29,11 @@ from clinveil.report.record import Edition, Gate, tally
 SCHEMA = "clinveil.manifest/2"
 OLDER = ("clinveil.manifest/1", "clinveil.synthesis/1")  # manifests of earlier versions
 GATE_FIELDS = ("name", "passed", "outcome", "switched_off", "threshold", "power")  # in addition to the value
-SUMS, CARD, NAME = "SHA256SUMS", "README.md", "manifest.json"
+SUMS, CARD, NAME, REPORT = "SHA256SUMS", "README.md", "manifest.json", "report.html"
+SIGNATURE, PUBLIC_KEY = "manifest.sig", "signing-key.pem"
+COMPANIONS = (CARD, NAME, SUMS, REPORT)  # in addition to the notes and, since releases are signed, these:
+SIGNED = (SIGNATURE, PUBLIC_KEY)
+UNHASHED = frozenset({NAME, SUMS, *SIGNED})  # the manifest cannot contain their hashes
 
 
 @dataclass(frozen=True)
@@ -51,7 +57,7 @@ class Account:
         notes: the notes file. read: rows of the source, the denominator of shares in gates.
         settings: settings that a recipient may see. public_seeds: what was derived from a public seed.
         entries: manifest entries of this kind. private_entries: further entries of the internal edition.
-        nth: number of this release under its key.
+        nth: number of this release under its key. signing_key: of the custodian, else derived from the key.
     """
 
     kind: str
@@ -65,7 +71,13 @@ class Account:
     entries: Mapping[str, Any] = field(default_factory=dict)
     private_entries: Mapping[str, Any] = field(default_factory=dict)
     nth: int = 1
+    signing_key: SigningKey | None = None
     created: str = field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="seconds"))
+
+    @property
+    def signer(self) -> SigningKey:
+        """The key that signs the manifest: the custodian's, or that of the release key."""
+        return self.signing_key or SigningKey.derived(self.key)
 
     @property
     def run(self) -> str:
@@ -86,6 +98,7 @@ class Account:
             "notes": asdict(self.notes),
             "files": dict(files),
             "key_commitment": self.key.commitment,
+            "signing_key": self.signer.fingerprint,
             **self.entries,
             "switched_off": [gate.name for gate in self.gates if gate.switched_off],
             "gates": [self._gate(gate, outward=outward) for gate in self.gates],
@@ -111,10 +124,26 @@ def sealed(document: Mapping[str, Any]) -> str:
     return json.dumps({**document, "self_sha256": seal}, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
+def contents(folder: Path) -> tuple[set[str], set[str]]:
+    """Return the relative names of a folder's regular files, and of all else: links, pipes, empty folders."""
+    regular, other = set[str](), set[str]()
+    for root, folders, names in os.walk(folder):
+        at = Path(root)
+        paths = [at / name for name in (*folders, *names)]
+        if not paths and at != folder:
+            other.add(at.relative_to(folder).as_posix())
+        for path in paths:
+            mode = path.lstat().st_mode
+            if stat.S_ISREG(mode):
+                regular.add(path.relative_to(folder).as_posix())
+            elif not stat.S_ISDIR(mode):
+                other.add(path.relative_to(folder).as_posix())
+    return regular, other
+
+
 def released_files(folder: Path) -> dict[str, str]:
-    """Return the SHA-256 of every file of a release folder, except the list of sums, by relative name."""
-    files = sorted(p for p in folder.rglob("*") if p.is_file() and p.name != SUMS)
-    return {p.relative_to(folder).as_posix(): sha256(p) for p in files}
+    """Return the SHA-256 of every regular file of a release folder, except the list of sums, by relative name."""
+    return {name: sha256(folder / name) for name in sorted(contents(folder)[0] - {SUMS})}
 
 
 def write_sums(folder: Path) -> None:
@@ -123,15 +152,17 @@ def write_sums(folder: Path) -> None:
     (folder / SUMS).write_text("".join(lines), encoding="utf-8")
 
 
-def write_companions(folder: Path, card: str, document: Mapping[str, Any]) -> None:
-    """Write the card, the sealed manifest and the sums of all files."""
+def write_companions(folder: Path, card: str, report: str, account: Account) -> dict[str, str]:
+    """Write card, report, signed manifest and sums. Returns the SHA-256 of the files that the manifest lists."""
     (folder / CARD).write_text(card, encoding="utf-8")
-    (folder / NAME).write_text(sealed(document), encoding="utf-8")
+    (folder / REPORT).write_text(report, encoding="utf-8")
+    listed = released_files(folder)
+    manifest = sealed(account.manifest("external", listed)).encode()
+    (folder / NAME).write_bytes(manifest)
+    (folder / SIGNATURE).write_bytes(account.signer.sign(manifest))
+    (folder / PUBLIC_KEY).write_bytes(account.signer.public_pem)
     write_sums(folder)
-
-
-REPORT = "report.html"
-COMPANIONS = (CARD, NAME, SUMS)
+    return listed
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,8 +174,17 @@ class Check:
     detail: str = ""
 
 
-def verify(folder: Path) -> list[Check]:
-    """Run all checks of a release folder. Raises InputError if the folder does not exist."""
+def verify(folder: Path, public_key: str | Path | None = None) -> list[Check]:
+    """Run all checks of a release folder.
+
+    Args:
+        public_key: the custodian's public key, a PEM file or its fingerprint ("SHA256:…"), received by another way
+            than the release. Without it, anyone could have made and signed the release.
+
+    Raises:
+        InputError: the folder does not exist or is no release, or the public key cannot be read.
+    """
+    trusted = None if public_key is None else _fingerprint(str(public_key))
     if not folder.is_dir():
         refused = (folder.parent / "vault" / "refused").is_dir()
         hint = "the run was refused; see OUT/vault/report.html" if refused else "pass OUT/release"
@@ -155,17 +195,31 @@ def verify(folder: Path) -> list[Check]:
     manifest = document if isinstance(document, dict) and document.get("schema") == SCHEMA else None
     if isinstance(document, dict) and document.get("schema") in OLDER:
         raise older(folder)
-    missing = [name for name in (*COMPANIONS, REPORT) if not (folder / name).is_file()]
+    signed = SIGNED if manifest and "signing_key" in manifest else ()
+    missing = [name for name in (*COMPANIONS, *signed) if not (folder / name).is_file()]
     if missing:
         hint = "; pass OUT/release" if (folder / "release").is_dir() or (folder / "out").is_dir() else ""
         return [Check("all files are present", False, "missing: " + ", ".join(missing) + hint)]
     if manifest is None:
         return [Check("the manifest can be read", False, f"it is not {SCHEMA}")]
     try:
-        return [Check("all files are present", True), *_sums(folder), *_manifest_checks(folder, manifest)]
-    except (AttributeError, KeyError, RecursionError, TypeError, ValueError):
+        checks = [Check("all files are present", True), *_file_checks(folder, manifest)]
+        if all(check.passed for check in checks):  # otherwise the notes could be a pipe or a link
+            checks.append(_rows(folder, manifest))
+        return [*checks, *_manifest_checks(folder, manifest, trusted)]
+    except (AttributeError, KeyError, OSError, RecursionError, TypeError, ValueError):
         # A manifest of unknown origin may contain anything.
         return [Check("the manifest and the list of sums are valid", False, "they are damaged")]
+
+
+def _fingerprint(public_key: str) -> str:
+    if public_key.startswith("SHA256:"):
+        return public_key
+    try:
+        return fingerprint_of(Path(public_key).read_bytes())
+    except (OSError, ValueError):
+        hint = "pass the signing-key.pem of the custodian, or its fingerprint SHA256:…"
+        raise InputError("is not an Ed25519 public key", where=Path(public_key).name, hint=hint) from None
 
 
 def older(folder: Path) -> InputError:
@@ -174,31 +228,53 @@ def older(folder: Path) -> InputError:
     return InputError(what, where=folder.name, hint="use that version, or create the release again in another folder")
 
 
-def _sums(folder: Path) -> Iterator[Check]:
-    listed = {}
-    for line in (folder / SUMS).read_text(encoding="utf-8").splitlines():
-        digest, _, name = line.partition("  ")
-        listed[name] = digest
+def _file_checks(folder: Path, manifest: dict[str, Any]) -> Iterator[Check]:
+    """Compare the set of files, folders and links with the list of sums and with the manifest."""
+    lines = (folder / SUMS).read_text(encoding="utf-8").splitlines()
+    summed = {name: digest for digest, _, name in (line.partition("  ") for line in lines)}
+    _, other = contents(folder)
     found = released_files(folder)
-    if SUCCESS in found and not (folder / SUCCESS).stat().st_size:  # a release that was uploaded
-        found = {name: digest for name, digest in found.items() if name not in (SUCCESS, MARKER)}
-    extra, gone = sorted(found.keys() - listed.keys()), sorted(listed.keys() - found.keys())
-    changed = sorted(n for n in found.keys() & listed.keys() if found[n] != listed[n])
-    yield Check("every file is listed, and every listed file exists", not extra and not gone, _names(extra + gone))
+    if SUCCESS in found and not (folder / SUCCESS).stat().st_size:  # added by an upload
+        mark = read_json(folder / MARKER)
+        found.pop(SUCCESS)
+        if isinstance(mark, dict) and mark.keys() == {"schema", "command", "files"}:
+            found = {name: found[name] for name in found if name != MARKER or {*mark["files"]} | {MARKER} != {*found}}
+    named: dict[str, str] = manifest["files"]
+    signed = "signing_key" in manifest
+    listed = {*named, NAME, *SIGNED} if signed else {*summed}  # older manifests list the notes only
+    wrong = {*(found.keys() ^ listed), *(found.keys() ^ summed.keys()), *other}
+    twice = len(lines) != len(summed)
+    yield Check("the folder contains exactly the listed files", not wrong and not twice, _names(sorted(wrong)))
+    changed = sorted(n for n in found.keys() & summed.keys() if found[n] != summed[n])
     yield Check("the hashes agree", not changed, _names(changed))
+    moved = sorted(name for name in named if found.get(name) != named[name])
+    notes = any(Path(name).parts[0] == manifest["notes"]["file"] for name in named)
+    yield Check("the manifest lists the released notes", notes and not moved, _names(moved))
 
 
-def _manifest_checks(folder: Path, manifest: dict[str, Any]) -> Iterator[Check]:
+def _manifest_checks(folder: Path, manifest: dict[str, Any], trusted: str | None) -> Iterator[Check]:
     seal = hashlib.sha256(canonical(manifest).encode()).hexdigest()
     yield Check("the manifest is unchanged", seal == manifest.get("self_sha256"))
-    found = released_files(folder)
-    named: dict[str, str] = manifest["files"]
-    yield Check("the manifest lists the released notes", all(found.get(n) == d for n, d in named.items()))
+    yield _signature(folder, manifest, trusted)
     gates = manifest["gates"]
     summary = tally(str(g.get("outcome", "passed" if g["passed"] else "failed")) for g in gates)
     yield Check("all gates passed", bool(gates) and all(g["passed"] for g in gates), summary)
     yield Check("no test seed", not manifest["test_seed"])
-    yield _rows(folder, manifest)
+
+
+def _signature(folder: Path, manifest: dict[str, Any], trusted: str | None) -> Check:
+    """Check the signature, and whose it is if the fingerprint of a trusted key is given."""
+    if "signing_key" not in manifest:
+        earlier = "not signed: made by an earlier version"
+        return Check("signature", trusted is None, f"{earlier}; only the hashes agree")
+    pem = (folder / PUBLIC_KEY).read_bytes()
+    fingerprint = fingerprint_of(pem)
+    valid = signature_agrees(pem, (folder / SIGNATURE).read_bytes(), (folder / NAME).read_bytes())
+    valid = valid and fingerprint == manifest["signing_key"]
+    if trusted is None:
+        detail = f"signed by {fingerprint}; not checked whose key this is: pass --public-key"
+        return Check("signature", valid, detail if valid else "does not agree")
+    return Check("signature of the given key", valid and fingerprint == trusted, f"signed by {fingerprint}")
 
 
 def _rows(folder: Path, manifest: dict[str, Any]) -> Check:

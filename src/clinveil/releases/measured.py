@@ -14,7 +14,6 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 from numpy.random import Generator
 
 from clinveil.attacks.attack import Attack, Context, of_release
@@ -26,15 +25,10 @@ from clinveil.core.types import Say
 from clinveil.corpus.corpus import NOTE_ID, PATIENT_ID, TEXT, Corpus
 from clinveil.corpus.open import open_corpus
 from clinveil.corpus.sample import KeyedShare
-from clinveil.releases.crosswalk import TableWriter, id_maps
-from clinveil.utility.evaluations.transfer import UTILITY_SEED, useful
+from clinveil.releases.crosswalk import TableWriter, id_maps, vault_batches
 
-__all__ = ["UTILITY_SEED", "Drawn", "Measured", "attacked", "measured", "skipped", "useful"]
-
+FEWEST = 50  # patients that a sample has on average at least
 NOTES = frozenset({"original", "released", "entered", "alignment"})
-BY_NOTES = "attack.repeats_in_notes"  # measured on notes though its attack needs none
-Kept = Callable[[pa.RecordBatch], pa.Array]
-"""Function that returns a mask of the rows to keep."""
 
 
 @dataclass(frozen=True)
@@ -88,8 +82,7 @@ class Measured:
             return found
         if attack.sees_all:  # except controls, which search the sampled source notes
             return [replace(f, control_is=f"{f.control_is}, of sampled patients") if f.control_is else f for f in found]
-        by_notes = bool(attack.needs & NOTES)
-        return [self.drawn.marked(f) if by_notes or f.measure.startswith(BY_NOTES) else f for f in found]
+        return self.marked(found) if attack.needs & NOTES else found
 
     def marked(self, findings: Iterable[Finding]) -> list[Finding]:
         """Return findings on the sample with a note on it."""
@@ -108,79 +101,69 @@ def measured(
     """
     assert whole.counts is not None
     n_words = whole.counts.n_tokens
-    if not 0 < words < n_words:
+    share = max(words / max(n_words, 1), FEWEST / max(whole.counts.n_patients, 1))
+    if not words or share >= 1:
         notes, patients = id_maps(crosswalk())
         all_ = replace(whole, notes=notes, patients=patients)
         return Measured(all_, all_)
     if whole.known:  # all of their notes are searched
         whole = replace(whole, patients=id_maps(crosswalk())[1])
-    return _of_drawn(whole, KeyedShare(words / n_words, salt), crosswalk(), scratch)
+    return _of_drawn(whole, KeyedShare(share, salt), crosswalk(), scratch)
 
 
 def _of_drawn(whole: Context, share: KeyedShare, crosswalk: Iterator[pa.RecordBatch], scratch: Path) -> Measured:
+    """Copy all sides of the notes of sampled patients to the scratch folder."""
     remove(scratch)
-    place = private_folder(scratch)
-    all_notes, all_patients = _copy_crosswalk(place / "crosswalk.parquet", crosswalk, share)
-    notes, patients = id_maps(_batches(place / "crosswalk.parquet"))
+    place, all_notes, all_patients = private_folder(scratch), 0, set[int]()
+
+    def counted() -> Iterator[pa.RecordBatch]:
+        nonlocal all_notes
+        for batch in crosswalk:
+            all_notes += batch.num_rows
+            all_patients.update(map(hash, pc.unique(batch.column("source_patient_id")).to_pylist()))
+            yield batch
+
+    def in_sample(patients: pa.Array) -> pa.Array:
+        coded = patients.dictionary_encode()
+        return pa.array([name in share for name in coded.dictionary.to_pylist()], pa.bool_()).take(coded.indices)
+
+    def of_source(batch: pa.RecordBatch) -> pa.Array:  # a note without a patient id is its own patient
+        return in_sample(pc.coalesce(batch.column(PATIENT_ID), batch.column(NOTE_ID)))
+
+    _copy(counted(), place / "crosswalk.parquet", lambda batch: in_sample(batch.column("source_patient_id")))
+    notes, patients = id_maps(vault_batches(place, "crosswalk"))
     own, theirs = (pa.array(list(ids), pa.string()) for ids in (patients, notes.values()))
+    if whole.alignment:
+        aligned = place / "alignment.parquet"
+        _copy(whole.alignment(), aligned, lambda batch: pc.is_in(batch.column(NOTE_ID), value_set=theirs))
     assert whole.original is not None and whole.released is not None and whole.entered is not None
-    alignment = place / "alignment.parquet"
-    with TableWriter(alignment) as part:
-        for batch in whole.alignment() if whole.alignment else ():
-            part.write(batch.filter(_among(batch, NOTE_ID, theirs)))
     some = replace(
         whole,
-        original=_side(place / "original.parquet", whole.original, _source(share)),
-        entered=_side(place / "entered.parquet", whole.entered, _source(share)),
-        released=_side(place / "released.parquet", whole.released, lambda batch: _among(batch, PATIENT_ID, own)),
-        alignment=(lambda: _batches(alignment)) if whole.alignment else None,
+        original=_side(place / "original.parquet", whole.original, of_source),
+        entered=_side(place / "entered.parquet", whole.entered, of_source),
+        released=_side(
+            place / "released.parquet",
+            whole.released,
+            lambda batch: pc.is_in(batch.column(PATIENT_ID), value_set=own),
+        ),
+        alignment=(lambda: vault_batches(place, "alignment")) if whole.alignment else None,
         notes=notes,
         patients=patients,
     )
-    drawn = Drawn(len(notes), len(patients), all_notes, all_patients)
+    drawn = Drawn(len(notes), len(patients), all_notes, len(all_patients))
     return Measured(some, replace(whole, original=some.original), drawn)
 
 
-def _copy_crosswalk(path: Path, crosswalk: Iterator[pa.RecordBatch], share: KeyedShare) -> tuple[int, int]:
-    """Write the rows of sampled patients down; how many notes and patients there are in all."""
-    notes, patients = 0, set[int]()
+def _copy(batches: Iterable[pa.RecordBatch], path: Path, takes: Callable[[pa.RecordBatch], pa.Array]) -> None:
     with TableWriter(path) as part:
-        for batch in crosswalk:
-            owners = batch.column("source_patient_id")
-            notes += batch.num_rows
-            patients.update(map(hash, pc.unique(owners).to_pylist()))
-            part.write(batch.filter(_drawn(owners, share)))
-    return notes, len(patients)
-
-
-def _source(share: KeyedShare) -> Kept:
-    """Select rows of sampled patients; a note without a patient id is its own patient."""
-    return lambda batch: _drawn(pc.coalesce(batch.column(PATIENT_ID), batch.column(NOTE_ID)), share)
-
-
-def _drawn(patients: pa.Array, share: KeyedShare) -> pa.Array:
-    coded = patients.dictionary_encode()
-    taken = pa.array([name in share for name in coded.dictionary.to_pylist()], pa.bool_())
-    return taken.take(coded.indices)
-
-
-def _among(batch: pa.RecordBatch, column: str, ids: pa.Array) -> pa.Array:
-    return pc.is_in(batch.column(column), value_set=ids)
-
-
-def _side(path: Path, corpus: Corpus, takes: Kept) -> Corpus:
-    with TableWriter(path) as part:
-        for batch in corpus.batches():
+        for batch in batches:
             part.write(batch.filter(takes(batch)))
+
+
+def _side(path: Path, corpus: Corpus, takes: Callable[[pa.RecordBatch], pa.Array]) -> Corpus:
+    _copy(corpus.batches(), path, takes)
     roles = NotesSettings(text=TEXT, id=NOTE_ID, patient=PATIENT_ID, preset="none")
-    columns = corpus.columns
-    return open_corpus(path, roles, label=columns.labels, keep=columns.keep)
-
-
-def _batches(path: Path) -> Iterator[pa.RecordBatch]:
-    if path.exists():
-        with pq.ParquetFile(path) as file:
-            yield from file.iter_batches()
+    return open_corpus(path, roles, label=corpus.columns.labels, keep=corpus.columns.keep)
 
 
 def attacked(seen: Measured, rng: Generator, say: Say = lambda line: None) -> list[Finding]:
@@ -214,7 +197,6 @@ NOT_TRIED = (
     "recover a few points more.",
     "Linkage with known pairs; these were used to recover words and names only.",
     "Inference of attributes that are not kept columns (clinveil attack inference).",
-    "Linkage by row order with --order source.",
 )
 _AT_HAND = {
     "known": "no known-patient list was given",

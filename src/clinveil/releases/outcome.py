@@ -10,23 +10,25 @@ import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from clinveil.core.errors import InputError, UsageError
-from clinveil.core.files import private_text, refuse_existing, remove
+from clinveil.core.files import private_text, read_json, refuse_existing, remove
 from clinveil.core.finding import Finding, write_findings
 from clinveil.core.locations import RemotePath
 from clinveil.core.runfolder import Kind, RunFolder
 from clinveil.core.upload import ready, send
 from clinveil.releases.earlier.ledger import IN_VAULT
-from clinveil.releases.manifest import NAME, Account, released_files, sealed, verify, write_companions
+from clinveil.releases.manifest import NAME, Account, Check, sealed, verify, write_companions
 from clinveil.report.edition import external_edition
 from clinveil.report.record import Gate, ReleaseRecord, from_json, score, to_json
 from clinveil.report.render import release_card, render, write_report
 
 COMMAND = "publish"
 RECORD, EARLIER, NEW_ALONE = "record.json", "earlier", "findings-new.json"
+LEARNT = "learnt.json"  # the parts that vectors or model were trained on
 _MADE: tuple[str, ...] = ("vectors", "neighbours", "channel", "crosswalk.parquet", "alignment.parquet", "manifest.json")
-_MADE += ("tasks", "learnt.json", IN_VAULT, "record.json", "findings.json", "report.html", "report-external.html")
+_MADE += ("tasks", LEARNT, IN_VAULT, "record.json", "findings.json", "report.html", "report-external.html")
 _MADE += (f"{EARLIER}.parquet", NEW_ALONE, "model", "training.safetensors")
 KIND = Kind(
     what="release run",
@@ -34,6 +36,7 @@ KIND = Kind(
     own=frozenset(f"vault/{name}" for name in _MADE),
     scratch=("vault/work", "vault/staging"),
     stale=("release", "vault/refused"),
+    costly=frozenset({"vault/vectors", "vault/model", "vault/tasks"}),
 )
 
 
@@ -102,11 +105,10 @@ def finish(
     outcome = Outcome(folder, tuple(account.gates), tuple(account.findings), account.kind)
     leaves = () if outcome.refused else record.excerpts
     outcome = replace(outcome, excerpts=leaves, switched_off_by=switched_off_by)
-    notes = released_files(folder.staging)
     outward = external_edition(record)
-    (folder.staging / "report.html").write_text(render(outward), encoding="utf-8")
-    write_companions(folder.staging, release_card(outward, account.notes.file), account.manifest("external", notes))
-    private_text(folder.vault / NAME, sealed(account.manifest("internal", notes)))
+    card, report = release_card(outward, account.notes.file), render(outward)
+    files = write_companions(folder.staging, card, report, account)
+    private_text(folder.vault / NAME, sealed(account.manifest("internal", files)))
     private_text(folder.vault / RECORD, json.dumps({"internal": to_json(record), "external": to_json(outward)}))
     write_report(record, folder.vault / "report.html")
     write_findings(folder.vault / "findings.json", "release", account.findings, seed=account.entries["seed"])
@@ -139,6 +141,11 @@ def rerender_report(run: Path, out: Path | None, *, edition: str, force: bool) -
     return target
 
 
+def _listed(release: Path) -> Any:
+    manifest = read_json(release / NAME)
+    return manifest.get("files") if isinstance(manifest, dict) else None
+
+
 def publish_release(out: Path, to: Path, *, force: bool = False) -> None:
     """Send `OUT/release` of a finished run after verification; a refusal writes nothing.
 
@@ -151,7 +158,13 @@ def publish_release(out: Path, to: Path, *, force: bool = False) -> None:
     release = out / "release"
     if not release.is_dir():
         raise InputError("contains no release", where=out.name, hint="pass the OUT of a run that passed all gates")
-    if failed := [check for check in verify(release) if not check.passed]:
+    own = read_json(out / KIND.vault / NAME)
+    if not isinstance(own, dict) or not isinstance(own.get("signing_key"), str):
+        hint = "publish from the OUT of the run, with its vault; release notes of an earlier version again"
+        raise InputError("has no vault with the manifest of a signed release", where=out.name, hint=hint)
+    checks = verify(release, own["signing_key"])
+    checks.append(Check("the files are those of the vault's manifest", _listed(release) == own.get("files")))
+    if failed := [check for check in checks if not check.passed]:
         what = f"{len(failed)} checks of its release failed; nothing was sent"
         raise InputError(what, where=out.name, hint="run clinveil verify OUT/release for details")
     ready(to, command=COMMAND, force=force)

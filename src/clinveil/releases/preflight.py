@@ -3,60 +3,79 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from clinveil.core.errors import InputError
-from clinveil.core.files import private_text, read_json, remove
 from clinveil.core.neural import need_torch
 from clinveil.core.progress import track
 from clinveil.core.types import Say
 from clinveil.corpus.corpus import PATIENT_ID, TEXT, Corpus
 from clinveil.corpus.corpus import rows as note_rows
 from clinveil.corpus.open import NotesCorpus, PartedCorpus, open_corpus, open_text
-from clinveil.corpus.part_facts import PartFacts, digest_of, part_facts, refuse_repeats_over
-from clinveil.corpus.part_files import part_files
+from clinveil.corpus.part_facts import PartFacts, part_facts
 from clinveil.corpus.people import Patient, read_patients
-from clinveil.corpus.uniqueness import hashes, n_distinct
-from clinveil.releases.earlier.ledger import NO_HASHES, Hashes, text_hashes
-from clinveil.releases.earlier.parent import NewNotes, ParentRelease
-from clinveil.releases.producer import producers
+from clinveil.corpus.uniqueness import Hashes, hashes, joined, n_distinct
+from clinveil.releases.earlier.ledger import text_hashes
 from clinveil.releases.settings import ReleaseSettings
 from clinveil.scale import Map, serial
-from clinveil.scale.executor import opened_for
 from clinveil.scale.pieces import Broken, each
 from clinveil.utility.classifiers import any_neural
 from clinveil.vectors.algorithms.cbow import need_gensim
-from clinveil.vectors.count import over_words
 from clinveil.vectors.files import load_vectors
 from clinveil.vectors.imported import refuse_foreign
 from clinveil.vectors.table import Vectors
 
+if TYPE_CHECKING:
+    from clinveil.releases.producer import Producer
+
 CHARACTERS_PER_WORD = 6.6  # of MTSamples, punctuation and spaces included
-LEARNT = "learnt.json"  # in the vault: the parts that vectors or model were trained on
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass
 class Preflight:
-    """Counts of one validating pass over the notes.
+    """Counts of one validating pass over notes; those of several parts add up.
 
     Attributes:
-        rows: notes read. patients: distinct patient ids. characters: code points in total.
-        skipped: rows left out by the preset of the source, by reason. hashes: (n_notes,) hashes for the ledger.
+        rows: notes read. characters: code points in total.
+        skipped: rows left out by the preset of the source, by reason.
+        notes: `text_hashes` of each batch, for the ledger. owners: hashes of the patient ids of each batch.
     """
 
-    rows: int
-    patients: int
-    characters: int
-    skipped: Counter[str]
-    hashes: Hashes = field(default_factory=lambda: NO_HASHES, repr=False, compare=False)
+    rows: int = 0
+    characters: int = 0
+    skipped: Counter[str] = field(default_factory=Counter)
+    notes: list[Hashes] = field(default_factory=list, repr=False)
+    owners: list[Hashes] = field(default_factory=list, repr=False)
+
+    def take(self, batch: pa.RecordBatch) -> None:
+        """Count a batch of notes."""
+        text = batch.column(TEXT)
+        self.rows += batch.num_rows
+        self.characters += int(pc.sum(pc.utf8_length(text)).as_py() or 0)
+        self.notes.append(text_hashes(text.to_pylist()))
+        self.owners.append(hashes(batch.column(PATIENT_ID).unique().to_pylist()))
+
+    def __iadd__(self, other: Preflight) -> Preflight:
+        for one in fields(self):
+            setattr(self, one.name, getattr(self, one.name) + getattr(other, one.name))
+        return self
+
+    @cached_property
+    def patients(self) -> int:
+        """Number of distinct patient ids."""
+        return n_distinct(self.owners)
+
+    @cached_property
+    def hashes(self) -> Hashes:
+        """`text_hashes` of all notes, (n_notes,)."""
+        return joined(self.notes)
 
     @property
     def read(self) -> int:
@@ -68,47 +87,20 @@ class Preflight:
         """Estimated number of words."""
         return round(self.characters / CHARACTERS_PER_WORD)
 
-    def over(self, workers: int) -> Map:
-        """Return the executor for batches of these notes."""
-        return over_words(self.tokens, workers)
-
-
-@dataclass
-class _Stats:
-    """Counts, note hashes and patient hashes of batches of notes; additive."""
-
-    rows: int = 0
-    characters: int = 0
-    notes: list[Hashes] = field(default_factory=lambda: [NO_HASHES], repr=False)
-    patients: list[Hashes] = field(default_factory=list, repr=False)
-    skipped: Counter[str] = field(default_factory=Counter)
-
-    def take(self, batch: pa.RecordBatch) -> None:
-        text = batch.column(TEXT)
-        self.rows += batch.num_rows
-        self.characters += int(pc.sum(pc.utf8_length(text)).as_py() or 0)
-        self.notes.append(text_hashes(text.to_pylist()))
-        self.patients.append(hashes(batch.column(PATIENT_ID).unique().to_pylist()))
-
-    def __iadd__(self, other: _Stats) -> _Stats:
-        for one in fields(self):
-            setattr(self, one.name, getattr(self, one.name) + getattr(other, one.name))
-        return self
-
-    def preflight(self) -> Preflight:
+    def counted(self) -> Preflight:
+        """Return these counts. Raises InputError if there are no notes."""
         if not self.rows:
             raise InputError("contains no notes", hint="pass a file with at least one row")
-        patients, hashes_ = n_distinct(self.patients), np.concatenate(self.notes)
-        return Preflight(self.rows, patients, self.characters, self.skipped, hashes_)
+        return self
 
 
 def preflight(corpus: Corpus, say: Say = lambda _: None) -> Preflight:
     """Read all notes once to count them and to detect a broken file early. Raises InputError."""
-    stats = _Stats()
+    found = Preflight()
     for batch in track(corpus.batches(), "notes read", say, size=lambda batch: batch.num_rows):
-        stats.take(batch)
-    stats.skipped = Counter(getattr(corpus, "skipped", {}))
-    return stats.preflight()
+        found.take(batch)
+    found.skipped = Counter(getattr(corpus, "skipped", {}))
+    return found.counted()
 
 
 def preflight_parts(
@@ -122,50 +114,24 @@ def preflight_parts(
     Raises:
         Incomplete: the readable parts contain no notes. InputError: an id occurs in two parts.
     """
-    total, facts = _Stats(), list[PartFacts]()
+    total, facts = Preflight(), list[PartFacts]()
     scanned = each(over, _scan, corpus.parts, broken)
-    for stats, of_part in track(scanned, "notes read", say, size=lambda part: part[1].rows):
-        total += stats
+    for found, of_part in track(scanned, "notes read", say, size=lambda part: part[1].rows):
+        total += found
         facts.append(of_part)
     sound = replace(corpus, parts=broken.left(corpus.parts))
-    refuse_repeats_over(sound, facts)
+    sound.refuse_repeats([of_part.ids for of_part in facts])
     if not total.rows:
         broken.refuse()
     held = [i for i, one in enumerate(facts) if one.rows]  # Spark writes empty parts
-    with_rows = replace(sound, parts=tuple(sound.parts[i] for i in held))
-    return with_rows, total.preflight(), tuple(facts[i] for i in held)
+    return replace(sound, parts=tuple(sound.parts[i] for i in held)), total.counted(), tuple(facts[i] for i in held)
 
 
-def _scan(part: NotesCorpus) -> tuple[_Stats, PartFacts]:
-    stats = _Stats()
-    facts = part_facts(part, stats.take)
-    stats.skipped, stats.patients = Counter(part.skipped), [np.unique(np.concatenate([NO_HASHES, *stats.patients]))]
-    return stats, facts
-
-
-def forget_others(vault: Path, facts: Sequence[PartFacts], learned: Sequence[str]) -> None:
-    """Remove what an interrupted run learned if the parts have changed since, for example by a correction."""
-    of = digest_of(facts)
-    if read_json(vault / LEARNT) != {"of": of}:
-        for name in learned:
-            remove(vault / name)
-        private_text(vault / LEARNT, f'{{"of": "{of}"}}')
-
-
-@dataclass(frozen=True)
-class MeasuredWith:
-    """Additional input of the measures; without effect on the released notes.
-
-    Attributes:
-        pairs: files of word pairs with human scores, for `utility.vectors`.
-        public: public texts about the same patients, by source patient id, for linkage.
-    """
-
-    pairs: tuple[Path, ...] = ()
-    public: Corpus | None = field(default=None, repr=False)
-
-
-NOTHING_MORE = MeasuredWith()
+def _scan(part: NotesCorpus) -> tuple[Preflight, PartFacts]:
+    found = Preflight()
+    facts = part_facts(part, found.take)
+    found.skipped, found.owners = Counter(part.skipped), [np.unique(joined(found.owners))]
+    return found, facts
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -177,7 +143,7 @@ class PreparedInput:
         known: known patients by id. imported: pretrained vectors.
         facts: facts per readable part file; empty for a single file. names: of all parts.
         broken: unreadable parts; the run stops after identifier detection on the others.
-        over: executor for parts. measured_with: additional input of the measures.
+        over: executor for parts.
     """
 
     corpus: Corpus
@@ -188,57 +154,37 @@ class PreparedInput:
     names: tuple[str, ...] = ()
     broken: Broken = field(default_factory=Broken)
     over: Map = serial
-    measured_with: MeasuredWith = NOTHING_MORE
-
-    @property
-    def added(self) -> NewNotes | None:
-        """The new notes, if they are added to a release."""
-        return self.corpus if isinstance(self.corpus, NewNotes) else None
-
-    def question(self, source: str) -> str:
-        """Return the identity of the notes for resuming: part names (a corrected part may resume), else the hash."""
-        return "\n".join(self.names) or source
 
 
 def prepared(
     notes: Path,
     settings: ReleaseSettings,
+    producer: Producer,
     vectors: Path | None,
     over: Map,
-    base: ParentRelease | None = None,
-    *,
-    joint: bool = False,
     say: Say = lambda _: None,
 ) -> PreparedInput:
-    """Read and validate the input of a run; arguments as `pipeline.release`."""
+    """Read and validate the input of a run; `over` is the executor for part files."""
     settings.vectors.refuse_beside(vectors)
     known = read_patients(settings.identifiers.patients) if settings.identifiers.patients else {}
     if any_neural(settings.model):
         need_torch()  # fail now instead of hours later
     if vectors is None:
         need_gensim(settings.vectors.algorithm)
-    corpus = open_corpus(notes, settings.notes, label=settings.label, keep=settings.keep)
-    if base is not None:
-        new = NewNotes(corpus, base, joint)
-        found = preflight(new, say)
-        base.refuse_same(found.hashes, again=settings.again)
-        return PreparedInput(corpus=new, found=found, known=known)
-    parts: dict[str, Any] = {}
+    corpus = producer.notes(open_corpus(notes, settings.notes, label=settings.label, keep=settings.keep))
+    broken, facts, names = Broken(), tuple[PartFacts, ...](), tuple[str, ...]()
     if isinstance(corpus, PartedCorpus):
-        parts = {"names": tuple(part.name for part in corpus.parts), "broken": Broken(), "over": over}
-        corpus, found, parts["facts"] = preflight_parts(corpus, over, say, parts["broken"])
+        names = tuple(part.name for part in corpus.parts)
+        corpus, found, facts = preflight_parts(corpus, over, say, broken)
     else:
         found = preflight(corpus, say)
-    if not (parts and parts["broken"].errors):
-        producers.get(settings.kind).refuse_notes(found, settings, corpus)
-    if settings.vectors.more_text:
+    if not broken.errors:
+        producer.refuse_notes(found, settings, corpus)
+    if settings.vectors.more_text and producer.learns:
         open_text(settings.vectors.more_text)
     imported = load_vectors(vectors) if vectors else None
     if imported is not None:
         refuse_foreign(imported, (note.text for note in note_rows(corpus)))
-    return PreparedInput(corpus=corpus, found=found, known=known, imported=imported, **parts)
-
-
-def opened_for_parts(notes: Path, settings: ReleaseSettings) -> AbstractContextManager[Map]:
-    """Open one executor for part files; with a single file each stage opens its own."""
-    return opened_for(settings) if part_files(notes) else nullcontext(serial)
+    return PreparedInput(
+        corpus=corpus, found=found, known=known, imported=imported, facts=facts, names=names, broken=broken, over=over
+    )

@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from numpy.random import Generator
 
     from clinveil.attacks.attack import Context
-    from clinveil.channel.channel import Channel
     from clinveil.core.finding import Finding
     from clinveil.corpus.corpus import Accounting, Columns, Corpus
+    from clinveil.corpus.open import OpenedCorpus
     from clinveil.releases.check import OutputCheck
     from clinveil.releases.context import ReleaseContext
     from clinveil.releases.measured import Measured
@@ -53,13 +53,13 @@ class Producer(ABC):
     adds: ClassVar[bool] = False
     learns: ClassVar[tuple[str, ...]] = ()
 
-    def presets(self, profile: str) -> dict[str, Any]:
-        """Return the default settings of this kind under a profile."""
-        return {**self.defaults, **self.profiles.get(profile, {})}
-
     def floor(self, patients: int) -> int:
         """Return the patient floor of `--min-patients auto` for this many patients."""
         return 5
+
+    def notes(self, corpus: OpenedCorpus) -> Corpus:
+        """Return the notes of a source that are released."""
+        return corpus
 
     def refuse_early(self, settings: ReleaseSettings) -> None:  # noqa: B027
         """Raise MissingExtra, UsageError or InputError for errors detectable before reading the notes."""
@@ -88,10 +88,11 @@ class Product(ABC):
         tokens, types: words and different words of the source.
         patients: number of patients. found: identifiers detected, by label; None if detection did not run.
         digests: SHA-256 of vault contents, by name.
-        judged: targets of adversaries that gates of this kind judge.
+        judged: targets of adversaries that gates of this kind judge. varied: whether variety is required.
     """
 
     judged: ClassVar[Collection[Target]] = TARGETS
+    varied: ClassVar[bool] = True
     job: ReleaseContext
     path: Path
     columns: Columns
@@ -116,10 +117,6 @@ class Product(ABC):
         """Return findings of this kind in addition to the common attacks."""
         return []
 
-    def cost_of_keeping(self, context: Context, rng: Generator) -> list[Finding]:
-        """Return figures without the words kept on request."""
-        return []
-
     @abstractmethod
     def gates(self, findings: Sequence[Finding]) -> list[Gate]:
         """Return the gates of this kind."""
@@ -132,17 +129,17 @@ class Product(ABC):
         """Yield facts on the data for the report."""
         yield from ()
 
-    def more_facts(self) -> Iterator[Fact]:
-        """Yield further facts: kept words, the release that is added to."""
-        yield from ()
-
     def manifest_entries(self) -> dict[str, Any]:
         """Return entries of both manifests."""
         return {}
 
     def private_entries(self) -> dict[str, Any]:
-        """Return further entries of the internal manifest."""
+        """Return entries of the private part of the internal manifest."""
         return {}
+
+    def jointly(self, findings: list[Finding]) -> tuple[list[Finding], list[Gate]]:
+        """Return the findings together with earlier releases under the same key, and the gates on them."""
+        return findings, []
 
     def warnings(self, findings: Sequence[Finding]) -> Iterator[str]:
         """Yield warnings for the report."""
@@ -153,14 +150,14 @@ class Product(ABC):
         return []
 
     @property
+    def nth(self) -> int:
+        """Number of this release under its key."""
+        return 1
+
+    @property
     def about(self) -> str:
         """What the notes are, for the first page; "" for the usual text of the kind."""
         return ""
-
-    @property
-    def channel(self) -> Channel | None:
-        """The channel, if words were replaced."""
-        return None
 
     def for_utility(self, seen: Context) -> Context:
         """Return the input of the utility measures."""
@@ -194,9 +191,3 @@ def other_kind(written: str, kinds: Sequence[str], kind: str) -> UsageError:
     *most, last = kinds
     named = f"{', '.join(most)} or {last}" if most else last
     return UsageError(f"{written} applies to --as {named}, not to --as {kind}")
-
-
-def refuse_adding(kind: str) -> None:
-    """Raise UsageError for a kind of release that does not support adding notes."""
-    if not producers.get(kind).adds:
-        raise other_kind("--add", [name for name, producer in producers if producer.adds], kind)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import platform
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -14,15 +14,14 @@ from clinveil.channel.build import mechanism_of
 from clinveil.channel.mechanism import mechanisms
 from clinveil.channel.policy import Policy
 from clinveil.core.finding import Finding
+from clinveil.core.keys import SigningKey
 from clinveil.core.runfolder import FREE, fingerprint
 from clinveil.core.spans import LABELS
 from clinveil.corpus.corpus import Columns
 from clinveil.phi.detection.detector import covered as covered_labels
-from clinveil.releases.attack_gates import LINKAGE_WARNED, linkage_warnings, switched_off
-from clinveil.releases.context import ReleaseContext
+from clinveil.releases.attack_gates import KEPT_UNIQUE
 from clinveil.releases.earlier.ledger import Earlier
 from clinveil.releases.earlier.parent import FILES
-from clinveil.releases.earlier.series import adds_to
 from clinveil.releases.manifest import Account, NotesFile
 from clinveil.releases.producer import Product
 from clinveil.releases.settings import ReleaseSettings
@@ -39,68 +38,71 @@ from clinveil.report.record import (
 
 TITLE = "Release of clinical notes"
 # Settings that contain paths of the custodian; the public edition states only whether they were given.
-_PLACES = ("patients", "phi_policy", "keep_words", "drop_words", "more_text", "start_vectors", "source", "public")
+_PLACES = ("patients", "phi_policy", "keep_words", "drop_words", "more_text", "source", "public")
 # Settings of the call, without effect on the release.
-_CALL = (*FREE, "ledger", "seed", "encoding", "max_note_bytes", "text", "id", "patient", "device", "batch", "threads")
+_CALL = (
+    *FREE,
+    "ledger",
+    "signing_key",
+    "seed",
+    "encoding",
+    "max_note_bytes",
+    "text",
+    "id",
+    "patient",
+    "device",
+    "batch",
+    "threads",
+)
 
 
-@dataclass(frozen=True)
-class Made:
-    """A finished product, the hashes of source and released notes, and earlier releases of the same notes."""
+def account_of(product: Product, gates: Sequence[Gate], findings: Sequence[Finding]) -> Account:
+    """Return the record of a run for both manifests."""
+    job, columns, rows = product.job, product.columns, product.rows
+    roles = columns.text, columns.note_id, columns.patient_id, columns.keep
+    notes = NotesFile(product.path.name, rows.written, *roles)
+    seeds, private = product.public_seeds(), _private_entries(product)
+    settings = public_settings(job.settings)
+    given = job.settings.signing_key and SigningKey.load(job.settings.signing_key)
+    account = Account(
+        *(job.settings.kind, job.key, notes, rows.read, settings, gates, findings, seeds),
+        private_entries=private,
+        nth=product.nth,
+        signing_key=given or None,
+    )
+    return replace(account, entries={"run": account.run, **_entries(product)})
 
-    product: Product
-    source_sha256: str
-    notes_sha256: str
-    earlier: Sequence[Earlier] = ()
 
-    @property
-    def job(self) -> ReleaseContext:
-        """Context of the run."""
-        return self.product.job
+def _entries(product: Product) -> dict[str, Any]:
+    job, rows = product.job, product.rows
+    skipped = {reason: outward_count(n, "notes") for reason, n in rows.skipped.items()}
+    # The number of rows read would disclose a hidden number of skipped rows.
+    read = rows.read if skipped == dict(rows.skipped) else None
+    return {
+        "columns": {column.name: column.disposition for column in dispositions(job.settings.kind, job.corpus.columns)},
+        "accounting": {"read": read, "written": rows.written, "skipped": skipped},
+        **product.manifest_entries(),
+        "vault_digests": dict(product.digests),
+        "seed": job.seeds["measuring"],
+        "determinism": {stage.name: stage.determinism for stage in job.timer.rows if stage.determinism},
+    }
 
-    def account(self, gates: Sequence[Gate], findings: Sequence[Finding]) -> Account:
-        """Return the record for both manifests."""
-        job, product, columns = self.job, self.product, self.product.columns
-        roles = columns.text, columns.note_id, columns.patient_id, columns.keep
-        notes = NotesFile(product.path.name, product.rows.written, *roles)
-        shown, private, settings = self._entries(), self._private_entries(), public_settings(job.settings)
-        seeds, read = product.public_seeds(), product.rows.read
-        account = Account(job.settings.kind, job.key, notes, read, settings, gates, findings, seeds, shown, private)
-        account = replace(account, nth=job.added.base.nth + 1 if job.added else 1)
-        return replace(account, entries={"run": account.run, **shown})
 
-    def _entries(self) -> dict[str, Any]:
-        job, rows = self.job, self.product.rows
-        skipped = {reason: outward_count(n, "notes") for reason, n in rows.skipped.items()}
-        # The number of rows read would disclose a hidden number of skipped rows.
-        read = rows.read if skipped == dict(rows.skipped) else None
-        return {
-            "columns": {
-                column.name: column.disposition for column in dispositions(job.settings.kind, job.corpus.columns)
-            },
-            "accounting": {"read": read, "written": rows.written, "skipped": skipped},
-            **self.product.manifest_entries(),
-            "vault_digests": dict(self.product.digests),
-            "seed": self.job.seeds["measuring"],
-            "determinism": {stage.name: stage.determinism for stage in self.job.timer.rows if stage.determinism},
-            **adds_to(job, "external"),
-        }
-
-    def _private_entries(self) -> dict[str, Any]:
-        """Return all counts in full, and entries for the custodian only."""
-        private = {
-            "source_sha256": self.source_sha256,
-            "settings_in_full": self.job.settings.flat(),
-            "platform": platform.platform(),
-            "python": platform.python_version(),
-            "seeds": dict(self.job.seeds),
-            "seconds": {stage.name: stage.seconds for stage in self.job.timer.rows},
-            "files_sha256": _files_of(self.job.settings),
-            **adds_to(self.job, "internal"),
-        }
-        rows = self.product.rows
-        counts = {"read": rows.read, "written": rows.written, "skipped": dict(rows.skipped)}
-        return {"accounting": counts, **self.product.private_entries(), "edition": "internal", "private": private}
+def _private_entries(product: Product) -> dict[str, Any]:
+    """Return all counts in full, and entries for the custodian only."""
+    job, rows = product.job, product.rows
+    private = {
+        "source_sha256": job.source_sha256,
+        "settings_in_full": job.settings.flat(),
+        "platform": platform.platform(),
+        "python": platform.python_version(),
+        "seeds": dict(job.seeds),
+        "seconds": {stage.name: stage.seconds for stage in job.timer.rows},
+        "files_sha256": _files_of(job.settings),
+        **product.private_entries(),
+    }
+    counts = {"read": rows.read, "written": rows.written, "skipped": dict(rows.skipped)}
+    return {"accounting": counts, "edition": "internal", "private": private}
 
 
 def _files_of(settings: ReleaseSettings) -> dict[str, str]:
@@ -152,10 +154,10 @@ def dispositions(kind: str, columns: Columns) -> tuple[Column, ...]:
 
 
 def record_of(
-    made: Made, account: Account, skipped: tuple[str, ...], notes: Sequence[AlignedNote], excerpts: Sequence[str]
+    product: Product, account: Account, skipped: tuple[str, ...], notes: Sequence[AlignedNote], excerpts: Sequence[str]
 ) -> ReleaseRecord:
     """Return the internal edition of the report record."""
-    job, product, rows = made.job, made.product, made.product.rows
+    job, rows = product.job, product.rows
     lost = rows.read - rows.written - rows.skipped.total()
     facts = CorpusFacts(
         read=rows.read - min(lost, 0),
@@ -165,7 +167,7 @@ def record_of(
         types=product.types,
         skipped=dict(rows.skipped + Counter({"unaccounted for": max(lost, 0)})),
         columns=dispositions(job.settings.kind, job.corpus.columns),
-        more=(*product.facts(), *_measured_on(account.findings), *product.more_facts()),
+        more=(*product.facts(), *_measured_on(account.findings)),
     )
     return ReleaseRecord(
         title=TITLE,
@@ -180,13 +182,14 @@ def record_of(
         accounting=product.accounting(),
         gates=tuple(account.gates),
         findings=tuple(account.findings),
-        phi=_phi(made),
+        phi=_phi(product),
         notes=tuple(notes),
         stages=tuple(job.timer.rows),
         settings=tuple(Fact(k.replace("_", " "), _shown(v)) for k, v in public_settings(job.settings).items()),
-        provenance=_provenance(made),
-        warnings=_warnings(made, account.findings),
+        provenance=_provenance(product),
+        warnings=_warnings(product, account.findings),
         skipped=skipped,
+        signing_key=account.signer.fingerprint,
         test_seed=job.key.test_seed is not None,
         risk_threshold=job.settings.risk_threshold,
     )
@@ -202,26 +205,22 @@ def _shown(value: Any) -> Any:
     return ", ".join(map(str, value)) or "none" if isinstance(value, list | tuple) else value
 
 
-def _phi(made: Made) -> tuple[PhiCount, ...] | None:
-    if made.product.found is None:
+def _phi(product: Product) -> tuple[PhiCount, ...] | None:
+    if (found := product.found) is None:
         return None
-    policy = made.job.settings.identifiers.policy()
-    covered = covered_labels()
-    return tuple(
-        PhiCount(
-            label, what, made.product.found[label], policy.describe(label) if label in covered else "no detector for it"
-        )
-        for label, what in LABELS.items()
-    )
+    policy, covered = product.job.settings.identifiers.policy(), covered_labels()
+    treatment = {label: policy.describe(label) if label in covered else "no detector for it" for label in LABELS}
+    return tuple(PhiCount(label, what, found[label], treatment[label]) for label, what in LABELS.items())
 
 
-def _provenance(made: Made) -> tuple[Fact, ...]:
-    facts = [Fact("released notes (SHA-256)", made.notes_sha256)]
-    facts += [Fact("key commitment (SHA-256)", made.job.key.commitment)]
-    facts += [Fact(f"{name} (SHA-256)", digest) for name, digest in made.product.digests.items()]
-    facts += [Fact(f"{name} seed", seed, internal=name == "training") for name, seed in made.job.seeds.items()]
+def _provenance(product: Product) -> tuple[Fact, ...]:
+    job = product.job
+    facts = [Fact("released notes (SHA-256)", fingerprint(product.path))]
+    facts += [Fact("key commitment (SHA-256)", job.key.commitment)]
+    facts += [Fact(f"{name} (SHA-256)", digest) for name, digest in product.digests.items()]
+    facts += [Fact(f"{name} seed", seed, internal=name == "training") for name, seed in job.seeds.items()]
     facts += [
-        Fact("source notes (SHA-256)", made.source_sha256, internal=True),
+        Fact("source notes (SHA-256)", job.source_sha256, internal=True),
         Fact("clinveil", version("clinveil")),
         Fact("Python", platform.python_version()),
         Fact("randomness of the release", "SipHash-2-4 and BLAKE2b, keyed"),
@@ -229,24 +228,18 @@ def _provenance(made: Made) -> tuple[Fact, ...]:
     return tuple(facts)
 
 
-def _warnings(made: Made, findings: Sequence[Finding]) -> tuple[str, ...]:
-    job, settings, product = made.job, made.job.settings, made.product
-    lines = []
+def _warnings(product: Product, findings: Sequence[Finding]) -> tuple[str, ...]:
+    job, synthetic, lines = product.job, product.job.settings.kind == "synthetic", list[str]()
     if job.corpus.columns.patient_id is None:
         lines.append(
             "The source has no patient ids. Each note counts as a patient, so words of one person with many notes pass "
             "the rare-word floor, and intervals are too narrow."
         )
     lines += product.warnings(findings)
-    lines += [_again(one, synthetic=settings.kind == "synthetic") for one in made.earlier]
-    if product.channel is not None:
-        lines += linkage_warnings(findings, min(settings.max_linkage, LINKAGE_WARNED))
-        lines += switched_off(settings.max_names, settings.max_linkage)
+    lines += [_again(one, synthetic=synthetic) for one in job.earlier]
     lines += _feed_warnings(findings, product.patients)
-    if product.columns.keep and settings.kind != "synthetic":
-        lines.append(singled_out(findings, "attack.kept_columns_unique", *KEPT))
-    if settings.order == "source":
-        lines.append("Rows keep the source order: anyone who knows that order can match notes with patients.")
+    if product.columns.keep and not synthetic:
+        lines.append(singled_out(findings, KEPT_UNIQUE, *KEPT))
     if job.facts and product.columns.patient_id:
         lines.append(
             f"The release has {len(job.facts)} parts, like its source: notes of one source part, for example of one "
@@ -282,7 +275,7 @@ def _feed_warnings(findings: Sequence[Finding], patients: int) -> list[str]:
 
 
 KEPT = (
-    "Kept columns are released unchanged and are not searched for identifiers:",
+    "Kept columns are released unchanged, without identifier treatment:",
     "have values of a single patient",
 )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from heapq import nsmallest
 
@@ -41,41 +41,35 @@ def sources(corpus: Corpus, rng: Generator, deidentifier: Deidentifier | None, s
         slot = seen if seen < size else int(rng.integers(seen + 1))
         if slot < size:
             chosen[slot : slot + 1] = [row]
-    return [source_of(row, deidentifier) for row in sorted(chosen)]
+    sample = []
+    for note_id, patient_id, text, *_ in sorted(chosen):
+        spans = deidentifier.find(text, patient_id, note_id) if deidentifier else []
+        surrogates = deidentifier.treated(text, spans, patient_id) if deidentifier else []
+        pieces, position = list[tuple[str, str, bool]](), 0
+        for span, surrogate in zip(spans, surrogates, strict=True):
+            between = text[position : span.start]
+            pieces += [(between, between, False), (text[span.start : span.end], surrogate.text, True)]
+            position = span.end
+        sample.append(Source(note_id, patient_id, [*pieces, (text[position:], text[position:], False)]))
+    return sample
 
 
-def source_of(note: Note, deidentifier: Deidentifier | None) -> Source:
-    """Return a note as pieces, treated as in the run."""
-    note_id, patient_id, text = note.note_id, note.patient_id, note.text or ""
-    spans = deidentifier.find(text, patient_id, note_id) if deidentifier else []
-    surrogates = [item.text for item in deidentifier.treated(text, spans, patient_id)] if deidentifier else []
-    pieces: list[tuple[str, str, bool]] = []
-    position = 0
-    for span, surrogate in zip(spans, surrogates, strict=True):
-        between = text[position : span.start]
-        pieces += [(between, between, False), (text[span.start : span.end], surrogate, True)]
-        position = span.end
-    return Source(note_id, patient_id, [*pieces, (text[position:], text[position:], False)])
-
-
-def aligned(notes: Sequence[Source], obfuscator: Obfuscator, title: str) -> list[AlignedNote]:
+def aligned(notes: Sequence[Source], obfuscator: Obfuscator) -> list[AlignedNote]:
     """Apply the channel as in the release (same key, same draws) and align source and output."""
     if not notes:
         return []
     batch = next(memory_corpus([(n.note_id, n.patient_id, n.entered) for n in notes]).batches())
     sides = zip(notes, obfuscator(batch).aligned_texts(), strict=True)
-    return [
-        AlignedNote(f"{title} {i}" if len(notes) > 1 else title, tuple(_tokens(note, *side, obfuscator.channel)))
-        for i, (note, side) in enumerate(sides, 1)
-    ]
+    return _numbered(_tokens(note, *side, obfuscator.channel) for note, side in sides)
 
 
-def as_treated(notes: Sequence[Source], title: str) -> list[AlignedNote]:
+def as_treated(notes: Sequence[Source]) -> list[AlignedNote]:
     """Align notes in which only identifiers changed."""
-    return [
-        AlignedNote(f"{title} {i}" if len(notes) > 1 else title, tuple(_treated(note)))
-        for i, note in enumerate(notes, 1)
-    ]
+    return _numbered(map(_treated, notes))
+
+
+def _numbered(notes: Iterable[Iterator[AlignedToken]]) -> list[AlignedNote]:
+    return [AlignedNote(f"Sampled note {number}", tuple(tokens)) for number, tokens in enumerate(notes, 1)]
 
 
 def _treated(note: Source) -> Iterator[AlignedToken]:
@@ -123,19 +117,11 @@ def _plain(text: str, position: int, written: dict[int, str], channel: Channel) 
         if token.kind == Kind.SPACE:
             yield from (AlignedToken("\n", "", "dropped") for _ in range(source.count("\n")))
         elif token.kind == Kind.WORD:
-            released = written.get(position + token.start, "")
-            yield AlignedToken(source, released, _mark(source, released, channel))
+            released, form = written.get(position + token.start, ""), lookup_form(source)
+            mark: Mark = "kept" if form in channel.kept else "replaced" if form in channel.ids else "unknown"
+            yield AlignedToken(source, released, mark if released else "dropped")
         else:
             yield AlignedToken(source, "", "dropped")
-
-
-def _mark(source: str, released: str, channel: Channel) -> Mark:
-    form = lookup_form(source)
-    if not released:
-        return "dropped"
-    if form in channel.kept:
-        return "kept"
-    return "replaced" if form in channel.ids else "unknown"
 
 
 def excerpts(released: Corpus, key: Key) -> list[str]:

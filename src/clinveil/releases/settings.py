@@ -28,7 +28,7 @@ from clinveil.corpus.estimate import MEASURE_WORDS
 from clinveil.lm.recipe import ModelSettings, language_models
 from clinveil.phi.settings import PhiSettings
 from clinveil.releases.producer import OF_KINDS, TABLES, kinds_with, other_kind, producers
-from clinveil.scale.executor import ADDRESS, ON
+from clinveil.scale.executor import ExecutorSettings
 from clinveil.utility.classifiers import classifiers
 from clinveil.vectors.settings import VectorSettings
 
@@ -103,8 +103,7 @@ class ReleaseSettings(Settings):
     label: tuple[str, ...] = LABEL
     keep: tuple[str, ...] = KEEP
     workers: int = WORKERS
-    on: str = ON
-    address: str | None = ADDRESS
+    executor: ExecutorSettings = group(ExecutorSettings)
     seed: int | None = SEED
     quiet: bool = QUIET
     force: bool = FORCE
@@ -120,18 +119,19 @@ class ReleaseSettings(Settings):
     model: tuple[str, ...] = choice(classifiers, ("tfidf-lr",), "Classifiers of the utility figures; repeatable.")
     again: bool = flag(False, "Release notes again that were released under another key.")
     ledger: Path | None = flag(None, "Ledger folder of released notes (default: clinveil-ledger next to OUT).")
+    signing_key: Path | None = flag(None, "Ed25519 private key (PEM) that signs the manifest (default: from the key).")
     max_names: float = flag(
         0.05, "Maximum share of names recovered by a recipient, above chance (1: no gate).", ge=0, le=1
     )
     max_linkage: float = flag(
         0.09, "Maximum share of notes linked by ten words, above chance (1: no gate).", ge=0, le=1
     )
+    max_kept: float = flag(0.01, "Maximum share of notes with unique kept values (1: no gate).", ge=0, le=1)
     max_stolen: float | None = flag(
         None, "The same limits for an attacker with the vault's vectors (default: report only).", ge=0, le=1
     )
     risk_threshold: float = flag(0.09, "Acceptable risk per patient, for the report (EMA: .09).", gt=0, le=1)
     phi: bool = flag(True, "Replace identifiers first.")
-    order: Literal["keyed", "source"] = flag("keyed", "Row order of the release: keyed random, or that of the source.")
 
     @model_validator(mode="wrap")
     @classmethod
@@ -139,7 +139,8 @@ class ReleaseSettings(Settings):
         """Apply the defaults of kind and profile; they do not count as given (`model_fields_set`)."""
         if not isinstance(values, Mapping) or (kind := values.get("kind", "obfuscated")) not in producers:
             return made(values)
-        presets = producers.get(kind).presets(str(values.get("profile", "default")))
+        producer = producers.get(kind)
+        presets = {**producer.defaults, **producer.profiles.get(str(values.get("profile", "default")), {})}
         settings = made({**presets, **values})
         _not_given(settings, presets.keys() - values.keys())
         return settings

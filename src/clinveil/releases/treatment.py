@@ -1,27 +1,21 @@
 """Replace identifiers in the notes of a release, and count the words of the result.
 
 One file is treated batch by batch. Part files are treated by one task per part, whose detected spans are kept in the
-vault's `tasks`, so that an interrupted run can resume; treated text is recomputed. Notes of several releases are
-treated as one corpus, so that a name in one of them is detected in all.
+vault's `tasks`, so that an interrupted run can resume; treated text is recomputed.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass, field
-from itertools import repeat
 from pathlib import Path
-
-import pyarrow as pa
 
 from clinveil.core.files import private_folder
 from clinveil.core.keys import Key
 from clinveil.core.progress import shown, track
 from clinveil.core.runfolder import KEY
 from clinveil.core.settings import NotesSettings
-from clinveil.corpus.corpus import NOTE_ID, PATIENT_ID, TEXT, Corpus, MemoryCorpus
+from clinveil.corpus.corpus import NOTE_ID, PATIENT_ID, TEXT, Corpus
 from clinveil.corpus.open import PartedCorpus, open_corpus
 from clinveil.corpus.people import read_patients
 from clinveil.phi.name_index import NameIndex
@@ -34,11 +28,9 @@ from clinveil.releases.crosswalk import TableWriter
 from clinveil.scale.executor import opened_for
 from clinveil.scale.pieces import each
 from clinveil.scale.tasks import Store
-from clinveil.vectors.count import WordCounts, count_parts, count_words
+from clinveil.vectors.count import WordCounts, count_parts, count_words, over_words
 
 TASKS = "tasks"
-OnIndex = Callable[[NameIndex], None]
-"""Receives the index of names found in the notes."""
 
 
 @dataclass
@@ -47,59 +39,39 @@ class Treated:
 
     Attributes:
         found: detected spans by label; None without detection. skipped: notes left out, by reason.
+        name_index: names found across notes; None if notes were treated independently.
     """
 
     corpus: Corpus
     found: Counter[str] | None = field(default_factory=Counter)
     skipped: Counter[str] = field(default_factory=Counter)
+    name_index: NameIndex | None = field(default=None, repr=False)
 
 
-def treated(job: ReleaseContext, on_index: OnIndex | None = None) -> Treated:
+def treated(job: ReleaseContext) -> Treated:
     """Return the notes with identifiers treated; unchanged with `phi=false`."""
     settings = job.settings
     removal = f"find identifiers, policy {settings.identifiers.policy().name}" if settings.phi else "left out"
     with job.timer.stage("identifiers", removal, "keyed"):
-        if job.series and job.series.given:
-            return job.series.treat(job, on_index)
+        deidentifier = job.deidentifier()
+        if deidentifier is None:
+            job.broken.refuse()
+            return Treated(job.corpus, None)
         if isinstance(job.corpus, PartedCorpus) and job.facts:
-            return _treat_parts(job, job.corpus, on_index)
-        return treat_together(job, [job.corpus], "protected", on_index)[0]
+            return _treat_parts(job, job.corpus, deidentifier)
+        return _treat(job, deidentifier)
 
 
-def treat_together(
-    job: ReleaseContext, corpora: Sequence[Corpus], scratch: str, on_index: OnIndex | None = None
-) -> list[Treated]:
-    """Treat corpora with names detected across all of them; text is stored in a scratch folder of this name."""
-    deidentifier = job.deidentifier()
-    if deidentifier is None:
-        return [Treated(corpus, None) for corpus in corpora]
-    several = len(corpora) > 1
-    owners = [at for at, corpus in enumerate(corpora) for _ in corpus.batches()] if several else repeat(0)
-    place, parts = private_folder(job.folder.work / scratch), [Treated(corpus) for corpus in corpora]
-    with ExitStack() as stack:
-        over = stack.enter_context(opened_for(job.settings))
-        paths = [place / f"{at}.parquet" for at in range(len(corpora))]
-        writers = [stack.enter_context(TableWriter(path)) for path in paths]
-        results = deidentify_corpus(joined(corpora), deidentifier, over, on_index=on_index, say=job.say)
-        for result, at in zip(track(results, "notes", job.say, size=lambda one: one.batch.num_rows), owners):  # noqa: B905
-            parts[at].found = (parts[at].found or Counter()) + result.counts
-            parts[at].skipped += result.skipped
-            writers[at].write(result.batch)
-    for part, path in zip(parts, paths, strict=True):
-        part.corpus = _opened(job, path)
-    return parts
-
-
-def joined(corpora: Sequence[Corpus]) -> Corpus:
-    """Concatenate corpora; columns and format are those of the last."""
-    if len(corpora) == 1:
-        return corpora[0]
-
-    def batches() -> Iterator[pa.RecordBatch]:
-        for corpus in corpora:
-            yield from corpus.batches()
-
-    return MemoryCorpus(batches, corpora[-1].columns, corpora[-1].suffix)
+def _treat(job: ReleaseContext, deidentifier: Deidentifier) -> Treated:
+    found, skipped, indexes = Counter[str](), Counter[str](), list[NameIndex]()
+    path = private_folder(job.folder.work / "protected") / "0.parquet"
+    with opened_for(job.settings.executor, job.settings.workers) as over, TableWriter(path) as table:
+        results = deidentify_corpus(job.corpus, deidentifier, over, on_index=indexes.append, say=job.say)
+        for result in track(results, "notes", job.say, size=lambda one: one.batch.num_rows):
+            found += result.counts
+            skipped += result.skipped
+            table.write(result.batch)
+    return Treated(_opened(job, path), found, skipped, *indexes)
 
 
 def _opened(job: ReleaseContext, place: Path) -> Corpus:
@@ -117,15 +89,10 @@ def _deidentifier(settings: PhiSettings, key: Key) -> Deidentifier:
     return Deidentifier.of(settings, key, patients=read_patients(feed) if feed else {})
 
 
-def _treat_parts(job: ReleaseContext, corpus: PartedCorpus, on_index: OnIndex | None) -> Treated:
-    deidentifier = job.deidentifier()
-    if deidentifier is None:
-        job.broken.refuse()
-        return Treated(corpus, None)
-    uses_other_notes = deidentifier.finder.uses_other_notes
+def _treat_parts(job: ReleaseContext, corpus: PartedCorpus, deidentifier: Deidentifier) -> Treated:
     parts = [(part, one.digest) for part, one in zip(corpus.parts, job.facts, strict=True)]
     store, scratch = Store(job.folder.vault / TASKS), job.folder.work / "names"
-    works = detect_parts(parts, recipe(job), store, scratch, job.over, job.say, lambda: uses_other_notes)
+    works = detect_parts(parts, recipe(job), store, scratch, job.over, job.say, deidentifier.finder.uses_other_notes)
     job.broken.refuse()  # only now, after the longest work on the other parts
     place = private_folder(job.folder.work / "protected")
     items = [(work, place / f"part-{number:05d}.parquet") for number, work in enumerate(works)]
@@ -134,9 +101,8 @@ def _treat_parts(job: ReleaseContext, corpus: PartedCorpus, on_index: OnIndex | 
     for labels, left_out, _ in track(results, "notes", job.say, size=lambda one: one[2]):
         found += labels
         skipped += left_out
-    if works and works[0].names and on_index:
-        on_index(load_name_index(works[0].names))
-    return Treated(_opened(job, place), found, skipped)
+    index = load_name_index(works[0].names) if works and works[0].names else None
+    return Treated(_opened(job, place), found, skipped, index)
 
 
 def _treat_part(item: tuple[TreatPart, Path]) -> tuple[Counter[str], Counter[str], int]:
@@ -156,6 +122,6 @@ def counted(job: ReleaseContext, entered: Corpus) -> WordCounts:
     with job.timer.stage("vocabulary", "words and the patients who use them"):
         if job.facts and isinstance(entered, PartedCorpus):
             return count_parts(entered.parts, job.folder.work, job.over, job.say)
-        over = job.found.over(job.settings.workers)
+        over = over_words(job.found.tokens, job.settings.workers)
         over = shown(over, "notes counted", job.say, job.found.rows, lambda part: part.n_notes)
         return count_words(entered, job.folder.work, over=over)

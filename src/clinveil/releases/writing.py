@@ -34,7 +34,7 @@ from clinveil.corpus.corpus import Columns, Corpus, memory_corpus
 from clinveil.corpus.open import NotesCorpus, PartedCorpus, open_corpus
 from clinveil.corpus.part_facts import digest_of
 from clinveil.corpus.write import Writer
-from clinveil.releases.check import NOTHING, OutputCheck, check_copies, check_output
+from clinveil.releases.check import NOTHING, OutputCheck, check_output
 from clinveil.releases.context import ReleaseContext
 from clinveil.releases.crosswalk import Renamer, TableWriter, by_new_id, by_source, reordered, vault_batches
 from clinveil.releases.treatment import TASKS, recipe
@@ -42,6 +42,7 @@ from clinveil.scale import Map, serial
 from clinveil.scale.executor import opened_for
 from clinveil.scale.pieces import each
 from clinveil.scale.tasks import Store, name_of, performed
+from clinveil.vectors.count import over_words
 
 NOTES = "notes"
 TABLES = ("crosswalk", "alignment")
@@ -53,7 +54,7 @@ class Target:
 
     Attributes:
         path: of the notes. vault: folder of crosswalk and alignment. work: scratch folder.
-        columns, suffix: of source and release. order: keyed or source.
+        columns, suffix: of source and release.
     """
 
     path: Path
@@ -61,7 +62,6 @@ class Target:
     work: Path
     columns: Columns
     suffix: str
-    order: str
 
     def write(self, results: Iterator[Obfuscated], key: Key) -> Tally:
         """Write the notes with new ids; return the token counts."""
@@ -80,25 +80,20 @@ class Target:
                     yield batch
 
             notes = stack.enter_context(Writer(self.path, self.columns, self.suffix))
-            in_order = self.order == "source" or not self.suffix  # files of a folder need no sorting
-            for batch in renamed() if in_order else reordered(renamed(), by_new_id, self.work / "order"):
-                notes.write(batch)
+            for batch in reordered(renamed(), by_new_id, self.work / "order") if self.suffix else renamed():
+                notes.write(batch)  # files of a folder need no sorting
         return tally
 
     def check(self, entered: Corpus, channel: Channel | None, over: Map = serial) -> OutputCheck:
         """Read the written notes back and compare them with the notes that entered the channel, if there is one."""
         crosswalk, alignment = (vault_batches(self.vault, name) for name in TABLES)
         released = self.in_source_order(opened(self.path, self.columns))
-        if channel is None:
-            return check_copies(entered.batches(), crosswalk, released)
-        return check_output(entered.batches(), crosswalk, released, channel, alignment, over)
+        return check_output(entered.batches(), crosswalk, released, channel, alignment if channel else (), over)
 
     def in_source_order(self, released: Corpus) -> Iterator[pa.RecordBatch]:
         """Yield the released notes in source order; files of a .txt folder are read by name."""
         if self.path.is_dir():
             yield from self._by_name()
-        elif self.order == "source":
-            yield from released.batches()
         else:
             ranks = by_source(vault_batches(self.vault, "crosswalk"))
             yield from reordered(released.batches(), ranks, self.work / "read back")
@@ -128,15 +123,15 @@ def write_notes(job: ReleaseContext, entered: Corpus, channel: Channel | None) -
             return _write_parts(job, entered, channel)
         folder, columns, suffix = job.folder, job.corpus.columns, job.corpus.suffix
         path = folder.staging / f"{NOTES}{suffix}"
-        target = Target(path, folder.vault, folder.work, columns, suffix, job.settings.order)
-        obfuscator = None if channel is None else job.obfuscator(channel)
-        with opened_for(job.settings, threaded=True) as over:
+        target = Target(path, folder.vault, folder.work, columns, suffix)
+        obfuscator = None if channel is None else Obfuscator(channel, job.key, align=True)
+        with opened_for(job.settings.executor, job.settings.workers, threaded=True) as over:
             results = track(_results(entered, obfuscator, over), "notes", job.say, size=lambda one: one.batch.num_rows)
             tally = target.write(results, job.key)
         if channel is None:
             return tally, target.check(entered, None), path
     with job.timer.stage("check", "read the release back"):
-        over = job.found.over(job.settings.workers)
+        over = over_words(job.found.tokens, job.settings.workers)
         over = shown(over, "notes read back", job.say, job.found.rows, lambda one: one.notes)
         return tally, target.check(entered, channel, over), path
 
@@ -167,7 +162,6 @@ class WritePart:
     scratch: Path
     columns: Columns
     suffix: str
-    order: str
 
     @property
     def title(self) -> str:
@@ -182,14 +176,14 @@ class WritePart:
     def identity(self) -> Mapping[str, Any]:
         """Return hashes of part, channel, key and output options."""
         drawn = {"part": self.entered, "channel": self.channel, "policy": asdict(self.policy), "key": self.commitment}
-        return {**drawn, "order": self.order, "columns": asdict(self.columns), "suffix": self.suffix}
+        return {**drawn, "columns": asdict(self.columns), "suffix": self.suffix}
 
     def __call__(self, folder: Path, store: Store) -> dict[str, Any]:
         """Write notes, crosswalk and alignment; return token counts and the output check."""
         drawn_from = self.vault, self.policy, self.channel, self.commitment
         obfuscator = _obfuscator(*drawn_from) if self.channel else None
         work = private_folder(self.scratch / name_of(self))
-        target = Target(folder / self.file, folder, work, self.columns, self.suffix, self.order)
+        target = Target(folder / self.file, folder, work, self.columns, self.suffix)
         tally = target.write(_results(self.part, obfuscator), Key.load(self.vault / KEY))
         check = target.check(self.part, obfuscator.channel if obfuscator else None) if tally.notes else NOTHING
         remove(work)
@@ -210,20 +204,20 @@ def _write_parts(job: ReleaseContext, entered: Corpus, channel: Channel | None) 
     for result in track(results, "notes", job.say, size=lambda one: one["tally"]["notes"]):
         tally += tally_from(result["tally"])
         check += OutputCheck.of(result["check"], result["check"]["outputs"])
-    place = private_folder(job.folder.staging / NOTES)
-    for number, work in enumerate(works):
-        written = store.folder(work)
-        _link(written / work.file, place / f"{_released_name(job, number)}{work.suffix}")
-        for name in TABLES:
-            if (written / f"{name}.parquet").exists():
-                table = private_folder(job.folder.vault / f"{name}.parquet") / f"part-{number:05d}.parquet"
-                remove(table)
-                _link(written / f"{name}.parquet", table)
+    place, vault = private_folder(job.folder.staging / NOTES), job.folder.vault
+    for number, (work, facts) in enumerate(zip(works, job.facts, strict=True)):
+        written, name = store.folder(work), f"part-{number:05d}"
+        for table in TABLES:
+            if (file := written / f"{table}.parquet").exists():
+                _link(file, private_folder(vault / file.name) / f"{name}.parquet")
+        hidden = job.key.digest("part name", facts.name, facts.digest)  # hides source name and order
+        _link(written / work.file, place / f"part-{hidden:016x}{work.suffix}")
     return tally, check, place
 
 
 def _link(source: Path, target: Path) -> None:
-    """Create a hard link, or a copy if the file system does not support hard links."""
+    """Create a hard link, or a copy if the file system does not support hard links; replace the target."""
+    remove(target)
     try:
         os.link(source, target)
     except OSError:
@@ -233,19 +227,9 @@ def _link(source: Path, target: Path) -> None:
 def _tasks(job: ReleaseContext, entered: Corpus, channel: Channel | None) -> Iterator[WritePart]:
     """Yield the task of each part, with a hash of the part, of the detection in all parts, and of the key."""
     assert isinstance(entered, PartedCorpus)
-    found = recipe(job).dependencies if job.settings.phi else ""
-    of = digest_of(job.facts) + job.key.commitment + found
+    of = digest_of(job.facts) + job.key.commitment + (recipe(job).dependencies if job.settings.phi else "")
     drawn_from, policy = ("", PLAIN) if channel is None else (channel_digest(channel), channel.policy)
     drawn = job.folder.vault, drawn_from, policy, job.key.commitment
-    written = job.folder.work, job.corpus.columns, job.corpus.suffix, job.settings.order
+    written = job.folder.work, job.corpus.columns, job.corpus.suffix
     for part, facts in zip(entered.parts, job.facts, strict=True):
-        digest = hashlib.sha256((facts.digest + of).encode()).hexdigest()
-        yield WritePart(part, digest, *drawn, *written)
-
-
-def _released_name(job: ReleaseContext, number: int) -> str:
-    """Return a keyed name that hides source name and order; with `--order source` the order is kept."""
-    if job.settings.order == "source":
-        return f"part-{number:05d}"
-    facts = job.facts[number]
-    return f"part-{job.key.digest('part name', facts.name, facts.digest):016x}"
+        yield WritePart(part, hashlib.sha256((facts.digest + of).encode()).hexdigest(), *drawn, *written)

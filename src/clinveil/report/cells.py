@@ -10,7 +10,7 @@ from clinveil.core.words import Kind
 from clinveil.report.edition import control_too_small, hidden, kind_of, too_small
 from clinveil.report.measures import COMPANIONS, REMARKS, UNKNOWN, beside, distinct, find, more, variants
 from clinveil.report.numerals import Number, Write, interval, number, small
-from clinveil.report.record import Edition, ReleaseRecord, TokenRow
+from clinveil.report.record import Edition, TokenRow
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,9 +18,8 @@ class Row:
     """One finding as printable cells.
 
     Attributes:
-        label, short: label of the row, and the measure's short name. variants: parts of the label.
-        kind: number format. ends: interval. n, unit: number of cases and their unit.
-        count, p: hits and P value; a dash where there is none.
+        label: of the row. variants: parts of the label. ends: interval. n, unit: number of cases and their unit.
+        p: P value; a dash where there is none.
         beside: companions of the value by the keys of `measures.COMPANIONS`, count and P included.
         remarks: texts that must be read with the number, by type. more: all other figures (internal edition only).
         hidden: whether this edition hides the value because it is, or discloses, a small count.
@@ -28,16 +27,13 @@ class Row:
     """
 
     label: str
-    short: str
     variants: tuple[str, ...]
-    kind: Kind
     value: Number
     n: Number
     unit: str
     ends: tuple[Number, Number] | None
     chance: Number
     control: Number
-    count: Number
     p: Number
     beside: Mapping[str, Number]
     remarks: Mapping[str, str]
@@ -63,16 +59,13 @@ def row(
     rest = measure.label_of(finding.measure[len(name) + 1 :])
     return Row(
         label=" · ".join(part for part in (rest, *told) if part) or "all",
-        short=measure.short,
         variants=told,
-        kind=kind,
         value=small() if hide else number(finding.value, kind, write),
         n=small() if hidden(finding.n, finding.unit, edition) else number(finding.n, "count"),
         unit=finding.unit,
         ends=None if hide else interval(finding.low, finding.high, kind, write),
         chance=number(finding.chance, kind, write),
         control=small() if control_too_small(finding, edition) else number(finding.control, kind, write),
-        count=small() if hide else number(finding.count, "count"),
         p=number(None if hide else finding.p, "p", write),
         beside={} if hide else beside(finding, kind),
         remarks={} if hide else remarks(finding),
@@ -100,9 +93,7 @@ def direction(finding: Finding) -> str:
     """Return which direction is good, in words."""
     if finding.better is None:
         return "a description: no direction is good"
-    if finding.measure.startswith("utility"):
-        return f"{finding.better} is more useful" if finding.better == "higher" else "lower is more useful"
-    return f"{finding.better} is safer"
+    return f"{finding.better} is {'more useful' if finding.measure.startswith('utility') else 'safer'}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +155,7 @@ def _block(name: str, findings: Sequence[Finding], edition: Edition) -> Block:
         control="; ".join(distinct(control_words(f, measure.control) for f in findings if f.control is not None)),
         p="; ".join(distinct(f.p_is for f in findings if f.p is not None)),
         methods=distinct(f.method for f in findings),
-        remarks=distinct(_sentence(key, text) for r in rows for key, text in r.remarks.items()),
+        remarks=distinct(f"{_PREFIXES[key]}{text}".rstrip(".") + "." for r in rows for key, text in r.remarks.items()),
         sources=distinct(f.source for f in findings),
     )
 
@@ -179,10 +170,8 @@ _PREFIXES = {
 }
 
 
-def _sentence(key: str, text: str) -> str:
-    return f"{_PREFIXES[key]}{text}".rstrip(".") + "."
-
-
-def accounting(record: ReleaseRecord) -> list[TokenRow]:
+def accounting(rows: Sequence[TokenRow]) -> list[TokenRow]:
     """Return the token accounting with the total last; empty where the kind has none."""
-    return [*record.accounting, TokenRow.total(record.accounting)] if record.accounting else []
+    names = ("seen", "replaced", "masked", "dropped", "kept", "unknown", "self_replaced", "doubled")
+    total = {name: sum(getattr(row, name) for row in rows) for name in names}
+    return [*rows, TokenRow("all", **total)] if rows else []

@@ -34,6 +34,8 @@ TERMS = {
     "known pair": "Known pairs: notes held in both forms.",
     "planted names": "Planted names: invented, added for this test.",
 }
+NOT_APPLICABLE = "Does not apply"
+RECALL = "known-patient list only; what detection missed is not measured"
 _MODELS = {"tfidf-lr": "TF-IDF and logistic regression", "lr": "logistic regression", "lstm": "LSTM", "cnn": "CNN"}
 _FORMATS: dict[str, Kind] = {"bits per word": "length"}
 # The bars, drawn as inline SVG; colours come from the CSS of the page.
@@ -87,6 +89,12 @@ MISSED = Risk(
 )
 
 
+REPEATED = Risk(
+    "Recover a patient's name",
+    why=f"{NOT_APPLICABLE}: no word replaces a source word. Names that the model repeats are searched for by gates.",
+)
+
+
 @dataclass(frozen=True, slots=True)
 class GateList:
     """Gates of one outcome: how many, the names of the first, and how many are not named."""
@@ -112,9 +120,10 @@ class FirstPage:
 
     @property
     def terms(self) -> list[str]:
-        """Explanations of the terms that the risks use."""
-        used = " ".join(f"{risk.target} {risk.adversary}".casefold() for risk in self.risks)
-        return [meaning for term, meaning in TERMS.items() if term in used]
+        """Explanations of the terms that risks and gates on this page use."""
+        used = [f"{risk.target} {risk.adversary}" for risk in self.risks]
+        used += [gate.name for listed in self.gates for gate in listed.gates]
+        return [meaning for term, meaning in TERMS.items() if term in " ".join(used).casefold()]
 
     @property
     def above(self) -> int:
@@ -123,8 +132,8 @@ class FirstPage:
 
     @property
     def without_figure(self) -> int:
-        """Number of risks that were not measured."""
-        return sum(risk.row is None for risk in self.risks)
+        """Number of risks that were not measured, without those that do not apply."""
+        return sum(risk.row is None and not risk.why.startswith(NOT_APPLICABLE) for risk in self.risks)
 
 
 def first_page(record: ReleaseRecord) -> FirstPage:
@@ -186,22 +195,16 @@ def _three_uses(record: ReleaseRecord) -> tuple[Use, ...]:
     order = "utility.sequence", "utility.vectors"
     second = next((t for t in order if any(f.value is not None for f in by_task[t])), None)
     second = second or next((t for t in order if by_task[t]), order[0])
-    return tuple(_lowest(task, by_task[task]) for task in ("utility.transfer", second, "utility.language_model"))
-
-
-def _lowest(task: str, findings: Sequence[Finding]) -> Use:
-    if not findings:
-        return _use(Finding(task, None, 0, detail={"why": "not measured in this run"}))
-    measured = [f for f in findings if f.value is not None]
-    return _use(min(measured, key=lambda f: f.value or 0.0) if measured else findings[0], of=len(findings))
-
-
-def _which(text: str) -> str:
-    return _MODELS.get(text, text)
+    shown = []
+    for task in ("utility.transfer", second, "utility.language_model"):
+        findings = by_task[task] or [Finding(task, None, 0, detail={"why": "not measured in this run"})]
+        measured = [f for f in findings if f.value is not None] or findings[:1]
+        shown.append(_use(min(measured, key=lambda f: f.value or 0.0), of=len(findings)))
+    return tuple(shown)
 
 
 def _use(finding: Finding, of: int = 1) -> Use:
-    detail = finding.detail
+    detail, named = finding.detail, ("label", "list", "model")
     metric = str(detail.get("metric", ""))
 
     def raw(key: str, kind: Kind) -> Number:
@@ -214,7 +217,7 @@ def _use(finding: Finding, of: int = 1) -> Use:
     return Use(
         task=TASKS.get(finding.measure, finding.measure),
         metric=metric,
-        which=", ".join(_which(str(detail[key])) for key in ("label", "list", "model") if detail.get(key)),
+        which=", ".join(_MODELS.get(str(detail[key]), str(detail[key])) for key in named if detail.get(key)),
         share=number(finding.value, "share"),
         ends=None if finding.value is None else interval(finding.low, finding.high, "share"),
         floor=raw("floor", scale),
@@ -228,25 +231,25 @@ def _use(finding: Finding, of: int = 1) -> Use:
 
 
 def _risks(record: ReleaseRecord) -> tuple[Risk, ...]:
+    """Names, ten words, and: known pairs where words are replaced one by one, else identifiers and copies."""
     gated = [f for f in record.findings if f.detail.get("gated")]
-    names = strongest(gated, ("names", "planted names"), RECIPIENTS)
-    ten_words = (strongest(found, ("note by ten words",), RECIPIENTS) for found in (gated, record.findings))
-    return (
-        MISSED if record.kind == "deidentified" else _risk("Recover a patient's name", names, record),
-        _risk("Find a note from ten words", next(filter(None, ten_words), None), record),
-        _third([f for f in gated if f is not names], record),
-    )
 
+    def top(targets: Sequence[str], holdings: Sequence[str], but: Finding | None = None) -> Finding | None:
+        judged = strongest((f for f in gated if f is not but), targets, holdings)
+        return judged or strongest(record.findings, targets, holdings)
 
-def _third(gated: Sequence[Finding], record: ReleaseRecord) -> Risk:
-    """Known pairs where words are replaced one by one; else identifiers, membership and copies."""
+    names = top(("names", "planted names"), RECIPIENTS)
+    without_attack = {"deidentified": MISSED, "synthetic": REPEATED}
     if record.kind in ("obfuscated", "coded"):
-        top = strongest(gated, _TEXT, _PAIRS)
-        top = top or strongest(record.findings, _TEXT, _PAIRS)
-        risk = _risk("Recover text, given known pairs", top, record)
-        return replace(risk, target=f"{risk.target}, by known pairs") if risk.row else risk
-    top = strongest(gated, _IDENTIFIERS, RECIPIENTS) or strongest(record.findings, _IDENTIFIERS, RECIPIENTS)
-    return _risk("Find identifiers or copied passages", top, record)
+        third = _risk("Recover text, given known pairs", top(_TEXT, _PAIRS, names), record)
+        third = replace(third, target=f"{third.target}, by known pairs") if third.row else third
+    else:
+        third = _risk("Find identifiers or copied passages", top(_IDENTIFIERS, RECIPIENTS), record)
+    return (
+        without_attack.get(record.kind) or _risk("Recover a patient's name", names, record),
+        _risk("Find a note from ten words", top(("note by ten words",), RECIPIENTS), record),
+        third,
+    )
 
 
 def _others(record: ReleaseRecord) -> tuple[Risk, ...]:
@@ -262,13 +265,15 @@ def _risk(what: str, finding: Finding | None, record: ReleaseRecord) -> Risk:
     if finding.value is None:
         return Risk(what, adversary, why=sentence(str(finding.detail["why"])))
     target = TARGETS.get(str(finding.detail.get("target")), what)
+    if finding.detail.get("target") == "own identifiers":
+        adversary = f"{adversary}; {RECALL}"
     shown = row(finding, record.edition, kind="share")
     return Risk(target, adversary, shown, verdict(finding, record.risk_threshold))
 
 
 def gap_bar(share: Number, ends: tuple[Number, Number] | None) -> Markup:
     """Return a bar from floor (0) to ceiling (1) filled to the share; empty where there is none."""
-    if share.value is None:
+    if share.value is None or share.value < 0:
         return Markup("")
     shapes = [Markup(_TRACK).format(w=WIDTH), Markup(_FILL).format(kind="share", x=_at(share.value, 1))]
     shapes += _range(ends, 1)

@@ -14,7 +14,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from clinveil.attacks.attack import attacks
-from clinveil.core.finding import Detail, Finding
+from clinveil.core.finding import Finding
 from clinveil.core.words import Kind, MeasureText, read_words
 from clinveil.report.numerals import Number, number
 
@@ -27,32 +27,24 @@ UNKNOWN = MeasureText(
 
 
 @cache
-def _files() -> Mapping[str, MeasureText]:
-    """The texts in TOML files: next to the attacks and the utility measures, and `measures.toml` for all others."""
+def _files() -> tuple[Mapping[str, MeasureText], frozenset[str]]:
+    """Texts in TOML files next to attacks and utility measures and in `measures.toml`; names of these files."""
     package = Path(str(files("clinveil")))
-    merged: dict[str, MeasureText] = {}
-    for path in (*_next_to_code(), package / "report" / "measures.toml"):
-        merged |= read_words(path)
-    return MappingProxyType(merged)
-
-
-@cache
-def _next_to_code() -> tuple[Path, ...]:
-    """Files of measure texts in `attacks` and `utility`; other TOML files of these packages hold no such entry."""
-    package = Path(str(files("clinveil")))
-    paths = (path for name in ("attacks", "utility") for path in sorted((package / name).rglob("*.toml")))
-    return tuple(path for path in paths if _holds_texts(tomllib.loads(path.read_text(encoding="utf-8"))))
-
-
-def _holds_texts(entries: Mapping[str, object]) -> bool:
-    return bool(entries) and all(isinstance(entry, dict) and "asked" in entry for entry in entries.values())
+    merged, names = dict[str, MeasureText](), set[str]()
+    found = (path for folder in ("attacks", "utility") for path in sorted((package / folder).rglob("*.toml")))
+    for path in (*found, package / "report" / "measures.toml"):
+        entries = tomllib.loads(path.read_text(encoding="utf-8"))
+        if entries and all(isinstance(entry, dict) and "asked" in entry for entry in entries.values()):
+            merged |= read_words(path)
+            names.add(path.stem)
+    return MappingProxyType(merged), frozenset(names)
 
 
 def catalogue() -> Mapping[str, MeasureText]:
     """Return all texts by the dotted name of their measure, those that an attack class defines included."""
-    known = {path.stem for path in _next_to_code()}
-    more = (attacks.get(name) for name in attacks.names() if name.replace("-", "_") not in known)
-    return MappingProxyType({**{k: v for attack in more for k, v in attack.words.items()}, **_files()})
+    known, names = _files()
+    more = (attacks.get(name) for name in attacks.names() if name.replace("-", "_") not in names)
+    return MappingProxyType({**{k: v for attack in more for k, v in attack.words.items()}, **known})
 
 
 def find(measure: str) -> tuple[str, MeasureText]:
@@ -87,26 +79,6 @@ PRINTED = (
 )
 
 
-def variants(finding: Finding) -> list[str]:
-    """What tells this finding from others of its measure, each in a few words."""
-    return [_variant(key, finding) for key in VARIANTS if finding.detail.get(key)]
-
-
-def _variant(key: str, finding: Finding) -> str:
-    value = finding.detail[key]
-    if key == "repeats":
-        things = "times" if finding.measure.startswith("attack.canary") else "places"
-        things = str(finding.detail.get("draws_stand_in", things))
-        return f"{value} {things.removesuffix('s') if value == 1 else things}"
-    if key == "stratum":
-        return f"words seen {value} times" if str(value).startswith("below") else _STRATA.get(str(value), str(value))
-    if key == "unknown_share":
-        return _vocabulary(finding.detail)
-    if key == "false_alarms":
-        return f"{value:.1%} false alarms"
-    return _PHRASES.get(key, "{}").format(value, n=finding.n)
-
-
 _STRATA = {"all": "all words", "rare": "rare words", "content": "content words", "function": "function words"}
 _STRATA |= {"canaries": "planted names"}
 _PHRASES = {
@@ -115,13 +87,27 @@ _PHRASES = {
     "k": "K {}",
     "span": "{} words or more",
     "at_ceiling": "{} of {n} at the ceiling",
+    "false_alarms": "{:.1%} false alarms",
 }
 
 
-def _vocabulary(detail: Detail) -> str:
-    """Its size, and how much of the notes it does not know: perplexities compare at one vocabulary only."""
-    pieces = "words" if detail["vocabulary"] == "words" else "byte pairs"
-    return f"{detail['size']:,} {pieces}, {detail['unknown_share']:.1%} unknown"
+def variants(finding: Finding) -> list[str]:
+    """What tells this finding from others of its measure, each in a few words."""
+    return [_variant(key, finding) for key in VARIANTS if finding.detail.get(key)]
+
+
+def _variant(key: str, finding: Finding) -> str:
+    detail, value = finding.detail, finding.detail[key]
+    if key == "repeats":
+        things = "times" if finding.measure.startswith("attack.canary") else "places"
+        things = str(detail.get("draws_stand_in", things))
+        return f"{value} {things.removesuffix('s') if value == 1 else things}"
+    if key == "stratum":
+        return f"words seen {value} times" if str(value).startswith("below") else _STRATA.get(str(value), str(value))
+    if key == "unknown_share":  # perplexities compare at one vocabulary only
+        pieces = "words" if detail["vocabulary"] == "words" else "byte pairs"
+        return f"{detail['size']:,} {pieces}, {value:.1%} unknown"
+    return _PHRASES.get(key, "{}").format(value, n=finding.n)
 
 
 def beside(finding: Finding, kind: Kind) -> dict[str, Number]:
@@ -133,16 +119,15 @@ def beside(finding: Finding, kind: Kind) -> dict[str, Number]:
 
 def more(finding: Finding) -> dict[str, Number]:
     """All other figures and labels of the detail by the words of their keys: so everything has a reader."""
-    rest = {k: v for k, v in finding.detail.items() if k not in {*COMPANIONS, *VARIANTS, *REMARKS}}
-    return {key.replace("_", " "): _plain(value) for key, value in rest.items()}
-
-
-def _plain(value: float | int | str | bool | None) -> Number:
-    if isinstance(value, bool):
-        return Number("yes" if value else "no")
-    if isinstance(value, str):
-        return Number(value)
-    return number(value, "count" if isinstance(value, int) else "number")
+    shown: dict[str, Number] = {}
+    for key, value in finding.detail.items():
+        if key in {*COMPANIONS, *VARIANTS, *REMARKS}:
+            continue
+        if isinstance(value, bool | str):
+            shown[key.replace("_", " ")] = Number(value if isinstance(value, str) else "yes" if value else "no")
+        else:
+            shown[key.replace("_", " ")] = number(value, "count" if isinstance(value, int) else "number")
+    return shown
 
 
 def distinct(words: Iterable[str]) -> tuple[str, ...]:

@@ -171,12 +171,6 @@ class TokenRow:
         """Tokens written to the release."""
         return self.seen - self.dropped + self.doubled
 
-    @classmethod
-    def total(cls, rows: Sequence[TokenRow]) -> TokenRow:
-        """All classes together."""
-        names = ("seen", "replaced", "masked", "dropped", "kept", "unknown", "self_replaced", "doubled")
-        return cls("all", **{name: sum(getattr(row, name) for row in rows) for name in names})
-
 
 @dataclass(frozen=True, slots=True)
 class Column:
@@ -248,6 +242,7 @@ class ReleaseRecord:
         excerpts: passages of released text, about 25 words each, shown in both editions.
         provenance: hashes, key commitment, determinism, versions of clinveil and of Python.
         warnings, not_tried: one sentence each. test_seed: whether the key was derived from a public seed.
+        signing_key: fingerprint of the public key that signed the manifest.
         risk_threshold: the largest risk for a patient that the privacy officer accepts, in [0, 1].
 
     Raises:
@@ -270,6 +265,7 @@ class ReleaseRecord:
     provenance: tuple[Fact, ...] = ()
     warnings: tuple[str, ...] = ()
     skipped: tuple[str, ...] = ()
+    signing_key: str = ""
     test_seed: bool = False
     risk_threshold: float = 0.09
     kind: str = "obfuscated"

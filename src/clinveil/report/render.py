@@ -9,7 +9,6 @@ import base64
 import hashlib
 import json
 import re
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -23,35 +22,20 @@ from clinveil.report import risks
 from clinveil.report.cells import Row, accounting, blocks
 from clinveil.report.edition import hidden, hidden_gate
 from clinveil.report.first_page import KINDS, clipped, first_page, gap_bar, risk_bar, sentence, uses
-from clinveil.report.numerals import NONE, Number, number, share, small
+from clinveil.report.numerals import Number, number, small
 from clinveil.report.record import AlignedNote, Gate, Plain, ReleaseRecord, score
 
 NOTE_BYTES = 2_000_000  # of all aligned notes together; keeps the page under 3 MB
 TOKEN_MARKUP = 70  # bytes of tags around a token
 LONGEST = 60  # characters of a token that are shown
-# The size classes of public dataset hubs, by their upper ends.
-_SIZES = ((1_000, "n<1K"), (10_000, "1K<n<10K"), (100_000, "10K<n<100K"), (1_000_000, "100K<n<1M"))
-_MORE = ((10_000_000, "1M<n<10M"), (100_000_000, "10M<n<100M"), (1_000_000_000, "100M<n<1B"))
 _CONTROLS = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
-
-
-@dataclass(frozen=True, slots=True)
-class ShownNote:
-    """An aligned note and the number of its tokens that are shown."""
-
-    note: AlignedNote
-    shown: int
-
-    @property
-    def left_out(self) -> int:
-        """Tokens that are not shown."""
-        return len(self.note.tokens) - self.shown
 
 
 def render(record: ReleaseRecord) -> str:
     """Return the HTML page of this record, in its edition."""
-    style = _style()
-    internal = record.edition == "internal"
+    loader, internal = environment().loader, record.edition == "internal"
+    assert loader is not None
+    style = loader.get_source(environment(), "style.css")[0]
     page = (
         environment()
         .get_template("page.html")
@@ -65,11 +49,11 @@ def render(record: ReleaseRecord) -> str:
             gates=sorted(record.gates, key=lambda gate: (gate.passed, not gate.switched_off)),
             table=risks.table(record),
             uses=uses(record),
-            tokens=accounting(record),
+            tokens=accounting(record.accounting),
             criteria=risks.criteria(record),
             rules=risks.rules(record),
             blocks=blocks(record.findings, record.edition) if internal else [],
-            notes=_shown(record.notes) if internal else [],
+            notes=[(note, _fitting(note, NOTE_BYTES // len(record.notes))) for note in record.notes],
         )
     )
     return _CONTROLS.sub("\ufffd", page)
@@ -175,16 +159,6 @@ def md(value: Any) -> Markup:
     return Markup(re.sub(r"([\\`*_{}\[\]<>#|~!])", r"\\\1", words))
 
 
-def _style() -> str:
-    loader = environment().loader
-    assert loader is not None
-    return loader.get_source(environment(), "style.css")[0]
-
-
-def _shown(notes: tuple[AlignedNote, ...]) -> list[ShownNote]:
-    return [ShownNote(note, _fitting(note, NOTE_BYTES // len(notes))) for note in notes]
-
-
 def _fitting(note: AlignedNote, budget: int) -> int:
     """Return how many tokens of a note fit a budget of bytes."""
     for position, token in enumerate(note.tokens):
@@ -192,20 +166,6 @@ def _fitting(note: AlignedNote, budget: int) -> int:
         if budget < 0:
             return position
     return len(note.tokens)
-
-
-def card(template: str, **values: Any) -> str:
-    """Return a card from a template; the values are all that it may print."""
-    made = environment().overlay(autoescape=False)
-    made.filters = made.filters | {
-        "yaml": _yaml,
-        "code": _yaml,
-        "word": _word,
-        "whole": "{:,}".format,
-        "hits": hits,
-        "share": share,
-    }
-    return made.get_template(template).render(values)
 
 
 def release_card(record: ReleaseRecord, notes: str = "notes.parquet") -> str:
@@ -217,31 +177,19 @@ def release_card(record: ReleaseRecord, notes: str = "notes.parquet") -> str:
     if record.edition != "external":
         raise ValueError("a card is made from the external edition only")
     front, columns = first_page(record), record.corpus.columns
-    return card(
-        "card.md",
+    made = environment().overlay(autoescape=False)
+    made.filters = made.filters | {"yaml": _yaml, "whole": "{:,}".format, "hits": hits}
+    return made.get_template("card.md").render(
         record=record,
         about=record.about or KINDS.get(record.kind, ""),
         front=front,
-        uses=front.uses,
         score=score(record.gates),
-        size=size_class(record.corpus.notes),
         notes=notes,
         text=next((column.name for column in columns if column.disposition.startswith("text")), "text"),
         label=next((column.name for column in columns if "label" in column.disposition), ""),
     )
 
 
-def size_class(notes: int) -> str:
-    """Return the size class of a number of notes, as dataset hubs name it."""
-    return next((name for limit, name in (*_SIZES, *_MORE) if notes < limit), "n>1B")
-
-
 def _yaml(words: str) -> str:
-    """A YAML scalar: a JSON string is one."""
+    """A YAML scalar and a Python string: a JSON string is both."""
     return json.dumps(" ".join(words.split()), ensure_ascii=True)
-
-
-def _word(value: Plain) -> str:
-    if value is None or value == "":
-        return NONE
-    return ("yes" if value else "no") if isinstance(value, bool) else str(value)

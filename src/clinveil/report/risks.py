@@ -19,7 +19,7 @@ from clinveil.core.finding import Finding
 from clinveil.report.cells import Row, row
 from clinveil.report.numerals import Number
 from clinveil.report.record import ReleaseRecord
-from clinveil.stats.intervals import effective_share
+from clinveil.stats.intervals import clopper_pearson
 
 Verdict = Literal["above the threshold", "below the threshold", "too few cases to tell"]
 ONE_SIDED = 1.645  # normal quantile of 95 %
@@ -61,9 +61,9 @@ class Line:
     cells: tuple[Cell, ...]
 
     @property
-    def measured(self) -> bool:
-        """Whether any cell has a figure."""
-        return any(cell.row for cell in self.cells)
+    def rows(self) -> list[Row]:
+        """The figures that were measured."""
+        return [cell.row for cell in self.cells if cell.row]
 
     @property
     def shown(self) -> tuple[Cell, ...]:
@@ -72,15 +72,11 @@ class Line:
         return self.cells[:1] if len(figures) == 1 else self.cells
 
     @property
-    def chance(self) -> str:
-        """Chance level of all cells, or its range."""
-        return _range([cell.row.chance for cell in self.cells if cell.row and cell.row.chance.value is not None])
-
-    @property
-    def n(self) -> str:
-        """Number of cases of all cells, or its range, with the unit."""
-        rows = [cell.row for cell in self.cells if cell.row]
-        return f"{_range([row.n for row in rows])} {rows[0].unit}".strip() if rows else ""
+    def cases(self) -> str:
+        """Chance level and number of cases of all cells, or their ranges."""
+        chance = _range([row.chance for row in self.rows if row.chance.value is not None])
+        n = f"{_range([row.n for row in self.rows])} {self.rows[0].unit}".strip() if self.rows else ""
+        return "; ".join(part for part in (f"chance {chance}" if chance else "", n) if part)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,49 +93,36 @@ def _range(numbers: Sequence[Number]) -> str:
     return texts[0] if len(set(texts)) == 1 else f"{texts[0]} to {texts[-1]}" if texts else ""
 
 
-def _excess(finding: Finding) -> float:
-    """How far a value exceeds chance, as a number to sort by; a finding without a value sorts last."""
-    return -2.0 if finding.value is None else finding.value - (finding.chance or 0.0)
-
-
 def strongest(findings: Iterable[Finding], targets: Collection[str], holdings: Collection[str]) -> Finding | None:
     """Return the finding furthest above chance among these targets and adversaries; measured ones come first."""
     fits = (f for f in findings if f.detail.get("target") in targets and f.detail.get("adversary") in holdings)
-    return max(fits, key=_excess, default=None)
+    return max(fits, key=lambda f: -2.0 if f.value is None else f.value - (f.chance or 0.0), default=None)
 
 
 def table(record: ReleaseRecord) -> Table:
     """Return the table of a record; targets and adversaries without any finding are left out."""
-    cells = {
-        (str(entry.target), str(entry.adversary)): entry for entry in adversary_table(record.findings) if entry.target
-    }
-    holdings = [holding for holding in LABELS if any(holding == of for _, of in cells)]
-    lines = []
+    entries = {(str(entry.target), entry.adversary): entry for entry in adversary_table(record.findings)}
+    holdings = [
+        holding for holding in LABELS if any(entry.target and holding == of for (_, of), entry in entries.items())
+    ]
+    lines, reasons = list[Line](), dict[str, dict[str, None]]()
     for target, label in TARGETS.items():
-        if any(target == of for of, _ in cells):
-            entries = ((holding, cells.get((target, holding))) for holding in holdings)
-            lines.append(Line(label, tuple(_cell(LABELS[holding], entry, record) for holding, entry in entries)))
-    return Table(tuple(LABELS[holding] for holding in holdings), tuple(lines), _reasons(lines))
+        cells = [_cell(LABELS[holding], entries.get((target, holding)), record) for holding in holdings]
+        if any(cell.row or cell.why for cell in cells):
+            lines.append(Line(label, tuple(cells)))
+        for cell in cells:
+            if cell.why:
+                reasons.setdefault(cell.why, {})[label] = None
+    each_once = tuple(("; ".join(targets), why) for why, targets in reasons.items())
+    return Table(tuple(LABELS[holding] for holding in holdings), tuple(lines), each_once)
 
 
 def _cell(label: str, entry: threats.Row | None, record: ReleaseRecord) -> Cell:
-    if entry is None:
-        return Cell(label)
-    if entry.value is None:
-        return Cell(label, gated=entry.gated, why=entry.why)
+    if entry is None or entry.value is None:
+        return Cell(label, gated=entry is not None and entry.gated, why=entry.why if entry else "")
     of_cell = (f for f in record.findings if f.value == entry.value and f.detail.get("target") == entry.target)
     finding = next(f for f in of_cell if f.detail.get("adversary") == entry.by)
     return Cell(label, row(finding, record.edition, kind="share"), entry.gated)
-
-
-def _reasons(lines: Sequence[Line]) -> tuple[tuple[str, str], ...]:
-    """Each reason once, with the targets that it applies to."""
-    seen: dict[str, dict[str, None]] = {}
-    for line in lines:
-        for cell in line.cells:
-            if cell.why:
-                seen.setdefault(cell.why, {})[line.target] = None
-    return tuple(("; ".join(targets), why) for why, targets in seen.items())
 
 
 def verdict(finding: Finding, threshold: float) -> Verdict:
@@ -172,7 +155,7 @@ def effective(finding: Finding) -> float:
     few, many = 1.0, max(1.0, float(finding.n))
     for _ in range(40):
         middle = (few + many) / 2
-        ends = effective_share(value * middle, middle)
+        ends = clopper_pearson(value * middle, middle)
         few, many = (middle, many) if ends[1] - ends[0] > high - low else (few, middle)
     return many
 
@@ -206,21 +189,16 @@ def _text() -> Mapping[str, Any]:
 
 def criteria(record: ReleaseRecord) -> list[Criterion]:
     """Return the three criteria for this record. The upper bound of stolen vectors does not count."""
-    return [_criterion(entry, record) for entry in _text()["criterion"]]
-
-
-def _criterion(entry: Mapping[str, Any], record: ReleaseRecord) -> Criterion:
-    top = strongest(record.findings, entry["targets"], RECIPIENTS)
-    if top is None or top.value is None:
-        return Criterion(entry["name"], entry["asks"])
-    return Criterion(
-        entry["name"],
-        entry["asks"],
-        TARGETS[str(top.detail["target"])],
-        NAMES[str(top.detail["adversary"])],
-        row(top, record.edition, kind="share"),
-        verdict(top, record.risk_threshold),
-    )
+    made = []
+    for entry in _text()["criterion"]:
+        top = strongest(record.findings, entry["targets"], RECIPIENTS)
+        if top is None or top.value is None:
+            made.append(Criterion(entry["name"], entry["asks"]))
+            continue
+        names = TARGETS[str(top.detail["target"])], NAMES[str(top.detail["adversary"])]
+        shown = row(top, record.edition, kind="share"), verdict(top, record.risk_threshold)
+        made.append(Criterion(entry["name"], entry["asks"], *names, *shown))
+    return made
 
 
 def rules(record: ReleaseRecord) -> list[Rule]:

@@ -12,76 +12,74 @@ from typing import Protocol
 
 from clinveil.core.errors import UsageError
 from clinveil.core.registry import Registry
-from clinveil.core.settings import choice, flag
+from clinveil.core.settings import Settings, choice, flag
 from clinveil.scale.local import Map, processes, threads
 
 
 class Opener(Protocol):
     """The function that an executor's file registers."""
 
-    def __call__(self, workers: int, address: str | None, ahead: int | None, /) -> AbstractContextManager[Map]:
-        """Return a context manager for a map that runs `workers` tasks at a time.
+    def __call__(
+        self, workers: int, address: str | None, tasks: int | None, ahead: int | None, /
+    ) -> AbstractContextManager[Map]:
+        """Return a context manager for a map.
 
         Args:
+            workers: processes to start on this machine, if the executor starts any; never more than it has cores.
             address: of a cluster; None to start a local one.
-            ahead: number of items read ahead; two per worker if None.
+            tasks: number of tasks sent to a cluster at a time; None for two per core.
+            ahead: number of items read ahead; two per worker or core if None.
         """
-        ...
 
 
 executors: Registry[Opener] = Registry("executor", "clinveil.scale.executors", first=("local",))
 
-# Flags of commands that can use an executor, in addition to WORKERS: `on: str = ON`.
-ON = choice(executors, "local", "Run on this machine, on Ray or on Spark; the output is the same.")
-ADDRESS = flag(None, "Address of a running cluster, such as spark://HOST:7077 (default: start one here).")
+
+class ExecutorSettings(Settings):
+    """Where the tasks of a command run; the output does not depend on it."""
+
+    on: str = choice(executors, "local", "Run on this machine, on Ray or on Spark; the output is the same.")
+    address: str | None = flag(
+        None, "Address of a running cluster, such as spark://HOST:7077 (default: start one here)."
+    )
+    tasks: int | None = flag(None, "Tasks sent to a cluster at a time (default: two per core).", ge=1, le=100_000)
 
 
 @executors.register("local")
 @contextmanager
-def local(workers: int, address: str | None, ahead: int | None) -> Iterator[Map]:
-    """Open a map over local processes. Raises UsageError for an address."""
-    if address is not None:
-        hint = "omit --address, or choose a cluster with --on"
-        raise UsageError("the local executor takes no address", where="--address", hint=hint)
+def local(workers: int, address: str | None, tasks: int | None, ahead: int | None) -> Iterator[Map]:
+    """Open a map over local processes. Raises UsageError for an address or a number of tasks."""
+    if address is not None or tasks is not None:
+        what, where = ("address", "--address") if address is not None else ("number of tasks", "tasks")
+        hint = "omit it (--workers sets the number of processes), or choose a cluster with --on"
+        raise UsageError(f"the local executor takes no {what}", where=where, hint=hint)
     yield processes(workers, ahead=ahead)
 
 
-class Spread(Protocol):
-    """The settings that select an executor."""
-
-    @property
-    def on(self) -> str:
-        """Name of the executor."""
-        ...
-
-    @property
-    def workers(self) -> int:
-        """Number of concurrent tasks."""
-        ...
-
-    @property
-    def address(self) -> str | None:
-        """Address of a running cluster."""
-        ...
-
-
 def opened(
-    on: str = "local", workers: int = 1, address: str | None = None, *, ahead: int | None = None
+    on: str = "local",
+    workers: int = 1,
+    address: str | None = None,
+    *,
+    tasks: int | None = None,
+    ahead: int | None = None,
 ) -> AbstractContextManager[Map]:
-    """Open the map of an executor; `ahead`: number of items read ahead, two per worker if None.
+    """Open the map of an executor, with the arguments of `Opener`.
 
     Raises:
         UsageError: an unknown executor, or an address for `local`. MissingExtra: its extra is not installed.
         InputError: no cluster answers at the address.
     """
-    return executors.get(on)(workers, address, ahead)
+    return executors.get(on)(workers, address, tasks, ahead)
 
 
-def opened_for(settings: Spread, *, ahead: int | None = None, threaded: bool = False) -> AbstractContextManager[Map]:
-    """Open the map for the settings `on`, `workers` and `address`. Raises like `opened`.
+def opened_for(
+    executor: ExecutorSettings, workers: int, *, ahead: int | None = None, threaded: bool = False
+) -> AbstractContextManager[Map]:
+    """Open the map that a command's settings ask for. Raises like `opened`.
 
     `threaded`: use threads for local work, for functions that release the GIL.
     """
-    if threaded and settings.on == "local" and settings.address is None:
-        return nullcontext(threads(settings.workers))
-    return opened(settings.on, settings.workers, settings.address, ahead=ahead)
+    if threaded and executor == ExecutorSettings():
+        return nullcontext(threads(workers))
+    return opened(executor.on, workers, executor.address, tasks=executor.tasks, ahead=ahead)

@@ -1,4 +1,7 @@
-"""Maps in the calling thread, in threads (for code that releases the GIL) and in spawned processes."""
+"""Maps in the calling thread, in threads (for code that releases the GIL) and in spawned processes.
+
+Never more threads or processes are opened than this process may use cores.
+"""
 
 from __future__ import annotations
 
@@ -8,12 +11,13 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
+from clinveil.core.compiled import at_most_cores
 from clinveil.core.errors import LostWorkers
 
 WATCH_SECONDS = 2.0
@@ -21,6 +25,7 @@ ALONE_SECONDS = 2.0  # about the time to start processes
 TRIES = 4  # attempts per item before LostWorkers
 T = TypeVar("T")
 R = TypeVar("R")
+Sent = TypeVar("Sent")
 
 
 class Map(Protocol):
@@ -28,7 +33,6 @@ class Map(Protocol):
 
     def __call__(self, function: Callable[[T], R], items: Iterable[T], /) -> Iterator[R]:
         """Yield function(item) for each item, in order."""
-        ...
 
 
 def serial(function: Callable[[T], R], items: Iterable[T], /) -> Iterator[R]:
@@ -38,7 +42,16 @@ def serial(function: Callable[[T], R], items: Iterable[T], /) -> Iterator[R]:
 
 def threads(workers: int) -> Map:
     """Return a map over threads, for functions that release the GIL (numba's nogil, pyarrow)."""
-    return _pooled(lambda: ThreadPoolExecutor(workers), workers)
+    at_once = at_most_cores(workers)
+    if at_once == 1:
+        return serial
+
+    def run(function: Callable[[Any], Any], items: Iterable[Any], /) -> Iterator[Any]:
+        with ThreadPoolExecutor(at_once) as pool:
+            sent = (pool.submit(function, item) for item in items)
+            yield from in_order(sent, Future.result, Future.cancel, 2 * at_once)
+
+    return run
 
 
 def processes(workers: int, *, ahead: int | None = None) -> Map:
@@ -47,14 +60,15 @@ def processes(workers: int, *, ahead: int | None = None) -> Map:
     The items of a killed process are retried. Raises LostWorkers if that happens repeatedly. `ahead`: number of items
     read ahead, by default two per worker; increase it for few tasks of different length, so that no worker is idle.
     """
-    if workers == 1:
+    at_once = at_most_cores(workers)
+    if at_once == 1:
         return serial
 
     def run(function: Callable[[Any], Any], items: Iterable[Any], /) -> Iterator[Any]:
         window: deque[_Sent] = deque()
-        with _Pools(workers, function) as pools:
+        with _Pools(at_once, function) as pools:
             sent = (_Sent(item, pools.submit(item)) for item in items)
-            for item in behind(sent, window, ahead or 2 * workers):
+            for item in _behind(sent, window, ahead or 2 * at_once):
                 yield pools.result(item, window)
 
     return run
@@ -146,25 +160,23 @@ def _end_with(parent: int) -> None:
     threading.Thread(target=watch, daemon=True).start()
 
 
-def _pooled(pool: Callable[[], AbstractContextManager[Executor]], workers: int) -> Map:
-    if workers == 1:
-        return serial
+def in_order(
+    sent: Iterable[Sent], result: Callable[[Sent], R], cancel: Callable[[Sent], object], ahead: int
+) -> Iterator[R]:
+    """Yield the results of submitted items in order, after submitting up to `ahead` more; cancel others at the end."""
+    window: deque[Sent] = deque()
+    try:
+        for item in _behind(sent, window, ahead):
+            window.appendleft(item)  # so that it is cancelled too
+            value = result(item)
+            window.popleft()
+            yield value
+    finally:
+        for item in window:
+            cancel(item)
 
-    def run(function: Callable[[Any], Any], items: Iterable[Any], /) -> Iterator[Any]:
-        window: deque[Future[Any]] = deque()
-        with pool() as executor:
-            try:
-                submitted = (executor.submit(function, item) for item in items)
-                yield from map(Future.result, behind(submitted, window, 2 * workers))
-            finally:
-                for future in window:
-                    future.cancel()
 
-    return run
-
-
-def behind(submitted: Iterable[T], window: deque[T], ahead: int) -> Iterator[T]:
-    """Yield submitted items in order, after submitting up to `ahead` more."""
+def _behind(submitted: Iterable[T], window: deque[T], ahead: int) -> Iterator[T]:
     for item in submitted:
         window.append(item)
         if len(window) > ahead:

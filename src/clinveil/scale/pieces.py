@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Generic, TypeVar
+from typing import TypeVar
 
 from clinveil.core.errors import Incomplete, InputError
 from clinveil.core.files import owner_only
@@ -16,14 +16,6 @@ from clinveil.scale.local import Map
 T = TypeVar("T")
 R = TypeVar("R")
 NAMED = 3  # damaged parts listed in a message
-
-
-@dataclass(frozen=True)
-class _Tried(Generic[R]):
-    """The outcome of one part: the function's result, or the reason why the part cannot be read."""
-
-    result: R | None
-    broken: str = ""
 
 
 @dataclass
@@ -63,21 +55,22 @@ def each(over: Map, function: Callable[[T], R], parts: Iterable[T], broken: Brok
         Incomplete: at the end, if there are damaged parts and `broken` is None.
     """
     record = Broken() if broken is None else broken
-    for index, outcome in enumerate(over(partial(_try, function, Path.cwd()), parts)):
+    for index, (result, error) in enumerate(over(partial(_try, function, Path.cwd()), parts)):
         record.tried = index + 1
-        if outcome.broken:
-            record.errors[index] = outcome.broken
+        if error:
+            record.errors[index] = error
         else:
-            yield outcome.result  # type: ignore[misc]
+            yield result  # type: ignore[misc]
     if broken is None:
         record.refuse()
 
 
-def _try(function: Callable[[T], R], folder: Path, part: T) -> _Tried[R]:
+def _try(function: Callable[[T], R], folder: Path, part: T) -> tuple[R | None, str]:
+    """Return the function's result, or the reason why the part cannot be read."""
     if Path.cwd() != folder:  # in a cluster's worker: paths may be relative to the driver's folder
         os.chdir(folder)
     with owner_only():
         try:
-            return _Tried(function(part))
+            return function(part), ""
         except InputError as error:
-            return _Tried(None, str(error))
+            return None, str(error)

@@ -1,8 +1,7 @@
 """Tasks of a study: named by a hash of their inputs, run once, and resumed after an interruption.
 
 A task's folder contains its output, `result.json` and finally `done`, which lists the files. A folder without `done`
-was
-interrupted: it is removed and the task starts over. Running the same command again therefore resumes the study.
+was interrupted: it is removed and the task starts over. Running the same command again therefore resumes the study.
 """
 
 from __future__ import annotations
@@ -38,15 +37,12 @@ class Work(Protocol):
     @property
     def title(self) -> str:
         """A description of the task."""
-        ...
 
     def identity(self) -> Mapping[str, Any]:
         """Return everything that the result depends on, JSON-serialisable; for another task its name."""
-        ...
 
     def __call__(self, folder: Path, store: Store) -> Result:
         """Run the task: write files to the folder; the JSON-serialisable return value goes to `result.json`."""
-        ...
 
 
 def name_of(work: Work) -> str:

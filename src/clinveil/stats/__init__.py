@@ -16,7 +16,6 @@ from clinveil.stats.intervals import (
     bootstrap_clusters,
     bootstrap_weights,
     clopper_pearson,
-    effective_share,
     jackknife_t,
     ratio,
     ratio_of_intervals,
@@ -28,7 +27,7 @@ from clinveil.stats.intervals import (
     wilson,
 )
 
-__all__ = ["Interval", "bootstrap_clusters", "bootstrap_weights", "clopper_pearson", "effective_share", "jackknife_t"]
+__all__ = ["Interval", "bootstrap_clusters", "bootstrap_weights", "clopper_pearson", "jackknife_t"]
 __all__ += [
     "ratio",
     "ratio_of_intervals",

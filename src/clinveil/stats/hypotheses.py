@@ -21,20 +21,15 @@ def permutation_p(observed: float, permuted: ArrayLike) -> float:
     return float((np.count_nonzero(null >= observed) + 1) / (null.size + 1))
 
 
-def _p_values(p: ArrayLike) -> Doubles:
-    values = np.asarray(p, dtype=np.float64)
-    if values.ndim != 1 or not ((values >= 0) & (values <= 1)).all():
-        raise ValueError("P values must be one-dimensional and in [0, 1]")
-    return values
-
-
 def holm(p: ArrayLike) -> Doubles:
     """Return P values adjusted to control the family-wise error rate; same order, shape (n,).
 
     Raises ValueError for values outside [0, 1].
     Source: Holm 1979, Scand. J. Stat. 6:65.
     """
-    values = _p_values(p)
+    values = np.asarray(p, dtype=np.float64)
+    if values.ndim != 1 or not ((values >= 0) & (values <= 1)).all():
+        raise ValueError("P values must be one-dimensional and in [0, 1]")
     order = np.argsort(values, kind="stable")
     adjusted = np.maximum.accumulate(values[order] * np.arange(values.size, 0, -1))
     return np.asarray(np.minimum(adjusted, 1.0)[np.argsort(order)])
@@ -51,20 +46,18 @@ def smallest_holm_p(family: int, least: float) -> float:
 
 
 def benjamini_hochberg(p: ArrayLike) -> Doubles:
-    """P-values adjusted so that the expected share of false alarms stays at the level; same order, shape (n,).
+    """Return P values adjusted to control the false discovery rate; same order, shape (n,).
 
     Raises ValueError for values outside [0, 1].
     Source: Benjamini & Hochberg 1995, J. R. Stat. Soc. B 57:289.
     """
-    values = _p_values(p)
-    order = np.argsort(values, kind="stable")
-    scaled = values[order] * values.size / np.arange(1, values.size + 1)
-    adjusted = np.minimum.accumulate(scaled[::-1])[::-1]
-    return np.asarray(np.minimum(adjusted, 1.0)[np.argsort(order)])
+    from scipy.stats import false_discovery_control
+
+    return np.asarray(false_discovery_control(np.asarray(p, dtype=np.float64)))
 
 
 def hypergeometric_tail(k: int, population: int, marked: int, drawn: int) -> float:
-    """P of at least k marked ones among `drawn` of a population, without replacement (Fisher's one-sided test).
+    """Return P of at least k marked ones among `drawn` of a population, without replacement (Fisher's one-sided test).
 
     Raises ValueError for counts that cannot be.
     Source: Fisher 1935, J. R. Stat. Soc. 98:39.

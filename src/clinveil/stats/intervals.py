@@ -24,25 +24,15 @@ class Interval(NamedTuple):
     high: float
 
 
-def _counts(k: int, n: int) -> None:
-    if not 0 <= k <= n or n < 1:
-        raise ValueError(f"invalid share: {k} of {n}")
-
-
-def _level(level: float) -> None:
-    if not 0 < level < 1:
-        raise ValueError(f"a confidence level must be between 0 and 1, got {level}")
-
-
-def wilson(k: int, n: int, level: float = LEVEL) -> Interval:
+def wilson(k: int, n: int) -> Interval:
     """Return the score interval of a share k/n.
 
     Raises ValueError for k outside [0, n] or n < 1.
     Source: Wilson 1927, J. Am. Stat. Assoc. 22:209; recommended by Brown, Cai & DasGupta 2001, Stat. Sci. 16:101.
     """
-    _counts(k, n)
-    _level(level)
-    z = float(special.ndtri((1 + level) / 2))
+    if not 0 <= k <= n or n < 1:
+        raise ValueError(f"invalid share: {k} of {n}")
+    z = float(special.ndtri((1 + LEVEL) / 2))
     share, shrink = k / n, 1 + z * z / n
     centre = (share + z * z / (2 * n)) / shrink
     half = z / shrink * float(np.sqrt(share * (1 - share) / n + z * z / (4 * n * n)))
@@ -50,26 +40,16 @@ def wilson(k: int, n: int, level: float = LEVEL) -> Interval:
     return Interval(0.0 if k == 0 else centre - half, 1.0 if k == n else centre + half)
 
 
-def clopper_pearson(k: int, n: int, level: float = LEVEL) -> Interval:
-    """Return the exact (conservative) interval of a share k/n, from the beta distribution.
+def clopper_pearson(k: float, n: float) -> Interval:
+    """Return the exact (conservative) interval of a share k/n, from the beta distribution; k and n may be fractions.
 
-    Raises ValueError for k outside [0, n] or n < 1.
-    Source: Clopper & Pearson 1934, Biometrika 26:404.
+    Raises ValueError for k outside [0, n], or n of 0.
+    Source: Clopper & Pearson 1934, Biometrika 26:404; effective numbers of cases: Korn & Graubard 1998, Surv. Methodol.
+    24:193.
     """
-    _counts(k, n)
-    return effective_share(k, n, level)
-
-
-def effective_share(k: float, n: float, level: float = LEVEL) -> Interval:
-    """Return the Clopper-Pearson interval of k/n for effective (fractional) numbers: 0 <= k <= n, n > 0.
-
-    Raises ValueError for k outside [0, n].
-    Source: Korn & Graubard 1998, Surv. Methodol. 24:193.
-    """
-    _level(level)
     if not (0 <= k <= n and n > 0):
         raise ValueError(f"invalid share: {k:g} of {n:g}")
-    tail = (1 - level) / 2
+    tail = (1 - LEVEL) / 2
     low = 0.0 if k == 0 else float(special.betaincinv(k, n - k + 1, tail))
     high = 1.0 if k == n else float(special.betaincinv(k + 1, n - k, 1 - tail))
     return Interval(low, high)
@@ -132,7 +112,6 @@ def t_interval(values: ArrayLike, level: float = LEVEL) -> Interval:
     Source: Student 1908, Biometrika 6:1.
     """
     runs = np.asarray(values, dtype=np.float64)
-    _level(level)
     if runs.ndim != 1 or runs.size < 2:
         raise ValueError(f"the interval of a mean needs at least two runs, got {runs.size}")
     half = float(special.stdtrit(runs.size - 1, (1 + level) / 2) * runs.std(ddof=1) / np.sqrt(runs.size))
@@ -140,7 +119,7 @@ def t_interval(values: ArrayLike, level: float = LEVEL) -> Interval:
 
 
 def bootstrap_weights(
-    n_clusters: int, statistic: Callable[[Ints], float], rng: Generator, *, draws: int = DRAWS, level: float = LEVEL
+    n_clusters: int, statistic: Callable[[Ints], float], rng: Generator, *, draws: int = DRAWS
 ) -> Interval:
     """Return the percentile bootstrap interval of a statistic, with clusters (patients) drawn with replacement.
 
@@ -151,7 +130,6 @@ def bootstrap_weights(
     Raises InputError for no cluster, or if all draws give NaN.
     Source: Efron 1979, Ann. Stat. 7:1; of clusters: Davison & Hinkley 1997, section 3.8.
     """
-    _level(level)
     if n_clusters < 1 or draws < 1:
         what = f"a bootstrap needs patients and draws, got {n_clusters} and {draws}"
         raise InputError(what, hint="use at least 1 of each")
@@ -160,7 +138,7 @@ def bootstrap_weights(
     values = values[~np.isnan(values)]
     if not values.size:
         raise InputError("the statistic is undefined in all bootstrap draws", hint="use more patients")
-    low, high = np.quantile(values, [(1 - level) / 2, (1 + level) / 2])
+    low, high = np.quantile(values, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
     return Interval(float(low), float(high))
 
 
@@ -179,11 +157,7 @@ def bootstrap_clusters(
 
     Errors and source: as for `bootstrap_weights`.
     """
-
-    def of_drawn(weights: Ints) -> float:
-        return statistic(np.repeat(values, weights, axis=0))
-
-    return bootstrap_weights(len(values), of_drawn, rng, draws=draws)
+    return bootstrap_weights(len(values), lambda w: statistic(np.repeat(values, w, axis=0)), rng, draws=draws)
 
 
 def ratio(values: NDArray[Any]) -> float:
@@ -208,7 +182,7 @@ def share_by_patient(values: NDArray[Any]) -> Interval:
         return clopper_pearson(patients if hits.any() else 0, patients)
     share = float(hits.sum() / cases.sum())
     n = _effective(hits - share * cases, share, float(cases.sum()))
-    return effective_share(share * n, n)
+    return clopper_pearson(share * n, n)
 
 
 def _effective(residuals: Doubles, share: float, cases: float) -> float:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy import special
 
 from clinveil.core.errors import InputError
-from clinveil.stats import Interval, clopper_pearson, effective_share
+from clinveil.stats import Interval, clopper_pearson
 
 # Minimum number of expected false positives for measuring a rate: 500 non-members for 1 %.
 FALSE_POSITIVES = 5
@@ -61,7 +61,7 @@ class RocScores:
         spread = _spread(*self.placements)
         if spread is None:
             n = min(self.members.size, self.others.size)
-            return effective_share(self.auc * n, n, LEVEL)
+            return clopper_pearson(self.auc * n, n)
         half = spread.t * spread.error / (self.auc * (1 - self.auc))
         low, high = special.expit(special.logit(self.auc) + np.array([-half, half]))
         return Interval(float(low), float(high))
@@ -88,26 +88,21 @@ class RocScores:
         Source: threshold: Conover 1999, Practical Nonparametric Statistics, 3.2; sum of errors: Zou & Donner 2008,
         Stat. Med. 27:1693.
         """
+        from scipy.stats import binom  # slow import: half a second
+
         if not self.measurable(fpr):
             need = int(np.ceil(FALSE_POSITIVES / fpr))
             what = f"{self.others.size} non-members are too few for a false positive rate of {fpr:g}"
             raise InputError(what, hint=f"use at least {need}")
         falling, n = np.sort(self.others)[::-1], self.members.size
         hits = int((self.members > falling[int(np.floor(fpr * falling.size + 1e-9))]).sum())
-        low, high = clopper_pearson(hits, n, LEVEL)
-        least, most = self._threshold_range(falling, fpr)
-        share = hits / n
-        down, up = np.hypot(share - low, share - least), np.hypot(high - share, most - share)
-        return share, Interval(max(0.0, float(share - down)), min(1.0, float(share + up)))
-
-    def _threshold_range(self, falling: Scores, fpr: float) -> tuple[float, float]:
-        """Return the smallest and largest share of members over the 95 % interval of the true threshold."""
-        from scipy.stats import binom  # slow import: half a second
-
+        low, high = clopper_pearson(hits, n)
         few, many = (int(k) for k in binom.ppf([(1 - LEVEL) / 2, (1 + LEVEL) / 2], falling.size, fpr))
         least = float((self.members > falling[few - 1]).mean()) if few else 0.0
         most = float((self.members > falling[many]).mean()) if many < falling.size else 1.0
-        return least, most
+        share = hits / n
+        down, up = np.hypot(share - low, share - least), np.hypot(high - share, most - share)
+        return share, Interval(max(0.0, float(share - down)), min(1.0, float(share + up)))
 
 
 class _Spread(NamedTuple):

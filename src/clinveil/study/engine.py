@@ -18,7 +18,7 @@ from clinveil.core.finding import Finding
 from clinveil.core.settings import FORCE, QUIET, WORKERS, NotesSettings, Settings, flag, group
 from clinveil.core.types import Say
 from clinveil.scale import Map
-from clinveil.scale.executor import ADDRESS, ON
+from clinveil.scale.executor import ExecutorSettings
 from clinveil.scale.tasks import Result, Store, name_of, perform_all
 
 if TYPE_CHECKING:
@@ -31,8 +31,7 @@ class CommonSettings(Settings):
     PROFILES: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
     notes: NotesSettings = group(NotesSettings)
     workers: int = WORKERS
-    on: str = ON
-    address: str | None = ADDRESS
+    executor: ExecutorSettings = group(ExecutorSettings)
     quiet: bool = QUIET
     force: bool = FORCE
     size: Literal["tiny", "small", "paper"] = flag("small", "Profile that sets the defaults.")
@@ -48,19 +47,13 @@ class CommonSettings(Settings):
 
     def for_page(self) -> dict[str, str]:
         """Return the settings that affect the results, for the page, without paths and column names."""
-        hidden = {"notes", "label", "workers", "quiet", "force", "on", "address"}
-        values = {name: value for name, value in self if name not in hidden and not _is_path(value)}
-        return {name.replace("_", " "): _text(value) for name, value in values.items()}
-
-
-def _is_path(value: Any) -> bool:
-    return isinstance(value, Path) or (isinstance(value, tuple) and any(map(_is_path, value)))
-
-
-def _text(value: Any) -> str:
-    if isinstance(value, tuple):
-        return ", ".join(map(str, value)) or "none"
-    return "default" if value is None else str(value)
+        hidden = {"notes", "label", "workers", "quiet", "force", "executor"}
+        texts: dict[str, str] = {}
+        for name, value in self:
+            parts = value if isinstance(value, tuple) else ("default" if value is None else value,)
+            if name not in hidden and not any(isinstance(part, Path) for part in parts):
+                texts[name.replace("_", " ")] = ", ".join(map(str, parts)) or "none"
+        return texts
 
 
 def choices(values: tuple[str, ...], known: Sequence[str]) -> tuple[str, ...]:
@@ -118,14 +111,6 @@ def _plain(value: Any) -> Any:
     return [_plain(item) for item in value] if isinstance(value, tuple) else value
 
 
-def _add(tasks: Iterable[Task], known: dict[Task, None]) -> None:
-    """Add tasks, each after the tasks that it needs."""
-    for task in tasks:
-        if task not in known:
-            _add(task.needs(), known)
-            known[task] = None
-
-
 def found(findings: Sequence[Finding], **more: Any) -> Result:
     """Return the result of a task with findings, with entries added to their details."""
     return {"findings": [labelled(finding, **more).as_dict() for finding in findings]}
@@ -136,9 +121,9 @@ def labelled(finding: Finding, **more: Any) -> Finding:
     return replace(finding, detail={**finding.detail, **more})
 
 
-def findings_of(result: Mapping[str, Any], part: str = "findings") -> list[Finding]:
+def findings_of(result: Mapping[str, Any]) -> list[Finding]:
     """Return the findings of a task's result."""
-    return [Finding.from_dict(item) for item in result.get(part, ())]
+    return [Finding.from_dict(item) for item in result.get("findings", ())]
 
 
 @dataclass(frozen=True)
@@ -178,11 +163,20 @@ def stages(wanted: Iterable[Task]) -> dict[str, list[Task]]:
     """Return tasks and all tasks that they need by stage, in order; tasks of one stage are independent."""
     tasks: dict[str, list[Task]] = {}
     after: dict[str, set[str]] = {}
-    known: dict[Task, None] = {}
-    _add(wanted, known)
-    for task in known:
+    known: set[Task] = set()
+
+    def add(task: Task) -> None:
+        if task in known:
+            return
+        known.add(task)
+        for need in task.needs():
+            add(need)
+            after.setdefault(task.stage, set()).add(need.stage)
+        after.setdefault(task.stage, set())
         tasks.setdefault(task.stage, []).append(task)
-        after.setdefault(task.stage, set()).update(need.stage for need in task.needs())
+
+    for task in wanted:
+        add(task)
     return {stage: tasks[stage] for stage in TopologicalSorter(after).static_order()}
 
 

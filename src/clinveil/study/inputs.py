@@ -76,9 +76,9 @@ class NotesTask(Task):
         return {note.note_id: note.text for note in rows(self.corpus(store))}
 
 
-def write_notes(batches: Iterator[pa.RecordBatch], folder: Path) -> int:
-    """Write batches with the three columns of a note to a task's folder; return the number of rows."""
-    return write_corpus(map(_bare, batches), folder / NOTES, COLUMNS, ".parquet")
+def write_notes(batches: Iterator[pa.RecordBatch], path: Path) -> int:
+    """Write batches with the three columns of a note as Parquet; return the number of rows."""
+    return write_corpus(map(_bare, batches), path, COLUMNS, ".parquet")
 
 
 def _bare(batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -121,7 +121,7 @@ class Train(Task):
 
 
 def trained(folder: Path, result: Result) -> Vectors:
-    """Return the vectors in the folder of a finished task. Raises InputError if training failed."""
+    """Return the vectors in the folder of a task with this result. Raises InputError if training failed."""
     if why := result.get("why"):
         raise InputError(why)
     return load_vectors(folder / VECTORS)

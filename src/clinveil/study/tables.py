@@ -6,8 +6,6 @@ outputs are secret.
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import json
 import sys
 import tomllib
@@ -15,13 +13,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
-from importlib.metadata import version
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, ClassVar
-
-from jinja2 import ChoiceLoader, Environment, PackageLoader
-from markupsafe import Markup
 
 from clinveil.core import words
 from clinveil.core.files import private_text
@@ -29,27 +23,18 @@ from clinveil.core.finding import Finding, document
 from clinveil.core.types import Say
 from clinveil.report.cells import row
 from clinveil.report.numerals import NONE, bare, between, decimals, p_value
-from clinveil.report.render import environment
 from clinveil.scale.executor import opened_for
 from clinveil.scale.tasks import study_folder
 from clinveil.study.engine import Bench, Results
 
 AHEAD = 1_000
+SECRET = (
+    "**Secret.** This page and its folder are derived from the notes and show how well attacks on them work. "
+    "Do not share them."
+)
 
 
-@dataclass(frozen=True)
-class Cell:
-    """A measured number with its interval, chance, control and P, each with its name."""
-
-    text: str
-    more: tuple[tuple[str, str], ...] = ()
-
-    def __str__(self) -> str:
-        """Return the number and all its details in one line."""
-        return f"**{self.text}**" + "".join(f"; {name} {text}" for name, text in self.more)
-
-
-Row = tuple[str | Cell, ...]
+Row = tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -57,7 +42,7 @@ class Table:
     """One table, ready to print.
 
     Attributes:
-        ident: anchor. title: number and subject. asks: the question that the table answers.
+        ident: name in `paper.toml`. title: number and subject. asks: the question that the table answers.
         columns: headings. rows: cells, the first of which is the heading of the row. remarks: sentences below.
         printed: whether the terminal shows it; not for long tables or words of the notes.
     """
@@ -70,43 +55,40 @@ class Table:
     remarks: tuple[str, ...] = ()
     printed: bool = True
 
+    def markdown(self) -> str:
+        """Return the table with its question and remarks."""
+        head = ["| " + " | ".join(self.columns) + " |", "|" + " --- |" * len(self.columns)]
+        body = ["| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in self.rows]
+        return "\n".join([f"## {self.title}", "", self.asks, "", *head, *body, "", *listed(self.remarks)]).strip()
 
-def markdown(tables: Sequence[Table]) -> str:
-    """Return tables as Markdown, with their questions and remarks."""
-    return "\n\n".join(_one(table) for table in tables) + "\n"
 
-
-def terminal(tables: Sequence[Table]) -> str:
+def terminal(tables: Iterable[Table]) -> str:
     """Return the tables for the terminal as Markdown."""
-    return markdown([table for table in tables if table.printed])
+    return "\n\n".join(table.markdown() for table in tables if table.printed)
 
 
-def _one(table: Table) -> str:
-    head = ["| " + " | ".join(table.columns) + " |", "|" + " --- |" * len(table.columns)]
-    body = ["| " + " | ".join(str(cell).replace("|", "\\|") for cell in row) + " |" for row in table.rows]
-    remarks = [f"- {remark}" for remark in table.remarks]
-    return "\n".join([f"## {table.title}", "", table.asks, "", *head, *body, *([""] if remarks else []), *remarks])
+def listed(lines: Iterable[str]) -> list[str]:
+    """Return a Markdown list."""
+    return [f"- {line}" for line in lines]
 
 
-def _float(finding: Finding, name: str) -> float | None:
-    value = finding.detail.get(name)
+def _held_out(finding: Finding) -> float | None:
+    value = finding.detail.get("held_out")
     return value if isinstance(value, float) else None
 
 
 # Formats of a finding in a column.
 SHOWS: Mapping[str, Callable[[Finding, int], str]] = {
     "number": lambda f, digits: between(f.value, f.low, f.high, digits),
-    "value (held out)": lambda f, digits: f"{decimals(f.value, digits)} ({decimals(_float(f, 'held_out'), digits)})",
+    "value (held out)": lambda f, digits: f"{decimals(f.value, digits)} ({decimals(_held_out(f), digits)})",
     "value": lambda f, digits: decimals(f.value, digits),
     "chance": lambda f, digits: decimals(f.chance, digits),
     "control": lambda f, digits: decimals(f.control, digits),
-    "control (chance)": lambda f, digits: f"{decimals(f.control, digits)} ({decimals(f.chance, digits)})",
     "p": lambda f, _: decimals(f.p, 4),
-    "n": lambda f, _: str(f.n),
     "count of n": lambda f, _: f"{f.count} of {f.n}",
-    "hits": lambda f, _: cell(f, "count").text,
-    "percent": lambda f, _: cell(f, "share").text,
-    "difference": lambda f, _: cell(f, "number").text,
+    "hits": lambda f, _: NONE if f.value is None else f"{hits(f)} ({figure(f.value, 'count')})",
+    "percent": lambda f, _: figure(f.value, "share"),
+    "difference": lambda f, _: figure(f.value, "number"),
 }
 
 
@@ -123,22 +105,16 @@ def figure(value: float | None, kind: str) -> str:
     return NONE if value is None else bare(value, _KINDS[kind])
 
 
-def cell(finding: Finding | None, kind: str) -> Cell:
-    """Return the cell of a finding with its interval, chance, control and P; `count` is shown as n (%).
-
-    The control is the measure with names permuted over patients with as many notes if this was measured, otherwise the
-    control of the finding.
-    """
+def cell(finding: Finding | None, kind: str) -> str:
+    """Return the cell of a finding with its interval, chance, control and P; `count` is shown as n (%)."""
     if finding is None or finding.value is None:
-        return Cell(NONE)
-    permuted, adjusted = finding.detail.get("names_permuted"), finding.detail.get("p_over_models")
-    parts = row(
-        replace(finding, control=permuted) if isinstance(permuted, float) else finding, kind=_KINDS[kind], write=bare
-    )
+        return NONE
+    adjusted, parts = finding.detail.get("p_over_models"), row(finding, kind=_KINDS[kind], write=bare)
     more = [("95 %", f"{parts.ends[0].text} to {parts.ends[1].text}")] if parts.ends else []
     more += [("chance", parts.chance.text), ("control", parts.control.text)]
     more += [("P", p_value(adjusted))] if isinstance(adjusted, float) else []
-    return Cell(f"{hits(finding)} ({parts.value.text})" if kind == "count" else parts.value.text, tuple(more))
+    value = f"{hits(finding)} ({parts.value.text})" if kind == "count" else parts.value.text
+    return f"**{value}**" + "".join(f"; {name} {text}" for name, text in more)
 
 
 def hits(finding: Finding) -> int:
@@ -210,17 +186,15 @@ class Paper:
 def read_paper(module: str) -> Paper:
     """Return the `paper.toml` in the folder of a module; call it with `__file__`."""
     data = tomllib.loads(Path(module).with_name("paper.toml").read_text(encoding="utf-8"))
-    tables = MappingProxyType({ident: _spec(ident, entry) for ident, entry in data.get("table", {}).items()})
+    tables: dict[str, Spec] = {}
+    for ident, entry in data.get("table", {}).items():
+        known = {name: entry[name] for name in ("title", "asks", "printed", "paper") if name in entry}
+        known |= {name: tuple(entry.get(name, ())) for name in ("heads", "remarks")}
+        columns = tuple(Column(**column) for column in entry.get("columns", ()))
+        more = {name: value for name, value in entry.items() if name not in {*known, "columns"}}
+        tables[ident] = Spec(ident, **known, columns=columns, more=more)
     words = (data["title"], data["citation"], data["lead"], tuple(data["limits"]))
-    return Paper(*words, tables, MappingProxyType(data.get("printed", {})))
-
-
-def _spec(ident: str, entry: Mapping[str, Any]) -> Spec:
-    known = {name: entry[name] for name in ("title", "asks", "printed", "paper") if name in entry}
-    known |= {name: tuple(entry.get(name, ())) for name in ("heads", "remarks")}
-    columns = tuple(Column(**column) for column in entry.get("columns", ()))
-    more = {name: value for name, value in entry.items() if name not in {*known, "columns"}}
-    return Spec(ident, **known, columns=columns, more=more)
+    return Paper(*words, MappingProxyType(tables), MappingProxyType(data.get("printed", {})))
 
 
 class Study(ABC):
@@ -255,7 +229,9 @@ def run(study: Study, out: Path, say: Say) -> Results:
         MissingExtra: `--on ray` without Ray, a network without PyTorch.
     """
     # All tasks of a stage are submitted at once, because they are few and of different length.
-    with study_folder(out, force=study.settings.force) as store, opened_for(study.settings, ahead=AHEAD) as over:
+    settings = study.settings
+    opening = opened_for(settings.executor, settings.workers, ahead=AHEAD)
+    with study_folder(out, force=settings.force) as store, opening as over:
         results = study.perform(Bench(store, over, say))
         results = replace(results, tables=tuple(study.tables(results)))
         write(study, results, out)
@@ -263,33 +239,15 @@ def run(study: Study, out: Path, say: Say) -> Results:
 
 
 def write(study: Study, results: Results, out: Path) -> None:
-    """Write `tables.md`, `findings.json`, `study.html` and additional files, readable by the owner."""
+    """Write `tables.md`, `findings.json` and additional files, readable by the owner."""
     for old in out.glob("units-*.csv"):
         old.unlink()  # from a run with other settings
-    findings = document(study.command, results.findings, seed=study.settings.seed)
-    page = _page(study, results)
-    written = {"tables.md": markdown(results.tables), "study.html": page, **results.files}
+    findings, paper = document(study.command, results.findings, seed=study.settings.seed), study.paper
+    lead = [f"# {paper.title}", paper.citation, SECRET, paper.lead.format(**results.facts["lead"])]
+    settings = ["## Settings", "\n".join(listed(f"{name}: {v}" for name, v in study.settings.for_page().items()))]
+    limits = ["## Limits", "\n".join(listed(paper.limits))]
+    page = [*lead, *(table.markdown() for table in results.tables), *settings, *limits]
+    written = {"tables.md": "\n\n".join(page) + "\n", **results.files}
     written["findings.json"] = json.dumps(findings, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
     for name, text in written.items():
         private_text(out / name, text)
-
-
-def _page(study: Study, results: Results) -> str:
-    pages = templates()
-    style = "".join(pages.get_template(name).render() for name in ("style.css", "study.css"))
-    return pages.get_template("study.html").render(
-        style=Markup(style),
-        style_hash=base64.b64encode(hashlib.sha256(style.encode()).digest()).decode(),
-        paper=study.paper,
-        lead=study.paper.lead.format(**results.facts["lead"]),
-        tables=results.tables,
-        settings=study.settings.for_page(),
-        version=version("clinveil"),
-    )
-
-
-def templates() -> Environment:
-    """Return the templates of the report and of the studies."""
-    env = environment()
-    assert env.loader is not None
-    return env.overlay(loader=ChoiceLoader([PackageLoader("clinveil.study"), env.loader]))

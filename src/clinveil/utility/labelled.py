@@ -173,18 +173,21 @@ def texts_of(
     `crosswalk`: released note id -> source id; None if the ids are equal.
     Raises WrongNotes: a released id is not in the crosswalk. InputError: no note in common.
     """
-    row_of = {note: i for i, note in enumerate(labelled.note_ids)}
-    texts: list[str | None] = [None] * len(row_of)
-    for batch in released:
-        for note, _, text in rows([batch]):
-            if crosswalk is not None and note not in crosswalk:
-                raise WrongNotes("a released id is not in the crosswalk", hint="pass the vault of this release")
-            row = row_of.get(crosswalk[note] if crosswalk is not None else note)
-            if row is not None:
-                texts[row] = text
-    if all(text is None for text in texts):
+    texts: dict[str, str | None] = dict.fromkeys(labelled.note_ids)
+    texts |= {source: text for source, text in by_source(released, crosswalk) if source in texts}
+    if all(text is None for text in texts.values()):
         raise InputError("original and released notes have no note id in common", hint="pass the vault with --vault")
-    return texts
+    return list(texts.values())
+
+
+def by_source(
+    released: Iterable[pa.RecordBatch], crosswalk: Mapping[str, str] | None = None
+) -> Iterator[tuple[str, str]]:
+    """Yield source id and text of released notes. Raises WrongNotes for an id that is not in the crosswalk."""
+    for note in rows(released):
+        if crosswalk is not None and note.note_id not in crosswalk:
+            raise WrongNotes("a released id is not in the crosswalk", hint="pass the vault of this release")
+        yield note.note_id if crosswalk is None else crosswalk[note.note_id], note.text
 
 
 def paired(labelled: Labelled, released: Sequence[str | None]) -> tuple[Labelled, list[str]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
@@ -123,11 +123,6 @@ def _number(cell: str) -> float | None:
     return number if np.isfinite(number) else None
 
 
-def unique_terms(pairs: PairList) -> Iterator[str]:
-    """Return every term once, in order of first occurrence."""
-    return iter(dict.fromkeys(term for pair in pairs.terms for term in pair))
-
-
 @dataclass(frozen=True)
 class TermVectors:
     """Vectors of all terms of a list, (n_terms, dim), zeros for missing ones; `one` and `other`: rows of each pair.
@@ -212,8 +207,13 @@ def pair_vectors(
     needed = {term for pair, gap in zip(pairs.terms, missing, strict=True) if gap for term in pair}
 
     def with_subwords(term: str) -> list[Floats]:
-        parts = [_subword(use, form) for form in words(term)] if term in needed else []
-        return [part for part in parts if part is not None]
+        """Return fastText's vectors of the words, or of the n-grams of unknown words."""
+        found = []
+        for form in words(term) if term in needed else ():
+            known = form in use.ids
+            vector = use.matrix[use.ids[form]] if known else use.subwords.vector(form) if use.subwords else None
+            found += [] if vector is None else [vector]
+        return found
 
     subword = _terms(pairs, use.dim, with_subwords)
     return PairVectors(own, subword, missing & ~np.isnan(subword.cosines()))
@@ -221,7 +221,7 @@ def pair_vectors(
 
 def _terms(pairs: PairList, dim: int, known: Callable[[str], list[Floats]]) -> TermVectors:
     """Return for each term the mean of the known vectors of its words."""
-    terms = {term: row for row, term in enumerate(unique_terms(pairs))}
+    terms = {term: row for row, term in enumerate(dict.fromkeys(term for pair in pairs.terms for term in pair))}
     matrix = np.zeros((len(terms), dim))
     found, partial = np.zeros(len(terms), dtype=np.bool_), np.zeros(len(terms), dtype=np.bool_)
     for term, row in terms.items():
@@ -230,13 +230,6 @@ def _terms(pairs: PairList, dim: int, known: Callable[[str], list[Floats]]) -> T
             partial[row] = len(parts) < len(words(term))
     one, other = (np.array([terms[pair[side]] for pair in pairs.terms], dtype=np.int64) for side in (0, 1))
     return TermVectors(matrix, found, partial, one, other)
-
-
-def _subword(vectors: Vectors, form: str) -> Floats | None:
-    """Return fastText's vector of a word, or of its n-grams for an unknown word."""
-    if form in vectors.ids:
-        return vectors.matrix[vectors.ids[form]]
-    return vectors.subwords.vector(form) if vectors.subwords else None
 
 
 def prepared(rows: Doubles, statistic: Statistic) -> Doubles:

@@ -10,52 +10,67 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from clinveil.core.finding import Better, Finding
-from clinveil.core.types import Doubles
-from clinveil.stats import Interval, bootstrap_weights, clopper_pearson
+from clinveil.core.types import Doubles, Ints
+from clinveil.stats import bootstrap_weights, clopper_pearson
 
 UNIT, METHOD = "test notes", "bootstrap over patients, 95 %"
 Classes = NDArray[Any]  # (n,) int64, or (n, n_classes) bool
-Weights = NDArray[Any] | None
 SOURCE = "paper A, Table 4 and Figure 2: classification of protected text"
 
 
-def macro_f1(truth: Classes, guess: Classes, weights: Weights = None) -> float:
-    """Return the mean F1 over classes, without classes that are neither true nor predicted; NaN if none is left."""
-    right, both = _counts(truth, guess, weights)
-    live = both > 0
-    return float((2 * right[live] / both[live]).mean()) if live.any() else float("nan")
-
-
-def micro_f1(truth: Classes, guess: Classes, weights: Weights = None) -> float:
-    """Return F1 over all decisions; with one class per note it equals accuracy. NaN if there are none."""
-    right, both = _counts(truth, guess, weights)
-    return float(2 * right.sum() / both.sum()) if both.sum() else float("nan")
-
-
-def accuracy(truth: Classes, guess: Classes, weights: Weights = None) -> float:
-    """Return the share of notes with all classes predicted correctly."""
-    right = truth == guess if truth.ndim == 1 else (truth == guess).all(axis=1)
-    total = len(right) if weights is None else weights.sum()
-    return float(_weighted(right, weights).sum() / total)
-
-
-def _counts(truth: Classes, guess: Classes, weights: Weights) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Return for each class the true positives, and the sum of true and predicted occurrences."""
+def f1_sums(truth: Classes, guess: Classes, n_classes: int) -> Doubles:
+    """Return the contributions of each item to F1, (n, 3 n_classes): correct, true and predicted by class."""
     if truth.ndim == 2:
-        column = np.ones(len(truth)) if weights is None else weights
-        return column @ (truth & guess), column @ truth.astype(np.int64) + column @ guess.astype(np.int64)
-    n = int(max(truth.max(initial=0), guess.max(initial=0))) + 1
-    right = np.bincount(truth, weights=_weighted(truth == guess, weights), minlength=n)
-    both = np.bincount(truth, weights=weights, minlength=n) + np.bincount(guess, weights=weights, minlength=n)
-    return right, both
+        return np.concatenate([truth & guess, truth, guess], axis=1).astype(np.float64)
+    sums, rows = np.zeros((len(truth), 3 * n_classes)), np.arange(len(truth))
+    sums[rows, truth] = truth == guess
+    sums[rows, n_classes + truth] = 1
+    sums[rows, 2 * n_classes + guess] = 1
+    return sums
 
 
-def _weighted(right: NDArray[np.bool_], weights: Weights) -> NDArray[Any]:
-    return right.astype(np.float64) if weights is None else right * weights
+def macro_f1(sums: Doubles) -> Doubles:
+    """Return the mean F1 of the classes that are true or predicted, from sums of `f1_sums`; NaN if there are none."""
+    right, true, predicted = np.split(sums, 3, axis=-1)
+    live = true + predicted > 0
+    each = 2 * right / np.where(live, true + predicted, 1)
+    with np.errstate(invalid="ignore"):
+        return np.asarray(each.sum(axis=-1) / live.sum(axis=-1))
 
 
-METRICS: Mapping[str, Callable[..., float]] = {"macro_f1": macro_f1, "micro_f1": micro_f1, "accuracy": accuracy}
+def micro_f1(sums: Doubles) -> Doubles:
+    """Return F1 over all decisions; with one class per note it is the accuracy. NaN if there are none."""
+    right, true, predicted = (part.sum(axis=-1) for part in np.split(sums, 3, axis=-1))
+    with np.errstate(invalid="ignore"):
+        return np.asarray(2 * right / (true + predicted))
+
+
+def permuted_f1(sums: Doubles) -> Doubles:
+    """Return the expected macro-F1 of the same predictions over all permutations of the true labels: a fair chance."""
+    _, true, predicted = np.split(sums, 3, axis=-1)
+    n = np.maximum(true.sum(axis=-1, keepdims=True), 1)
+    return macro_f1(np.concatenate([true * predicted / n, true, predicted], axis=-1))
+
+
+def by_patient(values: NDArray[Any], patient: Ints, n_patients: int) -> Doubles:
+    """Add up the rows of each patient: values (n, n_sums) -> (n_patients, n_sums)."""
+    sums = np.zeros((n_patients, values.shape[1]))
+    np.add.at(sums, patient, values)
+    return sums
+
+
+METRICS: Mapping[str, Callable[[Doubles], Doubles]] = {
+    "macro_f1": macro_f1,
+    "micro_f1": micro_f1,
+    "accuracy": micro_f1,
+}
 _MEASURES = {"macro_f1": "", "micro_f1": "_micro", "accuracy": "_accuracy"}
+
+
+def score(metric: str, truth: Classes, guess: Classes) -> float:
+    """Return a metric of predicted classes; NaN if undefined."""
+    n_classes = int(max(truth.max(initial=0), guess.max(initial=0))) + 1
+    return float(METRICS[metric](f1_sums(truth, guess, n_classes).sum(axis=0)))
 
 
 class Scores:
@@ -66,16 +81,18 @@ class Scores:
         self._patient = np.unique(np.array(patients, dtype=object), return_inverse=True)[1]
         self._detail = dict(detail)
         self._patients = int(self._patient.max()) + 1
+        self._all = np.ones(self._patients, dtype=np.int64)
 
     @property
     def metrics(self) -> tuple[str, ...]:
         """Metrics that differ: with one class per note micro-F1 equals accuracy."""
         return ("macro_f1", "micro_f1") if self._truth.ndim == 2 else ("macro_f1", "accuracy")
 
-    def mean(self, metric: str, guesses: Sequence[Classes], weights: Weights = None) -> float:
-        """Return the mean score of some runs."""
-        score = METRICS[metric]
-        return float(np.mean([score(self._truth, guess, weights) for guess in guesses]))
+    def _scores(self, metric: str, guesses: Sequence[Classes]) -> Callable[[Ints], float]:
+        """Return a function from the weights of patients to the mean score of some runs."""
+        n_classes = int(max(each.max(initial=0) for each in (self._truth, *guesses))) + 1
+        sums = [by_patient(f1_sums(self._truth, guess, n_classes), self._patient, self._patients) for guess in guesses]
+        return lambda weights: float(np.mean([METRICS[metric](weights @ each) for each in sums]))
 
     def side(
         self,
@@ -87,15 +104,19 @@ class Scores:
         detail: Mapping[str, Any] | None = None,
     ) -> Finding:
         """Return the score of one side, with the majority class as chance and shuffled labels as control."""
-        low, high = self._interval(lambda weights: self.mean(metric, guesses, weights), rng)
+        mean = self._scores(metric, guesses)
+        low, high = bootstrap_weights(self._patients, mean, rng)
         if low == 1.0:  # all correct: the bootstrap has no variance, so use the exact interval of the patients
             low = clopper_pearson(self._patients, self._patients).low
-        guessed = METRICS[metric](self._truth, self._majority)
-        more = {**(detail or {}), "metric": metric, "side": side, **self._spread(metric, guesses)}
+        guessed = score(metric, self._truth, self._majority)
+        more = {**(detail or {}), "metric": metric, "side": side, "seeds": len(guesses)}
+        if len(guesses) > 1:
+            each = [score(metric, self._truth, guess) for guess in guesses]
+            more |= {"seed_sd": float(np.std(each, ddof=1)), "worst": min(each), "best": max(each)}
         return self._finding(
-            *(_MEASURES[metric], self.mean(metric, guesses), "higher", (low, high), more),
+            *(_MEASURES[metric], mean(self._all), "higher", (low, high), more),
             chance=None if np.isnan(guessed) else guessed,
-            control=self.mean(metric, shuffled) if shuffled else None,
+            control=self._scores(metric, shuffled)(self._all) if shuffled else None,
             chance_is="always the most frequent class",
             control_is="training labels shuffled" if shuffled else "",
             control_kind="negative" if shuffled else None,
@@ -104,27 +125,20 @@ class Scores:
     def loss(self, metric: str, original: Sequence[Classes], released: Sequence[Classes], rng: Generator) -> Finding:
         """Return the loss of the released side, paired on the same test notes."""
 
-        def lost(weights: Weights) -> float:
-            return self.mean(metric, original, weights) - self.mean(metric, released, weights)
+        ours, theirs = (self._scores(metric, side) for side in (original, released))
+
+        def lost(weights: Ints) -> float:
+            return ours(weights) - theirs(weights)
 
         more = {"metric": metric, "why": "a difference has no chance level"}
-        return self._finding(_MEASURES[metric] + "_loss", lost(None), "lower", self._interval(lost, rng), more)
-
-    def _interval(self, statistic: Callable[[Weights], float], rng: Generator) -> Interval:
-        return bootstrap_weights(self._patients, lambda weights: statistic(weights[self._patient]), rng)
+        span = bootstrap_weights(self._patients, lost, rng)
+        return self._finding(_MEASURES[metric] + "_loss", lost(self._all), "lower", span, more)
 
     def _finding(
         self, measure: str, value: float, better: Better, span: tuple[float, float], detail: dict[str, Any], **more: Any
     ) -> Finding:
         more |= {"unit": UNIT, "method": METHOD, "source": SOURCE, "detail": self._detail | detail}
         return Finding(f"utility.classification{measure}", value, len(self._truth), better, *span, **more)
-
-    def _spread(self, metric: str, guesses: Sequence[Classes]) -> dict[str, Any]:
-        """Return the spread of runs with different seeds."""
-        if len(guesses) < 2:
-            return {"seeds": len(guesses)}
-        each = [METRICS[metric](self._truth, guess) for guess in guesses]
-        return {"seeds": len(each), "seed_sd": float(np.std(each, ddof=1)), "worst": min(each), "best": max(each)}
 
 
 # The grid of the code that paper A's MIMIC task follows, which tuned the threshold on the reported test notes.
@@ -138,8 +152,8 @@ def choose(truth: Classes, probabilities: Doubles) -> tuple[float, float]:
     macro-F1 of the likeliest classes; 0 if undefined.
     """
     if truth.ndim == 1:
-        return float(np.nan_to_num(macro_f1(truth, decided(probabilities, 0.0, several=False)))), THRESHOLDS[-1]
-    return max((float(np.nan_to_num(micro_f1(truth, probabilities >= t))), t) for t in THRESHOLDS)
+        return float(np.nan_to_num(score("macro_f1", truth, probabilities.argmax(axis=1)))), THRESHOLDS[-1]
+    return max((float(np.nan_to_num(score("micro_f1", truth, probabilities >= t))), t) for t in THRESHOLDS)
 
 
 def decided(probabilities: Doubles, threshold: float, *, several: bool) -> Classes:
@@ -165,5 +179,5 @@ def majority_of(targets: Classes, n: int) -> Classes:
         return np.full(n, np.bincount(targets).argmax())
     order = np.argsort(-targets.sum(axis=0), kind="stable")
     guesses = [np.isin(np.arange(order.size), order[:k]) for k in range(1, order.size + 1)]
-    best = max(guesses, key=lambda guess: micro_f1(targets, np.tile(guess, (len(targets), 1))))
+    best = max(guesses, key=lambda guess: score("micro_f1", targets, np.tile(guess, (len(targets), 1))))
     return np.tile(best, (n, 1))

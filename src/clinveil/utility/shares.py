@@ -8,10 +8,9 @@ from typing import Any
 
 import numpy as np
 from numpy.random import Generator
-from numpy.typing import NDArray
 
 from clinveil.core.finding import Finding
-from clinveil.core.types import Doubles, Ints
+from clinveil.core.types import Doubles
 from clinveil.stats.findings import unmeasured
 
 DRAWS, BLOCK = 1000, 50
@@ -96,59 +95,21 @@ def share_finding(measure: str, arms: Arms, n: int, detail: Mapping[str, Any], *
         measure: `utility.` and the name of the task. n: number of tested items, in `unit`s.
         detail: entries that identify the task. more: fields of the finding.
     """
-    entries = {"task": measure.partition(".")[2], **detail, **_scores(arms)}
+    names = {"released": "score", "floor": "floor", "ceiling": "ceiling", "chance": "chance_score"}
+    scores = {key: arms.scores[arm] for arm, key in names.items() if arm in arms.scores}
+    entries = {"task": measure.partition(".")[2], **detail, **scores}
     base: dict[str, Any] = {"better": "higher", "source": SOURCE, **more}
     if "chance" in arms.scores and not arms.exceeds("ceiling", "chance"):
         return unmeasured(measure, NOT_ABOVE_CHANCE, n, detail=entries, **base)
-    entries |= _of_ceiling(arms)
+    value, draws = arms.of_ceiling()
+    low, high = np.nanquantile(draws, LEVEL)
+    entries |= {"of_ceiling": value, "of_ceiling_low": float(low), "of_ceiling_high": float(high)}
     if not arms.exceeds("ceiling", "floor"):
         return unmeasured(measure, NOT_ABOVE_FLOOR, n, detail=entries, **base)
     (gained, gains), (gap, gaps) = arms.gain("released", "floor"), arms.gain("ceiling", "floor")
     usable = (gaps > 0) & ~np.isnan(gains)
     low, high = np.quantile(gains[usable] / gaps[usable], LEVEL)
     return Finding(measure, gained / gap, n, low=float(low), high=float(high), detail=entries, **base)
-
-
-def _scores(arms: Arms) -> dict[str, float]:
-    names = {"released": "score", "floor": "floor", "ceiling": "ceiling", "chance": "chance_score"}
-    return {key: arms.scores[arm] for arm, key in names.items() if arm in arms.scores}
-
-
-def _of_ceiling(arms: Arms) -> dict[str, float]:
-    value, draws = arms.of_ceiling()
-    low, high = np.nanquantile(draws, LEVEL)
-    return {"of_ceiling": value, "of_ceiling_low": float(low), "of_ceiling_high": float(high)}
-
-
-def by_patient(values: NDArray[Any], patient: Ints, n_patients: int) -> Doubles:
-    """Add up the rows of each patient: values (n, n_sums) -> (n_patients, n_sums)."""
-    sums = np.zeros((n_patients, values.shape[1]))
-    np.add.at(sums, patient, values)
-    return sums
-
-
-def f1_sums(truth: Ints, guess: Ints, n_classes: int) -> Doubles:
-    """Return the contributions of each tested item to F1, (n, 3 n_classes): correct, true and predicted by class."""
-    sums, rows = np.zeros((len(truth), 3 * n_classes)), np.arange(len(truth))
-    sums[rows, truth] = truth == guess
-    sums[rows, n_classes + truth] = 1
-    sums[rows, 2 * n_classes + guess] = 1
-    return sums
-
-
-def macro_f1(sums: Doubles) -> Doubles:
-    """Return the mean F1 of the classes that occur, from sums of `f1_sums`; the same as `scores.macro_f1`."""
-    right, true, predicted = np.split(sums, 3, axis=-1)
-    live = true + predicted > 0
-    each = 2 * right / np.where(live, true + predicted, 1)
-    return np.asarray(each.sum(axis=-1) / np.maximum(live.sum(axis=-1), 1))
-
-
-def permuted_f1(sums: Doubles) -> Doubles:
-    """Return the expected macro-F1 of the same predictions over all permutations of the true labels: a fair chance."""
-    _, true, predicted = np.split(sums, 3, axis=-1)
-    n = np.maximum(true.sum(axis=-1, keepdims=True), 1)
-    return macro_f1(np.concatenate([true * predicted / n, true, predicted], axis=-1))
 
 
 def ratio(sums: Doubles) -> Doubles:

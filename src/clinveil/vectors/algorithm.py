@@ -36,14 +36,10 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from clinveil.core.errors import InputError
 from clinveil.core.settings import Settings, flag
-from clinveil.core.types import Floats
 from clinveil.corpus.corpus import Corpus
 from clinveil.vectors.algorithms import algorithms
 from clinveil.vectors.count import WordCounts
-from clinveil.vectors.files import load_vectors
-from clinveil.vectors.imported import shared_words
 from clinveil.vectors.sentences import Splitter, whole_note
 from clinveil.vectors.table import Subwords, Vectors
 
@@ -98,21 +94,6 @@ class Predicting(Algorithm):
     negative: int = flag(5, "Negative samples per positive one.", ge=1, le=100)
     min_count: int = flag(1, "Words with fewer occurrences get no vector.", ge=1)
     epochs: int | None = flag(None, "Passes over the notes (default: from their number of words).", ge=1, le=1000)
-    start_vectors: Path | None = flag(None, "Vectors to initialize training with, for the words that they contain.")
-
-    def start(self, matrix: Floats, counts: WordCounts) -> None:
-        """Replace random initial vectors with those of `start_vectors`.
-
-        Raises InputError if they cannot be read, have other dimensions, or share almost no word with the notes.
-        """
-        if self.start_vectors is None:
-            return
-        given = load_vectors(self.start_vectors)
-        if given.dim != self.dim:
-            message = f"its vectors have {given.dim} dimensions, not {self.dim}"
-            raise InputError(message, where=self.start_vectors.name, hint=f"pass --dim {given.dim}")
-        rows = [i for i in shared_words(given, counts).tolist() if i < len(matrix)]
-        matrix[rows] = given.matrix[[given.ids[counts.words[i]] for i in rows]]
 
     def description(self, notes: Notes, epochs: int, library: str, workers: int | None = None) -> dict[str, Any]:
         """Return the meta data of the vectors; pass `workers` if the bits depend on them."""
@@ -122,7 +103,6 @@ class Predicting(Algorithm):
             "seed": notes.seed,
             **({"workers": workers} if workers else {}),
             "determinism": "bitwise" if workers in (None, 1) else "statistical",
-            **({"started_from": self.start_vectors.name} if self.start_vectors else {}),
             "library": library,
             "n_notes": notes.counts.n_notes,
             "n_tokens": notes.counts.n_tokens,

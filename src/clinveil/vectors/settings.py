@@ -5,15 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Literal
 
-from pydantic import ValidationInfo, field_validator
-
 from clinveil.core.errors import UsageError
 from clinveil.core.settings import Settings, choice, flag, own_settings
 from clinveil.corpus.estimate import TRAIN_WORDS, passes
 from clinveil.vectors.algorithms import OURS, algorithms
 
 GLOVE_PASSES = 15
-STARTED = ("cbow", "skipgram")  # algorithms that can start from other vectors
 
 
 class VectorSettings(Settings):
@@ -37,18 +34,10 @@ class VectorSettings(Settings):
         "For larger corpora, train on a sample of patients with about this many words (0: all notes).",
         ge=0,
     )
-    start_vectors: Path | None = flag(None, "Vectors to initialize training with (cbow and skipgram only).")
-
-    @field_validator("start_vectors")
-    @classmethod
-    def _can_start(cls, value: Path | None, info: ValidationInfo) -> Path | None:
-        if value is not None and info.data.get("algorithm") not in STARTED:
-            raise ValueError(f"requires --algorithm {' or '.join(STARTED)}")
-        return value
 
     def places(self) -> dict[str, Path | None]:
         """Return the other input files of training, by flag."""
-        return {"--public": self.more_text, "--start-vectors": self.start_vectors}
+        return {"--public": self.more_text}
 
     def refuse_beside(self, given: Path | None) -> None:
         """Raise UsageError if both trained vectors and input files of training are given."""

@@ -1,8 +1,8 @@
-"""Word-pair probabilities of notes, and the forward-backward algorithm over the candidates of a note; compiled.
+"""Candidate inputs of each output, word-pair probabilities, and the forward-backward algorithm over a note; compiled.
 
-P(x | w) is the share of an observed pair plus a backoff to the word frequency (absolute discounting). The backoff has
-the same form for all pairs, so a step of the algorithm costs as much as the number of observed pairs, not the square of
-the number of candidates.
+Candidates come from the channel (`candidates`) or from other evidence (`table_of`). P(x | w) is the share of an
+observed pair plus a backoff to the word frequency (absolute discounting). The backoff has the same form for all pairs,
+so a step of the algorithm costs as much as the number of observed pairs, not the square of the number of candidates.
 """
 
 from __future__ import annotations
@@ -14,18 +14,103 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.random import Generator
-from scipy.sparse import csr_matrix
+from scipy.sparse import csc_matrix, csr_matrix
 
-from clinveil.attacks.adversaries._candidates import Candidates
-from clinveil.attacks.adversary import AdversaryView, AlignedNote, Recovery, entries
+from clinveil.attacks.adversary import AdversaryView, AlignedNote, Recovery, entries, from_table
 from clinveil.channel.policy import Policy
 from clinveil.core.compiled import helper, kernel
-from clinveil.core.types import Doubles, Ints, SmallInts
+from clinveil.core.types import Doubles, Ints, Mask, SmallInts
 from clinveil.scale import threads
+
+TINY = 1e-300
+COMMON = 20  # words that are candidates of every output, through the background
+MAX_CANDIDATES = 60  # maximum candidates of an output
+MAX_INPUTS = 60
+"""Maximum inputs of an output that sequence models weigh; a cluster channel has hundreds, most of them improbable."""
+
+
+@dataclass(frozen=True, eq=False)
+class Candidates:
+    """The inputs of each output, sorted by row.
+
+    Attributes:
+        starts: (n_words + 1,) offsets of each output in the other arrays. rows: inputs.
+        weights: P(output | input), or from `table_of` P(input | output).
+    """
+
+    starts: Ints
+    rows: Ints
+    weights: Doubles
+
+    def recoveries(self, view: AdversaryView) -> list[Recovery]:
+        """Return the recovery of each note, for weights P(input | output); the candidates depend on the output only."""
+        return [from_table(note.outputs, self.starts, self.rows, self.weights) for note in view.notes]
+
+    def inverse(self, prior: Doubles) -> Candidates:
+        """Return the same candidates with P(y | x), up to a factor per y: P(x | y) by the prior, (n_words,)."""
+        return Candidates(self.starts, self.rows, np.asarray(self.weights / prior[self.rows], dtype=np.float64))
+
+
+@dataclass(frozen=True, eq=False)
+class Weighed(Candidates):
+    """Candidates of which a sequence model weighs only some; the others keep their context-free probability.
+
+    Attributes:
+        posterior: P(input | output) of each entry, by Bayes' rule. weighed: whether the sequence model weighs it.
+    """
+
+    posterior: Doubles
+    weighed: Mask
+
+
+def candidates(view: AdversaryView, limit: int = MAX_INPUTS) -> Weighed:
+    """Return the inputs of each output; a sequence model weighs at most `limit` of them, the most probable ones."""
+    matrix = view.by_output
+    starts, rows = matrix.indptr.astype(np.int64), matrix.indices.astype(np.int64)
+    weights = matrix.data.astype(np.float64)
+    scores, sizes = weights * view.prior[rows], np.diff(starts)
+    output, weighed = np.repeat(np.arange(sizes.size), sizes), np.empty(rows.size, dtype=np.bool_)
+    order = np.lexsort((rows, -scores, output))
+    weighed[order] = np.arange(order.size) - starts[output[order]] < limit
+    joint = np.maximum(scores, TINY)
+    sums = np.add.reduceat(np.append(joint, 0.0), starts[:-1])
+    return Weighed(starts, rows, weights, np.asarray(joint / np.repeat(sums, sizes)), weighed)
+
+
+def frequency(notes: Sequence[Ints], n_words: int) -> Doubles:
+    """Return the share of each known word in some notes, (n_words,), smoothed by 0.1 occurrences."""
+    counts = np.bincount(np.concatenate([np.zeros(0, np.int64), *notes]), minlength=n_words + 1)[:n_words] + 0.1
+    return np.asarray(counts / counts.sum(), dtype=np.float64)
+
+
+def table_of(
+    joint: csc_matrix, background: Doubles, common: Doubles, limit: int = MAX_CANDIDATES, wide: int = COMMON
+) -> Candidates:
+    """Return candidates from direct evidence, joint(x, y), and from a background(y) common(x) shared by all words.
+
+    Args:
+        joint: (n_words, n_words) scores by input and output, at least 0. background: (n_words,) by output.
+        common: (n_words,) by input. limit: maximum candidates of an output.
+        wide: number of words that are candidates of every output.
+    """
+    n_words, direct_entries = joint.shape[0], joint.tocoo()
+    top = np.argsort(-common, kind="stable")[:wide]
+    everywhere = (np.arange(n_words)[:, None] * np.int64(n_words) + top).ravel()
+    keys = np.concatenate([direct_entries.col * np.int64(n_words) + direct_entries.row, everywhere])
+    keys, index = np.unique(keys, return_inverse=True)
+    direct = np.bincount(index[: direct_entries.nnz], direct_entries.data, keys.size)
+    columns, rows = keys // n_words, keys % n_words
+    scores: Doubles = direct + background[columns] * common[rows]
+    totals = np.asarray(joint.sum(axis=0)).ravel() + background * common.sum()
+    order, rank = np.lexsort((-scores, columns)), np.empty(columns.size, dtype=np.int64)
+    rank[order] = np.arange(columns.size) - np.searchsorted(columns, columns[order])
+    keep = (scores > 0) & (rank < limit)
+    starts = np.searchsorted(columns[keep], np.arange(n_words + 1))
+    return Candidates(starts.astype(np.int64), rows[keep], scores[keep] / totals[columns[keep]])
+
 
 DISCOUNT = 0.75
 LEAST = 0.1  # occurrences assumed for a word that never occurs
-_TINY = 1e-300
 
 
 class Pairs(NamedTuple):
@@ -154,7 +239,7 @@ def _normalize(values: Doubles, low: int, high: int) -> None:
     for j in range(low, high):
         total += values[j]
     for j in range(low, high):
-        values[j] = max(values[j] / total, _TINY) if total > 0 else 1.0 / (high - low)
+        values[j] = max(values[j] / total, TINY) if total > 0 else 1.0 / (high - low)
 
 
 @helper
@@ -217,12 +302,6 @@ def pairs_of(notes: Sequence[Ints], policy: Policy, n_words: int, rng: Generator
     return Counts.of(notes, n_words).tables
 
 
-def posteriors(pairs: Pairs, candidates: Candidates, outputs: Ints) -> tuple[Ints, Doubles]:
-    """Return the indices of a note's candidates in the table, and P(word | all outputs) of each."""
-    begin, indices = entries(candidates.starts, outputs)
-    return indices, in_context(begin, candidates.rows[indices], candidates.weights[indices], pairs)
-
-
 def in_context(begin: Ints, rows: Ints, weights: Doubles, pairs: Pairs) -> Doubles:
     """Return P(word | all outputs of the note) of the candidates of each position; arguments as in `marginals`."""
     return np.asarray(marginals(begin, rows, weights, pairs, links(begin, rows, pairs)))
@@ -232,10 +311,10 @@ def recovered(view: AdversaryView, pairs: Pairs, candidates: Candidates) -> list
     """Return candidates weighed by all words of a note, without those of negligible probability."""
 
     def one(note: AlignedNote) -> Recovery:
-        indices, chances = posteriors(pairs, candidates, note.outputs)
+        begin, indices = entries(candidates.starts, note.outputs)
+        chances = in_context(begin, candidates.rows[indices], candidates.weights[indices], pairs)
         keep = chances > 1e-12
         counts = np.concatenate([[0], np.cumsum(keep)]).astype(np.int64)
-        begin = entries(candidates.starts, note.outputs)[0]
         return Recovery(counts[begin], candidates.rows[indices[keep]], chances[keep])
 
     return list(threads(view.threads)(one, view.notes))

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import numpy as np
 from numpy.random import Generator
 
-from clinveil.attacks.adversaries._candidates import MAX_INPUTS, candidates
-from clinveil.attacks.adversaries._sequence import Counts, in_context
-from clinveil.attacks.adversary import Adversary, AdversaryView, AlignedNote, Recovery, adversaries
-from clinveil.core.settings import flag
+from clinveil.attacks.adversaries._sequence import TINY, Counts, candidates, in_context
+from clinveil.attacks.adversary import Adversary, AdversaryView, AlignedNote, Recovery, adversaries, entries
 from clinveil.scale import threads
 
 
@@ -20,14 +19,19 @@ class Bigram(Adversary):
     knowledge = frozenset({"channel", "others"})
     in_release = ({},)
     order = 400
-    max_inputs: int = flag(MAX_INPUTS, "Maximum inputs of an output, the most probable.", ge=2)
 
     def recover(self, view: AdversaryView, rng: Generator) -> Iterator[Recovery]:
-        """Run forward-backward (Baum et al. 1970); deterministic."""
-        table, pairs = candidates(view, self.max_inputs), Counts.of(view.others, len(view.channel.words)).tables
+        """Run forward-backward (Baum et al. 1970) over the most probable inputs; deterministic."""
+        table, pairs = candidates(view), Counts.of(view.others, len(view.channel.words)).tables
 
         def attack(note: AlignedNote) -> Recovery:
-            lattice = table.lattice(note.outputs)
-            return lattice.recovery(in_context(lattice.begin, lattice.rows, lattice.weights, pairs))
+            begin, indices = entries(table.starts, note.outputs)
+            rows, weighed = table.rows[indices], table.weighed[indices]
+            starts = np.concatenate([[0], np.cumsum(weighed)])[begin].astype(np.int64)
+            context = in_context(starts, rows[weighed], table.weights[indices[weighed]], pairs)
+            chances, position = table.posterior[indices], np.repeat(np.arange(len(note)), np.diff(begin))[weighed]
+            mass = np.bincount(position, chances[weighed], len(note))  # other inputs keep their share
+            chances[weighed] = np.maximum(context * mass[position], TINY)
+            return Recovery(begin, rows, chances)
 
         return threads(view.threads)(attack, view.notes)

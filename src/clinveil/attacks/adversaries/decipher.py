@@ -9,9 +9,18 @@ import numpy as np
 from numpy.random import Generator
 from scipy.sparse import coo_matrix, csc_matrix, diags_array
 
-from clinveil.attacks.adversaries._candidates import Candidates, frequency, table_of
-from clinveil.attacks.adversaries._sequence import Links, Pairs, links, marginals, pairs_of, recovered
-from clinveil.attacks.adversaries._shadow import cached_shadow
+from clinveil.attacks.adversaries._sequence import (
+    Candidates,
+    Links,
+    Pairs,
+    frequency,
+    links,
+    marginals,
+    pairs_of,
+    recovered,
+    table_of,
+)
+from clinveil.attacks.adversaries.own_vectors import shadow_matrix
 from clinveil.attacks.adversary import Adversary, AdversaryView, Knowledge, Recovery, adversaries, entries
 from clinveil.attacks.threats import Holding
 from clinveil.core.settings import flag
@@ -21,6 +30,9 @@ from clinveil.scale import threads
 NEVER_ITSELF = ("neighbours",)  # public mechanisms that never keep a word
 DOUBT = 0.2  # weight of frequency ranks and of the background relative to shadow vectors
 LINKS = 8_000_000  # links kept between rounds, 16 bytes each
+ROUNDS, WORDS = 5, 30_000  # EM rounds, and released words used in each
+MOST = 30  # maximum source words of an output
+PRIOR_WEIGHT = 2.0  # of the initial probabilities of an input, in occurrences
 
 
 @adversaries.register("decipher")
@@ -36,11 +48,7 @@ class Decipher(Adversary):
     in_release = ({"vectors": False}, {})
     max_words = 8_000
     order: ClassVar[int] = 530
-    rounds: int = flag(5, "EM rounds.", ge=1)
-    words: int = flag(30_000, "Released words used in each round.", ge=1)
-    candidates: int = flag(30, "Maximum source words of an output.", ge=2)
     vectors: bool = flag(True, "Also start from the shadow channel.")
-    prior_weight: float = flag(2.0, "Weight of the initial probabilities of an input, in occurrences.", gt=0)
 
     @property
     def holding(self) -> Holding:
@@ -58,29 +66,29 @@ class Decipher(Adversary):
         return recovered(view, pairs, estimate)
 
     def _estimate(self, view: AdversaryView, rng: Generator) -> tuple[Pairs, Candidates]:
-        """Return word pairs of other notes, and P(y | x) after all rounds on the first `words` released words."""
+        """Return word pairs of other notes, and P(y | x) after all rounds on the first `WORDS` released words."""
         n_words, outputs = view.prior.size, frequency(view.released, view.prior.size)
         pairs, table = pairs_of(view.others, view.channel.policy, n_words, rng), self._first(view, rng)
         frequencies = np.repeat(outputs, np.diff(table.starts))
         first = estimate = _of_inputs(table, table.inverse(view.prior).weights * frequencies)
         ends = np.cumsum([note.size for note in view.released])
-        notes = view.released[: int(np.searchsorted(ends, self.words)) + 1]
+        notes = view.released[: int(np.searchsorted(ends, WORDS)) + 1]
         prepared = _prepared(notes, view.threads, pairs, table)
-        for _ in range(self.rounds):
+        for _ in range(ROUNDS):
             counts = _counted(prepared, view.threads, pairs, estimate)
-            estimate = _of_inputs(table, counts + self.prior_weight * first.weights)
+            estimate = _of_inputs(table, counts + PRIOR_WEIGHT * first.weights)
         return pairs, estimate
 
     def _first(self, view: AdversaryView, rng: Generator) -> Candidates:
-        ranks = _by_rank(view, self.candidates)
+        ranks = _by_rank(view, MOST)
         joint = ranks / ranks.sum()
         if view.channel.mechanism not in NEVER_ITSELF:
             joint = csc_matrix(joint + diags_array(view.prior))
         if self.vectors:
-            own = csc_matrix(diags_array(view.prior) @ cached_shadow(view, "others", rng))
+            own = csc_matrix(diags_array(view.prior) @ shadow_matrix(view, rng))
             joint = joint * DOUBT + own / max(own.sum(), 1e-300)
         background = DOUBT * frequency(view.released, view.prior.size)
-        return table_of(csc_matrix(joint), background, view.prior, self.candidates)
+        return table_of(csc_matrix(joint), background, view.prior, MOST)
 
 
 Prepared = tuple[Ints, Ints, Links | None]

@@ -6,19 +6,18 @@ bags together: IBM model 1, each output drawn from one input of its bag (Brown e
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from typing import ClassVar, NamedTuple
 
 import numpy as np
 from numpy.random import Generator
 from scipy.sparse import csc_matrix, csr_matrix, diags_array
 
-from clinveil.attacks.adversaries._candidates import COMMON, MAX_CANDIDATES, Candidates, frequency, table_of
-from clinveil.attacks.adversaries._sequence import Pairs, pairs_of, recovered
-from clinveil.attacks.adversaries._shadow import cached_shadow
+from clinveil.attacks.adversaries._sequence import Candidates, Pairs, frequency, pairs_of, recovered, table_of
+from clinveil.attacks.adversaries.own_vectors import shadow_matrix
 from clinveil.attacks.adversary import Adversary, AdversaryView, AlignedNote, Knowledge, Recovery, adversaries
 from clinveil.attacks.threats import HOLDINGS, Holding
-from clinveil.channel.policy import Policy, Scope
+from clinveil.channel.policy import Policy
 from clinveil.core.compiled import kernel
 from clinveil.core.settings import flag
 from clinveil.core.types import Doubles, Ints, Mask, SmallInts
@@ -29,7 +28,7 @@ UNORDERED = 1.0, 0.5  # b and the weight of the frequencies, where counts come f
 PAIRS = 200  # known pairs, unless fewer are requested
 ROUNDS = 8
 LINKS = 40_000_000  # pairs of positions weighed in a round
-WIDE = 100  # words that context may choose where the pairs contain no evidence
+WIDE, MOST = 100, 140  # words that context may choose where the pairs contain no evidence; candidates of an output
 
 
 @adversaries.register("known-pairs")
@@ -39,8 +38,8 @@ class KnownPlaintext(Adversary):
     P(y | x) is (c(x, y) + b q(y | x)) / (c(x) + b). q mixes a shadow channel (vectors of other notes), the frequency of
     y in the release, and y = x by the share of known words that are unchanged. b and the mixture maximize the
     leave-one-out likelihood of the pairs. b is close to 0 if the release is a code, so that a word with a known code
-    has no other output. With context, word pairs of other notes weigh all words of a note jointly. If words are
-    shuffled, bags of words are counted.
+    has no other output. Word pairs of other notes weigh all words of a note jointly. If words are shuffled, bags of
+    words are counted.
     """
 
     knowledge: ClassVar[frozenset[Knowledge]] = frozenset({"others", "pairs", "vectors"})
@@ -48,8 +47,6 @@ class KnownPlaintext(Adversary):
     max_words = 16_000
     order: ClassVar[int] = 540
     notes: int | None = flag(None, "Number of known pairs; default: all.", ge=1)
-    context: bool = flag(True, "Recover all words of a note jointly.")
-    vectors: bool = flag(True, "Start from a shadow channel.")
 
     @property
     def holding(self) -> Holding | None:
@@ -68,33 +65,28 @@ class KnownPlaintext(Adversary):
     def recover(self, view: AdversaryView, rng: Generator) -> list[Recovery]:
         """Recover each note; words outside the pairs are weighed by their frequency in other notes."""
         name = "known pairs", id(view.others), id(view.pairs), self
-        table, prior, pairs = view.cached(name, lambda: self._tables(view, rng))
-        return table.recoveries(view) if pairs is None else recovered(view, pairs, table.inverse(prior))
+        table, pairs = view.cached(name, lambda: self._tables(view, rng))
+        return recovered(view, pairs, table)
 
-    def _tables(self, view: AdversaryView, rng: Generator) -> tuple[Candidates, Doubles, Pairs | None]:
-        """Return candidates of each output, input frequencies, and with context the word pairs of plain notes."""
-        used_pairs, policy, n_words = view.pairs[: self.notes], view.channel.policy, len(view.channel.words)
-        plain = [*view.others, *(_plain(note) for note in used_pairs)]
+    def _tables(self, view: AdversaryView, rng: Generator) -> tuple[Candidates, Pairs]:
+        """Return candidates with P(output | input) up to a factor, and the word pairs of plain notes."""
+        known, policy, n_words = view.pairs[: self.notes], view.channel.policy, len(view.channel.words)
+        in_own_order = (note.truth[np.unique(note.positions, return_index=True)[1]] for note in known)
+        plain = [*view.others, *in_own_order]
         prior, outputs = frequency(plain, n_words), frequency(view.released, n_words)
-        wide = WIDE if self.context else COMMON
-        shadow = cached_shadow(view, "others", rng) if self.vectors else csr_matrix((n_words, n_words))
-        table = pairs_table(count_draws(used_pairs, policy, n_words), prior, outputs, shadow, policy.keeps_order, wide)
-        return table, prior, pairs_of(plain, policy, n_words, rng) if self.context else None
-
-
-def _plain(note: AlignedNote) -> Ints:
-    """Return the source of a known note, in its own order."""
-    return note.truth[np.unique(note.positions, return_index=True)[1]]
+        shadow, draws = shadow_matrix(view, rng), count_draws(known, policy, n_words)
+        table = pairs_table(draws, prior, outputs, shadow, policy.keeps_order)
+        return table.inverse(prior), pairs_of(plain, policy, n_words, rng)
 
 
 def pairs_table(
-    draws: DrawCounts, prior: Doubles, outputs: Doubles, shadow: csr_matrix, one_by_one: bool, wide: int = COMMON
+    draws: DrawCounts, prior: Doubles, outputs: Doubles, shadow: csr_matrix, one_by_one: bool
 ) -> Candidates:
     """Return candidates of each output from known draws and a shadow channel.
 
     Args:
         prior, outputs: (n_words,) shares of inputs and of outputs. shadow: (n_words, n_words) P(output | input), rows
-            may be empty. one_by_one: the counts are of aligned draws. wide: number of candidates of every output.
+            may be empty. one_by_one: the counts are of aligned draws.
     """
     n_words = prior.size
     totals = np.bincount(draws.inputs, draws.counts, n_words).astype(np.float64)
@@ -106,7 +98,7 @@ def pairs_table(
     joint = csc_matrix(joint + diags_array(base * (1 - doubt)) @ shadow)
     if unchanged:
         joint = csc_matrix(joint + diags_array(unchanged * trust * scale))
-    return table_of(joint, outputs, base * np.where(_empty(shadow), 1.0, doubt), wide + MAX_CANDIDATES - COMMON, wide)
+    return table_of(joint, outputs, base * np.where(_empty(shadow), 1.0, doubt), MOST, WIDE)
 
 
 def _fitted(
@@ -143,66 +135,39 @@ class DrawCounts(NamedTuple):
 
 def count_draws(notes: Sequence[AlignedNote], policy: Policy, n_words: int) -> DrawCounts:
     """Count draws in some notes. A draw that the substitution scope repeats counts once; unknown words are ignored."""
-    if policy.keeps_order:
-        return _counted(notes, policy.scope, n_words)
-    return _aligned(notes, n_words)
-
-
-def _scope(note: AlignedNote, row: int, scope: Scope) -> Hashable:
-    return note.patient if scope in ("patient", "corpus", "rare") else row
-
-
-def _counted(notes: Sequence[AlignedNote], scope: Scope, n_words: int) -> DrawCounts:
-    distinct = dict.fromkeys(_scope(note, i, scope) for i, note in enumerate(notes))
-    scopes = {name: number for number, name in enumerate(distinct)}
-    groups = np.concatenate([np.full(len(n), scopes[_scope(n, i, scope)]) for i, n in enumerate(notes)])
+    if not policy.keeps_order:
+        return _aligned(notes, n_words)
+    by_patient = policy.scope in ("patient", "corpus", "rare")
+    groups = np.concatenate([np.full(len(n), n.patient if by_patient else i) for i, n in enumerate(notes)])
     truth, outputs = (np.concatenate([getattr(n, name) for n in notes]) for name in ("truth", "outputs"))
     known = truth < n_words
     keys = truth[known] * np.int64(n_words) + outputs[known]
-    if scope != "occurrence":
+    if policy.scope != "occurrence":
         keys = np.unique(np.stack([groups[known], keys]), axis=1)[1]
     pairs, counts = np.unique(keys, return_counts=True)
     return DrawCounts(pairs // n_words, pairs % n_words, counts.astype(np.float64))
 
 
 def _aligned(notes: Sequence[AlignedNote], n_words: int) -> DrawCounts:
-    bags = [_bags(note, n_words) for note in notes]
-    sizes = [int((high - low).sum()) for _, low, high in bags]
-    n_notes = max(1, int(np.searchsorted(np.cumsum(sizes), LINKS)))
-    notes, bags = notes[:n_notes], bags[:n_notes]
-    begin = np.cumsum([0, *(source.size for source, _, _ in bags)])
-    sources = np.concatenate([source for source, _, _ in bags])
-    low = np.concatenate([first + at for (_, first, _), at in zip(bags, begin, strict=False)])
-    high = np.concatenate([last + at for (_, _, last), at in zip(bags, begin, strict=False)])
-    outputs = np.concatenate([note.outputs for note in notes])
-    links = _links(outputs, sources, low, high, n_words, np.zeros(int((high - low).sum()), np.int64))
+    """Estimate the counts of bags: every output of a note may come from every known word of its source."""
+    bags, sizes, total = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)], 0
+    for note in notes:
+        source = note.truth[np.unique(note.positions, return_index=True)[1]]
+        source = source[source < n_words]
+        total += len(note) * source.size
+        if len(sizes) > 1 and total > LINKS:
+            break
+        bags.append((source * np.int64(n_words) + note.outputs[:, None]).ravel())
+        sizes.append(np.full(len(note), source.size))
+    links, size = np.concatenate(bags), np.concatenate(sizes)
     keys = np.unique(links)
     index, counts = np.searchsorted(keys, links).astype(np.int32), np.ones(keys.size)
     for _ in range(ROUNDS):
         totals = np.bincount(keys // n_words, counts, n_words)
         chances, counts = counts / np.maximum(totals, 1e-300)[keys // n_words], np.zeros(keys.size)
-        _distribute(high - low, index, chances, counts)
+        _distribute(size, index, chances, counts)
     keep = counts > 0.01
     return DrawCounts(keys[keep] // n_words, keys[keep] % n_words, counts[keep])
-
-
-def _bags(note: AlignedNote, n_words: int) -> tuple[Ints, Ints, Ints]:
-    """Return the source words in order and, for each output, the range of its possible inputs: all words."""
-    _, first = np.unique(note.positions, return_index=True)
-    source = note.truth[first]
-    source = source[source < n_words]
-    return source, np.zeros(len(note), np.int64), np.full(len(note), source.size)
-
-
-@kernel
-def _links(outputs: Ints, sources: Ints, low: Ints, high: Ints, n_words: int, keys: Ints) -> Ints:
-    """Return every output with every input of its bag, as input * n_words + output."""
-    at = 0
-    for i in range(outputs.size):
-        for j in range(low[i], high[i]):
-            keys[at] = sources[j] * n_words + outputs[i]
-            at += 1
-    return keys
 
 
 @kernel

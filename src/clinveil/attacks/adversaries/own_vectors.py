@@ -1,21 +1,42 @@
-"""Adversary that runs this software on other notes and uses the result in place of the release's channel."""
+"""Shadow vectors: an attacker trains vectors on their own notes and builds a channel from them with this software."""
 
 from __future__ import annotations
 
+import tempfile
+from collections.abc import Set
+from dataclasses import replace
+from pathlib import Path
 from typing import ClassVar
 
+import numpy as np
 from numpy.random import Generator
+from scipy.sparse import csc_matrix, csr_matrix, diags_array, identity
 
-from clinveil.attacks.adversaries._shadow import cached_shadow, shadow_table
+from clinveil.attacks.adversaries._sequence import frequency, table_of
 from clinveil.attacks.adversary import Adversary, AdversaryView, Knowledge, Recovery, adversaries
-from clinveil.core.settings import flag
+from clinveil.channel.build import build_channel
+from clinveil.channel.channel import Channel
+from clinveil.channel.mechanism import mechanisms
+from clinveil.channel.settings import ChannelSettings
+from clinveil.core.errors import InputError
+from clinveil.core.keys import Key
+from clinveil.corpus.corpus import corpus_of_texts
+from clinveil.vectors.count import count_words
+from clinveil.vectors.settings import VectorSettings
+from clinveil.vectors.table import Vectors
+from clinveil.vectors.train import train
 
-DOUBT = "Weight of output frequencies relative to the shadow channel."
+WINDOW, WORK = 20, 3_000_000  # shadow vectors: context words on either side; words in all passes together
+DOUBT = 0.5  # weight of output frequencies relative to the shadow channel
 
 
 @adversaries.register("own-vectors")
 class OwnVectors(Adversary):
     """Train shadow vectors on other notes, build a channel of the known mechanism, and recover words one by one.
+
+    P(x | y) is proportional to prior(x) [(1 - b) C'(y | x) + b q(y)], with the shadow channel C', the doubt b and the
+    frequency q(y) of each output in the release. An output that no input of C' can produce uses its own outputs under
+    C' instead, and the words that share outputs with it, because neighbourhood is mostly symmetric.
 
     Source: threat model A9 (i); unigram Bayes with the shadow channel in place of the true one.
     """
@@ -23,8 +44,77 @@ class OwnVectors(Adversary):
     knowledge: ClassVar[frozenset[Knowledge]] = frozenset({"others", "vectors"})
     in_release = ({},)
     order: ClassVar[int] = 500
-    doubt: float = flag(0.5, DOUBT, ge=0, le=1)
 
     def recover(self, view: AdversaryView, rng: Generator) -> list[Recovery]:
         """Recover each note; words of only one vocabulary use the background frequencies."""
-        return shadow_table(view, cached_shadow(view, "others", rng), view.prior, self.doubt).recoveries(view)
+        matrix, outputs = shadow_matrix(view, rng), frequency(view.released, view.prior.size)
+        unreachable = (np.asarray(matrix.sum(axis=0)).ravel() == 0) & (outputs > outputs.min())
+        near = csr_matrix(diags_array(unreachable.astype(np.float64)) @ matrix)
+        turned = (near + near @ matrix.T).T
+        joint = csc_matrix(diags_array((1 - DOUBT) * view.prior) @ (matrix + turned))
+        return table_of(joint, DOUBT * outputs, view.prior).recoveries(view)
+
+
+def shadow_matrix(view: AdversaryView, rng: Generator) -> csr_matrix:
+    """Return P(output | input), (n_words, n_words), of a channel built from the attacker's other notes; cached.
+
+    Rows and columns are words of `view.channel`; words of only one vocabulary have no entry. The matrix is empty if the
+    notes are too few for training.
+    """
+    return view.cached(("shadow", id(view.others)), lambda: _shadow_matrix(view, rng))
+
+
+def _shadow_matrix(view: AdversaryView, rng: Generator) -> csr_matrix:
+    channel, n_words = view.channel, len(view.channel.words)
+    if channel.mechanism not in mechanisms:  # the release does not replace words: there is nothing to train
+        return csr_matrix(identity(n_words))
+    try:
+        shadow = _trained(view, rng)
+    except InputError:  # fewer words than the mechanism needs
+        return csr_matrix((n_words, n_words))
+    rows = np.array([channel.ids.get(word, -1) for word in shadow.words], dtype=np.int64)
+    entries = shadow.matrix()[: len(shadow.words)].tocoo()
+    inputs, outputs = rows[entries.row], rows[entries.col]
+    shared = (inputs >= 0) & (outputs >= 0)
+    return csr_matrix((entries.data[shared], (inputs[shared], outputs[shared])), shape=(n_words, n_words))
+
+
+def _trained(view: AdversaryView, rng: Generator) -> Channel:
+    known, seed = np.array([*view.channel.words, ""], dtype=object), int(rng.integers(2**31))
+    corpus = corpus_of_texts(" ".join(known[note]) for note in view.others)
+    with tempfile.TemporaryDirectory(prefix=".clinveil-shadow", dir=view.scratch) as scratch:
+        folder = Path(scratch)
+        counts = count_words(corpus, folder)
+        vectors = train(corpus, shadow_settings(counts.n_tokens), seed=seed, workers=1, scratch=folder, counts=counts)
+    released = np.unique(np.concatenate([np.zeros(0, np.int64), *view.released]))
+    outputs = {view.channel.words[row] for row in released.tolist()}
+    return channel_like(view.channel, vectors, outputs, Key.from_seed(seed), view.threads)
+
+
+def channel_like(channel: Channel, vectors: Vectors, outputs: Set[str], key: Key, threads: int) -> Channel:
+    """Build the channel of an attacker's vectors under the settings of a release, which are public.
+
+    Args:
+        outputs: words that occur in the release. No other word can be an output, and the attacker can observe this.
+
+    Raises:
+        InputError: too few of these words have a vector.
+    """
+    patients = np.array([word in outputs for word in vectors.words], dtype=np.int64)
+    limited = replace(vectors, patients=patients, n_patients=1)
+    return build_channel(limited, settings_of(channel), key=key, threads=threads)[0]
+
+
+def shadow_settings(n_words: int) -> VectorSettings:
+    """Return settings of shadow vectors: about `WORK` words in all passes together."""
+    return VectorSettings(window=WINDOW, epochs=min(15, max(2, WORK // max(n_words, 1))))
+
+
+def settings_of(channel: Channel) -> ChannelSettings:
+    """Return the settings recorded in a channel's parameters, without the minimum number of patients."""
+    parameters = dict(channel.parameters)
+    if {"low", "high"} <= parameters.keys():
+        parameters["n"] = (parameters["low"], parameters["high"])
+    known = ChannelSettings.flags().keys()
+    settings = {name: value for name, value in parameters.items() if name in known}
+    return ChannelSettings(**{**settings, "mechanism": channel.mechanism, "min_patients": 1, "allow_small": True})

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from numpy.random import Generator
 
-from clinveil.attacks.adversaries._candidates import candidates
-from clinveil.attacks.adversary import Adversary, AdversaryView, Recovery, adversaries
+from clinveil.attacks.adversaries._sequence import candidates
+from clinveil.attacks.adversary import Adversary, AdversaryView, Recovery, adversaries, from_table
 
 
 @adversaries.register("unigram")
@@ -21,4 +21,4 @@ class Unigram(Adversary):
     def recover(self, view: AdversaryView, rng: Generator) -> Iterator[Recovery]:
         """Recover each note; deterministic."""
         table = candidates(view)
-        return (table.recovery(note.outputs) for note in view.notes)
+        return (from_table(note.outputs, table.starts, table.rows, table.posterior) for note in view.notes)

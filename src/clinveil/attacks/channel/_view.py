@@ -22,7 +22,7 @@ from numpy.random import Generator
 
 from clinveil.attacks.adversary import AdversaryView, AlignedNote
 from clinveil.attacks.attack import Context, source_id
-from clinveil.attacks.channel._inputs import channel_and_counts
+from clinveil.attacks.channel.inversion import channel_and_counts
 from clinveil.channel.apply import Obfuscator
 from clinveil.channel.channel import Channel
 from clinveil.core.errors import InputError

@@ -5,32 +5,32 @@ with outputs permuted among all positions (negative control). One finding of eac
 share recovered if every word were released unchanged.
 
 For rare words, names and planted names the attacker knows that the word is of that kind: a list of surnames and a "Mr."
-before the word is enough. Slow adversaries attack at most `Adversary.max_words` words, unless `tokens` is given.
+before the word is enough. Slow adversaries attack at most `Adversary.max_words` words.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
 from numpy.random import Generator
 
-from clinveil.attacks.adversary import KNOWLEDGE, Adversary, AdversaryView, AlignedNote, adversaries
+from clinveil.attacks.adversary import KNOWLEDGE, Adversary, AdversaryView, AlignedNote, Recovery, adversaries
 from clinveil.attacks.attack import Attack, Context, attacks
-from clinveil.attacks.channel._inputs import word_strata
-from clinveil.attacks.channel._scoring import Scored, Scores
 from clinveil.attacks.channel._view import EACH, adversary_views, halves, planted
+from clinveil.attacks.channel.inversion import word_strata
 from clinveil.attacks.threats import GATED, Target, tagged
 from clinveil.channel.channel import identity_channel
 from clinveil.core.finding import Finding
-from clinveil.core.settings import choice, flag
-from clinveil.core.types import Mask
+from clinveil.core.settings import flag
+from clinveil.core.types import Ints, Mask
 from clinveil.stats.findings import clustered_share, unmeasured
 
 IN_A_RELEASE = 40_000
 CONTROLLED, PROVED = 10_000, 2_000
+BATCH = 1_000_000  # candidates that are scored at a time
 TARGETS: Mapping[str, Target] = {"names": "names", "canaries": "planted names", "all": "words", "rare": "rare words"}
 GATED_TARGETS: frozenset[Target] = frozenset({"names", "planted names"})
 KIND_KNOWN = frozenset({"rare", "names", "canaries"})
@@ -52,9 +52,6 @@ class AdversarySuite(Attack):
     needs = frozenset({"channel", "counts", "released", "entered"})
     on_release = True
     order = 150
-    reader: tuple[str, ...] = choice(
-        adversaries, (), "Adversaries to run; repeatable (default: those of every release)."
-    )
     tokens: int | None = flag(None, "Released words to attack (default: 40,000 in a release).", ge=100)
     others: int = flag(1_000_000, "Maximum words of other patients' notes that an attacker has.", ge=0)
     canaries: int = flag(EACH, "Patients with a name planted in copies of their notes, as a test.", ge=0)
@@ -68,35 +65,19 @@ class AdversarySuite(Attack):
         strata = word_strata(views[0].channel, views[0].counts, names)
         about = {"left_out": halves_.left_out.total(), "released_words": sum(map(len, views[0].released))}
         canaries = planted(halves_, views, strata["names"], self.canaries, rng)
-        _say_sample(context, views, about["left_out"])
+        attacked, patients = sum(len(n) for v in views for n in v.notes), {n.patient for v in views for n in v.notes}
+        left, known = about["left_out"], max(sum(map(len, view.others)) for view in views)
+        context.say(f"attacked: {attacked:,} released words of {len(patients):,} patients; {left:,} notes left out")
+        context.say(f"known to an attacker: up to {known:,} words of other notes")
         findings: list[Finding] = []
-        for name, reader in self._chosen():
+        in_order = sorted(adversaries, key=lambda pair: (pair[1].order, pair[0]))
+        for name, reader in [(name, kind(**setting)) for name, kind in in_order for setting in kind.in_release]:
             if all(reader.is_applicable(view) for view in views):
-                unlimited = reader.max_words is None or (self.tokens and self.reader)
-                sample = views if unlimited else _first_words(views, reader.max_words or IN_A_RELEASE)
+                sample = views if reader.max_words is None else _first_words(views, reader.max_words)
                 findings += _AdversaryRun(name, reader, sample, strata, about).findings(canaries, rng)
-            elif "pairs" in reader.knowledge and not self.reader:
+            elif "pairs" in reader.knowledge:
                 findings += _too_few_pairs(name, reader, views)
-            elif self.reader:
-                why = f"the required input is not available ({describe_knowledge(reader)})"
-                findings.append(unmeasured(f"{MEASURE}.all", why, detail=_identity(name, reader)))
         return findings
-
-    def _chosen(self) -> list[tuple[str, Adversary]]:
-        """Return the requested adversaries with default settings, or those of every release."""
-        if self.reader:
-            named = sorted(self.reader, key=lambda name: (adversaries.get(name).order, name))
-            return [(name, adversaries.get(name)()) for name in named]
-        unlimited = sorted(adversaries, key=lambda pair: (pair[1].order, pair[0]))
-        return [(name, kind(**setting)) for name, kind in unlimited for setting in kind.in_release]
-
-
-def _say_sample(context: Context, views: Sequence[AdversaryView], left_out: int) -> None:
-    words = sum(len(note) for view in views for note in view.notes)
-    n_held = [sum(map(len, view.others)) for view in views]
-    patients = len({note.patient for view in views for note in view.notes})
-    context.say(f"attacked: {words:,} released words of {patients:,} patients; {left_out:,} notes left out")
-    context.say(f"known to an attacker: up to {max(n_held):,} words of other notes")
 
 
 def describe_knowledge(reader: Adversary) -> str:
@@ -143,36 +124,30 @@ class _AdversaryRun:
         sample = _first_words(self.views, min(CONTROLLED, (self.reader.max_words or 2 * CONTROLLED) // 2))
         control = self._scores([_permuted(view, rng) for view in sample], rng)
         for stratum, among in self.strata.items():
-            yield _with_cell(self._finding(stratum, among, read, control.kind(stratum, among)), self.reader)
+            scores, others = (side.get(stratum, side["all"]) for side in (read, control))
+            one, other = (side.at(among[side.truth]) for side in (scores, others))
+            yield _with_cell(self._finding(stratum, one, other), self.reader)
         if canaries and all(self.reader.is_applicable(view) for view, _ in canaries):
             yield _with_cell(self._canaries(canaries, rng), self.reader)
         yield self._positive(rng)
 
-    def _scores(self, views: Sequence[AdversaryView], rng: Generator) -> Scores:
-        """Score the recovered words; kinds in `KIND_KNOWN` also by an attacker who knows the kind."""
+    def _scores(self, views: Sequence[AdversaryView], rng: Generator) -> dict[str, Scored]:
+        """Score the recovered words; kinds in `KIND_KNOWN` by an attacker who knows the kind.
+
+        Without a candidate of the kind, they name its most frequent word in their own notes.
+        """
         recoveries = (recovery for view in views for recovery in self.reader.recover(view, rng))
-        about = {kind: (among, self._most_frequent(among)) for kind, among in self.strata.items() if kind in KIND_KNOWN}
-        return Scores.of((note for view in views for note in view.notes), recoveries, self._n_words, about)
+        kinds: dict[str, tuple[Mask | None, int]] = {"all": (None, -1)}
+        for kind in KIND_KNOWN & self.strata.keys():
+            among = self.strata[kind]
+            most_frequent = int(np.argmax(np.where(among[:-1], self.views[0].prior, 0)))
+            kinds[kind] = among, most_frequent if among[:-1].any() else -1
+        return scores_by_kind((note for view in views for note in view.notes), recoveries, kinds)
 
-    @property
-    def _n_words(self) -> int:
-        return self.strata["all"].size - 1
-
-    def _most_frequent(self, among: Mask) -> int:
-        """Return the most frequent word of a kind in the attacker's notes; -1 if there is none."""
-        prior = np.where(among[:-1], self.views[0].prior, 0)
-        return int(np.argmax(prior)) if among[:-1].any() else -1
-
-    def _finding(self, stratum: str, among: Mask, read: Scores, control: Scored) -> Finding:
-        scores = read.kind(stratum, among)
+    def _finding(self, stratum: str, scores: Scored, control: Scored) -> Finding:
         detail = {**_identity(self.name, self.reader), "stratum": stratum, **self.about}
         if not scores.truth.size:
             return unmeasured(f"{MEASURE}.{stratum}", NO_WORDS, detail=detail, source=SOURCE, unit="tokens")
-        detail |= _figures(scores, calibrated=self.reader.calibrated)
-        if stratum in KIND_KNOWN:
-            detail["not_told"] = float(read.plain.where(among).is_right.mean())
-        if stratum == "all":
-            detail |= {"span_median": float(np.median(read.longest)), "span_most": int(read.longest.max())}
         n_held = control.is_right.mean() if control.truth.size else None
         about: dict[str, Any] = {"chance": scores.most_frequent_share, "control": n_held, "source": SOURCE, **COMMON}
         return clustered_share(f"{MEASURE}.{stratum}", scores.by_patient, over="patients", detail=detail, **about)
@@ -180,7 +155,7 @@ class _AdversaryRun:
     def _canaries(self, canaries: Sequence[tuple[AdversaryView, Mask]], rng: Generator) -> Finding:
         """Measure the names planted in copies of notes, which use the same channel under a discarded key."""
         read = self._scores([view for view, _ in canaries], rng)
-        scores = read.kind_known["names"].at(np.concatenate([where for _, where in canaries]))
+        scores = read["names"].at(np.concatenate([where for _, where in canaries]))
         detail = {**_identity(self.name, self.reader), "stratum": "canaries", "planted": len(np.unique(scores.patient))}
         about: dict[str, Any] = {"chance": scores.most_frequent_share, "source": SOURCE, "unit": "tokens"}
         about["chance_is"] = "always naming the most frequent planted name"
@@ -189,7 +164,7 @@ class _AdversaryRun:
     def _positive(self, rng: Generator) -> Finding:
         """Run the same adversary on words that were not replaced."""
         some = [_unprotected(view) for view in _first_words(self.views, PROVED)]
-        scores = self._scores(some, rng).plain
+        scores = self._scores(some, rng)["all"]
         detail = {**_identity(self.name, self.reader), "stratum": "all", "unprotected": True}
         about: dict[str, Any] = {
             "better": None,
@@ -200,23 +175,13 @@ class _AdversaryRun:
         return clustered_share(f"{MEASURE}.unprotected", scores.by_patient, over="patients", detail=detail, **about)
 
 
-def _figures(scores: Scored, *, calibrated: bool) -> dict[str, Any]:
-    about: dict[str, Any] = {"first_five": scores.first(5), "mean_rank": float(scores.rank.mean())}
-    if calibrated:
-        asserted, precision = scores.confident
-        about |= {"sure_of": asserted, "right_where_sure": precision}
-    return about
-
-
 def _first_words(views: Sequence[AdversaryView], words: int) -> list[AdversaryView]:
     """Return the first notes of each view, about `words` words in all; notes are in random order."""
-    return [_first(view, words // len(views)) for view in views]
-
-
-def _first(view: AdversaryView, words: int) -> AdversaryView:
-    ends = np.cumsum([len(note) for note in view.notes])
-    n = int(np.searchsorted(ends, words)) + 1
-    return replace(view, notes=view.notes[:n])
+    first = []
+    for view in views:
+        ends = np.cumsum([len(note) for note in view.notes])
+        first.append(replace(view, notes=view.notes[: int(np.searchsorted(ends, words // len(views))) + 1]))
+    return first
 
 
 def _permuted(view: AdversaryView, rng: Generator) -> AdversaryView:
@@ -238,4 +203,96 @@ def _unprotected(view: AdversaryView) -> AdversaryView:
     sides = (view.notes, view.pairs)
     notes, pairs = ([known(note) for note in some if (note.truth < plain.unknown).any()] for some in sides)
     released = [note.outputs for note in (*notes, *pairs)]
-    return replace(view, channel=plain, shadow=None, cache={}, notes=notes, pairs=pairs, released=released)
+    return replace(view, channel=plain, cache={}, notes=notes, pairs=pairs, released=released)
+
+
+@dataclass(frozen=True, eq=False)
+class Scored:
+    """The true word, the patient, and the first candidate of every attacked word, (n,); -1 without a candidate."""
+
+    truth: Ints
+    patient: Ints
+    named: Ints
+
+    @property
+    def is_right(self) -> Mask:
+        """Return whether the first candidate is right, (n,)."""
+        return np.asarray(self.named == self.truth)
+
+    def at(self, mask: Mask) -> Scored:
+        """Select words by a mask (n,)."""
+        return Scored(self.truth[mask], self.patient[mask], self.named[mask])
+
+    @property
+    def by_patient(self) -> Ints:
+        """Return the recovered words and the words of each patient, (n_patients, 2)."""
+        _, place = np.unique(self.patient, return_inverse=True)
+        return np.column_stack([np.bincount(place, self.is_right), np.bincount(place)]).astype(np.int64)
+
+    @property
+    def most_frequent_share(self) -> float:
+        """Return the share of the most frequent of these words."""
+        return float(np.bincount(self.truth).max() / self.truth.size)
+
+
+def scored(
+    notes: Sequence[AlignedNote], recoveries: Sequence[Recovery], among: Mask | None = None, fallback: int = -1
+) -> Scored:
+    """Score recovered words; of candidates with equal probabilities the first row counts.
+
+    Args:
+        among: (n_words + 1,) mask of possible words; other candidates are removed.
+        fallback: the guess if no candidate is left.
+    """
+    truth = np.concatenate([note.truth for note in notes])
+    patient = np.repeat([note.patient for note in notes], [len(note) for note in notes])
+    sizes = np.concatenate([np.diff(recovery.starts) for recovery in recoveries])
+    if sizes.size != truth.size:
+        raise ValueError("a recovery has another number of words than its note")
+    place = np.repeat(np.arange(truth.size), sizes)
+    rows = np.concatenate([recovery.rows for recovery in recoveries]).astype(np.int64)
+    chances = np.concatenate([recovery.chances for recovery in recoveries])
+    if among is not None:
+        mask = among[rows]
+        place, rows, chances = place[mask], rows[mask], chances[mask]
+    order = np.lexsort((rows, -chances, place))
+    some, first = np.unique(place[order], return_index=True)
+    named = np.full(truth.size, fallback, dtype=np.int64)
+    named[some] = rows[order][first]
+    return Scored(truth, patient, named)
+
+
+def _blocks(
+    notes: Iterable[AlignedNote], recoveries: Iterable[Recovery]
+) -> Iterator[tuple[list[AlignedNote], list[Recovery]]]:
+    """Yield batches of notes and recoveries; clusters have thousands of candidates per word."""
+    block, size = list[tuple[AlignedNote, Recovery]](), 0
+    for pair in zip(notes, recoveries, strict=True):
+        if block and size + pair[1].rows.size > BATCH:
+            yield [note for note, _ in block], [recovery for _, recovery in block]
+            block, size = [], 0
+        block.append(pair)
+        size += pair[1].rows.size
+    if block:
+        yield [note for note, _ in block], [recovery for _, recovery in block]
+
+
+def scores_by_kind(
+    notes: Iterable[AlignedNote], recoveries: Iterable[Recovery], kinds: Mapping[str, tuple[Mask | None, int]]
+) -> dict[str, Scored]:
+    """Score recoveries as they arrive, so that they need not be stored.
+
+    Args:
+        kinds: `among` and `fallback` of each kind of words that the attacker knows; None: all words.
+
+    Returns: scores of every word, by an attacker who knows the kind.
+    """
+    parts: dict[str, list[Scored]] = {kind: [] for kind in kinds}
+    for block in _blocks(notes, recoveries):
+        for kind, (among, fallback) in kinds.items():
+            parts[kind].append(scored(*block, among, fallback))
+    columns = [field.name for field in fields(Scored)]
+    return {
+        kind: Scored(*(np.concatenate([getattr(part, name) for part in own]) for name in columns))
+        for kind, own in parts.items()
+    }

@@ -3,31 +3,242 @@
 Exact, context-free figures without simulation. An attacker who uses context recovers more, so all are lower bounds of
 the risk. Names are a separate band, because a list of surnames and a "Mr." before the word are enough to know that a
 word is a name.
+
+The attacker has an output y and names the input x with the largest pi(x) C(y|x); no context-free attacker is better.
+For a band (rare words, names) the figure is that of an attacker who knows that the word is in the band, and names only
+words of it. Inputs are every word of the channel with a count, and every out-of-vocabulary word *type*. All
+out-of-vocabulary types share the unknown row, so only the most frequent of them can ever be named. Tokens with an empty
+row are dropped, have no output, and are left out of all shares (`detail["dropped"]` counts them).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
 from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 from numpy.random import Generator
+from numpy.typing import NDArray
 
 from clinveil.attacks.attack import Attack, Context, attacks
-from clinveil.attacks.channel._inputs import (
-    EXACT,
-    NO_COUNTS,
-    RARE,
-    Inputs,
-    channel_and_counts,
-    frequencies,
-    name_forms,
-)
-from clinveil.channel.channel import Channel
+from clinveil.channel.channel import Channel, Posterior
+from clinveil.core.errors import InputError
 from clinveil.core.finding import Detail, Finding
 from clinveil.core.settings import flag
-from clinveil.core.types import Ints
+from clinveil.core.tokens import word_set
+from clinveil.core.types import Doubles, Ints, Mask
+from clinveil.lexicons.ambiguity import is_name, is_not_word
+from clinveil.stats.findings import unmeasured
+
+RARE = 20
+FUNCTION = 150
+"""Number of most frequent words treated as function words; all others are content words."""
+EXACT = "exact, no sampling"
+GUESSING: dict[str, Any] = {
+    "unit": "tokens",
+    "chance_is": "always naming the most frequent of these words",
+    "control_is": "the same guesser, outputs shuffled among these tokens",
+    "control_kind": "negative",
+}
+SINGLE = "|R(y)| = 1: the inverse image of the output, words that do not occur left out"
+NO_SUCH_WORD = "no such word in the notes"
+NO_COUNTS: Ints = np.zeros(0, dtype=np.int64)
+SOURCE = "Bayes vulnerability: Smith 2009, FoSSaCS; Alvim et al. 2020, The Science of Quantitative Information Flow"
+
+
+def channel_and_counts(context: Context) -> tuple[Channel, Ints, dict[str, int]]:
+    """Return the channel, the source frequencies of its words, (n_words,), and those of out-of-vocabulary words.
+
+    Raises ValueError for a context without them.
+    """
+    channel, counts = context.channel, context.counts
+    if channel is None or counts is None:
+        raise ValueError("an attack on a channel needs a channel and counts")
+    known, unknown = np.zeros(len(channel.words), dtype=np.int64), {}
+    for word, count in zip(counts.words, counts.counts.tolist(), strict=True):
+        row = channel.ids.get(word)
+        if row is None:
+            unknown[word] = count
+        else:
+            known[row] = count
+    return channel, known, unknown
+
+
+def frequencies(unknown: dict[str, int]) -> Ints:
+    """Return the occurrences of out-of-vocabulary words, (n_types,)."""
+    return np.fromiter(unknown.values(), dtype=np.int64, count=len(unknown))
+
+
+@dataclass(frozen=True, eq=False)
+class Band:
+    """A subset of the inputs: the tokens of each row, and the tokens that a right guess of that row recovers.
+
+    Attributes:
+        mass: (n_words + 1,) tokens by row; the last row holds all out-of-vocabulary words of the band.
+        won: (n_words + 1,) the same, but the last row counts only the one word that the attacker would name.
+    """
+
+    channel: Channel
+    mass: Doubles
+    won: Doubles
+
+    @property
+    def tokens(self) -> int:
+        """Return the number of tokens."""
+        return int(self.mass.sum())
+
+    @cached_property
+    def posterior(self) -> Posterior:
+        """Return the posterior of an attacker who knows that the word belongs to this band."""
+        return self.channel.posterior(self.won)
+
+    @cached_property
+    def outputs(self) -> Doubles:
+        """Return the expected tokens of each output that come from these words, (n_words,)."""
+        return self.channel.outputs(self.mass)
+
+    @property
+    def recovered(self) -> float:
+        """Return the share of these tokens that the best guesser names: sum_y max_x pi(x) C(y|x), over pi."""
+        return self.posterior.vulnerability / float(self.mass.sum())
+
+    @property
+    def prior_vulnerability(self) -> float:
+        """Return the share of tokens that are right if the most frequent word is always named."""
+        return float(self.won.max() / self.mass.sum())
+
+    @property
+    def shuffled(self) -> float:
+        """Return the share that the same guesser names if outputs are shuffled among these tokens."""
+        rows, reached = self.posterior.best[0], self.outputs > 0
+        chance = self.outputs[reached] / self.outputs.sum()
+        return float((chance * self.won[rows[reached]]).sum() / self.mass.sum())
+
+    def finding(self, measure: str, detail: Detail) -> Finding:
+        """Return the finding of the share that the best guesser names from one draw, with chance and control; exact."""
+        if not self.tokens:
+            return unmeasured(measure, NO_SUCH_WORD, detail=detail, source=SOURCE, unit="tokens")
+        types = int(np.count_nonzero(self.mass[:-1])) + int(self.mass[-1] > 0)
+        reference = {"chance": self.prior_vulnerability, "control": self.shuffled, **GUESSING}
+        about: dict[str, Any] = {"source": SOURCE, "detail": {**detail, "types": types}, "method": EXACT}
+        return Finding(measure, self.recovered, self.tokens, "lower", **reference, **about)
+
+
+@dataclass(frozen=True, eq=False)
+class Inputs:
+    """A channel with its input frequencies.
+
+    Attributes:
+        counts: (n_words,) occurrences of each word in the owner's notes.
+        unknown: (n_types,) occurrences of each out-of-vocabulary word type.
+
+    Raises:
+        ValueError: counts of another shape, or negative. InputError: nothing comes out.
+    """
+
+    channel: Channel
+    counts: Ints
+    unknown: Ints = field(default_factory=lambda: NO_COUNTS)
+
+    def __post_init__(self) -> None:
+        n_words = len(self.channel.words)
+        if self.counts.shape != (n_words,):
+            raise ValueError(f"{n_words} words in the channel, but counts of shape {self.counts.shape}")
+        if (self.counts < 0).any() or (self.unknown < 0).any():
+            raise ValueError("a count of words is negative")
+        if not self.all.tokens:
+            raise InputError("no token comes out of this channel", hint="count the words of the notes it is for")
+
+    def only(self, known: Mask, unknown: Mask) -> Band:
+        """These words that have an output: (n_words,) and (n_types,) bool, words of the channel and unknown ones."""
+        unknown_counts, speaks = self.unknown[unknown], self.channel.speaks
+        mass = np.append(np.where(known, self.counts, 0), unknown_counts.sum()) * speaks
+        won = np.append(np.where(known, self.counts, 0), unknown_counts.max(initial=0)) * speaks
+        return Band(self.channel, mass.astype(np.float64), won.astype(np.float64))
+
+    def below(self, limit: float) -> Band:
+        """The words of fewer than `limit` occurrences that have an output."""
+        return self.only(self.counts < limit, self.unknown < limit)
+
+    @cached_property
+    def all(self) -> Band:
+        """All words that have an output."""
+        return self.below(np.inf)
+
+    @property
+    def dropped(self) -> int:
+        """Tokens that have no output."""
+        return int(self.counts.sum() + self.unknown.sum()) - self.all.tokens
+
+
+def drawn_outputs(channel: Channel, rows: Ints, m: int, rng: Generator) -> Ints:
+    """m independent outputs of each of these rows, (n, m); none of them may be empty."""
+    ends = np.cumsum(channel.probabilities)
+    starts = np.concatenate([[0.0], ends])[channel.indptr]
+    low, high = starts[rows][:, None], starts[rows + 1][:, None]
+    entries = np.searchsorted(ends, low + rng.random((rows.size, m)) * (high - low), side="right")
+    entries = np.clip(entries, channel.indptr[rows][:, None], channel.indptr[rows + 1][:, None] - 1)
+    return channel.indices[entries].astype(np.int64)
+
+
+def word_strata(channel: Channel, counts: NDArray[Any], names: Iterable[str] = ()) -> dict[str, Mask]:
+    """Return a mask over the rows of the channel, (n_words + 1,), for each stratum.
+
+    The unknown row belongs to all, rare and content. Names are as in `name_mask`.
+
+    Args:
+        counts: (n_words,) occurrences of the channel's words in the measured notes.
+        names: full names or parts of them, for example of known patients.
+    """
+    function = np.zeros(counts.size, dtype=np.bool_)
+    function[np.argsort(-counts, kind="stable")[:FUNCTION]] = True
+    function &= counts > 0
+    known = {"all": np.ones(counts.size, dtype=np.bool_), "rare": counts < RARE, "content": ~function}
+    strata = {name: np.append(mask, True) for name, mask in known.items()}
+    strata["function"] = np.append(function, False)
+    return strata | {"names": np.append(name_mask(channel.words, names), False)}
+
+
+def name_mask(forms: Iterable[str], names: Iterable[str]) -> Mask:
+    """Return which words are parts of `names`, or common first names and surnames, and are not also other words.
+
+    They include eponyms (Foley).
+    """
+    listed = name_forms(names)[0]
+    return np.array([is_name(form, listed, usual=True) for form in forms], dtype=np.bool_)
+
+
+def name_forms(names: Iterable[str]) -> tuple[set[str], int]:
+    """Return the words of names that are not also other words ("Blood" is), and how many are left out."""
+    forms = word_set(names)
+    only = set(filter(is_not_word, forms))
+    return only, len(forms) - len(only)
+
+
+def single_names(context: Context) -> list[Finding]:
+    """Return the share of name tokens with a single possible input, for a gate of every release; empty without any."""
+    channel, known, unknown = channel_and_counts(context)
+    inputs, names = Inputs(channel, known, frequencies(unknown)), name_mask(channel.words, context.full_names)
+    band = inputs.only(names, name_mask(unknown, context.full_names))
+    if not band.tokens:
+        return []
+    posterior, occurring = inputs.all.posterior, (band.mass > 0)[:-1]
+    single = posterior.single(int(np.count_nonzero(inputs.unknown)))
+    owners = np.zeros(posterior.prior.size, dtype=np.bool_)
+    owners[posterior.best[0][single]] = True
+    share, n = float(band.outputs[single].sum() / band.outputs.sum()), int(occurring.sum())
+    about: dict[str, Any] = {"source": SINGLE, "method": EXACT}
+    detail: Detail = {"label": "names", "outputs": int(single.sum())}
+    words_single = int((owners[:-1] & names)[occurring].sum())
+    return [
+        Finding("attack.channel_single", share, band.tokens, "lower", detail=detail, unit="tokens", **about),
+        Finding(
+            "attack.channel_single_words", words_single, n, "lower", detail={"label": "names"}, unit="words", **about
+        ),
+    ]
 
 
 @attacks.register("inversion")

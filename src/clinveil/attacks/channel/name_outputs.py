@@ -14,7 +14,7 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from clinveil.attacks.attack import Attack, Context, attacks
-from clinveil.attacks.channel._inputs import channel_and_counts
+from clinveil.attacks.channel.inversion import channel_and_counts
 from clinveil.channel.channel import Channel
 from clinveil.core.compiled import kernel
 from clinveil.core.finding import Finding

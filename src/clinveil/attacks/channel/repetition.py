@@ -18,7 +18,7 @@ import numpy as np
 from numpy.random import Generator
 
 from clinveil.attacks.attack import Attack, Context, attacks
-from clinveil.attacks.channel._inputs import (
+from clinveil.attacks.channel.inversion import (
     EXACT,
     GUESSING,
     NO_COUNTS,
@@ -29,15 +29,12 @@ from clinveil.attacks.channel._inputs import (
     channel_and_counts,
     drawn_outputs,
     frequencies,
-    sampled_words,
 )
 from clinveil.channel.channel import Channel
 from clinveil.channel.policy import Scope
 from clinveil.core.finding import Detail, Finding
-from clinveil.core.settings import flag
 from clinveil.core.types import Doubles, Ints
-from clinveil.corpus.corpus import Corpus
-from clinveil.stats import ratio, share_by_patient, share_method, wilson
+from clinveil.stats import wilson
 from clinveil.stats.findings import unmeasured
 
 REPEATS = (1, 2, 3, 5, 8)
@@ -57,25 +54,17 @@ SOURCE = "joint posterior over m draws (averaging attack); attack A5 of the thre
 
 @attacks.register("repetition")
 class Repetition(Attack):
-    """Measure how many words are recovered from several draws of one source word, and how often notes repeat words."""
+    """Measure how many words are recovered from several draws of one source word."""
 
     needs = frozenset({"channel", "counts"})
     on_release = True
     order = 400
-    draws: int | None = flag(None, "Simulated words for each number of repeats (default: 5,000, fewer for N > 14).")
-    rare: int = flag(RARE, "Words with fewer occurrences are rare.", ge=2)
 
     def __call__(self, context: Context, rng: Generator) -> list[Finding]:
-        """Run the attack; with the source notes, also count how often they repeat a word."""
+        """Run the attack; with an interval of about one percentage point, as runtime grows with N."""
         channel, known, unknown = channel_and_counts(context)
-        how: dict[str, Any] = {"draws": self.draws or _affordable(channel), "rare": self.rare}
-        found = repeated(channel, known, frequencies(unknown), rng=rng, **how)
-        return found + (repeats_in_notes(context.original, rng) if context.original is not None else [])
-
-
-def _affordable(channel: Channel) -> int:
-    """Return a sample size with an interval of about one percentage point; runtime grows with N."""
-    return max(500, 5000 * 14 // max(14, int(np.diff(channel.indptr)[:-1].max(initial=1))))
+        draws = max(500, 5000 * 14 // max(14, int(np.diff(channel.indptr)[:-1].max(initial=1))))
+        return repeated(channel, known, frequencies(unknown), rng=rng, draws=draws)
 
 
 @dataclass(frozen=True)
@@ -202,36 +191,10 @@ def _finding(guesser: Guesser, m: int, detail: Detail, draws: int, rng: Generato
     shuffled = float((cases.weight * band.won[named]).sum() / band.mass.sum())
     low, high = (share, share) if cases.exact else wilson(round(share * draws), draws)
     method = EXACT if cases.exact else f"Wilson 95 %, {draws} simulated words"
-    more: Detail = {"repeats": m, "draws": m, "draws_stand_in": _apart(band.channel.policy.scope, detail), **detail}
+    # The unit that separates independent draws of one word.
+    scope = band.channel.policy.scope
+    scope = "patient" if scope == "rare" and detail["stratum"] != "all" else scope
+    more: Detail = {"repeats": m, "draws": m, "draws_stand_in": APART[scope], **detail}
     about: dict[str, Any] = {"source": SOURCE, "detail": more, "method": method, **GUESSING}
     n, reference = band.tokens if cases.exact else draws, (band.prior_vulnerability, shuffled)
     return Finding(REPEATED, share, n, "lower", low, high, *reference, **about)
-
-
-def _apart(scope: Scope, detail: Detail) -> str:
-    """Return the unit that separates independent draws of one word."""
-    return APART["patient" if scope == "rare" and detail["stratum"] != "all" else scope]
-
-
-def repeats_in_notes(corpus: Corpus, rng: Generator, *, patients: int = 5000) -> list[Finding]:
-    """Measure how often a patient's notes repeat a word: median, 90th percentile, and the share of pairs with m >= 3.
-
-    Streams; memory is bounded by a uniform sample of at most `patients` patients, which the detail records.
-    """
-    sample = sampled_words(corpus, patients, rng)
-    times = [np.fromiter(counter.values(), dtype=np.int64) for counter in sample.values.values()]
-    pooled = np.concatenate([np.zeros(0, dtype=np.int64), *times])
-    unit = "pairs of patient and word"
-    detail: dict[str, Any] = {"patients": len(times), "sampled": sample.left_out, "at_least": 3}
-    if not pooled.size:
-        return [unmeasured("attack.repeats_in_notes", "no word in the notes", better=None, detail=detail, unit=unit)]
-    by_patient = np.array([[(t >= 3).sum(), t.size] for t in times])
-    low, high = share_by_patient(by_patient)
-    detail |= {
-        "median": float(np.median(pooled)),
-        "p90": float(np.quantile(pooled, 0.9)),
-        "most": int(pooled.max()),
-        "tokens_share": float(pooled[pooled >= 3].sum() / pooled.sum()),
-    }
-    name, share, how = "attack.repeats_in_notes", ratio(by_patient), share_method(by_patient, "patients")
-    return [Finding(name, share, int(pooled.size), "lower", low, high, detail=detail, unit=unit, method=how)]

@@ -23,9 +23,9 @@ from numpy.random import Generator
 from clinveil.attacks.attack import Attack, Context, attacks, source_id
 from clinveil.attacks.text._full_names import PERMUTATIONS, REPLICATES, NameIndex, NameScan
 from clinveil.attacks.threats import tagged
-from clinveil.core.finding import ControlKind, Finding
+from clinveil.core.finding import Finding
 from clinveil.core.tokens import Kind, character_classes, words
-from clinveil.corpus.corpus import Corpus, rows
+from clinveil.corpus.corpus import PATIENT_ID, Corpus, rows
 from clinveil.corpus.people import Patient
 from clinveil.stats.findings import proportion, unmeasured
 from clinveil.stats.random_order import P_IS, PhraseOdds, found_p, one_refused_below
@@ -37,7 +37,9 @@ _ASCII_DIGITS = re.compile("[0-9]+")
 _SEPARATOR = r"[\s().\-/+]{0,3}"
 SOURCE = "45 CFR 164.514(b)(2); gate of own identifiers: none"
 CHANCE_IS = "another patient's numbers, searched for in the same notes"
+CONTROL_IS = "the same search in the source notes"
 MIN_WORDS = 2
+KEPT = "attack.kept_own_identifiers"
 PHRASE_CHANCE = "the words of each note in random order"
 PHRASE_SOURCE = "45 CFR 164.514(b)(2); chance: Feller 1968, chapter 4; P: Hoeffding 1956, Anderson & Samuels 1967"
 
@@ -56,19 +58,19 @@ class Identifiers(Attack):
         """Run `identifiers`; with the source notes, the same search in them is the control."""
         assert context.released is not None and context.known is not None
         made = identifiers(context.released, context.known, rng, crosswalk=context.patients)
+        made += kept_identifiers(context.released, context.known, context.keep, crosswalk=context.patients)
         found = [tagged(f, "recipient", "own identifiers") if f.measure in OWN else f for f in made]
         if context.original is None:
             return found
         in_source = {f.measure: f.value for f in identifiers(context.original, context.known, rng)}
-        return [_controlled(finding, in_source[finding.measure]) for finding in found]
-
-
-def _controlled(finding: Finding, in_source: float | None) -> Finding:
-    if in_source is None:
-        return finding
-    # The source must contain own identifiers, but not others' names.
-    kind: ControlKind | None = "positive" if finding.measure.startswith("attack.own_") else None
-    return replace(finding, control=in_source, control_is="the same search in the source notes", control_kind=kind)
+        controls = [(f, in_source.get(f.measure), f.measure.startswith("attack.own_")) for f in found]
+        # The source must contain own identifiers, but not others' names.
+        return [
+            f
+            if value is None
+            else replace(f, control=value, control_is=CONTROL_IS, control_kind="positive" if own else None)
+            for f, value, own in controls
+        ]
 
 
 def digits_of(text: str) -> str:
@@ -225,14 +227,14 @@ class OwnIdentifiers:
         if patient not in self._patients:
             return
         if patient not in self._searches:
-            self._searches[patient] = self._new_search(patient)
+            own, other = self._patients[patient], self._patients[self._other[patient]]
+            values = {kind: [getattr(one, field) for one in (own, other)] for kind, field in KINDS.items()}
+            self._searches[patient] = {
+                kind: _NumberSearch(*both) if kind in NUMBERS else PhraseSearch(both[0])
+                for kind, both in values.items()
+            }
         for search in self._searches[patient].values():
             search.search(note)
-
-    def _new_search(self, patient: str) -> dict[str, _Search]:
-        own, other = self._patients[patient], self._patients[self._other[patient]]
-        values = {kind: [getattr(one, field) for one in (own, other)] for kind, field in KINDS.items()}
-        return {k: _NumberSearch(*both) if k in NUMBERS else PhraseSearch(both[0]) for k, both in values.items()}
 
     def finding(self, kind: str) -> Finding:
         """Return the share of own identifiers of one kind that were found, with chance."""
@@ -277,3 +279,36 @@ def identifiers(
             own.add(patient, note)
         names.add([patient for patient, _ in batch], [note.forms for _, note in batch])
     return [*(own.finding(kind) for kind in KINDS), *names.findings(rng, permutations=permutations)]
+
+
+def kept_identifiers(
+    released: Corpus,
+    patients: Mapping[str, Patient],
+    keep: Sequence[str],
+    *,
+    crosswalk: Mapping[str, str] | None = None,
+) -> list[Finding]:
+    """Count the notes of known patients whose kept columns contain an own identifier or the own full name.
+
+    Empty if no column is kept. Kept values are released unchanged, so any hit is a disclosure.
+    """
+    n, count = 0, 0
+    for batch in released.batches() if keep else ():
+        columns = [batch.column(name).to_pylist() for name in keep]
+        for owner, *values in zip(batch.column(PATIENT_ID).to_pylist(), *columns, strict=True):
+            if owner is not None and (patient := patients.get(source_id(owner, crosswalk))) is not None:
+                n += 1
+                count += any(_mentions(ReleasedText(str(value)), patient) for value in values if value is not None)
+    return [proportion(KEPT, count, n, over="notes", source=SOURCE)] if n else []
+
+
+def _mentions(value: ReleasedText, patient: Patient) -> bool:
+    """Return whether a value contains an identifier, or all parts of the name, of the patient."""
+    numbers = (number for kind in NUMBERS for number in _numbers(getattr(patient, KINDS[kind])))
+    phrases = (words(text) for kind in KINDS.keys() - NUMBERS for text in getattr(patient, KINDS[kind]))
+    name = {*words(" ".join(patient.name))}
+    return (
+        any(value.has_number(number) for number in numbers)
+        or any(len(own) >= MIN_WORDS and f" {' '.join(own)} " in value.phrase for own in phrases)
+        or (len(name) >= MIN_WORDS and name <= {*value.forms})
+    )

@@ -14,10 +14,9 @@ from typing import Any
 
 import numpy as np
 from numpy.random import Generator
-from scipy.sparse import diags
 
 from clinveil.attacks.attack import Attack, Context, attacks, source_id
-from clinveil.attacks.text.linkage.matchers import counts, logged, rarity, unit
+from clinveil.attacks.text.linkage.matchers import counts
 from clinveil.core.errors import InputError
 from clinveil.core.finding import Finding
 from clinveil.core.settings import flag
@@ -30,7 +29,6 @@ from clinveil.stats.findings import unmeasured
 
 TrainingSet = tuple[Sequence[Sequence[str]], Ints]
 TrainingSource = Callable[[Mask], TrainingSet]
-Score = Callable[[Ints, Doubles, Doubles], float]
 FOLDS, FEATURES, NOTES, CLASSES, MIN_PATIENTS, STRENGTH = 3, 20_000, 600, 20, 10, 10.0
 TOO_FEW = "fewer than two values with ten patients each"
 RELEASED, PLAIN = "released notes of other patients", "plain notes of other patients"
@@ -57,9 +55,9 @@ class Inference(Attack):
             if notes.classes < 2:
                 found.append(unmeasured("attack.inference", TOO_FEW, detail=about_detail, unit="notes"))
                 continue
-            found += predict(notes, notes.training_set, rng).findings({**about_detail, "against": RELEASED}, rng)
+            found.append(predict(notes, notes.training_set, rng).finding({**about_detail, "against": RELEASED}, rng))
             if (plain := _plain(notes, context, column, rng, self.most)) is not None:
-                found += predict(notes, plain, rng).findings({**about_detail, "against": PLAIN}, rng)
+                found.append(predict(notes, plain, rng).finding({**about_detail, "against": PLAIN}, rng))
         return found
 
 
@@ -131,7 +129,7 @@ def predict(notes: Notes, training_of: TrainingSource, rng: Generator) -> Predic
     """Predict each note's label from other patients, in three folds, and once more with shuffled training labels.
 
     Args:
-        teach: returns training words and labels for a mask of rows.
+        training_of: returns training words and labels for a mask of rows.
     """
     folds = rng.permutation(np.arange(int(notes.people.max()) + 1) % FOLDS)[notes.people]
     chances, shuffled = (np.zeros((len(notes.labels), notes.classes)) for _ in range(2))
@@ -148,17 +146,17 @@ def _predicted(
     texts: Sequence[Sequence[str]], labellings: Sequence[Ints], new: Sequence[Sequence[str]], classes: int
 ) -> list[Doubles]:
     """Return probabilities, (n_new, classes), for each labelling of the texts."""
+    from sklearn.feature_extraction.text import TfidfTransformer
     from sklearn.linear_model import LogisticRegression
     from threadpoolctl import threadpool_limits
 
     seen = Counter(word for text in texts for word in set(text))
     ids = WordIds.of((word for word, n in seen.most_common(FEATURES) if n > 1), first=0)
-    training_counts, test = counts(texts, ids), counts(new, ids)
-    rare, probabilities = diags(rarity(training_counts)), []
-    training_counts, test = (unit(logged(side) @ rare) for side in (training_counts, test))
+    weighed, probabilities = TfidfTransformer(sublinear_tf=True), []
+    training, test = weighed.fit_transform(counts(texts, ids)), weighed.transform(counts(new, ids))
     for labels in labellings:
         with threadpool_limits(1):
-            fitted = LogisticRegression(C=STRENGTH, class_weight="balanced", max_iter=200).fit(training_counts, labels)
+            fitted = LogisticRegression(C=STRENGTH, class_weight="balanced", max_iter=200).fit(training, labels)
         chances = np.zeros((len(new), classes))
         chances[:, fitted.classes_] = fitted.predict_proba(test)
         probabilities.append(chances)
@@ -173,31 +171,28 @@ class Predictions:
     chances: Doubles
     shuffled: Doubles
 
-    def findings(self, about_detail: Mapping[str, Any], rng: Generator) -> list[Finding]:
-        """Return balanced accuracy and area under the curve, with intervals by patient."""
-        majority = float(np.bincount(self.notes.labels).max() / len(self.notes.labels))
-        right = float((self.chances.argmax(axis=1) == self.notes.labels).mean())
-        detail = {**about_detail, "classes": self.notes.classes, "left_out": self.notes.left_out}
-        plain = {**detail, "accuracy": right, "majority": majority}
-        return [
-            self._finding("attack.inference", _balanced, 1 / self.notes.classes, plain, rng, 1000),
-            self._finding("attack.inference_auc", _area, 0.5, detail, rng, 200),
-        ]
+    def finding(self, about_detail: Mapping[str, Any], rng: Generator) -> Finding:
+        """Return the balanced accuracy, with an interval by patient.
 
-    def _finding(
-        self, measure: str, score: Score, chance: float, detail: Mapping[str, Any], rng: Generator, draws: int
-    ) -> Finding:
-        labels, people = self.notes.labels, self.notes.people
-        n_people, even = int(people.max()) + 1, np.ones(len(labels))
-        value, control = (score(labels, chances, even) for chances in (self.chances, self.shuffled))
+        Of two values, an attacker whose classifier is mostly wrong names the other one: if the whole interval is below
+        chance, the figure is that of this attacker (`turned`).
+        """
+        labels, people, even = self.notes.labels, self.notes.people, np.ones(len(self.notes.labels))
+        value, control = (_balanced(labels, chances, even) for chances in (self.chances, self.shuffled))
 
         def of_drawn(weights: Ints) -> float:
-            return score(labels, self.chances, weights[people].astype(np.float64))
+            return _balanced(labels, self.chances, weights[people].astype(np.float64))
 
-        low, high = bootstrap_weights(n_people, of_drawn, rng, draws=draws)
+        low, high = bootstrap_weights(int(people.max()) + 1, of_drawn, rng, draws=1000)
+        classes, right = self.notes.classes, float((self.chances.argmax(axis=1) == labels).mean())
+        detail = {**about_detail, "classes": classes, "left_out": self.notes.left_out, "accuracy": right}
+        detail["majority"] = float(np.bincount(labels).max() / len(labels))
+        if classes == 2 and high < 0.5:
+            value, control, low, high, detail["turned"] = 1 - value, 1 - control, 1 - high, 1 - low, True
         about: dict[str, Any] = {"control": control, "control_is": CONTROL_IS, "control_kind": "negative"}
-        about |= {"chance": chance, "chance_is": CHANCE_IS, "method": "bootstrap over patients, 95 %", "unit": "notes"}
-        return Finding(measure, value, len(labels), "lower", low, high, source=SOURCE, detail=detail, **about)
+        about |= {"chance": 1 / classes, "chance_is": CHANCE_IS, "method": "bootstrap over patients, 95 %"}
+        about |= {"unit": "notes", "source": SOURCE, "detail": detail}
+        return Finding("attack.inference", value, len(labels), "lower", low, high, **about)
 
 
 def _balanced(labels: Ints, chances: Doubles, weights: Doubles) -> float:
@@ -206,17 +201,3 @@ def _balanced(labels: Ints, chances: Doubles, weights: Doubles) -> float:
     right = np.bincount(labels, weights * (chances.argmax(axis=1) == labels), n)
     drawn = np.bincount(labels, weights, n)
     return float((right[drawn > 0] / drawn[drawn > 0]).mean())
-
-
-def _area(labels: Ints, chances: Doubles, weights: Doubles) -> float:
-    """Return the mean over labels of P(a note with the label ranks above one without), ties by half."""
-    areas = [_one_area(labels == label, chances[:, label], weights) for label in range(chances.shape[1])]
-    return float(np.nanmean(areas))
-
-
-def _one_area(has: Mask, chance: Doubles, weights: Doubles) -> float:
-    level = np.unique(chance, return_inverse=True)[1]
-    with_it, without = (np.bincount(level, weights * side) for side in (has, ~has))
-    below = np.cumsum(without) - without / 2
-    total = with_it.sum() * without.sum()
-    return float((with_it * below).sum() / total) if total else float("nan")

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.random import Generator
 
 from clinveil.attacks.attack import Context
-from clinveil.attacks.vectors._closest_pairs import METRICS
+from clinveil.attacks.vectors._name_pairs import METRICS
 from clinveil.core.errors import InputError, UsageError
 from clinveil.core.finding import Finding
 from clinveil.core.tokens import words
@@ -86,7 +86,6 @@ class Groups:
         codes: the diagnoses' codes.
         diagnoses: (n_codes, dim) float64.
         has: (n_patients, n_codes) bool.
-        lengths: (n_codes,) words of each description.
         frequency: (n_patients,) mean corpus count of each name's words with a vector; None without counts.
         left_out: counts of unused patients and diagnoses and of special cases, by reason.
     """
@@ -96,7 +95,6 @@ class Groups:
     codes: tuple[str, ...] = field(repr=False)
     diagnoses: Doubles = field(repr=False)
     has: Mask = field(repr=False)
-    lengths: Ints = field(repr=False)
     frequency: Doubles | None = field(repr=False)
     left_out: Mapping[str, int] = field(default_factory=dict)
 
@@ -161,7 +159,6 @@ def groups(
         tuple(described),
         np.array([_mean(vectors, word_rows) for word_rows in described.values()]),
         has,
-        np.array([len(words(codes[code])) for code in described], dtype=np.int64),
         None if word_counts is None else np.array([float(word_counts[rows[index]].mean()) for index in indices]),
         {
             "patients": len(all_patients),

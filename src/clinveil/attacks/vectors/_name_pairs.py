@@ -16,15 +16,83 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import combinations, permutations, product
 from math import factorial, prod
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.random import Generator
 
-from clinveil.attacks.vectors._closest_pairs import Metric, closest_pairs
-from clinveil.core.errors import InputError
+from clinveil.core.errors import InputError, UsageError
 from clinveil.core.tokens import words
-from clinveil.core.types import Doubles, Floats, Ints, Mask
+from clinveil.core.types import Doubles, Floats, Ints, Mask, SmallInts
+from clinveil.vectors.search import one_thread_each
 from clinveil.vectors.table import Vectors
+
+Metric = Literal["cosine", "cityblock", "euclidean"]
+METRICS: tuple[Metric, ...] = ("cosine", "cityblock", "euclidean")
+_AT_ONCE = 1 << 22  # distances computed in one block
+
+
+class Pairs(NamedTuple):
+    """Pairs of rows, nearest first: int32 rows, first < second, and float32 distances, (k,) each."""
+
+    first: SmallInts
+    second: SmallInts
+    distances: Floats
+
+
+def closest_pairs(matrix: Floats, k: int, metric: Metric) -> Pairs:
+    """Return the first k of all unordered pairs of rows, by distance (fewer if there are fewer pairs); exact.
+
+    Distances are computed in float64 and rounded to float32, so equal vectors tie. Ties go to the lower first row, then
+    to the lower second.
+
+    Args:
+        matrix: (n, dim) float32, finite.
+        k: number of pairs.
+        metric: cosine, cityblock or euclidean. A zero vector has cosine similarity 0 with all others.
+
+    Raises:
+        UsageError: an unknown metric.
+        ValueError: k below 1.
+    """
+    if metric not in METRICS:
+        raise UsageError(f"unknown metric {metric!r}", hint="one of " + ", ".join(METRICS))
+    if k < 1:
+        raise ValueError(f"k must be at least 1, not {k}")
+    points, n = matrix.astype(np.float64), len(matrix)
+    found = Pairs(np.empty(0, np.int32), np.empty(0, np.int32), np.empty(0, np.float32))
+    step = max(1, _AT_ONCE // max(n, 1))
+    with one_thread_each():
+        for start in range(0, n - 1, step):
+            distances = _distances(points[start : start + step], points[start:], metric).astype(np.float32)
+            limit = found.distances[-1] if len(found.first) == k else np.inf
+            one, other = np.nonzero(distances <= limit)
+            one, other = one[one < other], other[one < other]
+            first = np.concatenate([found.first, (one + start).astype(np.int32)])
+            second = np.concatenate([found.second, (other + start).astype(np.int32)])
+            found = _first(Pairs(first, second, np.concatenate([found.distances, distances[one, other]])), k)
+    return found
+
+
+def _first(pairs: Pairs, k: int) -> Pairs:
+    """Return the first k pairs in order; only pairs within the k-th distance are sorted."""
+    keep = np.arange(pairs.first.size)
+    if keep.size > k:
+        keep = np.flatnonzero(pairs.distances <= np.partition(pairs.distances, k - 1)[k - 1])
+    order = keep[np.lexsort((pairs.second[keep], pairs.first[keep], pairs.distances[keep]))][:k]
+    return Pairs(pairs.first[order], pairs.second[order], pairs.distances[order])
+
+
+def _distances(rows: Doubles, others: Doubles, metric: Metric) -> Doubles:
+    from scipy.spatial.distance import cdist
+
+    if metric != "cosine":
+        return np.asarray(cdist(rows, others, metric))
+    lengths = [np.linalg.norm(side, axis=1) for side in (rows, others)]
+    left, right = (np.divide(1.0, size, out=np.zeros(size.size), where=size > 0) for size in lengths)
+    cosines = ((rows @ others.T) * (left[:, None] * right)).astype(np.float32)  # the similarity is rounded first
+    return np.asarray(np.float32(1) - cosines)
+
 
 DRAWS = 9999
 ENUMERATE = 10_000  # with at most this many permutations, all are enumerated
@@ -164,9 +232,7 @@ class NameRanking:
         return np.where(self.codes[ranks] == codes, ranks, len(self))
 
 
-def rank_names(
-    vectors: Vectors, names: NameTokens, metric: Metric, k: int, *, threads: int = 2, label: str = ""
-) -> NameRanking:
+def rank_names(vectors: Vectors, names: NameTokens, metric: Metric, k: int, *, label: str = "") -> NameRanking:
     """Return the first k pairs of name tokens by distance; fewer if there are fewer.
 
     Args:
@@ -183,25 +249,23 @@ def rank_names(
         why = f"only {len(tokens)} of {len(names.forms)} name tokens have a vector"
         raise InputError(why, hint="check that these are the right names")
     matrix = vectors.matrix[rows[tokens]]
-    pairs = closest_pairs(matrix, k, metric, threads=threads)
+    pairs = closest_pairs(matrix, k, metric)
     codes = names.code(tokens[pairs.first], tokens[pairs.second])
     return NameRanking(codes, pairs.distances, metric, ranked, int((~matrix.any(axis=1)).sum()), label)
 
 
 @dataclass(frozen=True)
 class NamePermutationTest:
-    """Hits of some models at some k, and those under permutations.
+    """Hits of some models among the first k pairs, and those under permutations.
 
     Attributes:
-        ks: (n_ks,) lengths of the list.
-        hits: (n_models, n_ks) distinct pairs that belong to one full name.
-        names: (n_models, n_ks) names with at least one pair found (two patients with the same name count twice).
-        null_hits, null_names: (n_draws, n_models, n_ks) under permutations.
+        hits: (n_models,) distinct pairs that belong to one full name.
+        names: (n_models,) names with at least one pair found (two patients with the same name count twice).
+        null_hits, null_names: (n_draws, n_models) under permutations.
         exact: whether all permutations (including the true order) were enumerated rather than sampled.
         fixed: names that are the only ones of their shape, which no permutation changes.
     """
 
-    ks: tuple[int, ...]
     hits: Ints
     names: Ints
     null_hits: Ints
@@ -211,37 +275,34 @@ class NamePermutationTest:
 
     @property
     def p(self) -> Doubles:
-        """Return P that a permutation gives at least as many hits, for one model alone, (n_models, n_ks)."""
-        return self._share((self.null_hits >= self.hits).sum(axis=0))
+        """Return P that a permutation gives at least as many hits, for one model alone, (n_models,)."""
+        return self._share(self.null_hits >= self.hits)
 
     @property
     def names_p(self) -> Doubles:
-        """Return P that a permutation gives as many names with a pair, for one model alone, (n_models, n_ks)."""
-        return self._share((self.null_names >= self.names).sum(axis=0))
+        """Return P that a permutation gives as many names with a pair, for one model alone, (n_models,)."""
+        return self._share(self.null_names >= self.names)
 
     @property
     def adjusted_p(self) -> Doubles:
-        """Return P that a permutation gives at least as many hits in any of the models, (n_models, n_ks)."""
-        most = self.null_hits.max(axis=1, keepdims=True)
-        return self._share((most >= self.hits).sum(axis=0))
+        """Return P that a permutation gives at least as many hits in any of the models, (n_models,)."""
+        return self._share(self.null_hits.max(axis=1, keepdims=True) >= self.hits)
 
-    def _share(self, count: Ints) -> Doubles:
-        draws = len(self.null_hits)
+    def _share(self, reached: Mask) -> Doubles:
+        draws, count = len(reached), reached.sum(axis=0)
         return count / draws if self.exact else (count + 1) / (draws + 1)
 
 
-def _score(names: NameTokens, tokens: Sequence[Ints], ranking: NameRanking, ks: Sequence[int]) -> tuple[Ints, Ints]:
-    """Return hits and names of one ranking, (n_ks,) each, for these tokens of the names, group by group."""
-    ranks = [ranking.ranks(names.codes(group)) for group in tokens]
-    flat = np.concatenate([np.empty(0, np.int64), *(r.ravel() for r in ranks)])
-    pairs = np.unique(flat[flat < len(ranking)])  # a rank identifies a pair, so a pair of two patients counts once
-    best = np.sort(np.concatenate([np.empty(0, np.int64), *(r.min(axis=1) for r in ranks)]))
-    within = np.minimum(np.asarray(ks, dtype=np.int64), len(ranking))
-    return np.searchsorted(pairs, within), np.searchsorted(best, within)
+def _score(names: NameTokens, tokens: Sequence[Ints], ranking: NameRanking, k: int) -> tuple[int, int]:
+    """Return hits and names of one ranking, for these tokens of the names, group by group."""
+    ranks, k = [ranking.ranks(names.codes(group)) for group in tokens], min(k, len(ranking))
+    # A rank identifies a pair, so a pair of two patients counts once.
+    pairs = np.unique(np.concatenate([np.empty(0, np.int64), *(r[r < k] for r in ranks)]))
+    return pairs.size, sum(int((r.min(axis=1) < k).sum()) for r in ranks)
 
 
 def name_permutation_test(
-    names: NameTokens, rankings: Sequence[NameRanking], ks: Sequence[int], rng: Generator, *, draws: int = DRAWS
+    names: NameTokens, rankings: Sequence[NameRanking], k: int, rng: Generator, *, draws: int = DRAWS
 ) -> NamePermutationTest:
     """Compare the hits of some models' rankings against the true names with those against permuted names.
 
@@ -250,12 +311,12 @@ def name_permutation_test(
 
     Source: single-step maximum: Westfall & Young 1993, Resampling-Based Multiple Testing, section 2.3.
     """
-    observed = np.array([_score(names, [group.tokens for group in names.groups], r, ks) for r in rankings])
+    observed = np.array([_score(names, [group.tokens for group in names.groups], r, k) for r in rankings])
     exact = n_permutations(names) <= ENUMERATE
     permuted_tokens = _all(names) if exact else (_draw(names, rng) for _ in range(draws))
-    null = np.array([[_score(names, tokens, ranking, ks) for ranking in rankings] for tokens in permuted_tokens])
+    null = np.array([[_score(names, tokens, ranking, k) for ranking in rankings] for tokens in permuted_tokens])
     fixed = sum(len(group.rows) for group in names.groups if len(group.rows) == 1)
-    return NamePermutationTest(tuple(ks), observed[:, 0], observed[:, 1], null[:, :, 0], null[:, :, 1], exact, fixed)
+    return NamePermutationTest(observed[:, 0], observed[:, 1], null[:, :, 0], null[:, :, 1], exact, fixed)
 
 
 def n_permutations(names: NameTokens) -> int:

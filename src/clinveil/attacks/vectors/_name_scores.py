@@ -1,7 +1,7 @@
 """Scores of lists of token pairs against the true names: precision, patients named, and the best of several models.
 
 Each score has two references: the precision of a random list (chance), and the mean under re-pairings of the true names
-(control), whose P is decisive. The hypergeometric tail assumes independent pairs, but pairs share tokens.
+(control), whose P is decisive: pairs share tokens, so a hypergeometric tail would assume too much.
 
 Source: JMIR 2020;22(7):e18055, experiment 1 and Table 1.
 """
@@ -28,7 +28,6 @@ from clinveil.core.types import Doubles
 from clinveil.stats import (
     Interval,
     bootstrap_weights,
-    hypergeometric_tail,
     permutation_p,
     share_by_patient,
     share_method,
@@ -37,7 +36,6 @@ from clinveil.stats import (
 from clinveil.stats.findings import proportion, unmeasured
 
 K = 600  # as in the paper
-CURVE = (10, 20, 50, 100, 200, 300, 400, 500, 600, 1000, 2000, 5000)
 SOURCE = "JMIR 2020;22(7):e18055, Table 1"
 REPLACED = "JMIR 2020;22(7):e18055, conclusion: PHI replacement"
 RARE_BELOW = 20  # hits; with fewer than this, and than a tenth of the true pairs, the interval is that of rare events
@@ -46,32 +44,16 @@ _INTERVAL = "bootstrap over names, 95 %; vectors fixed"
 _CONTROL = {"control_is": "mean of the same list against names re-paired within position", "control_kind": "negative"}
 
 
-def list_lengths(names: NameTokens, k: int = K, curve: Sequence[int] = CURVE) -> dict[str, int]:
-    """Return the lengths of the list to score, by their names in the findings.
-
-    `names` is the requested K, `names_half` half the number of tokens (what an attacker expects for two-token names),
-    `names_all` the number of true pairs, `names_at_…` the curve.
-    """
-    special = {"names": k, "names_half": max(1, len(names.tokens) // 2), "names_all": len(names.true_pairs)}
-    return special | {f"names_at_{at}": at for at in curve if at < max(special.values())}
-
-
 def attack_names(
-    names: NameTokens,
-    rankings: Sequence[NameRanking],
-    rng: Generator,
-    *,
-    k: int = K,
-    curve: Sequence[int] = CURVE,
-    draws: int = DRAWS,
+    names: NameTokens, rankings: Sequence[NameRanking], rng: Generator, *, k: int = K, draws: int = DRAWS
 ) -> list[Finding]:
-    """Return, per model, the precision at each length and the share of patients named; also the best model.
+    """Return, per model, the precision of the first k pairs and the share of patients named; also the best model.
 
     Args:
         names: the true names, which are secret.
-        rankings: one per model, at least as long as the longest of `list_lengths(names, k, curve)`, or all pairs.
+        rankings: one per model, of at least k pairs, or of all.
         rng: for `draws` re-pairings, and the bootstrap of the best, whose P corrects for the choice.
-        k: length of the list to report (the paper: 600). curve: further lengths.
+        k: length of the list (the paper: 600).
 
     Raises InputError without a true pair or a ranking.
     """
@@ -79,14 +61,12 @@ def attack_names(
         raise InputError(
             "there is no name of two or more tokens to search for", hint="provide full names, first name first"
         )
-    lengths = list_lengths(names, k, curve)
-    test = name_permutation_test(names, rankings, list(lengths.values()), rng, draws=draws)
+    test = name_permutation_test(names, rankings, k, rng, draws=draws)
     found = []
     for model, ranking in enumerate(rankings):
-        model_scores = _Scored(names, ranking, test, model)
-        found += [model_scores.precision(*requested, column) for column, requested in enumerate(lengths.items())]
-        found.append(model_scores.patients())
-    return found + ([_best(names, rankings, test, rng)] if len(rankings) > 1 else [])
+        scored = _Scored(names, ranking, test, model, k)
+        found += [scored.precision(), scored.patients()]
+    return found + ([_best(names, rankings, test, k, rng)] if len(rankings) > 1 else [])
 
 
 def names_found(names: NameTokens, ranking: NameRanking, k: int) -> Doubles:
@@ -112,45 +92,31 @@ class _Scored:
     ranking: NameRanking
     test: NamePermutationTest
     model: int
+    requested: int
 
-    def precision(self, name: str, requested: int, column: int) -> Finding:
+    def precision(self) -> Finding:
         """Return the precision of the first K pairs."""
         true, pairs = _true_pairs(self.names, self.ranking), self.ranking.n_pairs
-        k, hits = min(requested, pairs), int(self.test.hits[self.model, column])
-        null = self.test.null_hits[:, self.model, column]
+        k, hits = min(self.requested, pairs), int(self.test.hits[self.model])
+        null = self.test.null_hits[:, self.model]
         (low, high), method = _interval(self.names, names_found(self.names, self.ranking, k), k)
-        detail: dict[str, Any] = {
-            **self._about(),
-            "k": k,
-            "hits": hits,
-            "hits_by_chance": k * true / pairs,
-            "ceiling": min(1.0, true / k),
-            "hits_repaired_most": int(null.max()),
-            "hypergeometric_tail": hypergeometric_tail(hits, pairs, true, k),
-            "hypergeometric_tail_is": "descriptive only: pairs share tokens",
-        } | ({"k_asked": requested} if requested > pairs else {})
+        detail: dict[str, Any] = {**self._about(), "k": k, "hits": hits, "hits_by_chance": k * true / pairs}
+        detail |= {"ceiling": min(1.0, true / k), "hits_repaired_most": int(null.max())}
+        detail |= {"k_asked": self.requested} if self.requested > pairs else {}
         reference: dict[str, Any] = {"chance": true / pairs, "control": float(null.mean() / k), **_CONTROL}
-        reference |= {
-            "p": float(self.test.p[self.model, column]),
-            "p_is": self._p_is(),
-            "source": SOURCE,
-            "detail": detail,
-        }
+        reference |= {"p": float(self.test.p[self.model]), "p_is": self._p_is(), "source": SOURCE, "detail": detail}
         reference |= {"unit": "pairs", "count": hits, "method": method}
-        return Finding(f"attack.{name}", hits / k, k, "lower", low, high, **reference)
+        return Finding("attack.names", hits / k, k, "lower", low, high, **reference)
 
     def patients(self) -> Finding:
         """Return the share of patients with a pair of their name among the first K."""
-        k, n = min(self.test.ks[0], self.ranking.n_pairs), self.names.n_names
-        control = float(self.test.null_names[:, self.model, 0].mean() / n)
+        k, n = min(self.requested, self.ranking.n_pairs), self.names.n_names
+        control = float(self.test.null_names[:, self.model].mean() / n)
         reference: dict[str, Any] = {"chance": _chance_of_a_pair(self.names, self.ranking, k), "control": control}
-        reference |= {"p": float(self.test.names_p[self.model, 0]), "p_is": self._p_is(), **_CONTROL}
-        reference |= {
-            "method": "Clopper-Pearson over patients, 95 %",
-            "source": SOURCE,
-            "detail": self._about() | {"k": k},
-        }
-        count = int(self.test.names[self.model, 0])
+        reference |= {"p": float(self.test.names_p[self.model]), "p_is": self._p_is(), **_CONTROL}
+        reference |= {"method": "Clopper-Pearson over patients, 95 %", "source": SOURCE}
+        reference["detail"] = self._about() | {"k": k}
+        count = int(self.test.names[self.model])
         return proportion("attack.names_patients", count, n, over="patients", **reference)
 
     def _p_is(self) -> str:
@@ -215,28 +181,30 @@ def _chance_of_a_pair(names: NameTokens, ranking: NameRanking, k: int) -> float:
     return float(np.where(rest >= k, -np.expm1(none), n > 0).mean())
 
 
-def _best(names: NameTokens, rankings: Sequence[NameRanking], test: NamePermutationTest, rng: Generator) -> Finding:
+def _best(
+    names: NameTokens, rankings: Sequence[NameRanking], test: NamePermutationTest, k: int, rng: Generator
+) -> Finding:
     """Return the best of several models at the requested K, corrected by the maximum under each re-pairing."""
-    k = min(test.ks[0], *(ranking.n_pairs for ranking in rankings))
-    best = int(test.hits[:, 0].argmax())
-    hits = int(test.hits[best, 0])
+    k = min(k, *(ranking.n_pairs for ranking in rankings))
+    best = int(test.hits.argmax())
+    hits = int(test.hits[best])
     found = np.stack([names_found(names, ranking, k) for ranking in rankings], axis=1)
     (low, high), method = _interval(names, found[:, best], k)
     if not _rare(names, found[:, best]):
         low, high = bootstrap_weights(names.n_names, lambda weights: float((weights @ found).max()) / k, rng)
         method = _INTERVAL
-    most = test.null_hits[:, :, 0].max(axis=1)
+    most = test.null_hits.max(axis=1)
     detail: dict[str, Any] = {
         "k": k,
         "hits": hits,
         "models": len(rankings),
         "model": rankings[best].label,
         "metric": rankings[best].metric,
-        "models_over_chance": int((test.adjusted_p[:, 0] <= 0.05).sum()),
+        "models_over_chance": int((test.adjusted_p <= 0.05).sum()),
         "repairings": len(test.null_hits),
     }
     reference: dict[str, Any] = {"chance": max(_true_pairs(names, r) / r.n_pairs for r in rankings)}
-    reference |= {"control": float(most.mean() / k), "control_kind": "negative", "p": float(test.adjusted_p[best, 0])}
+    reference |= {"control": float(most.mean() / k), "control_kind": "negative", "p": float(test.adjusted_p[best])}
     reference |= {"control_is": "mean of the best of the same models against names re-paired within position"}
     reference |= {
         "p_is": "the largest number of hits of any model under the same re-pairings",

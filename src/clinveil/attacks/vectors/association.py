@@ -6,8 +6,8 @@ one for every name. Each of the paper's tests is therefore accompanied by one th
 states the question it answers.
 
 `PatientTests` tests each patient: with random diagnoses (the paper's), a patient can be "significant" for having common
-diagnoses. Matched diagnoses exclude prevalence and description length. Other patients' names in place of their own
-exclude everything that a set of diagnoses has in common with all names.
+diagnoses. Other patients' names in place of their own exclude everything that a set of diagnoses has in common with all
+names, such as prevalence and length of description.
 
 Source: JMIR 2020;22(7):e18055, Experiments 2a and 2b, Tables 2 and 3, Figure 3.
 """
@@ -51,7 +51,6 @@ _COMMON |= {"control_is": SWAPPED, "control_kind": "negative"}
 PAPER = "JMIR 2020;22(7):e18055"
 LEVEL = 0.05
 PAPER_DRAWS = 1_000
-MATCHED = "diagnoses as prevalent and described in as many words"
 RANDOM = "random diagnoses"
 PAPERS = "random diagnoses, the paper's 1,000 draws and count/n"
 NAMES = "other patients' names"
@@ -65,8 +64,6 @@ _TESTED: dict[str, Any] = {
 _QUESTIONS = {
     RANDOM: _ANY,
     PAPERS: _ANY,
-    MATCHED: "Is the patient's name at another distance from their own diagnoses than from equally common diagnoses "
-    "with descriptions of the same length?",
     NAMES: "Is the patient's own name at a more unusual distance from their diagnoses than other patients' names?",
 }
 
@@ -268,21 +265,16 @@ class PatientTests:
 
     def findings(self, rng: Generator, *, paper_p: bool = False) -> Iterator[Finding]:
         """Yield the findings of all tests; with `paper_p` also that of the paper's draws, P = count / n."""
-        from clinveil.stats.group_draws import Matching, matched_p, uniform_counts  # slow import
+        from clinveil.stats.group_draws import uniform_counts  # slow import
 
         n, draws = len(self.distances), self.draws or default_draws(len(self.distances))
-        has, matching = self.groups.has, Matching.of(self.groups.prevalence, self.groups.lengths, len(self.groups))
 
         def uniform(distances: Doubles, draws: int) -> Ints:
-            return uniform_counts(distances, has, draws, rng, threads=self.threads)
-
-        def matched(distances: Doubles) -> Doubles:
-            return matched_p(distances, has, matching, draws, rng, threads=self.threads)
+            return uniform_counts(distances, self.groups.has, draws, rng, threads=self.threads)
 
         yield self._finding(RANDOM, lambda d: (uniform(d, draws) + 1) / (draws + 1), holm, draws)
         if paper_p:
             yield self._finding(PAPERS, lambda d: uniform(d, PAPER_DRAWS) / PAPER_DRAWS, holm, PAPER_DRAWS)
-        yield self._finding(MATCHED, matched, holm, draws)
         yield self._finding(NAMES, self._names, benjamini_hochberg, n)
 
     def _names(self, distances: Doubles) -> Doubles:
@@ -318,9 +310,6 @@ class PatientTests:
         n = len(self.distances)
         if series == NAMES:
             message = f"no P can be below 1/{n}, so Holm could never reject; adjusted for name frequency"
-            return {"warning": message}
-        if series == MATCHED:
-            message = "assumes that diagnoses are independent given prevalence, which comorbid diagnoses are not"
             return {"warning": message}
         if series == PAPERS:
             error = family_wise_error(n, draws)

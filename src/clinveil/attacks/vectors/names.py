@@ -8,16 +8,14 @@ Source: JMIR 2020;22(7):e18055, experiment 1 and Table 1; replacement: conclusio
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any
 
 from numpy.random import Generator
 
 from clinveil.attacks.attack import Attack, Context, attacks
-from clinveil.attacks.vectors._closest_pairs import METRICS, Metric
-from clinveil.attacks.vectors._name_pairs import DRAWS, Name, NameRanking, NameTokens, rank_names
-from clinveil.attacks.vectors._name_scores import K, attack_names, leaked_names, list_lengths
+from clinveil.attacks.vectors._name_pairs import DRAWS, METRICS, Name, NameRanking, NameTokens, rank_names
+from clinveil.attacks.vectors._name_scores import K, attack_names, leaked_names
 from clinveil.core.errors import InputError, UsageError
 from clinveil.core.finding import Finding
 from clinveil.core.settings import flag
@@ -38,8 +36,7 @@ class Names(Attack):
     def __call__(self, context: Context, rng: Generator) -> list[Finding]:
         """Run the attack on all models with the same re-pairings; P of the best of several corrects for the choice."""
         surrogates = read_full_names(self.surrogates) if self.surrogates else ()
-        more: dict[str, Any] = {"surrogates": surrogates, "threads": context.workers, "say": context.say}
-        return self.on(context.vectors or (), context.names or (), rng, **more)
+        return self.on(context.vectors or (), context.names or (), rng, surrogates=surrogates, say=context.say)
 
     def on(
         self,
@@ -48,7 +45,6 @@ class Names(Attack):
         rng: Generator,
         *,
         surrogates: Iterable[Name] = (),
-        threads: int = 2,
         say: Say = lambda line: None,
         skip: Callable[[str, InputError], None] | None = None,
     ) -> list[Finding]:
@@ -61,25 +57,27 @@ class Names(Attack):
             say: receives a line if tokens have no vector. skip: receives the label of a model with too few names.
 
         Raises:
-            InputError: no true pair, or (without `skip`) a model with fewer than two name tokens. UsageError: an
-            unknown
-                metric.
+            InputError: no true pair, or (without `skip`) a model with fewer than two name tokens.
+            UsageError: an unknown metric.
         """
-        metrics, others = _metrics(self.metric), list(surrogates)
+        if unknown := set(self.metric) - set(METRICS):
+            raise UsageError(f"unknown metric {min(unknown)!r}", hint="one of " + ", ".join(METRICS))
+        metrics, others = [metric for metric in METRICS if metric in self.metric], list(surrogates)
         tokens = NameTokens(people, also=others)
-        longest = max(list_lengths(tokens, self.k).values())
         rankings: list[NameRanking] = []
         for label, model in _labelled(models):
             try:
-                rankings += [
-                    rank_names(model, tokens, metric, longest, threads=threads, label=label) for metric in metrics
-                ]
+                rankings += [rank_names(model, tokens, metric, self.k, label=label) for metric in metrics]
             except InputError as error:
                 if skip is None:
                     raise
                 skip(label, error)
                 continue
-            _say_left_out(model, tokens, say)
+            if missing := sum(form not in model.ids for form in tokens.forms):
+                why = "they cannot be found and lower the figures"
+                say(f"{missing} of {len(tokens.forms)} name tokens have no vector: {why}")
+            if tokens.lone:
+                say(f"{tokens.lone} of {tokens.n_names} names have only one token, so there is no pair to find")
         if skip is not None and not rankings:
             return []
         found = attack_names(tokens, rankings, rng, k=self.k, draws=self.draws)
@@ -100,13 +98,6 @@ def paper_k(people: Iterable[Name]) -> int:
     return min(K, max(1, len(NameTokens(people).true_pairs)))
 
 
-def _metrics(requested: Sequence[str]) -> list[Metric]:
-    """Return the requested metrics, without repetitions."""
-    if unknown := set(requested) - set(METRICS):
-        raise UsageError(f"unknown metric {min(unknown)!r}", hint="one of " + ", ".join(METRICS))
-    return [metric for metric in METRICS if metric in requested]
-
-
 def _labelled(models: Iterable[Vectors | tuple[str, Vectors]]) -> Iterator[tuple[str, Vectors]]:
     """Yield each model with its label: number and training settings."""
     for number, model in enumerate(models, 1):
@@ -115,15 +106,3 @@ def _labelled(models: Iterable[Vectors | tuple[str, Vectors]]) -> Iterator[tuple
             yield " ".join([f"#{number}", str(model.meta.get("algorithm", "imported")), *parts]), model
         else:
             yield model
-
-
-def _say_left_out(model: Vectors, names: NameTokens, say: Say) -> None:
-    """Report name tokens without a vector and names of one token; both are also counted in the findings."""
-    missing = sum(form not in model.ids for form in names.forms)
-    if missing:
-        say(f"{missing} of {len(names.forms)} name tokens have no vector: they cannot be found and lower the figures")
-    if names.lone:
-        say(f"{names.lone} of {names.n_names} names have only one token, so there is no pair to find")
-
-
-__all__ = ["METRICS", "Metric", "Names", "paper_k", "read_full_names"]

@@ -28,6 +28,7 @@ import numpy as np
 from numpy.random import Generator
 
 from clinveil.attacks.attack import Attack, Context, attacks
+from clinveil.attacks.vectors._chain import Chain
 from clinveil.attacks.vectors._groups import (
     PAPER_TARGETS,
     SWAPPED,
@@ -39,7 +40,6 @@ from clinveil.attacks.vectors._groups import (
     read_targets,
     target_columns,
 )
-from clinveil.attacks.vectors.chain import Chain
 from clinveil.core.finding import Finding
 from clinveil.core.settings import flag
 from clinveil.core.types import Doubles, Ints, Mask

@@ -6,26 +6,23 @@ is measured (`attacks/channel`), not guaranteed.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 import numpy as np
 
 from clinveil.channel.channel import Channel
 from clinveil.channel.mechanism import Material, Mechanism, mechanisms
-from clinveil.channel.settings import N_HELP, N_PER_HELP, N
-from clinveil.core.keys import Key
+from clinveil.channel.settings import N_HELP, N
 from clinveil.core.settings import flag
-from clinveil.core.types import Doubles, Ints
+from clinveil.core.types import Doubles
 
 
 @mechanisms.register("neighbours")
 class NeighbourMechanism(Mechanism):
-    """N fixed or drawn from a range, per occurrence or, as a keyed secret, per word type."""
+    """N fixed, or drawn from a range per occurrence."""
 
     name: ClassVar[str] = "neighbours"
     n: N = flag("3-14", N_HELP, short="-n")
-    n_per: Literal["occurrence", "type"] = flag("occurrence", N_PER_HELP)
 
     @property
     def reach(self) -> int:
@@ -38,20 +35,14 @@ class NeighbourMechanism(Mechanism):
         return f"N {self.n}"
 
     def compile(self, material: Material) -> Channel:
-        """Return the channel. Raises ValueError: the table has too few neighbours, or N per word type has no key."""
+        """Return the channel. Raises ValueError if the table has too few neighbours."""
         low, high, words = self.n.low, self.n.high, material.vectors.words
         if material.table is None or material.table.k < high:
             raise ValueError(f"the table of neighbours cannot serve N = {high}")
         nearest = material.table.ids[:, :high]
-        parameters = {"low": low, "high": high, "n_per": self.n_per}
-        if self.n_per == "occurrence":
-            chances = np.tile(rank_distribution(low, high), len(words))
-            return material.channel(self.name, parameters, np.full(len(words), high), nearest.ravel(), chances)
-        if material.key is None:
-            raise ValueError("N per word type needs a key")
-        lengths = sizes_of(words, low, high, material.key)
-        taken = np.arange(high) < lengths[:, None]
-        return material.channel(self.name, parameters, lengths, nearest[taken], np.repeat(1 / lengths, lengths))
+        parameters = {"low": low, "high": high, "n_per": "occurrence"}
+        chances = np.tile(rank_distribution(low, high), len(words))
+        return material.channel(self.name, parameters, np.full(len(words), high), nearest.ravel(), chances)
 
 
 def rank_distribution(low: int, high: int) -> Doubles:
@@ -62,9 +53,3 @@ def rank_distribution(low: int, high: int) -> Doubles:
     sizes = np.arange(low, high + 1)
     ranks = np.arange(1, high + 1)
     return np.asarray(((ranks[:, None] <= sizes) / sizes).mean(axis=1))
-
-
-def sizes_of(words: Sequence[str], low: int, high: int, key: Key) -> Ints:
-    """Return N per word, uniform on low..high, (n_words,): a keyed pseudo-random function of the word."""
-    draws = (key.stream("channel neighbours per type", word).below(high - low + 1) for word in words)
-    return low + np.fromiter(draws, dtype=np.int64, count=len(words))

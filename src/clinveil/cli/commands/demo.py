@@ -11,7 +11,7 @@ import typer
 from clinveil.cli.command import Run, command
 from clinveil.core.files import refuse_existing
 from clinveil.core.settings import FORCE, QUIET, WORKERS, Settings, flag
-from clinveil.corpus.demo import stream, write_demo
+from clinveil.corpus.demo import write_demo
 from clinveil.phi.settings import PhiSettings
 from clinveil.releases.pipeline import release
 from clinveil.releases.settings import ReleaseSettings
@@ -46,7 +46,7 @@ def demo(
     notes = folder / "notes"
     if not (notes / "codes.csv").is_file():  # otherwise resume an interrupted demo
         refuse_existing(folder, force=False)
-        stream.write_demo(notes, patients=how.patients or PATIENTS, seed=how.seed, workers=how.workers)
+        write_demo(notes, patients=how.patients or PATIENTS, seed=how.seed, workers=how.workers)
     identifiers, label = PhiSettings(patients=notes / "patients.parquet"), ("diagnosis_group",)
     settings = ReleaseSettings(identifiers=identifiers, label=label, keep=("note_type",), workers=how.workers)
     outcome = release(notes / "notes.parquet", folder / "out", settings, say=run.say)

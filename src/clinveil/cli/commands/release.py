@@ -17,10 +17,9 @@ from clinveil.releases.settings import ReleaseSettings
 
 _ADD = "Add NOTES to the release of --vault, with its key and settings."
 _VAULT = "Vault of the release to add to (OUT/vault); read only."
-_WITH = "Notes of that release, to measure both together; repeatable."
 _FLAGS = {
     "Input": "text id patient label patients from_sql uri",
-    "What leaves": "out kind keep add vault before",
+    "What leaves": "out kind keep add vault",
     "Protection": "profile min_patients vectors more_text again",
     "Running": "config set on workers seed force quiet",
 }
@@ -34,30 +33,22 @@ def release(
     vectors: VectorsGiven = None,
     add: Annotated[bool, typer.Option("--add", help=_ADD)] = False,
     vault: Annotated[Path | None, typer.Option("--vault", help=_VAULT)] = None,
-    before: Annotated[list[Path] | None, typer.Option("--with", help=_WITH)] = None,
 ) -> None:
     """Release notes as obfuscated text, codes, de-identified notes or synthetic notes.
 
     Writes the release, a vault of secrets and a report. Without -o, prints the plan and writes nothing.
     """
-    parent = _parent(vault, vectors, add=add, before=bool(before))
+    if add != (vault is not None):
+        hint = "pass --vault OUT/vault of the release to add to" if add else "pass --add, or leave --vault out"
+        given = ("--add", "the vault of the release to add to") if add else ("--vault", "--add")
+        raise UsageError(f"{given[0]} requires {given[1]}", hint=hint)
+    base = ParentRelease.read(vault) if vault else None
     if out is None:
-        for line in dry_run(notes, run.settings, vectors=vectors, base=parent):
+        for line in dry_run(notes, run.settings, vectors=vectors, base=base):
             typer.echo(line)
         return
-    outcome = run_release(
-        notes, out, run.settings, vectors=vectors, base=parent, before=tuple(before or ()), say=run.say
-    )
+    outcome = run_release(notes, out, run.settings, vectors=vectors, base=base, say=run.say)
     for line in outcome.summary():
         typer.echo(line)
     if outcome.refused:
         raise typer.Exit(4)
-
-
-def _parent(vault: Path | None, vectors: Path | None, *, add: bool, before: bool) -> ParentRelease | None:
-    """Return the release to add to, if any. Raises UsageError for options that exclude each other."""
-    if add and vault is None:
-        raise UsageError("--add requires the vault of the release to add to", hint="pass --vault OUT/vault")
-    if vault is not None and not add:
-        raise UsageError("--vault requires --add", hint="pass --add, or leave --vault out")
-    return ParentRelease.of_flags(vault, vectors, before=before)

@@ -11,8 +11,7 @@ from clinveil.cli.command import Run, command
 from clinveil.cli.progress import say
 from clinveil.core.progress import track
 from clinveil.core.settings import QUIET, Settings, flag
-from clinveil.phi.review.desk import Desk, decisions_of, desk
-from clinveil.phi.review.queue import Order, past_run, queue
+from clinveil.phi.review import Desk, Order, decisions_of, open_desk, past_run, review_queue
 
 Reviewed = Annotated[Path, typer.Argument(help="Output of clinveil deidentify NOTES -o OUT --spans.", metavar="OUT")]
 NotesNow = Annotated[Path | None, typer.Option("--notes", help="The notes, if they were moved.")]
@@ -36,8 +35,8 @@ def review(run: Run[ReviewSettings], out: Reviewed, notes: NotesNow = None, vaul
     """Review and correct detected identifiers in a local browser."""
     how, past = run.settings, past_run(out, vault=vault, notes=notes)
     run.say("sorting the notes by doubt" if how.order == "worst" else "reading the notes")
-    entries = queue(track(past.entries(), "notes", run.say), how.most, how.order)
-    with desk(past, entries, how.reviewer) as work:
+    entries = review_queue(track(past.entries(), "notes", run.say), how.most, how.order)
+    with open_desk(past, entries, how.reviewer) as work:
         try:
             _serve(work, how.port)
         finally:

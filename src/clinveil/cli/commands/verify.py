@@ -14,11 +14,15 @@ from clinveil.releases.manifest import verify as checks
 
 Folder = Annotated[Path, typer.Argument(help="Folder of a release, or a vault of clinveil deidentify.")]
 
+PublicKey = Annotated[
+    str | None, typer.Option(help="Custodian's public key: PEM file, or its fingerprint SHA256:…", show_default=False)
+]
+
 
 @command("verify")
-def verify(_: Run[Settings], folder: Folder) -> None:
-    """Check a release's hashes, schema and manifest (no secret needed), or the audit log of a vault."""
-    results = audit_checks(folder) if folder.is_dir() and logs(folder) else checks(folder)
+def verify(_: Run[Settings], folder: Folder, public_key: PublicKey = None) -> None:
+    """Check a release's files, hashes, signature and manifest (no secret needed), or the audit log of a vault."""
+    results = audit_checks(folder) if folder.is_dir() and logs(folder) else checks(folder, public_key)
     for check in results:
         detail = f" ({check.detail})" if check.detail else ""
         typer.echo(f"{'ok     ' if check.passed else 'FAILED '} {check.name}{detail}")

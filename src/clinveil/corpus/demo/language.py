@@ -83,15 +83,12 @@ def read_diagnoses() -> list[Diagnosis]:
     for file in sorted(folder.iterdir(), key=lambda item: item.name):
         table = tomllib.loads(file.read_text(encoding="utf-8"))
         group, clinic = table.pop("group"), table.pop("clinic")
-        diagnoses += [_diagnosis(key, group, clinic, words) for key, words in table.items()]
+        for key, words in table.items():
+            speech = {sex: _speech(words, sex) for sex in words.get("sex", "FM")}
+            description = next(iter(speech.values())).names["dx"][0].head
+            low, high = words["age"]
+            diagnoses.append(Diagnosis(key, words["code"], description, group, clinic, low, high, speech))
     return diagnoses
-
-
-def _diagnosis(key: str, group: str, clinic: str, words: dict[str, Any]) -> Diagnosis:
-    speech = {sex: _speech(words, sex) for sex in words.get("sex", "FM")}
-    description = next(iter(speech.values())).names["dx"][0].head
-    low, high = words["age"]
-    return Diagnosis(key, words["code"], description, group, clinic, low, high, speech)
 
 
 def _speech(words: dict[str, Any], sex: str) -> Speech:
@@ -173,19 +170,25 @@ class Language:
 @cache
 def language() -> Language:
     """Return the compiled templates."""
-    drugs = _read("drugs.toml")
     phrases = {**_read("terms.toml"), **_read("notes.toml"), **_read("identifiers.toml")}
-    rules = {name: compile_rule(said) for name, said in phrases.items()}
-    rules |= {key: compile_rule([key.replace("_", " ")] * 3 + _brands(line)) for key, line in drugs.items()}
+    rules, doses = {name: compile_rule(said) for name, said in phrases.items()}, {}
+    for key, line in _read("drugs.toml").items():
+        brands, amounts, how = (part.strip() for part in line.split("|"))
+        rules[key] = compile_rule([key.replace("_", " ")] * 3 + [brand.strip() for brand in brands.split(";")])
+        # The name stays a slot, for brand and generic names: `{metformin} 500 mg twice daily`.
+        doses[key] = compile_rule([f"{{{key}}} {amount.strip()} {how}" for amount in amounts.split(";")])
     by_key = {d.key: d for d in read_diagnoses()}
     rules |= {key: diagnosis.names for key, diagnosis in by_key.items()}
     order = _read("prevalence.toml")["order"].split()
     return Language(
         rules=with_capitals(rules),
-        words={who: with_capitals(_compiled(words)) for who, words in _read("people.toml").items()},
+        words={
+            who: with_capitals({name: compile_rule(phrases) for name, phrases in words.items()})
+            for who, words in _read("people.toml").items()
+        },
         places=_read("places.toml"),
         names=_read("names.toml"),
-        doses={key: _doses(key, line) for key, line in drugs.items()},
+        doses=doses,
         diagnoses=tuple(by_key[key] for key in order),
     )
 
@@ -200,17 +203,3 @@ def misspellings() -> dict[str, tuple[str, ...]]:
 def _read(name: str) -> dict[str, Any]:
     file = resources.files("clinveil.corpus.demo") / "language" / name
     return tomllib.loads(file.read_text(encoding="utf-8"))
-
-
-def _compiled(words: dict[str, str]) -> dict[str, Alternatives]:
-    return {name: compile_rule(phrases) for name, phrases in words.items()}
-
-
-def _brands(line: str) -> list[str]:
-    return [brand.strip() for brand in line.split("|")[0].split(";")]
-
-
-def _doses(key: str, line: str) -> Alternatives:
-    """Return phrases such as `{metformin} 500 mg twice daily`; the name stays a slot, for brand and generic names."""
-    _, amounts, how = (part.strip() for part in line.split("|"))
-    return compile_rule([f"{{{key}}} {amount.strip()} {how}" for amount in amounts.split(";")])

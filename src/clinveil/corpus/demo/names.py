@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 import unicodedata
 from bisect import bisect
-from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
 from itertools import accumulate
@@ -52,12 +51,11 @@ class Name(NamedTuple):
         return tuple(f"{self.given} {self.middle} {self.family}".split())
 
 
-@dataclass(frozen=True)
-class Frequencies:
+class Frequencies(NamedTuple):
     """Names and the cumulative sums of their frequencies."""
 
-    names: list[str] = field(repr=False)
-    cumulative: list[float] = field(repr=False)
+    names: list[str]
+    cumulative: list[float]
 
     def one(self, draw: Draw) -> str:
         """Return a name, drawn by frequency."""
@@ -118,13 +116,6 @@ def _native() -> dict[str, list[Name]]:
 
 
 @cache
-def _wordlike(kind: str) -> list[str]:
-    """Return names that are words: first names ("female", "male"), or family names ("last")."""
-    words: list[str] = language().names[kind].split("; ")
-    return words
-
-
-@cache
 def _accents() -> dict[str, str]:
     return dict(pair.split("=") for pair in language().names["accents"].split("; "))
 
@@ -133,7 +124,7 @@ def given_name(sex: str, draw: Draw) -> str:
     """Return a given name of the census, or rarely a word."""
     kind: Literal["female", "male"] = "female" if sex == "F" else "male"
     if draw() < WORDLIKE:
-        return pick(_wordlike(kind), draw)
+        return pick(language().names[kind].split("; "), draw)
     return _accented(census(kind).one(draw), draw)
 
 
@@ -141,7 +132,7 @@ def family_name(draw: Draw) -> str:
     """Return a family name of the census, or rarely a word or eponym; some are hyphenated."""
     chance = draw()
     if chance < WORDLIKE:
-        return pick(_wordlike("last"), draw)
+        return pick(language().names["last"].split("; "), draw)
     name = _accented(census("last").one(draw), draw)
     return f"{name}-{census('last').one(draw)}" if chance < WORDLIKE + HYPHEN else name
 

@@ -104,25 +104,15 @@ def _vocabulary(seed: int, person: Person, course: Course, number: int, draw: Dr
     words["side"], words["^side"] = course.side, course.side.capitalize()
     words.update(course.speech.names)
     words.update(course.speech.deal(draw))
-    words.update(_colleagues(seed, person, draw))
+    colleague, family = pick(pick(tuple(clinicians(seed).values()), draw), draw), person.family_doctor.fields
+    words |= {"colleague": colleague.fields["doc"], "colleague_last": colleague.fields["doc_last"]}
+    words |= {"gp": family["doc"], "gp_last": family["doc_last"], "gp_fax": family["doc_fax"]}
+    words["practice"] = family["practice"]
     words.update(_day(person, number, draw))
     words.update(_others(person, course, draw))
     words["header_name"] = _WITH_MIDDLE if person.middle else _WITHOUT_MIDDLE
     words.update({"^" + slot: words[slot] for slot in _NEVER_SMALL})
     return words
-
-
-def _colleagues(seed: int, person: Person, draw: Draw) -> Vocabulary:
-    colleague = pick(pick(tuple(clinicians(seed).values()), draw), draw)
-    family = person.family_doctor.fields
-    return {
-        "colleague": colleague.fields["doc"],
-        "colleague_last": colleague.fields["doc_last"],
-        "gp": family["doc"],
-        "gp_last": family["doc_last"],
-        "gp_fax": family["doc_fax"],
-        "practice": family["practice"],
-    }
 
 
 def _day(person: Person, number: int, draw: Draw) -> Vocabulary:

@@ -156,7 +156,10 @@ class Person:
 def make_person(seed: int, index: int, draw: Draw) -> Person:
     """Return the patient of this index; all except the clinicians is drawn from `draw`, the stream of (seed, index)."""
     sex, age, diagnoses = _illnesses(draw)
-    visits = _visits(draw)
+    days = [FIRST_VISIT + int(draw() * SPREAD)]
+    for _ in range(pick(NOTES, draw) - 1):
+        days.append(days[-1] + 14 + int(draw() ** 1.5 * 200))
+    visits = tuple(days)
     born = visits[0] - int((age + draw()) * YEAR)
     name, where, doctors = person_name(sex, draw), places.town(draw), clinicians(seed)
     fields = identifiers(name, where, index, draw) | life(sex, age, draw)
@@ -205,13 +208,6 @@ def _any_diagnosis(draw: Draw) -> Diagnosis:
 @cache
 def _group(name: str) -> tuple[Diagnosis, ...]:
     return tuple(d for d in language().diagnoses if d.group == name)
-
-
-def _visits(draw: Draw) -> tuple[int, ...]:
-    days = [FIRST_VISIT + int(draw() * SPREAD)]
-    for _ in range(pick(NOTES, draw) - 1):
-        days.append(days[-1] + 14 + int(draw() ** 1.5 * 200))
-    return tuple(days)
 
 
 def _course(diagnosis: Diagnosis, sex: str, consultant: Clinician, draw: Draw) -> Course:

@@ -83,34 +83,9 @@ def telephone(where: Town, draw: Draw) -> str:
     return form.format(area, line)
 
 
-def plate(draw: Draw) -> str:
-    """Return a licence plate: three letters, then three or four digits."""
-    letters = "".join(pick(language().places["plates"], draw) for _ in range(3))
-    return f"{letters}{pick((' ', '-', ''), draw)}{digits(3 + int(draw() * 2), draw)}"
-
-
-def vehicle_number(draw: Draw) -> str:
-    """Return a 17-character vehicle identification number (without I, O and Q)."""
-    alphabet = language().places["plates"] + "0123456789"
-    return "1" + "".join(pick(alphabet, draw) for _ in range(10)) + digits(6, draw)
-
-
 def domain(draw: Draw) -> str:
     """Return a domain reserved for documentation."""
     return phrase("domain", _rules(), draw)
-
-
-def web_address(path: str, draw: Draw) -> str:
-    """Return a web address under a reserved domain."""
-    scheme = pick(("https://www.", "http://www.", "www.", "https://"), draw)
-    return f"{scheme}{pick(('myhealth', 'portal', 'patients', 'records'), draw)}.{domain(draw)}/{path}"
-
-
-def internet_address(draw: Draw) -> str:
-    """Return an internet address from a block reserved for documentation; one in eight is IPv6."""
-    if draw() < 0.125:
-        return f"2001:db8:{int(draw() * 65536):x}::{int(draw() * 65536):x}"
-    return f"{pick(('192.0.2', '198.51.100', '203.0.113'), draw)}.{1 + int(draw() * 254)}"
 
 
 def record_number(index: int, draw: Draw) -> str:
@@ -122,17 +97,14 @@ def record_number(index: int, draw: Draw) -> str:
 
 def identifiers(name: Name, where: Town, index: int, draw: Draw) -> Vocabulary:
     """Return the identifiers of the patient of an index, the same in all of the patient's notes."""
-    groups = (_names(name), _whereabouts(where, draw), _reach(name, where, draw), _numbers(name, index, draw))
-    fields: Vocabulary = {slot: Phi(label, text) for group in groups for slot, (label, text) in group.items()}
+    parts = {"first": name.given, "middle": name.middle, "last": name.family, "full": name.full, "native": name.native}
+    fields: Vocabulary = {slot: Phi("NAME", text) for slot, text in parts.items()}
+    groups = (_whereabouts(where, draw), _reach(name, where, draw), _numbers(name, index, draw))
+    fields |= {slot: Phi(label, text) for group in groups for slot, (label, text) in group.items()}
     for slot in ("plan_name", "vehicle_make", "maker", "study_name"):
         fields[slot] = named(slot, where, draw)
     fields["state"] = where.state
     return fields
-
-
-def _names(name: Name) -> dict[str, tuple[str, str]]:
-    parts = {"first": name.given, "middle": name.middle, "last": name.family, "full": name.full, "native": name.native}
-    return {slot: ("NAME", text) for slot, text in parts.items()}
 
 
 def _whereabouts(where: Town, draw: Draw) -> dict[str, tuple[str, str]]:
@@ -150,28 +122,37 @@ def _whereabouts(where: Town, draw: Draw) -> dict[str, tuple[str, str]]:
 def _reach(name: Name, where: Town, draw: Draw) -> dict[str, tuple[str, str]]:
     first, last = ascii_letters(name.given) or "me", ascii_letters(name.family) or "home"
     mailbox = pick(_MAILBOXES, draw).format(first, last) + pick(("", "", digits(2, draw)), draw)
-    return {
+    words = {
         "phone": ("PHONE", telephone(where, draw)),
         "kin_phone": ("PHONE", telephone(where, draw)),
         "email": ("EMAIL", f"{mailbox}@{domain(draw)}"),
-        "url": ("URL", web_address(f"{last}{digits(3, draw)}", draw)),
-        "ip": ("IP", internet_address(draw)),
     }
+    page, scheme = f"{last}{digits(3, draw)}", pick(("https://www.", "http://www.", "www.", "https://"), draw)
+    site = pick(("myhealth", "portal", "patients", "records"), draw)
+    words["url"] = ("URL", f"{scheme}{site}.{domain(draw)}/{page}")
+    if draw() < 0.125:
+        address = f"2001:db8:{int(draw() * 65536):x}::{int(draw() * 65536):x}"
+    else:
+        address = f"{pick(('192.0.2', '198.51.100', '203.0.113'), draw)}.{1 + int(draw() * 254)}"
+    return words | {"ip": ("IP", address)}
 
 
 def _numbers(name: Name, index: int, draw: Draw) -> dict[str, tuple[str, str]]:
     def number(count: int) -> str:
         return digits(count, draw)
 
-    initial = (ascii_letters(name.family) or "x")[0].upper()
+    def letters(alphabet: str, count: int) -> str:
+        return "".join(pick(alphabet, draw) for _ in range(count))
+
+    initial, plates = (ascii_letters(name.family) or "x")[0].upper(), language().places["plates"]
     return {
         "mrn": ("MRN", record_number(index, draw)),
         "ssn": ("SSN", f"9{number(2)}-{number(2)}-{number(4)}"),
         "member": ("HEALTH_PLAN", pick(_PLANS, draw).format(number(3), number(6))),
         "account": ("ACCOUNT", f"{number(4)}-{number(6)}"),
         "driver_license": ("LICENSE", f"{initial}{number(3)}-{number(4)}"),
-        "plate": ("VEHICLE", plate(draw)),
-        "vin": ("VEHICLE", vehicle_number(draw)),
+        "plate": ("VEHICLE", f"{letters(plates, 3)}{pick((' ', '-', ''), draw)}{number(3 + int(draw() * 2))}"),
+        "vin": ("VEHICLE", "1" + letters(plates + "0123456789", 10) + number(6)),
         "serial": ("DEVICE", f"{pick('ABKLPZ', draw)}{pick('NRT', draw)}{number(7)}"),
         "biometric": ("BIOMETRIC", pick(_BIOMETRICS, draw).format(number(5))),
         "photo": ("PHOTO", pick(_PHOTOS, draw).format(number(4))),

@@ -1,7 +1,13 @@
-"""CSV and TSV, plain or compressed: rows of any length, all values read as text."""
+"""CSV and TSV, plain or compressed: rows of any length, all values read as text.
+
+The grammar is RFC 4180 with two unambiguous extensions: rows may end in LF, CRLF or CR, and an unquoted field may
+contain quotes after its first character (5" needle). A closing quote must be followed by a delimiter or the row's end:
+anything else indicates a missing quote, and a lenient parser would merge two notes.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,15 +18,54 @@ import pyarrow.csv as pa_csv
 
 from clinveil.core.errors import InputError
 from clinveil.corpus.file_format import PACKED, FileFormat, Reading, formats
-from clinveil.corpus.formats._quoting import Grammar
-from clinveil.corpus.streams import (
-    CHUNK_BYTES,
-    ROW_BYTES,
-    ByteReader,
-    create_bytes,
-    too_long,
-    wrong_encoding,
-)
+from clinveil.corpus.streams import CHUNK_BYTES, ROW_BYTES, ByteReader, create_bytes, too_long, wrong_encoding
+
+_END = rb"(?:\r\n|\n|\r)"
+_QUOTED_OPEN = rb'"[^"]*+(?:""[^"]*+)*+'
+
+
+@dataclass(frozen=True)
+class Grammar:
+    """Patterns for one delimiter (one ASCII byte). All repeats are possessive, so matching takes linear time."""
+
+    delimiter: bytes
+    _field: re.Pattern[bytes] = field(init=False, repr=False)
+    _row: re.Pattern[bytes] = field(init=False, repr=False)
+    _rows: re.Pattern[bytes] = field(init=False, repr=False)
+    _partial: re.Pattern[bytes] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        mark = re.escape(self.delimiter)
+        value = rb'(?:%b"|[^"%b\r\n][^%b\r\n]*+|)' % (_QUOTED_OPEN, mark, mark)
+        fields = rb"%b(?:%b%b)*+" % (value, mark, value)
+        patterns = {
+            "_field": rb"(%b)(?:%b|%b)" % (value, mark, _END),
+            "_row": fields + _END,
+            "_rows": rb"(?:%b%b)*+" % (fields, _END),
+            "_partial": rb"%b(?:%b)?\Z" % (fields, _QUOTED_OPEN),
+        }
+        for name, pattern in patterns.items():
+            object.__setattr__(self, name, re.compile(pattern))
+
+    def complete(self, data: bytes) -> int:
+        """Return the end of the last complete row of `data`; 0 if there is none."""
+        match = self._rows.match(data)
+        return match.end() if match else 0
+
+    def may_go_on(self, data: bytes) -> bool:
+        """Return whether `data` can be the beginning of a row; if not, a quote is misplaced."""
+        return self._partial.match(data) is not None
+
+    def rows(self, data: bytes) -> Iterator[bytes]:
+        """Yield the complete rows at the beginning of `data`, without empty lines."""
+        for match in self._row.finditer(data, 0, self.complete(data)):
+            if (row := match.group()).strip(b"\r\n"):
+                yield row
+
+    def fields(self, row: bytes) -> list[bytes]:
+        """Return the fields of one complete row, unquoted."""
+        raw = [match.group(1) for match in self._field.finditer(row)]
+        return [f[1:-1].replace(b'""', b'"') if f.startswith(b'"') else f for f in raw]
 
 
 @dataclass(frozen=True)
@@ -30,10 +75,9 @@ class DelimitedSource:
     Attributes:
         names: the columns of its header.
 
-        Raises:
-            InputError: empty, unreadable, a duplicate column name; while reading: a misplaced quote, a ragged row, NUL
-            bytes,
-                invalid bytes in the encoding, a row of more than `row_bytes`.
+    Raises:
+        InputError: empty, unreadable, a duplicate column name; while reading: a misplaced quote, a ragged row, NUL
+            bytes, invalid bytes in the encoding, a row of more than `row_bytes`.
     """
 
     path: Path
@@ -72,7 +116,11 @@ class _Pass(ByteReader):
         while more:
             data = self.read(min(max(CHUNK_BYTES, len(rest)), self._row_bytes))
             more = bool(data)
-            rest = self._checked(rest, data) if more else rest + b"\n" * bool(rest)
+            if (position := data.find(b"\0")) >= 0:
+                before = sum(1 for _ in self._grammar.rows(rest + data[:position]))
+                hint = "use a text file, or try another --encoding"
+                raise InputError("contains a NUL byte", where=self._at(before), hint=hint)
+            rest += data if more else b"\n" * bool(rest)
             end = self._grammar.complete(rest)
             whole, rest = rest[:end], rest[end:]
             if not self.names:
@@ -110,7 +158,8 @@ class _Pass(ByteReader):
         try:
             return pc.cast(array, pa.large_string())
         except pa.ArrowInvalid:
-            row = next(i for i, value in enumerate(array) if value.is_valid and not _is_utf8(value.as_py()))
+            values = enumerate(array.to_pylist())
+            row = next(i for i, value in values if value and value.decode(errors="ignore").encode() != value)
             raise wrong_encoding(self._at(row), "utf-8") from None
 
     def _take_header(self, whole: bytes) -> bytes:
@@ -123,15 +172,6 @@ class _Pass(ByteReader):
         if len(set(self.names)) < len(self.names):
             raise InputError("duplicate column name", where=f"{self._where}, header", hint="rename one")
         return whole[start + len(row) :]
-
-    def _checked(self, rest: bytes, data: bytes) -> bytes:
-        position = data.find(b"\0")
-        joined = rest + data
-        if position >= 0:
-            before = sum(1 for _ in self._grammar.rows(joined[: len(rest) + position]))
-            hint = "use a text file, or try another --encoding"
-            raise InputError("contains a NUL byte", where=self._at(before), hint=hint)
-        return joined
 
     def _refuse_bad_quote(self, rest: bytes, more: bool) -> None:
         if not self._grammar.may_go_on(rest):
@@ -152,19 +192,6 @@ class _Pass(ByteReader):
         return f"{self._where}, row {row}" if row else f"{self._where}, header"
 
 
-def _is_binary(kind: pa.DataType) -> bool:
-    tests = (pa.types.is_binary, pa.types.is_large_binary, pa.types.is_fixed_size_binary, pa.types.is_binary_view)
-    return any(test(kind) for test in tests)
-
-
-def _is_utf8(value: bytes) -> bool:
-    try:
-        value.decode()
-    except UnicodeDecodeError:
-        return False
-    return True
-
-
 class DelimitedSink:
     """Write a delimited file: text is quoted and null is an empty field, so that reading restores all values.
 
@@ -177,7 +204,7 @@ class DelimitedSink:
         if nested:
             what = f"a column of lists or records cannot be written as {suffix}"
             raise InputError(what, where=", ".join(nested), hint="write .parquet or .jsonl, or drop the column")
-        if raw := [f.name for f in schema if _is_binary(f.type)]:
+        if raw := [f.name for f in schema if "binary" in str(f.type)]:
             what = f"a column of bytes cannot be written as {suffix}"
             raise InputError(what, where=", ".join(raw), hint="write .parquet, or drop the column")
         self._suffix, self._rows = suffix, 0
@@ -185,19 +212,15 @@ class DelimitedSink:
         self._file = create_bytes(path, suffix)
         self._writer = pa_csv.CSVWriter(self._file, schema, write_options=options)
 
-    def write(self, batch: pa.RecordBatch) -> None:
+    def write_batch(self, batch: pa.RecordBatch) -> None:
         """Append rows."""
         for column in batch.columns:
-            if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
-                self._refuse_nul(column)
+            text = pa.types.is_string(column.type) or pa.types.is_large_string(column.type)
+            if text and (row := pc.index(pc.match_substring(column, "\0"), True).as_py()) >= 0:
+                where = f"row {self._rows + row + 1} of the {self._suffix} output"
+                raise InputError("the text contains a NUL character", where=where, hint="remove it from the note")
         self._writer.write_batch(batch)
         self._rows += batch.num_rows
-
-    def _refuse_nul(self, column: pa.Array) -> None:
-        row = pc.index(pc.match_substring(column, "\0"), True).as_py()
-        if row >= 0:
-            where = f"row {self._rows + row + 1} of the {self._suffix} output"
-            raise InputError("the text contains a NUL character", where=where, hint="remove it from the note")
 
     def close(self) -> None:
         """Finish the file."""

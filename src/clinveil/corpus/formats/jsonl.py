@@ -60,7 +60,7 @@ class JsonlSource:
         self.take_types(self.kinds([name for name in kept if name not in self._types]))
         names = dict.fromkeys((*ids, *texts, *kept))
         fields = [self._types.get(name) or pa.field(name, pa.large_string()) for name in names]
-        columns = [(name, self._converter(name, is_id=name in ids)) for name in names]
+        columns = [(name, self._converter(name, _as_id if name in ids else _as_text)) for name in names]
         rows: list[list[Any]] = []
         size = 0
         for number, (record, length) in enumerate(self._records(), start=1):
@@ -77,11 +77,11 @@ class JsonlSource:
         if rows:
             yield _batch(rows, fields)
 
-    def _converter(self, name: str, *, is_id: bool) -> Callable[[Any], Any]:
+    def _converter(self, name: str, convert: Callable[[str, Any], Any]) -> Callable[[Any], Any]:
         """Return the conversion for the values of a column."""
-        if name in self._types:
-            return _as_json if self._types[name].metadata else _as_it_is
-        return partial(_as_id if is_id else _as_text, name)
+        if name not in self._types:
+            return partial(convert, name)
+        return _as_json if self._types[name].metadata else lambda value: value
 
     def kinds(self, kept: Sequence[str]) -> Kinds:
         """Return the types of values in some columns, from a pass over the file, because later lines may differ."""
@@ -105,8 +105,12 @@ class JsonlSource:
             number += 1
             try:
                 record = _checked(decode(line.decode()), line)
+            except UnicodeDecodeError:
+                raise wrong_encoding(f"{self.path.name}, row {number}", "utf-8") from None
             except (ValueError, RecursionError) as error:
-                raise _bad_line(error, f"{self.path.name}, row {number}") from None
+                what, hint = ("the line is not JSON", _SHAPE) if isinstance(error, ValueError) else _TOO_DEEP
+                what, hint = error.args if isinstance(error, _BadRecord) else (what, hint)
+                raise InputError(what, where=f"{self.path.name}, row {number}", hint=hint) from None
             yield record, len(line)
         if not number:
             raise InputError("the file is empty", where=self.path.name, hint="write one JSON object per line")
@@ -138,19 +142,6 @@ def _is_deep(value: Record) -> bool:
         children = (value.values() if isinstance(value, dict) else value for value in level)
         level = [child for group in children for child in group if isinstance(child, dict | list)]
     return bool(level)
-
-
-def _bad_line(error: Exception, where: str) -> InputError:
-    if isinstance(error, UnicodeDecodeError):
-        return wrong_encoding(where, "utf-8")
-    if isinstance(error, RecursionError):
-        error = _BadRecord(*_TOO_DEEP)
-    what, hint = error.args if isinstance(error, _BadRecord) else ("the line is not JSON", _SHAPE)
-    return InputError(what, where=where, hint=hint)
-
-
-def _as_it_is(value: Any) -> Any:
-    return value
 
 
 def _as_json(value: Any) -> str | None:
@@ -217,7 +208,7 @@ class JsonlSink:
         self._raw = {f.name for f in schema if f.metadata and f.metadata.get(b"clinveil") == b"json"}
         self._file = create_bytes(path, suffix)
 
-    def write(self, batch: pa.RecordBatch) -> None:
+    def write_batch(self, batch: pa.RecordBatch) -> None:
         """Append rows."""
         names = batch.schema.names
         columns = zip(*(column.to_pylist() for column in batch.columns), strict=True)

@@ -80,19 +80,8 @@ class ParquetSource:
         return InputError(what, where=self.path.name, hint="copy it again from its source")
 
 
-class ParquetSink:
-    """Write Parquet with zstd, one row group per batch."""
-
-    def __init__(self, path: Path, schema: pa.Schema, suffix: str) -> None:
-        self._writer = pq.ParquetWriter(path, schema, compression="zstd")
-
-    def write(self, batch: pa.RecordBatch) -> None:
-        """Append one row group."""
-        self._writer.write_batch(batch)
-
-    def close(self) -> None:
-        """Write the footer."""
-        self._writer.close()
+def _sink(path: Path, schema: pa.Schema, suffix: str) -> pq.ParquetWriter:
+    return pq.ParquetWriter(path, schema, compression="zstd")  # one row group per batch
 
 
-formats.register("parquet")(FileFormat((".parquet",), lambda path, _: ParquetSource(path), ParquetSink))
+formats.register("parquet")(FileFormat((".parquet",), lambda path, _: ParquetSource(path), _sink))

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Literal
 
 from clinveil.core.spans import Span
 from clinveil.phi.detection.adapter import adapters_for
-from clinveil.phi.detection.combine import Combination, agreed, off_list
 from clinveil.phi.detection.detector import Detector, all_detectors
 from clinveil.phi.detection.detectors.tagger import with_tagger
+from clinveil.phi.detection.include_list import off_list
 from clinveil.phi.detection.note import NoteView
 from clinveil.phi.detection.overlaps import resolve
 from clinveil.phi.name_index import NameIndex, mentions, names_in
@@ -35,8 +35,7 @@ class Finder:
         revise: returns the final spans of a note.
         propagate: where to search for a name detected with a high score: in all notes of its patient (collected by a
             pass over the corpus; for a single note, only its own names are known), in its note, or nowhere.
-        combine: `union` of all detectors; `vote`: spans with a high score, or on which `votes` detectors agree;
-            `recall-first`: the union, and every word that is not a common or clinical word.
+        recall_first: whether every word that is not a common or clinical word is a possible name.
         kept: labels that the policy keeps unchanged; any other label that overlaps one of them wins.
     """
 
@@ -47,14 +46,13 @@ class Finder:
         patients: Mapping[str, Patient] | None = None,
         revise: Revise | None = None,
         propagate: Propagate | None = None,
-        combine: Combination = "union",
-        votes: int = 2,
+        recall_first: bool = False,
         kept: Collection[str] = (),
     ) -> None:
         self.detectors = all_detectors() if finders is None else tuple(finders)
         self.patients, self.revise, self.kept = patients or {}, revise, kept
         self.propagate: Propagate = propagate or ("patient" if finders is None else "none")
-        self.combine, self.votes = combine, votes
+        self.recall_first = recall_first
         self.name_index, self._detected = NameIndex(), dict[tuple[str, str, str], list[Span]]()
 
     @classmethod
@@ -69,15 +67,14 @@ class Finder:
             patients=patients,
             revise=revise,
             propagate=settings.propagate,
-            combine="recall-first" if policy.recall_first else settings.find,
-            votes=settings.votes,
+            recall_first=policy.recall_first,
             kept=policy.kept,
         )
 
     @property
     def uses_other_notes(self) -> bool:
         """Whether the result for a note depends on other notes."""
-        return self.propagate == "patient" or self.combine == "recall-first"
+        return self.propagate == "patient" or self.recall_first
 
     def find(self, text: str, patient_id: str = "", note_id: str = "") -> list[Span]:
         """Return the spans of one note: sorted, without overlaps, in code points of `text`."""
@@ -94,10 +91,7 @@ class Finder:
     def detect(self, view: NoteView) -> list[Span]:
         """Return the spans of the detectors in one note, without names of other notes and without revision."""
         spans = (span for detector in self.detectors for span in detector.find(view))
-        return self._resolved(view, agreed(spans, self.votes) if self.combine == "vote" else spans)
-
-    def _resolved(self, view: NoteView, spans: Iterable[Span]) -> list[Span]:
-        return resolve(view.text, spans, self.kept) if self.kept else resolve(view.text, spans)
+        return resolve(view.text, spans, self.kept)
 
     def for_patients(self, patient_ids: Iterable[str]) -> Finder:
         """Return a copy restricted to the data of some patients, as sent to a worker with its batch."""
@@ -119,6 +113,6 @@ class Finder:
         if self.propagate != "none":
             names = names_in(view.text, spans) | self.name_index.patients.get(patient_id, frozenset())
             more += mentions(view, names, self.name_index.staff, spans)
-        if self.combine == "recall-first":
+        if self.recall_first:
             more += off_list(view, self.name_index.vocabulary)
-        return self._resolved(view, [*spans, *more]) if more else spans
+        return resolve(view.text, [*spans, *more], self.kept) if more else spans

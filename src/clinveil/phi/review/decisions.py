@@ -32,6 +32,7 @@ REVIEW = "review"
 AGAIN = "pass the reviewed notes, or review these notes with clinveil review"
 _HINT = "pass a file written by clinveil review"
 _MOST = 1 << 40
+OPEN = "open"
 
 Offsets = tuple[int, int]
 
@@ -46,36 +47,6 @@ class Kept(NamedTuple):
 
 Verdict = Kept | None
 """Verdict on a span: the confirmed identifier, or None for a false positive. A span without a verdict is unchanged."""
-
-
-@dataclass
-class NoteDecisions:
-    """Decisions on one note.
-
-    Attributes:
-        text: keyed hash of the reviewed text.
-        verdicts: by the offsets of the detected span, or of a span as first marked by the reviewer.
-        done: whether the review of the note is complete.
-    """
-
-    text: str
-    verdicts: dict[Offsets, Verdict] = field(default_factory=dict, repr=False)
-    done: bool = False
-
-    def apply(self, change: Change) -> Change:
-        """Apply a change; return the change that reverts it."""
-        previous: dict[Offsets, Verdict | str] = {at: self.verdicts.get(at, OPEN) for at in change.verdicts}
-        inverse = Change(previous, None if change.done is None else self.done)
-        for offsets, verdict in change.verdicts.items():
-            if isinstance(verdict, str):
-                self.verdicts.pop(offsets, None)
-            else:
-                self.verdicts[offsets] = verdict
-        self.done = self.done if change.done is None else change.done
-        return inverse
-
-
-OPEN = "open"
 
 
 class Change(NamedTuple):
@@ -96,6 +67,39 @@ class Change(NamedTuple):
         if done is not None and not isinstance(done, bool):
             raise ValueError
         return cls(dict(_read_verdict(item) for item in line["set"]), done)
+
+
+@dataclass
+class NoteDecisions:
+    """Decisions on one note.
+
+    Attributes:
+        text: keyed hash of the reviewed text.
+        verdicts: by the offsets of the detected span, or of a span as first marked by the reviewer.
+        done: whether the review of the note is complete.
+        steps: the steps that led here; the last one can be reverted.
+    """
+
+    text: str
+    verdicts: dict[Offsets, Verdict] = field(default_factory=dict, repr=False)
+    done: bool = False
+    steps: list[Change] = field(default_factory=list, repr=False)
+
+    def apply(self, change: Change) -> None:
+        """Take a step."""
+        self.steps.append(change)
+        for offsets, verdict in change.verdicts.items():
+            if isinstance(verdict, str):
+                self.verdicts.pop(offsets, None)
+            else:
+                self.verdicts[offsets] = verdict
+        self.done = self.done if change.done is None else change.done
+
+    def undo(self) -> None:
+        """Revert the last step, if there is one."""
+        steps, self.verdicts, self.done, self.steps = self.steps[:-1], {}, False, []
+        for step in steps:
+            self.apply(step)
 
 
 def _written(offsets: Offsets, verdict: Verdict | str) -> dict[str, Any]:
@@ -133,20 +137,12 @@ def text_hash(key: str, text: str) -> str:
 
 
 class DecisionFile(NamedTuple):
-    """Contents of a file of decisions: head, steps in order, and the number of bytes in complete lines."""
+    """Contents of a file of decisions: its head, the decisions by note id, and the size of its complete lines."""
 
     key: str
     reviewer: str
-    steps: list[tuple[str, str, Change, bool]]
+    notes: dict[str, NoteDecisions]
     size: int
-
-    def notes(self) -> dict[str, NoteDecisions]:
-        """Return the decisions after all steps, by note id."""
-        notes: dict[str, NoteDecisions] = {}
-        for note_id, text, change, _ in self.steps:
-            notes.setdefault(note_id, NoteDecisions(text)).apply(change)
-            notes[note_id].text = text
-        return notes
 
 
 def read_file(path: Path) -> DecisionFile:
@@ -159,27 +155,31 @@ def read_file(path: Path) -> DecisionFile:
     except OSError:
         raise InputError("cannot be read", where=path.name, hint="pass a file of OUT.vault/review") from None
     *lines, rest = data.split(b"\n")
-    steps: list[tuple[str, str, Change, bool]] = []
+    notes: dict[str, NoteDecisions] = {}
     for number, line in enumerate(lines, 1):
         try:
             fields = json.loads(line)
-            if number == 1:
-                key, reviewer = _head(fields)
-            else:
-                change, undo = Change.of_line(fields), bool(fields.get("undo"))
-                steps.append((_string(fields["note"]), _string(fields["text"]), change, undo))
+            if number > 1:
+                _read_step(fields, notes)
+                continue
+            key, reviewer = fields["key"], _string(fields["reviewer"])
+            if fields["schema"] != SCHEMA or len(bytes.fromhex(key)) != 32:
+                raise ValueError
         except (ValueError, TypeError, KeyError, RecursionError):
             message = "is not a file of decisions" if number == 1 else f"line {number} is not a decision"
             raise InputError(message, where=path.name, hint=_HINT) from None
     if not lines:
         raise InputError("is not a file of decisions", where=path.name, hint=_HINT)
-    return DecisionFile(key, reviewer, steps, len(data) - len(rest))
+    return DecisionFile(key, reviewer, notes, len(data) - len(rest))
 
 
-def _head(fields: Mapping[str, Any]) -> tuple[str, str]:
-    if fields["schema"] != SCHEMA or len(bytes.fromhex(fields["key"])) != 32:
-        raise ValueError
-    return fields["key"], _string(fields["reviewer"])
+def _read_step(fields: Mapping[str, Any], notes: dict[str, NoteDecisions]) -> None:
+    note = notes.setdefault(_string(fields["note"]), NoteDecisions(""))
+    note.text = _string(fields["text"])
+    if fields.get("undo"):
+        note.undo()
+    else:
+        note.apply(Change.of_line(fields))
 
 
 def _string(value: Any) -> str:
@@ -197,7 +197,7 @@ class Decisions:
     def __init__(self, files: Iterable[DecisionFile]) -> None:
         self._by_note: dict[str, list[tuple[str, NoteDecisions]]] = {}
         for file in files:
-            for note_id, note in file.notes().items():
+            for note_id, note in file.notes.items():
                 self._by_note.setdefault(note_id, []).append((file.key, note))
 
     @classmethod
@@ -277,13 +277,11 @@ class DecisionLog:
     """Append steps, one line each, written and synced immediately. Steps can be reverted one by one.
 
     Attributes:
-        notes: decisions so far, by note.
+        notes: decisions so far, by note, including those of earlier sessions.
     """
 
-    def __init__(self, descriptor: int, size: int) -> None:
-        self.notes: dict[str, NoteDecisions] = {}
-        self._file, self._size = descriptor, size
-        self._back: dict[str, list[Change]] = {}
+    def __init__(self, descriptor: int, stored: DecisionFile) -> None:
+        self.notes, self._size, self._file = stored.notes, stored.size, descriptor
 
     def of(self, note_id: str, text: str) -> NoteDecisions:
         """Return the decisions on a note whose text has this hash."""
@@ -291,42 +289,19 @@ class DecisionLog:
 
     def add(self, note_id: str, change: Change) -> None:
         """Write a step on a note known to `of`, then apply it. Raises OSError if the write fails."""
-        self._write(note_id, change)
-        self._take(note_id, change)
-
-    def can_undo(self, note_id: str) -> bool:
-        """Return whether a step on this note can be reverted."""
-        return bool(self._back.get(note_id))
-
-    def undo(self, note_id: str) -> Change | None:
-        """Revert the last step on a note, including those of earlier sessions; return None if there is none."""
-        if not self.can_undo(note_id):
-            return None
-        change = self._back[note_id][-1]
-        self._write(note_id, change, undo=True)
-        self._undone(note_id, change)
-        return change
-
-    def replay(self, note_id: str, text: str, change: Change, *, undo: bool) -> None:
-        """Apply a step that is already in the file."""
-        self.of(note_id, text)
-        if undo and self.can_undo(note_id):
-            self._undone(note_id, change)
-        else:
-            self._take(note_id, change)
-
-    def _take(self, note_id: str, change: Change) -> None:
-        self._back.setdefault(note_id, []).append(self.notes[note_id].apply(change))
-
-    def _undone(self, note_id: str, change: Change) -> None:
-        self._back[note_id].pop()
+        self._write(note_id, change.as_line())
         self.notes[note_id].apply(change)
 
-    def _write(self, note_id: str, change: Change, *, undo: bool = False) -> None:
+    def undo(self, note_id: str) -> None:
+        """Revert the last step on a note known to `of`, if there is one. Raises OSError if the write fails."""
+        if self.notes[note_id].steps:
+            self._write(note_id, {"undo": True})
+            self.notes[note_id].undo()
+
+    def _write(self, note_id: str, fields: Mapping[str, Any]) -> None:
         now = datetime.now(UTC).isoformat(timespec="milliseconds")
-        line: dict[str, Any] = {"note": note_id, "text": self.notes[note_id].text, **change.as_line(), "at": now}
         try:
-            self._size += append(self._file, line | {"undo": True} if undo else line)
+            self._size += append(self._file, {"note": note_id, "text": self.notes[note_id].text, **fields, "at": now})
         except OSError:
             os.ftruncate(self._file, self._size)  # remove a partial line
             raise
@@ -342,34 +317,28 @@ def decision_log(path: Path, key: str, reviewer: str) -> Iterator[DecisionLog]:
     """
     private_folder(path.parent)
     with locked(path.with_suffix(".lock"), of=path.parent):
-        if not path.exists() or not path.stat().st_size:
-            _begin(path, key, reviewer)
-        stored = read_file(path)
-        if stored.key != key:
-            hint = "move the file away, or review the run that it belongs to"
-            raise InputError("contains decisions on another run", where=path.name, hint=hint)
-        if stored.reviewer != reviewer:
-            raise UsageError("contains decisions of another reviewer", where=path.name, hint="move the file away")
-        descriptor = os.open(path, os.O_WRONLY | os.O_APPEND)
+        descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
         try:
+            if not os.fstat(descriptor).st_size:
+                append(descriptor, {"schema": SCHEMA, "key": key, "reviewer": reviewer})
+                _sync_folder(path.parent)
+            stored = read_file(path)
+            if stored.key != key:
+                hint = "move the file away, or review the run that it belongs to"
+                raise InputError("contains decisions on another run", where=path.name, hint=hint)
+            if stored.reviewer != reviewer:
+                raise UsageError("contains decisions of another reviewer", where=path.name, hint="move the file away")
             os.ftruncate(descriptor, stored.size)  # drop a partial line of a killed session
-            log = DecisionLog(descriptor, stored.size)
-            for note_id, text, change, undo in stored.steps:
-                log.replay(note_id, text, change, undo=undo)
-            yield log
+            yield DecisionLog(descriptor, stored)
         finally:
             os.close(descriptor)
 
 
-def _begin(path: Path, key: str, reviewer: str) -> None:
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT, 0o600)
+def _sync_folder(path: Path) -> None:
+    """Make a new file name in a folder durable."""
+    folder = os.open(path, os.O_RDONLY)
     try:
-        append(descriptor, {"schema": SCHEMA, "key": key, "reviewer": reviewer})
-    finally:
-        os.close(descriptor)
-    folder = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)  # makes the new file name durable
+        os.fsync(folder)
     finally:
         os.close(folder)
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from threading import Lock
 from typing import Any
@@ -131,14 +130,14 @@ class Desk:
         active = revised(entry.spans, decided.verdicts)
         treated = self._treat.treated(entry.note.text, active, entry.note.patient_id)
         pieces = [[span.start, span.end, item.text] for span, item in zip(active, treated, strict=True)]
-        undo = self._log.can_undo(entry.note.note_id)
+        undo = bool(decided.steps)
         shown = _shown(entry.spans, decided.verdicts)
         return {"at": at, "spans": shown, "pieces": pieces, "undo": undo, "listed": self._listed(at)}
 
     @staticmethod
     def _refuse(entry: Entry, decided: NoteDecisions, change: Change) -> None:
         """Raise InputError for spans outside the note, or if two spans would overlap."""
-        trial = replace(decided, verdicts=dict(decided.verdicts))
+        trial = NoteDecisions(decided.text, dict(decided.verdicts))
         trial.apply(change)
         live = [span for span in _shown(entry.spans, trial.verdicts) if span["state"] != "dropped"]
         ends = [0, *(span["end"] for span in live)]
@@ -167,7 +166,7 @@ def _page_span(place: tuple[int, int], found: Span | None, verdict: Verdict | st
 
 
 @contextmanager
-def desk(run: PastRun, entries: Sequence[Entry], reviewer: str) -> Iterator[Desk]:
+def open_desk(run: PastRun, entries: Sequence[Entry], reviewer: str) -> Iterator[Desk]:
     """Open the session of one reviewer on the notes of a run. The decisions are in the run's vault."""
     key = hash_key(run.key)
     with decision_log(decisions_of(run.vault, reviewer), key, reviewer) as log:

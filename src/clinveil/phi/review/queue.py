@@ -22,14 +22,15 @@ from clinveil.core.spans import Span
 from clinveil.corpus.corpus import Corpus, Note, rows
 from clinveil.corpus.open import open_corpus
 from clinveil.corpus.people import read_patients
-from clinveil.phi.detection.note import NoteView, Word
+from clinveil.phi.detection.note import NoteView
 from clinveil.phi.settings import DeidentifySettings
 from clinveil.phi.treatment.deidentifier import Deidentifier
-from clinveil.phi.treatment.records import SPANS
-from clinveil.phi.treatment.run import RECORD
+from clinveil.phi.treatment.records import RECORD, SPANS
 
 Order = Literal["worst", "given"]
 AGAIN = "run clinveil deidentify again with stored spans (--spans)"
+_CHANGED = "the notes are not those of the run: its spans do not match their text"
+_NOTES = f"pass the notes of the run with --notes, or {AGAIN}"
 _SHORT = 4  # letters; shorter upper-case words are mostly abbreviations
 
 
@@ -87,11 +88,13 @@ class PastRun:
         for number, note in enumerate(rows(self.corpus)):
             spans: tuple[Span, ...] = ()
             if waiting is not None and waiting[0] == note.note_id:
-                spans = tuple(_checked(note.text, waiting[1]))
-                waiting = next(groups, None)
+                found = list(waiting[1])
+                if any(note.text[span.start : span.end] != expected for _, span, expected in found):
+                    raise InputError(_CHANGED, hint=_NOTES)
+                spans, waiting = tuple(span for _, span, _ in found), next(groups, None)
             yield Entry(note, spans, tuple(suspects(note.text, spans)), number)
         if waiting is not None:
-            raise _changed_notes()
+            raise InputError(_CHANGED, hint=_NOTES)
 
 
 def past_run(out: Path, *, vault: Path | None = None, notes: Path | None = None) -> PastRun:
@@ -107,32 +110,23 @@ def past_run(out: Path, *, vault: Path | None = None, notes: Path | None = None)
     folder_of_run = vault or (out if (out / RECORD).is_file() else default_vault(out))
     record = read_json(folder_of_run / RECORD)
     if not isinstance(record, dict) or not (folder_of_run / SPANS).is_file():
-        raise UsageError(
-            "not a clinveil deidentify run with stored spans",
-            where=out.name,
-            hint="clinveil deidentify NOTES -o OUT --spans",
-        )
+        hint = "clinveil deidentify NOTES -o OUT --spans"
+        raise UsageError("not a clinveil deidentify run with stored spans", where=out.name, hint=hint)
     try:
         settings, folder = DeidentifySettings.model_validate(record["settings"]), Path(record["folder"])
         read = notes or place(record["notes"])
     except (KeyError, TypeError, ValueError):
-        raise InputError(
-            "the record of the run is damaged or of another version", where=folder_of_run.name, hint=AGAIN
-        ) from None
+        message = "the record of the run is damaged or of another version"
+        raise InputError(message, where=folder_of_run.name, hint=AGAIN) from None
     if not settings.spans:
         raise UsageError("the run stored no spans of the detectors", where=out.name, hint=AGAIN)
     if not read.exists():
         raise InputError("notes not found", where=read.name, hint="pass their path with --notes")
-    return PastRun(folder_of_run, read, _from(folder, settings))
+    files = {name: folder / value for name, value in dict(settings.identifiers).items() if isinstance(value, Path)}
+    return PastRun(folder_of_run, read, settings.but(**files))
 
 
-def _from(folder: Path, settings: DeidentifySettings) -> DeidentifySettings:
-    """Return the settings with file paths relative to the run's folder resolved."""
-    identifiers = dict(settings.identifiers)
-    return settings.but(**{name: folder / value for name, value in identifiers.items() if isinstance(value, Path)})
-
-
-def queue(entries: Iterable[Entry], most: int, order: Order) -> list[Entry]:
+def review_queue(entries: Iterable[Entry], most: int, order: Order) -> list[Entry]:
     """Return the notes to review, at most `most`; only these are kept in memory."""
     if order == "given":
         return list(islice(entries, most))
@@ -141,22 +135,17 @@ def queue(entries: Iterable[Entry], most: int, order: Order) -> list[Entry]:
 
 def suspects(text: str, spans: Iterable[Span]) -> Iterator[tuple[int, int]]:
     """Yield the ranges of words outside all spans that may be names: capitalised and not ordinary words."""
-    view, covered = NoteView(text), sorted((span.start, span.end) for span in spans)
-    at = 0
+    view, covered, at = NoteView(text), sorted((span.start, span.end) for span in spans), 0
     for word in view.words:
-        if not _suspect(word):
+        if not word.capital or word.ordinary or len(word.text) < 2:
+            continue
+        if word.shouted and not word.listed and len(word.text) <= _SHORT:
             continue
         start, end = view.aligned.source_offsets(word.start, word.end)
         while at < len(covered) and covered[at][1] <= start:
             at += 1
         if at == len(covered) or covered[at][0] >= end:
             yield start, end
-
-
-def _suspect(word: Word) -> bool:
-    if not word.capital or word.ordinary or len(word.text) < 2:
-        return False
-    return word.listed or not word.shouted or len(word.text) > _SHORT
 
 
 def _lines(path: Path) -> Iterator[tuple[str, Span, str]]:
@@ -169,15 +158,3 @@ def _lines(path: Path) -> Iterator[tuple[str, Span, str]]:
                 yield row["note_id"], Span(row["start"], row["end"], row["label"], *source), row["text"]
             except (ValueError, KeyError, TypeError, InputError):
                 raise InputError(f"line {number}: invalid span", where=path.name, hint=AGAIN) from None
-
-
-def _checked(text: str, found: Iterable[tuple[str, Span, str]]) -> Iterator[Span]:
-    for _, span, expected in found:
-        if text[span.start : span.end] != expected:
-            raise _changed_notes()
-        yield span
-
-
-def _changed_notes() -> InputError:
-    hint = f"pass the notes of the run with --notes, or {AGAIN}"
-    return InputError("the notes are not those of the run: its spans do not match their text", hint=hint)

@@ -63,7 +63,8 @@ class Authentication:
     def enter(self, word: Any) -> str:
         """Exchange the one-time token for the session token. Works once."""
         with self._lock:
-            if self._used or not isinstance(word, str) or not compare_digest(word.encode(), self.once.encode()):
+            given = word.encode("utf-8", "surrogatepass") if isinstance(word, str) else b""
+            if self._used or not compare_digest(given, self.once.encode()):
                 raise Refusal(403, "this address was already used or is outdated: start clinveil review again")
             self._used = True
             return self._session

@@ -1,4 +1,6 @@
 """Treatment of detected identifiers: policies, surrogates, the vault's records, and the runs over a corpus.
 
-`deidentifier.Deidentifier` treats notes; `passes` applies it to a corpus and `run` is `clinveil deidentify`.
+Nothing is imported here, because settings need the policies only. Public: `deidentifier.Deidentifier` treats notes;
+`passes.deidentify_corpus` applies it to a corpus and `part_passes` to part files; `run` is `clinveil deidentify` and
+`reidentify` its reversal; `policy.Policy`; `audit.audit_checks`; `partial_removal` emulates an imperfect remover.
 """

@@ -38,16 +38,13 @@ def reference(key: Key, note_id: str) -> str:
 
 def note_line(key: Key, note_id: str, text: str, spans: Sequence[Span], treated: Sequence[Treated]) -> str:
     """Return the line of one note for `Chain.add`; `spans` in code points of the source text."""
-    treatments = [
-        [s.start, s.end, s.label, s.detector, _reason(s, text), round(s.score, 4), item.action.value, len(item.text)]
-        for s, item in zip(spans, treated, strict=True)
-    ]
+    treatments = []
+    for span, item in zip(spans, treated, strict=True):
+        original, why = text[span.start : span.end].casefold(), span.why.casefold()
+        shown = original in why or any(len(word) > 3 and word in why for word in original.split())
+        source = [span.detector, "" if shown else span.why, round(span.score, 4)]
+        treatments.append([span.start, span.end, span.label, *source, item.action.value, len(item.text)])
     return _body({"note": reference(key, note_id), "spans": treatments})
-
-
-def _reason(span: Span, text: str) -> str:
-    original, why = text[span.start : span.end].casefold(), span.why.casefold()
-    return "" if original in why or any(len(w) > 3 and w in why for w in original.split()) else span.why
 
 
 class Chain:
@@ -109,9 +106,8 @@ def _head(path: Path) -> str:
         file.seek(max(0, path.stat().st_size - (1 << 16)))
         match = re.search(rb'"chain":"([0-9a-f]{64})"\}\n$', file.read())
     if match is None:
-        raise InputError(
-            "the audit log is broken at its end", where=path.name, hint="run clinveil verify to find the line"
-        )
+        hint = "run clinveil verify to find the line"
+        raise InputError("the audit log is broken at its end", where=path.name, hint=hint)
     return match[1].decode()
 
 

@@ -13,6 +13,7 @@ are for expert determination and limited data sets.
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import date, timedelta
 from functools import lru_cache
@@ -152,7 +153,7 @@ class _Shift:
                 and (end := self.moved(last))
             ):
                 year = _YEAR_LAST.search(start)
-                if complete != first and year and start[year.start() :] == end[_year_start(end) :]:
+                if complete != first and year and (of_end := _YEAR_LAST.search(end)) and year[0] == of_end[0]:
                     start = re.sub(r"[/.,\s-]+$", "", start[: year.start()])
                 return start + gap[0] + end
         return None
@@ -188,11 +189,6 @@ class _Shift:
         return (re.match(r"\w+", head)[0] if same else head) + match["to"] + last  # type: ignore[index]
 
 
-def _year_start(text: str) -> int:
-    match = _YEAR_LAST.search(text)
-    return match.start() if match else len(text)
-
-
 @lru_cache(maxsize=1 << 10)
 def parse(text: str, day_first: bool = False) -> tuple[date, Printer] | None:
     """Return the date of a text and a printer of other dates in the same format, or None without a known year.
@@ -207,43 +203,36 @@ def parse(text: str, day_first: bool = False) -> tuple[date, Printer] | None:
 
 def _read(match: re.Match[str], day_first: bool) -> tuple[date, Printer] | None:
     parts = match.groupdict()
-    month = int(parts["m"]) if parts.get("m") else _month(parts["M"])
-    if month is None:
-        return None
+    if parts.get("m"):
+        month = int(parts["m"])
+    else:
+        name = parts["M"].rstrip(".").lower()
+        names = enumerate((month.lower() for month in MONTHS), 1)
+        month = 9 if name == "sept" else next((i for i, full in names if name in (full, full[:3])), 0)
     day = int(parts["d"]) if parts.get("d") else 15
     swapped = {"m", "d"} <= parts.keys() and day <= 12 and match.start("y") > 0 and (month > 12 or day_first)
     if swapped:
         day, month = month, day
+    year = int(parts["y"])
+    if len(parts["y"]) == 2:
+        year += 2000 if year <= _LATEST_SHORT_YEAR else 1900
     try:
-        return date(_year(parts["y"]), month, day), lambda new: _printed(match, new, swapped=swapped)
+        return date(year, month, day), lambda new: _printed(match, new, swapped=swapped)
     except ValueError:
         return None
-
-
-def _month(written: str) -> int | None:
-    name = written.rstrip(".").lower()
-    if name == "sept":
-        return 9
-    return next((i for i, month in enumerate(MONTHS, 1) if name in (month.lower(), month[:3].lower())), None)
-
-
-def _year(text: str) -> int:
-    year = int(text)
-    if len(text) == 4:
-        return year
-    return year + (2000 if year <= _LATEST_SHORT_YEAR else 1900)
 
 
 def _printed(match: re.Match[str], new: date, *, swapped: bool) -> str:
     """Return the matched text with the numbers and names of another date."""
     month, day = (new.day, new.month) if swapped else (new.month, new.day)
+    ending = "th" if 10 < new.day % 100 < 14 else {1: "st", 2: "nd", 3: "rd"}.get(new.day % 10, "th")
     wide = _padded(match)
     values: dict[str, Callable[[str], str]] = {
         "m": lambda old: f"{month:02d}" if wide else str(month),
         "d": lambda old: f"{day:02d}" if wide else str(day),
         "y": lambda old: f"{new.year:04d}" if len(old) == 4 else f"{new.year % 100:02d}",
         "M": lambda old: _month_like(MONTHS[new.month - 1], old),
-        "o": lambda old: _ordinal(new.day, old),
+        "o": lambda old: ending.upper() if old.isupper() else ending,
     }
     out, position, groups = [], 0, match.groupdict()
     for (start, end), name in sorted((match.span(name), name) for name in values if groups.get(name)):
@@ -265,13 +254,7 @@ def _month_like(name: str, old: str) -> str:
     bare = old.rstrip(".")
     short = bare.lower() not in _WHOLE or (len(bare) == 3 and bare.lower() != "may")
     name = name[:3] if short else name
-    name = name.upper() if bare.isupper() else name.lower() if bare.islower() else name
-    return name + old[len(bare) :]
-
-
-def _ordinal(day: int, old: str) -> str:
-    ending = "th" if 10 < day % 100 < 14 else {1: "st", 2: "nd", 3: "rd"}.get(day % 10, "th")
-    return ending.upper() if old.isupper() else ending
+    return (name.upper() if bare.isupper() else name.lower() if bare.islower() else name) + old[len(bare) :]
 
 
 _LONGEST_WEEKDAY = 14  # characters, with its signs
@@ -298,13 +281,8 @@ def date_spans(text: str, spans: Sequence[Span], *, shifting: bool) -> list[Span
         spans: sorted, without overlaps.
     """
     if "[**" in text:
-        spans = _with_free(
-            spans,
-            DATE_BRACKET.finditer(text),
-            "date brackets",
-            1.0,
-            "date in a bracket of an earlier de-identification",
-        )
+        why = "date in a bracket of an earlier de-identification"
+        spans = _with_free(spans, DATE_BRACKET.finditer(text), "date brackets", 1.0, why)
     spans = list(_with_weekdays(text, spans))
     if not shifting:
         return spans
@@ -325,8 +303,12 @@ def _with_free(
     spans: Sequence[Span], matches: Iterable[re.Match[str]], detector: str, score: float, why: str
 ) -> list[Span]:
     """Return the spans and those of matches that overlap none of them."""
-    more = [Span(*match.span(), "DATE", detector, score, why) for match in matches]
-    return sorted([*spans, *(new for new in more if not any(span.overlaps(new) for span in spans))])
+    starts, more = [span.start for span in spans], []
+    for match in matches:
+        before = bisect_left(starts, match.end())
+        if not before or spans[before - 1].end <= match.start():
+            more.append(Span(*match.span(), "DATE", detector, score, why))
+    return sorted([*spans, *more])
 
 
 def _with_weekdays(text: str, spans: Sequence[Span]) -> Iterator[Span]:

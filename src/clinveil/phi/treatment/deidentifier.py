@@ -6,7 +6,6 @@ an exception are not written and are counted.
 
 from __future__ import annotations
 
-import hashlib
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
@@ -79,7 +78,7 @@ class Deidentifier:
         patients: known patients by patient id.
         keep_spans: also return the spans of each note.
         finders: detectors to use instead of all registered ones.
-        policy: the treatment of each label. fresh: probability that a mention gets a new surrogate.
+        policy: the treatment of each label.
 
     Raises:
         UsageError: unknown mode.
@@ -94,9 +93,8 @@ class Deidentifier:
         keep_spans: bool = False,
         finders: Sequence[Detector] | None = None,
         policy: Policy | None = None,
-        fresh: float = 0.0,
     ) -> None:
-        self.key, self.mode, self.fresh, self.keep_spans = key, mode, fresh, keep_spans
+        self.key, self.mode, self.keep_spans = key, mode, keep_spans
         self.policy = policy or Policy.of_mode(mode)
         self.audit = self.crosswalk = False
         self.finder = Finder(finders, patients=patients, kept=self.policy.kept)
@@ -112,9 +110,7 @@ class Deidentifier:
         revise: Revise | None = None,
     ) -> Deidentifier:
         """Return the de-identifier for some settings; `revise` returns the final spans of a note."""
-        deidentifier = cls(
-            key, mode=settings.mode, keep_spans=keep_spans, policy=settings.policy(), fresh=settings.fresh
-        )
+        deidentifier = cls(key, mode=settings.mode, keep_spans=keep_spans, policy=settings.policy())
         return deidentifier.with_finder(Finder.of(settings, patients, revise))
 
     @property
@@ -124,9 +120,7 @@ class Deidentifier:
 
     def find(self, text: str, patient_id: str = "", note_id: str = "") -> list[Span]:
         """Return the spans of one note: sorted, without overlaps, in code points of `text`."""
-        return self._with_dates(text, self.finder.find(text, patient_id, note_id))
-
-    def _with_dates(self, text: str, spans: Sequence[Span]) -> list[Span]:
+        spans = self.finder.find(text, patient_id, note_id)
         return date_spans(text, spans, shifting=self.policy["DATE"] is Treatment.SHIFT)
 
     def with_finder(self, finder: Finder) -> Deidentifier:
@@ -147,16 +141,15 @@ class Deidentifier:
 
     def treat(self, text: str, spans: list[Span], patient_id: str = "") -> tuple[str, Counter[str]]:
         """Return the treated text, and the number of spans by label that became a tag because treatment failed."""
-        spans = self._with_dates(text, spans)
+        spans = date_spans(text, spans, shifting=self.policy["DATE"] is Treatment.SHIFT)
         treated = self.treated(text, spans, patient_id)
         return splice(text, spans, [item.text for item in treated]), self._failed(spans, treated)
 
     def treated(self, text: str, spans: Sequence[Span], patient_id: str = "") -> list[Treated]:
         """Return the replacement of each span of `find`, and the treatment applied."""
-        salt = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest() if self.fresh else ""
         names = NoteNames(text, [(span.start, span.end) for span in spans if span.label == "NAME"])
         day_first = is_day_first(text[span.start : span.end] for span in spans if span.label == "DATE")
-        surrogates = Surrogates(self.key, self.fresh, salt, names, day_first=day_first)
+        surrogates = Surrogates(self.key, names, day_first=day_first)
         return [self._treated(text, span, patient_id, surrogates) for span in spans]
 
     def _treated(self, text: str, span: Span, patient_id: str, surrogates: Surrogates) -> Treated:

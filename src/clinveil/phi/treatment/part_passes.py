@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from clinveil.core.files import private_folder, remove
 from clinveil.core.keys import Key
@@ -26,7 +26,7 @@ from clinveil.corpus.open import NotesCorpus
 from clinveil.phi.name_index import NameIndex
 from clinveil.phi.name_index_store import NameIndexStore, open_name_index
 from clinveil.phi.treatment.deidentifier import Deidentified, Deidentifier
-from clinveil.phi.treatment.passes import BatchSpans, changed, detect_batch, index_batch, patients_of, treat_batch
+from clinveil.phi.treatment.passes import BatchSpans, changed, detect_batch, patients_of, treat_batch
 from clinveil.scale import Map
 from clinveil.scale.pieces import each
 from clinveil.scale.tasks import Store, name_of, performed
@@ -102,22 +102,26 @@ class DetectPart:
 
     def __call__(self, folder: Path, store: Store) -> dict[str, Any]:
         """Write the spans; return the number of notes."""
-        finder, count = self.recipe().finder, 0
-        with _new_name_store(self.names) as names, (folder / SPANS).open("wb") as file:
-            for batch in self.part.batches():
-                result = detect_batch(batch, finder.for_patients(patients_of(batch)))
-                result.spans.write(file)
-                names.add(result.name_index, result.lower_case)
-                count += result.rows
-        return {"notes": count}
+        with (folder / SPANS).open("wb") as file:
+            return {"notes": self._collect_names(file, stored=False)}
 
     def collect_names(self, store: Store) -> None:
         """Write the names from the spans of an earlier run. Raises InputError if the part has changed."""
-        finder = self.recipe().finder
-        with _new_name_store(self.names) as names, (store.folder(self) / SPANS).open("rb") as file:
+        with (store.folder(self) / SPANS).open("rb") as file:
+            self._collect_names(file, stored=True)
+
+    def _collect_names(self, file: IO[bytes], *, stored: bool) -> int:
+        """Write the names; read the spans from the file, or detect them and write them to it."""
+        finder, count = self.recipe().finder, 0
+        with _new_name_store(self.names) as names:
             for batch in self.part.batches():
-                result = index_batch(batch, finder.for_patients(patients_of(batch)), BatchSpans.read(file))
+                known = BatchSpans.read(file) if stored else None
+                result = detect_batch(batch, finder.for_patients(patients_of(batch)), known)
+                if not stored:
+                    result.spans.write(file)
                 names.add(result.name_index, result.lower_case)
+                count += result.rows
+        return count
 
 
 @contextmanager
@@ -180,7 +184,7 @@ def detect_parts(
     scratch: Path,
     over: Map,
     say: Say,
-    uses_other_notes: Callable[[], bool],
+    uses_other_notes: bool,
 ) -> list[TreatPart]:
     """Run the detectors on all parts; return the treatment tasks in the order of the parts.
 
@@ -193,7 +197,7 @@ def detect_parts(
         Incomplete: some parts failed; the spans of the others are kept.
     """
     tasks = [DetectPart(part, digest, recipe, private_folder(scratch)) for part, digest in parts]
-    if not uses_other_notes():
+    if not uses_other_notes:
         return [TreatPart(task, store.root, None) for task in tasks]
     counts = each(over, partial(_detected, store), tasks)
     for _ in track(counts, "notes searched", say, size=lambda notes: notes):

@@ -18,6 +18,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
+from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 import pyarrow as pa
@@ -26,7 +27,7 @@ from clinveil.core.errors import InputError, UsageError
 from clinveil.core.keys import Key, Stream
 from clinveil.core.spans import Span
 from clinveil.core.tokens import Kind, tokenize, words
-from clinveil.corpus.corpus import TEXT, Corpus, MemoryCorpus, rows, with_texts
+from clinveil.corpus.corpus import TEXT, Corpus, MemoryCorpus, Note, rows, with_texts
 from clinveil.corpus.people import Patient
 from clinveil.lexicons.names import name_form
 from clinveil.phi.detection.note import NoteView
@@ -83,27 +84,21 @@ def name_words(name: tuple[str, ...]) -> list[list[str]]:
 
 
 def own_words(text: str, name: tuple[str, ...]) -> list[NameWord]:
-    """Return the occurrences of the words of a name in a text, in order."""
+    """Return the occurrences of the words of a name in a text; one letter counts only next to a longer word."""
     forms = _forms(name)
-    found = [word for word in _words_of(text) if word.form in forms]
-    return [word for index, word in enumerate(found) if len(word.form) > 1 or _next_to_name(text, found, index)]
+    words = [word for word in _words_of(text) if word.form in forms]
+
+    def adjacent(first: NameWord, second: NameWord) -> bool:
+        gap = text[first.end : second.start]
+        return len(first.form + second.form) > 2 and len(gap) <= _LONGEST_GAP and not _LETTER.search(gap)
+
+    pairs = [False, *(adjacent(first, second) for first, second in pairwise(words)), False]
+    return [word for i, word in enumerate(words) if len(word.form) > 1 or pairs[i] or pairs[i + 1]]
 
 
 @lru_cache(maxsize=1 << 12)
 def _forms(name: tuple[str, ...]) -> frozenset[str]:
     return frozenset(form for part in name_words(name) for form in part)
-
-
-def _next_to_name(text: str, found: list[NameWord], index: int) -> bool:
-    """Whether a longer word of the name is directly before or after, separated only by signs."""
-    pairs = [(other, found[index]) for other in found[max(0, index - 1) : index]]
-    pairs += [(found[index], other) for other in found[index + 1 : index + 2]]
-    return any(
-        max(len(first.form), len(second.form)) > 1
-        and len(gap := text[first.end : second.start]) <= _LONGEST_GAP
-        and not _LETTER.search(gap)
-        for first, second in pairs
-    )
 
 
 def _words_of(text: str) -> Iterator[NameWord]:
@@ -145,7 +140,14 @@ class EmulatedRemover:
         miss_rate: float,
         mode: Mode = "remove",
     ) -> None:
-        missed = _missed(key, patients, miss_rate)
+        if not 0 <= miss_rate <= 1:
+            raise UsageError(f"miss_rate must be between 0 and 1, not {miss_rate}")
+        count = round(miss_rate * len(patients))
+        if not patients or (miss_rate and not count):
+            hint = "pass more patients or a higher rate"
+            raise InputError(f"a miss rate of {miss_rate} misses none of {len(patients)} patients", hint=hint)
+        order = sorted(patients, key=lambda patient_id: (key.digest("emulated-miss", patient_id), patient_id))
+        missed = frozenset(order[:count])
         self.missed = [patient for patient_id, patient in patients.items() if patient_id in missed]
         treated = {patient_id: patient for patient_id, patient in patients.items() if patient_id not in missed}
         self.deidentifier = Deidentifier(key, mode=mode, patients=treated, finders=(OwnNames(),))
@@ -162,22 +164,11 @@ class EmulatedRemover:
         """Return the treated patients under their surrogate names; none unless the mode is `replace`."""
         if self.deidentifier.mode != "replace":
             return []
-        return [self._renamed(patient_id, patient) for patient_id, patient in self.deidentifier.patients.items()]
-
-    def _renamed(self, patient_id: str, patient: Patient) -> Patient:
-        surrogates = NameSurrogates(self.deidentifier.key, patient_id, patient)
-        return replace(patient, name=tuple(surrogates.of(token) for token in patient.name))
-
-
-def _missed(key: Key, patients: Mapping[str, Patient], miss_rate: float) -> frozenset[str]:
-    if not 0 <= miss_rate <= 1:
-        raise UsageError(f"miss_rate must be between 0 and 1, not {miss_rate}")
-    count = round(miss_rate * len(patients))
-    if not patients or (miss_rate and not count):
-        hint = "pass more patients or a higher rate"
-        raise InputError(f"a miss rate of {miss_rate} misses none of {len(patients)} patients", hint=hint)
-    order = sorted(patients, key=lambda patient_id: (key.digest("emulated-miss", patient_id), patient_id))
-    return frozenset(order[:count])
+        renamed = []
+        for patient_id, patient in self.deidentifier.patients.items():
+            surrogates = NameSurrogates(self.deidentifier.key, patient_id, patient)
+            renamed.append(replace(patient, name=tuple(surrogates.of(token) for token in patient.name)))
+        return renamed
 
 
 def redrawn_names(corpus: Corpus, patients: Sequence[Patient], key: Key) -> MemoryCorpus:
@@ -194,40 +185,28 @@ def redrawn_names(corpus: Corpus, patients: Sequence[Patient], key: Key) -> Memo
         key: key of the draws; each is a function of the note id and the position in the name.
     """
     by_id = {patient.patient_id: patient for patient in patients}
-    pools = _pools(patients)
-
-    def batches() -> Iterator[pa.RecordBatch]:
-        return (_treat(batch, by_id, pools, key) for batch in corpus.batches())
-
-    return MemoryCorpus(batches, corpus.columns, corpus.suffix)
-
-
-def _pools(patients: Sequence[Patient]) -> dict[str, list[list[str]]]:
-    """Return the parts at each position of the names, with repetitions."""
-    pools: dict[str, list[list[str]]] = {FIRST: [], MIDDLE: [], LAST: []}
+    pools: dict[str, list[list[str]]] = {FIRST: [], MIDDLE: [], LAST: []}  # with repetitions
     for patient in patients:
         for position, part in _positions(patient):
             pools[position].append(part)
-    return pools
+
+    def redrawn(note: Note) -> str:
+        if note.patient_id not in by_id:
+            return note.text
+        return _redraw(note.text, by_id[note.patient_id], pools, key.stream("redrawn-names", note.note_id))
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        for batch in corpus.batches():
+            valid = batch.filter(batch.column(TEXT).is_valid())
+            yield with_texts(valid, [redrawn(note) for note in rows([valid])])
+
+    return MemoryCorpus(batches, corpus.columns, corpus.suffix)
 
 
 def _positions(patient: Patient) -> list[tuple[str, list[str]]]:
     parts = [part for part in name_words(patient.name) if part]
     positions = [FIRST, *[MIDDLE] * (len(parts) - 2), LAST][: len(parts)]
     return list(zip(positions, parts, strict=True))
-
-
-def _treat(
-    batch: pa.RecordBatch, patients: Mapping[str, Patient], pools: Mapping[str, list[list[str]]], key: Key
-) -> pa.RecordBatch:
-    batch = batch.filter(batch.column(TEXT).is_valid())
-    texts = [
-        _redraw(note.text, patients[note.patient_id], pools, key.stream("redrawn-names", note.note_id))
-        if note.patient_id in patients
-        else note.text
-        for note in rows([batch])
-    ]
-    return with_texts(batch, texts)
 
 
 def _redraw(text: str, patient: Patient, pools: Mapping[str, list[list[str]]], stream: Stream) -> str:

@@ -86,7 +86,7 @@ class Policy:
     Attributes:
         name: of the profile, the mode or the file.
         treatments: of every label of `spans.LABELS`.
-        recall_first: whether detection prefers recall to precision (`combine.off_list`).
+        recall_first: whether detection prefers recall to precision (`include_list.off_list`).
     """
 
     name: str
@@ -149,9 +149,6 @@ class Policy:
         return _DESCRIPTIONS[self[label]]
 
 
-_KEYS = ("base", "labels", "recall_first")
-
-
 @cache
 def profiles() -> tuple[str, ...]:
     """Return the names of the built-in profiles."""
@@ -166,7 +163,7 @@ def _profile(name: str) -> Policy:
 
 
 def _policy(name: str, where: str, fields: Mapping[str, Any], *, builtin: bool = False) -> Policy:
-    _check_names(where, "unknown key", fields, _KEYS)
+    _check_names(where, "unknown key", fields, ("base", "labels", "recall_first"))
     base = fields.get("base", "safe-harbor")
     if not builtin and base not in profiles():
         raise UsageError("base: unknown profile", where=where, hint="one of " + ", ".join(profiles()))
@@ -175,23 +172,20 @@ def _policy(name: str, where: str, fields: Mapping[str, Any], *, builtin: bool =
         raise UsageError("labels: not a table", where=where, hint='write [labels], then lines such as NAME = "tag"')
     _check_names(where, "labels: unknown label", labels, LABELS)
     parent = Policy(name, {}) if builtin else _profile(base)
-    overrides = {label: _treatment(where, label, value) for label, value in labels.items()}
+    treatments = dict(parent.treatments)
+    for label, value in labels.items():
+        names = [treatment.value for treatment in allowed(label)]
+        if value not in names:
+            message = f"labels.{label}: not a treatment of this label"
+            raise UsageError(message, where=where, hint="one of " + ", ".join(names))
+        treatments[label] = Treatment(value)
     recall_first = fields.get("recall_first", parent.recall_first)
     if not isinstance(recall_first, bool):
         raise UsageError("recall_first: not true or false", where=where)
-    return Policy(name, {**parent.treatments, **overrides}, recall_first)
+    return Policy(name, treatments, recall_first)
 
 
 def _check_names(where: str, message: str, names: Iterable[str], known: Collection[str]) -> None:
     for name in names:
         if name not in known:
             raise UsageError(f"{message} {name!r}", where=where, hint="one of " + ", ".join(known))
-
-
-def _treatment(where: str, label: str, value: Any) -> Treatment:
-    names = [treatment.value for treatment in allowed(label)]
-    if value not in names:
-        raise UsageError(
-            f"labels.{label}: not a treatment of this label", where=where, hint="one of " + ", ".join(names)
-        )
-    return Treatment(value)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
@@ -22,13 +22,12 @@ from clinveil.phi.treatment.crosswalk import Writer
 from clinveil.phi.treatment.deidentifier import RAISED, Deidentified
 from clinveil.phi.treatment.policy import Policy
 
+RECORD = "deidentify.json"
 SPANS, CROSSWALK = "spans.jsonl", re.compile(r"crosswalk-[0-9a-f]{16}\.bin")
-_PARTIAL = re.compile(r"\.(?:spans|audit-\d+|crosswalk-[0-9a-f]+)\.(?:jsonl|bin)\.[0-9a-f]{8}\.part")
-
-
-def is_leftover(name: str) -> bool:
-    """Whether a file of a vault can be the leftover of a killed run."""
-    return bool(name == SPANS or NAME.fullmatch(name) or CROSSWALK.fullmatch(name) or _PARTIAL.match(name))
+LEFTOVER = re.compile(
+    rf"{SPANS}|{NAME.pattern}|{CROSSWALK.pattern}|\.(?:spans|audit-\d+|crosswalk-[0-9a-f]+)\.(?:jsonl|bin)\.[0-9a-f]{{8}}\.part"
+)
+"""Names of the files that a killed run may leave in its vault."""
 
 
 @dataclass
@@ -45,17 +44,17 @@ class Records:
     crosswalk: Writer | None = None
     spans: TextIO | None = None
 
-    def add(self, result: Deidentified) -> None:
-        """Add the records of a batch."""
-        for body in result.audit:
+    def add(self, audit: Iterable[str], crosswalk: Sequence[Any], spans: Iterable[Any] | None) -> None:
+        """Add the fields of a `Deidentified`, or of its JSON."""
+        for body in audit:
             self.audit.add(body)
-        if self.crosswalk is not None and result.crosswalk:
-            self.crosswalk.write(result.crosswalk)
-        for found in result.spans or () if self.spans else ():
-            span = found.span
-            line = {"note_id": found.note_id, "start": span.start, "end": span.end, "label": span.label}
-            line |= {"text": found.text, "detector": span.detector, "score": span.score, "why": span.why}
-            self.spans.write(json.dumps(line, ensure_ascii=False) + "\n")  # type: ignore[union-attr]
+        if self.crosswalk is not None and crosswalk:
+            self.crosswalk.write(crosswalk)
+        if self.spans is not None:
+            for note_id, (start, end, label, detector, score, why), text in spans or ():
+                line = {"note_id": note_id, "start": start, "end": end, "label": label}
+                line |= {"text": text, "detector": detector, "score": score, "why": why}
+                self.spans.write(json.dumps(line, ensure_ascii=False) + "\n")
 
     def end(self, key: Key, fields: Mapping[str, Any]) -> None:
         """Close the log and the crosswalk."""
@@ -80,9 +79,6 @@ def records(vault: Path, key: Key, *, crosswalk: bool, spans: bool) -> Iterator[
         chain = Chain(text(part(path.name)), before)
         rows = Writer(stack.enter_context(part(f"crosswalk-{run}.bin").open("wb")), key, run) if crosswalk else None
         yield Records(vault, run, chain, rows, text(part(SPANS, force=True)) if spans else None)
-
-
-MOST_RAISED = 0.01  # share of the notes
 
 
 @dataclass
@@ -156,6 +152,6 @@ class Counts:
     def check_failures(self) -> None:
         """Raise GateError if the detectors failed on more than 1 % of the notes."""
         raised = self.skipped[RAISED]
-        if raised > MOST_RAISED * self.read:
+        if raised > 0.01 * self.read:
             hint = "nothing was written; report this error, without any note text"
             raise GateError(f"the detectors failed on {raised} of {self.read} notes", hint=hint)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
@@ -15,7 +15,7 @@ from clinveil.core.files import Maker, locked, refuse_places
 from clinveil.core.keys import Key
 from clinveil.core.runfolder import KEY, LOCK, fingerprint
 from clinveil.core.settings import FORCE, KEEP, LABEL, NotesSettings, Settings, flag, group
-from clinveil.corpus.corpus import NOTE_ID, PATIENT_ID, TEXT, rows, with_texts
+from clinveil.corpus.corpus import TEXT, rows, with_texts
 from clinveil.corpus.open import open_corpus
 from clinveil.corpus.write import place_in, write_corpus
 from clinveil.phi.treatment.audit import Chain, next_log, reference
@@ -37,7 +37,7 @@ class ReidentifySettings(Settings):
     only_note: tuple[str, ...] = flag((), "Restore only the note with this id; repeatable.")
     only_patient: tuple[str, ...] = flag((), "Restore only the notes of this patient; repeatable.")
 
-    def wants(self, note_id: str, patient_id: str | None) -> bool:
+    def wants(self, note_id: str, patient_id: str) -> bool:
         """Return whether a note is to be restored."""
         everything = not (self.only_note or self.only_patient)
         return everything or note_id in self.only_note or patient_id in self.only_patient
@@ -75,20 +75,16 @@ def reidentify(notes: Path, out: Path, vault: Path, reason: str, settings: Reide
     counts = Restored()
 
     def batches() -> Iterator[pa.RecordBatch]:
-        return (_restored(_only(batch, settings), known, key, counts) for batch in corpus.batches())
+        yield from (_restored(batch, known, key, settings, counts) for batch in corpus.batches())
+        if not counts.notes:
+            message = "none of these notes is in the crosswalk: they belong to another run or were changed later"
+            raise InputError(message, hint=_HINT)
 
     with locked(vault / LOCK), atomic(out, force=settings.force, maker=MAKER) as part:
         place, suffix = place_in(part, out, corpus.suffix)
-        write_corpus(_filled(batches(), counts), place, corpus.columns, suffix)
+        write_corpus(batches(), place, corpus.columns, suffix)
         _log(vault, key, reason, notes, counts)
     return counts
-
-
-def _filled(batches: Iterable[pa.RecordBatch], counts: Restored) -> Iterator[pa.RecordBatch]:
-    yield from batches
-    if not counts.notes:
-        message = "none of these notes is in the crosswalk: they belong to another run or were changed later"
-        raise InputError(message, hint=_HINT)
 
 
 def _key(vault: Path, path: Path | None) -> Key:
@@ -107,14 +103,16 @@ def _known(vault: Path, key: Key, settings: ReidentifySettings) -> dict[tuple[st
     return {(row.note_id, row.digest): row for row in stored if settings.wants(row.note_id, row.patient_id)}
 
 
-def _only(batch: pa.RecordBatch, settings: ReidentifySettings) -> pa.RecordBatch:
-    ids = zip(batch.column(NOTE_ID).to_pylist(), batch.column(PATIENT_ID).to_pylist(), strict=True)
-    return batch.filter(pa.array([settings.wants(*pair) for pair in ids], pa.bool_()))
-
-
-def _restored(batch: pa.RecordBatch, known: dict[tuple[str, str], Row], key: Key, counts: Restored) -> pa.RecordBatch:
+def _restored(
+    batch: pa.RecordBatch,
+    known: Mapping[tuple[str, str], Row],
+    key: Key,
+    settings: ReidentifySettings,
+    counts: Restored,
+) -> pa.RecordBatch:
+    """Return the requested notes of a batch that are in the crosswalk."""
     batch = batch.filter(batch.column(TEXT).is_valid())
-    texts = []
+    texts: list[str | None] = []
     for note in rows([batch]):
         row = known.get((note.note_id, digest(note.text)))
         texts.append(row.restored(note.text) if row else None)
@@ -122,7 +120,7 @@ def _restored(batch: pa.RecordBatch, known: dict[tuple[str, str], Row], key: Key
             counts.notes += 1
             counts.places += len(row.replacements)
             counts.references.append(reference(key, note.note_id))
-        else:
+        elif settings.wants(note.note_id, note.patient_id):
             counts.left_out += 1
     return with_texts(batch, texts)
 

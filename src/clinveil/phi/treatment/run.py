@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator
+from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -21,20 +21,18 @@ from clinveil.core.files import Maker, default_vault, private_text, refuse_place
 from clinveil.core.keys import Key
 from clinveil.core.progress import track
 from clinveil.core.runfolder import KEY, LOCK, Kind, code_version, fingerprint, run_folder
-from clinveil.core.spans import Span
 from clinveil.core.types import Say
 from clinveil.corpus.open import OpenedCorpus, PartedCorpus, open_corpus
 from clinveil.corpus.part_facts import as_parts, facts_of, names_of
 from clinveil.corpus.people import read_patients
 from clinveil.corpus.write import place_in, write_corpus
-from clinveil.phi.review.decisions import Decisions
-from clinveil.phi.settings import DeidentifySettings, PhiSettings
-from clinveil.phi.treatment.crosswalk import Replacement, Row
-from clinveil.phi.treatment.deidentifier import Deidentified, Deidentifier, Found
+from clinveil.phi.review import Decisions
+from clinveil.phi.settings import DeidentifySettings
+from clinveil.phi.treatment.deidentifier import Deidentifier
 from clinveil.phi.treatment.part_passes import Recipe, TreatPart, detect_parts
 from clinveil.phi.treatment.passes import check_known_patients, deidentify_corpus
 from clinveil.phi.treatment.policy import Treatment
-from clinveil.phi.treatment.records import Counts, Records, is_leftover, records
+from clinveil.phi.treatment.records import LEFTOVER, RECORD, Counts, Records, records
 from clinveil.phi.treatment.surrogates.pools import sizes
 from clinveil.scale import Map
 from clinveil.scale.executor import opened_for
@@ -42,8 +40,12 @@ from clinveil.scale.pieces import Broken, each
 from clinveil.scale.tasks import Store
 
 MAKER = Maker("deidentify")
-RECORD = "deidentify.json"
 TASKS, SCRATCH = "tasks", "work"  # in the vault: stored spans until the run succeeds; text, removed after each run
+# Osborne 2025, doi 10.3390/electronics14193945: share of documents with replaced names in which a name is leaked.
+_SURROGATE_RISK = (
+    "surrogates: a patient's names agree across notes, so a missed name is conspicuous"
+    " (Osborne 2025: 27.1 % of documents leak if .1 % of names are missed, 94.2 % at 5 %)"
+)
 README = """Key and findings of a run of `clinveil deidentify`. SECRET: do not share any file of this folder.
 
 key.bin             source of all surrogates and date offsets; keep it to treat later notes of the same patients alike
@@ -56,25 +58,6 @@ review/             decisions of each reviewer (clinveil review), for clinveil d
 
 The treated notes are secret too: they still contain the identifiers that the detectors missed.
 """
-
-
-def warnings(settings: PhiSettings) -> Iterator[str]:
-    """Yield the warnings that users of a policy should read."""
-    policy = settings.policy()
-    if policy.warning:
-        yield policy.warning
-    if Treatment.SURROGATE in policy.treatments.values():
-        yield f"surrogates {settings.surrogates}: {_SURROGATE_RISKS[settings.surrogates]}"
-
-
-# Osborne 2025, doi 10.3390/electronics14193945: share of documents with replaced names in which a name is leaked.
-_SURROGATE_RISKS = {
-    "consistent": "a patient's names agree across notes, so a missed name is conspicuous (Osborne 2025: 27.1 % of"
-    " documents leak if .1 % of names are missed, 94.2 % at 5 %; with markov .1 and 57.7 %)",
-    "random": "missed names are hidden among others, but mentions of a person cannot be linked to each other",
-    "markov": "names change at random, so missed names are less conspicuous (Osborne 2025: .1 % of documents leak if"
-    " .1 % of names are missed, 57.7 % at 5 %; with consistent 27.1 and 94.2 %), but mentions are harder to link",
-}
 
 
 def deidentify_notes(
@@ -94,16 +77,28 @@ def deidentify_notes(
     refuse_places(out, MAKER, force=settings.force, read={"--patients": patients})
     corpus = open_corpus(notes, settings.notes, label=settings.label, keep=settings.keep)
     parted = as_parts(corpus, out)
-    for line in warnings(settings.identifiers):
-        say(line)
-    decisions = _decisions(settings, corpus)
+    policy = settings.identifiers.policy()
+    if policy.warning:
+        say(policy.warning)
+    if Treatment.SURROGATE in policy.treatments.values():
+        say(_SURROGATE_RISK)
+    if settings.decisions:
+        Decisions.read(*settings.decisions).check_corpus(corpus)
     with run_folder(secrets, VAULT) as folder, atomic(out, force=settings.force, maker=MAKER) as part:
         # An existing key is used again, so that later notes of a patient are treated like the earlier ones.
         key = folder.key() if settings.seed is None else Key.from_seed(settings.seed)
-        deidentifier = _deidentifier(settings, key, decisions)
+        deidentifier = in_worker(settings, key)
         place, suffix = (part, "") if parted else place_in(part, out, corpus.suffix)
         with records(secrets, key, crosswalk=settings.crosswalk, spans=settings.spans) as kept:
-            kept.audit.begin("deidentify", _audit_fields(notes, settings, key, kept.run))
+            inputs = {  # hashes, but no paths
+                "code_sha256": code_version(),  # includes rules, word lists and models
+                "policy": policy.name,
+                "policy_sha256": policy.digest,
+                "patients_sha256": fingerprint(patients) if patients else None,
+                "input_sha256": fingerprint(notes),
+                "audit": settings.audit,
+            }
+            kept.audit.begin("deidentify", {**_about(key, kept.run), **inputs})
             counts = _write(settings, corpus, deidentifier, (place, suffix), kept, say)
             counts.check_failures()
             check_known_patients(deidentifier.patients.keys(), counts.known_found)
@@ -111,21 +106,6 @@ def deidentify_notes(
         _write_record(secrets, key, notes, settings, counts, kept)
         remove(secrets / TASKS)
     return counts
-
-
-def _audit_fields(notes: Path, settings: DeidentifySettings, key: Key, run: str) -> dict[str, Any]:
-    """Return the inputs of a run for the audit log: hashes, but no paths."""
-    phi = settings.identifiers
-    return {
-        **_about(key, run),
-        "code_sha256": code_version(),  # includes rules, word lists and models
-        "policy": phi.policy().name,
-        "policy_sha256": phi.policy().digest,
-        "surrogates": phi.surrogates,
-        "patients_sha256": fingerprint(phi.patients) if phi.patients else None,
-        "input_sha256": fingerprint(notes),
-        "audit": settings.audit,
-    }
 
 
 def _about(key: Key, run: str) -> dict[str, Any]:
@@ -138,34 +118,26 @@ def _about(key: Key, run: str) -> dict[str, Any]:
 
 
 def _is_vault(vault: Path) -> bool:
-    """Whether a folder is a vault of this command; it may contain a README.txt of the user."""
+    """Whether a folder is a vault of this command, or what a killed run left of one."""
     names = {item.name for item in vault.iterdir()} if vault.is_dir() else {vault.name}
-    leftovers = {LOCK, SCRATCH, *filter(is_leftover, names), *({TASKS} if holds_tasks(vault) else ())}
-    return RECORD in names or not names - {KEY, *(leftovers if {KEY, TASKS} & names else {LOCK})}
+    if RECORD in names or names <= {KEY, LOCK}:
+        return True
+    ours = {name for name in names if name in (KEY, LOCK, SCRATCH) or LEFTOVER.fullmatch(name)}
+    if (tasks := vault / TASKS).is_dir() and all(re.fullmatch("[0-9a-f]{32}", path.name) for path in tasks.iterdir()):
+        ours.add(TASKS)
+    return bool({KEY, TASKS} & names) and names == ours
 
 
 VAULT = Kind("vault of clinveil deidentify", known=_is_vault, scratch=(SCRATCH,))
 
 
-def _decisions(settings: DeidentifySettings, corpus: OpenedCorpus) -> Decisions | None:
-    """Return the reviewers' decisions. Raises InputError if they belong to other notes."""
-    if not settings.decisions:
-        return None
-    decisions = Decisions.read(*settings.decisions)
-    decisions.check_corpus(corpus)
-    return decisions
-
-
-def _deidentifier(settings: DeidentifySettings, key: Key, decisions: Decisions | None) -> Deidentifier:
+def in_worker(settings: DeidentifySettings, key: Key) -> Deidentifier:
+    """Return the de-identifier for some settings; workers build it too."""
     phi = settings.identifiers
     patients = read_patients(phi.patients) if phi.patients else None
+    decisions = Decisions.read(*settings.decisions) if settings.decisions else None
     deidentifier = Deidentifier.of(phi, key, patients=patients, keep_spans=settings.spans, revise=decisions)
     return deidentifier.recording(audit=settings.audit == "full", crosswalk=settings.crosswalk)
-
-
-def in_worker(settings: DeidentifySettings, key: Key) -> Deidentifier:
-    """Return the de-identifier for some settings, as a worker builds it."""
-    return _deidentifier(settings, key, Decisions.read(*settings.decisions) if settings.decisions else None)
 
 
 def _write(
@@ -178,27 +150,26 @@ def _write(
 ) -> Counts:
     path, suffix = place
     if isinstance(corpus, PartedCorpus) and not suffix:
-        with opened_for(settings) as over:
+        with opened_for(settings.executor, settings.workers) as over:
             return _write_parts(settings, corpus, deidentifier, path, kept, over, say)
     counts = Counts(deidentifier.policy, deidentifier.patients.keys())
+
+    def batches(over: Map) -> Iterator[pa.RecordBatch]:
+        results = deidentify_corpus(corpus, deidentifier, over, say=say)
+        for result in track(results, "notes", say, size=lambda result: result.batch.num_rows):
+            counts.add(result)
+            kept.add(result.audit, result.crosswalk, result.spans)
+            yield result.batch
+
     try:
-        with opened_for(settings) as over:
-            results = deidentify_corpus(corpus, deidentifier, over, say=say, whole=False)
-            shown = track(results, "notes", say, size=lambda result: result.batch.num_rows)
-            write_corpus(_counted(shown, counts, kept), path, corpus.columns, suffix)
+        with opened_for(settings.executor, settings.workers) as over:
+            write_corpus(batches(over), path, corpus.columns, suffix)
     except InputError:  # for example, no note is left to write
         counts.check_failures()
         raise
     counts.read += sum(corpus.skipped.values())
     counts.skipped += corpus.skipped
     return counts
-
-
-def _counted(results: Iterable[Deidentified], counts: Counts, kept: Records) -> Iterator[pa.RecordBatch]:
-    for result in results:
-        counts.add(result)
-        kept.add(result)
-        yield result.batch
 
 
 def _write_record(
@@ -214,7 +185,6 @@ def _write_record(
         "settings": settings.flat(),
         "mode": phi.mode,
         "policy": {"name": counts.policy.name, "sha256": counts.policy.digest, **counts.policy.record()},
-        "surrogates": phi.surrogates if phi.surrogates != "markov" else f"markov {phi.markov:g}",
         "surrogate_names": sizes() if Treatment.SURROGATE in counts.policy.treatments.values() else None,
         "known_patients": phi.patients is not None,
         **counts.as_dict(),
@@ -222,20 +192,6 @@ def _write_record(
     }
     private_text(secrets / RECORD, json.dumps(record, indent=2) + "\n")
     private_text(secrets / "README.txt", README)
-
-
-def holds_tasks(vault: Path) -> bool:
-    """Whether the task folder of a vault exists and contains task results only."""
-    folder = vault / TASKS
-    return folder.is_dir() and all(re.fullmatch("[0-9a-f]{32}", path.name) for path in folder.iterdir())
-
-
-@dataclass(frozen=True)
-class _Written:
-    """Result of one part; `records` is the file with its records for the vault."""
-
-    counts: Counts
-    records: Path = field(repr=False)
 
 
 def _write_parts(
@@ -262,18 +218,24 @@ def _write_parts(
     recipe = Recipe.of(in_worker, settings, scratch / "key.bin")
     parts = [(part, part_facts.digest) for part, part_facts in zip(corpus.parts, facts, strict=True)]
     store = Store(kept.vault / TASKS)
-    tasks = detect_parts(parts, recipe, store, scratch, over, say, lambda: deidentifier.finder.uses_other_notes)
+    tasks = detect_parts(parts, recipe, store, scratch, over, say, deidentifier.finder.uses_other_notes)
     broken.refuse()  # only now, so that the results of the other parts are stored
     place.mkdir(mode=0o700)
     targets = [(task, place / name, scratch) for task, name in zip(tasks, names_of(corpus), strict=True)]
     counts = Counts(deidentifier.policy, deidentifier.patients.keys())
-    for written in track(each(over, _write_part, targets), "notes", say, size=lambda result: result.counts.written):
-        counts.add_counts(written.counts)
-        _keep(written.records, kept)
+    for of_part, records_of_part in track(
+        each(over, _write_part, targets), "notes", say, size=lambda of: of[0].written
+    ):
+        counts.add_counts(of_part)
+        with records_of_part.open(encoding="utf-8") as file:
+            for line in file:
+                kept.add(*json.loads(line))
+        records_of_part.unlink()
     return counts
 
 
-def _write_part(item: tuple[TreatPart, Path, Path]) -> _Written:
+def _write_part(item: tuple[TreatPart, Path, Path]) -> tuple[Counts, Path]:
+    """Write one part; return its counts and the file with its records for the vault."""
     task, place, scratch = item
     part, deidentifier = task.detection.part, task.detection.recipe()
     counts = Counts(deidentifier.policy, deidentifier.patients.keys())
@@ -283,33 +245,10 @@ def _write_part(item: tuple[TreatPart, Path, Path]) -> _Written:
         def batches() -> Iterator[pa.RecordBatch]:
             for result in task.treated():
                 counts.add(result)
-                file.write(json.dumps(_as_json(result)) + "\n")
+                file.write(json.dumps([result.audit, result.crosswalk, result.spans]) + "\n")
                 yield result.batch
 
         write_corpus(batches(), place, part.columns, part.suffix)
     counts.read += sum(part.skipped.values())
     counts.skipped += part.skipped
-    return _Written(replace(counts, known=frozenset()), records)
-
-
-def _as_json(result: Deidentified) -> list[Any]:
-    """Return the records of a batch for the vault, ready for JSON."""
-    spans = None if result.spans is None else [[found.note_id, list(found.span), found.text] for found in result.spans]
-    return [result.audit, result.crosswalk, spans]
-
-
-def _keep(records: Path, kept: Records) -> None:
-    """Copy the records of a worker to the files of the vault, batch by batch."""
-    with records.open(encoding="utf-8") as file:
-        for line in file:
-            audit, rows, spans = json.loads(line)
-            found = None if spans is None else [Found(note, Span(*span), text) for note, span, text in spans]
-            kept.add(Deidentified(_NO_BATCH, spans=found, audit=audit, crosswalk=[_row(*row) for row in rows]))
-    records.unlink()
-
-
-def _row(note_id: str, patient_id: str, digest: str, shift: int | None, items: list[list[Any]]) -> Row:
-    return Row(note_id, patient_id, digest, shift, tuple(Replacement(*item) for item in items))
-
-
-_NO_BATCH = pa.RecordBatch.from_pylist([], schema=pa.schema([]))
+    return replace(counts, known=frozenset()), records

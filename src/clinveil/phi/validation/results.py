@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from clinveil.core.finding import Finding
+from clinveil.core.finding import Detail, Finding
 from clinveil.phi.validation.design import KINDS, METHOD, Annotated, recall
 from clinveil.phi.validation.sheet import UNSURE, Design, annotated
 from clinveil.stats import clopper_pearson, sum_of_intervals
@@ -56,45 +56,39 @@ def _share(strata: Mapping[str, Annotated], locations: int) -> tuple[float, floa
 
 def _strata(strata: Mapping[str, Annotated]) -> Iterator[Finding]:
     """Yield, per stratum, the share of marked locations that contain an identifier."""
+    fields: dict[str, Any] = {"unit": "places", "method": EACH, "source": SOURCE}
     for name, stratum in strata.items():
         if not stratum.size:
             continue
-        low, high = clopper_pearson(len(stratum.hits), stratum.looked)
-        detail: dict[str, Any] = {
-            "stratum": KINDS[name].description,
-            "places": stratum.size,
-            "identifiers": sum(stratum.hits),
-        }
-        fields: dict[str, Any] = {"count": len(stratum.hits), "unit": "places", "method": EACH, "source": SOURCE}
-        yield Finding(
-            "validate.places",
-            len(stratum.hits) / stratum.looked,
-            stratum.looked,
-            None,
-            low,
-            high,
-            detail=detail,
-            **fields,
-        )
+        hits, looked = len(stratum.hits), stratum.looked
+        detail: Detail = {"stratum": KINDS[name].description, "places": stratum.size, "identifiers": sum(stratum.hits)}
+        ends = clopper_pearson(hits, looked)
+        yield Finding("validate.places", hits / looked, looked, None, *ends, count=hits, detail=detail, **fields)
 
 
-_HEADS = {
-    "validate.recall": "Recall, from the annotated sample",
-    "validate.precision": "Precision, from the annotated sample",
-    "validate.places": "Share of identifiers in the sample, by stratum",
-    "validate.known_patients": "Known patients whose own name was missed at least once",
-    "validate.known_mentions": "Missed mentions of known patients' own names",
+_SECTIONS = {
+    "validate.recall": (
+        "Recall, from the annotated sample",
+        "The share of identifiers in these notes that the engine detects. The undetected rest of a partly detected"
+        " identifier counts as missed. The interval refers to these notes and uses no model.",
+    ),
+    "validate.precision": (
+        "Precision, from the annotated sample",
+        "The share of detected spans that are identifiers.",
+    ),
+    "validate.places": (
+        "Share of identifiers in the sample, by stratum",
+        "The share of locations in a stratum that contain an identifier.",
+    ),
+    "validate.known_patients": (
+        "Known patients whose own name was missed at least once",
+        "Own names of the patients in the feed, with the engine run without (or with) the feed. Patients whose notes do"
+        " not name them are excluded. Chance: another patient's name in the same notes.",
+    ),
+    "validate.known_mentions": ("Missed mentions of known patients' own names", "As above, per mention."),
 }
-_MEANING = {
-    "validate.recall": "The share of identifiers in these notes that the engine detects. The undetected rest of a"
-    " partly detected identifier counts as missed. The interval refers to these notes and uses no model.",
-    "validate.precision": "The share of detected spans that are identifiers.",
-    "validate.places": "The share of locations in a stratum that contain an identifier.",
-    "validate.known_patients": "Own names of the patients in the feed, with the engine run without (or with) the feed."
-    " Patients whose notes do not name them are excluded. Chance: another patient's name in the same notes.",
-    "validate.known_mentions": "As above, per mention.",
-}
-NEXT = """
+_HEAD = "# Detection recall on these notes\n"
+_NEXT = """
 ## What to do next
 
 Open spots.html in a browser and annotate the sample, or fill in the column `mark` of spots.csv. Then run
@@ -104,18 +98,12 @@ Open spots.html in a browser and annotate the sample, or fill in the column `mar
 
 def report(findings: Sequence[Finding]) -> str:
     """Return the report as Markdown."""
-    return "\n".join(["# Detection recall on these notes", "", *_lines(findings)]) + NEXT
-
-
-def _lines(findings: Sequence[Finding]) -> Iterator[str]:
-    for measure, head in _HEADS.items():
-        rows = [finding for finding in findings if finding.measure == measure]
-        if not rows:
-            continue
-        yield from (f"## {head}", "", _MEANING[measure], "")
-        yield from ("| subject | value | 95 % | chance | n |", "| --- | ---: | --- | ---: | ---: |")
-        yield from map(_row, rows)
-        yield ""
+    lines = [_HEAD]
+    for measure, (head, meaning) in _SECTIONS.items():
+        if rows := [_row(finding) for finding in findings if finding.measure == measure]:
+            lines += [f"## {head}", "", meaning, ""]
+            lines += ["| subject | value | 95 % | chance | n |", "| --- | ---: | --- | ---: | ---: |", *rows, ""]
+    return "\n".join(lines) + _NEXT
 
 
 def _row(finding: Finding) -> str:

@@ -23,7 +23,7 @@ from clinveil.corpus.open import OpenedCorpus, open_corpus
 from clinveil.corpus.people import read_patients
 from clinveil.phi.settings import ValidateSettings
 from clinveil.phi.treatment.deidentifier import Deidentifier
-from clinveil.phi.treatment.passes import deidentify_corpus
+from clinveil.phi.treatment.passes import found_spans
 from clinveil.phi.validation.results import marked_findings, report
 from clinveil.phi.validation.sample import Draw, suspected, usual_forms
 from clinveil.phi.validation.sheet import read_design, read_marks, write_sheet
@@ -66,13 +66,7 @@ class Validation:
         patients = self.patients if feed else None
         key = Key.from_seed(self.seed)  # temporary; its output is discarded
         engine = Deidentifier.of(self.settings.identifiers, key, patients=patients, keep_spans=True)
-        done = deidentify_corpus(self.corpus, engine, processes(self.settings.workers))
-        for batch, treated in zip(self.corpus.batches(), done, strict=True):
-            found: dict[str, list[Span]] = {}
-            for located in treated.spans or ():
-                found.setdefault(located.note_id, []).append(located.span)
-            for note in rows([batch]):
-                yield note, sorted(found.get(note.note_id, []))
+        return found_spans(self.corpus, engine, processes(self.settings.workers))
 
 
 def validate_notes(notes: Path, out: Path, settings: ValidateSettings, *, say: Say) -> tuple[list[Finding], int]:

@@ -8,10 +8,9 @@ location, and nothing is counted twice. The stratum of a location follows from h
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence, Set
-from typing import NamedTuple, Protocol, runtime_checkable
+from typing import NamedTuple
 
 from numpy.random import Generator
 
@@ -55,13 +54,6 @@ class Location(NamedTuple):
     stratum: str
 
 
-def forms(note: NoteView) -> Iterator[str]:
-    """Yield the forms of the note's unlisted capitalised words, to count the patients who have each."""
-    for word in note.words:
-        if word.capital and not word.classes:
-            yield name_form(word.text)
-
-
 def locations(
     note: NoteView, found: Sequence[Span], *, suspected: Iterable[Span] = (), usual: Set[str] = frozenset(), words: int
 ) -> list[Location]:
@@ -74,58 +66,44 @@ def locations(
         words: number of words per passage.
     """
     result = [Location(span.start, span.end, "found" if span.score >= SURE else "found_unsure") for span in found]
-    taken = _Assigned(result)
-    for more in (_suspected(suspected), _words(note, usual), _numbers(note)):
-        result += taken.rest(list(more))
-    return result + [location for location in _passages(note.text, words) if taken.leaves(note.text, location)]
+    taken = _mask(note.text, result)
+    for span in sorted(suspected):
+        result += _assigned(taken, Location(span.start, span.end, "tagger"))
+    for location in (*_words(note, usual), *_numbers(note)):
+        result += _assigned(taken, location)
+    for location in _passages(note.text, words):
+        free = _free(taken, location.start, location.end)
+        if any(c.isalnum() for start, end in free for c in note.text[start:end]):
+            result.append(location)
+    return result
 
 
 def open_parts(text: str, location: Location, others: Sequence[Location]) -> list[tuple[int, int]]:
     """Return the parts of a passage outside all other locations, or the whole range of any other location."""
     if location.stratum not in PASSAGES:
         return [(location.start, location.end)]
-    return _Assigned([other for other in others if other.stratum not in PASSAGES]).parts(location.start, location.end)
+    taken = _mask(text, [other for other in others if other.stratum not in PASSAGES])
+    return _free(taken, location.start, location.end)
 
 
-class _Assigned:
-    """The ranges of a note that are already assigned."""
-
-    def __init__(self, taken: Iterable[Location]) -> None:
-        self._ends: list[tuple[int, int]] = sorted((location.start, location.end) for location in taken)
-
-    def parts(self, start: int, end: int) -> list[tuple[int, int]]:
-        """Return the unassigned parts of a range."""
-        left, at = [], start
-        first = max(bisect_right(self._ends, (start, 0)) - 1, 0)
-        for low, high in self._ends[first:]:
-            if low >= end:
-                break
-            if low > at:
-                left.append((at, low))
-            at = max(at, high)
-        return [*left, (at, end)] if at < end else left
-
-    def rest(self, locations: list[Location]) -> list[Location]:
-        """Return the unassigned parts of non-overlapping locations, and assign them."""
-        left = [
-            location._replace(start=a, end=b)
-            for location in locations
-            for a, b in self.parts(location.start, location.end)
-        ]
-        self._ends = sorted([*self._ends, *((location.start, location.end) for location in left)])
-        return left
-
-    def leaves(self, text: str, location: Location) -> bool:
-        """Return whether a location has an unassigned letter or digit."""
-        return any(c.isalnum() for a, b in self.parts(location.start, location.end) for c in text[a:b])
+def _mask(text: str, locations: Iterable[Location]) -> bytearray:
+    """Return one byte per character, 1 in a location."""
+    mask = bytearray(len(text))
+    for start, end, _ in locations:
+        mask[start:end] = b"\1" * (end - start)
+    return mask
 
 
-def _suspected(spans: Iterable[Span]) -> Iterator[Location]:
-    at = 0
-    for span in sorted(spans):
-        if span.end > at:
-            yield Location(max(span.start, at), span.end, "tagger")
-            at = span.end
+def _free(taken: bytearray, start: int, end: int) -> list[tuple[int, int]]:
+    """Return the parts of a range that are in no location."""
+    return [(start + match.start(), start + match.end()) for match in re.finditer(rb"\x00+", taken[start:end])]
+
+
+def _assigned(taken: bytearray, location: Location) -> list[Location]:
+    """Return the free parts of a location as locations, and mark them as taken."""
+    free = _free(taken, location.start, location.end)
+    taken[location.start : location.end] = b"\1" * (location.end - location.start)
+    return [location._replace(start=start, end=end) for start, end in free]
 
 
 _ORDER = ("name_like", "unknown_rare", "unknown")
@@ -134,15 +112,15 @@ _ORDER = ("name_like", "unknown_rare", "unknown")
 def _words(note: NoteView, usual: Set[str]) -> Iterator[Location]:
     """Yield runs of suspicious words. A run gets the stratum of its most suspicious word."""
     run: list[tuple[Word, str]] = []
-    for word in note.words:
-        stratum = _suspicion(word, usual)
-        if run and (not stratum or not _adjacent(note.plain, run[-1][0], word) or len(run) >= _MAX_WORDS):
-            yield _run(note, run)
+    for word in (*note.words, None):
+        stratum = _suspicion(word, usual) if word else ""
+        between = note.plain[run[-1][0].end : word.start] if run and word else ""
+        if run and (not stratum or len(between) > _GAP or "\n" in between or len(run) >= _MAX_WORDS):
+            start, end = note.aligned.source_offsets(run[0][0].start, run[-1][0].end)
+            yield Location(start, end, min((stratum for _, stratum in run), key=_ORDER.index))
             run = []
-        if stratum:
+        if word and stratum:
             run.append((word, stratum))
-    if run:
-        yield _run(note, run)
 
 
 def _suspicion(word: Word, usual: Set[str]) -> str:
@@ -153,16 +131,6 @@ def _suspicion(word: Word, usual: Set[str]) -> str:
     if not word.capital or word.classes:
         return ""
     return "unknown" if name_form(word.text) in usual else "unknown_rare"
-
-
-def _adjacent(plain: str, first: Word, second: Word) -> bool:
-    between = plain[first.end : second.start]
-    return len(between) <= _GAP and "\n" not in between
-
-
-def _run(note: NoteView, run: list[tuple[Word, str]]) -> Location:
-    start, end = note.aligned.source_offsets(run[0][0].start, run[-1][0].end)
-    return Location(start, end, min((stratum for _, stratum in run), key=_ORDER.index))
 
 
 def _numbers(note: NoteView) -> Iterator[Location]:
@@ -176,11 +144,9 @@ def _passages(text: str, words: int) -> Iterator[Location]:
     """Yield passages of about `words` words that cover the text: sentences and lines joined, long ones split."""
     start = 0
     for end in _ends(text, words):
-        if len(text[start:end].split()) >= words:
-            yield _passage(text, start, end)
+        if len(text[start:end].split()) >= words or start < end == len(text):
+            yield Location(start, end, "cued" if _CUE.search(text, start, end) else "rest")
             start = end
-    if start < len(text):
-        yield _passage(text, start, len(text))
 
 
 def _ends(text: str, words: int) -> Iterator[int]:
@@ -194,24 +160,11 @@ def _ends(text: str, words: int) -> Iterator[int]:
         start = end
 
 
-def _passage(text: str, start: int, end: int) -> Location:
-    return Location(start, end, "cued" if _CUE.search(text, start, end) else "rest")
-
-
-@runtime_checkable
-class Suspecting(Protocol):
-    """A detector that can also return identifiers with a low probability, such as a tagger."""
-
-    def suspect(self, note: NoteView) -> Iterable[Span]:
-        """Return spans below the detection threshold."""
-        ...
-
-
 def suspected(note: Note) -> list[Span]:
-    """Return the low-probability spans of all detectors that provide them."""
-    able = [detector for _, detector in detectors if isinstance(detector, Suspecting)]
+    """Return the spans below the detection threshold of all detectors that provide them (`suspect`), as the tagger."""
     view = NoteView(note.text, note.note_id)
-    return [span for detector in able for span in detector.suspect(view)]
+    able = (detector.suspect for _, detector in detectors if hasattr(detector, "suspect"))
+    return [span for suspect in able for span in suspect(view)]
 
 
 MANY = 5  # patients; an unlisted word in the notes of this many is more likely a term than a name
@@ -222,9 +175,9 @@ def usual_forms(notes: Iterable[Note]) -> frozenset[str]:
     """Return the forms of unlisted capitalised words that occur in the notes of at least `MANY` patients."""
     patients: dict[str, set[str]] = defaultdict(set)
     for note in notes:
-        for form in set(forms(NoteView(note.text))):
-            if len(patients[form]) < MANY:
-                patients[form].add(note.patient_id)
+        for word in NoteView(note.text).words:
+            if word.capital and not word.classes and len(having := patients[name_form(word.text)]) < MANY:
+                having.add(note.patient_id)
     return frozenset(form for form, having in patients.items() if len(having) >= MANY)
 
 
@@ -259,28 +212,11 @@ class Draw:
 
 def sample(note: Note, location: Location, others: Sequence[Location]) -> Sample:
     """Return a location with its text and context."""
-    pieces = tuple(_pieces(note.text, location, open_parts(note.text, location, others)))
-    before, after = note.text[max(0, location.start - AROUND) : location.start], note.text[location.end :][:AROUND]
-    return Sample(note.note_id, location.start, location.end, location.stratum, pieces, before, after)
-
-
-def _pieces(text: str, location: Location, asked: Sequence[tuple[int, int]]) -> Iterator[Piece]:
-    at = location.start
-    for start, end in asked:
-        if start > at:
-            yield text[at:start], False
-        yield text[start:end], True
+    text, pieces, at = note.text, list[Piece](), location.start
+    for start, end in open_parts(text, location, others):
+        pieces += [(text[at:start], False), (text[start:end], True)]
         at = end
-    if at < location.end:
-        yield text[at : location.end], False
-
-
-def identifiers_in(text: str, location: Location, others: Sequence[Location], gold: Sequence[Span]) -> int:
-    """Return how many gold spans have a letter or digit in a location; at most 1 except for passages."""
-    parts = open_parts(text, location, others)
-    hit = sum(any(_shares(text, span, part) for part in parts) for span in gold)
-    return hit if location.stratum in PASSAGES else min(hit, 1)
-
-
-def _shares(text: str, span: Span, part: tuple[int, int]) -> bool:
-    return any(c.isalnum() for c in text[max(span.start, part[0]) : min(span.end, part[1])])
+    pieces.append((text[at : location.end], False))
+    shown = tuple(piece for piece in pieces if piece[0])
+    before, after = text[max(0, location.start - AROUND) : location.start], text[location.end :][:AROUND]
+    return Sample(note.note_id, location.start, location.end, location.stratum, shown, before, after)

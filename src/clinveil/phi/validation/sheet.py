@@ -12,7 +12,6 @@ import io
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -105,11 +104,6 @@ def _cell(text: str) -> str:
     return f" {text}" if text[:1] in ("=", "+", "-", "@", "\t") else text
 
 
-@cache
-def _template() -> str:
-    return files("clinveil.phi.validation").joinpath("page.html").read_text(encoding="utf-8")
-
-
 def _page(run: str, samples: Mapping[str, Sample]) -> str:
     data = [
         {"spot": n, "passage": s.several, "note": s.note_id,
@@ -118,7 +112,8 @@ def _page(run: str, samples: Mapping[str, Sample]) -> str:
     ]  # fmt: skip
     content = json.dumps({"run": run, "spots": data}, ensure_ascii=False)
     # Escape characters that could end the script element.
-    return _template().replace("@DATA@", content.replace("<", "\\u003c").replace("\u2028", " ").replace("\u2029", " "))
+    template = files("clinveil.phi.validation").joinpath("page.html").read_text(encoding="utf-8")
+    return template.replace("@DATA@", content.replace("<", "\\u003c").replace("\u2028", " ").replace("\u2029", " "))
 
 
 def read_design(folder: Path) -> Design:

@@ -7,8 +7,8 @@ compared word by word, ignoring case and accents, by code that is independent of
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.random import Generator
@@ -29,12 +29,6 @@ KNOWN_SOURCE = "known patients' own names, compared word by word"
 CHANCE_IS = "another patient's name in the same notes"
 
 
-def _own_words(patient: Patient) -> frozenset[str]:
-    """Return the forms of the parts of a patient's name that are long enough."""
-    parts = (part for token in patient.name for part in words(token))
-    return frozenset(form for part in parts if len(form := name_form(part)) >= SHORTEST)
-
-
 class Survival:
     """Count each known patient's own name in the notes and in the text left by the engine."""
 
@@ -42,7 +36,12 @@ class Survival:
         ids = list(patients)
         order = [ids[i] for i in rng.permutation(len(ids))]
         self._other = dict(zip(order, order[1:] + order[:1], strict=True))
-        self._own = {patient_id: _own_words(patient) for patient_id, patient in patients.items()}
+        self._own = {
+            patient_id: {
+                form for token in patient.name for part in words(token) if len(form := name_form(part)) >= SHORTEST
+            }
+            for patient_id, patient in patients.items()
+        }
         self._counts: dict[str, Counter[str]] = {}
 
     def add(self, note: Note, found: Sequence[Span]) -> None:
@@ -70,28 +69,22 @@ class Survival:
         """
         check_known_patients(self._own.keys(), self._counts.keys())
         named = [counts for counts in self._counts.values() if counts["before"]]
-        detail: dict[str, str | int] = {
+        detail: dict[str, Any] = {
             "setting": feed,
             "in_feed": len(self._own),
             "in_notes": len(self._counts),
             "named": len(named),
         }
-        return [*_of_patients(named, detail), *_of_mentions(named, detail)]
-
-
-def _of_patients(named: Sequence[Counter[str]], detail: Mapping[str, str | int]) -> Iterable[Finding]:
-    if not named:
-        why = "no known patient's own name occurs in these notes"
-        return [Finding("validate.known_patients", None, 0, "lower", detail={**detail, "why": why})]
-    count, chance = sum(c["left"] > 0 for c in named), sum(c["other"] > 0 for c in named) / len(named)
-    about = {"chance": chance, "chance_is": CHANCE_IS, "source": KNOWN_SOURCE, "detail": detail}
-    return [proportion("validate.known_patients", count, len(named), over="patients", **about)]
-
-
-def _of_mentions(named: Sequence[Counter[str]], detail: Mapping[str, str | int]) -> Iterable[Finding]:
-    if not named:
-        return []
-    counts = np.array([[c["left"], c["before"]] for c in named], dtype=np.int64)
-    chance = min(1.0, sum(c["other"] for c in named) / int(counts[:, 1].sum()))
-    about = {"chance": chance, "chance_is": CHANCE_IS, "source": KNOWN_SOURCE, "detail": detail, "unit": "mentions"}
-    return [clustered_share("validate.known_mentions", counts, over="patients", **about)]
+        if not named:
+            why = "no known patient's own name occurs in these notes"
+            return [Finding("validate.known_patients", None, 0, "lower", detail={**detail, "why": why})]
+        about: dict[str, Any] = {"chance_is": CHANCE_IS, "source": KNOWN_SOURCE, "detail": detail}
+        count, by_chance = (sum(counts[name] > 0 for counts in named) for name in ("left", "other"))
+        chance = by_chance / len(named)
+        of_patients = proportion("validate.known_patients", count, len(named), over="patients", chance=chance, **about)
+        mentions = np.array([[counts["left"], counts["before"]] for counts in named], dtype=np.int64)
+        chance = min(1.0, sum(counts["other"] for counts in named) / int(mentions[:, 1].sum()))
+        of_mentions = clustered_share(
+            "validate.known_mentions", mentions, over="patients", chance=chance, unit="mentions", **about
+        )
+        return [of_patients, of_mentions]

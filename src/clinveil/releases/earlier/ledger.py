@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from pathlib import Path
@@ -24,10 +25,12 @@ from numpy.typing import NDArray
 from clinveil.core.atomic import atomic
 from clinveil.core.errors import ClinveilError, DiskError, InputError, UsageError
 from clinveil.core.files import private_folder, refuse_nameless
+from clinveil.core.locations import RemotePath
 from clinveil.report.numerals import SMALL, SPACE, share
 
 Hashes = NDArray[np.uint64]
 NAME, IN_VAULT, SCHEMA = "clinveil-ledger", "ledger.parquet", "clinveil.ledger/1"
+VAULT, VARIABLE = "vault", "CLINVEIL_LEDGER"
 SALT = 32  # bytes
 SAME = 0.01  # share of the smaller release; a few texts are common to all ("did not attend")
 _LOWER = bytes(range(256)).lower()
@@ -137,13 +140,23 @@ class Earlier:
 
 @dataclass(frozen=True)
 class Ledger:
-    """A folder of ledger entries."""
+    """A folder of ledger entries.
+
+    Attributes:
+        vaults: folder whose runs have copies of entries in their vaults, used if the ledger lacks them; None: none.
+    """
 
     folder: Path
+    vaults: Path | None = None
 
     @classmethod
     def at(cls, folder: Path | None, out: Path) -> Ledger:
-        """Return the ledger in `folder`, or next to OUT. Raises UsageError for an unusable folder."""
+        """Return the ledger in `folder`, or in that of the environment variable CLINVEIL_LEDGER, or next to OUT.
+
+        Raises UsageError for an unusable folder.
+        """
+        if folder is None and (site := os.environ.get(VARIABLE)):
+            folder = Path(site)
         if folder is None:
             refuse_nameless(out)
         place = folder or out.with_name(NAME)
@@ -154,11 +167,29 @@ class Ledger:
             raise UsageError("cannot be used as a ledger folder", where=near.name, hint=hint)
         if place.exists():
             private_folder(place)  # now, because the entry is written only after hours
-        return cls(place)
+        return cls(place, None if isinstance(out, RemotePath) else out.parent)
+
+    @property
+    def description(self) -> str:
+        """Which ledger is used, and how many releases it lists."""
+        number = sum(1 for _ in self.folder.glob("*.parquet"))
+        return f"ledger {self.folder}: {f'{number:,} releases' if number else 'new, empty'}"
 
     def entries(self) -> list[Entry]:
-        """Return all entries. Raises InputError for a file that is not an entry."""
-        return [read_entry(path) for path in sorted(self.folder.glob("*.parquet"))]
+        """Return all entries, and those of vaults next to OUT that the ledger lacks.
+
+        Raises InputError for a file in the ledger that is not an entry.
+        """
+        listed = [read_entry(path) for path in sorted(self.folder.glob("*.parquet"))]
+        known = {made.commitment for made in listed}
+        copies = sorted(self.vaults.glob(f"*/{VAULT}/{IN_VAULT}")) if self.vaults else ()
+        for path in copies:
+            with suppress(InputError):  # another file of this name
+                made = read_entry(path)
+                if made.commitment not in known:
+                    known.add(made.commitment)
+                    listed.append(made)
+        return listed
 
     def of(self, commitment: str) -> Entry | None:
         """Return the entry of a key, or None. Raises InputError for a file that is not an entry."""
@@ -186,7 +217,7 @@ class Ledger:
         first, more = earlier[0], f" and {len(earlier) - 1} more" if len(earlier) > 1 else ""
         release = f"release {first.entry.run}{more}"
         what = f"{first.description} of these notes were released before under another key: {release}"
-        never = f"if that release never left, delete {first.entry.file} in the ledger"
+        never = f"if that release never left, delete {first.entry.file} in the ledger and its OUT"
         hint = f"--again releases them again, and the report states what both disclose; {never}"
         raise error(what, where=self.folder.name, hint=hint)
 

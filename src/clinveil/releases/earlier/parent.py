@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import shutil
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -23,20 +24,11 @@ from clinveil.core.errors import InputError, UsageError
 from clinveil.core.keys import Key
 from clinveil.core.runfolder import KEY, fingerprint
 from clinveil.core.settings import NotesSettings, Settings
-from clinveil.corpus.corpus import NOTE_ID, PATIENT_ID, TEXT, Columns
-from clinveil.corpus.open import OpenedCorpus
-from clinveil.corpus.uniqueness import hashes
-from clinveil.releases.earlier.ledger import (
-    IN_VAULT,
-    NO_HASHES,
-    SAME,
-    Earlier,
-    Entry,
-    Hashes,
-    Ledger,
-    read_entry,
-    text_hashes,
-)
+from clinveil.corpus.corpus import NOTE_ID, TEXT, Columns, Corpus
+from clinveil.corpus.open import OpenedCorpus, open_corpus
+from clinveil.corpus.uniqueness import Hashes, hashes, joined
+from clinveil.phi.treatment.passes import patients_of
+from clinveil.releases.earlier.ledger import IN_VAULT, SAME, Earlier, Entry, Ledger, read_entry, text_hashes
 from clinveil.releases.earlier.ledger import NAME as LEDGER
 from clinveil.releases.earlier.vault import (
     EARLIER_SCHEMA,
@@ -48,15 +40,15 @@ from clinveil.releases.earlier.vault import (
 )
 from clinveil.releases.manifest import released_files
 from clinveil.releases.outcome import EARLIER, KIND
-from clinveil.releases.producer import refuse_adding
+from clinveil.releases.producer import other_kind, producers
 from clinveil.releases.settings import ReleaseSettings
 from clinveil.report.numerals import SMALL
 
 # Settings of each call, independent of the first release.
-_CALL = frozenset({"workers", "on", "address", "quiet", "force", "again"})
+_CALL = ("workers", "on", "address", "tasks", "quiet", "force", "again")
 LEFT_BEFORE = "released before"
 # Settings that do not affect written notes, or that describe the input; others cannot differ.
-MAY_DIFFER: tuple[str, ...] = ("workers", "on", "address", "quiet", "force", "again", "ledger", "patients")
+MAY_DIFFER: tuple[str, ...] = (*_CALL, "ledger", "patients")
 MAY_DIFFER += ("text", "id", "patient", "preset", "encoding", "max_note_bytes", "model")
 MAY_DIFFER += ("max_names", "max_linkage", "max_stolen", "measure_words", "risk_threshold")
 # Files that determine the output: they may have moved, but must have the same content.
@@ -87,7 +79,8 @@ class ParentRelease:
         version of clinveil.
         """
         manifest = read_manifest(vault)
-        refuse_adding(str(manifest.get("kind")))
+        if not producers.get(kind := str(manifest.get("kind"))).adds:
+            raise other_kind("--add", [name for name, producer in producers if producer.adds], kind)
         refuse_unfinished(vault)
         settings = settings_of(manifest, vault)
         key = Key.load(vault / KEY)
@@ -103,19 +96,6 @@ class ParentRelease:
         if sum(batch.num_rows for batch in vault_table(vault, "crosswalk")) != manifest["notes"]["rows"]:
             raise damaged(vault, "notes are missing from the crosswalk")
         return parent
-
-    @classmethod
-    def of_flags(cls, vault: Path | None, vectors: Path | None, *, before: bool) -> ParentRelease | None:
-        """Return the release to add to, or None; raise UsageError for contradictory flags.
-
-        Args:
-            before: whether source notes of that release were passed (`--with`).
-        """
-        if vault is None and before:
-            raise UsageError("--with requires --vault", hint="pass --vault OUT/vault of the release to add to")
-        if vault is not None and vectors is not None:
-            raise UsageError("--vectors cannot differ from the release that is added to", hint="omit --vectors")
-        return None if vault is None else cls.read(vault)
 
     @property
     def run(self) -> str:
@@ -154,11 +134,11 @@ class ParentRelease:
     @cached_property
     def known(self) -> tuple[Hashes, Hashes]:
         """Sorted hashes of source ids that have a released id, of notes and of patients; 8 bytes each."""
-        notes, patients = [NO_HASHES], [NO_HASHES]
+        notes, patients = list[Hashes](), list[Hashes]()
         for batch in self.crosswalk():
             notes.append(hashes(batch.column("source_note_id").to_pylist()))
             patients.append(np.unique(hashes(batch.column("source_patient_id").to_pylist())))
-        return np.unique(np.concatenate(notes)), np.unique(np.concatenate(patients))
+        return np.unique(joined(notes)), np.unique(joined(patients))
 
     def crosswalk(self) -> Iterator[pa.RecordBatch]:
         """Yield the crosswalk of everything released under its key, with the run of each row."""
@@ -186,7 +166,7 @@ class ParentRelease:
     def _of_call(self, asked: ReleaseSettings) -> dict[str, Any]:
         """Return the settings that are not inherited: of the call, ledger and columns."""
         notes, roles = self.manifest["notes"], self.settings.notes
-        values: dict[str, Any] = {name: getattr(asked, name) for name in _CALL}
+        values: dict[str, Any] = {name: value for name, value in asked.flat().items() if name in _CALL}
         values |= {"seed": None, "ledger": self.settings.ledger or self.vault.resolve().parent.with_name(LEDGER)}
         return values | {name: getattr(roles, name) or notes[name] for name in ("text", "id", "patient")}
 
@@ -247,50 +227,40 @@ class ParentRelease:
             for batch in self.crosswalk():
                 writer.write_batch(batch)
 
-    @property
-    def manifest_entry(self) -> dict[str, Any]:
-        """Its entry in the manifest of a release that adds to it."""
-        return {"run": self.run, "nth": self.nth, "vault": str(self.vault.absolute()), "unknown": self.unknown}
+    def released(self, keep: Sequence[str]) -> list[Corpus]:
+        """Return the released notes of all releases under its key, first one first.
 
-    def released(self) -> tuple[Path, NotesSettings] | None:
-        """Return its released notes and their columns; None if they are not next to the vault, unchanged."""
-        notes = self.manifest["notes"]
-        folder = self.vault.resolve().parent / "release"
+        Empty if one of them is no longer next to its vault, unchanged.
+        """
+        notes, folder = self.manifest["notes"], self.vault.resolve().parent / "release"
         same = {name: digest for name, digest in released_files(folder).items() if name in self.manifest["files"]}
         if not folder.is_dir() or same != self.manifest["files"]:
-            return None
-        roles = {name: notes[name] for name in ("text", "id", "patient")}
-        return folder / notes["file"], NotesSettings(**roles, preset="none")
-
-    def previous(self) -> ParentRelease | None:
-        """Return its own parent; None for the first under its key. Raises InputError like `read`."""
-        parent = self.manifest["private"].get("adds_to")
-        return None if parent is None else ParentRelease.read(Path(parent["vault"]))
+            return []
+        before, parent = list[Corpus](), self.manifest["private"].get("adds_to")
+        if parent is not None:
+            with suppress(InputError):
+                before = ParentRelease.read(Path(parent["vault"])).released(keep)
+            if not before:
+                return []
+        roles = NotesSettings(**{name: notes[name] for name in ("text", "id", "patient")}, preset="none")
+        return [*before, open_corpus(folder / notes["file"], roles, keep=tuple(keep))]
 
 
 @dataclass
-class _Pass:
-    """Counts of the last pass over the notes."""
-
-    left_out: int = 0
-    changed: int = 0
-    patients: list[Hashes] = field(default_factory=list, repr=False)
-
-
-@dataclass(frozen=True)
 class NewNotes:
     """The notes of a source that are not part of a series of releases.
 
     Attributes:
-        joint: whether the earlier source notes are available and searched together with these.
+        left_out, changed: notes of the last pass that were released before with the same and with another text.
 
     Raises InputError if only one of source and release has patient ids.
     """
 
     source: OpenedCorpus
     base: ParentRelease
-    joint: bool = False
-    _last: _Pass = field(default_factory=_Pass, repr=False, compare=False)
+    left_out: int = 0
+    changed: int = 0
+    _patients: list[Hashes] = field(default_factory=list, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if (self.columns.patient_id is None) != (self.base.manifest["notes"]["patient"] is None):
@@ -312,32 +282,33 @@ class NewNotes:
     @property
     def skipped(self) -> Counter[str]:
         """Rows left out in the last pass, by reason."""
-        return self.source.skipped + Counter({LEFT_BEFORE: self._last.left_out})
-
-    @property
-    def changed(self) -> int:
-        """Notes of the last pass that were released before with another text."""
-        return self._last.changed
+        return self.source.skipped + Counter({LEFT_BEFORE: self.left_out})
 
     def patients(self) -> tuple[int, int]:
         """Return the numbers of patients with and without released notes in the last pass."""
-        met = np.unique(np.concatenate([NO_HASHES, *self._last.patients]))
+        met = np.unique(joined(self._patients))
         known = int(np.isin(met, self.base.known[1], assume_unique=True).sum())
         return known, met.size - known
 
+    def summary(self) -> Iterator[str]:
+        """Yield the counts of the last pass as lines of text."""
+        known, new = self.patients()
+        yield f"adding to release {self.base.run}: {self.left_out:,} notes were released before and are left out"
+        yield f"  {self.changed:,} notes were released with another text and get new ids"
+        yield f"  {known:,} patients have released notes and keep ids, dates and surrogates; {new:,} patients are new"
+
     def batches(self) -> Iterator[pa.RecordBatch]:
         """Yield all new notes in source order. Raises InputError if there are none."""
-        last = self._last
-        last.left_out, last.changed, rows = 0, 0, 0
-        last.patients.clear()
+        self.left_out, self.changed, rows = 0, 0, 0
+        self._patients.clear()
         for batch in self.source.batches():
             new = self._new(batch)
             if new.num_rows:
-                last.patients.append(np.unique(hashes(_patients(new))))
+                self._patients.append(np.unique(hashes(patients_of(new))))
                 rows += new.num_rows
                 yield new
-        if not rows and last.left_out:
-            what = f"all {last.left_out} notes were released before, in release {self.base.run}"
+        if not rows and self.left_out:
+            what = f"all {self.left_out} notes were released before, in release {self.base.run}"
             raise InputError(what, where=self.source.name, hint="pass a file with new notes")
 
     def _new(self, batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -353,17 +324,11 @@ class NewNotes:
                 stays[row] = False
             else:
                 ids[row] = f"{ids[row]}#{self.base.key.digest('changed note', ids[row], str(letters[0])):016x}"
-        self._last.left_out += int((~stays).sum())
-        self._last.changed += int(stays[known].sum())
+        self.left_out += int((~stays).sum())
+        self.changed += int(stays[known].sum())
         place = batch.schema.get_field_index(NOTE_ID)
         renamed = batch.set_column(place, batch.schema.field(place), pa.array(ids, batch.schema.field(place).type))
         return renamed.filter(pa.array(stays))
-
-
-def _patients(batch: pa.RecordBatch) -> list[str]:
-    """Return the patient id of each note; the note id where it is missing."""
-    both = zip(*(batch.column(name).to_pylist() for name in (NOTE_ID, PATIENT_ID)), strict=True)
-    return [note if patient is None else patient for note, patient in both]
 
 
 def given_of(settings: Settings) -> dict[str, Any]:

@@ -53,20 +53,15 @@ def read_manifest(vault: Path) -> dict[str, Any]:
             refuse_unfinished(vault)
         if manifest.get("schema") in OLDER:
             raise older(vault)
-        raise InputError(f"is {_other(vault)}", where=vault.name, hint=_HINT)
+        deidentified = (vault / "deidentify.json").exists()
+        other = "a vault of clinveil deidentify, not of a release" if deidentified else "not the vault of a release"
+        raise InputError(f"is {other}", where=vault.name, hint=_HINT)
     if hashlib.sha256(canonical(manifest).encode()).hexdigest() != manifest.get("self_sha256"):
         raise damaged(vault, "the manifest was changed")
     if manifest["version"] != version("clinveil"):
         what = f"was made by clinveil {manifest['version']}, whose results may differ"
         raise InputError(what, where=vault.name, hint="use that version, or release all notes again")
     return manifest
-
-
-def _other(vault: Path) -> str:
-    """Describe a folder that is not the vault of a release."""
-    if (vault / "deidentify.json").exists():
-        return "a vault of clinveil deidentify, not of a release"
-    return "not the vault of a release"
 
 
 def refuse_unfinished(vault: Path) -> None:

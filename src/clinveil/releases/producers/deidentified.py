@@ -21,7 +21,7 @@ from clinveil.phi.name_index import NameIndex
 from clinveil.releases.attack_gates import patient_gates
 from clinveil.releases.context import ReleaseContext
 from clinveil.releases.crosswalk import vault_batches
-from clinveil.releases.gates import copy_gates
+from clinveil.releases.gates import sound
 from clinveil.releases.measured import Measured, measured
 from clinveil.releases.preflight import Preflight
 from clinveil.releases.producer import Producer, Product, producers
@@ -39,7 +39,7 @@ STAGES = ("read and count", "replace PHI", "check and report")
 class Deidentified(Producer):
     """Output of `clinveil deidentify` with new ids and the gates of a release."""
 
-    uses = frozenset({"identifiers", "keep", "label", "order"})
+    uses = frozenset({"identifiers", "keep", "label", "max_kept"})
 
     def plan(
         self, found: Preflight, settings: ReleaseSettings, *, train: bool = True
@@ -52,8 +52,7 @@ class Deidentified(Producer):
 
     def make(self, job: ReleaseContext) -> Product:
         """Replace identifiers, write the notes with new ids, and read them back."""
-        indexes: list[NameIndex] = []
-        notes = treated(job, indexes.append)
+        notes = treated(job)
         counts = counted(job, notes.corpus)
         _, check, path = write_notes(job, notes.corpus, None)
         rows = Accounting(job.found.read, check.notes, job.found.skipped + notes.skipped)
@@ -62,7 +61,7 @@ class Deidentified(Producer):
             *(counts.n_tokens, len(counts), counts.n_patients, notes.found),
             entered=notes.corpus,
             counts=counts,
-            name_indexes=tuple(indexes),
+            name_index=notes.name_index,
         )
 
 
@@ -71,13 +70,13 @@ class SourcedProduct(Product):
     """Released notes that each have one source note.
 
     Attributes:
-        entered: the notes with surrogates, under source ids. name_indexes: names found across notes, at most one index.
+        entered: the notes with surrogates, under source ids. name_index: names found across notes, if searched for.
     """
 
     judged: ClassVar[Collection[Target]] = (OWN_IDENTIFIERS,)  # readable notes can be linked by their words
     entered: Corpus = field(repr=False)
     counts: WordCounts = field(repr=False)
-    name_indexes: tuple[NameIndex, ...] = field(repr=False)
+    name_index: NameIndex | None = field(repr=False)
 
     def context(self) -> Context:
         """Return source and released notes."""
@@ -100,11 +99,11 @@ class SourcedProduct(Product):
 
     def gates(self, findings: Sequence[Finding]) -> list[Gate]:
         """Return the gates that the notes are unchanged after treatment, without patients' own identifiers."""
-        return [*copy_gates(self.check), *patient_gates(findings, digits=True, shuffled=False)]
+        return [sound("copied_text", self.check.unaligned), *patient_gates(findings)]
 
     def sampled(self, rng: Generator) -> list[AlignedNote]:
         """Return sampled source notes aligned with their released versions."""
-        return as_treated(sources(self.job.corpus, rng, self.job.deidentifier(*self.name_indexes)), "Sampled note")
+        return as_treated(sources(self.job.corpus, rng, self.job.deidentifier(self.name_index)))
 
 
 producers.register("deidentified")(Deidentified())

@@ -1,4 +1,4 @@
-"""Shared by Ray and Spark: run a function in remote workers, in an environment that is restored afterwards.
+"""Shared by Ray and Spark: run a function in remote tasks, in an environment that is restored afterwards.
 
 An error of the function is returned as a value. Otherwise Ray and Spark would put it into their own reports, which
 quote rows, and retry a task that always fails. `--address` must accept connections, because both libraries would retry
@@ -12,18 +12,19 @@ import signal
 import socket
 import tempfile
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from copy import deepcopy
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from clinveil.core.errors import InputError
 from clinveil.core.files import owner_only, remove
 from clinveil.core.runfolder import code_version
+from clinveil.scale.local import in_order
 
-TRIES = 4  # attempts per item before LostWorkers
+Sent = TypeVar("Sent")
 SAME = "install the same clinveil, with the same Python and libraries, on every node"
 NOWHERE = "http://127.0.0.1:9"  # an unreachable proxy: see ray.py
 ANSWERS = 10.0  # seconds
@@ -58,29 +59,47 @@ class Job:
 
     def __call__(self, item: Any) -> Outcome:
         """Apply the function; an exception becomes an `Outcome`."""
-        try:
-            self._settle()
-            with owner_only():
-                return Outcome(self.function(item))
-        except Exception as error:  # noqa: BLE001  it is raised when the result is fetched
-            return Outcome(error=_sendable(error))
-
-    def _settle(self) -> None:
         if code_version() != self.code:
-            raise InputError("a worker has another version of clinveil", where="--on", hint=SAME)
+            return Outcome(error=InputError("a worker has another version of clinveil", where="--on", hint=SAME))
         with suppress(OSError):
             os.chdir(self.folder)
         for name in ("http_proxy", "HTTP_PROXY"):
             if os.environ.get(name) == NOWHERE:
                 del os.environ[name]
+        try:
+            with owner_only():
+                return Outcome(self.function(item))
+        except Exception as error:  # noqa: BLE001  it is raised when the result is fetched
+            try:
+                return Outcome(error=deepcopy(error))
+            except Exception:  # noqa: BLE001  a library's exception that cannot be copied cannot be sent either
+                return Outcome(error=RuntimeError(type(error).__name__))
 
 
-def _sendable(error: Exception) -> Exception:
-    """Return the error, or one with only its type name if it cannot be copied."""
-    try:
-        return deepcopy(error)
-    except Exception:  # noqa: BLE001  copying a library's exception may fail in any way
-        return RuntimeError(type(error).__name__)
+def outcomes(
+    send: Callable[[Any], Sent],
+    items: Iterable[Any],
+    fetch: Callable[[Sent], Outcome],
+    cancel: Callable[[Sent], object],
+    *,
+    slots: int,
+    tasks: int | None,
+    ahead: int | None,
+) -> Iterator[Any]:
+    """Yield the results of a job's items in order; the driver opens no thread or process for them.
+
+    Args:
+        send: submits an item without waiting. fetch: waits for its outcome. cancel: stops it; its errors are ignored.
+        slots: number of tasks that the cluster can run now. tasks: number of tasks to have on the cluster at a time.
+        ahead: without `tasks`, number of items to submit in advance, by default two per slot.
+    """
+
+    def stop(sent: Sent) -> None:
+        with suppress(Exception):
+            cancel(sent)
+
+    for outcome in in_order(map(send, items), fetch, stop, tasks - 1 if tasks else ahead or 2 * slots):
+        yield outcome.get()
 
 
 def foreign() -> InputError:

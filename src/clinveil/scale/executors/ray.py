@@ -9,28 +9,28 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from typing import Any
 
+from clinveil.core.compiled import at_most_cores
 from clinveil.core.errors import InputError, LostWorkers, MissingExtra, UsageError
 from clinveil.core.files import owner_only
 from clinveil.scale.executor import executors
 from clinveil.scale.executors._cluster import (
     NOWHERE,
-    TRIES,
     Job,
     Outcome,
     accepts_connections,
     environment,
     foreign,
     hushed,
+    outcomes,
     own_signals,
     scratch,
 )
-from clinveil.scale.local import Map, behind
+from clinveil.scale.local import TRIES, Map
 
 TOKEN = secrets.token_hex(32)  # required to connect to our local Ray
 ALWAYS = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_USAGE_STATS_PROMPT_ENABLED": "0"}
@@ -45,7 +45,7 @@ _LOADED: dict[Any, Job] = {}  # in a worker: the job of the last map
 
 @executors.register("ray")
 @contextmanager
-def ray(workers: int, address: str | None, ahead: int | None) -> Iterator[Map]:
+def ray(workers: int, address: str | None, tasks: int | None, ahead: int | None) -> Iterator[Map]:
     """Open a map over Ray tasks; a Ray that this process already uses is used and left unchanged.
 
     Raises:
@@ -55,31 +55,22 @@ def ray(workers: int, address: str | None, ahead: int | None) -> Iterator[Map]:
     with environment(ALWAYS), ExitStack() as stack:
         ray = _imported(alone=address is None)
         if not ray.is_initialized():
-            stack.enter_context(_local(ray, workers) if address is None else _joined(ray, address))
+            stack.enter_context(_local(ray, at_most_cores(workers)) if address is None else _joined(ray, address))
         elif address is not None:
             raise UsageError("this process already uses a Ray", where="--address", hint="omit --address")
-        yield partial(_spread, ray, ahead or 2 * workers)
+        slots = max(1, int(ray.cluster_resources().get("CPU", 1)))
+        yield partial(_map, ray, {"slots": slots, "tasks": tasks, "ahead": ahead})
 
 
-def _spread(ray: Any, ahead: int, function: Callable[[Any], Any], items: Iterable[Any], /) -> Iterator[Any]:
+def _map(ray: Any, window: Any, function: Callable[[Any], Any], items: Iterable[Any], /) -> Iterator[Any]:
     """Yield the results in order. Raises LostWorkers; InputError if a worker cannot load the function or an item."""
-    window: deque[Any] = deque()
     try:
-        job = ray.put(Job(function))
-        task = ray.remote(max_retries=TRIES - 1)(_work)
-        for sent in behind((task.remote([job], item) for item in items), window, ahead):
-            window.appendleft(sent)  # so that it is cancelled too
-            outcome = ray.get(sent)
-            window.popleft()
-            yield outcome.get()
+        send = partial(ray.remote(max_retries=TRIES - 1)(_work).remote, [ray.put(Job(function))])
+        yield from outcomes(send, items, ray.get, partial(ray.cancel, force=True), **window)
     except ray.exceptions.RayTaskError:
         raise foreign() from None
     except ray.exceptions.RayError:
         raise LostWorkers from None
-    finally:
-        for sent in window:
-            with suppress(Exception):
-                ray.cancel(sent, force=True)
 
 
 def _work(jobs: list[Any], item: Any) -> Outcome:
@@ -147,13 +138,9 @@ def _start(ray: Any, **how: Any) -> None:
     from ray._private import worker
 
     if hasattr(worker, "print_to_stdstream"):  # its messages about killed workers, which no option disables
-        worker.print_to_stdstream = _nothing
+        worker.print_to_stdstream = lambda *args, **options: None
     with own_signals(), owner_only():
         ray.init(log_to_driver=False, logging_level="critical", **how)
-
-
-def _nothing(*args: Any, **options: Any) -> None:
-    pass
 
 
 @contextmanager

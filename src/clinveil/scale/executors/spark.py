@@ -1,40 +1,39 @@
-"""The Spark executor (extra `[spark]`): each item is one row of a DataFrame and one job, through `mapInArrow`.
+"""The Spark executor (extra `[spark]`): each item is one asynchronous job of one task.
 
-One job per item, submitted from as many threads as workers: results arrive in order, few items are read ahead, and no
-worker waits for the slowest job of a wave. The function is broadcast once to each node and loaded once per worker.
-Rows and results are bytes of Spark's own serializer. Spark's error reports, which may quote data, are not shown.
+The driver submits jobs without waiting, so it needs no thread per job: results arrive in order, few items are read
+ahead, and no worker waits for the slowest job of a wave. The function is broadcast once to each node and loaded once
+per worker. Spark's error reports, which may quote data, are not shown.
 """
 
 from __future__ import annotations
 
+import logging
 import re
 import secrets
 import subprocess
 import sys
 import time
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-
+from clinveil.core.compiled import at_most_cores
 from clinveil.core.errors import InputError, LostWorkers, MissingExtra, UsageError
 from clinveil.core.files import owner_only, remove
 from clinveil.scale.executor import executors
 from clinveil.scale.executors._cluster import (
-    TRIES,
     Job,
+    Outcome,
     accepts_connections,
     environment,
     foreign,
+    outcomes,
     own_signals,
     scratch,
 )
-from clinveil.scale.local import Map, behind
+from clinveil.scale.local import TRIES, Map
 
 JAVA = 17  # the oldest version that Spark 4 supports
 DEBIAN = "install Java (Debian: openjdk-17-jre-headless), or set JAVA_HOME"
@@ -42,7 +41,7 @@ WAITS = 120.0  # seconds until a cluster must provide its first executor
 HERE = re.compile(r"local(-cluster)?(\[.*\])?")
 MASTERS = re.compile(r"spark://[^/,]+:\d+(,[^/,]+:\d+)*|yarn|k8s://.+")
 _FOREIGN = ("ModuleNotFoundError", "PYTHON_VERSION_MISMATCH", "AttributeError", "ImportError", "Cannot run program")
-# Our jobs are small: compiling them, in Java or in Spark, takes longer than running them.
+# Our jobs are small: optimising their code takes longer than running them.
 FAST = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 QUIET = {
     "spark.app.name": "clinveil",
@@ -50,9 +49,6 @@ QUIET = {
     "spark.ui.showConsoleProgress": "false",
     "spark.eventLog.enabled": "false",
     "spark.task.maxFailures": str(TRIES),
-    "spark.sql.adaptive.enabled": "false",
-    "spark.sql.codegen.wholeStage": "false",
-    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.sql.catalogImplementation": "in-memory",
     "spark.io.encryption.enabled": "true",  # blocks written to disk contain notes
 }
@@ -62,7 +58,7 @@ _LOADED: dict[str, Job] = {}  # in a worker: the job of the last map
 
 @executors.register("spark")
 @contextmanager
-def spark(workers: int, address: str | None, ahead: int | None) -> Iterator[Map]:
+def spark(workers: int, address: str | None, tasks: int | None, ahead: int | None) -> Iterator[Map]:
     """Open a map over Spark jobs; an active session of this process is used and left unchanged.
 
     Args:
@@ -79,77 +75,91 @@ def spark(workers: int, address: str | None, ahead: int | None) -> Iterator[Map]
     with ExitStack() as stack:
         session = SparkSession.getActiveSession()
         if session is None:
-            session = stack.enter_context(_started(workers, address))
+            session = stack.enter_context(_started(at_most_cores(workers), address, tasks))
         elif address is not None:
             raise UsageError("this process already has a Spark session", where="--address", hint="omit --address")
-        yield partial(_spread, session, workers, ahead or 2 * workers)
+        yield partial(_map, session.sparkContext, {"tasks": tasks, "ahead": ahead})
 
 
-def _spread(
-    session: Any, workers: int, ahead: int, function: Callable[[Any], Any], items: Iterable[Any], /
-) -> Iterator[Any]:
+def _map(context: Any, window: Any, function: Callable[[Any], Any], items: Iterable[Any], /) -> Iterator[Any]:
     """Yield the results in order. Raises LostWorkers; InputError if a worker cannot load the function or an item."""
     from pyspark import cloudpickle
 
-    context, tag = session.sparkContext, f"clinveil-{secrets.token_hex(8)}"
     job = context.broadcast(cloudpickle.dumps(Job(function)))
-    window: deque[Future[Any]] = deque()
-    with ThreadPoolExecutor(workers, initializer=context.addJobTag, initargs=(tag,)) as pool:
-        try:
-            sent = (pool.submit(_done, session, partial(_work, tag, job), item) for item in items)
-            for each in behind(sent, window, ahead):
-                yield each.result().get()
-        finally:
-            for each in window:
-                each.cancel()
-            with suppress(Exception):
-                context.cancelJobsWithTag(tag)
-                job.destroy()
+    work = partial(_work, secrets.token_hex(8), job)
 
+    def send(item: Any) -> Any:
+        row = cloudpickle.dumps(item)
+        with _translated():
+            return context.parallelize([row], 1).mapPartitions(work)._jrdd.collectAsync()
 
-def _done(session: Any, work: Callable[..., Any], item: Any) -> Any:
-    """Return the outcome of one item, as one job of one row."""
-    from py4j.protocol import Py4JError
-    from pyspark import cloudpickle
-    from pyspark.errors import PySparkException
-
-    row = pa.table({"item": pa.array([cloudpickle.dumps(item)], pa.binary())})
     try:
-        frame = session.createDataFrame(row).mapInArrow(work, "outcome binary")
-        outcome = frame.toArrow().column(0)[0].as_buffer()
-    except (Py4JError, PySparkException, OSError, EOFError) as error:
-        message = str(error)
-        raise (foreign() if any(name in message for name in _FOREIGN) else LostWorkers()) from None
-    return cloudpickle.loads(outcome)
+        slots = context.defaultParallelism
+        yield from outcomes(send, items, _fetched, lambda sent: sent.cancel(True), slots=slots, **window)
+    finally:
+        with suppress(Exception):
+            job.destroy()
 
 
-def _work(name: str, job: Any, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Run in a worker: apply the job to each row."""
+def _fetched(sent: Any) -> Outcome:
     from pyspark import cloudpickle
+    from pyspark.serializers import CPickleSerializer
 
-    for batch in batches:
-        if name not in _LOADED:
-            _LOADED.clear()
-            _LOADED[name] = cloudpickle.loads(job.value)
-        outcomes = [_LOADED[name](cloudpickle.loads(row.as_buffer())) for row in batch.column(0)]
-        yield pa.record_batch([pa.array(map(cloudpickle.dumps, outcomes), pa.binary())], ["outcome"])
+    with _translated():
+        [[outcome]] = map(CPickleSerializer().loads, sent.get())  # Spark pickles lists of results
+    result: Outcome = cloudpickle.loads(outcome)
+    return result
 
 
 @contextmanager
-def _started(workers: int, address: str | None) -> Iterator[Any]:
+def _translated() -> Iterator[None]:
+    """Replace Spark's errors, which may quote data, with ours."""
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
+
+    root = logging.getLogger()
+    root.addFilter(_is_not_interrupt)
+    try:
+        yield
+    except (Py4JError, PySparkException, OSError, EOFError) as error:
+        message = str(error)
+        raise (foreign() if any(name in message for name in _FOREIGN) else LostWorkers()) from None
+    finally:
+        root.removeFilter(_is_not_interrupt)
+
+
+def _is_not_interrupt(record: logging.LogRecord) -> bool:
+    """Return False for py4j's report of a call that Ctrl-C interrupted."""
+    return "while sending command" not in record.getMessage()
+
+
+def _work(name: str, job: Any, rows: Iterator[bytes]) -> Iterator[bytes]:
+    """Run in a worker: apply the job to each row."""
+    from pyspark import cloudpickle
+
+    for row in rows:
+        if name not in _LOADED:
+            _LOADED.clear()
+            _LOADED[name] = cloudpickle.loads(job.value)
+        yield cloudpickle.dumps(_LOADED[name](cloudpickle.loads(row)))
+
+
+@contextmanager
+def _started(workers: int, address: str | None, tasks: int | None) -> Iterator[Any]:
     """Open a session, with its own Java process, for the block."""
     from pyspark.find_spark_home import _find_spark_home
     from pyspark.sql import SparkSession
 
-    _refuse_address(address)
+    if address is not None and not HERE.fullmatch(address) and not MASTERS.fullmatch(address):
+        raise UsageError("not a Spark address", where="--address", hint="use spark://HOST:PORT, yarn or k8s://…")
     if address and address.startswith("spark://") and not accepts_connections(address.removeprefix("spark://")):
         raise _silent()
     here = address is None or HERE.fullmatch(address) is not None
     with scratch() as folder, _gateway(here=here) as gateway:
-        own = {"spark.master": address or f"local[{workers},{TRIES}]", "spark.cores.max": str(workers)}
-        own["spark.sql.warehouse.dir"] = str(folder)
+        own = {"spark.master": address or f"local[{workers},{TRIES}]", "spark.sql.warehouse.dir": str(folder)}
+        own |= {"spark.cores.max": str(tasks)} if tasks else {}
         if here:
-            own |= ALONE | {"spark.local.dir": str(folder), "spark.pyspark.python": sys.executable}
+            own |= ALONE | {"spark.local.dir": str(folder)}
             own["spark.executor.extraJavaOptions"] = FAST
             own["spark.authenticate.secret"] = secrets.token_hex(32)
         context = _context(QUIET | own, gateway, here=here)
@@ -168,7 +178,7 @@ def _context(told: dict[str, str], gateway: Any, *, here: bool) -> Any:
     from pyspark import SparkConf, SparkContext
 
     try:
-        with own_signals():
+        with own_signals(), environment({"PYSPARK_PYTHON": sys.executable} if here else {}):
             context = SparkContext(conf=SparkConf().setAll(list(told.items())), gateway=gateway)
         context.setLogLevel("OFF")
         if not here:
@@ -220,11 +230,6 @@ def _end(process: subprocess.Popen[bytes]) -> None:
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()
-
-
-def _refuse_address(address: str | None) -> None:
-    if address is not None and not HERE.fullmatch(address) and not MASTERS.fullmatch(address):
-        raise UsageError("not a Spark address", where="--address", hint="use spark://HOST:PORT, yarn or k8s://…")
 
 
 def _silent() -> InputError:

@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from clinveil.attacks.models.leaveout import Compared, compare, pdtp
-from clinveil.attacks.models.leaveout.audit import Audit, audit_of
+from clinveil.attacks.models.leaveout import Audit, Compared, audit_of, compare, pdtp
 from clinveil.attacks.models.leaveout.data import AuditData, LeaveOutSettings, load_data, pick_units, prepare
 from clinveil.core.finding import Finding
 from clinveil.core.types import Doubles, Ints, SmallInts
@@ -45,7 +44,7 @@ def _audit(store: Store, parts: Parts, own: StudySettings, how: LeaveOutSettings
     notes, valid = (parts.load(store, part) for part in ("train", "valid"))
     words = parts.vocabulary(store)  # of all parts, as in paper C
     rng = np.random.default_rng([own.seed, 2])
-    units = pick_units(notes, how.units, rng, by_note=how.unit == "note")
+    units = pick_units(notes, how.units, rng)
     data = prepare(notes, units, how, rng, vocabulary=words, validation=valid)
     exact, main = (how.mode == mode for mode in ("exact", own.main))
     tokens = data.encoded.ids.size
@@ -93,8 +92,7 @@ def privacy_of(store: Store, audits: Audits, own: StudySettings) -> Privacy:
 
 
 def _compared(store: Store, audit: Audit, seed: int, *, text: bool = False) -> Compared:
-    patients = [f"unit {i}" for i in range(len(audit.left_out))]
-    return compare(store, audit, np.random.default_rng([seed, 3]), patients, text=text)
+    return compare(store, audit, np.random.default_rng([seed, 3]), text=text)
 
 
 def _falls(before: Compared, after: Compared, detail: Mapping[str, Any], seed: int) -> Iterator[Finding]:
@@ -116,7 +114,7 @@ def fall(difference: Doubles, detail: Mapping[str, Any], seed: int) -> Finding:
         source=pdtp.EFFECT_SOURCE,
         detail={**detail, "scale": "nats"},
         unit="audited patients",
-        p=pdtp.flipped_p(difference, np.arange(difference.size), np.random.default_rng([seed, 4])),
+        p=pdtp.flipped_p(difference, np.random.default_rng([seed, 4])),
         p_is="signs flipped by patient, one-sided",
         method=f"{pdtp.METHOD}, paired",
         chance_is="no difference",

@@ -8,7 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import ClassVar
 
-from clinveil.attacks.models.leaveout.audit import train_audits
+from clinveil.attacks.models.leaveout import train_audits
 from clinveil.core.neural import need_torch
 from clinveil.core.types import Say
 from clinveil.corpus.medtext import SplitSizes

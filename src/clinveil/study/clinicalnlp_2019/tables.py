@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from clinveil.core.finding import Finding
-from clinveil.corpus.medtext.parts import PARTS
+from clinveil.corpus.medtext.prepare import PARTS
 from clinveil.report.numerals import NONE, decimals
 from clinveil.study.clinicalnlp_2019.settings import REAL, SAME, UNIGRAM, StudySettings, label_of
 from clinveil.study.engine import Results
@@ -14,17 +13,26 @@ from clinveil.study.tables import Paper, Row, Spec, Table, shown
 
 SEEN = (("exact", "the model"), ("exact", "released notes"), ("compat", "the model"))  # mode and access of the attacker
 LINES = 24  # of the sampled note
+FALL = ("corpus", "against", "mode", "of")  # details that name a decrease of score or effect
 
 
 def tables(results: Results, paper: Paper) -> list[Table]:
     """Return all tables in the order of the page; only the last one contains words of a note."""
     spec, labels = paper.tables, results.facts["labels"]
+    counts: list[Row] = []
+    for name, of_notes in results.facts["counts"].items():
+        sizes = [_count(of_notes.get(f"{unit}_{part}")) for unit in ("notes", "words") for part in PARTS]
+        counts.append((f"here: {name}", *sizes, _count(of_notes["vocabulary"]), f"{100 * of_notes['unknown']:.1f} %"))
+    counts += [(f"paper: {name}", *cells) for name, cells in spec["table-1"].paper.items()]
     by_name = {
-        "table-1": _table_1(results, spec["table-1"]),
+        "table-1": spec["table-1"].table(counts),
         "table-2": _table_2(results, spec["table-2"]),
         "privacy": spec["privacy"].table(_privacy(results, spec["privacy"])),
         "audits": spec["audits"].table((label, *spec["audits"].cells(results, corpus=label)) for label in labels),
-        "falls": spec["falls"].table(_falls(results)),
+        "falls": spec["falls"].table(
+            (*(str(f.detail[name]) for name in FALL), shown(f, 2), shown(f, show="p"))
+            for f in results.all("attack.pdtp_fall")
+        ),
         "analysis": spec["analysis"].table(_rarities(results)),
         "differences": _differences(results.settings, spec["differences"]),
         "figure-1": _sample(results, spec["figure-1"]),
@@ -34,22 +42,14 @@ def tables(results: Results, paper: Paper) -> list[Table]:
     return [by_name[name] for name in spec]
 
 
-def _table_1(results: Results, spec: Spec) -> Table:
-    """Return notes, words, vocabulary and unknown words, here and in the paper."""
-    rows: list[Row] = []
-    for name, counts in results.facts["counts"].items():
-        cells = [_count(counts.get(f"{unit}_{part}")) for unit in ("notes", "words") for part in PARTS]
-        rows.append((f"here: {name}", *cells, _count(counts["vocabulary"]), f"{100 * counts['unknown']:.1f} %"))
-    return spec.table([*rows, *((f"paper: {name}", *cells) for name, cells in spec.paper.items())])
-
-
 def _count(value: int | None) -> str:
     return NONE if value is None else f"{value:,}"
 
 
 def _table_2(results: Results, spec: Spec) -> Table:
     """Return the paper's columns with the findings; the last row is the chance level."""
-    models, tasks, names = spec.columns[:3], spec.columns[3:], lists_of(results)
+    models, tasks = spec.columns[:3], spec.columns[3:]
+    names = sorted({str(finding.detail["list"]) for finding in results.all("utility.similarity")})
     rows: list[Row] = []
     for label in results.facts["labels"]:
         own = [column.cell(results, corpus=label) for column in models]
@@ -72,7 +72,7 @@ def _power(results: Results) -> str:
     if real is None:
         return ""
     scores = f"real notes score {shown(real)}, the most frequent label scores {decimals(real.chance)}"
-    if without_power(real):
+    if real.low is None or (real.chance is not None and real.low <= real.chance):
         return f"Inference has no power here: {scores}. The column is not informative."
     return f"Inference has power here: {scores}."
 
@@ -121,20 +121,3 @@ def _sample(results: Results, spec: Spec) -> Table:
     label, text = results.facts["sample"]
     rows = [(str(n), line) for n, line in enumerate(text.split("\n")[:LINES], 1)]
     return spec.table(rows, heads=("line", f"synthetic ({label})"))
-
-
-def _falls(results: Results) -> Iterator[Row]:
-    """Yield the decreases of score and effect, paired by patient."""
-    for fall in results.all("attack.pdtp_fall"):
-        names = (str(fall.detail[name]) for name in ("corpus", "against", "mode", "of"))
-        yield (*names, shown(fall, 2), shown(fall, show="p"))
-
-
-def lists_of(results: Results) -> list[str]:
-    """Return the names of the word-pair lists."""
-    return sorted({str(finding.detail["list"]) for finding in results.all("utility.similarity")})
-
-
-def without_power(real: Finding) -> bool:
-    """Return whether a task does not distinguish real notes from guessing, so its results are not informative."""
-    return real.low is None or (real.chance is not None and real.low <= real.chance)

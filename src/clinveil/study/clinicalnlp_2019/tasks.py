@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from clinveil.attacks.models.leaveout.audit import AuditModel
+from clinveil.attacks.models.leaveout import AuditModel
 from clinveil.attacks.models.leaveout.data import load_data
 from clinveil.attacks.models.leaveout.pdtp import closed_form
 from clinveil.attacks.models.membership import FOLDS, infer_membership, model_of_text, written
@@ -20,9 +19,10 @@ from clinveil.core.errors import InputError
 from clinveil.core.files import private_text
 from clinveil.core.finding import Finding
 from clinveil.core.types import SmallInts
-from clinveil.corpus.corpus import Corpus
-from clinveil.corpus.medtext import Dictionary, SplitSizes, dictionary, split_notes, with_unknown
-from clinveil.corpus.medtext.parts import PARTS
+from clinveil.corpus.corpus import Corpus, rows
+from clinveil.corpus.medtext import SplitSizes, dictionary, split_notes, with_unknown
+from clinveil.corpus.medtext.prepare import PARTS
+from clinveil.corpus.open import open_corpus
 from clinveil.lm.files import load_model
 from clinveil.lm.model import LanguageModel, fit_of
 from clinveil.lm.models.unigram import train_unigram
@@ -32,7 +32,7 @@ from clinveil.lm.vocabulary import END, Vocabulary, WordVocabulary
 from clinveil.scale.tasks import Result, Store
 from clinveil.study.clinicalnlp_2019.settings import REAL, UNIGRAM
 from clinveil.study.engine import Task, found
-from clinveil.study.inputs import File, NotesTask, Source, Train
+from clinveil.study.inputs import NOTES, File, NotesTask, Source, Train, write_notes
 from clinveil.utility.evaluations._case_lines import Lines
 from clinveil.utility.evaluations._sentence_pairs import nli_parts, read_sentence_pairs
 from clinveil.utility.evaluations.casing import CasingSettings, casing
@@ -40,6 +40,8 @@ from clinveil.utility.evaluations.nli import NliSettings, nli
 from clinveil.utility.evaluations.perplexity import perplexity_findings
 from clinveil.utility.evaluations.similarity import SimilarityTask, similarity
 from clinveil.utility.pairs import read_pairs
+
+MEASURES = "utility and audits"  # stage of the measures without word vectors
 
 
 @dataclass(frozen=True)
@@ -61,57 +63,40 @@ class Parts(Task):
         lengths = [len(text.split()) for text in notes.texts]
         rng = np.random.default_rng([self.seed, 1])
         try:
-            rows = split_notes(notes.patients, lengths, self.sizes, rng, by_note=self.by_note)
+            chosen = split_notes(notes.patients, lengths, self.sizes, rng, by_note=self.by_note)
         except InputError as error:
             raise InputError(error.what, hint="pass a smaller --words, --valid or --test") from None
-        parts = {name: notes.rows(rows[name]) for name in PARTS}
-        self._refuse_few(parts)
-        every = notes.rows([row for name in PARTS for row in rows[name]])
+        parts = {name: notes.rows(chosen[name]) for name in PARTS}
+        for name in ("train", "test"):  # before the slow training starts
+            if (n := len(set(by_unit(parts[name], self.by_note).patients))) < FOLDS:
+                message = f"the {name} part has {n} patients, and membership inference requires {FOLDS}"
+                raise InputError(message, hint="pass more notes, or another --words or --test")
+        every = notes.rows([row for name in PARTS for row in chosen[name]])
         words = dictionary(every.texts, every.patients, min_count=self.min_count)
         kept = frozenset(words.words)
         for name, part in parts.items():
             texts = tuple(with_unknown(text, kept) for text in part.texts)
-            save_notes(folder / f"{name}.json", PlainNotes(texts, part.note_ids, part.patients))
+            write_notes(
+                PlainNotes(texts, part.note_ids, part.patients).as_corpus().batches(), folder / f"{name}.parquet"
+            )
         private_text(folder / "words.json", json.dumps(list(words.words)))
-        counts = {"notes": _counts(parts, words)}
-        return {"counts": counts}
-
-    def _refuse_few(self, parts: Mapping[str, PlainNotes]) -> None:
-        """Raise InputError for too few patients before the slow training starts."""
-        for name in ("train", "test"):
-            part = parts[name]
-            if (n := len(set(part.note_ids if self.by_note else part.patients))) < FOLDS:
-                message = f"the {name} part has {n} patients, and membership inference requires {FOLDS}"
-                raise InputError(message, hint="pass more notes, or another --words or --test")
+        counts: dict[str, Any] = {f"notes_{name}": len(part) for name, part in parts.items()}
+        counts |= {f"words_{name}": part.words for name, part in parts.items()}
+        return {"counts": {"notes": counts | {"vocabulary": len(words.words), "unknown": words.unknown_share}}}
 
     def load(self, store: Store, name: str) -> PlainNotes:
         """Return one part of the finished split."""
-        return load_notes(store.folder(self) / f"{name}.json")
+        return plain_notes(open_corpus(store.folder(self) / f"{name}.parquet"))
 
     def vocabulary(self, store: Store) -> WordVocabulary:
         """Return the vocabulary of all parts, as in paper C."""
         return WordVocabulary(json.loads((store.folder(self) / "words.json").read_text(encoding="utf-8")))
 
 
-def _counts(parts: Mapping[str, PlainNotes], words: Dictionary) -> dict[str, Any]:
-    own: dict[str, Any] = {f"notes_{name}": len(part) for name, part in parts.items()}
-    own |= {f"words_{name}": part.words for name, part in parts.items()}
-    return own | {"vocabulary": len(words.words), "unknown": words.unknown_share}
-
-
-def save_notes(path: Path, notes: PlainNotes) -> None:
-    """Write notes as JSON, readable by their owner only."""
-    rows = [notes.texts, notes.note_ids, notes.patients]
-    private_text(path, json.dumps(rows, ensure_ascii=False))
-
-
-def load_notes(path: Path) -> PlainNotes:
-    """Read the notes of `save_notes`. Raises InputError if the file is missing or damaged."""
-    try:
-        texts, ids, patients = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        raise InputError("cannot be read", where=path.name, hint="run the study with --force") from None
-    return PlainNotes(tuple(texts), tuple(ids), tuple(patients))
+def plain_notes(corpus: Corpus) -> PlainNotes:
+    """Return the notes of a corpus in order, unchanged."""
+    texts, ids, patients = zip(*((note.text, note.note_id, note.patient_id) for note in rows(corpus)), strict=True)
+    return PlainNotes(texts, ids, patients)
 
 
 @dataclass(frozen=True)
@@ -132,7 +117,7 @@ class Written(NotesTask):
     def __call__(self, folder: Path, store: Store) -> Result:
         """Write the notes in MedText's form."""
         notes = self._notes(store)
-        save_notes(folder / "notes.json", notes)
+        write_notes(notes.as_corpus().batches(), folder / NOTES)
         return {"notes": len(notes), "words": notes.words}
 
     def _notes(self, store: Store) -> PlainNotes:
@@ -150,11 +135,7 @@ class Written(NotesTask):
 
     def load(self, store: Store) -> PlainNotes:
         """Return the notes of the finished task."""
-        return load_notes(store.folder(self) / "notes.json")
-
-    def corpus(self, store: Store) -> Corpus:
-        """Return the notes as a corpus, to train vectors."""
-        return self.load(store).as_corpus()
+        return plain_notes(self.corpus(store))
 
 
 def decoded(ids: SmallInts, vocabulary: Vocabulary) -> PlainNotes:
@@ -166,19 +147,14 @@ def decoded(ids: SmallInts, vocabulary: Vocabulary) -> PlainNotes:
     return PlainNotes(tuple(texts), names, names)
 
 
-class WithoutVectors(Task):
-    """A measure on a corpus without word vectors."""
-
-    stage = "utility and audits"
-
-
 @dataclass(frozen=True)
-class Leaks(WithoutVectors):
+class Leaks(Task):
     """Copies, and membership inference from the text (and from the model) of one corpus."""
 
     corpus: Written
     seed: int
 
+    stage = MEASURES
     template = "copies and membership of: {corpus.label}"
 
     def __call__(self, folder: Path, store: Store) -> Result:
@@ -203,11 +179,12 @@ def by_unit(notes: PlainNotes, by_note: bool) -> PlainNotes:
 
 
 @dataclass(frozen=True)
-class UnigramScore(WithoutVectors):
+class UnigramScore(Task):
     """S-PDTP of the unigram, in closed form, for every note."""
 
     parts: Parts
 
+    stage = MEASURES
     template = "S-PDTP of the unigram"
 
     def __call__(self, folder: Path, store: Store) -> Result:
@@ -217,13 +194,14 @@ class UnigramScore(WithoutVectors):
 
 
 @dataclass(frozen=True)
-class Casing(WithoutVectors):
+class Casing(Task):
     """Restore the letter case of all real test notes with a character model of a corpus."""
 
     corpus: Written
     how: CasingSettings
     seed: int
 
+    stage = MEASURES
     template = "letter case of: {corpus.label}"
 
     def __call__(self, folder: Path, store: Store) -> Result:
@@ -247,11 +225,12 @@ def lines_of(notes: PlainNotes, name: str, *, by_note: bool = False) -> Lines:
 
 
 @dataclass(frozen=True)
-class Predicted(WithoutVectors):
+class Predicted(Task):
     """Perplexity of the real validation and test notes under a model, or under n-grams of a corpus."""
 
     corpus: Written
 
+    stage = MEASURES
     template = "perplexity of: {corpus.label}"
 
     def __call__(self, folder: Path, store: Store) -> Result:

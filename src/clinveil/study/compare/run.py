@@ -10,8 +10,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import pyarrow.compute as pc
-
 from clinveil.core.errors import InputError, MissingExtra, UsageError
 from clinveil.core.files import owner_only, private_folder, private_text, read_json, refuse_nested, remove
 from clinveil.core.finding import Finding
@@ -19,14 +17,13 @@ from clinveil.core.runfolder import LOCK, Kind, fingerprint, run_folder, run_has
 from clinveil.core.settings import NotesSettings
 from clinveil.core.tokens import words
 from clinveil.core.types import Say
-from clinveil.corpus.corpus import TEXT, Corpus, rows
+from clinveil.corpus.corpus import Corpus, rows
 from clinveil.corpus.open import open_corpus
 from clinveil.phi.treatment.passes import patients_of
-from clinveil.releases.outcome import Outcome, Places
+from clinveil.releases.outcome import Outcome
 from clinveil.releases.pipeline import dry_run, release
-from clinveil.releases.preflight import MeasuredWith
 from clinveil.releases.producer import producers
-from clinveil.study.compare.settings import Amount, Candidate, CompareSettings, candidates
+from clinveil.study.compare.settings import Candidate, CompareSettings, candidates
 from clinveil.utility.pairs import read_pairs
 
 MARK, RUNS, TABLE, FINDINGS, PAGE = "SECRET.txt", "runs", "table.md", "findings.json", "compare.html"
@@ -75,12 +72,13 @@ class Comparison:
     """The result of `clinveil compare`.
 
     Attributes:
-        settings: what was compared how. amount: of the notes. releases: one for each row of the table.
+        settings: what was compared how. n_notes, n_patients: of the notes. releases: one for each row of the table.
         folder: where table, page and findings are; all of it is secret.
     """
 
     settings: CompareSettings
-    amount: Amount
+    n_notes: int
+    n_patients: int
     releases: tuple[Measured, ...]
     folder: Path
 
@@ -102,14 +100,17 @@ def compare_releases(notes: Path, out: Path, settings: CompareSettings, say: Say
     settings.refuse()
     refuse_nested(OUT=out, NOTES=notes)
     assert settings.label is not None
-    source = open_corpus(notes, settings.columns, label=(settings.label,))
+    source = open_corpus(notes, settings.notes, label=(settings.label,))
     for pairs in settings.pairs:
         read_pairs(pairs)
     with owner_only(), run_folder(out, Kind("comparison", notes={MARK: SECRET}, known=_is_ours)):
         if settings.force:
             remove(out / RUNS)
-        amount, patients = _counted(source)
-        measured_with = MeasuredWith(settings.pairs, public_texts(settings.known, patients))
+        n_notes, patients = 0, set[str]()
+        for batch in source.batches():
+            n_notes += batch.num_rows
+            patients |= patients_of(batch)
+        measured_with = {"pairs": settings.pairs, "public": public_texts(settings.known, patients)}
         inputs = (fingerprint(notes), *settings.pairs, settings.known, settings.public)
         try:
             measured = _Bench(notes, out, measured_with, inputs).measure_all(candidates(settings), say)
@@ -117,29 +118,18 @@ def compare_releases(notes: Path, out: Path, settings: CompareSettings, say: Say
             if not any((out / RUNS).glob("*.json")):  # nothing to resume
                 remove(out / RUNS)
             raise
-        comparison = Comparison(settings, amount, tuple(measured), out)
+        comparison = Comparison(settings, n_notes, len(patients), tuple(measured), out)
         write_outputs(comparison)
     return comparison
 
 
 def _is_ours(out: Path) -> bool:
-    """Whether a comparison may work in a folder."""
+    """Return whether a comparison may work in a folder."""
     try:
         marked = (out / MARK).read_text(encoding="utf-8").startswith(SECRET.partition("\n")[0])
         return marked and {path.name for path in out.iterdir()} <= {MARK, LOCK, RUNS, TABLE, FINDINGS, PAGE}
     except (OSError, ValueError):
         return False
-
-
-def _counted(source: Corpus) -> tuple[Amount, set[str]]:
-    """Return how much there is to compare on, and the patient ids."""
-    patients: set[str] = set()
-    notes = characters = 0
-    for batch in source.batches():
-        notes += batch.num_rows
-        characters += pc.sum(pc.utf8_length(batch.column(TEXT))).as_py() or 0
-        patients |= patients_of(batch)
-    return Amount(notes, len(patients), characters // 6), patients
 
 
 def public_texts(known: Path | None, patients: set[str]) -> Corpus | None:
@@ -170,7 +160,7 @@ class _Bench:
 
     notes: Path
     out: Path
-    measured_with: MeasuredWith
+    measured_with: Mapping[str, Any]
     inputs: tuple[Path | str | None, ...]
 
     def measure_all(self, plan: Sequence[Candidate], say: Say) -> list[Measured]:
@@ -217,7 +207,7 @@ class _Bench:
     def measure(self, candidate: Candidate, vectors: Path | None, say: Say) -> Measured:
         """Make a release, measure it, and record the result."""
         began, runs = time.perf_counter(), self.out / RUNS
-        how: dict[str, Any] = {"vectors": vectors, "measured_with": self.measured_with, "say": say}
+        how: dict[str, Any] = {"vectors": vectors, **self.measured_with, "say": say}
         try:
             outcome = release(self.notes, runs / candidate.name, candidate.settings, **how)
         except InputError as error:
@@ -243,12 +233,8 @@ def _of(candidate: Candidate, outcome: Outcome, seconds: float) -> Measured:
     kind, gates = candidate.settings.kind, [gate for gate in outcome.gates if gate.name != SEED_GATE]
     counts = Counter(str(gate.outcome) for gate in gates)
     failed = tuple(gate.name for gate in gates if not gate.passed)
-    return Measured(candidate.name, kind, outcome.findings, seconds, _distinct_words(outcome.folder), counts, failed)
-
-
-def _distinct_words(folder: Places) -> int:
-    """How many different words the released notes contain."""
-    manifest = read_json(folder.vault / "manifest.json")["notes"]
+    manifest = read_json(outcome.folder.vault / "manifest.json")["notes"]
     roles = NotesSettings(text=manifest["text"], id=manifest["id"], preset="none")
-    corpus = open_corpus(folder.refused / manifest["file"], roles)
-    return len({word for note in rows(corpus) for word in words(note.text)})
+    corpus = open_corpus(outcome.folder.refused / manifest["file"], roles)
+    distinct = len({word for note in rows(corpus) for word in words(note.text)})
+    return Measured(candidate.name, kind, outcome.findings, seconds, distinct, counts, failed)

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from clinveil.core.errors import UsageError
 from clinveil.core.load_settings import load_settings
-from clinveil.core.settings import FORCE, QUIET, WORKERS, NotesSettings, Settings, choice, flag
+from clinveil.core.settings import FORCE, QUIET, WORKERS, NotesSettings, Settings, choice, flag, group
 from clinveil.releases.producer import producers
 from clinveil.releases.settings import ReleaseSettings
 from clinveil.utility.classifiers import classifiers
@@ -32,9 +31,7 @@ class CompareSettings(Settings):
     """Settings of `clinveil compare`."""
 
     label: str | None = flag(None, "Column to classify by, required: utility is measured on it.", min_length=1)
-    id: str | None = flag(None, "Column of the note id, unique (guessed).", min_length=1)
-    text: str | None = flag(None, "Column of the note text (guessed).", min_length=1)
-    patient: str | None = flag(None, "Column of the patient id (guessed).", min_length=1)
+    notes: NotesSettings = group(NotesSettings)
     patients: Path | None = flag(None, "Known patients (patients.parquet): their identifiers are searched for.")
     pairs: tuple[Path, ...] = flag((), "Word pairs with human similarity scores; repeatable.")
     kind: tuple[str, ...] = choice(producers, (), "Compare only these kinds; repeatable.")
@@ -47,11 +44,6 @@ class CompareSettings(Settings):
     force: bool = FORCE
     quiet: bool = QUIET
 
-    @property
-    def columns(self) -> NotesSettings:
-        """How the notes are read."""
-        return NotesSettings(id=self.id, text=self.text, patient=self.patient)
-
     def refuse(self) -> None:
         """Raise UsageError for settings that do not fit together."""
         if self.label is None:
@@ -60,21 +52,11 @@ class CompareSettings(Settings):
             raise UsageError("no classifier selected", hint="pass --model " + " or ".join(classifiers.names()))
 
 
-@dataclass(frozen=True)
-class Candidate:
+class Candidate(NamedTuple):
     """A release to compare: its name and its settings."""
 
     name: str
     settings: ReleaseSettings
-
-
-@dataclass(frozen=True)
-class Amount:
-    """Notes, patients and approximate words of the notes that are compared on."""
-
-    notes: int
-    patients: int
-    words: int
 
 
 def candidates(how: CompareSettings) -> list[Candidate]:
@@ -105,5 +87,5 @@ def _named(settings: Sequence[str], names: set[str]) -> Iterator[tuple[str, tupl
 def _settings(sets: Sequence[str], how: CompareSettings) -> ReleaseSettings:
     given = load_settings(ReleaseSettings, {}, None, sets)
     shared: dict[str, Any] = {"workers": how.workers, "seed": how.seed, "quiet": how.quiet, "model": how.model}
-    shared |= {"patients": how.patients, "force": True, "keep": (), "ledger": None, **dict(how.columns)}
+    shared |= {"patients": how.patients, "force": True, "keep": (), "ledger": None, **dict(how.notes)}
     return given.but(**shared, label=(how.label,))

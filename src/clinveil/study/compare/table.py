@@ -5,18 +5,20 @@ from __future__ import annotations
 import base64
 import hashlib
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from importlib.metadata import version
+from typing import NamedTuple
 
+from jinja2 import ChoiceLoader, PackageLoader
 from markupsafe import Markup
 
 from clinveil.attacks.threats import Holding, Row, Target, adversary_table
 from clinveil.core.files import private_text
 from clinveil.core.finding import Finding, write_findings
 from clinveil.report.numerals import NONE, bare
+from clinveil.report.render import environment
 from clinveil.study.compare.run import FINDINGS, PAGE, TABLE, Comparison, Measured
-from clinveil.study.tables import templates
 
 TEN_WORDS: tuple[Target, ...] = ("note by ten words",)
 NAMES: tuple[Target, ...] = ("names", "planted names")
@@ -29,21 +31,19 @@ CHOOSE = (
 )
 
 
-@dataclass(frozen=True)
-class Cell:
+class Cell(NamedTuple):
     """A cell, and the reason where it has no number."""
 
     text: str
     why: str = ""
 
 
-@dataclass(frozen=True)
-class Column:
+class Column(NamedTuple):
     """A column: its heading, its meaning in a sentence, and how its cells are made."""
 
     head: str
     meaning: str
-    cell: Callable[[Measured], Cell] = field(repr=False)
+    cell: Callable[[Measured], Cell]
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,8 @@ def table_of(comparison: Comparison) -> Table:
     rows, reasons = [], dict[str, dict[str, None]]()
     for measured in comparison.releases:
         cells = [Cell(NONE, measured.why) if measured.why else column.cell(measured) for column in columns]
-        rows.append((_name(measured), *(cell.text for cell in cells)))
+        kind = "" if measured.name == measured.kind else f" ({measured.kind})"
+        rows.append((measured.name + kind, *(cell.text for cell in cells)))
         for column, cell in zip(columns, cells, strict=True):
             if cell.why:
                 where = measured.name if measured.why else f"{measured.name}, {column.head.removesuffix(', %').lower()}"
@@ -91,20 +92,10 @@ def table_of(comparison: Comparison) -> Table:
     )
 
 
-def _name(measured: Measured) -> str:
-    return measured.name if measured.name == measured.kind else f"{measured.name} ({measured.kind})"
-
-
 def utility_of(measured: Measured, measure: str, model: str = "") -> Finding | None:
     """Return the finding of a utility task, of one classifier where it has several."""
     found = (f for f in measured.findings if f.measure == measure)
     return next((f for f in found if not model or f.detail.get("model", model) == model), None)
-
-
-def risk_of(measured: Measured, holding: Holding, targets: Sequence[Target]) -> Row | None:
-    """Return the strongest attack of an adversary on some targets; None where the release has none."""
-    rows = [row for row in adversary_table(measured.findings) if row.adversary == holding and row.target in targets]
-    return max(rows, key=lambda row: -1.0 if row.value is None else row.value, default=None)
 
 
 def _columns(comparison: Comparison) -> Iterator[Column]:
@@ -137,7 +128,11 @@ def _columns(comparison: Comparison) -> Iterator[Column]:
             "patients of whom a passage of their own appears in the synthetic notes.",
             [("recipient", COPIES)],
         )
-    yield Column("Gates", "passed / failed / switched off, without that of the test seed.", _gates)
+    yield Column(
+        "Gates",
+        "passed / failed / switched off, without that of the test seed.",
+        lambda m: Cell(" / ".join(str(m.gates.get(outcome, 0)) for outcome in ("passed", "failed", "switched off"))),
+    )
     yield Column("Seconds", "time to make and measure the release on this machine.", lambda m: Cell(f"{m.seconds:.0f}"))
 
 
@@ -188,8 +183,15 @@ def _interval(value: float, low: float | None, high: float | None) -> str:
 
 
 def _risk_column(head: str, meaning: str, cells: Sequence[tuple[Holding, Sequence[Target]]]) -> Column:
+    """Return a column of the strongest attack of each adversary on some targets."""
+
+    def strongest(attacks: Sequence[Row], holding: Holding, targets: Sequence[Target]) -> Row | None:
+        rows = [row for row in attacks if row.adversary == holding and row.target in targets]
+        return max(rows, key=lambda row: -1.0 if row.value is None else row.value, default=None)
+
     def cell(measured: Measured) -> Cell:
-        rows = [risk_of(measured, holding, targets) for holding, targets in cells]
+        attacks = adversary_table(measured.findings)
+        rows = [strongest(attacks, holding, targets) for holding, targets in cells]
         texts = [NONE if row is None or row.value is None else bare(row.value, "share") for row in rows]
         why = next((row.why for row in rows if row is not None and row.why), "")
         return Cell(" / ".join(texts)) if set(texts) != {NONE} else Cell(NONE, why)
@@ -197,13 +199,9 @@ def _risk_column(head: str, meaning: str, cells: Sequence[tuple[Holding, Sequenc
     return Column(head, meaning, cell)
 
 
-def _gates(measured: Measured) -> Cell:
-    return Cell(" / ".join(str(measured.gates.get(outcome, 0)) for outcome in ("passed", "failed", "switched off")))
-
-
 def _lead(comparison: Comparison) -> str:
-    how, amount = comparison.settings, comparison.amount
-    lines = [f"{amount.notes:,} notes of {amount.patients:,} patients, label {how.label}."]
+    how = comparison.settings
+    lines = [f"{comparison.n_notes:,} notes of {comparison.n_patients:,} patients, label {how.label}."]
     for model in how.model:
         found = (utility_of(measured, "utility.transfer", model) for measured in comparison.releases)
         finding = next((f for f in found if f is not None and "ceiling" in f.detail), None)
@@ -226,26 +224,25 @@ def write_outputs(comparison: Comparison) -> Table:
 
 
 def _findings(comparison: Comparison) -> Iterator[Finding]:
-    """Every finding, with the name and the kind of its release, and what else the table has."""
+    """Yield every finding, with the name and the kind of its release, and the other numbers of the table."""
     for measured in comparison.releases:
-        detail = {"release": measured.name, "kind": measured.kind}
-        for finding in (*measured.findings, *_more(measured)):
-            yield replace(finding, detail={**finding.detail, **detail})
-
-
-def _more(measured: Measured) -> Iterator[Finding]:
-    if measured.why:
-        yield Finding("compare.release", None, 0, None, detail={"why": measured.why})
-        return
-    n = sum(measured.gates.values())
-    yield Finding("compare.distinct_words", measured.distinct, measured.distinct, None, unit="words")
-    yield Finding("compare.seconds", measured.seconds, 1, "lower", unit="seconds")
-    for outcome, count in measured.gates.items():
-        yield Finding("compare.gates", count, n, None, unit="gates", count=count, detail={"outcome": outcome})
+        found, n = list(measured.findings), sum(measured.gates.values())
+        if measured.why:
+            found.append(Finding("compare.release", None, 0, None, detail={"why": measured.why}))
+        else:
+            found.append(Finding("compare.distinct_words", measured.distinct, measured.distinct, None, unit="words"))
+            found.append(Finding("compare.seconds", measured.seconds, 1, "lower", unit="seconds"))
+        for outcome, count in measured.gates.items():
+            of = {"unit": "gates", "count": count, "detail": {"outcome": outcome}}
+            found.append(Finding("compare.gates", count, n, None, **of))  # type: ignore[arg-type]
+        for finding in found:
+            yield replace(finding, detail={**finding.detail, "release": measured.name, "kind": measured.kind})
 
 
 def _page(comparison: Comparison, table: Table) -> str:
-    pages = templates()
+    env = environment()
+    assert env.loader is not None
+    pages = env.overlay(loader=ChoiceLoader([PackageLoader("clinveil.study"), env.loader]))
     style = "".join(pages.get_template(name).render() for name in ("style.css", "compare.css"))
     return pages.get_template("compare.html").render(
         style=Markup(style),

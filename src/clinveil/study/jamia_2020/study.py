@@ -18,7 +18,6 @@ from clinveil.core.finding import Finding
 from clinveil.core.neural import need_torch
 from clinveil.core.settings import LABEL, flag
 from clinveil.core.types import Say
-from clinveil.scale.tasks import Store
 from clinveil.stats import t_interval
 from clinveil.study.engine import Bench, CommonSettings, Results, Task, choices, findings_of
 from clinveil.study.inputs import File, Source, Train
@@ -26,7 +25,6 @@ from clinveil.study.jamia_2020.tables import tables
 from clinveil.study.jamia_2020.tasks import (
     Classify,
     Compare,
-    Lists,
     Neighbourhood,
     Prepare,
     Setting,
@@ -35,6 +33,7 @@ from clinveil.study.jamia_2020.tasks import (
 )
 from clinveil.study.tables import Study, Table, run
 from clinveil.utility.classifiers import any_neural, classifier, classifiers
+from clinveil.utility.pairs import read_pairs
 from clinveil.vectors.settings import VectorSettings
 
 ORIGINAL = Setting("original")
@@ -122,9 +121,9 @@ def run_study(
         raise UsageError("pass exactly one --label", hint="run the study once per label")
     if settings.label and any_neural(settings.model):
         need_torch()
-    lists = Lists(tuple(map(File.of, pairs))) if pairs else None
-    if lists:
-        lists.read()
+    for path in pairs:
+        read_pairs(path)
+    lists = tuple(map(File.of, pairs))
     return run(Jamia2020(settings, Source.of(notes, settings.notes, settings.label), lists), out, say)
 
 
@@ -134,13 +133,20 @@ class Jamia2020(Study):
 
     settings: StudySettings
     source: Source
-    lists: Lists | None = None
+    lists: tuple[File, ...] = ()
     command: ClassVar[str] = "study jamia-2020"
 
     def perform(self, bench: Bench) -> Results:
         """Run unfinished tasks and collect the results."""
         bench.do(self.wanted)
-        return self._collected(bench.store)
+        treated = [(treat, bench.store.result(treat)) for treat in self.treats]
+        tokens = [finding for _, result in treated for finding in findings_of(result)]
+        raw = [finding for similar in self.similars for finding in findings_of(bench.store.result(similar))]
+        compared = [finding for compare in self.compares for finding in findings_of(bench.store.result(compare))]
+        corpus = bench.store.result(self.prepare)
+        examples = {treat.setting.label: str(result["example"]) for treat, result in treated}
+        facts: dict[str, Any] = {"lead": corpus, "corpus": corpus, "examples": examples}
+        return Results(self.settings, (*means(raw), *raw, *tokens, *compared), facts)
 
     @property
     def wanted(self) -> tuple[Task, ...]:
@@ -177,7 +183,6 @@ class Jamia2020(Study):
         for algorithm in self.settings.similarity_algorithm if self.lists else ():
             grid = [ORIGINAL] + [Setting("neighbours", n, algorithm) for n in self.settings.n if n != "0"]
             for treat in (self._treat(s, repetition) for s in grid for repetition in range(self.settings.repetitions)):
-                assert self.lists is not None
                 fast = self._train(treat, "fasttext") if self.settings.subwords else None
                 tasks.append(Similar(treat, self._train(treat, algorithm), fast, self.lists))
         return tasks
@@ -189,8 +194,9 @@ class Jamia2020(Study):
             return []
         tasks = []
         for setting in self.grid:
+            algorithms = (setting.algorithm,) if setting.algorithm else self.settings.algorithm
             for model in self.settings.model:
-                for algorithm in self._algorithms(model, setting):
+                for algorithm in algorithms if classifier(model).neural else ("",):
                     original, treated = (self._runs(model, side, algorithm) for side in (ORIGINAL, setting))
                     controls = self._runs(model, ORIGINAL, algorithm, shuffled=True)[:1]
                     tasks.append(Compare(original, treated, controls, seed=self.settings.seed))
@@ -206,11 +212,6 @@ class Jamia2020(Study):
             yield Compare(original, plain, (), f"vectors of {setting.label}, plain text", settings.seed)
             other = self._runs("cnn", setting, algorithm, start=ORIGINAL)
             yield Compare(original, other, (), f"plain vectors, text {setting.label}", settings.seed)
-
-    def _algorithms(self, model: str, setting: Setting) -> tuple[str, ...]:
-        if not classifier(model).neural:
-            return ("",)
-        return (setting.algorithm,) if setting.algorithm else self.settings.algorithm
 
     def _runs(
         self, model: str, setting: Setting, algorithm: str, *, start: Setting | None = None, shuffled: bool = False
@@ -236,16 +237,6 @@ class Jamia2020(Study):
         names = ("dim", "window", "negative", "epochs")
         own: dict[str, Any] = {name: getattr(self.settings, name) for name in names}
         return VectorSettings.model_validate({"algorithm": algorithm, **own})
-
-    def _collected(self, store: Store) -> Results:
-        treated = [(treat, store.result(treat)) for treat in self.treats]
-        tokens = [finding for _, result in treated for finding in findings_of(result)]
-        raw = [finding for similar in self.similars for finding in findings_of(store.result(similar))]
-        compared = [finding for compare in self.compares for finding in findings_of(store.result(compare))]
-        corpus = store.result(self.prepare)
-        facts: dict[str, Any] = {"lead": corpus, "corpus": corpus}
-        facts["examples"] = {treat.setting.label: str(result["example"]) for treat, result in treated}
-        return Results(self.settings, (*means(raw), *raw, *tokens, *compared), facts)
 
     def tables(self, results: Results) -> Sequence[Table]:
         """Return all tables that have numbers."""

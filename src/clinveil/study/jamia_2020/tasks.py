@@ -17,7 +17,6 @@ from clinveil.channel.build import output_floor
 from clinveil.channel.channel import Channel
 from clinveil.channel.mechanism import Material, common_pool, mechanisms
 from clinveil.core.files import save_array
-from clinveil.core.finding import Finding
 from clinveil.core.keys import Key
 from clinveil.core.tokens import Kind, tokenize, words
 from clinveil.corpus.corpus import Corpus, memory_corpus, rows
@@ -28,16 +27,15 @@ from clinveil.phi.treatment.passes import deidentify_corpus
 from clinveil.scale import serial
 from clinveil.scale.tasks import Result, Store
 from clinveil.study.engine import Task, found
-from clinveil.study.inputs import File, NotesTask, Source, Train, trained, write_notes
+from clinveil.study.inputs import NOTES, File, NotesTask, Source, Train, trained, write_notes
 from clinveil.study.tables import read_paper
 from clinveil.utility.classifiers import ClassifierSettings, Predictions, Side, predict
 from clinveil.utility.evaluations.classification import Task as Labels
 from clinveil.utility.evaluations.classification import compare
 from clinveil.utility.evaluations.similarity import SimilarityTask, similarity
 from clinveil.utility.labelled import Labelled, Parts, parts_of, read_labelled
-from clinveil.utility.pairs import PairList, read_pairs
+from clinveil.utility.pairs import read_pairs
 from clinveil.vectors.neighbours import load_neighbours, neighbours, save_neighbours
-from clinveil.vectors.table import Vectors
 
 TABLE, REACH = "neighbours", 14
 TEST = "test.npy"
@@ -64,7 +62,7 @@ class Prepare(NotesTask):
         """Write the notes, and targets and parts as arrays."""
         rng = np.random.default_rng([self.seed, 0])
         notes, result = (self._sample(rng), {}) if self.label is None else self._labelled(self.label, folder, rng)
-        write_notes(memory_corpus(notes).batches(), folder)
+        write_notes(memory_corpus(notes).batches(), folder / NOTES)
         forms = [words(text) for _, _, text in notes]
         result |= {"notes": len(notes), "patients": len({patient for _, patient, _ in notes})}
         return result | {"tokens": sum(map(len, forms)), "types": len({form for row in forms for form in row})}
@@ -162,7 +160,7 @@ class Treat(NotesTask):
     def __call__(self, folder: Path, store: Store) -> Result:
         """Write the notes; return the example note and, for channels, findings on single tokens."""
         channel, tokens = self._channel(store)
-        write_notes(self._treated(self.prepare.corpus(store), channel), folder)
+        write_notes(self._treated(self.prepare.corpus(store), channel), folder / NOTES)
         example = memory_corpus([("example", "example", read_paper(__file__).printed["example"])])
         shown = [note.text for note in rows(self._treated(example, channel))]
         return {"example": "".join(shown), **tokens}
@@ -175,7 +173,12 @@ class Treat(NotesTask):
         pool = common_pool(vectors.counts, table.eligible)
         material = Material(vectors, table.eligible, pool, table, seed=self.seed)
         channel = mechanisms.get("neighbours").model_validate({"n": self.setting.n}).compile(material)
-        return channel, {} if self.repetition else found(token_findings(channel, vectors), setting=self.setting.label)
+        if self.repetition:
+            return channel, {}
+        # Common names and nothing else; no eponyms, because no patients are known here.
+        is_name_only = lambda w: is_name(w, usual=True) and not lexical_classes(w) & LexicalClass.EPONYM  # noqa: E731
+        names = name_outputs(channel, filter(is_name_only, vectors.words), vectors.counts)
+        return channel, found([*inversion(channel, vectors.counts), *names], setting=self.setting.label)
 
     def _treated(self, corpus: Corpus, channel: Channel | None) -> Iterator[pa.RecordBatch]:
         key, kind = Key.from_seed(1_000_003 * self.seed + self.repetition), self.setting.kind
@@ -188,28 +191,6 @@ class Treat(NotesTask):
         return (done.batch for done in deidentify_corpus(corpus, deidentifier, serial))
 
 
-def token_findings(channel: Channel, vectors: Vectors) -> list[Finding]:
-    """Return recovery by an attacker with the channel, and the outputs of names; no word is unchanged."""
-    counts = vectors.counts if vectors.counts is not None else np.ones(len(vectors), dtype=np.int64)
-    return [*inversion(channel, counts), *name_outputs(channel, filter(_is_name, vectors.words), counts)]
-
-
-def _is_name(word: str) -> bool:
-    """Return whether a word is a common name and nothing else; not an eponym, because no patients are known here."""
-    return is_name(word, usual=True) and not lexical_classes(word) & LexicalClass.EPONYM
-
-
-@dataclass(frozen=True)
-class Lists:
-    """Word-pair lists."""
-
-    files: tuple[File, ...]
-
-    def read(self) -> list[PairList]:
-        """Read all lists. Raises InputError for an invalid one."""
-        return [read_pairs(file.path) for file in self.files]
-
-
 @dataclass(frozen=True)
 class Similar(Task):
     """Score retrained vectors on every list with protocol jamia; `fast`: fastText vectors for unknown words."""
@@ -217,7 +198,7 @@ class Similar(Task):
     treat: Treat
     train: Train
     fast: Train | None
-    lists: Lists
+    lists: tuple[File, ...]
 
     stage = "word pairs"
     template = "word pairs of {train.title}"
@@ -226,9 +207,9 @@ class Similar(Task):
         """Return the findings of all lists."""
         vectors, fast = self.train.load(store), self.fast.load(store) if self.fast else None
         findings = []
-        for pairs in self.lists.read():
+        for file in self.lists:
             rng = np.random.default_rng([self.treat.seed, 5])
-            findings += similarity(vectors, pairs, rng, SimilarityTask(subwords=fast, draws=DRAWS))
+            findings += similarity(vectors, read_pairs(file.path), rng, SimilarityTask(subwords=fast, draws=DRAWS))
         own = [finding for finding in findings if finding.measure == "utility.similarity"]
         detail = {"algorithm": self.train.settings.algorithm, "n": self.treat.setting.n or "0"}
         return found(own, **detail, repetition=self.treat.repetition)

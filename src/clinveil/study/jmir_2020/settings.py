@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
 from itertools import product
 from types import MappingProxyType
 from typing import Any, ClassVar, Literal
@@ -74,45 +73,32 @@ class StudySettings(CommonSettings):
         return tuple(sorted(set(values)))
 
 
-@dataclass(frozen=True, order=True)
-class Model:
-    """One embedding of the grid; `variant` is that of GloVe, or ""."""
-
-    algorithm: str
-    window: int
-    dim: int
-    min_count: int
-    epochs: int
-    variant: str = ""
-
-    @property
-    def label(self) -> str:
-        """Name in tables."""
-        variant = ", one vector per word" if self.variant == "single" else ""
-        return f"{NAMES[self.algorithm]}{variant}, window {self.window}, {self.dim} d, count {self.min_count}+"
-
-    def vector_settings(self) -> VectorSettings:
-        """Return the settings of training."""
-        own = asdict(self)
-        return VectorSettings(glove_variant=own.pop("variant") or "pair", **own)
+def label_of(model: VectorSettings) -> str:
+    """Return the name of an embedding in tables."""
+    variant = ", one vector per word" if model.algorithm == "glove" and model.glove_variant == "single" else ""
+    return f"{NAMES[model.algorithm]}{variant}, window {model.window}, {model.dim} d, count {model.min_count}+"
 
 
-FIGURE_3 = Model("glove", window=10, dim=100, min_count=1, epochs=15, variant="single")
+FIGURE_3 = VectorSettings(algorithm="glove", window=10, dim=100, min_count=1, epochs=15, glove_variant="single")
 
 
-def models(settings: StudySettings) -> list[Model]:
-    """Return the grid in the order of the tables: algorithms, then windows."""
-    epochs = {"glove": settings.glove_epochs}
-    return [
-        Model(algorithm, window, dim, least, epochs.get(algorithm, settings.epochs), variant)
-        for dim, least, algorithm in product(settings.dim, settings.min_count, settings.algorithm)
-        for variant in (settings.glove_variant if algorithm == "glove" else ("",))
-        for window in settings.window
-    ]
+def models(settings: StudySettings) -> list[VectorSettings]:
+    """Return the embeddings of the grid in the order of the tables: algorithms, then windows."""
+    grid = []
+    for dim, least, algorithm in product(settings.dim, settings.min_count, settings.algorithm):
+        epochs = settings.glove_epochs if algorithm == "glove" else settings.epochs
+        own: dict[str, Any] = {"algorithm": algorithm, "dim": dim, "min_count": least, "epochs": epochs}
+        for own["glove_variant"] in settings.glove_variant if algorithm == "glove" else ("pair",):
+            grid += [VectorSettings(window=window, **own) for window in settings.window]
+    return grid
 
 
-def main_models(settings: StudySettings) -> list[Model]:
+def main_models(settings: StudySettings) -> list[VectorSettings]:
     """Return the models of the paper's tables: the first dimension, count and variant."""
-    first = (settings.dim[0], settings.min_count[0])
-    chosen = [model for model in models(settings) if (model.dim, model.min_count) == first]
-    return [model for model in chosen if model.variant in ("", settings.glove_variant[0])]
+    first = settings.dim[0], settings.min_count[0]
+    variants = {"glove": settings.glove_variant[0]}
+    return [
+        model
+        for model in models(settings)
+        if (model.dim, model.min_count) == first and model.glove_variant == variants.get(model.algorithm, "pair")
+    ]

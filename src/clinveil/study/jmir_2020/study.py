@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -16,7 +16,7 @@ from clinveil.corpus.people import read_codes
 from clinveil.scale.tasks import Store
 from clinveil.study.engine import Bench, Results, findings_of, labelled
 from clinveil.study.inputs import File, Source, Train
-from clinveil.study.jmir_2020.settings import FIGURE_3, Model, StudySettings, models
+from clinveil.study.jmir_2020.settings import FIGURE_3, StudySettings, label_of, models
 from clinveil.study.jmir_2020.tables import ALL_NAMES, tables
 from clinveil.study.jmir_2020.tasks import Attack, AttackNames, RemoveNames
 from clinveil.study.tables import Study, Table, run
@@ -29,7 +29,7 @@ def run_study(
 
     Args:
         notes: a file or folder; patients: patients.parquet; codes: codes.csv.
-        out: the folder of the study, all of which is secret: tables.md, findings.json, study.html, tasks.
+        out: the folder of the study, all of which is secret: tables.md, findings.json, tasks.
         settings: grid, mode and draws.
         say: receives the plan and a message for each finished task.
 
@@ -69,8 +69,8 @@ class Jmir2020(Study):
     def names(self) -> AttackNames:
         """Attack 1 on all models."""
         own, treat, grid = self.settings, self.treat, models(self.settings)
-        trains = tuple(_train(treat, model) for model in grid)
-        return AttackNames(treat, trains, tuple(model.label for model in grid), own.metric, own.k, own.draws)
+        trains = tuple(Train(treat, model, treat.seed) for model in grid)
+        return AttackNames(treat, trains, tuple(map(label_of, grid)), own.metric, own.k, own.draws)
 
     @cached_property
     def attacks(self) -> list[Attack]:
@@ -78,7 +78,7 @@ class Jmir2020(Study):
         own, treat = self.settings, self.treat
         draws = (own.permutations, own.patient_draws, own.scenario_draws, own.k, own.target)
         return [
-            Attack(treat, _train(treat, model), model.label, self.codes, metric, *draws)
+            Attack(treat, Train(treat, model, treat.seed), label_of(model), self.codes, metric, *draws)
             for model in models(own)
             for metric in own.metric
         ]
@@ -88,7 +88,8 @@ class Jmir2020(Study):
         """The curve of Figure 3 on notes with all names."""
         own = self.settings
         everyone = RemoveNames(self.source, self.patients, "none", 1.0, own.seed, everyone=True)
-        model = (_train(everyone, FIGURE_3), FIGURE_3.label, self.codes, "cityblock", own.permutations)
+        train, label = Train(everyone, FIGURE_3, own.seed), label_of(FIGURE_3)
+        model = (train, label, self.codes, "cityblock", own.permutations)
         return Attack(everyone, *model, curve_only=True) if own.figure_3 else None
 
     def _collected(self, store: Store) -> Results:
@@ -99,7 +100,7 @@ class Jmir2020(Study):
             if "why" in result:
                 missing[f"{attack.label}, {attack.metric}"] = str(result["why"])
             else:
-                others += _with_control(findings_of(result), findings_of(result, "permuted"))
+                others += findings_of(result)
         curve = findings_of(store.result(self.figure_3)) if self.figure_3 else []
         curve = [labelled(f, series=ALL_NAMES) for f in curve if f.measure == "attack.association_by_frequency"]
         control = "; control: names redrawn in every note" if self.settings.redrawn else ""
@@ -111,25 +112,3 @@ class Jmir2020(Study):
     def tables(self, results: Results) -> Sequence[Table]:
         """Return all tables."""
         return tables(results, self.paper)
-
-
-def _train(treat: RemoveNames, model: Model) -> Train:
-    return Train(treat, model.vector_settings(), treat.seed)
-
-
-def _key(finding: Finding) -> tuple[str, ...]:
-    return (finding.measure, *(str(finding.detail.get(name, "")) for name in ("model", "metric", "series", "label")))
-
-
-def _with_control(true: Sequence[Finding], permuted: Sequence[Finding]) -> Iterator[Finding]:
-    """Yield the true findings, each with its value under permuted names."""
-    controls = {_key(finding): finding for finding in permuted}
-    for finding in true:
-        other = controls.get(_key(finding))
-        if other is None or other.value is None:
-            yield finding
-            continue
-        more: dict[str, Any] = {"names_permuted": other.value}
-        if other.p is not None:
-            more["names_permuted_p"] = other.p
-        yield labelled(finding, **more)

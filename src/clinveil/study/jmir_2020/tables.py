@@ -10,7 +10,7 @@ from clinveil.core.finding import Finding
 from clinveil.report.numerals import NONE, p_value
 from clinveil.stats import smallest_holm_p
 from clinveil.study.engine import Results
-from clinveil.study.jmir_2020.settings import NAMES, PAPER_WINDOWS, main_models
+from clinveil.study.jmir_2020.settings import NAMES, PAPER_WINDOWS, label_of, main_models
 from clinveil.study.tables import Paper, Row, Spec, Table, cell, figure, hits
 
 LEVEL = 0.05
@@ -47,7 +47,7 @@ def cells(results: Results, spec: Spec) -> dict[tuple[int, str], tuple[str, Find
         printed = spec.paper.get(top, {}) if top else spec.paper
         for model in main_models(results.settings):
             theirs = by_window(printed.get(model.algorithm, ())).get(model.window, NONE)
-            ours = results.of(measure, model=model.label, metric=metric, series=series, label=top)
+            ours = results.of(measure, model=label_of(model), metric=metric, series=series, label=top)
             pairs[model.window, NAMES[model.algorithm] + (f", {top}" if top else "")] = (theirs, ours)
     return pairs
 
@@ -126,10 +126,10 @@ def best_patients(results: Results, says: Mapping[str, str], series: str) -> Ite
     if not found:
         return
     best = max(found, key=lambda finding: finding.value or 0.0)
-    permuted, least = best.detail.get("names_permuted"), float(best.detail["smallest_p"] or 0.0)
+    least = float(best.detail["smallest_p"] or 0.0)
     own = {"found": len(found), "count": best.count, "n": best.n, "p": p_value(min(1.0, least * best.n * len(found)))}
     own |= {"floor": "; its P = 0 is count/n, which is not a valid P value" if least == 0 else ""}
-    own |= {"permuted": figure(permuted if isinstance(permuted, float) else best.control, "count")}
+    own |= {"permuted": figure(best.control, "count")}
     yield says["patients"].format(**{**best.detail, **own})
     if "warning" in best.detail:
         yield f"Warning: {best.detail['warning']}."

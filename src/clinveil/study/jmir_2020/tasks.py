@@ -2,34 +2,30 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-from numpy.random import Generator
 
 from clinveil.attacks.attack import Context
+from clinveil.attacks.vectors._chain import Chain
 from clinveil.attacks.vectors._groups import PAPER_TARGETS, over_models
 from clinveil.attacks.vectors.association import Association
-from clinveil.attacks.vectors.chain import Chain
 from clinveil.attacks.vectors.names import Names, paper_k
 from clinveil.attacks.vectors.scenario import Scenario
 from clinveil.core.errors import InputError
-from clinveil.core.finding import Finding
 from clinveil.core.keys import Key
 from clinveil.corpus.corpus import PATIENT_ID, Corpus
 from clinveil.corpus.people import Patient, read_codes, read_patients, write_patients
 from clinveil.phi.treatment.partial_removal import EmulatedRemover, redrawn_names
 from clinveil.scale.tasks import Result, Store
 from clinveil.study.engine import Task, found
-from clinveil.study.inputs import COLUMNS, File, NotesTask, Source, Train, write_notes
+from clinveil.study.inputs import COLUMNS, NOTES, File, NotesTask, Source, Train, write_notes
 from clinveil.vectors.table import Vectors
 
 MISSED, SURROGATES = "missed.parquet", "surrogates.parquet"
-SMALLEST = 20  # patients of a stratum with similar numbers of notes
 BEST = "attack.names_best"
 
 
@@ -61,19 +57,18 @@ class RemoveNames(NotesTask):
     def __call__(self, folder: Path, store: Store) -> Result:
         """Write the notes, `missed.parquet` and, in mode replace, `surrogates.parquet`."""
         treated, missed, surrogates = self._treated()
-        notes: Counter[str] = Counter()  # by patient
+        patients: set[str] = set()
 
         def counted() -> Iterator[pa.RecordBatch]:
             for batch in treated.batches():
-                notes.update(batch.column(PATIENT_ID).to_pylist())
+                patients.update(batch.column(PATIENT_ID).to_pylist())
                 yield batch
 
-        rows = write_notes(counted(), folder)
+        rows = write_notes(counted(), folder / NOTES)
         write_patients(missed, folder / MISSED)
         if surrogates:
             write_patients(surrogates, folder / SURROGATES)
-        each = [notes[patient.patient_id] for patient in missed]
-        return {"notes": rows, "patients": len(notes), "missed": len(missed), "notes_of_missed": each}
+        return {"notes": rows, "patients": len(patients), "missed": len(missed)}
 
     def _treated(self) -> tuple[Corpus, list[Patient], list[Patient]]:
         corpus = self.source.corpus()
@@ -119,52 +114,24 @@ class Attack(Task):
     template = "attack {label}, {metric}"
 
     def __call__(self, folder: Path, store: Store) -> Result:
-        """Return findings with the true names, and with names permuted over patients with as many notes."""
+        """Return the findings of experiments 2 and 3 and of the chain, or the reason why there are none."""
         missed, codes = self.treat.people(store), read_codes(self.codes.path)
-        rng = np.random.default_rng(self.treat.seed)
-        try:
-            vectors = self.train.load(store)
-            findings = self._findings(vectors, missed, codes, rng)
-            if self.curve_only:
-                return found(findings, model=self.label)
-            treated = store.result(self.treat)
-            chain = Chain(everyone=treated["patients"], k=self.k, metric=(self.metric,))
-            findings += chain.on(vectors, self._context(missed, codes), rng, targets=self.targets or PAPER_TARGETS)
-            others = permuted_names(missed, treated["notes_of_missed"], rng)
-            permuted = self._findings(vectors, others, codes, rng)
-            control = found(permuted, model=self.label)["findings"]
-            return {**found(findings, model=self.label), "permuted": control}
-        except InputError as error:
-            return {"why": str(error)}
-
-    def _findings(
-        self, vectors: Vectors, missed: Sequence[Patient], codes: dict[str, str], rng: Generator
-    ) -> list[Finding]:
-        context, metric = self._context(missed, codes), (self.metric,)
+        context = Context(known={patient.patient_id: patient for patient in missed}, codes=codes, workers=1)
+        rng, metric, targets = np.random.default_rng(self.treat.seed), (self.metric,), self.targets or PAPER_TARGETS
         draws = 19 if self.curve_only else self.patient_draws
         tests = Association(metric=metric, draws=draws, permutations=self.permutations, paper_p=not self.curve_only)
-        findings = tests.on(vectors, context, rng)
-        if self.curve_only:
-            return findings
-        guesses = Scenario(metric=metric, draws=self.scenario_draws)
-        return findings + guesses.on(vectors, context, rng, targets=self.targets or PAPER_TARGETS)
-
-    def _context(self, missed: Sequence[Patient], codes: dict[str, str]) -> Context:
-        return Context(known={patient.patient_id: patient for patient in missed}, codes=codes, workers=1)
-
-
-def permuted_names(missed: Sequence[Patient], notes: Sequence[int], rng: Generator) -> list[Patient]:
-    """Return the patients with names permuted among those with as many notes, a control of attacks 2 and 3.
-
-    Args:
-        missed: the patients with missed names. notes: number of notes of each.
-    """
-    order = np.lexsort((rng.random(len(missed)), np.asarray(notes)))
-    out = list(missed)
-    for rows in np.array_split(order, max(1, len(missed) // SMALLEST)):
-        for row, other in zip(rows.tolist(), rng.permutation(rows).tolist(), strict=True):
-            out[row] = replace(missed[row], name=missed[other].name)
-    return out
+        try:
+            vectors = self.train.load(store)
+            findings = tests.on(vectors, context, rng)
+            if not self.curve_only:
+                guesses = Scenario(metric=metric, draws=self.scenario_draws)
+                chain = Chain(everyone=store.result(self.treat)["patients"], k=self.k, metric=metric)
+                findings += [
+                    step for attack in (guesses, chain) for step in attack.on(vectors, context, rng, targets=targets)
+                ]
+        except InputError as error:
+            return {"why": str(error)}
+        return found(findings, model=self.label)
 
 
 @dataclass(frozen=True)
@@ -195,7 +162,6 @@ class AttackNames(Task):
             people,
             np.random.default_rng(self.treat.seed),
             surrogates=decoys,
-            threads=1,
             skip=lambda label, error: missing.update({label: str(error)}),
         )
         best = [finding for finding in findings if finding.measure == BEST]  # its P is already adjusted

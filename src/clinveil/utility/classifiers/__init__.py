@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,10 +17,16 @@ from clinveil.core.neural import found_in, need_torch
 from clinveil.core.registry import Registry
 from clinveil.core.settings import Settings, flag
 from clinveil.core.tokens import words
+from clinveil.core.types import Doubles, Mask
+from clinveil.utility.scores import THRESHOLDS, choose, decided
 
 if TYPE_CHECKING:
     from clinveil.utility.labelled import Labelled, Parts
     from clinveil.vectors.table import Vectors
+
+NO_WORD = "no word occurs in two notes, so there are no features"
+FEATURES = 100_000
+STRENGTH = 10.0  # of `tfidf-lr`
 
 
 class ClassifierSettings(Settings):
@@ -63,6 +69,13 @@ class Predictions:
     detail: Mapping[str, Any] = field(default_factory=dict)
 
 
+class Counted(NamedTuple):
+    """Counts of grams in the training and in the test texts, CSR (n_notes, n_grams): grams of the training texts."""
+
+    train: Any
+    test: Any
+
+
 @dataclass(frozen=True)
 class Side:
     """Texts of *all* notes for training and validation, and texts of all notes for testing.
@@ -76,32 +89,19 @@ class Side:
 
     @cached_property
     def counted(self) -> Counted:
-        """Counts of words and word pairs of all notes, shared by all splits."""
-        return Counted.of(self.train, self.test)
+        """Counts of words and word pairs of all notes, shared by all splits.
 
-
-@dataclass(frozen=True)
-class Counted:
-    """Counts of grams in the training and in the test texts, CSR (n_notes, n_grams).
-
-    Columns are the grams of the training texts in alphabetical order.
-    """
-
-    train: Any = field(repr=False)
-    test: Any = field(repr=False)
-
-    @classmethod
-    def of(cls, train: Sequence[str], test: Sequence[str]) -> Counted:
-        """Count the grams of texts. Raises InputError if no note has a word."""
+        Raises InputError if no note has a word.
+        """
         from sklearn.feature_extraction.text import CountVectorizer
 
         vectorizer = CountVectorizer(analyzer=grams, dtype=np.float32)
         try:
-            counts = vectorizer.fit_transform(train)
+            counts = vectorizer.fit_transform(self.train)
         except ValueError:  # scikit-learn: empty vocabulary
             raise InputError(NO_WORD) from None
         counts.sort_indices()
-        return cls(counts, counts if test is train else vectorizer.transform(test))
+        return Counted(counts, counts if self.test is self.train else vectorizer.transform(self.test))
 
 
 @dataclass(frozen=True)
@@ -150,21 +150,89 @@ class Classifier(ABC):
 
 @dataclass(frozen=True)
 class Linear(Classifier):
-    """A linear model on TF-IDF of words and word pairs; `strengths`: candidates of the regularisation's inverse."""
+    """A linear model on TF-IDF of words and word pairs; paper A does not specify its features.
+
+    `strengths`: candidates of the regularisation's inverse.
+    """
 
     name: str
     strengths: tuple[float, ...]
 
     def __call__(self, job: Job) -> Predictions:
-        """Select the strength on validation notes, then train on both parts."""
-        from clinveil.utility.classifiers.linear import tuned
+        """Select strength (and threshold of several labels) on validation notes, then train on both parts.
 
-        return tuned(self.name, self.strengths, job)
+        Raises InputError if no word occurs in two notes.
+        """
+        from threadpoolctl import threadpool_limits
+
+        learn, test, counts = job.parts.learn, job.parts.test, job.side.counted
+        # One thread gives the same sums on every machine, and is ten times faster on a busy one.
+        with threadpool_limits(1):
+            score, strength, threshold = self._selected(job)
+            tfidf, taken = _tfidf(counts.train[learn])
+            fitted = self._estimator(strength, job.seed)
+            fitted.fit(tfidf.transform(counts.train[learn][:, taken]), job.targets[learn])
+            probabilities = _probabilities(fitted, tfidf.transform(counts.test[test][:, taken]))
+        detail = {"strength": strength} | ({"threshold": threshold} if job.several else {})
+        return Predictions(decided(probabilities, threshold, several=job.several), score, detail)
 
     def like(self, earlier: Predictions) -> Linear:
         """Return the classifier with the strength that an earlier run selected."""
         strength = earlier.detail.get("strength")
         return replace(self, strengths=(strength,)) if strength else self
+
+    def _selected(self, job: Job) -> tuple[float, float, float]:
+        """Return validation score, strength and threshold; a single strength with one label is not scored."""
+        if len(self.strengths) == 1 and not job.several:
+            return 0.0, self.strengths[0], THRESHOLDS[-1]
+        parts, targets, counts = job.parts, job.targets, job.side.counted
+        tfidf, taken = _tfidf(counts.train[parts.train])
+        train, valid = (tfidf.transform(counts.train[rows][:, taken]) for rows in (parts.train, parts.valid))
+        scored = []
+        for strength in self.strengths:
+            fitted = self._estimator(strength, job.seed).fit(train, targets[parts.train])
+            score, threshold = choose(targets[parts.valid], _probabilities(fitted, valid))
+            scored.append((score, -strength, threshold))
+        score, negative, threshold = max(scored)
+        return score, -negative, threshold
+
+    def _estimator(self, strength: float, seed: int) -> Any:
+        """Return an estimator, one class against the rest, with balanced class weights."""
+        from sklearn.linear_model import LogisticRegression
+        from sklearn.multiclass import OneVsRestClassifier
+        from sklearn.svm import LinearSVC
+
+        how: dict[str, Any] = {"C": strength, "class_weight": "balanced", "tol": 1e-3, "random_state": seed % 2**31}
+        if self.name == "svm":
+            return OneVsRestClassifier(LinearSVC(max_iter=2_000, **how))
+        return OneVsRestClassifier(LogisticRegression(solver="liblinear", max_iter=200, **how))
+
+
+def _tfidf(counts: Any) -> tuple[Any, Mask]:
+    """Return TF-IDF fitted to counts, and its features: grams of two or more notes, at most the FEATURES most frequent.
+
+    Equal to scikit-learn's `TfidfVectorizer(sublinear_tf=True, min_df=2, max_features=FEATURES)` on the texts.
+    """
+    from sklearn.feature_extraction.text import TfidfTransformer
+
+    taken = np.bincount(counts.indices, minlength=counts.shape[1]) >= 2
+    if not taken.any():
+        raise InputError(NO_WORD)
+    if taken.sum() > FEATURES:
+        frequent = (-np.asarray(counts.sum(axis=0)).ravel()[taken]).argsort()[:FEATURES]
+        columns = np.flatnonzero(taken)[frequent]
+        taken = np.zeros(taken.size, dtype=np.bool_)
+        taken[columns] = True
+    return TfidfTransformer(sublinear_tf=True).fit(counts[:, taken]), taken
+
+
+def _probabilities(fitted: Any, features: Any) -> Doubles:
+    """Return class probabilities, (n, n_classes); for an SVM the logistic function of its margins."""
+    margins = np.asarray(fitted.decision_function(features), dtype=np.float64)
+    probabilities = 1 / (1 + np.exp(-np.clip(margins, -500, 500)))
+    if probabilities.ndim == 1:
+        return np.stack([1 - probabilities, probabilities], axis=1)
+    return np.asarray(probabilities)
 
 
 class TfidfLogisticRegression(Classifier):
@@ -175,10 +243,22 @@ class TfidfLogisticRegression(Classifier):
     """
 
     def __call__(self, job: Job) -> Predictions:
-        """Train on training and validation notes."""
-        from clinveil.utility.classifiers.linear import untuned
+        """Train on training and validation notes. Raises InputError if no word occurs in two notes."""
+        from sklearn.feature_extraction.text import TfidfVectorizer
+        from sklearn.linear_model import LogisticRegression
+        from sklearn.multiclass import OneVsRestClassifier
+        from threadpoolctl import threadpool_limits
 
-        return untuned(job)
+        vectorizer = TfidfVectorizer(analyzer=words, sublinear_tf=True, min_df=2)
+        learn, model = job.parts.learn, LogisticRegression(C=STRENGTH, max_iter=300)
+        with threadpool_limits(1):
+            try:
+                features = vectorizer.fit_transform(job.texts(learn))
+            except ValueError:
+                raise InputError(NO_WORD) from None
+            fitted = (OneVsRestClassifier(model) if job.several else model).fit(features, job.targets[learn])
+            predicted = fitted.predict(vectorizer.transform(job.tested))
+        return Predictions(predicted.astype(job.targets.dtype), 0.0, {"strength": STRENGTH})
 
 
 @dataclass(frozen=True)
@@ -193,9 +273,6 @@ class Neural(Classifier):
         from clinveil.utility.classifiers.training import trained
 
         return trained(self.name, job)
-
-
-NO_WORD = "no word occurs in two notes, so there are no features"
 
 
 def grams(text: str) -> list[str]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 from importlib.resources import files
-from typing import Any, Literal, NamedTuple, TypeVar
+from typing import Literal, NamedTuple, TypeVar
 
 from numpy.random import Generator, default_rng
 
@@ -75,12 +75,17 @@ def one(things: Sequence[T], rng: Generator) -> T:
 def name_lists() -> Mapping[tuple[str, str], NameList]:
     """Return all lists by (class, culture); the culture is empty for classes without one."""
     made = {(which, ""): _census(which) for which in BANDS}
-    common = made["census common", ""]
+    common, middle = made["census common", ""], made["census middle", ""]
+    eponyms = _surnames(lambda form: form in word_list("eponyms") and held_out(form))
     made["words", ""] = _words(common)
-    made["eponyms", ""] = _with_family(common, _surnames(lambda form: form in word_list("eponyms") and held_out(form)))
-    made["hyphenated", ""] = _hyphenated(made["census common", ""], made["census middle", ""])
-    made["particles", ""] = _with_family(common, [p + name for p in PARTICLES for name in common.family[:40]])
-    made["unlisted", ""] = _unlisted()
+    made["eponyms", ""] = NameList(common.female, common.male, eponyms)
+    doubled = [f"{a}-{b}" for a, b in zip(common.family, middle.family[3:], strict=False)]
+    made["hyphenated", ""] = NameList(_half_doubled(common.female), _half_doubled(common.male), doubled)
+    particles = [p + name for p in PARTICLES for name in common.family[:40]]
+    made["particles", ""] = NameList(common.female, common.male, particles)
+    made["unlisted", ""] = NameList(
+        _unlisted(given_names("female")), _unlisted(given_names("male")), _unlisted(surnames())
+    )
     return made | {("culture", name): _culture(table) for name, table in _cultures().items()}
 
 
@@ -90,25 +95,22 @@ def _cultures() -> Mapping[str, Mapping[str, object]]:
     return tomllib.loads(text)
 
 
-def _given(sex: Sex) -> list[str]:
-    """Return given names of the census, most frequent first, without those that are words."""
-    return [spelt(name.upper()) for name in given_names(sex) if held_out(name) and name not in vocabulary()]
-
-
 def _surnames(kept: Callable[[str], bool], ranks: slice = slice(None)) -> list[str]:
     return [spelt(name.upper()) for name in list(surnames())[ranks] if kept(name)]
 
 
 def _census(which: str) -> NameList:
+    """Return a band of surnames, and given names (most frequent first), without those that are words."""
+
     def plain(form: str) -> bool:
         return held_out(form) and form not in vocabulary() and form not in word_list("eponyms")
 
     size = 100 if which == "census common" else None
-    return NameList(_given("female")[:size], _given("male")[:size], _surnames(plain, BANDS[which]))
-
-
-def _with_family(given: NameList, family: Sequence[str]) -> NameList:
-    return NameList(given.female, given.male, family)
+    female, male = (
+        [spelt(name.upper()) for name in given_names(sex) if held_out(name) and name not in vocabulary()][:size]
+        for sex in SEXES
+    )
+    return NameList(female, male, _surnames(plain, BANDS[which]))
 
 
 def _words(common: NameList) -> NameList:
@@ -122,58 +124,37 @@ def _words(common: NameList) -> NameList:
     return NameList(given("female", common.female), given("male", common.male), family)
 
 
-def _hyphenated(common: NameList, middle: NameList) -> NameList:
-    """Return double family names; half of the given names are double too."""
-
-    def doubled(names: Sequence[str]) -> list[str]:
-        half = len(names) // 2
-        return [*names[:half], *(f"{a}-{b}" for a, b in zip(names[:half], names[half:], strict=False))]
-
-    pairs = [f"{a}-{b}" for a, b in zip(common.family, middle.family[3:], strict=False)]
-    return NameList(doubled(common.female), doubled(common.male), pairs)
+def _half_doubled(names: Sequence[str]) -> list[str]:
+    half = len(names) // 2
+    return [*names[:half], *(f"{a}-{b}" for a, b in zip(names[:half], names[half:], strict=False))]
 
 
-def _unlisted(size: int = 400) -> NameList:
-    """Return names that are in no list, generated from the letter sequences of census names."""
-    female, male, family = (_written(which, size) for which in ("female", "male", "family"))
-    return NameList(female, male, family)
-
-
-def _written(which: str, size: int) -> list[str]:
-    source = surnames() if which == "family" else given_names("female" if which == "female" else "male")
-    follows = _followers(source)
+def _unlisted(source: Iterable[str], size: int = 400) -> list[str]:
+    """Return names that are in no list, generated from the letter sequences of listed names."""
+    follows: dict[str, list[str]] = {}  # three letters -> all letters that follow them; spaces mark the ends of names
+    for name in source:
+        padded = " " * _ORDER + name + " "
+        for start in range(len(name) + 1):
+            follows.setdefault(padded[start : start + _ORDER], []).append(padded[start + _ORDER])
     rng, made = default_rng(1990), dict[str, None]()
     while len(made) < size:
-        name = _one_written(follows, rng)
+        letters = " " * _ORDER
+        while not letters.endswith(" ") or not letters.strip():
+            letters += one(follows[letters[-_ORDER:]], rng)
+        name = letters.strip()
         if _SHORTEST <= len(name) <= _LONGEST and not _listed(name) and held_out(name):
             made[name.capitalize()] = None
     return list(made)
 
 
-def _followers(names: Iterable[str]) -> Mapping[str, str]:
-    """Return three letters -> all letters that follow them, with repetitions; spaces mark the ends of names."""
-    letters: dict[str, list[str]] = {}
-    for name in names:
-        padded = " " * _ORDER + name + " "
-        for start in range(len(name) + 1):
-            letters.setdefault(padded[start : start + _ORDER], []).append(padded[start + _ORDER])
-    return {three: "".join(following) for three, following in letters.items()}
-
-
-def _one_written(follows: Mapping[str, str], rng: Generator) -> str:
-    name = " " * _ORDER
-    while not name.endswith(" ") or not name.strip():
-        name += one(follows[name[-_ORDER:]], rng)
-    return name.strip()
-
-
 def _listed(form: str) -> bool:
     lists = (surnames(), given_names("female"), given_names("male"), world_given(), world_surnames(), vocabulary())
-    return any(form in known for known in lists) or form in _written_down()
+    return any(form in known for known in lists) or form in _bundled()
 
 
 @cache
-def _written_down() -> frozenset[str]:
+def _bundled() -> frozenset[str]:
+    """Return the forms of the names in `cultures.toml`."""
     tables = _cultures().values()
     return frozenset(name_form(name) for table in tables for key in _KEYS for name in str(table.get(key, "")).split())
 
@@ -239,32 +220,27 @@ class GridNote:
 def contexts() -> tuple[Context, ...]:
     """Return all contexts in the order of their file."""
     table = tomllib.loads(files(__package__).joinpath("contexts.toml").read_text(encoding="utf-8"))
-    return tuple(_context(number, entry) for number, entry in enumerate(table["context"]))
-
-
-def _context(number: int, entry: Mapping[str, Any]) -> Context:
-    cue = entry.get("cue", True)
-    usual = ["as written"] if entry["kind"] in ("lower", "capitals") or not cue else list(_CHANGES)
-    return Context(number, entry["kind"], entry["text"], cue, tuple(entry.get("cases", usual)))
+    made = []
+    for number, entry in enumerate(table["context"]):
+        cue = entry.get("cue", True)
+        usual = ["as written"] if entry["kind"] in ("lower", "capitals") or not cue else list(_CHANGES)
+        made.append(Context(number, entry["kind"], entry["text"], cue, tuple(entry.get("cases", usual))))
+    return tuple(made)
 
 
 def grid_notes(rng: Generator, *, each: int = 1) -> Iterator[GridNote]:
     """Yield `each` notes of every cell of context, letter case, class of name and culture."""
-    for context in contexts():
-        for case in context.cases:
-            for (kind_of_name, culture), names in name_lists().items():
-                for number in range(each):
-                    note_id = f"{context.number}-{case[:1]}-{culture or kind_of_name}-{number}".replace(" ", "-")
-                    yield _note(note_id, context, case, (kind_of_name, culture), names, rng)
-
-
-def _note(note_id: str, context: Context, case: Case, of: tuple[str, str], names: NameList, rng: Generator) -> GridNote:
-    person = names.person(rng)
-    second = names.person(rng, person.sex)
-    text, gold = write(context.text, person, second, case)
     shown: Mapping[str, Case] = {"lower": "lower", "capitals": "upper"}
-    case = shown.get(context.kind, case)
-    return GridNote(note_id, text, gold, context, case, *of, person.sex if names.gendered else "")
+    cells = ((context, case) for context in contexts() for case in context.cases)
+    for context, case in cells:
+        for (kind_of_name, culture), names in name_lists().items():
+            for number in range(each):
+                note_id = f"{context.number}-{case[:1]}-{culture or kind_of_name}-{number}".replace(" ", "-")
+                person = names.person(rng)
+                text, gold = write(context.text, person, names.person(rng, person.sex), case)
+                sex = person.sex if names.gendered else ""
+                of = shown.get(context.kind, case)
+                yield GridNote(note_id, text, gold, context, of, kind_of_name, culture, sex)
 
 
 def write(template: str, person: Person, second: Person, case: Case = "as written") -> tuple[str, tuple[Span, ...]]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -41,13 +42,13 @@ class Scored:
         return self.note.culture or self.note.kind_of_name
 
     @property
-    def case(self) -> str:
-        """Letter case and cue, for tables."""
-        cue = "with a cue" if self.note.context.cue else "without a cue"
-        return f"{self.note.case}, {cue}"
+    def context(self) -> str:
+        """Number of the context."""
+        return str(self.note.context.number)
 
 
 Key = Callable[[Scored], str]
+Count = Callable[[Scored], tuple[int, int]]
 
 
 def scored(notes: Iterable[GridNote], find: Find) -> Iterator[Scored]:
@@ -60,9 +61,16 @@ def scored(notes: Iterable[GridNote], find: Find) -> Iterator[Scored]:
 
 def grid_findings(rows: Sequence[Scored]) -> list[Finding]:
     """Return all findings of the grid. Raises ValueError if there are no notes."""
-    findings = [_recall(rows, "all names"), _leaky(rows), _touched(rows), _worst(rows)]
+    leaky = _share("phi.grid_leaky", rows, lambda row: (int(row.whole < row.identifiers), 1), "notes")
+    touched = _share("phi.grid_words", rows, lambda row: (row.touched, row.words), "words")
+    findings = [_recall(rows, "all names"), leaky, touched, _worst(rows)]
     for key, prefix in _KEYS:
-        findings += _by(rows, key, prefix)
+        groups: dict[str, list[Scored]] = defaultdict(list)  # in the order of the grid
+        for row in rows:
+            if name := key(row):
+                groups[name].append(row)
+        for name, group in groups.items():
+            findings.append(_recall(group, f"{prefix}: {name.replace('_', ' ')}", by_group=prefix == "context"))
     return [*findings, *_gaps(rows)]
 
 
@@ -70,58 +78,43 @@ _KEYS: tuple[tuple[Key, str], ...] = (
     (lambda row: row.note.kind_of_name, "class"),
     (lambda row: row.note.culture, "culture"),
     (lambda row: row.note.sex, "gender"),
-    (lambda row: row.case, "case"),
+    (lambda row: f"{row.note.case}, {'with' if row.note.context.cue else 'without'} a cue", "case"),
     (lambda row: row.note.context.kind, "context"),
 )
 
 
-def _by(rows: Sequence[Scored], key: Key, prefix: str) -> list[Finding]:
-    """Return the recall of each group of rows, in the order of the grid; rows with an empty key are left out."""
-    groups: dict[str, list[Scored]] = defaultdict(list)
-    for row in rows:
-        if name := key(row):
-            groups[name].append(row)
-    return [
-        _recall(group, f"{prefix}: {name.replace('_', ' ')}", prefix == "context") for name, group in groups.items()
-    ]
+def _recall(rows: Sequence[Scored], series: str, *, by_group: bool = False) -> Finding:
+    return _share("phi.grid", rows, _found, "identifiers", series, "higher", by_group=by_group)
 
 
-def _context(row: Scored) -> str:
-    return str(row.note.context.number)
+def _share(
+    measure: str,
+    rows: Sequence[Scored],
+    of: Count,
+    unit: str,
+    series: str = "all names",
+    better: Any = "lower",
+    *,
+    by_group: bool = False,
+) -> Finding:
+    counts = _counts(rows, of, (lambda row: row.group) if by_group else (lambda row: row.context))
+    over, detail = "groups of names" if by_group else "contexts", {"series": series, "notes": len(rows)}
+    values = np.array(list(counts.values()), dtype=np.int64)
+    return clustered_share(measure, values, over=over, better=better, unit=unit, source=SOURCE, detail=detail)
 
 
-def _group(row: Scored) -> str:
-    return row.group
+def _found(row: Scored) -> tuple[int, int]:
+    return row.whole, row.identifiers
 
 
-def _recall(rows: Sequence[Scored], series: str, by_group: bool = False) -> Finding:
-    counts = _counts(rows, _group if by_group else _context, lambda row: (row.whole, row.identifiers))
-    over = "groups of names" if by_group else "contexts"
-    return clustered_share("phi.grid", counts, over=over, better="higher", unit="identifiers", **_fields(rows, series))
-
-
-def _leaky(rows: Sequence[Scored]) -> Finding:
-    counts = _counts(rows, _context, lambda row: (int(row.whole < row.identifiers), 1))
-    return clustered_share("phi.grid_leaky", counts, over="contexts", unit="notes", **_fields(rows, "all names"))
-
-
-def _touched(rows: Sequence[Scored]) -> Finding:
-    counts = _counts(rows, _context, lambda row: (row.touched, row.words))
-    return clustered_share("phi.grid_words", counts, over="contexts", unit="words", **_fields(rows, "all names"))
-
-
-def _fields(rows: Sequence[Scored], series: str) -> dict[str, object]:
-    return {"source": SOURCE, "detail": {"series": series, "notes": len(rows)}}
-
-
-def _counts(rows: Sequence[Scored], cluster: Key, of: Callable[[Scored], tuple[int, int]]) -> Ints:
-    """Return hits and totals of each cluster, (n_clusters, 2)."""
+def _counts(rows: Sequence[Scored], of: Count, cluster: Key) -> dict[str, list[int]]:
+    """Return hits and total of each cluster."""
     sums: dict[str, list[int]] = defaultdict(lambda: [0, 0])
     for row in rows:
         hits, total = of(row)
         sums[cluster(row)][0] += hits
         sums[cluster(row)][1] += total
-    return np.array(list(sums.values()), dtype=np.int64)
+    return sums
 
 
 def _worst(rows: Sequence[Scored]) -> Finding:
@@ -155,12 +148,11 @@ def _gaps(rows: Sequence[Scored]) -> Iterator[Finding]:
 
 
 def _gap(low: Sequence[Scored], high: Sequence[Scored], series: str) -> Iterator[Finding]:
-    shared = {_context(row) for row in low} & {_context(row) for row in high}
+    sides = [_counts(side, _found, lambda row: row.context) for side in (low, high)]
+    shared = sorted(sides[0].keys() & sides[1].keys())
     if len(shared) < 2:
         return
-    sides = [[row for row in side if _context(row) in shared] for side in (low, high)]
-    counts = [_aligned(side, sorted(shared)) for side in sides]
-    values = np.concatenate(counts, axis=1)
+    values = np.array([[*sides[0][context], *sides[1][context]] for context in shared], dtype=np.int64)
 
     def gap(sums: Ints) -> float:
         return float(sums[2] / sums[3] - sums[0] / sums[1])
@@ -175,11 +167,3 @@ def _gap(low: Sequence[Scored], high: Sequence[Scored], series: str) -> Iterator
         unit="identifiers",
         method="jackknife over contexts, t, 95 %",
     )
-
-
-def _aligned(rows: Sequence[Scored], order: Sequence[str]) -> Ints:
-    sums = {name: [0, 0] for name in order}
-    for row in rows:
-        sums[_context(row)][0] += row.whole
-        sums[_context(row)][1] += row.identifiers
-    return np.array(list(sums.values()), dtype=np.int64)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -53,18 +53,37 @@ class GoldNote(NamedTuple):
 
 
 @dataclass
-class Tally:
+class Counts:
     """Sums by patient.
 
     Attributes:
-        complete: whether the gold spans contain all identifiers of the notes, which precision requires.
         counts: series -> patient -> [hits, total].
     """
 
-    complete: bool = True
     counts: dict[str, dict[str, list[int]]] = field(default_factory=lambda: defaultdict(dict), repr=False)
-    labels: dict[str, int] = field(default_factory=lambda: defaultdict(int))
     notes: int = 0
+
+    def _count(self, series: str, note: GoldNote, hits: int, total: int = 1) -> None:
+        sums = self.counts[series].setdefault(note.patient_id, [0, 0])
+        sums[0] += hits
+        sums[1] += total
+
+    def of(self, series: str) -> Ints:
+        """Return hits and totals of each patient, (n_patients, 2)."""
+        return np.array(list(self.counts.get(series, {}).values()), dtype=np.int64).reshape(-1, 2)
+
+
+@dataclass
+class Tally(Counts):
+    """Counts of detected identifiers.
+
+    Attributes:
+        complete: whether the gold spans contain all identifiers of the notes, which precision requires.
+        labels: number of gold spans.
+    """
+
+    complete: bool = True
+    labels: dict[str, int] = field(default_factory=lambda: defaultdict(int))
 
     def add(self, note: GoldNote) -> NoteScore:
         """Count a note; return its score."""
@@ -79,26 +98,14 @@ class Tally:
             self._count(f"label {label}", note, hits.whole)
         if done.gold:
             self._count("leaky", note, done.leaky)
-        if self.complete:
-            self._found(note, done)
-        return done
-
-    def _found(self, note: GoldNote, done: NoteScore) -> None:
-        for one in done.found:
+        for one in done.found if self.complete else ():
             self._count("precision exact", note, one.exact)
             self._count("precision right", note, one.right)
             self._count(f"found {one.label}", note, one.right)
-        self._count("words", note, done.touched, done.words)
-        self._count("clinical words", note, done.clinical_touched, done.clinical)
-
-    def _count(self, series: str, note: GoldNote, hits: int, total: int = 1) -> None:
-        sums = self.counts[series].setdefault(note.patient_id, [0, 0])
-        sums[0] += hits
-        sums[1] += total
-
-    def of(self, series: str) -> Ints:
-        """Return hits and totals of each patient, (n_patients, 2)."""
-        return np.array(list(self.counts.get(series, {}).values()), dtype=np.int64).reshape(-1, 2)
+        if self.complete:
+            self._count("words", note, done.touched, done.words)
+            self._count("clinical words", note, done.clinical_touched, done.clinical)
+        return done
 
 
 def gold_findings(tally: Tally, over: str = "patients") -> list[Finding]:
@@ -143,16 +150,13 @@ def _incomplete() -> Finding:
 
 
 @dataclass
-class Survival:
+class Survival(Counts):
     """Identifiers of the source that remain in released notes, by patient and label.
 
     An identifier remains if its words occur in sequence in the released note of the same id, ignoring case and accents.
     Identifiers of fewer than three letters and digits are not searched. Words of names are also searched separately.
     Chance: the same search in the released note of another patient.
     """
-
-    counts: dict[str, dict[str, list[int]]] = field(default_factory=lambda: defaultdict(dict), repr=False)
-    notes: int = 0
 
     def add(self, note: GoldNote, written: str, other: str | None) -> None:
         """Count a note. written: its released text. other: a released text of another patient."""
@@ -163,17 +167,12 @@ class Survival:
             identifiers = ((span.label, _forms(note.text[span.start : span.end])) for span in note.gold)
             remains = [(label, form in words) for label, form in identifiers if len(form.replace(" ", "")) >= SHORTEST]
             for label, hit in remains:
-                self._count(f"{prefix}{label}", note.patient_id, hit)
-                self._count(f"{prefix}all", note.patient_id, hit)
+                self._count(f"{prefix}{label}", note, hit)
+                self._count(f"{prefix}all", note, hit)
             for token in _name_words(note):
-                self._count(f"{prefix}words of names", note.patient_id, f" {token} " in words)
+                self._count(f"{prefix}words of names", note, f" {token} " in words)
             if remains and not prefix:
-                self._count("notes", note.patient_id, any(hit for _, hit in remains))
-
-    def _count(self, series: str, patient: str, hit: bool) -> None:
-        sums = self.counts[series].setdefault(patient, [0, 0])
-        sums[0] += hit
-        sums[1] += 1
+                self._count("notes", note, any(hit for _, hit in remains))
 
     def findings(self, over: str = "patients") -> Iterator[Finding]:
         """Yield findings for all identifiers, notes, words of names, and each label by frequency."""
@@ -181,33 +180,28 @@ class Survival:
         labels = sorted((name for name in sizes if name.isupper()), key=lambda label: (-sizes[label], label))
         for name in ("all", "notes", "words of names", *labels):
             if name in self.counts:
-                yield self._finding(name, self.counts[name], over)
+                yield self._finding(name, over)
 
-    def _finding(self, name: str, counts: Mapping[str, list[int]], over: str) -> Finding:
-        chance = np.array(list(self.counts.get(f"chance {name}", {}).values())).reshape(-1, 2).sum(axis=0)
+    def _finding(self, name: str, over: str) -> Finding:
+        chance = self.of(f"chance {name}").sum(axis=0)
         unit = {"notes": "notes", "words of names": "words"}.get(name, "identifiers")
         names = {"label": name} if name.isupper() else {"series": "all identifiers" if name == "all" else name}
         detail: Detail = {"notes": self.notes, **names}
-        return clustered_share(
-            "phi.survives",
-            np.array(list(counts.values()), dtype=np.int64),
-            over=over,
-            unit=unit,
-            source=SOURCE,
-            detail=detail,
-            chance=float(chance[0] / chance[1]) if chance[1] else None,
-            chance_is="the same identifiers in a released note of another patient" if chance[1] else "",
-        )
+        fields: dict[str, Any] = {"over": over, "unit": unit, "source": SOURCE, "detail": detail}
+        if chance[1]:
+            why = "the same identifiers in a released note of another patient"
+            fields |= {"chance": float(chance[0] / chance[1]), "chance_is": why}
+        return clustered_share("phi.survives", self.of(name), **fields)
 
 
 @lru_cache(maxsize=4)
 def _forms(text: str) -> str:
     """Return the normalized words of a text, separated and surrounded by spaces."""
-    return " " + " ".join(filter(None, map(_form, _WORDS.findall(text)))) + " "
-
-
-def _form(word: str) -> str:
-    return word.lower() if not word.isalpha() else name_form(word)
+    return (
+        " "
+        + " ".join(filter(None, (name_form(word) if word.isalpha() else word.lower() for word in _WORDS.findall(text))))
+        + " "
+    )
 
 
 def _name_words(note: GoldNote) -> set[str]:
@@ -251,7 +245,7 @@ Read = Callable[[GoldNote, NoteScore], None]
 
 def tally_notes(notes: Iterable[GoldNote], *, complete: bool = True, read: Read | None = None) -> Tally:
     """Count notes. read: called with each note and its score, for a private list of errors."""
-    tally = Tally(complete)
+    tally = Tally(complete=complete)
     for note in notes:
         done = tally.add(note)
         if read is not None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from clinveil.core.spans import Span
@@ -36,9 +36,6 @@ class Hits:
     all_tokens: int
     characters: int
     all_characters: int
-
-
-HITS = tuple(field.name for field in fields(Hits))
 
 
 class FoundHits(NamedTuple):

@@ -54,7 +54,8 @@ def read_lines(path: Path, settings: NotesSettings = _GUESS) -> Lines:
     Raises InputError: missing or damaged, another encoding, or no line of text.
     """
     if path.is_dir() or suffix_of(path):
-        lines = _of_notes(path, settings)
+        pairs = [(line, n.patient_id) for n in rows(open_corpus(path, settings)) for line in _kept(n.text.splitlines())]
+        lines = Lines(path.name, [line for line, _ in pairs], [owner for _, owner in pairs])
     else:
         lines = Lines(path.name, _kept(_text(path, settings.encoding).split("\n")))
     if not len(lines):
@@ -71,7 +72,13 @@ def split_lines(train: Lines, dev: Lines | None, test: Lines | None, rng: Genera
     Raises InputError for too few independent lines.
     """
     if test is None or dev is None:
-        position = _shuffled(_groups(train), rng)
+        keys = [line.casefold() for line in train.lines] if train.owners is None else train.owners
+        group = np.unique(np.array(keys, dtype=object), return_inverse=True)[1]
+        sizes = np.bincount(group)  # groups in random order, each line at the start of its group
+        order = rng.permutation(sizes.size)
+        begins = np.empty_like(sizes)
+        begins[order] = np.cumsum(sizes[order]) - sizes[order]
+        position = begins[group]
         tested = position < (TEST_SHARE * len(train) if test is None else 0)
         picked = ~tested & (position < tested.sum() + (DEV_SHARE * len(train) if dev is None else 0))
         test = test or train.rows(np.flatnonzero(tested))
@@ -94,32 +101,8 @@ def _text(path: Path, encoding: str) -> str:
         raise wrong_encoding(f"{path.name}, line {line}", encoding) from None
 
 
-def _of_notes(path: Path, settings: NotesSettings) -> Lines:
-    lines, owners = [], []
-    for note in rows(open_corpus(path, settings)):
-        kept = _kept(note.text.splitlines())
-        lines += kept
-        owners += [note.patient_id] * len(kept)
-    return Lines(path.name, lines, owners)
-
-
 def _kept(lines: Sequence[str]) -> list[str]:
     return [bare for line in lines if (bare := line.strip())]
-
-
-def _groups(lines: Lines) -> Ints:
-    """Return the group of each line, (n_lines,)."""
-    keys = [line.casefold() for line in lines.lines] if lines.owners is None else lines.owners
-    return np.unique(np.array(keys, dtype=object), return_inverse=True)[1].astype(np.int64)
-
-
-def _shuffled(group: Ints, rng: Generator) -> Ints:
-    """Return the start of the group of each line, with groups in random order, (n_lines,)."""
-    sizes = np.bincount(group)
-    order = rng.permutation(sizes.size)
-    begins = np.empty_like(sizes)
-    begins[order] = np.cumsum(sizes[order]) - sizes[order]
-    return begins[group]
 
 
 def upper_of(character: str) -> str | None:
@@ -225,12 +208,11 @@ def restore_usual(lowered: Sequence[str], usual: Mapping[str, str]) -> list[str]
 def permuted(restored: Sequence[str], rng: Generator) -> list[str]:
     """Return the words with their casings (positions of capitals) permuted among them (control)."""
     words = [line.split() for line in restored]
-    patterns = [tuple(i for i, c in enumerate(w) if c != c.lower()) for line in words for w in line]
-    order = iter(rng.permutation(len(patterns)).tolist())
-    return [" ".join(_cased(word.lower(), patterns[next(order)]) for word in line) for line in words]
+    capitals = [{i for i, c in enumerate(w) if c != c.lower()} for line in words for w in line]
+    order = iter(rng.permutation(len(capitals)).tolist())
 
+    def cased(word: str) -> str:
+        chosen = capitals[next(order)]
+        return "".join(c.upper() if i in chosen and len(c.upper()) == 1 else c for i, c in enumerate(word.lower()))
 
-def _cased(word: str, capitals: Sequence[int]) -> str:
-    chosen = set(capitals)
-    cased = (c.upper() if i in chosen and len(c.upper()) == 1 else c for i, c in enumerate(word))
-    return "".join(cased)
+    return [" ".join(map(cased, line)) for line in words]

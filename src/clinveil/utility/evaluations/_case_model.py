@@ -15,9 +15,9 @@ from torch.nn import functional
 from clinveil.core.errors import InputError
 from clinveil.core.fit import Trainer
 from clinveil.core.tokens import WordIds
-from clinveil.core.types import Ints, Mask
+from clinveil.core.types import Ints, Mask, Say
 from clinveil.utility.evaluations._case_lines import NEWLINE, candidates
-from clinveil.utility.evaluations.casing import CasingSettings, OnLook
+from clinveil.utility.evaluations.casing import CasingSettings
 
 State = tuple[Tensor, Tensor]
 INIT_RANGE = 0.08  # initial weights are uniform in (-0.08, 0.08)
@@ -100,13 +100,13 @@ class CharacterTraining(Trainer[CharacterLstm, tuple[Tensor, Tensor]]):
         dev: Ints,
         settings: CasingSettings,
         device: torch.device,
-        on_look: OnLook | None = None,
+        say: Say = lambda line: None,
     ) -> None:
         self.text, self.dev = (_columns(part, settings.batch).to(device) for part in (text, dev))
         optimizer = torch.optim.RMSprop(model.to(device).parameters(), lr=settings.learning_rate, alpha=SMOOTHING)
         per_epoch = math.ceil((len(self.text) - 1) / settings.sequence)
         super().__init__(model, optimizer, device, steps_per_epoch=per_epoch, steps=settings.epochs * per_epoch)
-        self.settings, self.on_look, self.look_every = settings, on_look, settings.evaluate_every
+        self.settings, self.say, self.look_every = settings, say, settings.evaluate_every
         self._best_step, self._first = 0, 0.0
         self._state = model.start(self.text.shape[1])
 
@@ -150,8 +150,8 @@ class CharacterTraining(Trainer[CharacterLstm, tuple[Tensor, Tensor]]):
     def validate(self) -> float:
         """Return the dev loss; if it is not finite, the largest float, and the next step stops training."""
         loss = dev_loss(self.network, self.dev, self.settings.sequence)
-        if self.on_look:
-            self.on_look(self.progress.step, self.progress.step / self.steps_per_epoch, loss)
+        epochs = self.progress.step / self.steps_per_epoch
+        self.say(f"step {self.progress.step:,}, pass {epochs:.2f}: dev loss {loss:.4f} nats per character")
         return loss if math.isfinite(loss) else sys.float_info.max
 
     def keep(self) -> None:

@@ -17,9 +17,18 @@ from clinveil.core.settings import flag
 from clinveil.core.spans import Span
 from clinveil.core.tokens import word_spans
 from clinveil.core.types import Doubles, Ints, Say
-from clinveil.phi.review.decisions import DecisionFile, NoteDecisions, read_file, revised, text_hash
-from clinveil.phi.review.desk import FOLDER, decisions_of
-from clinveil.phi.review.queue import Entry, PastRun
+from clinveil.phi.review import (
+    FOLDER,
+    DecisionFile,
+    Entry,
+    NoteDecisions,
+    PastRun,
+    decisions_of,
+    past_run,
+    read_file,
+    revised,
+    text_hash,
+)
 from clinveil.stats import clopper_pearson, jackknife_t
 from clinveil.utility.evaluations import Evaluated, Evaluation, Input, evaluations
 
@@ -80,18 +89,14 @@ def _finding(
     value = statistic(table.sum(axis=0))
     if np.isnan(value):
         return common | {"value": None, "detail": {**detail, "why": why}}
-    return common | {"value": value, "detail": detail, **_ends(table, statistic, value)}
-
-
-def _ends(table: Ints, statistic: Callable[[Ints], float], value: float) -> dict[str, Any]:
-    """Return the interval over notes and its method; nothing if there are too few notes."""
+    common |= {"value": value, "detail": detail}
     if value == 1:  # all notes agree, so the jackknife has no variance
-        return {**clopper_pearson(len(table), len(table))._asdict(), "method": EXACT}
+        return common | {**clopper_pearson(len(table), len(table))._asdict(), "method": EXACT}
     try:
         low, high = jackknife_t(table, statistic)
-    except InputError:
-        return {}
-    return {"low": max(low, -1.0), "high": min(high, 1.0), "method": METHOD}
+    except InputError:  # too few notes
+        return common
+    return common | {"low": max(low, -1.0), "high": min(high, 1.0), "method": METHOD}
 
 
 def kappa(sums: Ints | Doubles) -> float:
@@ -111,7 +116,7 @@ def f1(sums: Ints | Doubles) -> float:
 
 
 def _tables(entries: Iterable[Entry], one: DecisionFile, other: DecisionFile) -> Iterator[Counts]:
-    decided = one.notes(), other.notes()
+    decided = one.notes, other.notes
     for entry in entries:
         pair = [notes.get(entry.note.note_id) for notes in decided]
         if all(decisions is not None and decisions.done for decisions in pair):
@@ -153,8 +158,6 @@ class Agreement(Evaluation):
 
     def __call__(self, given: Mapping[str, Any], seed: int = 1, say: Say = lambda line: None) -> Evaluated:
         """Return kappa and F1."""
-        from clinveil.phi.review.queue import past_run
-
         past = past_run(given["out"], vault=given.get("vault"), notes=given.get("notes"))
         one, other = two_files(past, self.reviewer)
         title = f"{given['out'].name}: reviewers {one.reviewer} and {other.reviewer}"

@@ -5,7 +5,7 @@ Section 3.3 of the paper; compared with the usual casing of words.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
@@ -39,7 +39,6 @@ from clinveil.utility.evaluations._case_lines import (
 
 SOURCE = "paper C, section 3.3 (letter-case restoration); character LSTM of Susanto et al. 2016"
 SIZES = {"tiny": (1, 64), "small": (2, 300), "large": (3, 700)}  # layers, units; tiny is for tests
-OnLook = Callable[[int, float, float], None]  # (steps, epochs, dev loss) at each evaluation of the dev lines
 
 
 class CasingSettings(Settings):
@@ -75,14 +74,14 @@ def casing(
     settings: CasingSettings | None = None,
     *,
     threads: int = 1,
-    on_look: OnLook | None = None,
+    say: Say = lambda line: None,
 ) -> list[Finding]:
     """Return F1 of words with capitals on the test lines, for the model and for the usual casing of each word.
 
     Args:
         parts: training, dev and test lines in their original case; owners of test lines are the unit of intervals.
         threads: threads of PyTorch; with one, the same seed gives the same bits.
-        on_look: called with (step, epochs, dev loss) at each evaluation of the dev lines.
+        say: receives a line at each evaluation of the dev lines.
 
     Returns:
         `utility.casing` (F1; series `model` and `usual casing`), `utility.casing_accuracy` of both, and
@@ -100,7 +99,7 @@ def casing(
     lower = count_words(reference, lowered)
     if not lower[:, GOLD].sum():
         raise InputError("has no capital letter to restore", where=test.name)
-    restored, detail = _restored(parts, lowered, int(rng.integers(2**31)), settings, threads, on_look)
+    restored, detail = _restored(parts, lowered, int(rng.integers(2**31)), settings, threads, say)
     usual = restore_usual(lowered, usual_casings(train.lines))
     detail["independent"] = len(reference if test.owners is None else set(test.owners))
     scores = _Scores(reference, test, lower, detail, rng)
@@ -115,7 +114,7 @@ def _restored(
     seed: int,
     settings: CasingSettings,
     threads: int,
-    on_look: OnLook | None,
+    say: Say,
 ) -> tuple[list[str], dict[str, Any]]:
     """Train, and restore the case of lines in lower case; return them with details of the training."""
     from clinveil.utility.evaluations._case_model import CharacterLstm, CharacterTraining, restore
@@ -127,7 +126,7 @@ def _restored(
     layers, hidden = settings.shape
     with seeded(seed, threads=threads):
         model = CharacterLstm(len(alphabet), layers, hidden, settings.dropout)
-        training = CharacterTraining(model, text, stream(alphabet, dev.lines), settings, device, on_look).fit()
+        training = CharacterTraining(model, text, stream(alphabet, dev.lines), settings, device, say).fit()
         restored = restore(training.finish(), alphabet, lowered, settings)
     detail: dict[str, Any] = {"train_lines": len(train), "dev_lines": len(dev), "test_lines": len(test)}
     detail |= {"characters": len(text), "alphabet": len(alphabet), "layers": layers, "hidden": hidden}
@@ -216,9 +215,5 @@ class Casing(Evaluation):
         others = (given.get(name) for name in ("dev", "test"))
         dev, test = (read_lines(path, self.notes) if path else None for path in others)
         parts = split_lines(read_lines(train, self.notes), dev, test, rng)
-
-        def report(step: int, epochs: float, loss: float) -> None:
-            say(f"step {step:,}, pass {epochs:.2f}: dev loss {loss:.4f} nats per character")
-
-        findings = casing(parts, rng, how, threads=self.workers, on_look=report)
+        findings = casing(parts, rng, how, threads=self.workers, say=say)
         return Evaluated(findings, f"{train.name}, {how.size}, beam {how.beam} (seed {seed})")

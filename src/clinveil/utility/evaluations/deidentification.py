@@ -20,7 +20,7 @@ from clinveil.corpus.people import read_patients
 from clinveil.phi.detection.finder import Finder
 from clinveil.phi.settings import PhiSettings
 from clinveil.phi.treatment.deidentifier import Deidentifier
-from clinveil.phi.treatment.passes import deidentify_corpus
+from clinveil.phi.treatment.passes import found_spans
 from clinveil.scale import processes
 from clinveil.utility.deidentification.grid import grid_notes, sample
 from clinveil.utility.deidentification.grid_findings import grid_findings, scored
@@ -54,22 +54,22 @@ def on_gold(
 
     Raises InputError for notes and spans that do not fit each other.
     """
-    _refuse_misfits(corpus, truth)
-    detections = _found_by(how, corpus) if found is None else _found_in(corpus, found)
-    read = errors.add if errors is not None else None
-    tally = tally_notes(_with_gold(how, detections, truth), complete=not how.incomplete, read=read)
-    if not tally.labels:
-        raise InputError("no gold span is in these notes", where=truth.name, hint="use the note ids of the notes")
-    return gold_findings(tally, _over(corpus))
-
-
-def _refuse_misfits(corpus: Corpus, truth: GoldSpans) -> None:
-    """Raise InputError for spans that do not fit the notes, before the slow detection starts."""
     ids = []
-    for note in rows(corpus):
+    for note in rows(corpus):  # refuse spans that do not fit the notes before the slow detection starts
         ids.append(note.note_id)
         truth.of(note.note_id, note.text)
     truth.refuse_unknown(ids)
+    detections = _found_by(how, corpus) if found is None else _found_in(corpus, found)
+    selected = (
+        GoldNote(*note, truth.of(note.note_id, note.text), spans)
+        for note, spans in detections
+        if _selected(how, truth, note)
+    )
+    read = errors.add if errors is not None else None
+    tally = tally_notes(selected, complete=not how.incomplete, read=read)
+    if not tally.labels:
+        raise InputError("no gold span is in these notes", where=truth.name, hint="use the note ids of the notes")
+    return gold_findings(tally, _over(corpus))
 
 
 def in_output(how: Deidentification, corpus: Corpus, truth: GoldSpans, output: Corpus) -> list[Finding]:
@@ -99,26 +99,11 @@ def _selected(how: Deidentification, truth: GoldSpans, note: Note) -> bool:
     return not how.listed or note.note_id in truth.marks
 
 
-def _with_gold(how: Deidentification, detections: Detections, truth: GoldSpans) -> Iterator[GoldNote]:
-    for note, spans in detections:
-        if _selected(how, truth, note):
-            yield GoldNote(*note, truth.of(note.note_id, note.text), spans)
-
-
 def _found_by(how: Deidentification, corpus: Corpus) -> Detections:
-    """Yield the detections of clinveil, from the same pass as `deidentify`."""
+    """Return the detections of clinveil, from the same passes as `deidentify`."""
     patients = read_patients(how.identifiers.patients) if how.identifiers.patients else None
     deidentifier = Deidentifier.of(how.identifiers, Key.generate(), patients=patients, keep_spans=True)
-    source = rows(corpus)
-    for done in deidentify_corpus(corpus, deidentifier, processes(how.workers)):
-        if sum(done.skipped.values()) > done.skipped["null text"]:
-            raise InputError("the detectors failed on a note", hint="please report this without the text of the note")
-        spans: dict[str, list[Span]] = {}
-        for found in done.spans or ():
-            spans.setdefault(found.note_id, []).append(found.span)
-        for _ in range(done.batch.num_rows):
-            note = next(source)
-            yield note, spans.get(note.note_id, [])
+    return found_spans(corpus, deidentifier, processes(how.workers))
 
 
 def _found_in(corpus: Corpus, found: GoldSpans) -> Detections:

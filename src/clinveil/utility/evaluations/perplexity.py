@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -171,7 +171,6 @@ def _detail(
 
 
 def _charged(unknown: Unknown, fit: Fit) -> dict[str, str | int | float]:
-    """Return the bits of spelling and a description of their code."""
     spelt = float(unknown.letters.sum() * unknown.bits_per_letter / fit.characters.sum())
     notes = [SPELLING.format(bits=unknown.bits_per_letter)] if spelt else []
     if unknown.unk_in_source.any() and unknown.unknown.any():
@@ -200,7 +199,7 @@ class Perplexity(Evaluation):
 
     def __call__(self, given: Mapping[str, Any], seed: int = 1, say: Say = lambda line: None) -> Evaluated:
         """Return perplexity and bits per character of a model that is given, or trained on `train`."""
-        train, source, remarks = given.get("train"), given.get("source"), _Remarks()
+        train, source, remarks = given.get("train"), given.get("source"), _Remarks([], [])
         if (train is None) == (source is None):
             raise UsageError("no model, or two", hint="pass --train NOTES or --from MODEL")
         if source is None and self.lm.neural:
@@ -209,17 +208,21 @@ class Perplexity(Evaluation):
         if source is not None:
             model, about = load_model(source, device=self.lm.device)
             test = self._read(given["notes"], remarks, layout=keeps_layout(model))
-            remarks.compare(Seen.from_dict(about.get("notes")), test)
+            seen = Seen.from_dict(about.get("notes"))
         else:
             test, training = self._read(given["notes"], remarks), self._read(train, remarks)
-            remarks.compare(Seen.of(training), test)
+            seen = Seen.of(training)
             vocabulary = make_vocabulary(training, self.lm)
             encoded = encode(training.texts, vocabulary)
             model, _ = train_model(encoded, vocabulary, self.lm, seed=seed, threads=self.workers, say=say)
             control = fit_of(train_unigram(encoded, vocabulary), encode(test.texts, vocabulary))
         with model.ready(threads=self.workers):
             fit = fit_of(model, encode(test.texts, model.vocabulary))
-        more = remarks.detail(source is not None)
+        more = {} if source is None else {"control_is": NO_CONTROL}
+        more |= {} if seen else {"not_checked": NOT_CHECKED}
+        warnings = [*remarks.warning, *(seen.warnings(test) if seen else ())]
+        lines = (("warning", warnings), ("read", remarks.read))
+        more |= {key: "; ".join(dict.fromkeys(texts)) for key, texts in lines if texts}
         findings = perplexity_findings(model, fit, test, "test", control=control, more=more)
         title = f"{model.kind} on {name_of(given['notes'], 'notes')} (seed {seed}; lower is better)"
         return Evaluated(findings, title)
@@ -234,26 +237,10 @@ class Perplexity(Evaluation):
             prepared = True
             remarks.read.append(READ.format(name=name))
         elif form.prepared is not None and form.prepared != prepared:
-            remarks.warnings.append((LOOKS_PREPARED if form.prepared else LOOKS_PLAIN).format(name=name))
+            remarks.warning.append((LOOKS_PREPARED if form.prepared else LOOKS_PLAIN).format(name=name))
         return read_notes(corpus, prepared=prepared)
 
 
-@dataclass
-class _Remarks:
-    """Remarks on the figures."""
-
-    warnings: list[str] = field(default_factory=list)
-    read: list[str] = field(default_factory=list)
-    checked: bool = True
-
-    def compare(self, seen: Seen | None, test: PlainNotes) -> None:
-        """Compare the test notes with those of the training, if these are known."""
-        self.checked = seen is not None
-        self.warnings += seen.warnings(test) if seen else []
-
-    def detail(self, given: bool) -> dict[str, str]:
-        """Return labels for the findings; `given`: the model was not trained here."""
-        detail = {"control_is": NO_CONTROL} if given else {}
-        detail |= {} if self.checked else {"not_checked": NOT_CHECKED}
-        remarks = (("warning", self.warnings), ("read", self.read))
-        return detail | {key: "; ".join(dict.fromkeys(lines)) for key, lines in remarks if lines}
+class _Remarks(NamedTuple):
+    warning: list[str]
+    read: list[str]

@@ -22,7 +22,7 @@ from clinveil.core.errors import InputError, UsageError
 from clinveil.core.finding import Finding
 from clinveil.core.settings import SEED, NotesSettings, flag, group
 from clinveil.core.tokens import words
-from clinveil.core.types import Doubles, Mask, Say
+from clinveil.core.types import Mask, Say
 from clinveil.stats import permutation_p
 from clinveil.stats.findings import unmeasured
 from clinveil.utility.evaluations import (
@@ -38,20 +38,12 @@ from clinveil.utility.evaluations import (
 from clinveil.utility.pairs import Correlated, PairList, PairVectors, Protocol, Statistic, pair_vectors, read_pairs
 from clinveil.vectors.table import Vectors
 
-Missing = Literal["exclude", "random", "zero"]
 DRAWS, SHUFFLES = 1_000, 100
 SOURCE = {
     "jamia": "paper A, Table 3 and Figure 1; protocol of Wang et al. 2018",
     "clinicalnlp": "paper C, section 3.3; protocol of its released code",
 }
 STATISTIC: dict[Protocol, Statistic] = {"jamia": "pearson", "clinicalnlp": "spearman"}
-
-
-def pair_similarities(
-    vectors: Vectors, pairs: PairList, *, protocol: Protocol = "jamia", subwords: Vectors | None = None
-) -> Doubles:
-    """Return the cosines of pairs, (n_pairs,), NaN if a term has no vector; arguments and errors as `pair_vectors`."""
-    return pair_vectors(vectors, pairs, protocol, subwords).cosines()
 
 
 def frequent_pairs(pairs: PairList, frequencies: Mapping[str, int], min_count: int) -> Mask:
@@ -72,33 +64,27 @@ class SimilarityTask:
         subwords: fastText vectors of the same text, for unknown words (jamia).
         frequencies: occurrences of each word in the real training text (required by clinicalnlp).
         min_count: m of clinicalnlp (paper: 20 for the small set, 30 for the large one).
-        missing: pairs without a similarity: `exclude` (default of jamia), `random` (of clinicalnlp) or `zero`.
-        only: (n_pairs,) pairs to score, to compare several vectors on the same pairs.
+        draws: bootstrap samples of the pairs.
     """
 
     protocol: Protocol = "jamia"
     subwords: Vectors | None = None
     frequencies: Mapping[str, int] | None = None
     min_count: int = 20
-    missing: Missing | None = None
-    only: Mask | None = None
     draws: int = DRAWS
 
     @property
-    def policy(self) -> Missing:
-        """Treatment of pairs without a similarity."""
-        return self.missing or ("random" if self.protocol == "clinicalnlp" else "exclude")
+    def random(self) -> bool:
+        """Whether a missing similarity is drawn at random; otherwise the pair is left out."""
+        return self.protocol == "clinicalnlp"
 
     def wanted(self, pairs: PairList) -> Mask:
         """Return the selected pairs, (n_pairs,). Raises InputError for clinicalnlp without frequencies."""
-        if self.only is not None and self.only.shape != (len(pairs),):
-            raise ValueError(f"a mask of {self.only.shape} for {len(pairs)} pairs")
-        wanted = np.ones(len(pairs), dtype=np.bool_) if self.only is None else self.only
         if self.protocol != "clinicalnlp":
-            return wanted
+            return np.ones(len(pairs), dtype=np.bool_)
         if self.frequencies is None:
             raise InputError("protocol clinicalnlp requires the real training notes", hint="pass them with --notes")
-        return wanted & frequent_pairs(pairs, self.frequencies, self.min_count)
+        return frequent_pairs(pairs, self.frequencies, self.min_count)
 
 
 def similarity(
@@ -110,7 +96,7 @@ def similarity(
         `utility.similarity`: chance is 0, with 95 % of 999 permutations of the scores in the detail; the control is the
         mean over 100 permutations of the vectors. `utility.similarity_coverage`: the share of pairs with a similarity.
         The detail counts pairs: in the list, selected, of single words, covered, covered by subwords, with a missing
-        word, scored, left out, random, zero. If some pairs need subwords, both findings are repeated for the others.
+        word, scored, left out, random. If some pairs need subwords, both findings are repeated for the others.
 
     Raises InputError: clinicalnlp without frequencies, or `subwords` without subword vectors.
     """
@@ -122,12 +108,11 @@ def similarity(
     findings = [selected.correlation(rng, dict(detail)), selected.coverage(detail)]
     if not (selected.covered & looked_up.from_subwords).any():
         return findings
-    bare = similarity(vectors, pairs, rng, SimilarityTask(missing=how.missing, only=how.only, draws=how.draws))
-    return [_of("all pairs", f) for f in findings] + [_of("pairs that need no subwords", f) for f in bare]
-
-
-def _of(series: str, finding: Finding) -> Finding:
-    return replace(finding, detail={**finding.detail, "series": series})
+    series = {
+        "all pairs": findings,
+        "pairs that need no subwords": similarity(vectors, pairs, rng, SimilarityTask(draws=how.draws)),
+    }
+    return [replace(f, detail={**f.detail, "series": name}) for name, each in series.items() for f in each]
 
 
 @dataclass(frozen=True)
@@ -154,20 +139,19 @@ class _Selected:
             "by_subwords": int((covered & self.looked_up.from_subwords).sum()),
             "partial": int((covered & self.looked_up.partial()).sum()),
             "identical": int((covered & (self.looked_up.own.one == self.looked_up.own.other)).sum()),
-            "scored": int((covered if self.task.policy == "exclude" else wanted).sum()),
-            **{name: gaps if policy == self.task.policy else 0 for name, policy in _GAPS.items()},
-            "missing": self.task.policy,
+            "scored": int((wanted if self.task.random else covered).sum()),
+            **{"left_out": 0 if self.task.random else gaps, "random": gaps if self.task.random else 0},
             **({"min_count": self.task.min_count} if self.task.protocol == "clinicalnlp" else {}),
         }
 
     def correlation(self, rng: Generator, detail: dict[str, Any]) -> Finding:
         measure, n, fields = "utility.similarity", detail["scored"], self._fields()
-        scored = self.covered if self.task.policy == "exclude" else self.wanted
+        scored = self.wanted if self.task.random else self.covered
         cosines, scores = self.looked_up.cosines()[scored], self.pairs.scores[scored]
         if detail["covered"] < 3:
             why = f"{detail['covered']} of {detail['asked']} pairs have a similarity; a correlation requires three"
             return unmeasured(measure, why, n, detail=detail, **fields)
-        measured = Correlated(cosines, scores, STATISTIC[self.task.protocol], random=self.task.policy == "random")
+        measured = Correlated(cosines, scores, STATISTIC[self.task.protocol], random=self.task.random)
         value, resampled = measured.value(rng), measured.resampled(rng, self.task.draws)
         if np.isnan(value) or not resampled.size:
             return unmeasured(measure, "the similarities or the scores are constant", n, detail=detail, **fields)
@@ -209,7 +193,6 @@ class _Selected:
 
 
 _CONTROL = "vectors permuted among the terms; a pair of a term with itself keeps its similarity of 1"
-_GAPS: dict[str, Missing] = {"left_out": "exclude", "random": "random", "zero": "zero"}
 
 
 @evaluations.register("similarity")
@@ -226,15 +209,11 @@ class Similarity(Evaluation):
     notes: NotesSettings = group(NotesSettings)
     seed: int | None = SEED
     protocol: Literal["jamia", "clinicalnlp"] = flag("jamia", "Protocol of paper A (Pearson) or of paper C (Spearman).")
-    missing: Literal["exclude", "random", "zero"] | None = flag(
-        None, "Leave out pairs without a similarity (default of jamia), draw it at random (clinicalnlp), or use 0."
-    )
     min_count: int = flag(20, "Minimum occurrences of both words in the real notes (clinicalnlp).", ge=1)
     draws: int = flag(1_000, "Bootstrap samples of the pairs.", ge=100)
 
     def __call__(self, given: Mapping[str, Any], seed: int = 1, say: Say = lambda line: None) -> Evaluated:
         """Return the findings of every list."""
-
         notes, subwords = given.get("notes"), given.get("subwords")
         if self.protocol == "jamia" and notes is not None:
             raise UsageError("--notes requires --protocol clinicalnlp")
@@ -244,8 +223,7 @@ class Similarity(Evaluation):
         loaded = as_vectors(given["vectors"])
         unknown = as_vectors(subwords) if subwords is not None else loaded if loaded.subwords is not None else None
         counts, remarks = self._counts(notes, loaded)
-        how = {"min_count": self.min_count, "missing": self.missing, "draws": self.draws}
-        task = SimilarityTask(protocol=self.protocol, subwords=unknown, frequencies=counts, **how)  # type: ignore[arg-type]
+        task = SimilarityTask(self.protocol, unknown, counts, self.min_count, self.draws)
         findings = [finding for pairs in lists for finding in similarity(loaded, pairs, default_rng(seed), task)]
         title = f"{name_of(given['vectors'], 'vectors')}, protocol {self.protocol} (seed {seed})"
         return Evaluated(findings, title, lines=tuple(dict.fromkeys(map(_counted, findings))), remarks=remarks)
@@ -273,5 +251,5 @@ def _counted(finding: Finding) -> str:
     return (
         f"{name}: {d['pairs']} pairs, {d['asked']} used ({d['single']} of single words), {d['covered']} covered "
         f"({d['by_subwords']} by subwords, {d['partial']} with a missing word); others: {d['left_out']} left out, "
-        f"{d['random']} at random, {d['zero']} as 0"
+        f"{d['random']} at random"
     )

@@ -7,7 +7,6 @@ The utility tasks of every release, in the order of the report. Each finding is 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -34,7 +33,7 @@ from clinveil.utility.evaluations import (
 from clinveil.utility.labelled import WrongNotes
 from clinveil.utility.shares import SOURCE
 from clinveil.utility.tasks.fidelity import two_sample
-from clinveil.utility.tasks.labels import Arms, Label, transfer, why_not, within
+from clinveil.utility.tasks.labels import Arms, Label
 from clinveil.utility.tasks.models import language_model, vectors
 from clinveil.utility.tasks.notes import Sides, read_texts
 from clinveil.utility.tasks.sequence import sequence
@@ -70,33 +69,18 @@ def useful(context: Any, labels: Sequence[str], models: Sequence[str], pairs: Se
             missing.append((label, error))
         else:
             arms += [Arms(read, model) for model in models]
-    return [
-        *_by_label("utility.transfer", transfer, arms, missing),
-        *_in_order(release, pairs),
-        *_by_label("utility.within", within, arms, missing),
-    ]
+
+    def by_label(measure: str) -> list[Finding]:
+        tried = [
+            _tried(measure, lambda each=each: [each.finding(measure, _rng())], str(each.label.detail["label"]))  # type: ignore[misc]
+            for each in arms
+        ]
+        return [*(f for each in tried for f in each), *(_unmeasured(measure, error, label) for label, error in missing)]
+
+    return [*by_label("utility.transfer"), *_without_labels(release, pairs), *by_label("utility.within")]
 
 
-def _rng() -> np.random.Generator:
-    return np.random.default_rng(UTILITY_SEED)
-
-
-Task = Callable[[Arms, np.random.Generator], Finding]
-
-
-def _by_label(
-    measure: str, task: Task, arms: Sequence[Arms], missing: Sequence[tuple[str, InputError]]
-) -> list[Finding]:
-    found: list[Finding] = []
-    for each in arms:
-        try:
-            found.append(task(each, _rng()))
-        except InputError as error:
-            found.append(why_not(measure, str(each.label.detail["label"]), error))
-    return found + [why_not(measure, label, error) for label, error in missing]
-
-
-def _in_order(release: Sides, pairs: Sequence[Path]) -> list[Finding]:
+def _without_labels(release: Sides, pairs: Sequence[Path]) -> list[Finding]:
     """Run the tasks without labels: word order, language model and word vectors."""
     try:
         texts = read_texts(release, _rng())
@@ -104,24 +88,32 @@ def _in_order(release: Sides, pairs: Sequence[Path]) -> list[Finding]:
         raise
     except InputError as error:
         return [_unmeasured(name, error) for name in ("utility.sequence", "utility.language_model")]
-    found: list[Finding] = []
-    tasks: dict[str, Callable[[], list[Finding]]] = {
-        "utility.sequence": partial(sequence, release, texts, _rng()),
-        "utility.language_model": partial(language_model, texts, _rng()),
-    }
-    if not release.paired:  # notes that were written, not changed
-        tasks["utility.two_sample"] = partial(two_sample, texts, _rng())
-    for measure, task in tasks.items():
-        try:
-            found += task()
-        except InputError as error:
-            found.append(_unmeasured(measure, error))
-    return found + vectors(release, texts, pairs, _rng())
+    # Notes that were written, not changed, are compared with the real ones.
+    unpaired = [] if release.paired else _tried("utility.two_sample", lambda: two_sample(texts, _rng()))
+    return [
+        *_tried("utility.sequence", lambda: sequence(release, texts, _rng())),
+        *_tried("utility.language_model", lambda: language_model(texts, _rng())),
+        *unpaired,
+        *vectors(release, texts, pairs, _rng()),
+    ]
 
 
-def _unmeasured(measure: str, error: InputError) -> Finding:
-    why = f"Not measured: {error.what}."
-    return unmeasured(measure, why, detail={"task": measure.partition(".")[2]}, better="higher", source=SOURCE)
+def _rng() -> np.random.Generator:
+    return np.random.default_rng(UTILITY_SEED)
+
+
+def _tried(measure: str, task: Callable[[], list[Finding]], label: str = "") -> list[Finding]:
+    """Run a task; return a finding without value if the notes do not suffice."""
+    try:
+        return task()
+    except InputError as error:
+        return [_unmeasured(measure, error, label)]
+
+
+def _unmeasured(measure: str, error: InputError, label: str = "") -> Finding:
+    why = f"Column {label!r} cannot be used: {error.what}." if label else f"Not measured: {error.what}."
+    detail = {"task": measure.partition(".")[2], **({"label": label} if label else {})}
+    return unmeasured(measure, why, detail=detail, better="higher", source=SOURCE)
 
 
 @evaluations.register("transfer")
@@ -146,7 +138,6 @@ class Transfer(Evaluation):
 
     def __call__(self, given: Mapping[str, Any], seed: int = 1, say: Say = lambda line: None) -> Evaluated:
         """Return the utility tasks of every release; their seed is fixed."""
-
         crosswalk = given.get("crosswalk")
         if self.unpaired and crosswalk is not None:
             raise UsageError("--unpaired and --vault exclude each other", hint="pass one of them")

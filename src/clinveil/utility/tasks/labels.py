@@ -21,8 +21,7 @@ from numpy.random import Generator
 from clinveil.core.errors import InputError
 from clinveil.core.finding import Finding
 from clinveil.core.tokens import words
-from clinveil.core.types import Doubles, Ints
-from clinveil.stats.findings import unmeasured
+from clinveil.core.types import Ints
 from clinveil.utility.classifiers import Side, classifier, predict
 from clinveil.utility.labelled import (
     OTHER,
@@ -34,7 +33,8 @@ from clinveil.utility.labelled import (
     read_labelled,
     texts_of,
 )
-from clinveil.utility.shares import SOURCE, bootstrap_arms, by_patient, f1_sums, macro_f1, permuted_f1, share_finding
+from clinveil.utility.scores import by_patient, f1_sums, macro_f1, permuted_f1
+from clinveil.utility.shares import bootstrap_arms, share_finding
 from clinveil.utility.tasks.notes import MOST_NOTES, Sides
 
 METHOD = "bootstrap over patients of the test notes, 95 %"
@@ -118,7 +118,8 @@ class Arms:
     @cached_property
     def ceiling(self) -> Tested:
         """Trained and tested on real notes."""
-        return self._tested(self.label.real, [self._real] * len(self.folds))
+        real = self.label.real
+        return self._tested(real, [Side(real.texts, real.texts)] * len(self.folds))
 
     @cached_property
     def floor(self) -> Tested:
@@ -144,10 +145,6 @@ class Arms:
         """Trained and tested on released notes."""
         side = Side(self.label.released.texts, self.label.released.texts)
         return self._tested(self.label.released, [side] * len(self.folds))
-
-    @cached_property
-    def _real(self) -> Side:
-        return Side(self.label.real.texts, self.label.real.texts)
 
     def _tested(self, notes: Labelled, sides: Sequence[Side]) -> Tested:
         own = notes is self.label.real
@@ -175,28 +172,17 @@ class Arms:
         made = predict(self.model, both, Parts(train, valid, tested), self.label.seed, Side(both.texts, both.texts))
         return Tested(real.targets[tested], made.test, self.label.patients[0][tested])
 
-    def finding(self, measure: str, arm: Tested, rng: Generator) -> Finding:
-        """Return a finding with the score of one arm between this label's floor and ceiling."""
-        tested = {"released": arm, "floor": self.floor, "ceiling": self.ceiling}
-        sums = {name: self._sums(each) for name, each in tested.items()}
+    def finding(self, measure: str, rng: Generator) -> Finding:
+        """Return `utility.transfer` or `utility.within`: macro-F1 between this label's floor and ceiling."""
+        arm = self.released if measure == "utility.transfer" else self.within
+        n_classes, n_patients = len(self.label.real.classes), self.label.patients[2]
+        sums = {
+            name: by_patient(f1_sums(each.truth, each.guess, n_classes), each.patient, n_patients)
+            for name, each in {"released": arm, "floor": self.floor, "ceiling": self.ceiling}.items()
+        }
         arms = bootstrap_arms(sums, macro_f1, rng, chance=permuted_f1)
         entries = {**self.label.detail, "model": self.model, "metric": "macro-F1", "folds": len(self.folds)}
         return share_finding(measure, arms, len(arm.truth), entries, unit="test notes", method=METHOD)
-
-    def _sums(self, tested: Tested) -> Doubles:
-        n_classes = len(self.label.real.classes)
-        sums = f1_sums(tested.truth, tested.guess, n_classes)
-        return by_patient(sums, tested.patient, self.label.patients[2])
-
-
-def transfer(arms: Arms, rng: Generator) -> Finding:
-    """Return `utility.transfer` of one label and model: macro-F1 on real held-out notes."""
-    return arms.finding("utility.transfer", arms.released, rng)
-
-
-def within(arms: Arms, rng: Generator) -> Finding:
-    """Return `utility.within`: the same, tested on released notes, which does not measure use on real notes."""
-    return arms.finding("utility.within", arms.within, rng)
 
 
 def drawn_words(notes: Labelled, learn: Ints, rng: Generator) -> list[str]:
@@ -212,13 +198,6 @@ def drawn_words(notes: Labelled, learn: Ints, rng: Generator) -> list[str]:
         for row in own:
             texts[row] = " ".join(rng.choice(pool, len(forms[row])))
     return texts
-
-
-def why_not(measure: str, label: str, error: InputError) -> Finding:
-    """Return the finding of a label that cannot be measured, with the reason as a sentence."""
-    why = f"Column {label!r} cannot be used: {error.what}."
-    detail = {"task": measure.partition(".")[2], "label": label}
-    return unmeasured(measure, why, detail=detail, better="higher", source=SOURCE)
 
 
 def _by_id(notes: Labelled) -> Labelled:

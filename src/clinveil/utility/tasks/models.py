@@ -29,9 +29,9 @@ from clinveil.lm.models.unigram import train_unigram
 from clinveil.lm.notes import EncodedNotes, joined
 from clinveil.lm.vocabulary import END, UNKNOWN, Ids, WordVocabulary
 from clinveil.stats.findings import unmeasured
-from clinveil.utility.evaluations.similarity import pair_similarities
-from clinveil.utility.pairs import PairList, prepared, products, read_pairs
-from clinveil.utility.shares import DRAWS, SOURCE, Arms, bootstrap_arms, by_patient, ratio, share_finding
+from clinveil.utility.pairs import PairList, pair_vectors, prepared, products, read_pairs
+from clinveil.utility.scores import by_patient
+from clinveil.utility.shares import DRAWS, SOURCE, Arms, bootstrap_arms, ratio, share_finding
 from clinveil.utility.tasks.notes import Sides, Texts
 from clinveil.vectors.settings import VectorSettings
 from clinveil.vectors.table import Vectors
@@ -52,56 +52,40 @@ def language_model(texts: Texts, rng: Generator) -> list[Finding]:
     sums = {arm: np.zeros((n_patients, 2)) for arm in ("released", "floor", "ceiling")}
     sizes: dict[str, float] = {}
     for train, test in texts.folds[:LM_FOLDS]:
-        rows = texts.released_rows(train)
-        learn, other = [real[i] for i in train], [released[i] for i in rows]
-        vocabulary = _vocabulary(learn)
-        held_out = [_encoded(real[i], vocabulary) for i in test]
-        for arm, model in _models(vocabulary, learn, other).items():
+        learn, other = [real[i] for i in train], [released[i] for i in texts.released_rows(train)]
+        counts = Counter(word for note in learn for word in note)
+        vocabulary = WordVocabulary(sorted(word for word, count in counts.items() if count >= LEAST_TWICE))
+        own, theirs, held_out = (_encoded(side, vocabulary) for side in (learn, other, [real[i] for i in test]))
+        models: dict[str, LanguageModel] = {
+            "floor": train_unigram(_joined(own), vocabulary),
+            "ceiling": train_ngram(_joined(own), vocabulary, ORDER),
+            "released": train_ngram(_joined(theirs), vocabulary, ORDER),
+        }
+        for arm, model in models.items():
             sums[arm] += by_patient(_bits(model, held_out), texts.patient[test], n_patients)
         sizes = {"train": len(learn), "train_released": len(other), "vocabulary_size": vocabulary.size}
-        sizes["unknown_released"] = _unknown(other, vocabulary)
+        known = [word in vocabulary.numbers.ids for note in other for word in note]
+        sizes["unknown_released"] = 1 - float(np.mean(known)) if known else 0.0
     arms = bootstrap_arms(sums, ratio, rng, better="lower")
     n = int(sums["ceiling"][:, 1].sum())
     detail = {"metric": "bits per word", "model": "trigram", **sizes}
     return [share_finding("utility.language_model", arms, n, detail, unit="words of test notes", method=LM_METHOD)]
 
 
-def _vocabulary(notes: Sequence[Sequence[str]]) -> WordVocabulary:
-    counts = Counter(word for note in notes for word in note)
-    return WordVocabulary(sorted(word for word, count in counts.items() if count >= LEAST_TWICE))
+def _encoded(notes: Sequence[Sequence[str]], vocabulary: WordVocabulary) -> list[Ids]:
+    """Return the numbers of the words and of the end of each note."""
+    encode = vocabulary.numbers.encode
+    return [np.array([*encode(forms, unknown=UNKNOWN), END], dtype=np.int32) for forms in notes]
 
 
-def _encoded(forms: Sequence[str], vocabulary: WordVocabulary) -> Ids:
-    """The numbers of the words and of the end of the note."""
-    return np.array([*vocabulary.numbers.encode(forms, unknown=UNKNOWN), END], dtype=np.int32)
-
-
-def _models(
-    vocabulary: WordVocabulary, real: Sequence[Sequence[str]], released: Sequence[Sequence[str]]
-) -> dict[str, LanguageModel]:
-    own, theirs = (_notes(side, vocabulary) for side in (real, released))
-    floor = train_unigram(own, vocabulary)
-    return {
-        "floor": floor,
-        "ceiling": train_ngram(own, vocabulary, ORDER),
-        "released": train_ngram(theirs, vocabulary, ORDER),
-    }
-
-
-def _notes(side: Sequence[Sequence[str]], vocabulary: WordVocabulary) -> EncodedNotes:
-    return joined([_encoded(note, vocabulary) for note in side], np.ones(len(side), dtype=np.int64))
+def _joined(notes: Sequence[Ids]) -> EncodedNotes:
+    return joined(list(notes), np.ones(len(notes), dtype=np.int64))
 
 
 def _bits(model: LanguageModel, notes: Sequence[Ids]) -> Doubles:
     """(n_notes, 2) bits of the words of each note, without its end, and how many words there are."""
     logs = model.score(notes)
     return np.array([[-float(each[:-1].sum()) / np.log(2), each.size - 1] for each in logs])
-
-
-def _unknown(notes: Sequence[Sequence[str]], vocabulary: WordVocabulary) -> float:
-    """The share of released words that are not in the vocabulary."""
-    known = [vocabulary.numbers.ids.get(word) is not None for note in notes for word in note]
-    return 1 - float(np.mean(known)) if known else 0.0
 
 
 LEAST, LEAST_COUNT, PASSES = 20, 5, 10
@@ -131,7 +115,7 @@ def vectors(release: Sides, texts: Texts, pairs: Sequence[Path], rng: Generator)
 
 
 def _compared(released: Vectors, real: Vectors, pairs: PairList, rng: Generator) -> Finding:
-    ours, theirs = (pair_similarities(side, pairs) for side in (real, released))
+    ours, theirs = (pair_vectors(side, pairs).cosines() for side in (real, released))
     common = ~np.isnan(ours) & ~np.isnan(theirs)
     n = int(common.sum())
     detail: dict[str, Any] = {"list": pairs.name, "metric": "Spearman", "pairs": len(pairs)}

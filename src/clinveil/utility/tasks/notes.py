@@ -16,7 +16,7 @@ from clinveil.core.errors import InputError
 from clinveil.core.types import Ints
 from clinveil.corpus.corpus import NOTE_ID, Corpus, rows
 from clinveil.corpus.sample import KeySample
-from clinveil.utility.labelled import WrongNotes
+from clinveil.utility.labelled import by_source
 from clinveil.utility.split import splits
 
 FOLDS = 5
@@ -53,12 +53,6 @@ class Sides:
     def paired(self) -> bool:
         """Whether each released note belongs to a real one."""
         return self.notes is not None
-
-    def source_id(self, released: str) -> str:
-        """Return the real note of a released one. Raises WrongNotes for an unknown id."""
-        if released not in (self.notes or {}):
-            raise WrongNotes("a released note id is not in the crosswalk", hint="pass the vault of this release")
-        return (self.notes or {})[released]
 
 
 @dataclass(frozen=True)
@@ -106,8 +100,8 @@ def read_texts(release: Sides, rng: Generator) -> Texts:
     real = _sample(release.original, rng)
     order = sorted(real)
     row = {note: i for i, note in enumerate(order)}
-    if release.paired:
-        found = {row[own]: text for own, text in _released(release) if own in row}
+    if release.notes is not None:
+        found = {row[s]: text for s, text in by_source(release.released.batches(), release.notes) if s in row}
         if not found:
             raise InputError("original and released have no note id in common", hint="pass the vault with --vault")
         kept = sorted(found)
@@ -130,10 +124,6 @@ def _sample(corpus: Corpus, rng: Generator) -> dict[str, tuple[str, str]]:
     ends = np.cumsum([len(sample.values[note][1]) for note in order])
     kept = max(1, int((ends <= MOST_CHARACTERS).sum()))
     return {note: sample.values[note] for note in order[:kept]}
-
-
-def _released(release: Sides) -> Iterator[tuple[str, str]]:
-    return ((release.source_id(note.note_id), note.text) for note in rows(release.released))
 
 
 def with_sources(release: Sides, texts: Texts) -> tuple[list[str], list[tuple[list[int], list[int]] | None]]:

@@ -27,7 +27,8 @@ from clinveil.core.finding import Finding
 from clinveil.core.tokens import lookup_form, word_spans, words
 from clinveil.core.types import Ints
 from clinveil.stats.findings import unmeasured
-from clinveil.utility.shares import bootstrap_arms, by_patient, f1_sums, macro_f1, permuted_f1, share_finding
+from clinveil.utility.scores import by_patient, f1_sums, macro_f1, permuted_f1
+from clinveil.utility.shares import bootstrap_arms, share_finding
 from clinveil.utility.tasks.notes import Sides, Texts, with_sources
 
 WINDOW, FEATURES, LEAST, MOST = 6, 1 << 18, 50, 40_000
@@ -207,22 +208,17 @@ def negation_labels(text: str) -> tuple[list[str], list[tuple[int, int]], NDArra
     labels = np.array([NEITHER if len(form) < 3 or form in _NO_CONTENT else AFFIRMED for form in forms], dtype=np.int8)
     at = 0
     while at < len(forms):
-        kind, length = _trigger(forms, at) if forms[at] in _FIRST else ("", 1)
+        kind, length = "", 1
+        if forms[at] in _FIRST:
+            phrases = ((name, p) for name, listed in _TRIGGERS.items() for p in listed.get(forms[at], ()))
+            fits = ((name, len(p)) for name, p in phrases if tuple(forms[at : at + len(p)]) == p)
+            kind, length = next(fits, (kind, length))
         if kind == "before":
             _negate(labels, forms, breaks, at + length, 1)
         elif kind == "after":
             _negate(labels, forms, breaks, at - 1, -1)
         at += length
     return forms, spans, labels
-
-
-def _trigger(forms: Sequence[str], at: int) -> tuple[str, int]:
-    """Return kind and number of words of the trigger that starts here; "" and 1 if there is none."""
-    for kind, listed in _TRIGGERS.items():
-        for phrase in listed.get(forms[at], ()):
-            if tuple(forms[at : at + len(phrase)]) == phrase:
-                return kind, len(phrase)
-    return "", 1
 
 
 def _negate(labels: NDArray[np.int8], forms: Sequence[str], breaks: Sequence[bool], start: int, step: int) -> None:

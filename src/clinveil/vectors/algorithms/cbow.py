@@ -9,11 +9,14 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from clinveil.core.compiled import at_most_cores
 from clinveil.core.errors import MissingExtra
 from clinveil.corpus.estimate import passes
 from clinveil.vectors.algorithm import Notes, OnEpoch, Predicting, algorithms
 from clinveil.vectors.sentences import sentence_file
 from clinveil.vectors.table import Subwords, Vectors
+
+_WORDS_EACH = 80_000  # minimum words of a worker
 
 
 def need_gensim(algorithm: str) -> None:
@@ -29,29 +32,22 @@ class Cbow(Predicting):
     name: ClassVar[str] = "cbow"
 
     def train(self, notes: Notes) -> Vectors:
-        """Train the vectors; uses fewer workers if there are few notes.
-
-        Raises InputError for unsuitable start vectors (unreadable, other dimensions, almost no shared word).
-        """
+        """Train the vectors; uses fewer workers if there are few notes."""
         need_gensim(self.name)
         from gensim import __version__
+        from gensim.models.word2vec import LineSentence
 
         counts = notes.counts
         n_words = int((counts.counts >= self.min_count).sum())
         _quiet()
-        with sentence_file(notes.corpus, notes.scratch, notes.split) as sentences:
-            epochs = self.epochs or passes(sentences.n_tokens)
-            workers = sentences.workers(notes.workers)
+        with sentence_file(notes.corpus, notes.scratch, notes.split) as (path, n_tokens):
+            epochs = self.epochs or passes(n_tokens)
+            workers = max(1, min(at_most_cores(notes.workers), n_tokens // _WORDS_EACH))
             seed = int(np.random.SeedSequence(notes.seed).generate_state(1)[0])  # gensim takes 32 bits
             model = self.model(counts.words[:n_words], seed=seed, workers=workers, hashfxn=_stable_hash)
             model.build_vocab_from_freq(dict(zip(counts.words, counts.counts[:n_words].tolist(), strict=False)))
-            self.start(model.wv.vectors, counts)
-            model.train(
-                corpus_file=str(sentences.path),
-                total_words=sentences.budget(workers),
-                epochs=epochs,
-                callbacks=_callbacks(notes.on_epoch, epochs),
-            )
+            lines, report = LineSentence(str(path)), _callbacks(notes.on_epoch, epochs)
+            model.train(lines, total_words=n_tokens, epochs=epochs, callbacks=report)
         matrix = np.ascontiguousarray(model.wv.vectors, dtype=np.float32)
         meta = self.description(notes, epochs, f"gensim {__version__}", workers)
         return notes.table(matrix, meta, self.subwords(model))

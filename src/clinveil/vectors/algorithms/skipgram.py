@@ -15,6 +15,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from clinveil.core.compiled import at_most_cores
 from clinveil.core.errors import InputError
 from clinveil.core.types import Floats, Ints
 from clinveil.corpus.estimate import passes
@@ -44,14 +45,12 @@ class Skipgram(Predicting):
     def train(self, notes: Notes) -> Vectors:
         """Train the vectors; the result is the same for any number of workers.
 
-        Raises InputError for unsuitable start vectors (unreadable, other dimensions, almost no shared word), or if
-        training diverges.
+        Raises InputError if training diverges.
         """
         counts = notes.counts.counts[notes.counts.counts >= self.min_count]
         words = {word: row for row, word in enumerate(notes.counts.words[: len(counts)])}
         first = np.random.default_rng(notes.seed).random((len(counts), self.dim), np.float32)
         matrix = (2 * first - 1) / np.float32(self.dim)  # as gensim begins
-        self.start(matrix, notes.counts)
         with encoded_file(notes.corpus, words, notes.split, notes.scratch) as ids:
             epochs = self.epochs or passes(words_in(ids))
             plan = Plan(self.window, self.negative, epochs, notes.workers, notes.seed)
@@ -140,7 +139,7 @@ class _Training:
 
     def _all_lanes(self, train: Callable[[int], None]) -> None:
         """Train all lanes, some of them in this thread, and add up their changes."""
-        workers = max(1, min(self.plan.workers, LANES))
+        workers = max(1, min(at_most_cores(self.plan.workers), LANES))
         futures = [self.pool.submit(_each, train, range(first, LANES, workers)) for first in range(1, workers)]
         _each(train, range(0, LANES, workers))
         for future in futures:

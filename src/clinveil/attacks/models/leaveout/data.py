@@ -102,20 +102,19 @@ def _notes(folder: Path, part: str) -> EncodedNotes:
     return EncodedNotes(*(np.load(folder / f"{part}-{name}.npy", allow_pickle=False) for name in NAMES))
 
 
-def pick_units(notes: PlainNotes, n: int, rng: Generator, *, by_note: bool = False) -> list[list[int]]:
-    """Select random units to leave out, as rows: patients at evenly spaced lengths, or single notes.
+def pick_units(notes: PlainNotes, n: int, rng: Generator) -> list[list[int]]:
+    """Select random patients to leave out, as the rows of their notes, at evenly spaced lengths.
 
-    Units are sorted by length, split into `n` groups of equal size, and one is drawn from each.
+    Patients are sorted by length, split into `n` groups of equal size, and one is drawn from each.
 
     Raises:
         InputError: no unit would remain for training.
     """
     groups: dict[str, list[int]] = {}
     for row, patient in enumerate(notes.patients):
-        groups.setdefault(str(row) if by_note else patient, []).append(row)
+        groups.setdefault(patient, []).append(row)
     if len(groups) <= n:
-        what = f"{len(groups)} {'notes' if by_note else 'patients'} are too few to leave {n} out"
-        raise InputError(what, hint="use smaller --units")
+        raise InputError(f"{len(groups)} patients are too few to leave {n} out", hint="use smaller --units")
     lengths = {name: sum(len(notes.texts[row]) for row in rows) for name, rows in groups.items()}
     order = sorted(groups, key=lambda name: (lengths[name], name))
     strata = np.array_split(np.arange(len(order)), n)
@@ -177,8 +176,7 @@ class LeaveOutSettings(Settings):
     quiet: bool = QUIET
     force: bool = FORCE
     mode: Mode = flag("exact", "Exact, as in paper C (compat), or the closed form of a unigram.")
-    unit: Literal["patient", "note"] = flag("patient", "Unit to leave out: all notes of a patient, or one note.")
-    units: int = flag(30, "Number of units to leave out, one at a time (paper: 30).", ge=2)
+    units: int = flag(30, "Patients to leave out, one at a time (paper: 30 notes).", ge=2)
     reseeds: int = flag(3, "Models of all notes with other seeds: the reseed floor.", ge=0)
     seeds: int = flag(2, "Training seeds per left-out unit, across which the effect is measured.", ge=1)
     from_text: bool = flag(False, "Also score by n-grams of notes generated with each model.")
@@ -213,7 +211,7 @@ def run_spec(notes: PlainNotes, settings: LeaveOutSettings, seed: int) -> dict[s
     Raises UsageError for an inconsistent recipe.
     """
     recipe, flat, words = settings.audit_recipe(), settings.flat(), settings.lm.word_vocabulary
-    own = {name: flat[name] for name in ("mode", "model", "unit", "units", "device")}
+    own = {name: flat[name] for name in ("mode", "model", "units", "device")}
     own |= {"seed": seed, "notes": _hash(notes), "vocabulary": "words" if words else "bytes"}
     size = "min_count" if words else "vocabulary_size"
     own[size] = flat[size]

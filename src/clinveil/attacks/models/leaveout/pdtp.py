@@ -1,6 +1,6 @@
 """S-PDTP, sequential pointwise differential training privacy, with the floors needed to interpret it.
 
-The score of a unit (a note, or all notes of a patient) is the largest |log p(word | before) - log p'(word | before)|
+The score of a unit (all notes of a patient) is the largest |log p(word | before) - log p'(word | before)|
 over its words, p trained with the unit and p' without (paper C, equations 2 and 3; natural log). Much of the score does
 not depend on the unit: the same largest difference under a model that lost *another* unit is the placebo, and between
 models that differ only in their seed, the reseed floor. It is not an epsilon: one pair of trained models bounds
@@ -28,10 +28,10 @@ from numpy.typing import NDArray
 
 from clinveil.core.errors import InputError
 from clinveil.core.finding import Finding
-from clinveil.core.types import Doubles, Ints, Mask
+from clinveil.core.types import Doubles, Ints
 from clinveil.lm.notes import PlainNotes
-from clinveil.stats import Interval, permutation_p, t_interval
-from clinveil.stats.findings import clustered_share, proportion
+from clinveil.stats import permutation_p, t_interval
+from clinveil.stats.findings import proportion
 
 SEEDS = "no interval for the reseed floor: seeds are few and it varies by seed; their range is not an interval"
 SOURCE = "paper C, equations 2 and 3; placebo, reseed floor and gap are ours"
@@ -120,43 +120,29 @@ def _others(matrix: Doubles) -> Doubles:
     return np.asarray((matrix.sum(axis=0) - np.diag(matrix)) / (n - 1))
 
 
-def findings(
-    measured: LeaveOut,
-    rng: Generator,
-    detail: Mapping[str, Any] | None = None,
-    *,
-    patients: Sequence[str] | None = None,
-) -> list[Finding]:
+def findings(measured: LeaveOut, rng: Generator, detail: Mapping[str, Any] | None = None) -> list[Finding]:
     """Return `attack.pdtp`, `attack.pdtp_gap` (mean log-likelihood gap; control: the placebo) and `attack.pdtp_sign`.
 
-    Args:
-        patients: the patient of each unit, if units are notes; patients are independent.
-        detail: added to every finding, for example the mode and the model.
+    `detail` is added to every finding, for example the mode and the model.
     """
     n = len(measured.signed)
-    group, reseeds = groups_of(patients, n), len(measured.reseeded)
+    reseeds = len(measured.reseeded)
     floor = {"reseeds": reseeds, "reseed_floor": float(measured.reseeded.mean()) if reseeds else None}
     shared = {**(detail or {}), **floor, "units": n}
     placebo = {"source": SOURCE, "control_is": "placebo: another unit left out", "control_kind": "negative"}
     gap: dict[str, Any] = {**placebo, **NO_EFFECT, "control": float(_others(measured.gaps).mean())}
     if n > 2:
-        gap |= {"p": flipped_p(above_floors(measured.gaps), group, rng), "p_is": P_IS}
+        gap |= {"p": flipped_p(above_floors(measured.gaps), rng), "p_is": P_IS}
     score: dict[str, Any] = {**placebo, "control": float(measured.placebos.mean())}
     nats, each = {**shared, "scale": "nats"}, {**shared, "scale": "nats per token"}
+    positive = measured.signed > 0
+    sign: dict[str, Any] = {"detail": {**shared, "scale": "share of units"}, "source": SOURCE}
+    sign |= {"unit": "audited units", "over": "patients", "chance": 0.5, "chance_is": "either sign"}
     return [
-        mean_finding("attack.pdtp", measured.scores, group, nats, **score),
-        mean_finding("attack.pdtp_gap", measured.own_gaps, group, each, **gap),
-        _sign(measured.signed > 0, group, {**shared, "scale": "share of units"}),
+        mean_finding("attack.pdtp", measured.scores, nats, **score),
+        mean_finding("attack.pdtp_gap", measured.own_gaps, each, **gap),
+        proportion("attack.pdtp_sign", int(positive.sum()), positive.size, **sign),
     ]
-
-
-def _sign(positive: Mask, group: Ints, detail: dict[str, Any]) -> Finding:
-    by_patient = np.stack([np.bincount(group, weights=positive), np.bincount(group)], axis=1).astype(np.int64)
-    about: dict[str, Any] = {"unit": "audited units", "source": SOURCE, "detail": detail}
-    about |= {"over": "patients", "chance": 0.5, "chance_is": "either sign"}
-    if len(by_patient) == positive.size:
-        return proportion("attack.pdtp_sign", int(positive.sum()), positive.size, **about)
-    return clustered_share("attack.pdtp_sign", by_patient, **about)
 
 
 def reseed_floor(measured: LeaveOut, detail: Mapping[str, Any]) -> Finding:
@@ -250,25 +236,24 @@ def _held_out(differences: Doubles, seed: int) -> float:
     return float(differences[seed, int(others.mean(axis=0).argmax())])
 
 
-def effect_finding(
-    effects: Effects, rng: Generator, detail: Mapping[str, Any], patients: Sequence[str] | None = None
-) -> Finding:
+def effect_finding(effects: Effects, rng: Generator, detail: Mapping[str, Any]) -> Finding:
     """Return `attack.pdtp_effect`: mean effect at the chosen word, with the effect of another unit as control."""
-    group, more = groups_of(patients, len(effects.matrix)), dict[str, Any]()
+    more = dict[str, Any]()
     if effects.control is not None:
         more = {"control": effects.control, "control_is": CONTROL, "control_kind": "negative", "p_is": P_IS}
-        more["p"] = flipped_p(above_floors(effects.matrix), group, rng)
+        more["p"] = flipped_p(above_floors(effects.matrix), rng)
     detail = {**detail, "seeds": effects.seeds, "scale": "nats"}
-    return mean_finding("attack.pdtp_effect", effects.own, group, detail, source=EFFECT_SOURCE, **NO_EFFECT, **more)
+    return mean_finding("attack.pdtp_effect", effects.own, detail, source=EFFECT_SOURCE, **NO_EFFECT, **more)
 
 
-def mean_finding(measure: str, values: Doubles, group: Ints, detail: Mapping[str, Any], **more: Any) -> Finding:
-    """Return a mean over units with an interval over patients; without an interval for one patient, with the reason."""
-    more, ends = {"unit": "audited units", "detail": detail, **more}, mean_interval(values, group)
-    if ends is None:
+def mean_finding(measure: str, values: Doubles, detail: Mapping[str, Any], **more: Any) -> Finding:
+    """Return a mean over patients with Student's t interval; without an interval for one patient, with the reason."""
+    more = {"unit": "audited units", "detail": detail, **more}
+    if values.size < 2:
         more["detail"] = {**detail, "why": FEW}
     else:
-        more |= {"low": ends.low, "high": ends.high, "method": METHOD}
+        low, high = t_interval(values)
+        more |= {"low": low, "high": high, "method": METHOD}
     return Finding(measure, float(values.mean()), values.size, "lower", **more)
 
 
@@ -282,40 +267,19 @@ def above_floors(matrix: Doubles) -> Doubles:
     return np.asarray(np.diag(matrix) - (off.sum(axis=0) + off.sum(axis=1)) / (n - 1) + off.sum() / (n * (n - 1)))
 
 
-def groups_of(patients: Sequence[str] | None, n: int) -> Ints:
-    """Return the number of each unit's patient, (n_units,); every unit is its own patient if unknown."""
-    if patients is None:
-        return np.arange(n)
-    return np.unique(np.array(patients, dtype=object), return_inverse=True)[1].astype(np.int64)
-
-
-def mean_interval(values: Doubles, group: Ints) -> Interval | None:
-    """Return the interval of a mean over units by Student's t with independent patients (groups); None for one patient.
-
-    Each patient's sum of deviations counts as one value; with one unit per patient it is the usual t interval.
-    Source: Liang & Zeger 1986, Biometrika 73:13, with n-1 degrees of freedom for n patients.
-    """
-    n = int(group.max()) + 1
-    if n < 2:
-        return None
-    sums = np.bincount(group, weights=values - values.mean(), minlength=n)
-    return t_interval(values.mean() + sums * n / values.size)
-
-
-def flipped_p(values: Doubles, group: Ints, rng: Generator) -> float:
+def flipped_p(values: Doubles, rng: Generator) -> float:
     """Return the one-sided P of a positive mean: signs flipped by patient, all combinations if few.
 
     Source: Fisher 1935, The Design of Experiments, section 21.
     """
-    sums = np.bincount(group, weights=values)
-    if sums.size <= EXACT:
-        signs = np.array(list(product((1.0, -1.0), repeat=sums.size)))
-        return float(np.mean(signs @ sums >= sums.sum() - 1e-12 * np.abs(sums).sum()))
-    return permutation_p(float(sums.sum()), rng.choice([-1.0, 1.0], size=(FLIPS, sums.size)) @ sums)
+    if values.size <= EXACT:
+        signs = np.array(list(product((1.0, -1.0), repeat=values.size)))
+        return float(np.mean(signs @ values >= values.sum() - 1e-12 * np.abs(values).sum()))
+    return permutation_p(float(values.sum()), rng.choice([-1.0, 1.0], size=(FLIPS, values.size)) @ values)
 
 
-def closed_form(notes: PlainNotes, rng: Generator, *, by_note: bool = False, alpha: float = 1.0) -> list[Finding]:
-    """Return `attack.pdtp` and `attack.pdtp_effect` of the unigram over all units; words only, as in paper C's code.
+def closed_form(notes: PlainNotes, rng: Generator, *, alpha: float = 1.0) -> list[Finding]:
+    """Return `attack.pdtp` and `attack.pdtp_effect` of the unigram over all patients; words only, as in paper C's code.
 
     There is no reseed floor and no other seed, because training is deterministic. Leaving out another unit changes a
     word's probability by that unit's share of it; the control is the mean over a few others of each unit.
@@ -324,22 +288,21 @@ def closed_form(notes: PlainNotes, rng: Generator, *, by_note: bool = False, alp
     rows = [[numbers.setdefault(word, len(numbers)) for word in text.split()] for text in notes.texts]
     groups: dict[str, list[int]] = {}
     for row, patient in enumerate(notes.patients):
-        groups.setdefault(str(row) if by_note else patient, []).extend(rows[row])
+        groups.setdefault(patient, []).extend(rows[row])
     units = [np.unique(np.array(words, dtype=np.int64), return_counts=True) for words in groups.values()]
     counts = np.bincount(np.concatenate([np.repeat(*unit) for unit in units]), minlength=len(numbers))
     scores = unigram_pdtp(counts, units, alpha)
-    group = groups_of(notes.patients if by_note else tuple(groups), len(units))
     detail: dict[str, Any] = {"mode": "unigram", "model": "unigram", "scale": "nats", "words": len(numbers)}
     largest = {**detail, "largest": float(scores.max())}
-    about: dict[str, Any] = {"unit": "notes" if by_note else "patients", "source": UNIGRAM_SOURCE}
+    about: dict[str, Any] = {"unit": "patients", "source": UNIGRAM_SOURCE}
     if len(units) < 2:
-        return [mean_finding("attack.pdtp", scores, group, largest, **about)]
+        return [mean_finding("attack.pdtp", scores, largest, **about)]
     floors = _floors(counts, units, alpha, rng)
     placebo = {"control": float(floors[:, 0].mean()), "control_is": PLACEBO, "control_kind": "negative"}
-    found = [mean_finding("attack.pdtp", scores, group, largest, **about, **placebo)]
+    found = [mean_finding("attack.pdtp", scores, largest, **about, **placebo)]
     if len(units) > 2:
         about |= {"control": float(floors[:, 2].mean()), "control_is": CONTROL, "control_kind": "negative"}
-    effect = mean_finding("attack.pdtp_effect", floors[:, 1], group, detail, **NO_EFFECT, **about)
+    effect = mean_finding("attack.pdtp_effect", floors[:, 1], detail, **NO_EFFECT, **about)
     return [*found, effect]
 
 

@@ -25,7 +25,6 @@ from clinveil.attacks.text.linkage.matchers import (
     Likelihood,
     bm25,
     in_order,
-    in_windows,
     length,
     mean_vector,
     tfidf,
@@ -83,8 +82,8 @@ class Linkage(Attack):
     def _views(self, context: Context, rng: Generator) -> list[View]:
         """Return what may be known about people: entire texts, fragments of them, and other notes of the patient."""
         assert context.released is not None and context.original is not None
-        how = {"match": self.match, "crosswalk": context.notes, "limit": self.most}
-        sides = paired(context.released, context.original, rng, **how)  # type: ignore[arg-type]
+        how: dict[str, Any] = {"match": self.match, "crosswalk": context.notes, "limit": self.most}
+        sides = paired(context.released, context.original, rng, **how)
         views = [View("whole texts", sides, target="note by its whole text")]
         if self.fragment:
             views.append(View(f"{self.fragment} words in a row", sides.fragments(self.fragment, rng), fragment=True))
@@ -94,17 +93,12 @@ class Linkage(Attack):
             added = other_notes(context.released, context.original, rng, crosswalk=context.notes, limit=self.most)
             target: Target = "note by the patient's other notes"
             views += [View("the patient's other notes", added, target=target)] if added else []
-        return [*views, *self._public(context, rng)]
-
-    def _public(self, context: Context, rng: Generator) -> Iterator[View]:
-        """Yield a view for public texts about the patients, if given."""
-        if context.public is None:
-            return
-        assert context.released is not None
-        crosswalk = context.patients if self.public_match == "patient" else context.notes
-        how: dict[str, Any] = {"match": self.public_match, "crosswalk": crosswalk, "limit": self.most}
-        sides = paired(context.released, context.public, rng, **how)
-        yield View("public texts", sides, target="note by public knowledge")
+        if context.public is not None:
+            crosswalk = context.patients if self.public_match == "patient" else context.notes
+            how = {"match": self.public_match, "crosswalk": crosswalk, "limit": self.most}
+            sides = paired(context.released, context.public, rng, **how)
+            views.append(View("public texts", sides, target="note by public knowledge"))
+        return views
 
 
 def _shadow(sides: Sides, rng: Generator, context: Context) -> Own | None:
@@ -208,7 +202,6 @@ class View:
         if self.fragment:
             scores["channel, all of its words"] = likelihood.covered()
             scores["channel, words in order"] = in_order(self.sides, channel)
-            scores["channel, words in a window"] = in_windows(self.sides, channel)
         return scores
 
 

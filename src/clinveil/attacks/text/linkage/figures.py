@@ -1,4 +1,4 @@
-"""Figures of a linkage: hits, ranks, one-to-one assignment, and notes singled out with confidence."""
+"""Figures of a linkage: hits, ranks, and notes singled out with confidence."""
 
 from __future__ import annotations
 
@@ -16,12 +16,10 @@ from clinveil.core.types import Doubles, Ints, Mask
 from clinveil.stats.findings import clustered_share, proportion
 
 SHUFFLES, PRECISION, MIN_NAMED = 20, 0.9, 10
-MAX_ASSIGNED = 5_000
 CHANCE_IS, CONTROL_IS = "naming one of the candidates at random", "the same scores, with the known texts shuffled"
 SOURCES = {
     "": "linkage: share of notes with a right best match",
     "_rarest": "the same, of the people with the rarest words: maximum risk, ISO/IEC 27559 7.3.2",
-    "_one_to_one": "linear assignment over all notes and candidates: Crouse 2016, IEEE Trans. Aerosp. Electron. Syst.",
     "_singled": "singling out: Art. 29 Working Party 2014, WP216; margin of the best over the second candidate",
 }
 Features = NDArray[np.float32]
@@ -58,27 +56,15 @@ class Linked:
         higher = (self.scores > true_scores).sum(axis=1)
         return np.asarray(1 + higher + rng.integers(0, equal + 1), dtype=np.int64)
 
-    def findings(self, rng: Generator, *, top: int, assign: bool = True) -> list[Finding]:
-        """Return hits, one-to-one hits if every candidate is right once, and hits with confidence."""
+    def findings(self, rng: Generator, *, top: int) -> list[Finding]:
+        """Return hits, hits among the people with the rarest words, and hits with confidence."""
         ranks = self.ranks(rng)
         rank_detail = {f"top_{top}": float((ranks <= top).mean()), "median": float(np.median(ranks))}
         more = {"mean_rank": float(ranks.mean()), **rank_detail}
         found = [self._share("", ranks == 1, more)]
         if self.rarest is not None:
             found.append(self._share("_rarest", ranks == 1, {}, self.rarest))
-        allowed = len(np.unique(self.truth)) == len(self.truth) and max(self.scores.shape) <= MAX_ASSIGNED
-        if assign and allowed:
-            found.append(self._share("_one_to_one", self.assigned() == self.truth, {}))
         return [*found, self._singled(rng)]
-
-    def assigned(self) -> Ints:
-        """Return the one-to-one assignment with the highest sum, (n,); -1 for an unassigned row."""
-        from scipy.optimize import linear_sum_assignment
-
-        rows, columns = linear_sum_assignment(self.scores, maximize=True)
-        chosen = np.full(len(self.truth), -1)
-        chosen[rows] = columns
-        return chosen
 
     def confident(self, rng: Generator) -> Mask:
         """Return the rows with a margin that had 90 % precision on ten or more rows of the other half, (n,)."""

@@ -7,13 +7,13 @@ channel is the release's own (an attacker with the vault's vectors or channel), 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise
 
 import numpy as np
-from scipy.sparse import csr_matrix, diags
+from scipy.sparse import csr_matrix, diags, vstack
 
 from clinveil.attacks.text.linkage.sides import Sides
 from clinveil.channel.channel import Channel
@@ -25,7 +25,6 @@ K1, B = 1.2, 0.75
 _NUMBER, _MARK = re.compile(r"\d+"), re.compile(r"[^\w\s]")
 SHARES = (0.1, 0.5, 0.95)
 FRAGMENT_SHARES = (0.01, 0.05, 0.2)
-WINDOW = 10  # words
 SLIP = 1e-3
 """Probability that a fragment word came out in another way: identifiers replaced earlier, words dropped."""
 
@@ -60,21 +59,16 @@ def rarity(*sides: csr_matrix) -> Doubles:
 
 def tfidf(sides: Sides, *, pairs: bool = False) -> Doubles:
     """Return the cosine of TF-IDF with 1 + log of counts, over words or pairs of adjacent words."""
+    from sklearn.feature_extraction.text import TfidfTransformer  # slow import
+
     released, known = both(sides, pairs=pairs)
-    rare = diags(rarity(released, known))
-    left, right = (unit(logged(side) @ rare) for side in (released, known))
-    return np.asarray((left @ right.T).toarray())
+    weighed = TfidfTransformer(sublinear_tf=True).fit(vstack([released, known]))
+    return np.asarray((weighed.transform(released) @ weighed.transform(known).T).toarray())
 
 
 def logged(matrix: csr_matrix) -> csr_matrix:
     """Return 1 + log of each count."""
     return csr_matrix((1 + np.log(matrix.data), matrix.indices, matrix.indptr), shape=matrix.shape)
-
-
-def unit(matrix: csr_matrix) -> csr_matrix:
-    """Normalize each row to length 1; empty rows are unchanged."""
-    norms = np.sqrt(np.asarray(matrix.multiply(matrix).sum(axis=1)).ravel())
-    return diags(1 / np.maximum(norms, 1e-12)) @ matrix
 
 
 def bm25(sides: Sides, *, known_as_query: bool = False) -> Doubles:
@@ -183,67 +177,33 @@ def in_order(sides: Sides, channel: Channel) -> Doubles:
 
     A word that does not fit costs log of `SLIP`. Exact over all positions with at least one fitting word.
     """
-    fitted = _Fits.of(sides, channel)
-    return fitted.best([(places - k, gains) for k, (places, gains) in enumerate(fits)] for fits in fitted.fragments)
+    ratio, ids = Likelihood.of(sides, channel).ratio, WordIds(channel.ids, 0)
+    rows = [ids.encode(text, unknown=len(channel.words)) for text in sides.released_words]
+    lengths = np.array([len(row) for row in rows])
+    tokens = np.concatenate([np.array(row, dtype=np.int64) for row in rows])
+    position = np.arange(tokens.size) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+    empty = max(
+        1, *(len(text) for text in sides.known_words)
+    )  # places before each note, for fragments that begin there
+    starts = np.concatenate([[0], np.cumsum(lengths + empty)])
+    order = np.argsort(tokens, kind="stable")
+    begins = np.searchsorted(tokens[order], np.arange(len(channel.words) + 1))
+    place = (np.repeat(starts[:-1] + empty, lengths) + position)[order]
 
+    @cache
+    def fits(word: int) -> tuple[Ints, Doubles]:
+        """Return the positions of a word's possible outputs in all released notes, and the gain of each."""
+        entries = slice(ratio.indptr[word], ratio.indptr[word + 1]) if word >= 0 else slice(0, 0)
+        outputs, gains = ratio.indices[entries], np.log1p(ratio.data[entries] / SLIP)
+        found = [place[begins[y] : begins[y + 1]] for y in outputs.tolist()]
+        places = np.concatenate([np.zeros(0, np.int64), *found])
+        return places, np.repeat(gains, [len(f) for f in found])
 
-def in_windows(sides: Sides, channel: Channel, window: int = WINDOW) -> Doubles:
-    """Score as `in_order`, but each word fits anywhere in two consecutive windows of this many words."""
-    fitted = _Fits.of(sides, channel, window)
-    return fitted.best(fitted.fragments)
+    def best_of(text: Sequence[str]) -> Doubles:
+        """Return the highest sum of gains at one place of each note, (n_released,)."""
+        both = [fits(word) for word in ids.encode(text, unknown=-1)]
+        places = np.concatenate([found - k for k, (found, _) in enumerate(both)])
+        gains = np.concatenate([gain for _, gain in both])
+        return np.maximum.reduceat(np.bincount(places, gains, starts[-1]), starts[:-1])
 
-
-Fits = tuple[Ints, Doubles]
-"""Places in the released notes, and the gain of each."""
-
-
-@dataclass(frozen=True, eq=False)
-class _Fits:
-    """For each word of each known fragment, its possible positions (or windows) in all released notes.
-
-    Attributes:
-        starts: (n_released + 1,) first place of each released note; as many places as a fragment has words are empty.
-    """
-
-    fragments: Sequence[Sequence[Fits]]
-    starts: Ints
-
-    @classmethod
-    def of(cls, sides: Sides, channel: Channel, window: int | None = None) -> _Fits:
-        ratio, ids = Likelihood.of(sides, channel).ratio, WordIds(channel.ids, 0)
-        rows = [ids.encode(text, unknown=len(channel.words)) for text in sides.released_words]
-        lengths = np.array([len(row) for row in rows])
-        tokens = np.concatenate([np.array(row, dtype=np.int64) for row in rows])
-        position = np.arange(tokens.size) - np.repeat(np.cumsum(lengths) - lengths, lengths)
-        empty = max(1, *(len(text) for text in sides.known_words))
-        starts = np.concatenate([[0], np.cumsum(lengths + empty)])
-        order = np.argsort(tokens, kind="stable")
-        begins = np.searchsorted(tokens[order], np.arange(len(channel.words) + 1))
-        place = (np.repeat(starts[:-1] + empty, lengths) + position // (window or 1))[order]
-
-        @cache
-        def fits(word: int) -> Fits:
-            entries = slice(ratio.indptr[word], ratio.indptr[word + 1]) if word >= 0 else slice(0, 0)
-            outputs, gains = ratio.indices[entries], np.log1p(ratio.data[entries] / SLIP)
-            found = [place[begins[y] : begins[y + 1]] for y in outputs.tolist()]
-            places, gains = np.concatenate([np.zeros(0, np.int64), *found]), np.repeat(gains, [len(f) for f in found])
-            return (places, gains) if window is None else _in_two_windows(places, gains, starts[-1])
-
-        return cls([[fits(word) for word in ids.encode(text, unknown=-1)] for text in sides.known_words], starts)
-
-    def best(self, fragments: Iterable[Sequence[Fits]]) -> Doubles:
-        """Return the highest sum of gains at one place of each note, (n_released, n_fragments)."""
-
-        def best_of(fits: Sequence[Fits]) -> Doubles:
-            places, gains = (np.concatenate(parts) for parts in zip(*fits, strict=True))
-            return np.maximum.reduceat(np.bincount(places, gains, self.starts[-1]), self.starts[:-1])
-
-        return np.stack([best_of(fits) for fits in fragments], axis=1)
-
-
-def _in_two_windows(places: Ints, gains: Doubles, n_places: int) -> Fits:
-    """Return the highest gain in each window and the one after it."""
-    best = np.zeros(n_places + 1)
-    np.maximum.at(best, places, gains)
-    best = np.maximum(best[:-1], best[1:])
-    return np.flatnonzero(best), best[best > 0]
+    return np.stack([best_of(text) for text in sides.known_words], axis=1)

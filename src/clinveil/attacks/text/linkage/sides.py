@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 from numpy.random import Generator
 
-from clinveil.attacks.adversaries._shadow import channel_like, shadow_settings
+from clinveil.attacks.adversaries.own_vectors import channel_like, shadow_settings
 from clinveil.attacks.attack import source_id
 from clinveil.channel.build import build_channel
 from clinveil.channel.channel import Channel

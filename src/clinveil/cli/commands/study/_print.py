@@ -19,4 +19,4 @@ def show(run: Run[S], results: Results, out: Path) -> None:
         write_findings(run.json, run.command, results.findings, seed=results.settings.seed)
     if run.json != "-":
         typer.echo(terminal(results.tables))
-    say(f"SECRET: all of {out.name}; open {out.name}/study.html")
+    say(f"SECRET: all of {out.name}; read {out.name}/tables.md")

@@ -21,14 +21,13 @@ _SMALL = words(
     "Phone Tel Telephone Mobile Fax Email Dob Date Age Patient Mother Father Carers Lives Next Ward Bed Dr Mr Re"
 )
 _TAIL = re.compile(
-    r"\s?(?:,\s|,|\s-\s|\s|\n(?=[^\n]{0,30}\d{4}))(?:"
-    rf"(?P<zip>S?\(?\d{{6}}\)?|\d{{3}}\s\d{{3}}|\d{{4,5}}(?:-\d{{3,4}})?|[A-Z]{{1,2}}\d[A-Z\d]?\s?\d[A-Z]{{2}}"
-    r"|[A-Z]\d[A-Z]\s?\d[A-Z]\d|[A-Z]\d[\dW]\s?[A-Z\d]{4})(?![\w%/]|[.,]\d)"
-    r"|(?P<flat>#\d{1,2}-\d{1,4}|\d{1,2}[oaº]\s?[A-Z]?\b|km\s\d{1,4}|\d{1,4}[a-z]?(?=,)"
-    r"|(?i:apto|apt|flat|unit|floor|bloco|piso)\.?\s\d{1,4}[A-Z]?)(?!\w)"
-    r"|(?P<state>[A-Z]{2,3}|Ontario|CEP)(?=[\s,]\s?[A-Z]?\d)"
-    rf"|(?P<town>(?:Co\.?\s|The\s|St\.?\s)?{_TOWN}(?:[\s-](?:(?:de|do|of|on|upon|am|an|la|le|sur)[\s-])?{_TOWN}){{0,2}}"
-    r"(?:\s\d{1,2}(?![\w./%]))?))"
+    rf"\s?(?:,\s|,|\s-\s|\s|\n(?=[^\n]{{0,30}}\d{{4}}))(?:(?P<zip>S?\(?\d{{6}}\)?|\d{{3}}\s\d{{3}}"
+    rf"|\d{{4,5}}(?:-\d{{3,4}})?|[A-Z]{{1,2}}\d[A-Z\d]?\s?\d[A-Z]{{2}}|[A-Z]\d[A-Z]\s?\d[A-Z]\d"
+    rf"|[A-Z]\d[\dW]\s?[A-Z\d]{{4}})(?![\w%/]|[.,]\d)|(?P<flat>#\d{{1,2}}-\d{{1,4}}|\d{{1,2}}[oaº]\s?[A-Z]?\b"
+    rf"|km\s\d{{1,4}}|\d{{1,4}}[a-z]?(?=,)|(?i:apto|apt|flat|unit|floor|bloco|piso)\.?\s\d{{1,4}}[A-Z]?)(?!\w)"
+    rf"|(?P<state>[A-Z]{{2,3}}|Ontario|CEP)(?=[\s,]\s?[A-Z]?\d)|(?P<town>(?:Co\.?\s|The\s"
+    rf"|St\.?\s)?{_TOWN}(?:[\s-](?:(?:de|do|of|on|upon|am|an|la|le|sur)[\s-])?{_TOWN}){{0,2}}(?:\s\d{{1,2}}(?!"
+    rf"[\w./%]))?))"
 )
 
 

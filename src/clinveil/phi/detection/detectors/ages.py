@@ -21,29 +21,20 @@ _UNIT = (
 _UNITS_WORD = "(?:one|two|three|four|five|six|seven|eight|nine)"
 _WORDS = rf"(?:ninety(?:[\s-]*{_UNITS_WORD})?|(?:one|a)[\s-]hundred(?:(?:\s+and)?[\s-]+{_UNITS_WORD})?)"
 _TEMPERATURE = re.compile(r"temp|fever|febrile|\bt[:\s]|max|spo2|sat|degree|[°.]")
-_VITAL = re.compile(
-    r"temp|febrile|spo2|\bsat|\bbp\b|pulse|rate|pressure|glucose|sugar|weigh|degree|oxygen|\bhr\b|room air"
-)
 _KIN = (
     r"(?:mother|father|mom|mum|dad|grandmother|grandfather|grandma|grandpa|aunt|uncle|sister|brother|wife|husband"
-    r"|spouse"
-    r"|mgm|mgf|pgm|pgf)"
+    r"|spouse|mgm|mgf|pgm|pgf)"
 )
 _PERSON = rf"(?:patient|pt|he|she|{_KIN}|man|woman|lady|gentleman|resident|veteran)"
 # Text allowed after an age without a unit; never a unit of measurement.
 _ALONE = (
-    r"(?=\s*(?:[,;:)]|\.(?!\d)|$|\n)|\s+(?:and|with|who|but|when|now|today|today's|this|from|of|after|in\s(?:the"
-    r"|a|\d{4}|[jfmasond][a-z]{2,8})"
-    r"|by|due|because|living|lives|at\shome)\b)"
+    r"(?=\s*(?:[,;:)]|\.(?!\d)|$|\n)|\s+(?:and|with|who|but|when|now|today|today's|this|from|of|after|in\s(?:the|a"
+    r"|\d{4}|[jfmasond][a-z]{2,8})|by|due|because|living|lives|at\shome)\b)"
 )
 
 
 def _no_temperature(match: re.Match[str], note: NoteView) -> bool:
     return not _TEMPERATURE.search(before(match, note, 25))
-
-
-def _no_vital(match: re.Match[str], note: NoteView) -> bool:
-    return not _VITAL.search(before(match, note, 40))
 
 
 _rule = partial(Rule.any_case, "AGE")
@@ -58,11 +49,9 @@ RULES = (
         "Aged {92}. She turned {100}. He turned 90 degrees.",
     ),
     _rule(
-        rf"\b{_PERSON}(?:'s)?\s(?:(?:is|was|turned|turns|being|will\sbe)\s)?(?:(?:now|just|almost|nearly|about|currently|a"
-        rf"|an)\s)?"
-        rf"(?P<phi>{_OLD}){_ALONE}",
+        rf"\b{_PERSON}(?:'s)?\s(?:(?:is|was|turned|turns|being|will\sbe)\s)?(?:(?:now|just|almost|nearly|about"
+        rf"|currently|a|an)\s)?(?P<phi>{_OLD}){_ALONE}",
         "Pt is {94}. His mother was {96}, his pulse was 96.",
-        check=_no_vital,
         score=0.7,
     ),
     _rule(
@@ -70,7 +59,6 @@ RULES = (
         rf"[,:;(\s]{{1,3}}(?:[a-z]+\s){{0,3}}?(?:(?:at|to"
         rf"|until)\s)?(?:be\s)?(?:the\s)?(?:age\s)?(?:of\s)?(?P<phi>{_OLD}){_ALONE}",
         "Father died at {96}; mother, alive at {93}.",
-        check=_no_vital,
         score=0.7,
     ),
     _rule(
@@ -94,7 +82,6 @@ RULES = (
         rf"|to be)\s+(?P<phi>ninety(?:[\s-]+{_UNITS_WORD})?)"
         rf"\b(?!\s*(?:percent|per|degrees?|minutes|days|mg|ml|hours|seconds|over|beats|pounds|kilo|on\s|-?degree))",
         "He is {ninety-three}, and turned ninety degrees.",
-        check=_no_vital,
     ),
     _rule(r"\b(?P<phi>nonagenarian|centenarian)\b", "A {nonagenarian} in good health."),
     _rule(
@@ -102,10 +89,9 @@ RULES = (
         "Near her {95th} birthday.",
     ),
     _rule(
-        r"\b(?:dob|d\.o\.b\.?|date of birth|birth\s?date|born(?:\s+on)?)[\s:]*(?:is\s+)?"
-        r"(?P<phi>(?:\d{1,2}[/.-]\d{1,2}[/.-]|[a-z]{3,9}\.?\s+\d{1,2},?\s+|\d{1,2}\s+[a-z]{3,9}\.?\s+)(?:18\d\d"
-        r"|19[0-3]\d)"
-        r"|(?:18\d\d|19[0-3]\d)[/-]?\d\d[/-]?\d\d)(?!\d)",
+        r"\b(?:dob|d\.o\.b\.?|date of birth|birth\s?date|born(?:\s+on)?)[\s:]*(?:is\s+)?(?P<phi>(?:\d{1,2}[/.-]\d{1,2}"
+        r"[/.-]|[a-z]{3,9}\.?\s+\d{1,2},?\s+|\d{1,2}\s+[a-z]{3,9}\.?\s+)(?:18\d\d|19[0-3]\d)|(?:18\d\d"
+        r"|19[0-3]\d)[/-]?\d\d[/-]?\d\d)(?!\d)",
         "DOB: {03/04/1921}",
         score=0.95,
     ),

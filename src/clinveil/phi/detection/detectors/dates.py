@@ -27,14 +27,11 @@ _ORDINAL = r"(?:st|nd|rd|th)?"
 _YEAR = r"(?:19|20|21)\d{2}"
 _SHORT_YEAR = r"(?:'\s?\d{2}|\d{2}(?![\d/:.%]|\s*(?:mg|ml|%|y)))"
 _TIME_WORD = re.compile(
-    r"(?:\b(?:on|since|by|until|till|from|dated?|seen|through|thru|before|after|between|visit|as of|d/c'?d?|dob"
-    r"|admitted"
-    r"|discharged|surgery|due|effective|started|stopped|scheduled|circa|labs?|drawn|lmp|edd|edc|appt|appointment"
-    r"|f/u|week of|wk of|admit|adm|admission|discharge|expires?|last (?:seen|dose|visit|period)|signed|written"
-    r"|performed|collected|resulted|received|ordered|given|on or about"
-    rf"|{WEEKDAY},?)"
-    r"|\b(?:s/p|status post)\s(?:[a-z-]+\s){1,3}"
-    r"|\d/\d{1,2}\s?(?:-|to|and|&))[:\s]*\(?$"
+    rf"(?:\b(?:on|since|by|until|till|from|dated?|seen|through|thru|before|after|between|visit|as of|d/c'?d?|dob"
+    rf"|admitted|discharged|surgery|due|effective|started|stopped|scheduled|circa|labs?|drawn|lmp|edd|edc|appt"
+    rf"|appointment|f/u|week of|wk of|admit|adm|admission|discharge|expires?|last (?:seen|dose|visit|period)|signed"
+    rf"|written|performed|collected|resulted|received|ordered|given|on or about|{WEEKDAY},?)|\b(?:s/p"
+    rf"|status post)\s(?:[a-z-]+\s){{1,3}}|\d/\d{{1,2}}\s?(?:-|to|and|&))[:\s]*\(?$"
 )
 _SCORE_WORD = re.compile(
     r"strength|murmur|apgar|pain|\bbp\b|score|vision|grade|station|motor|reflex|muscle|power|pulse|oriented|acuity"
@@ -43,8 +40,7 @@ _SCORE_WORD = re.compile(
 _MEASURE = re.compile(
     r"\s*(?:mg|ml|mcg|cc|cm|mm|kg|g\b|%|units?|tablets?|tabs?|caps|strength|murmur|weeks|times|inch|teaspoons?|tsp|cup"
     r"|of (?:the|a|an|his|her|all)\b|bilat|throughout|systolic|intensity|hpf|pills?|ppd|packs?\b|and symmetric|\""
-    r"|degrees"
-    r"|minutes|hours|days\b|doses\b|point|l\b|pain|power|in\b(?!\s+(?:the|a|our|clinic|ed|er)\b))"
+    r"|degrees|minutes|hours|days\b|doses\b|point|l\b|pain|power|in\b(?!\s+(?:the|a|our|clinic|ed|er)\b))"
 )
 _FRACTION = re.compile(r"\d\s$")
 # In British notation 3/7, 2/52 and 1/12 are days, weeks and months.
@@ -132,13 +128,6 @@ def _month_alone(match: re.Match[str], note: NoteView) -> bool:
     return bool(paired) or not (weak and match["phi"] in ("May", "March", "April", "June", "August"))
 
 
-def _compact(match: re.Match[str], note: NoteView) -> bool:
-    """Accept six or eight digits after a word for birth that contain a possible month."""
-    digits = match["phi"]
-    pairs = [int(digits[i : i + 2]) for i in range(0, len(digits), 2)]
-    return any(1 <= n <= 12 for n in pairs) and len(digits) in (6, 8)
-
-
 _LAST = rf"(?:[\s,-]+{_YEAR}|,?[\s-]+{_SHORT_YEAR})?"
 _TO = r"\s?(?:-|to|and|through|thru|&)\s?"
 _FESTIVALS = (
@@ -199,7 +188,6 @@ RULES = (
         r"\b(?:dob|d\.o\.b\.?|date\sof\s(?:birth|service|admission|discharge|death)|dos|birth\s?date|born)[\s:]{1,3}"
         r"(?P<phi>\d{8}|\d{6})(?![\d/-]|\.\d)",
         "DOB: {03041970}; date of service {030419}.",
-        check=_compact,
     ),
     _rule(
         rf"(?<![\w./])(?P<phi>{_DAY}{_ORDINAL}(?:{_TO}{_DAY}{_ORDINAL})?(?:\s+day)?"

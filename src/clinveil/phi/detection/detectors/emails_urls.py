@@ -78,12 +78,10 @@ RULES = (
     ),
     Rule.any_case(
         "ID",
-        r"\b(?:user\s?names?|user\s?id|userid|user|login|log-in|screen\s?name|(?:twitter|instagram|facebook"
-        r"|tiktok|snapchat"
-        r"|skype|venmo|x)\s(?:handle|name|account)|handle)(?:\s(?:is|was|of|for|name))?\s?[:=\"']{0,3}\s?"
-        r"(?P<phi>@?(?=[\w.-]*[a-z])(?=[\w.-]*[\d_]|[\w-]+\.\w)[\w.-]{3,}\w|(?<=[:=\"']\s)@?[a-z][\w.-]{2,}\w"
-        r"|(?<=[:=\"'])@?[a-z][\w.-]{2,}\w"
-        r"|@\w{3,})",
+        r"\b(?:user\s?names?|user\s?id|userid|user|login|log-in|screen\s?name|(?:twitter|instagram|facebook|tiktok"
+        r"|snapchat|skype|venmo|x)\s(?:handle|name|account)|handle)(?:\s(?:is|was|of|for"
+        r"|name))?\s?[:=\"']{0,3}\s?(?P<phi>@?(?=[\w.-]*[a-z])(?=[\w.-]*[\d_]|[\w-]+\.\w)[\w.-]{3,}\w"
+        r"|(?<=[:=\"']\s)@?[a-z][\w.-]{2,}\w|(?<=[:=\"'])@?[a-z][\w.-]{2,}\w|@\w{3,})",
         "MyChart user name {maryo_72}; login: {jsmith}; user of drugs.",
         score=0.8,
     ),

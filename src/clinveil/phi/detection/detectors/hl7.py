@@ -1,6 +1,6 @@
-"""HL7 version 2 segments pasted into a note. The position of a field determines its label.
+"""HL7 version 2 segments pasted into a note: the position of a field determines its label.
 
-Segments and fields follow HL7 2.5.1, chapters 3, 4 and 6. Components are separated by `^`, repetitions by `~`.
+Fields follow HL7 2.5.1, chapters 3, 4, 6, 9, 10 and 12. Components are separated by `^`, repetitions by `~`.
 """
 
 from __future__ import annotations
@@ -23,8 +23,12 @@ _FIELDS: dict[str, dict[int, str]] = {
     "GT1": {3: _NAME, 4: _NAME, 5: _ADDRESS, 6: "PHONE", 7: "PHONE", 8: "DATE", 12: "SSN"},
     "IN1": {16: _NAME, 18: "DATE", 19: _ADDRESS, 36: "HEALTH_PLAN"},
     "PV1": {7: _PERSON, 8: _PERSON, 9: _PERSON, 17: _PERSON, 19: "ID", 44: "DATE", 45: "DATE"},
-    "ORC": {2: "ID", 3: "ID", 12: _PERSON},
+    "ORC": {2: "ID", 3: "ID", 10: _PERSON, 11: _PERSON, 12: _PERSON},
     "OBR": {2: "ID", 3: "ID", 7: "DATE", 16: _PERSON},
+    "MRG": {7: _NAME},
+    "TXA": {5: _PERSON, 9: _PERSON, 22: _PERSON},
+    **{segment: {field: _PERSON} for segment, field in (("PD1", 4), ("AIP", 3), ("EVN", 5), ("ROL", 4))},
+    **{segment: {16: _PERSON} for segment in ("DG1", "OBX")},
 }
 _COMPONENTS = {
     _NAME: {0: "NAME", 1: "NAME", 2: "NAME"},
@@ -33,11 +37,11 @@ _COMPONENTS = {
 }
 _SEGMENT = re.compile(rf"(?<![A-Z0-9])(?P<kind>{'|'.join(_FIELDS)})\|[^\r\n]*")
 _DAY = re.compile(r"\d{4,8}")
-_NOTHING = words('"" U UNKNOWN MD DO RN JR SR DR')
+_NOTHING = words('"" UNKNOWN MD DO RN JR SR DR')
 
 
 class _Segments:
-    """Detector of identifiers in the fields of PID, NK1, GT1, IN1, PV1, ORC and OBR."""
+    """Detector of identifiers in the fields of the segments of `_FIELDS`."""
 
     name = "hl7"
     labels = frozenset(

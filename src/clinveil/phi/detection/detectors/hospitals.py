@@ -12,22 +12,17 @@ from clinveil.phi.detection.detector import Rule, RuleDetector, after, before, d
 from clinveil.phi.detection.note import NoteView
 
 _KIND = (
-    r"(?:Hosp\.|"
-    r"(?:Hospitals?|Med(?:ical|\.)\s+(?:Center|Centre|Group|Associates|College|Ctr\.?)|Clinics?"
-    r"|Health(?:care)?\s+(?:System"
-    r"|Center|Centre|Network|Services|Partners|Trust)|Healthcare|Infirmary|Hospice|(?:Nursing|Veterans"
-    r"|Retirement)\s+(?:Home|Facility|Center)"
-    r"|Rehab(?:ilitation)?\s+(?:Center|Hospital|Facility)|Rehab"
-    r"|(?:Cancer|Heart|Surgery|Surgical|Care|Trauma|Urgent\s+Care|Community\s+Health|Family\s+Health|Dialysis|Senior"
-    r"|Women's|Children's|Eye|Spine|Pain|Wellness|Birth|Imaging|Community|Treatment|Recovery|Day)\s+(?:Center|Centre)"
-    r"|Sanatorium|Sanitarium"
-    r"|University|Elementary(?:\s+School)?|High\s+School|Middle\s+School|Primary\s+School|Grammar\s+School"
-    r"|Academy|Manor"
-    r"|Pharmacy|Physicians|Family\s+(?:Practice|Medicine)|Pediatrics|Senior\s+Living|Assisted\s+Living"
-    r"|Care\s+Home|Surgery(?=\sin\s[A-Z])"
-    r"|Retirement\s+(?:Home|Community|Village)|Correctional\s+(?:Facility|Institution|Center)|Prison|Jail|Penitentiary"
-    r"|NHS\s+(?:Foundation\s+)?Trust|Foundation\s+Trust|Health\s+Board|Medical\s+Practice|Medical\s+School|Institute"
-    r"|(?:Primary|Urgent)\s+Care|Walk-in\s+Clinic|Hosp|Ctr)(?!\w))"
+    r"(?:Hosp\.|(?:Hospitals?|Med(?:ical|\.)\s+(?:Center|Centre|Group|Associates|College|Ctr\.?)|Clinics?"
+    r"|Health(?:care)?\s+(?:System|Center|Centre|Network|Services|Partners|Trust)|Healthcare|Infirmary|Hospice"
+    r"|(?:Nursing|Veterans|Retirement)\s+(?:Home|Facility|Center)|Rehab(?:ilitation)?\s+(?:Center|Hospital|Facility)"
+    r"|Rehab|(?:Cancer|Heart|Surgery|Surgical|Care|Trauma|Urgent\s+Care|Community\s+Health|Family\s+Health|Dialysis"
+    r"|Senior|Women's|Children's|Eye|Spine|Pain|Wellness|Birth|Imaging|Community|Treatment|Recovery|Day)\s+(?:Center"
+    r"|Centre)|Sanatorium|Sanitarium|University|Elementary(?:\s+School)?|High\s+School|Middle\s+School|Primary\s+School"
+    r"|Grammar\s+School|Academy|Manor|Pharmacy|Physicians|Family\s+(?:Practice|Medicine)|Pediatrics|Senior\s+Living"
+    r"|Assisted\s+Living|Care\s+Home|Surgery(?=\sin\s[A-Z])|Retirement\s+(?:Home|Community|Village)"
+    r"|Correctional\s+(?:Facility|Institution|Center)|Prison|Jail|Penitentiary|NHS\s+(?:Foundation\s+)?Trust"
+    r"|Foundation\s+Trust|Health\s+Board|Medical\s+Practice|Medical\s+School|Institute|(?:Primary|Urgent)\s+Care"
+    r"|Walk-in\s+Clinic|Hosp|Ctr)(?!\w))"
 )
 # Within a name: a line break only where the line is long enough to have been wrapped.
 _S = r"(?:[^\S\n]|(?<=.{60})\n)"
@@ -38,13 +33,11 @@ _NAMED = (
 )
 # Kind before the name: University of Leeds, Cancer Center in New York, Hospital Clinico San Carlos, Hôpital Necker.
 _KIND_FIRST = (
-    r"\b(?P<phi>(?:University(?:\sHospitals?)?\sof|(?:Cancer|Medical|Heart|Trauma|Surgery|Burn)\s(?:Center"
-    r"|Centre)\s(?:of|in|at)"
-    r"|Hospitals?\s(?:of|for)|Institute\sof|College\sof|Bank\sof|Hopital|Hospital\s(?:Universitario"
-    r"|General\sde|Cl[ií]nico)"
-    r"|Klinikum|Universit[aä]tsklinikum|Ospedale|Policlinico|Clinique|Centre\sHospitalier(?:\sUniversitaire)?)"
-    r"(?:\s(?:the|de|la|du|von|di))?\s"
-    rf"[A-Z\xc0-\xde][\w'-]*(?:{_S}[A-Z\xc0-\xde][\w'-]*){{0,2}})"
+    rf"\b(?P<phi>(?:University(?:\sHospitals?)?\sof|(?:Cancer|Medical|Heart|Trauma|Surgery|Burn)\s(?:Center"
+    rf"|Centre)\s(?:of|in|at)|Hospitals?\s(?:of|for)|Institute\sof|College\sof|Bank\sof|Hopital"
+    rf"|Hospital\s(?:Universitario|General\sde|Cl[ií]nico)|Klinikum|Universit[aä]tsklinikum|Ospedale|Policlinico"
+    rf"|Clinique|Centre\sHospitalier(?:\sUniversitaire)?)(?:\s(?:the|de|la|du|von"
+    rf"|di))?\s[A-Z\xc0-\xde][\w'-]*(?:{_S}[A-Z\xc0-\xde][\w'-]*){{0,2}})"
 )
 _UPPER_CASE = re.compile(r"[A-Z .,'&-]+")
 # Kinds in German, French, Spanish, Italian and Portuguese, and public bodies, before the name.
@@ -101,12 +94,11 @@ _WARDS = words(
 _SPECIALTY = re.compile(
     r"\w+(?:olog(?:y|ic|ical)|iatr(?:y|ics?)|surg(?:ery|ical)|paedics?|pedics?|metry|therapy|ortho|neuro|onc)"
     r"|occupational|wheelchair|spine|pm&r|sports|wound|allergy|immunization|coumadin|anticoagulation|diabetes|asthma"
-    r"|memory|travel|vascular|renal|hepatic|liver|transplant|fertility|obstetrics?|ob|gyn|gynecologic|ob/gyn|ob-gyn"
-    r"|ent|eye|hand|foot|headache|movement|disorders?|stroke|epilepsy|seizure|heart|failure|breast|lung|general"
-    r"|internal|medicine|medical|behavioral|mental|same|day|pre-?op|preoperative|follow-?up|faculty|resident|ortho"
-    r"|development(?:al)?|infectious|diseases?|high|risk|well|child|baby|women's|men's|geriatric|adult|adolescent"
-    r"|the|and"
-    r"|of|&|in|community|surgical|nursing|skilled|family|primary|care|urgent|student|employee|prenatal|weight|loss"
+    r"|memory|travel|vascular|renal|hepatic|liver|transplant|fertility|obstetrics?|ob|gyn|gynecologic|ob/gyn|ob-gyn|ent"
+    r"|eye|hand|foot|headache|movement|disorders?|stroke|epilepsy|seizure|heart|failure|breast|lung|general|internal"
+    r"|medicine|medical|behavioral|mental|same|day|pre-?op|preoperative|follow-?up|faculty|resident|ortho"
+    r"|development(?:al)?|infectious|diseases?|high|risk|well|child|baby|women's|men's|geriatric|adult|adolescent|the"
+    r"|and|of|&|in|community|surgical|nursing|skilled|family|primary|care|urgent|student|employee|prenatal|weight|loss"
 )
 
 
@@ -219,12 +211,9 @@ def _not_eponym(match: re.Match[str], note: NoteView) -> bool:
     return not (tail and tail[1] in word_list("eponym_nouns"))
 
 
-def _no_device(match: re.Match[str], note: NoteView) -> bool:
-    """Reject St. Jude, a maker of heart valves."""
-    return _not_eponym(match, note) and not match["phi"].endswith("Jude")
-
-
-_NAMES = "|".join(re.escape(n).replace(r"\ ", r"\s+") for n in sorted(word_list("hospitals"), key=len, reverse=True))
+_NAMES = "|".join(
+    re.escape(n).replace(r"\ ", r"\s+") for n in sorted(word_list("hospitals"), key=lambda n: (-len(n), n))
+)
 _LISTED = re.compile(
     rf"\b(?:at|to|from|in|by|of|with|the|seen|visited|and)\s+(?:the\s+)?(?P<phi>(?:{_NAMES})(?:\s+(?:{_KIND}"
     rf"|University|E[RD]\b))?)(?!\w)"
@@ -232,22 +221,18 @@ _LISTED = re.compile(
 _SAINT = r"\b(?:at|to|from|in|by|of)\s+(?P<phi>(?:St|Saint)\.?\s[A-Z][\w-]+(?:'s)?)"
 # Lower-case kinds and short forms count only after a preposition of place.
 _PLACED = (
-    rf"\b(?:at|to|from|in|our|the|by)\s+(?:our\s+|the\s+)?(?P<phi>(?:{_PIECE}\s){{1,3}}(?:hospital|clinic"
-    rf"|pharmacy|infirmary"
-    rf"|nursing home|medical center|health center|high school|university|General|Health(?:\sCare)?"
-    r"|Med(?:ical)?(?:\.?\sC(?:en)?te?r)?|Memorial|Presbyterian|Methodist|Baptist|Oncology|Pediatrics))\b"
+    rf"\b(?:at|to|from|in|our|the|by)\s+(?:our\s+|the\s+)?(?P<phi>(?:{_PIECE}\s){{1,3}}(?:hospital|clinic|pharmacy"
+    rf"|infirmary|nursing home|medical center|health center|high school|university|General|Health(?:\sCare)?"
+    rf"|Med(?:ical)?(?:\.?\sC(?:en)?te?r)?|Memorial|Presbyterian|Methodist|Baptist|Oncology|Pediatrics))\b"
 )
 # Employers, churches, clubs, homes: after a preposition of place or affiliation.
 _ORGANISATION = (
     rf"\b(?:at|for|with|attends|to|by|is|joined|from|of)\s+(?:the\s+)?(?P<phi>(?:{_PIECE}\s){{1,3}}(?:Foods?|Dairy"
-    rf"|Trucking|(?:Steel\s)?Works"
-    r"|Company|Co\.|Inc\b\.?|LLC|LLP|Ltd\b\.?|GmbH|Corp(?:oration)?\b\.?|Industries|(?:\w+\s)?Church"
-    r"|(?:Public\s)?Library|"
-    r"(?:\w+\s)?League|(?:\w+\s)?Club|Bank|Airlines|Enterprises|Associates|Brothers|Temple|Mosque|Synagogue"
-    r"|Parish|Electric"
-    r"|Insurance|Press|Times|Police(?:\sDepartment)?|Fire\sDepartment|School\sDistrict|Farms?|Supermarkets?|Restaurant"
-    r"|(?:Retirement\s)?Residence|Lodge|Garage|Bakery|Construction|Motors|Logistics|School|College)(?!\w)"
-    r"|Hotel\s[A-Z]\w+)"
+    rf"|Trucking|(?:Steel\s)?Works|Company|Co\.|Inc\b\.?|LLC|LLP|Ltd\b\.?|GmbH|Corp(?:oration)?\b\.?|Industries"
+    rf"|(?:\w+\s)?Church|(?:Public\s)?Library|(?:\w+\s)?League|(?:\w+\s)?Club|Bank|Airlines|Enterprises|Associates"
+    rf"|Brothers|Temple|Mosque|Synagogue|Parish|Electric|Insurance|Press|Times|Police(?:\sDepartment)?|Fire\sDepartment"
+    rf"|School\sDistrict|Farms?|Supermarkets?|Restaurant|(?:Retirement\s)?Residence|Lodge|Garage|Bakery|Construction"
+    rf"|Motors|Logistics|School|College)(?!\w)|Hotel\s[A-Z]\w+)"
 )
 # A name after `at` alone: words of small letters after a capital.
 _AT = (
@@ -265,8 +250,7 @@ _CARED = (
 )
 _SHORT = re.compile(
     r"\b(?i:then|transferr?(?:red|ring)?|tx'?d|xfer(?:red)?|admitted|admission|seen|hospitali[sz]ed|presented"
-    r"|discharged|treated"
-    r"|followed|surgery|care|referred|stay|sent|went|taken)\s(?:[a-z]+\s){0,3}?(?:at|to|from"
+    r"|discharged|treated|followed|surgery|care|referred|stay|sent|went|taken)\s(?:[a-z]+\s){0,3}?(?:at|to|from"
     r"|by)\s+(?P<phi>[A-Z]{1,3}(?:H|MC|GH|CH))\b"
 )
 _EMPLOYED = (
@@ -275,9 +259,8 @@ _EMPLOYED = (
 )
 _TAUGHT = (
     r"\b(?:attends|attended|attending|enrolled\s(?:at|in)|student\sat|graduated\sfrom|graduate\sof|studies\sat"
-    r"|studied\sat"
-    r"|studying\sat|teaches\sat|taught\sat|teacher\sat|professor\sat|goes\sto|grade\sat|freshman\sat|sophomore\sat"
-    r"|junior\sat|senior\sat|coach\sat|nurse\sat|engineer\sat|manager\sat|clerk\sat|[Ee]mployer:"
+    r"|studied\sat|studying\sat|teaches\sat|taught\sat|teacher\sat|professor\sat|goes\sto|grade\sat|freshman\sat"
+    r"|sophomore\sat|junior\sat|senior\sat|coach\sat|nurse\sat|engineer\sat|manager\sat|clerk\sat|[Ee]mployer:"
     r"|EMPLOYER:)\s+(?:the\s+)?"
 )
 
@@ -305,8 +288,8 @@ RULES = (
         check=_by_name,
     ),
     Rule("HOSPITAL", _BODY, "Heard by the {Kadıköy District Court} and the {Ministry of Justice}.", score=0.6),
-    Rule("HOSPITAL", _OUR_LADY, "Seen at {Our Lady of Lourdes, Drogheda}.", score=0.6, check=_no_device),
-    Rule("HOSPITAL", re.compile(_SAINT), "Treated at {St. Vincent's}, by St. Jude valve.", score=0.7, check=_no_device),
+    Rule("HOSPITAL", _OUR_LADY, "Seen at {Our Lady of Lourdes, Drogheda}.", score=0.6, check=_not_eponym),
+    Rule("HOSPITAL", re.compile(_SAINT), "Treated at {St. Vincent's}.", score=0.7, check=_not_eponym),
     Rule("HOSPITAL", re.compile(_PLACED), "Seen at {Elm clinic}.", score=0.7, check=_called_there),
     Rule("HOSPITAL", re.compile(_ORGANISATION), "She works for {Maier Foods}.", score=0.6, check=_not_only_kind),
     Rule("HOSPITAL", _LISTED, "Transferred from {BWH} to {MGH}.", score=0.7, check=_not_eponym),
@@ -321,15 +304,8 @@ RULES = (
     Rule("HOSPITAL", _SHORT, "He was transferred to {SMH}, then from OSH.", score=0.6, check=_initials),
     Rule(
         "HOSPITAL",
-        re.compile(_EMPLOYED + _RUN),
-        "He works nights at {Walmart}; retired from Surgery.",
-        score=0.6,
-        check=_employs,
-    ),
-    Rule(
-        "HOSPITAL",
-        re.compile(_TAUGHT + _RUN),
-        "She attends {Lincoln}, attended Physical Therapy.",
+        re.compile(rf"(?:{_EMPLOYED}|{_TAUGHT}){_RUN}"),
+        "He works nights at {Walmart}, attends {Lincoln}; retired from Surgery.",
         score=0.6,
         check=_employs,
     ),

@@ -9,18 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from clinveil.core.spans import Span
-from clinveil.lexicons.ambiguity import PARTICLES
 from clinveil.phi.detection.detector import detectors
 from clinveil.phi.detection.names import fields
 from clinveil.phi.detection.names.cues import credentials, cues
-from clinveil.phi.detection.names.damaged import damaged_names
 from clinveil.phi.detection.names.lists import ListRuns
 from clinveil.phi.detection.names.mentions import Mentions
 from clinveil.phi.detection.names.runs import CueRuns
 from clinveil.phi.detection.names.state import NameState, Run
 from clinveil.phi.detection.note import NoteView
-
-__all__ = ["PARTICLES", "names_of"]
 
 
 def names_of(note: NoteView) -> tuple[list[Run], list[fields.NameSpan]]:
@@ -31,7 +27,7 @@ def names_of(note: NoteView) -> tuple[list[Run], list[fields.NameSpan]]:
     state = NameState(note)
     by_cue = CueRuns(state)
     by_list = ListRuns(state, by_cue)
-    spans = [*fields.field_names(note), *damaged_names(state)]
+    spans = [*fields.field_names(note), *fields.damaged_names(state)]
     for span in spans:
         state.add(*fields.word_run(note, span.start, span.end), 0.9, span.why)
     for start, end in fields.headers(state):

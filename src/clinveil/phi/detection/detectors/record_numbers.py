@@ -136,7 +136,7 @@ _NATIONAL = (
     (r"\d{4}\s\d{4}\s\d{4}", "Aadhaar {2345 6789 0123}."),
     (r"\d{7}[A-W][A-IW]?", "PPSN {1234567FA}."),
 )
-_TYPIST = re.compile(r"^(?P<phi>[A-Z]{2,3}/[a-z]{2,3}(?:/?\d+)?)\s*$", re.M)
+_TYPIST = re.compile(r"^[ \t]*(?P<phi>[A-Z]{2,3}[/:][a-z]{2,3}(?:/?\d+)?)[ \t]*$", re.M)
 RULES = (
     _cued("MRN", "MRN {00-12-345} and Unit No {1234567}."),
     _cued("SSN", "Social security number is {536 22 1234}."),
@@ -166,8 +166,7 @@ RULES = (
         "VEHICLE",
         re.compile(
             r"\b(?i:plates?|registration|reg\.?)(?:\s(?:number|no\.?|is))?[\s:#]+(?P<phi>[A-Z]{2}\d{2}\s?[A-Z]{3}"
-            r"|[A-Z]{2,4}[ -]?\d{2,4}[A-Z]?"
-            r"|\d{1,4}[ -]?[A-Z]{2,4}|\d[A-Z]{3}\d{3})\b"
+            r"|[A-Z]{2,4}[ -]?\d{2,4}[A-Z]?|\d{1,4}[ -]?[A-Z]{2,4}|\d[A-Z]{3}\d{3})\b"
         ),
         "Plate {XCM 6435}, seen twice; registration {AB12 CDE}.",
     ),

@@ -28,16 +28,15 @@ PATIENT_FIELDS = words("re patient pt client md member enrollee donor recipient 
 NAMES = words("name names surname surnames lastname firstname apellido nombre")
 NAMED = words("named dear nicknamed nee née hello hi hey aka called")
 PEOPLE = words(
-    "wife husband son sons daughter daughters mother father mom dad brother brothers sister sisters aunt uncle"
-    " cousin cousins niece nephew nieces nephews friend friends partner girlfriend boyfriend fiance fiancé fiancee"
-    " fiancée caregiver caretaker grandson granddaughter grandmother grandfather grandma grandpa spouse roommate"
-    " neighbor neighbour stepson stepdaughter stepmother stepfather twin sibling guardian sponsor boss coworker"
-    " colleague attorney lawyer worker therapist counselor psychologist psychiatrist manager practitioner assistant"
-    " resident surgeon interpreter teacher pastor priest landlord children kids twins ex-wife ex-husband mother-in-law"
-    " father-in-law daughter-in-law son-in-law sister-in-law brother-in-law grandchild grandchildren parents foster"
-    " godmother godfather aide bf gf hubby mum hcp poa dpoa nok proxy neighbors neighbours partners"
-    " aunts uncles grandsons"
-    " granddaughters stepchildren classmate babysitter nanny"
+    "wife husband son sons daughter daughters mother father mom dad brother brothers sister sisters aunt uncle cousin "
+    "cousins niece nephew nieces nephews friend friends partner girlfriend boyfriend fiance fiancé fiancee fiancée "
+    "caregiver caretaker grandson granddaughter grandmother grandfather grandma grandpa spouse roommate neighbor "
+    "neighbour stepson stepdaughter stepmother stepfather twin sibling guardian sponsor boss coworker colleague "
+    "attorney lawyer worker therapist counselor psychologist psychiatrist manager practitioner assistant resident "
+    "surgeon interpreter teacher pastor priest landlord children kids twins ex-wife ex-husband mother-in-law "
+    "father-in-law daughter-in-law son-in-law sister-in-law brother-in-law grandchild grandchildren parents foster "
+    "godmother godfather aide bf gf hubby mum hcp poa dpoa nok proxy neighbors neighbours partners aunts uncles "
+    "grandsons granddaughters stepchildren classmate babysitter nanny"
 )
 SPOUSES = words("married widow widower engaged wed")
 PATIENTS = words(

@@ -160,9 +160,7 @@ def _in_bed(note: NoteView, last: int, end: int) -> Iterator[Cue]:
     if last < 0 or note.plain[note.words.starts[last] + len(note.words.texts[last]) : end].strip(" ,"):
         return
     text = note.words.texts[last]
-    if begins_small(text):
-        yield Cue(last, Trust.KIN, "bed")
-    elif not (text.isupper() and len(text) < 4):
+    if not (text.isupper() and len(text) < 4):
         yield from (Cue(first, Trust.TITLE, "bed") for first in capitals(note, last))
 
 

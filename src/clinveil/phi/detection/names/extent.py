@@ -25,7 +25,6 @@ MAX_WORDS = 6
 # `Mac an Ghoill`: particles that occur only after these words.
 _GAELIC, _SONS = frozenset(("an", "na", "con")), frozenset(("mac", "nic", "mhic", "ni", "ui"))
 _CLEAN = re.compile(r"'s\b|[ \t]*(?:[,.;:?!)\]\"\r\n|<(-]|$)|[ \t]{2}")
-_CLEAN_SMALL = re.compile(r"'s\b|[ \t]*(?:[,.;:?!)\]\"\r\n|<(]|$)|[ \t]{2}| - ")
 _THEN_SMALL = re.compile(r"[ \t]+(?!(?:is|was|has|had|does|did|will|denies|reports)\b)[a-z]")
 _IS_OF_AGE = re.compile(r"[ \t]+(?:is|was)[ \t]an?[ \t]\d", re.I)
 _THEN_VERB = re.compile(r"[ \t]+(?:IS|WAS|HAS|HAD|CAME|WILL|OF|FROM|DENIES|REPORTS|STATES)\b")
@@ -119,18 +118,13 @@ class Extent(Pairs):
         return not word.classes & LexicalClass.FUNCTION or bool(word.classes & LexicalClass.FAMILY)
 
     def _quoted(self, last: Word, word: Word, gap: str, index: int, trust: Trust | None) -> bool:
-        """Accept names in quotes or brackets between names: `William "Bud" Smith`."""
+        """Accept names in quotes between names: `William "Bud" Smith`."""
         if gap.strip()[:1] in ('"', "'", ")", "]") and gap[:1] in ("\"'])"):
-            if is_particle(word) and not word.capital:
-                return self.state.name_ahead(index + 1)
             if gap == '" ' and word.capital and not word.shouted and not word.classes & LexicalClass.FUNCTION:
                 return len(word.text) > 2
             return word.capital and (self._fits(last, word, index, trust) or self.state.family_like(word))
-        close = self.text[word.end : word.end + 1]
-        if gap[-1:] == "(":
-            return close == ")" and self._fits(last, word, index, trust) and not word.ordinary
-        named = bool(last.classes & LexicalClass.GIVEN) or not last.ordinary
-        return (word.capital and named and (close in ('"', "'") or is_particle(word))) or is_particle(word)
+        opened = word.capital and not last.ordinary and self.text[word.end : word.end + 1] in ('"', "'")
+        return opened or is_particle(word)
 
     def _last_of_three(self, first: Word, last: Word, word: Word) -> bool:
         """Accept an ordinary word as surname after two first names: Sandra Marie Fox."""
@@ -181,28 +175,23 @@ class Extent(Pairs):
         if not word.capital:
             fit = word.text.islower() and (not word.ordinary or bool(word.classes & LexicalClass.FAMILIAR))
             return fit and last.text.islower() and index > first + 1
-        given = index > first + 1 and self.words[first].classes & LexicalClass.USUAL_GIVEN
-        fit = self.state.family_like(word) or bool(given and self._any_surname(word))
-        return (fit or not word.ordinary) and not self._labels(index)
+        return (self.state.family_like(word) or not word.ordinary) and not self._labels(index)
 
     def _fits_small(self, last: Word, word: Word, index: int, trust: Trust | None) -> bool:
         if not last.text.islower():
             return False
         met = trust is not None and trust is not Trust.HINT
-        trusted, spoken = trust is not None and trust >= Trust.FIELD, trust is not None and trust >= Trust.SPOKEN
+        trusted = trust is not None and trust >= Trust.FIELD
         if trusted and not last.ordinary and word.classes & LexicalClass.FAMILY and word.ordinary:
-            return _CLEAN_SMALL.match(self.text, word.end) is not None
+            return _CLEAN.match(self.text, word.end) is not None
         if word.classes & LexicalClass.FUNCTION:
             return False
         if len(word.text) < 3:
-            short = len(word.text) == 2 and not word.ordinary and word.classes & LexicalClass.FAMILY
-            return bool(short and spoken and not last.ordinary) or (
+            return (
                 len(word.text) == 1 and (last.listed or not last.ordinary) and self.text[word.end : word.end + 1] == "."
             )
         if not word.ordinary:
             return word.listed or trusted or not last.listed or (met and self._small_name(index))
-        if trusted and not last.ordinary and self.state.closed(index + 1) and self._any_surname(word):
-            return True
         return self.state.given_like(last) and bool(word.classes & LexicalClass.FAMILIAR)
 
     def _fits_word(self, last: Word, word: Word, index: int, trusted: bool) -> bool:
@@ -230,7 +219,7 @@ class Extent(Pairs):
             return False
         if trusted and len(word.text) == 1:
             return _LONE_INITIAL.match(self.text, word.end) is not None and not self._labels(index)
-        if self._labels(index) or not (self.state.family_like(last) or (trusted and self._comma_names(last, index))):
+        if self._labels(index) or not self.state.family_like(last):
             return False
         if trusted:
             return self._given_in_field(index) and (

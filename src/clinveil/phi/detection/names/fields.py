@@ -1,4 +1,4 @@
-"""Names in structured text: JSON, XML, HL7, header lines `Smith, John  MRN`, file names, accounts and initials."""
+"""Names in structured text (JSON, XML, headers `Smith, John  MRN`, file names, accounts), initials, damaged names."""
 
 from __future__ import annotations
 
@@ -33,18 +33,9 @@ _KEY = rf"(?:(?:{_OWNERS})s?[ _-]?)*(?:names?|surname|family|given|forename|nomb
 _JSON = re.compile(rf"""(["'])(?:{_KEY})\1\s*:\s*\[?\s*(?P<q>["'])(?P<phi>[^"\n]{{2,60}}?)(?P=q)""", re.I)
 _XML = re.compile(rf"<(?:\w+:)?(?P<tag>{_KEY})\b[^<>]{{0,80}}>\s*(?P<phi>[^<>]{{2,60}}?)\s*</", re.I)
 _XML_VALUE = re.compile(rf"<(?:\w+:)?(?:{_KEY})\s[^<>]{{0,40}}?value=\"(?P<phi>[^\"<>]{{2,60}})\"", re.I)
-# HL7 version 2: numbers of the fields of each segment that contain names.
-_NAME_FIELDS = {
-    "PID": (5, 6, 9), "NK1": (2,), "PV1": (7, 8, 9, 17), "GT1": (3,), "IN1": (16,), "ORC": (10, 11, 12), "OBR": (16,),
-    "MRG": (7,), "PD1": (4,), "TXA": (5, 9, 22), "DG1": (16,), "AIP": (3,), "EVN": (5,), "ROL": (4,), "OBX": (16,),
-}  # fmt: skip
-_SEGMENT = re.compile(rf"^[\x0b ]*({'|'.join(_NAME_FIELDS)})\|[^\r\n]*", re.M)
-_AFFIXES = words("MD DO RN NP DR MR MRS MS JR L")
-_LETTERS = re.compile(r"[^\W\d_][^\d|~&]*")
 _KEYED = re.compile(
-    r"(?<![^\W_])(?:pt|patient|subj|client|guarantor|nok|mother|father|provider|prov|contact)[_-]?"
-    r"(?:last|first|family|given|middle|sur|fore)?_?(?:name)?[ ]?=[ ]?[\"']?"
-    r"(?P<phi>[^\W\d_][^;,&|\n\"'=]{1,40}?)(?=[;,&|\n\"']|\Z)",
+    r"(?<![^\W_])(?:pt|patient|subj|client|guarantor|nok|mother|father|provider|prov|contact)[_-]?(?:last|first|family"
+    r"|given|middle|sur|fore)?_?(?:name)?[ ]?=[ ]?[\"']?(?P<phi>[^\W\d_][^;,&|\n\"'=]{1,40}?)(?=[;,&|\n\"']|\Z)",
     re.I,
 )
 _HEADER = re.compile(
@@ -61,9 +52,8 @@ _ACCOUNT_WORDS = words("user username userid login logon logged operator opid")
 _ACCOUNT_WORD = mark(lambda word: look_up(word)[1] in _ACCOUNT_WORDS)
 _PIECE = re.compile(r"[^\W\d_]+")
 _ACCOUNT = re.compile(
-    r"\b(?:user(?:[ _-]?(?:name|id))?|log[io]n(?:[ _-]?(?:name|id))?|logged in as|opid|operator id)\b[ \t]*"
-    r"(?:[:=#][ \t]*)?"
-    r"(?P<phi>[a-z][a-z0-9]*[._-]?[a-z0-9]+)\b(?![@ ]?[(])"
+    r"\b(?:user(?:[ _-]?(?:name|id))?|log[io]n(?:[ _-]?(?:name|id))?|logged in as|opid"
+    r"|operator id)\b[ \t]*(?:[:=#][ \t]*)?(?P<phi>[a-z][a-z0-9]*[._-]?[a-z0-9]+)\b(?![@ ]?[(])"
 )
 _ACTED = re.compile(r"\b(?:by|as)[ \t]+\Z", re.I)
 _INITIALS = re.compile(r"(?<![\w.])[A-Z]\.[ ]?[A-Z]\.(?:[ ]?[A-Z]\.)?(?!\w)")
@@ -90,10 +80,9 @@ _CAPITALS = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZ")
 CAPITAL = mark(lambda word: look_up(word)[0] in _CAPITALS)
 _ABBREVIATED = words(
     "po iv im sc us md do rn np pa am pm bp er or ed qd bid tid qid prn hs sq od os ou dc la ny uk eg ie ad bc cc hr tv"
-    " id et ng gi gu as au ap pc ac nj nc sd nd va ma ct ri nh vt me de wv ky tn al ms mo ia ok tx nm az ut co wy mt"
-    " wa ca"
-    " ro rom lp pt ot sp st ph ba bs ma mph dds esq jr sr ii uti ekg ecg mri hiv gyn ent usa fu ho so wo iq ob bm"
-    " dr lmp dob doa vs tb ct xr cv cns ls ns nt tm rv lv ra av"
+    " id et ng gi gu as au ap pc ac nj nc sd nd va ma ct ri nh vt me de wv ky tn al ms mo ia ok tx nm az ut co wy mt wa"
+    " ca ro rom lp pt ot sp st ph ba bs ma mph dds esq jr sr ii uti ekg ecg mri hiv gyn ent usa fu ho so wo iq ob bm dr"
+    " lmp dob doa vs tb ct xr cv cns ls ns nt tm rv lv ra av"
 )
 
 
@@ -106,8 +95,6 @@ def field_names(note: NoteView) -> Iterator[NameSpan]:
         yield from _values(_XML, text, "name element of XML")
     if 'value="' in text:
         yield from _values(_XML_VALUE, text, "name element of XML")
-    if "|" in text and "^" in text:
-        yield from _segments(text)
     if "=" in text:
         yield from _values(_KEYED, text, "name field of a key")
     if any(_EXTENSION.matches(note)):
@@ -121,29 +108,6 @@ def _values(pattern: re.Pattern[str], text: str, why: str) -> Iterator[NameSpan]
         pieces = _PIECE.findall(match["phi"])
         if pieces and not all(piece.lower() in NO_NAMES for piece in pieces) and len(pieces) < 7:
             yield NameSpan(*match.span("phi"), why)
-
-
-def _segments(text: str) -> Iterator[NameSpan]:
-    for segment in _SEGMENT.finditer(text):
-        wanted, start = _NAME_FIELDS[segment[1]], segment.start(1)
-        for number, field in enumerate(text[start : segment.end()].split("|")):
-            if number in wanted:
-                yield from _components(field, start)
-            start += len(field) + 1
-
-
-def _components(field: str, start: int) -> Iterator[NameSpan]:
-    """Yield the components of a name in an HL7 field, without a title or degree after them."""
-    count = 0
-    for component in re.split(r"(?<=[\^~&])", field):
-        body = component.rstrip("^~&")
-        if _LETTERS.fullmatch(body) and body.upper() not in _AFFIXES:
-            if count < 3:
-                yield NameSpan(start, start + len(body), "name field of HL7")
-            count += 1
-        start += len(component)
-        if component.endswith("~"):
-            count = 0
 
 
 def _files(text: str) -> Iterator[NameSpan]:
@@ -258,3 +222,90 @@ def name_accounts(state: NameState) -> Iterator[int]:
     lowers = state.words.lowers
     if accounts and not accounts.isdisjoint(lowers):
         yield from (i for i, lower in enumerate(lowers) if lower in accounts and len(lower) > 4)
+
+
+# Names in damaged text: letters set apart by spaces (`J o h n`), and letters that OCR misread (`J0hn`, `Srnith`).
+_SPACED = re.compile(
+    r"(?:[A-Z](?: [a-z]){2,}(?: {1,3}[A-Z](?: [a-z]){2,})*|[A-Z](?: [A-Z]){3,}(?: {2,3}[A-Z](?: [A-Z]){2,})*)(?![^\W_])"
+)
+_GROUP = re.compile(r"[A-Z](?: [a-z])+|[A-Z](?: [A-Z])+")
+_DIGIT = re.compile(r"[013458](?=[A-Za-z])")
+_MISREAD_WORD = re.compile(r"[A-Z013458][A-Za-z013458]{3,}(?![^\W_])")
+_SURNAME = re.compile(r" [A-Z013458][A-Za-z013458]+(?![^\W_])")
+_READINGS = (str.maketrans("013458", "oleasb"), str.maketrans("013458", "oieasb"))
+_SHORTEST, _LONGEST = 5, 24
+_USUAL = LexicalClass.USUAL_GIVEN | LexicalClass.USUAL_FAMILY
+
+
+def _usual(word: str) -> bool:
+    kind = lexical_classes(word)
+    return bool(kind & _USUAL) and not kind & LexicalClass.WORD
+
+
+def _misread(written: str) -> bool:
+    """Return whether an unlisted word is a usual name if `rn` was m, or `vv` was w."""
+    text, lower, kind = look_up(written)
+    if (
+        len(text) < _SHORTEST
+        or ("rn" not in lower and "vv" not in lower)
+        or text == lower
+        or kind & (LexicalClass.NAME | LexicalClass.WORD)
+    ):
+        return False
+    return _usual(lower.replace("rn", "m")) or _usual(lower.replace("vv", "w"))
+
+
+_MISREAD = mark(_misread)
+
+
+def damaged_names(state: NameState) -> Iterator[NameSpan]:
+    """Yield letter-spaced names and names with misread letters."""
+    yield from _spaced(state)
+    yield from _with_digits(state.text)
+    for index in state.words.marked(_MISREAD):
+        word = state.words[index]
+        yield NameSpan(word.start, word.end, "misread name")
+
+
+def _spaced(state: NameState) -> Iterator[NameSpan]:
+    reach = 0
+    for index in state.words.marked(CAPITAL):
+        start = state.words.starts[index]
+        match = _SPACED.match(state.text, start) if start >= reach else None
+        if match is None:
+            continue
+        reach = match.end()
+        names = [group for group in _GROUP.finditer(match[0]) if _may_be_name(group[0].replace(" ", ""))]
+        if names:
+            yield NameSpan(start + names[0].start(), start + names[-1].end(), "spaced letters")
+
+
+def _may_be_name(word: str) -> bool:
+    """Return whether joined letters are a listed name or, in mixed case, an unlisted word."""
+    kind = lexical_classes(word)
+    if kind & LexicalClass.WORD:
+        return bool(kind & _USUAL) and not kind & LexicalClass.FUNCTION and not word.isupper()
+    return bool(kind & LexicalClass.NAME) or (len(word) > 3 and not word.isupper())
+
+
+def _with_digits(text: str) -> Iterator[NameSpan]:
+    """Yield words that are usual names if their digits are read as letters."""
+    reach = 0
+    for digit in _DIGIT.finditer(text):
+        start = digit.start()
+        while start > max(reach, digit.start() - _LONGEST) and text[start - 1].isalnum():
+            start -= 1
+        match = _MISREAD_WORD.match(text, start) if start >= reach else None
+        if match is None:
+            continue
+        reach = match.end()
+        letters = sum(map(str.isalpha, match[0]))
+        if letters * 2 > len(match[0]) and any(map(_usual, _readings(match[0]))):
+            surname = _SURNAME.match(text, reach)
+            if surname and any(lexical_classes(reading) & _USUAL for reading in _readings(surname[0][1:])):
+                reach = surname.end()
+            yield NameSpan(match.start(), reach, "misread name")
+
+
+def _readings(word: str) -> list[str]:
+    return [word.lower().translate(table) for table in _READINGS]

@@ -27,17 +27,13 @@ _NO_PERSON = NO_NAMES | CLINICIANS | PEOPLE | PATIENTS
 _ADJACENT = PARTICLES | {"jr", "sr"}
 _ARTICLES = frozenset(("the", "a", "an", "two", "three", "french"))
 _AMOUNT = re.compile(r"[\d#][ \t]*\Z")
-# In lower case, only usual first names that are not words are candidates.
 _NAME_OR_WORD = LexicalClass.NAME | LexicalClass.WORD
-_MAYBE_LOWER = LexicalClass.USUAL_GIVEN | LexicalClass.WORD
-_SURE = LexicalClass.WORD | LexicalClass.EPONYM
 
 
 def _may_begin(written: str) -> bool:
     """Return whether a word may begin a name, judged by the word alone."""
     text, lower, kind = look_up(written)
-    small = kind & _MAYBE_LOWER == LexicalClass.USUAL_GIVEN or (kind & LexicalClass.GIVEN and not kind & _SURE)
-    return kind & _NAME_OR_WORD != LexicalClass.WORD and (text != lower or bool(small))
+    return kind & _NAME_OR_WORD != LexicalClass.WORD and text != lower
 
 
 _MAY_BEGIN = mark(_may_begin)
@@ -82,8 +78,6 @@ class ListRuns:
             return len(word.text) > 2 and (word.listed or (unknown(word) and not word.shouted))
         return any(w.listed or unknown(w) for w in full) and not all(len(w.text) < 3 for w in full)
 
-    # Names supported only by the lists.
-
     def take_small_before_credential(self, last: int) -> None:
         """Add two lower-case words before a credential: john smith, rn."""
         if not last or self.state.gap(last) != " ":
@@ -111,19 +105,7 @@ class ListRuns:
 
     def candidates(self) -> list[int]:
         """Return the indices of the words that may begin a name."""
-        texts, lowers, kinds = self.words.texts, self.words.lowers, self.words.classes
-        return [
-            index
-            for index in self.words.marked(_MAY_BEGIN)
-            if (texts[index] != lowers[index] or self._small_candidate(index, kinds[index])) and self._supported(index)
-        ]
-
-    def _small_candidate(self, index: int, kind: int) -> bool:
-        """Accept in lower case: a usual first name, or adjacent first name and surname that are not words."""
-        following = self.words.classes[index + 1] if index + 1 < len(self.words) else LexicalClass.NOTHING
-        if kind & _MAYBE_LOWER == LexicalClass.USUAL_GIVEN:
-            return True
-        return bool(kind & LexicalClass.GIVEN and following & LexicalClass.FAMILY and not (kind | following) & _SURE)
+        return [index for index in self.words.marked(_MAY_BEGIN) if self._supported(index)]
 
     def _supported(self, index: int) -> bool:
         """Return False for an ordinary or unknown word without a neighbour that could make it a name."""
@@ -140,9 +122,6 @@ class ListRuns:
     def take(self, index: int) -> None:
         """Add the name that begins at a candidate, if there is one."""
         word = self.words[index]
-        if not word.capital:
-            self._take_lower(index, word)
-            return
         if not word.listed:
             self._take_unknown(index, word)
             return
@@ -176,70 +155,25 @@ class ListRuns:
         if before is None or index - 1 in self.state.taken or self.words[index].shouted or self.state.gap(index) != " ":
             return index
         given = before.classes & LexicalClass.GIVEN and not before.classes & LexicalClass.FUNCTION
-        named = unknown(before) or (given and before.ordinary and len(before.text) > 2)
+        named = given and before.ordinary and len(before.text) > 2
         fits = named and before.capital and not before.shouted and shaped_like_name(before.text)
         return index - 1 if fits else index
 
-    def _take_lower(self, index: int, word: Word) -> None:
-        """Add `john smith`, or a usual first name alone, in lower case."""
-        if word.classes & LexicalClass.EPONYM:
-            return
-        end = self.run(index, None)
-        if self.state.before_noun(end) or not (end - index > 1 or word.text in _very_usual()):
-            return
-        if all(w.listed or w.text.islower() for w in self.words[index:end]):
-            self.state.add(index, end, 0.6, "listed in small letters")
-
     def _listed_run(self, index: int, end: int) -> bool:
         run = [word for word in self.words[index:end] if len(word.text) > 1]
-        sure = [word for word in run if word.listed and not word.ordinary]
         first = run[0].classes
         if self.words[index].shouted:
-            return self._shouted_run(index, run, sure)
-        if first & LexicalClass.WORD:
-            return bool(first & LexicalClass.GIVEN) and self._word_goes_with(index, end, run, sure)
+            return len(run) > 1 and all(word.listed and not word.ordinary for word in run)
+        if first & LexicalClass.WORD:  # a first name that is a word needs a usual surname: May Rose
+            small = first & LexicalClass.FUNCTION and not first & LexicalClass.USUAL_GIVEN
+            usual = any(w.listed and not w.ordinary and w.classes & LexicalClass.USUAL_FAMILY for w in run)
+            return bool(first & LexicalClass.GIVEN) and not small and usual
         if all(word.classes & LexicalClass.EPONYM for word in run):
             return bool(first & LexicalClass.USUAL_GIVEN)
         return len(run) > 1 or bool(first & LexicalClass.GIVEN)
 
-    def _shouted_run(self, index: int, run: list[Word], sure: list[Word]) -> bool:
-        """Accept upper-case names: all are only names, or a usual first name precedes possible surnames."""
-        first = run[0]
-        if len(run) < 2:
-            return False
-        if not self.state.upper_context(index) and not first.classes & LexicalClass.FUNCTION:
-            return self.state.given_like(first) and all(self.state.family_like(w) for w in run[1:])
-        if len(sure) == len(run):
-            return bool(first.classes & (LexicalClass.USUAL_GIVEN | LexicalClass.FAMILY))
-        odd = LexicalClass.WORD | LexicalClass.EPONYM
-        given = first.classes & LexicalClass.USUAL_GIVEN and not first.classes & odd
-        return bool(given) and all(self.state.family_like(w) for w in run[1:])
-
     def _state(self, start: int, end: int) -> bool:
         return " ".join(self.words.lowers[start:end]) in _states()
-
-    def _word_goes_with(self, index: int, end: int, run: list[Word], sure: list[Word]) -> bool:
-        """Accept a first name that is a word if the words after it support it: May Rose, Will K. Smith."""
-        first = run[0]
-        if first.classes & LexicalClass.FUNCTION and not first.classes & LexicalClass.USUAL_GIVEN:
-            return False
-        if not first.classes & LexicalClass.USUAL_GIVEN:
-            return any(w.classes & LexicalClass.USUAL_FAMILY for w in sure) or self._both_familiar(run)
-        if any(w.text.islower() for w in run) and self.words[end - 1].capital:
-            return True
-        if end - index > len(run) or any(w.classes & LexicalClass.USUAL_FAMILY for w in sure):
-            return True
-        if not first.classes & LexicalClass.FUNCTION and all(unknown(w) and shaped_like_name(w.text) for w in run[1:]):
-            return len(run) > 1 and not any(w.shouted or w.lower in self.state.note.lower_case for w in run)
-        return self._both_familiar(run)
-
-    def _both_familiar(self, run: list[Word]) -> bool:
-        """Return whether two familiar names are capitalised and never occur in lower case in the note."""
-        small = self.state.note.lower_case
-        return len(run) > 1 and all(
-            w.classes & LexicalClass.FAMILIAR and not w.classes & LexicalClass.FUNCTION and w.lower not in small
-            for w in run
-        )
 
     def _lone(self, index: int, word: Word) -> bool:
         """Accept one capitalised listed word: a usual name that is not a word or an eponym, here or elsewhere in
@@ -279,10 +213,3 @@ class ListRuns:
 @cache
 def _states() -> frozenset[str]:
     return frozenset(state.lower() for state in word_list("states"))
-
-
-@cache
-def _very_usual() -> frozenset[str]:
-    from clinveil.lexicons.names import all_given_names
-
-    return frozenset(name for name, share in all_given_names().items() if share >= 0.1)

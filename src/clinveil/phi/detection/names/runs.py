@@ -74,12 +74,10 @@ class FirstWord(Extent):
 
     def _word_as_name(self, index: int, word: Word, trust: Trust) -> bool:
         """Decide for an ordinary word at a cue: it needs a second name, a field of its own, or to be a usual name."""
-        if self._pair(index, word, trust) or (trust >= Trust.FIELD and self._comma_pair(index, word)):
+        if self._pair(index, word, trust):
             return True
         if word.classes & LexicalClass.FUNCTION:
             return False
-        if self._comma_pair(index, word) and self.words.classes[index + 1] & LexicalClass.USUAL_GIVEN:
-            return not self.words[index + 1].ordinary and bool(word.classes & LexicalClass.FAMILIAR)
         if trust is Trust.TITLE:
             return bool(
                 word.classes & (LexicalClass.FAMILIAR if self.state.upper_context(index) else LexicalClass.NAME)
@@ -114,7 +112,7 @@ class FirstWord(Extent):
             return False
         if trust in (Trust.TITLE, Trust.CALLED):
             dotted = self.text[word.start - 2 : word.start] in (". ", "rs")
-            dotted = dotted or self.state.closed(index + 1) or _THEN.match(self.text, word.end) is not None
+            dotted = dotted or _THEN.match(self.text, word.end) is not None
             usual = LexicalClass.USUAL_FAMILY if dotted else LexicalClass.FAMILIAR
             return self._small_name(index) or self._small_word_as_name(index, word, usual)
         if trust >= Trust.FIELD:
@@ -151,11 +149,9 @@ class FirstWord(Extent):
         return named and (word.lower not in COMPOUNDS or self.text[word.start - 2 : word.start] != "e ")
 
     def _small_in_field(self, index: int, word: Word) -> bool:
-        if self._before_initial(index):
-            return not word.ordinary or bool(word.classes & LexicalClass.NAME)
         if not word.ordinary:
-            return word.listed or self._small_name(index) or self._comma_pair(index, word)
-        if self._small_pair(index) or self._comma_pair(index, word):
+            return word.listed or self._small_name(index)
+        if self._small_pair(index):
             return True
         return bool(word.classes & LexicalClass.FAMILIAR) and self.state.closed(index + 1)
 
@@ -211,8 +207,7 @@ class CueRuns(FirstWord):
             return word.listed or (trust >= Trust.TITLE and not comma and unknown(word))
         if word.classes & LexicalClass.FUNCTION or word.lower in NO_NAMES or comma:
             return False
-        usual = LexicalClass.FAMILIAR if trust >= Trust.FIELD else LexicalClass.USUAL_GIVEN
-        return bool(word.classes & usual) or self._pair(index, word, trust)
+        return self._pair(index, word, trust)
 
     def _may_follow_small(self, index: int, word: Word, trust: Trust, comma: bool) -> bool:
         """Accept after lower-case names only: drs smith and okafor; team: ann bell, joe okafor and mary bell."""

@@ -19,12 +19,9 @@ from clinveil.phi.matching.wordtable import mark
 GAP = re.compile(r"[ \t]{1,6}|[ \t]*\r?\n[ \t]*|_|-[ \t]*\r?\n?|[ \t]+[\"'(\[]|[\"')\]][ \t]+|[ \t]+[asd]/[lopr][ \t]+")
 AFTER_INITIAL = re.compile(r"\.?[ \t]{0,2}|\.?[ \t]*[\"(]")
 CLOSED = re.compile(r"[\"')\]]?[.,]?[ \t]*(?:$|[;\r\n|/\])}\t]|[ \t]{2}|,[ \t]*(?:[A-Z]{2}|[A-Z]\.[A-Z])|\(|\d|- )")
-# Lower-case particles that do not precede a name in ordinary English text.
+# Lower-case particles that do not begin a name in ordinary English text.
 _LEADING = PARTICLES - words("den do e i y a la lo le te op ben st mac nic ab santa san di am en ur av af t")
-_TWO_PARTICLES = frozenset(
-    tuple(row.split())
-    for row in ("de la", "de los", "de las", "De La", "De Los", "van de", "van der", "van den", "von der")
-)
+_TIGHT = (" ", "-", " '")
 _GRADE = re.compile(r" (?:[IVX]{1,4}|[A-D])(?![\w.])")  # `Weber B`, `Salter II`
 _OF_EPONYM = re.compile(r"'?s?[ \n-]?[ \n]?")
 
@@ -55,30 +52,21 @@ class NameState:
         self.runs: list[Run] = []
 
     def add(self, start: int, end: int, score: float, why: str) -> None:
-        """Add a run, extended by an initial or particle before it (`J. Smith`). An empty run is ignored."""
+        """Add a run, extended by the particles before it. An empty run is ignored."""
         if start >= end:
             return
-        while start and (self._initial_before(start) or self._particle_before(start)):
-            start -= 1
-        if start > 1 and self._two_particles_before(start):
-            start -= 2
+        start = self._with_particles(start)
         self.taken.update(range(start, end))
         self.runs.append(Run(start, end, score, why))
 
-    def _initial_before(self, start: int) -> bool:
-        last = self.words.texts[start - 1]
-        if len(last) > 1 or not last.isupper() or start - 1 in self.taken:
-            return False
-        return self.text[self.words.starts[start - 1] + 1 : self.words.starts[start]] in (". ", ".")
-
-    def _particle_before(self, start: int) -> bool:
-        before = self.words.texts[start - 1]
-        return before in _LEADING and start - 1 not in self.taken and self.gap(start) in (" ", "-", " '")
-
-    def _two_particles_before(self, start: int) -> bool:
-        row = tuple(self.words.texts[start - 2 : start])
-        free = start - 1 not in self.taken and start - 2 not in self.taken
-        return row in _TWO_PARTICLES and free and self.gap(start) == self.gap(start - 1) == " "
+    def _with_particles(self, start: int) -> int:
+        """Return the start of a name with its lower-case particles: `de la Fisher`."""
+        first, texts = start, self.words.texts
+        while first and texts[first - 1] in PARTICLES and first - 1 not in self.taken and self.gap(first) in _TIGHT:
+            first -= 1
+        while first < start and texts[first] not in _LEADING:
+            first += 1
+        return first
 
     def gap(self, index: int) -> str:
         """Return the text between a word and the word before it."""
@@ -268,17 +256,6 @@ class Pairs:
         if following is None or not following.capital or not (self.state.given_like(word) or not word.ordinary):
             return False
         return dotted and self.state.family_like(following) and not self._labels(index + 2)
-
-    def _comma_pair(self, index: int, word: Word) -> bool:
-        """Match `Wood, Mark` in a field: a surname, a comma, and a possible first name."""
-        if index + 1 >= len(self.words) or not COMMA.fullmatch(self.state.gap(index + 1)):
-            return False
-        return self._comma_names(word, index + 1)
-
-    def _comma_names(self, word: Word, index: int) -> bool:
-        following = self.words[index]
-        sure = following.classes & LexicalClass.USUAL_GIVEN and not following.ordinary and self._any_surname(word)
-        return (self.state.family_like(word) or bool(sure)) and self._given_in_field(index)
 
     def _given_in_field(self, index: int) -> bool:
         word = self.words[index]

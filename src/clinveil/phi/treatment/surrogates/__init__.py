@@ -1,10 +1,8 @@
 """Surrogates: generated replacements for identifiers, one kind per file.
 
-A surrogate is a pseudo-random function of (key, kind, scope, normalised original). The scope is the patient: the
-surrogate is the same in all notes of a patient and differs between patients, regardless of order, batch or worker. With
-`fresh` above 0, some or all mentions have their own scope. Consistent surrogates keep a patient's story readable but
-protect less: a missed name differs from names that agree (Osborne 2025, doi 10.3390/electronics14193945). Dates move by
-the patient's offset in either mode.
+A surrogate is a pseudo-random function of (key, kind, patient, normalised original). It is the same in all notes of a
+patient and differs between patients, regardless of order, batch or worker. This keeps a patient's story readable, but a
+missed name differs from names that agree (Osborne 2025, doi 10.3390/electronics14193945).
 
 A surrogate never equals its original, because it is drawn from the rest of the pool (no rejection and redraw). An
 attacker who knows this rule learns only that the original is a different name. This changes the odds of the true value
@@ -19,7 +17,6 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from clinveil.core.keys import Key
-from clinveil.lexicons.names import name_form
 from clinveil.phi.treatment.dates import shifted
 from clinveil.phi.treatment.surrogates.generalised import old_age
 from clinveil.phi.treatment.surrogates.names import NOTHING, NameSurrogates, NoteNames, email, number_or_account
@@ -41,7 +38,7 @@ Maker = Callable[[Key, str, str], str | None]
 
 
 _MAKERS: Mapping[str, Maker] = {
-    "AGE": lambda key, scope, original: old_age(original),
+    "AGE": lambda key, patient_id, original: old_age(original),
     "URL": url,
     "IP": internet_address,
     "SSN": social_security_number,
@@ -51,25 +48,17 @@ _MAKERS: Mapping[str, Maker] = {
 } | dict.fromkeys(
     ("PHONE", "FAX", "MRN", "HEALTH_PLAN", "ACCOUNT", "LICENSE", "VEHICLE", "DEVICE", "ZIP"), other_number
 )
-_WITH_NAMES = {"EMAIL": email, "ID": number_or_account}
 
 
 class Surrogates:
     """Generate the surrogates of one note under one key.
 
     Args:
-        fresh: probability that a mention gets a new surrogate. 0 is consistent and 1 is random. Values between them
-            give a Markov chain that starts with the patient's surrogate and switches with this probability.
-        salt: distinguishes this note from the patient's other notes if mentions are fresh.
         note: roles and spellings of the names in the note. day_first: whether the note writes dates day first.
     """
 
-    def __init__(
-        self, key: Key, fresh: float = 0.0, salt: str = "", note: NoteNames = NOTHING, *, day_first: bool = False
-    ) -> None:
-        self._key, self._fresh, self._salt, self._note, self._day_first = key, fresh, salt, note, day_first
-        self._scopes: dict[tuple[str, str], str] = {}
-        self._mentions = 0
+    def __init__(self, key: Key, note: NoteNames = NOTHING, *, day_first: bool = False) -> None:
+        self._key, self._note, self._day_first = key, note, day_first
         self._names: dict[str, NameSurrogates] = {}
 
     def make(self, label: str, original: str, patient_id: str, patient: Patient | None = None) -> str | None:
@@ -79,24 +68,13 @@ class Surrogates:
         """
         if label == "DATE":
             return shifted(self._key, patient_id, original, day_first=self._day_first)
-        scope = self._scope(label, original, patient_id) if self._fresh else patient_id
+        if maker := _MAKERS.get(label):
+            return maker(self._key, patient_id, original)
+        if patient_id not in self._names:
+            self._names[patient_id] = NameSurrogates(self._key, patient_id, patient, self._note)
+        names = self._names[patient_id]
         if label == "NAME":
-            return self._named(scope, patient).of(original)
-        if label in _WITH_NAMES:
-            return _WITH_NAMES[label](self._key, scope, original, self._named(scope, patient))
-        maker = _MAKERS.get(label)
-        return maker(self._key, scope, original) if maker else None
-
-    def _named(self, scope: str, patient: Patient | None) -> NameSurrogates:
-        if scope not in self._names:
-            self._names[scope] = NameSurrogates(self._key, scope, patient, self._note)
-        return self._names[scope]
-
-    def _scope(self, label: str, original: str, patient_id: str) -> str:
-        """Return the scope of a mention: that of the previous mention, or with probability `fresh` a new one."""
-        self._mentions += 1
-        form = label, name_form(original) or original.casefold()
-        stream = self._key.stream("surrogate-mention", patient_id, self._salt, str(self._mentions))
-        if stream.uniform() < self._fresh:
-            self._scopes[form] = f"{patient_id}\x1f{stream.uint64():016x}"
-        return self._scopes.get(form, patient_id)
+            return names.of(original)
+        if label == "EMAIL":
+            return email(self._key, patient_id, original, names)
+        return number_or_account(self._key, patient_id, original, names) if label == "ID" else None

@@ -20,6 +20,7 @@ from clinveil.phi.treatment.dates import DATE_BRACKET, parse
 OLD_AGE = "90+"
 # A birth in this year or before allows an age of 90 or more; the age detector uses the same limit.
 LAST_OLD_YEAR = 1939
+_LAST_YEAR = 26  # two digits up to this are a year of this century, not a birth year of the last
 # Three-digit prefixes shared by 20,000 people or fewer: the list in the guidance of the Department of Health of 2012
 # (census of 2000), and those below the limit in the census of 2010.
 SPARSE = words("036 059 063 102 202 203 204 205 369 556 692 753 772 790 821 823 830 831 878 879 884 890 893")
@@ -41,13 +42,8 @@ def year(original: str, after: str = "") -> str | None:
         return None
     written_year = years.pop()
     if len(written_year) == 2:  # '29 may be 1929 or 2029
-        return None if int(written_year) <= LAST_OLD_YEAR % 100 and not _recent(written_year) else f"'{written_year}"
+        return None if _LAST_YEAR < int(written_year) <= LAST_OLD_YEAR % 100 else f"'{written_year}"
     return written_year if int(written_year) > LAST_OLD_YEAR else None
-
-
-def _recent(short: str) -> bool:
-    """Return whether two digits are a year of this century and not a birth year of the last."""
-    return int(short) < 27
 
 
 def old_age(original: str, after: str = "") -> str | None:

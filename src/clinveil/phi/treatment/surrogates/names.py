@@ -59,17 +59,16 @@ class NoteNames:
     def __init__(self, text: str, spans: Iterable[tuple[int, int]]) -> None:
         self.roles: dict[str, Role] = {}
         self._counts: Counter[str] = Counter()
+        self._shortened: dict[str, list[str]] = {}
         for start, end in spans:
-            self._read(text, start, text[start:end])
-
-    def _read(self, text: str, start: int, name: str) -> None:
-        forms = [name_form(_POSSESSIVE.sub("", piece)) for piece in _PIECE.findall(name)]
-        forms = [form for form in forms if form not in _PARTICLES]
-        self._counts.update(form for form in forms if len(form) > 1)
-        relative = kin(text, start)
-        if len(forms) > 1 or relative:
-            first = forms[1:2] if "," in name else forms[:1]
-            self.roles.update({form: relative or by_ending_given(form) for form in first if role_of(form) is None})
+            name = text[start:end]
+            forms = [name_form(_POSSESSIVE.sub("", piece)) for piece in _PIECE.findall(name)]
+            forms = [form for form in forms if form not in _PARTICLES]
+            self._counts.update(form for form in forms if len(form) > 1)
+            relative = kin(text, start)
+            if len(forms) > 1 or relative:
+                first = forms[1:2] if "," in name else forms[:1]
+                self.roles.update({form: relative or by_ending_given(form) for form in first if role_of(form) is None})
 
     def has(self, form: str) -> bool:
         """Return whether a name of the note has this form."""
@@ -79,8 +78,18 @@ class NoteNames:
         """Return the form that an unlisted one misspells within the note, or the form itself."""
         if len(form) < 5 or listed(form):
             return form
-        near = [name for name in self._counts if name != form and len(name) > 3 and within_one_edit(form, name)]
+        if not self._shortened:
+            for name in self._counts:
+                for short in _shortened(name) if len(name) > 3 else ():
+                    self._shortened.setdefault(short, []).append(name)
+        near = {name for short in _shortened(form) for name in self._shortened.get(short, ())} - {form}
+        near = {name for name in near if within_one_edit(form, name)}
         return max([form, *sorted(near)], key=lambda name: (self._counts[name], name == form))
+
+
+def _shortened(form: str) -> set[str]:
+    """Return a form and its variants without one letter; forms within one edit share at least one of them."""
+    return {form, *(form[:i] + form[i + 1 :] for i in range(len(form)))}
 
 
 def by_ending_given(form: str) -> Role:
@@ -110,9 +119,7 @@ class NameSurrogates:
         self._cache: dict[str, str] = {}
 
     def of(self, original: str) -> str:
-        """Return the name with every word and number replaced. Other characters stay; particles belong to their
-        word.
-        """
+        """Return the name with every word and number replaced; particles belong to their word."""
         surrogate = self._cache.get(original)
         if surrogate is None:
             surrogate = self._cache[original] = self._of(original)
@@ -123,25 +130,32 @@ class NameSurrogates:
         particles = {i for i in range(len(pieces)) if _is_particle(original, pieces, i)}
         if len(particles) == len(pieces):
             particles = set()
-        surname = _hyphened(original, pieces)
-        initials = all(len(piece[0]) == 1 for piece in pieces) and len(pieces) > 1
+        family = self._hyphened_surnames(original, pieces)
+        if len(pieces) > 1 and all(len(piece[0]) == 1 for piece in pieces):
+            family.add(len(pieces) - 1)
         out, position = [], 0
         for i, piece in enumerate(pieces):
             out.append(self._between(original[position : piece.start()]))
             position = piece.end()
             if i in particles:
                 position += len(re.match(r"[\s-]*", original[position:])[0])  # type: ignore[index]
-                continue
-            last = initials and i == len(pieces) - 1
-            family = last or any(i in run and self._family(pieces, run) for run in surname)
-            out.append(self._word(piece[0], family=family))
+            else:
+                out.append(self._word(piece[0], family=i in family))
         joined = "".join([*out, self._between(original[position:])])
         return re.sub(r",\s*$", "", joined) if particles else joined  # `Berg, van der`
 
+    def _hyphened_surnames(self, text: str, pieces: list[re.Match[str]]) -> set[int]:
+        """Return the indices of the words in hyphenated names of which one part is a surname."""
+        surnames, start = set[int](), 0
+        for i in range(1, len(pieces) + 1):
+            if i == len(pieces) or text[pieces[i - 1].end() : pieces[i].start()] != "-":
+                if i - start > 1 and any(self.role(self.form(pieces[j][0])) == "family" for j in range(start, i)):
+                    surnames.update(range(start, i))
+                start = i
+        return surnames
+
     def _between(self, marks: str) -> str:
-        """Return the text between words with other digits (it may contain a record number) and without combining
-        marks.
-        """
+        """Return the text between words with other digits (it may have a record number), without combining marks."""
         if not marks or marks.isspace():
             return marks
         bare = "".join(c for c in marks if not unicodedata.category(c).startswith("M"))
@@ -178,17 +192,14 @@ class NameSurrogates:
     def _drawn(self, form: str, role: Role | None, written: str = "") -> str:
         return _draw(self._key, self._patient_id, self._own, role or self.role(form), form, written)
 
-    def _family(self, pieces: list[re.Match[str]], run: range) -> bool:
-        """Return whether a hyphenated name is a surname, that is, whether one part is."""
-        return any(self.role(self.form(pieces[i][0])) == "family" for i in run)
-
     def role(self, form: str) -> Role:
         """Return the role: surname, or first name of a gender."""
         if form in self._last:
             return "family"
-        if form in self._first:
-            return by_list_or_ending(form)
-        return role_of(form) or self._note.roles.get(form) or by_ending(form)
+        if form not in self._first:
+            return role_of(form) or self._note.roles.get(form) or by_ending(form)
+        role = gender(form)
+        return role if role != "given" or listed(form) else by_ending_given(form)
 
 
 @lru_cache(maxsize=1 << 12)  # most names occur several times in a note
@@ -225,12 +236,6 @@ _TRIES = 8
 _FEW = 3  # a smaller pool discloses too much about the original
 
 
-def by_list_or_ending(form: str) -> Role:
-    """Return the role of a first name: its gender, from the lists or its ending."""
-    role = gender(form)
-    return role if role != "given" or listed(form) else by_ending_given(form)
-
-
 def _is_particle(text: str, pieces: list[re.Match[str]], index: int) -> bool:
     """Return whether a word is a particle of an adjacent name: `van der Berg`, `Al-Khatib`, `Berg, van der`."""
     if pieces[index][0].lower() not in _PARTICLES:
@@ -239,16 +244,6 @@ def _is_particle(text: str, pieces: list[re.Match[str]], index: int) -> bool:
         return "," in text[: pieces[index].start()]
     gap = text[pieces[index].end() : pieces[index + 1].start()]
     return bool(gap) and not gap.strip(" \t\r\n-'’")
-
-
-def _hyphened(text: str, pieces: list[re.Match[str]]) -> list[range]:
-    """Return the runs of pieces joined by hyphens."""
-    runs, start = [], 0
-    for i in range(1, len(pieces) + 1):
-        if i == len(pieces) or text[pieces[i - 1].end() : pieces[i].start()] != "-":
-            runs += [range(start, i)] if i - start > 1 else []
-            start = i
-    return runs
 
 
 def in_case_of(original: str, drawn: str) -> str:
@@ -285,10 +280,8 @@ def number_or_account(key: Key, scope: str, original: str, names: NameSurrogates
 def account(key: Key, scope: str, local: str, names: NameSurrogates) -> str | None:
     """Return the surrogate of a local part or user name, or None if it has no letters or digits."""
     parts = _LOCAL_PART.findall(local)
-    replaced = [_local_part(key, scope, part, names, alone=len(parts) == 1) for part in parts]
-    joined = "".join(replaced)
+    joined = "".join(_local_part(key, scope, part, names, alone=len(parts) == 1) for part in parts)
     # A short part may map to itself; then the whole is replaced like a number.
-
     return joined if joined.casefold() != local.casefold() else other_number(key, scope, local)
 
 
@@ -304,24 +297,19 @@ def _local_part(key: Key, scope: str, part: str, names: NameSurrogates, *, alone
 
 def _named(part: str, names: NameSurrogates) -> str:
     """Return the part with its names replaced, or an empty string if it contains none."""
-    if names.knows(part) or _usual(part):
+    if _is_name(part, names):
         return _letters_like(names.of(part), part)
     for cut in (1, len(part) - 1, *range(len(part) - _SHORTEST, _SHORTEST - 1, -1)):
-        first, second = part[:cut], part[cut:]
-        if min(len(first), len(second)) < 1 or not all(_name_or_letter(p, names) for p in (first, second)):
-            continue
-        replaced = [names.initial(p) if len(p) == 1 else names.of(p) for p in (first, second)]
-        return _letters_like("".join(replaced), part)
+        halves = [half for half in (part[:cut], part[cut:]) if half]
+        if len(halves) == 2 and all(len(p) == 1 or (len(p) >= _SHORTEST and _is_name(p, names)) for p in halves):
+            return _letters_like("".join(names.initial(p) if len(p) == 1 else names.of(p) for p in halves), part)
     return ""
 
 
-def _name_or_letter(part: str, names: NameSurrogates) -> bool:
-    return len(part) == 1 or (len(part) >= _SHORTEST and (names.knows(part) or _usual(part)))
-
-
-def _usual(part: str) -> bool:
+def _is_name(part: str, names: NameSurrogates) -> bool:
+    """Return whether a part is a name of the patient or of the note, or a usual one."""
     form = name_form(part)
-    return max(surnames().get(form, 0.0), all_given_names().get(form, 0.0)) >= _KNOWN
+    return names.knows(part) or max(surnames().get(form, 0.0), all_given_names().get(form, 0.0)) >= _KNOWN
 
 
 def _letters_like(surrogate: str, part: str) -> str:

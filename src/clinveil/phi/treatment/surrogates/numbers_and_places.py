@@ -14,7 +14,7 @@ import unicodedata
 from functools import cache
 from math import prod
 
-from clinveil.core.keys import Key, Stream
+from clinveil.core.keys import Key
 from clinveil.lexicons.names import name_form
 
 _ALPHABETS = (string.digits, string.ascii_lowercase, string.ascii_uppercase)
@@ -48,8 +48,14 @@ def _other(purpose: str, key: Key, patient_id: str, original: str) -> str | None
         return None
     form = "".join(c for c in original if c.isalnum()).casefold()
     size = prod(len(alphabet) for _, alphabet in slots)
-    step = 1 + _large(key.stream(purpose, patient_id, form), size - 1)
-    return _added(written, slots, step)
+    stream, number = key.stream(purpose, patient_id, form), 0
+    for _ in range((size - 1).bit_length() // 64 + 2):  # so long that the bias of the remainder is below 2**-64
+        number = number << 64 | stream.uint64()
+    step, out = 1 + number % (size - 1), list(written)
+    for position, alphabet in reversed(slots):  # advance by `step` in the cyclic order of the format
+        step, digit = divmod(step + alphabet.index(written[position]), len(alphabet))
+        out[position] = alphabet[digit]
+    return "".join(out)
 
 
 def _ascii(c: str) -> str:
@@ -59,23 +65,6 @@ def _ascii(c: str) -> str:
     if not c.isalnum():
         return "" if unicodedata.category(c).startswith("M") else c
     return str(unicodedata.digit(c)) if c.isdigit() else "X" if c.isupper() else "x"
-
-
-def _added(original: str, slots: list[tuple[int, str]], step: int) -> str:
-    """Return the original advanced by `step` in the cyclic order of its format; differs for 0 < step < size."""
-    out = list(original)
-    for position, alphabet in reversed(slots):
-        step, digit = divmod(step + alphabet.index(original[position]), len(alphabet))
-        out[position] = alphabet[digit]
-    return "".join(out)
-
-
-def _large(stream: Stream, bound: int) -> int:
-    """Return a uniform integer in [0, bound) for any bound; the bias is below 2**-64."""
-    number = 0
-    for _ in range(bound.bit_length() // 64 + 2):
-        number = number << 64 | stream.uint64()
-    return number % bound
 
 
 def url(key: Key, patient_id: str, original: str) -> str:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import tomllib
 from array import array
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache, lru_cache
 from importlib import import_module
 from importlib.resources import files
@@ -40,63 +40,56 @@ _LATIN = {"zh_CN": "romanized", "zh_TW": "romanized", "ja_JP": "romanized"}
 
 
 class Pool:
-    """Names with their population shares, in alphabetical order."""
+    """Names with their population shares.
+
+    Attributes:
+        names: normalised, in alphabetical order.
+    """
 
     def __init__(self, names: Sequence[str], shares: Mapping[str, float]) -> None:
-        self._names = names
-        self._ends = array("d", accumulate(shares[name] for name in names))
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """All names, normalised."""
-        return tuple(self._names)
+        self.names = names
+        self._ends = array("d", accumulate(shares.get(name, RAREST) for name in names))
 
     def __len__(self) -> int:
-        return len(self._names)
+        return len(self.names)
 
     def __contains__(self, name: str) -> bool:
         return self._index(name) is not None
 
     def _index(self, name: str) -> int | None:
-        index = bisect_left(self._names, name)
-        return index if index < len(self._names) and self._names[index] == name else None
+        index = bisect_left(self.names, name)
+        return index if index < len(self.names) and self.names[index] == name else None
 
     def draw(self, stream: Stream, original: str) -> str | None:
         """Draw a name by its share among all except the original; return None if there is no other.
 
         The interval of the original is skipped, so exactly one number is drawn.
         """
-        if not self._names:
+        if not self.names:
             return None
         index = self._index(original)
-        end = self._ends[index] if index is not None else 0.0
         start = self._ends[index - 1] if index else 0.0
-        width = end - start if index is not None else 0.0
+        width = self._ends[index] - start if index is not None else 0.0
         position = stream.uniform() * (self._ends[-1] - width)
         if index is not None and position >= start:
             position += width
-        chosen = min(bisect_right(self._ends, position), len(self._names) - 1)
+        chosen = min(bisect_right(self._ends, position), len(self.names) - 1)
         if chosen == index:  # rounding at the edge of the skipped interval
-            chosen = chosen + 1 if chosen + 1 < len(self._names) else chosen - 1
-        return self._names[chosen] if chosen >= 0 and self._names[chosen] != original else None
+            chosen = chosen + 1 if chosen + 1 < len(self.names) else chosen - 1
+        return self.names[chosen] if chosen >= 0 and self.names[chosen] != original else None
 
 
 @cache
 def pool(role: Role, initial: str = "", culture: str = "") -> Pool:
     """Return the names of a role that begin with an initial (empty: all), of one culture (empty: all)."""
     shares = _shares(role)
-    if culture:
-        forms = _cultures()[culture][role]
-        shares = {name: shares.get(name, RAREST) for name in forms if name.startswith(initial)}
-        return Pool(sorted(shares), shares)
-    names = _in_order(role)
-    last = bisect_right(names, initial, key=lambda name: name[: len(initial)])
-    return Pool(names[bisect_left(names, initial) : last], shares)
-
-
-@cache
-def _in_order(role: Role) -> list[str]:
-    return sorted(_shares(role))
+    if not initial:
+        names: Iterable[str] = shares
+        if culture:  # without names that are also English or of immigrants, which the shares would favour
+            names = (name for name in _cultures()[culture][role] if culture_of(name, role) == culture)
+        return Pool(sorted(names), shares)
+    every = pool(role, "", culture).names
+    return Pool(every[bisect_left(every, initial) : bisect_left(every, initial + "\uffff")], shares)
 
 
 @cache
@@ -128,21 +121,14 @@ def culture_of(form: str, role: Role) -> str:
     ]
     # European lists contain names of immigrants: a name that other lists also have is attributed to those.
     candidates = [name for name in containing if not _culture_file()[name].get("near", False)] or containing
-    candidates = [name for name in candidates if form in _typical(name)] or candidates
+    candidates = [name for name in candidates if form in _cultures()[name]["typical"]] or candidates
     if candidates == ["spanish", "portuguese"]:
         candidates = ["spanish"]
-    if len(candidates) != 1 or (len(containing) > _MAX_CULTURES and form not in _typical(candidates[0])):
+    if len(candidates) != 1 or (len(containing) > _MAX_CULTURES and form not in _cultures()[candidates[0]]["typical"]):
         return ""
     english = form in _english()["family" if role == "family" else "given"]
     near = _culture_file()[candidates[0]].get("near", False) or candidates[0] not in _CERTAIN
     return "" if english and (near or table.get(form, 0.0) >= _USUAL) else candidates[0]
-
-
-@cache
-def _typical(culture: str) -> frozenset[str]:
-    """Return the names of a culture in the bundled list."""
-    entry = _culture_file()[culture]
-    return frozenset(_forms(" ".join(entry.get(key, "") for key in ("surnames", "given_female", "given_male")).split()))
 
 
 def gender(form: str) -> Role:
@@ -165,19 +151,22 @@ def _culture_file() -> dict[str, dict[str, Any]]:
 
 @cache
 def _cultures() -> dict[str, dict[str, frozenset[str]]]:
-    """Return culture -> role -> normalised names."""
+    """Return culture -> role -> normalised names; `typical` are those of the bundled file."""
     return {name: _culture(entry) for name, entry in _culture_file().items()}
 
 
 def _culture(entry: Mapping[str, Any]) -> dict[str, frozenset[str]]:
-    locales = entry["locales"].split()
+    locales, none = entry["locales"].split(), frozenset[str]()
+    family, female, male = (
+        frozenset(_forms(entry.get(key, "").split())) for key in ("surnames", "given_female", "given_male")
+    )
     names = {
-        "family": frozenset(_listed(locales, "last_")).union(_forms(entry.get("surnames", "").split())),
-        "female": frozenset(_listed(locales, "first_", "female")).union(_forms(entry.get("given_female", "").split())),
-        "male": frozenset(_listed(locales, "first_", "_male")).union(_forms(entry.get("given_male", "").split())),
+        "typical": none.union(family, female, male),
+        "family": family.union(_listed(locales, "last_")),
+        "female": female.union(_listed(locales, "first_", "female")),
+        "male": male.union(_listed(locales, "first_", "_male")),
     }
-    both = names["female"] | names["male"] | frozenset(_listed(locales, "first_"))
-    return names | {"given": both}
+    return names | {"given": none.union(names["female"], names["male"], _listed(locales, "first_"))}
 
 
 @cache
@@ -191,7 +180,7 @@ def _world_gender() -> dict[str, frozenset[str]]:
     return {role: frozenset[str]().union(*(each[role] for each in cultures)) for role in ("female", "male")}
 
 
-def _listed(locales: Iterator[str] | tuple[str, ...] | list[str], *words: str) -> Iterator[str]:
+def _listed(locales: Iterable[str], *words: str) -> Iterator[str]:
     """Return the normalised names of some locales' lists whose attribute names contain the given words."""
     for locale in locales:
         provider = import_module(f"faker.providers.person.{locale}").Provider
@@ -202,7 +191,7 @@ def _listed(locales: Iterator[str] | tuple[str, ...] | list[str], *words: str) -
                 yield from _forms(str(name) for name in names)
 
 
-def _forms(names: Iterator[str] | list[str]) -> Iterator[str]:
+def _forms(names: Iterable[str]) -> Iterator[str]:
     """Yield the forms of one-word names in Latin letters with two letters or more."""
     for name in names:
         form = name_form(name)

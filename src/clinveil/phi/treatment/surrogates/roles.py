@@ -100,7 +100,7 @@ def by_ending(form: str) -> Role:
     for size in (4, 3, 2):
         counts = _endings().get(form[-size:])
         if counts and sum(counts.values()) >= _MIN_NAMES:
-            total = _totals()
+            total = _endings()[""]
             female, male = (counts[role] / total[role] for role in ("female", "male"))
             odds = log((female + male + 1e-9) / 2 / (counts["family"] / total["family"] + 1e-9))
             if odds < _SURE:
@@ -111,19 +111,11 @@ def by_ending(form: str) -> Role:
 
 @cache
 def _endings() -> Mapping[str, Counter[str]]:
-    """Return ending of two to four letters -> number of names of each role."""
-    counts: dict[str, Counter[str]] = {}
-    for role, names in _names().items():
+    """Return ending of two to four letters -> number of names of each role; "" counts all names."""
+    counts: dict[str, Counter[str]] = {"": Counter()}
+    for role, names in (("family", surnames()), ("female", given_names("female")), ("male", given_names("male"))):
+        counts[""][role] = len(names)
         for name in names:
             for size in (2, 3, 4):
                 counts.setdefault(name[-size:], Counter())[role] += 1
     return counts
-
-
-@cache
-def _totals() -> Mapping[str, int]:
-    return {role: len(names) for role, names in _names().items()}
-
-
-def _names() -> dict[str, Mapping[str, float]]:
-    return {"family": surnames(), "female": given_names("female"), "male": given_names("male")}

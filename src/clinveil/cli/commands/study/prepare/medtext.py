@@ -16,8 +16,15 @@ from clinveil.core.atomic import atomic
 from clinveil.core.files import Maker, refuse_places
 from clinveil.core.settings import FORCE, QUIET, NotesSettings, Settings, flag, group
 from clinveil.corpus.medtext import prepare, splitter
-from clinveil.corpus.medtext.parts import SMALL, CorpusCounts, SplitSizes, table_rows
-from clinveil.corpus.medtext.prepare import MedTextNotes, MedTextPlan, read_medtext
+from clinveil.corpus.medtext.prepare import (
+    SMALL,
+    CorpusCounts,
+    MedTextNotes,
+    MedTextPlan,
+    SplitSizes,
+    read_medtext,
+    table_rows,
+)
 from clinveil.corpus.open import OpenedCorpus, open_corpus
 from clinveil.corpus.roles import selection
 

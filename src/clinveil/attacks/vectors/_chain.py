@@ -12,28 +12,23 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import comb
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.random import Generator
 
-from clinveil.attacks.attack import Attack, Context, attacks
+from clinveil.attacks.attack import Context
 from clinveil.attacks.vectors._groups import (
     COUNTED,
-    PAPER_TARGETS,
     TOPS,
     distance_matrix,
-    each_model,
     groups,
     name_forms,
-    read_targets,
     target_columns,
 )
 from clinveil.attacks.vectors._name_pairs import NameTokens, rank_names
 from clinveil.core.errors import InputError
 from clinveil.core.finding import Finding
-from clinveil.core.settings import flag
 from clinveil.core.types import Doubles, Ints, Mask
 from clinveil.stats.findings import proportion, unmeasured
 from clinveil.vectors.table import Vectors
@@ -51,27 +46,23 @@ _QUESTIONS = {
 }
 
 
-@attacks.register("chain")
-class Chain(Attack):
-    """Reconstruct names, name diagnoses for them, and count the patients for whom both are right (paper B)."""
+@dataclass(frozen=True)
+class Chain:
+    """Reconstruct names, name diagnoses for them, and count the patients for whom both are right.
 
-    needs = frozenset({"vectors", "known", "codes"})
-    everyone: int | None = flag(None, "Patients of the entire corpus (default: those with missed names).")
-    targets: Path | None = flag(None, "File with target diagnoses or codes, one per line (default: the paper's 11).")
-    metric: tuple[str, ...] = flag(("cityblock", "cosine"), "cityblock, cosine or euclidean; repeatable.")
-    k: int | None = flag(None, "Names that the attacker reconstructs (default: the number of true pairs).", ge=1)
+    Attributes:
+        everyone: patients of the entire corpus. metric: of the distances of names to diagnoses.
+        k: names that the attacker reconstructs; None for the number of true pairs.
+    """
 
-    def __call__(self, context: Context, rng: Generator) -> list[Finding]:
-        """Run the attack on each model with the same draws."""
-        targets = read_targets(self.targets) if self.targets else PAPER_TARGETS
-        return each_model(context, rng, lambda *args: self.on(*args, targets=targets))
+    everyone: int
+    metric: tuple[str, ...] = ("cityblock", "cosine")
+    k: int | None = None
 
-    def on(
-        self, vectors: Vectors, context: Context, rng: Generator, *, targets: Sequence[str] = PAPER_TARGETS
-    ) -> list[Finding]:
+    def on(self, vectors: Vectors, context: Context, rng: Generator, *, targets: Sequence[str]) -> list[Finding]:
         """Run the chain on the names that Attack 1 reconstructs; `targets` are descriptions or codes."""
         missed = list((context.known or {}).values())
-        names, pairs = reconstruct(vectors, missed, self.k, threads=context.workers)
+        names, pairs = reconstruct(vectors, missed, self.k)
         return self.of_names(vectors, context, names, rng, targets=targets, pairs=pairs)
 
     def of_names(
@@ -81,7 +72,7 @@ class Chain(Attack):
         names: Sequence[tuple[str, ...]],
         rng: Generator,
         *,
-        targets: Sequence[str] = PAPER_TARGETS,
+        targets: Sequence[str],
         pairs: int | None = None,
     ) -> list[Finding]:
         """Return the share of patients at each step, and at the end.
@@ -93,9 +84,8 @@ class Chain(Attack):
         Raises InputError for more missed patients than patients, or if no diagnosis has a vector.
         """
         missed, codes = list((context.known or {}).values()), context.codes or {}
-        everyone = len(missed) if self.everyone is None else self.everyone
-        if everyone < len(missed):
-            why = f"{len(missed)} patients were missed, but there are only {everyone} patients"
+        if self.everyone < len(missed):
+            why = f"{len(missed)} patients were missed, but there are only {self.everyone} patients"
             raise InputError(why, hint="pass the number of all patients")
         found = groups(vectors, missed, codes)
         chosen, detail = target_columns(targets, found.codes, codes)
@@ -106,7 +96,7 @@ class Chain(Attack):
         usable = [name for name in dict.fromkeys(map(tuple, names)) if all(form in vectors.ids for form in name)]
         has = np.zeros((len(missed), len(columns)), dtype=np.bool_)
         has[found.patients] = found.has[:, columns]
-        steps = _Steps(everyone, _owners(missed, usable), has)
+        steps = _Steps(self.everyone, _owners(missed, usable), has)
         step_detail: dict[str, Any] = {**detail, "names_claimed": len(usable)}
         step_detail["names_claimed_without_vector"] = len(set(names)) - len(usable)
         findings = list(steps.names(step_detail, _chance_of_a_pair(missed, vectors, usable, pairs)))
@@ -118,16 +108,14 @@ class Chain(Attack):
         return findings
 
 
-def reconstruct(
-    vectors: Vectors, missed: Sequence[Patient], k: int | None = None, *, threads: int = 2
-) -> tuple[list[tuple[str, ...]], int]:
+def reconstruct(vectors: Vectors, missed: Sequence[Patient], k: int | None = None) -> tuple[list[tuple[str, ...]], int]:
     """Return the names that Attack 1 reconstructs by cosine, nearest first, and the number of possible pairs.
 
     `k` is the number of names that the attacker expects; None for the number of true pairs.
     Raises InputError if fewer than two name words have a vector.
     """
     names = NameTokens([patient.name for patient in missed])
-    ranking = rank_names(vectors, names, "cosine", k or max(1, len(names.true_pairs)), threads=threads)
+    ranking = rank_names(vectors, names, "cosine", k or max(1, len(names.true_pairs)))
     first, second = np.divmod(ranking.codes, len(names.forms))
     pairs = zip(first.tolist(), second.tolist(), strict=True)
     return [(names.forms[a], names.forms[b]) for a, b in pairs], ranking.n_pairs

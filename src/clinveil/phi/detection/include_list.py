@@ -1,36 +1,21 @@
-"""Combination of several detectors: union, vote, or recall-first (the union and all words outside an include-list)."""
+"""The include-list of policies that prefer recall: every word that is not a common or clinical word may be a name."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from collections.abc import Set as AbstractSet
 from functools import cache, lru_cache
 from importlib.resources import files
-from typing import Literal
 
 from clinveil.core.spans import Span
 from clinveil.lexicons.ambiguity import LexicalClass, lexical_classes
 from clinveil.lexicons.words import is_word, word_list
 from clinveil.phi.detection.detector import words
 from clinveil.phi.detection.note import NoteView, Word
-from clinveil.phi.name_index import SURE
 
-Combination = Literal["union", "vote", "recall-first"]
-LISTED = "include-list"
-_SCORE = 0.3
 _STOPS = frozenset(".!?:;\n-*•")
 _USUAL = LexicalClass.USUAL_GIVEN | LexicalClass.USUAL_FAMILY
-
-
-def agreed(spans: Iterable[Span], votes: int) -> list[Span]:
-    """Return the spans with a score of `SURE` or more, and those that overlap spans of `votes` different detectors."""
-    candidates = sorted(spans)
-    return [span for span in candidates if span.score >= SURE or _votes(span, candidates) >= votes]
-
-
-def _votes(span: Span, candidates: list[Span]) -> int:
-    return len({other.detector for other in candidates if other.overlaps(span)})
 
 
 def off_list(note: NoteView, vocabulary: AbstractSet[str]) -> Iterator[Span]:
@@ -44,7 +29,7 @@ def off_list(note: NoteView, vocabulary: AbstractSet[str]) -> Iterator[Span]:
     for index, lower in enumerate(note.words.lowers):
         if len(lower) > 1 and _is_off(note, index, lower, vocabulary):
             word = note.words[index]
-            yield note.span(word.start, word.end, "NAME", LISTED, _SCORE, "no clinical word")
+            yield note.span(word.start, word.end, "NAME", "include-list", 0.3, "no clinical word")
 
 
 _UNITS = words(
