@@ -1,4 +1,4 @@
-"""Groups of notes with similar words, given their labels.
+"""Groups of notes with similar words, given their labels, and classes of tokens with similar successors.
 
 A written note draws a group and keeps it, so that sex, type of note and topic change less often within the note than
 n-grams alone allow. A group has at least `4 * min_patients` patients.
@@ -10,12 +10,16 @@ from dataclasses import dataclass, field
 
 import numpy as np
 from scipy.sparse import csr_matrix
+from sklearn.cluster import KMeans
+from sklearn.decomposition import TruncatedSVD
+from sklearn.preprocessing import normalize
 
 from clinveil.core.types import Doubles, Ints
 from clinveil.lm.notes import EncodedNotes
 
 GROUPS, PASSES = 12, 20
 FLOORS = 4  # a group has this many times the patient floor
+AXES, CLASSES = 30, 150  # of tokens
 PRIOR = 5.0  # occurrences of each token, as expected, added to each group
 
 
@@ -55,3 +59,13 @@ class Groups:
         shares = np.eye(logs.shape[1])[own]
         found = np.log(((counts.T @ shares).T + PRIOR) / ((of_label.T @ shares).T @ frequencies + PRIOR))
         return cls(own.astype(np.int64), found)
+
+
+def classes_of(notes: EncodedNotes, size: int) -> Ints:
+    """Return the class of each token, (size,): tokens of a class are followed by similar tokens."""
+    following = csr_matrix((notes.weights[1:], (notes.ids[:-1], notes.ids[1:])), shape=(size, size)).sqrt()
+    axes = min(AXES, size - 1)
+    places = TruncatedSVD(axes, random_state=0).fit_transform(normalize(following)) if axes > 1 else np.zeros((size, 1))
+    distinct = len(np.unique(places.round(9), axis=0))
+    found: Ints = KMeans(min(CLASSES, distinct), n_init=1, random_state=0).fit_predict(places).astype(np.int64)
+    return found

@@ -21,14 +21,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from scipy.sparse import csr_matrix
-from sklearn.cluster import KMeans
-from sklearn.decomposition import TruncatedSVD
-from sklearn.preprocessing import normalize
 
 from clinveil.core.atomic import atomic
 from clinveil.core.errors import InputError
 from clinveil.core.types import Doubles, Ints, Mask
+from clinveil.lm.groups import classes_of
 from clinveil.lm.layout import LayoutVocabulary
 from clinveil.lm.models.unigram import counts_of
 from clinveil.lm.notes import EncodedNotes
@@ -37,7 +34,6 @@ from clinveil.lm.vocabulary import END, Ids, Vocabulary
 
 NONE = -1
 ORDER, DISCOUNT = 5, 0.75
-AXES, CLASSES = 30, 150  # of the tokens before
 FILE = "ngrams.npz"
 
 
@@ -169,7 +165,7 @@ def train_ngram(notes: EncodedNotes, vocabulary: Vocabulary, order: int = ORDER,
         raise ValueError("an n-gram model has an order of 2 or more and a discount between 0 and 1")
     counts, given, size = counts_of(notes, vocabulary), notes.conditions, vocabulary.size
     labels = int(given.labels.max()) + 1 if given is not None else 0
-    classes = np.zeros(size, dtype=np.int64) if given is None else _classes_of(notes, size)
+    classes = np.zeros(size, dtype=np.int64) if given is None else classes_of(notes, size)
     split = [notes.note(row) for row in range(len(notes))]
     text = _Text.of(split, *_layout_of(vocabulary), None if given is None else given.labels, classes)
     owners = text.of_notes(given.patients) if given is not None else None
@@ -186,16 +182,6 @@ def train_ngram(notes: EncodedNotes, vocabulary: Vocabulary, order: int = ORDER,
             if given is not None or (length > 1 and name.startswith("all")):
                 tables[name] = counting.table(codes, discount, left if given is not None else None)
     return Ngram(vocabulary, (counts + 1.0) / (counts.sum() + counts.size), tables, labels, classes)
-
-
-def _classes_of(notes: EncodedNotes, size: int) -> Ints:
-    """Return the class of each token, (size,): tokens of a class are followed by similar tokens."""
-    following = csr_matrix((notes.weights[1:], (notes.ids[:-1], notes.ids[1:])), shape=(size, size)).sqrt()
-    axes = min(AXES, size - 1)
-    places = TruncatedSVD(axes, random_state=0).fit_transform(normalize(following)) if axes > 1 else np.zeros((size, 1))
-    distinct = len(np.unique(places.round(9), axis=0))
-    found: Ints = KMeans(min(CLASSES, distinct), n_init=1, random_state=0).fit_predict(places).astype(np.int64)
-    return found
 
 
 @dataclass(frozen=True)
