@@ -21,7 +21,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date
-from functools import cache
+from functools import cache, partial
 
 import numpy as np
 
@@ -43,7 +43,7 @@ from clinveil.stats.random_order import PhraseOdds, found_p
 from clinveil.stats.refusals import ALPHA
 
 SPAN, FLOOR = 50, 5
-GATES = ("no long copies", "no note copied whole")
+GATES = ("no long copies", "no note copied whole", "no near copies")
 STOCK = " ".join(f"clause{a}{b}" for a in "bdfgklmprs" for b in "aeiouy")
 LSTM = {"model": "lstm", "size": "tiny", "vocabulary": "words", "width": 32, "epochs": 3, "lanes": 8, "window": 35}
 
@@ -71,7 +71,7 @@ def gates_of(texts: Sequence[str], sides: TrainHoldoutSplit, seed: int) -> Exami
 
 
 def refused(found: Examined) -> list[bool]:
-    """Whether each copy gate refuses, and whether either does."""
+    """Whether each copy gate refuses, and whether any does."""
     each = [not gate.passed for name in GATES for gate in found.gates if gate.name == name]
     return [*each, any(each)]
 
@@ -85,28 +85,38 @@ class Case:
     change: Callable[[str], str]
 
 
-def one_in_twenty(text: str) -> str:
-    """The note with every twentieth word another."""
+def changed(every: int, text: str) -> str:
+    """The note with every so many words another."""
     words = iter(range(10**9))
     lines = text.split("\n")
-    return "\n".join(" ".join("and" if next(words) % 20 == 19 else word for word in line.split()) for line in lines)
+    return "\n".join(" ".join("and" if next(words) % every == every - 1 else w for w in line.split()) for line in lines)
+
+
+def tenth(text: str) -> str:
+    """A tenth of the sentences, at least one, in a row after the first quarter, with other text around."""
+    sentences = text.split(". ")
+    start = len(sentences) // 4
+    return f"{STOCK}\n{'. '.join(sentences[start : start + max(1, round(len(sentences) / 10))])}.\n{STOCK}"
 
 
 CASES = (
     Case("verbatim", 0.0, str),
     Case("verbatim, paragraph in all notes", 1.0, str),
     Case("verbatim, paragraph in a fifth", 0.2, str),
-    Case("1 word in 20 changed", 0.0, one_in_twenty),
+    Case("verbatim, other text around", 0.0, lambda text: f"{STOCK}\n{text}\n{STOCK}"),
+    Case("1 word in 20 changed", 0.0, partial(changed, 20)),
+    Case("1 word in 8 changed", 0.0, partial(changed, 8)),
+    Case("a tenth of the sentences", 0.0, tenth),
 )
 
 
 def verbatim(seeds: int) -> Iterator[str]:
     """Share of releases refused, by construction. A twentieth of the seeds will do: only the notes are drawn."""
-    heads = ("construction", "patients", "copied whole", f"{GATES[0]}", f"{GATES[1]}", "either")
+    heads = ("construction", "patients", "copied whole", *GATES, "any")
     yield from _table(heads)
-    for patients in (50, 200):
+    for patients in (50, 200, 1_000):
         for case in CASES:
-            shares = [0, 1, round(0.1 * patients), round(0.3 * patients)]
+            shares = [0, 1, 5, round(0.3 * patients)]
             hits = {copied: [] for copied in shares}
             for seed in range(max(1, seeds // 20)):
                 sides = split_patients(demo(seed, patients, case.stock), 0.1, seed)
@@ -122,7 +132,7 @@ def verbatim(seeds: int) -> Iterator[str]:
 
 def honest(seeds: int) -> Iterator[str]:
     """False refusals: of each seed another corpus, split and training."""
-    yield from _table(("generator", "seeds", *GATES, "either", "longest run, words (median, most)"))
+    yield from _table(("generator", "seeds", *GATES, "any", "longest run, words (median, most)"))
     for name, settings in (("unigram", {"model": "unigram"}), ("LSTM 32 wide, 3 epochs", LSTM)):
         rows, longest = [], []
         for seed in range(seeds):

@@ -223,7 +223,7 @@ def test_command(tmp_path, capsys, sides):
     assert main([*arguments, "--json", "-"]) == 0
     said = json.loads(capsys.readouterr().out)["findings"]
     names = ("copies", "copies_matched", "copies_longest", "copies_longest_matched", "copies_of_patients")
-    names += ("copies_own", "copies_whole")
+    names += ("copies_own", "copies_whole", "copies_near")
     assert {f["measure"] for f in said} == {f"attack.{name}" for name in names}
     assert main(arguments) == 0
     table = capsys.readouterr().out

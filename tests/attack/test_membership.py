@@ -56,6 +56,13 @@ def test_a_signal_below_the_difficulty_is_found_by_the_calibrated_attacker_only(
     assert found["loss threshold"].value < 0.65
 
 
+def test_a_score_below_chance_is_reported_as_its_reverse():
+    for findings, name in ((membership(scored(-0.1, reference=True)), "calibrated"), (membership(scored(-50.0)), None)):
+        below = areas(findings)[name or "loss threshold"]
+        assert below.low > 0.9 and "reverses the score" in below.detail["warning"]
+    assert "warning" not in areas(membership(scored(0.0)))["loss threshold"].detail
+
+
 def test_a_patient_is_one_unit_however_many_notes():
     found = areas(membership(scored(0.5, n=100, each=7)))["loss threshold"]
     assert found.n == 100
@@ -74,12 +81,6 @@ def test_an_area_of_one_names_its_exact_interval():
     assert apart.value == 1.0 and apart.low < 1.0
     assert "Clopper-Pearson" in apart.method and "bootstrap" not in apart.method
     assert mixed.method.startswith("over patients of both sides (DeLong")
-
-
-def test_an_area_below_chance_names_what_the_reversed_score_reaches():
-    below = areas(membership(scored(-50.0)))["loss threshold"]
-    assert below.high < 0.5 and f"reaches {1 - below.value:.2f}" in below.detail["warning"]
-    assert "warning" not in areas(membership(scored(0.0)))["loss threshold"].detail
 
 
 def test_only_the_released_notes_are_in_a_recipients_hands():

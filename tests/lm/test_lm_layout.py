@@ -59,7 +59,9 @@ def test_shared_text_comes_back_and_rare_words_and_numbers_do_not():
     assert not [word for word in words(text) if word.startswith("zq")] and "5000 times" in text  # shape 50##, digits 0
     drawn = {vocabulary.decode(vocabulary.encode("rest 5017").tolist(), np.random.default_rng(i)) for i in range(30)}
     assert len(drawn) > 6 and all(number.startswith("rest 50") and len(number) == 9 for number in drawn)
-    assert LayoutVocabulary(vocabulary.as_dict()["pieces"]).pieces == vocabulary.pieces
+    data = vocabulary.as_dict()
+    again = LayoutVocabulary(data["pieces"], data["numbers"])
+    assert again.pieces == vocabulary.pieces and again.numbers == vocabulary.numbers
 
 
 def test_a_rare_spelling_becomes_the_usual_one():
@@ -93,19 +95,23 @@ def test_labels_steer_and_shuffled_labels_do_not(train):
     assert share(notes) > 0.85 and 0.3 < share(mixed) < 0.7
 
 
-def test_n_grams_of_few_patients_are_left_out():
-    notes = notes_of()
-    repeated = PlainNotes(
-        (*notes.texts, *["HISTORY:\n\n  rest had rest had Plan"] * 100),
-        tuple(map(str, range(160))),
-        (*notes.patients, *["x"] * 100),
-        (*notes.labels, *[0] * 100),
-    )
-    vocabulary, encoded, model = trained(repeated)
-    secret = vocabulary.encode("HISTORY:\n\n  rest had rest had Plan")
-    (shared,) = model.score([secret])
-    plain = train_ngram(replace(encoded, conditions=None), vocabulary)
-    assert shared[3:-1].max() < np.log(0.2) < np.log(0.6) < plain.score([secret])[0][3:-1].min()
+def test_n_grams_of_few_patients_are_left_out_and_repetition_counts_once():
+    def scored(times):
+        notes = notes_of()
+        repeated = PlainNotes(
+            (*notes.texts, *["HISTORY:\n\n  rest had rest had Plan"] * times),
+            tuple(map(str, range(60 + times))),
+            (*notes.patients, *["x"] * times),
+            (*notes.labels, *[0] * times),
+        )
+        vocabulary, encoded, model = trained(repeated)
+        secret = vocabulary.encode("HISTORY:\n\n  rest had rest had Plan")
+        plain = train_ngram(replace(encoded, conditions=None), vocabulary)
+        return model.score([secret])[0], plain.score([secret])[0]
+
+    (once, _), (often, plain) = scored(1), scored(100)
+    assert (often - once).max() < 0.5
+    assert often[3:-1].max() < np.log(0.4) < np.log(0.6) < plain[3:-1].min()
 
 
 def test_streams_and_scores_agree_and_batches_change_nothing():

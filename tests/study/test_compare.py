@@ -190,3 +190,16 @@ def test_public_texts_are_of_patients_of_the_notes(notes, tmp_path):
     known.write_text("note_id,patient_id,text\nk,x,words\n")
     with pytest.raises(InputError, match="fewer than 2 patients"):
         public_texts(known, patients)
+
+
+def test_public_text_adds_private_synthetic_releases(tmp_path):
+    made = {each.name: each.settings for each in candidates(settings(public=tmp_path / "p.txt", kind=("synthetic",)))}
+    assert {name: how.synthetic.epsilon for name, how in made.items()} == {
+        "synthetic": None,
+        "epsilon-8": 8,
+        "epsilon-3": 3,
+        "epsilon-1": 1,
+    }
+    assert made["epsilon-3"].synthetic.public == tmp_path / "p.txt"
+    with pytest.raises(UsageError, match="in use"):
+        candidates(settings(setting=("epsilon-3=kind=coded",)))

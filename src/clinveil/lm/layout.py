@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -52,8 +52,9 @@ class LayoutVocabulary:
 
     kind = "layout"
 
-    def __init__(self, pieces: Iterable[str]) -> None:
+    def __init__(self, pieces: Iterable[str], numbers: Iterable[Sequence[str]] = ()) -> None:
         self.pieces = ("", "", *pieces)
+        self.numbers = {tuple(row) for row in numbers}  # two pieces, and a number or shape that patients share there
         self._ids = {piece: row for row, piece in enumerate(self.pieces) if row > RARE_WORD}
         self.words = word_set(self.pieces)
         # By lookup form: the first, and therefore commonest, spelling after a space and without one.
@@ -86,7 +87,10 @@ class LayoutVocabulary:
 
     def encode(self, text: str) -> SmallInts:
         """Return the numbers of a note's pieces, followed by 0."""
-        rows = (self._ids.get(piece) or self._nearest(piece) for piece in pieces_of(text))
+        rows = list[int]()
+        for before, piece in _with_context(pieces_of(text), self._ids):
+            options = (self._ids[one] for one in _options(piece) if (*before, one) in self.numbers)
+            rows.append(next(options, 0) or self._ids.get(piece) or self._nearest(piece))
         return np.array([*(row for row in rows if row != END), END], dtype=np.int32)
 
     def _nearest(self, piece: str) -> int:
@@ -125,7 +129,20 @@ class LayoutVocabulary:
 
     def as_dict(self) -> dict[str, Any]:
         """Return the pieces without the special ones."""
-        return {"kind": self.kind, "pieces": list(self.pieces[RARE_WORD + 1 :])}
+        return {"kind": self.kind, "pieces": list(self.pieces[RARE_WORD + 1 :]), "numbers": sorted(self.numbers)}
+
+
+def _with_context(pieces: Iterable[str], known: Container[str]) -> Iterator[tuple[tuple[str, str], str]]:
+    """Yield each piece with the two before it; a number is "0" there, and a piece that is not known ""."""
+    before = "", ""
+    for piece in pieces:
+        yield before, piece
+        before = before[1], "0" if piece.strip().isdigit() else piece if piece in known else ""
+
+
+def _options(piece: str) -> tuple[str, ...]:
+    """Return a number and its shapes, from special to general; nothing for other pieces."""
+    return (piece, *_shapes(piece)) if piece.strip().isdigit() else ()
 
 
 def _shapes(number: str) -> list[str]:
@@ -148,4 +165,19 @@ def train_layout(texts: Sequence[str], patients: Sequence[str], min_patients: in
     kept = [piece for piece, n in counts.items() if n >= min_patients]
     known = {lookup_form(piece.strip()) for piece in kept}
     kept += [f" {form}" for form, n in forms.items() if form and n >= min_patients and form not in known]
-    return LayoutVocabulary(sorted(set(kept), key=lambda piece: (-counts.get(piece, 0), piece)))
+    return LayoutVocabulary(
+        sorted(set(kept), key=lambda piece: (-counts.get(piece, 0), piece)),
+        _shared_numbers(texts, patients, set(kept), min_patients),
+    )
+
+
+def _shared_numbers(
+    texts: Sequence[str], patients: Sequence[str], known: Container[str], min_patients: int
+) -> Iterator[tuple[str, str, str]]:
+    """Yield two pieces and the number or shape that enough patients have after them."""
+    by_patient: dict[str, set[tuple[str, str, str]]] = defaultdict(set)
+    for patient, text in zip(patients, texts, strict=True):
+        for before, piece in _with_context(pieces_of(text), known):
+            by_patient[patient].update((*before, one) for one in _options(piece))
+    holders = Counter(row for own in by_patient.values() for row in own)
+    yield from (row for row, n in holders.items() if n >= min_patients)

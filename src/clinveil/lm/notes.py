@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from hashlib import blake2b
 from typing import Any
 
 import numpy as np
 
 from clinveil.core.errors import InputError
-from clinveil.core.types import Ints
+from clinveil.core.types import Doubles, Ints
 from clinveil.corpus.corpus import Corpus, MemoryCorpus, memory_corpus, rows
 from clinveil.corpus.medtext import UNK, medtext
 from clinveil.lm.vocabulary import Ids, Vocabulary, bare
@@ -19,6 +20,9 @@ ALL = "all {n:,} notes are verbatim training notes of the model: the result meas
 SOME = "{some:,} of {n:,} notes are verbatim training notes of the model"
 UNK_IN_TEST = "rare words are <unk> in these notes but not in the training notes; prepare both in the same way"
 UNK_IN_TRAINING = "rare words are <unk> in the training notes but not in these notes; prepare both in the same way"
+
+REPEATED = 5  # tokens in a row whose repetition by one patient is limited
+ODD = 0x9E3779B97F4A7C15  # of hashes modulo 2^64
 
 
 @dataclass(frozen=True)
@@ -116,6 +120,40 @@ class EncodedNotes:
     def lengths(self) -> Ints:
         """Tokens of each note, (n_notes,)."""
         return np.diff(self.offsets)
+
+    @cached_property
+    def weights(self) -> Doubles:
+        """How much each token counts, (n_tokens,); 1 without conditions.
+
+        Five tokens that a patient repeats count at most as often as for the `min_patients`-th patient, so that a note
+        of one patient does not dominate by repetition. The first four of a note count as its fifth.
+        """
+        found = np.ones(self.ids.size)
+        if (given := self.conditions) is None:
+            return found
+        code = np.zeros(self.ids.size, dtype=np.uint64)
+        for back in range(min(REPEATED, self.ids.size)):
+            code[back:] += (self.ids[: self.ids.size - back].astype(np.uint64) + np.uint64(1)) * np.uint64(
+                pow(ODD, back + 1, 2**64)
+            )
+        owners = np.repeat(given.patients, self.lengths)
+        pairs, first, back_to, times = np.unique(
+            code * np.uint64(ODD) + owners.astype(np.uint64), return_index=True, return_inverse=True, return_counts=True
+        )
+        order = np.lexsort((-times, code[first]))
+        sorted_codes = code[first][order]
+        begins = np.flatnonzero(np.append(True, sorted_codes[1:] != sorted_codes[:-1]))
+        sizes = np.diff(np.append(begins, pairs.size))
+        at = np.minimum(begins + given.min_patients - 1, pairs.size - 1)
+        most = np.where(sizes >= given.min_patients, times[order][at], 1)
+        limit = np.empty(pairs.size)
+        limit[order] = np.repeat(most, sizes)
+        found = np.minimum(1.0, limit / times)[back_to]
+        places = np.arange(self.ids.size) - np.repeat(self.offsets[:-1], self.lengths)
+        last = np.repeat(self.offsets[1:] - 1, self.lengths)
+        fifth = np.minimum(np.arange(self.ids.size) + np.maximum(REPEATED - 1 - places, 0), last)
+        weights: Doubles = found[fifth]
+        return weights
 
 
 def encode(texts: Iterable[str], vocabulary: Vocabulary, conditions: Conditions | None = None) -> EncodedNotes:

@@ -17,6 +17,7 @@ import numpy as np
 from clinveil.core.keys import Key
 from clinveil.core.tokens import Kind
 from clinveil.core.types import Doubles, Ints, Mask
+from clinveil.lm.groups import FLOORS, Groups
 from clinveil.lm.layout import RARE_WORD, LayoutVocabulary
 from clinveil.lm.model import LanguageModel
 from clinveil.lm.notes import EncodedNotes
@@ -30,31 +31,51 @@ class Steering:
     """How the label of a note changes each step: the scores of the tokens get a bias.
 
     Attributes:
-        bias: (n_labels, size) added to log-probabilities. vocabulary: of layout, or None. Then a rare word, which is
-            written as nothing, is avoided unless the model expects one with more than even odds, and a word or number
-            never follows another without something between, which would make a new word.
+        bias: (n_rows, size) added to log-probabilities. shares: (n_labels, n_groups) of notes; a row
+            for each group of each label.
+        vocabulary: of layout, or None. Then a word or number never follows another without something between, which
+            would make a new word, and shared words are written in the places of rare ones (`filled`).
     """
 
     bias: Doubles = field(repr=False)
+    shares: Doubles = field(repr=False)
     vocabulary: LayoutVocabulary | None = field(default=None, repr=False)
 
     @classmethod
     def of(cls, notes: EncodedNotes, vocabulary: Vocabulary, weight: float) -> Steering:
-        """Return `weight` times the smoothed log ratio of a label's token frequencies to those of all notes."""
+        """Return a row for each label and group of notes.
+
+        Its bias is `weight` times the smoothed log ratio of the label's token frequencies to those of all notes, plus
+        the log ratio of the group's.
+        """
         given, size = notes.conditions, vocabulary.size
-        labels = int(given.labels.max()) + 1 if given is not None else 0
-        overall = (np.bincount(notes.ids, minlength=size) + 0.5) / (notes.ids.size + 0.5 * size)
-        bias = np.zeros((labels, size))
-        of_token = np.repeat(given.labels, notes.lengths) if given is not None else notes.ids
-        for label in range(labels):
-            counts = np.bincount(notes.ids[of_token == label], minlength=size)
-            bias[label] = weight * np.log((counts + SMOOTHING * overall) / (counts.sum() + SMOOTHING) / overall)
-        return cls(bias, vocabulary if isinstance(vocabulary, LayoutVocabulary) else None)
+        kept = vocabulary if isinstance(vocabulary, LayoutVocabulary) else None
+        if given is None:
+            return cls(np.zeros((1, size)), np.ones((1, 1)), kept)
+        labels = np.maximum(given.labels, 0)
+        of_token = np.repeat(labels, notes.lengths)
+        counts = [
+            np.bincount(notes.ids[of_token == label], notes.weights[of_token == label], size)
+            for label in range(labels.max() + 1)
+        ]
+        overall = (np.sum(counts, axis=0) + 0.5) / (notes.weights.sum() + 0.5 * size)
+        frequencies = np.array([(own + SMOOTHING * overall) / (own.sum() + SMOOTHING) for own in counts])
+        groups = Groups.of(notes, frequencies, labels, given.patients, FLOORS * given.min_patients)
+        bias = weight * np.log(frequencies / overall)[:, None] + groups.ratios
+        shares = np.full(bias.shape[:2], 1e-9)
+        np.add.at(shares, (labels, groups.of_note), 1.0)
+        return cls(bias.reshape(-1, size), shares / shares.sum(axis=1, keepdims=True), kept)
+
+    def row(self, label: int, uniform: float) -> int:
+        """Return the row of a note with this label, for a uniform random number."""
+        sums = np.cumsum(self.shares[label])
+        return label * sums.size + int(np.searchsorted(sums, uniform * sums[-1], side="right"))
 
     @cached_property
     def factors(self) -> Doubles:
-        """exp(bias); empty if the bias changes nothing."""
-        return np.exp(self.bias) if self.bias.any() else np.zeros((0, 0))
+        """exp(bias), of words only if there is layout; empty if the bias changes nothing."""
+        bias = np.where(self.words, self.bias, 0.0) if self.vocabulary else self.bias
+        return np.exp(bias) if bias.any() else np.zeros((0, 0))
 
     @cached_property
     def edges(self) -> tuple[Ints, Ints]:
@@ -63,20 +84,37 @@ class Steering:
         first, last = self.vocabulary.edges if self.vocabulary else (none, none)
         return first.astype(np.int64), last.astype(np.int64)
 
-    def applied(self, probabilities: Doubles, labels: Ints, tails: Ints) -> Doubles:
+    @cached_property
+    def words(self) -> Mask:
+        """Which pieces are words, the rare word included, (size,): labels and rare words change only these."""
+        found: Mask = self.edges[1] == Kind.WORD
+        found[RARE_WORD] = True
+        return found
+
+    def applied(self, probabilities: Doubles, rows: Ints, tails: Ints) -> Doubles:
         """Return the changed probabilities, not normalized; `tails`: class of the last character of each lane."""
-        if len(self.factors):
-            probabilities = probabilities * self.factors[labels]
+        changed = probabilities * self.factors[rows] if len(self.factors) else probabilities.copy()
         if self.vocabulary is None:
-            return probabilities
-        probabilities = probabilities.copy()
+            return changed
         for kind in (Kind.WORD, Kind.NUMBER):
-            probabilities[np.ix_(tails == kind, self.edges[0] == kind)] = 0.0
-        total, rare = probabilities.sum(axis=1), probabilities[:, RARE_WORD]
-        probabilities[rare <= total / 2, RARE_WORD] = 0.0
+            changed[np.ix_(tails == kind, self.edges[0] == kind)] = 0.0
+        before, after = probabilities[:, self.words].sum(axis=1), changed[:, self.words].sum(axis=1)
+        scale = np.divide(before, after, out=np.ones_like(after), where=after > 0)
+        probabilities = np.where(self.words, changed * scale[:, None], changed)
         empty = np.flatnonzero(probabilities.sum(axis=1) <= 0)
         probabilities[empty, END] = 1.0
         return probabilities
+
+    def filled(self, probabilities: Doubles, lane: int, uniform: float) -> int:
+        """Draw the shared word that is written in place of a rare one.
+
+        Where rare words have more than even odds, as names after titles, nothing is written (`RARE_WORD`). The model
+        continues as after a rare word, so that layout, numbers and lengths are those of the training notes.
+        """
+        fits = np.where(self.words, probabilities[lane], 0.0)
+        rare, fits[RARE_WORD] = fits[RARE_WORD], 0.0
+        expected = rare > probabilities[lane].sum() / 2
+        return RARE_WORD if expected or not fits.any() else int(drawn(fits[None], np.array([uniform]))[0])
 
     def tail(self, before: int, token: int) -> int:
         """Return the class of the last character after a token; one without text changes nothing."""
@@ -122,10 +160,11 @@ def batch_size_for(notes: int, most: int = 64) -> int:
 class _Lane:
     """A note that is being written, with its random numbers."""
 
-    def __init__(self, key: Key, number: int, label: int) -> None:
+    def __init__(self, key: Key, steering: Steering | None, number: int, label: int) -> None:
         seed = key.stream("synthetic note", str(number))
         self.random = np.random.Generator(np.random.Philox(key=[seed.uint64(), seed.uint64()]))
         self.number, self.label, self.ids, self.tail = number, label, list[int](), -1
+        self.row = steering.row(label, self.random.random()) if steering else 0
 
 
 def generate(
@@ -133,13 +172,16 @@ def generate(
 ) -> Iterator[GeneratedNote]:
     """Yield notes without end, in the order of their numbers from `first` on; `labels`: of each note."""
     stream, coming, number = model.stream(config.batch_size), zip(count(first), labels), first
-    lanes = [_Lane(key, *next(coming)) for _ in range(config.batch_size)]
+    lanes = [_Lane(key, config.steering, *next(coming)) for _ in range(config.batch_size)]
     stream.reset(np.arange(len(lanes)), np.array([lane.label for lane in lanes]))
     waiting: dict[int, GeneratedNote] = {}
     while True:
         uniform = np.array([lane.random.random() for lane in lanes])
-        ids = drawn(_shaped(_steered(stream.probabilities(), lanes, config), config), uniform)
-        for lane, token in zip(lanes, ids.tolist(), strict=True):
+        probabilities = _shaped(_steered(stream.probabilities(), lanes, config), config)
+        ids = drawn(probabilities, uniform)
+        for place, (lane, token) in enumerate(zip(lanes, ids.tolist(), strict=True)):
+            if token == RARE_WORD and config.steering and config.steering.vocabulary:
+                token = config.steering.filled(probabilities, place, lane.random.random())
             lane.ids.append(token)
             lane.tail = config.steering.tail(lane.tail, token) if config.steering else -1
         over = [i for i, lane in enumerate(lanes) if lane.ids[-1] == END or len(lane.ids) >= config.max_new_tokens]
@@ -148,7 +190,7 @@ def generate(
             row, truncated = lanes[i].ids, lanes[i].ids[-1] != END
             kept = np.array(row if truncated else row[:-1], dtype=np.int32)
             waiting[lanes[i].number] = GeneratedNote(lanes[i].number, kept, truncated)
-            lanes[i] = _Lane(key, *next(coming))
+            lanes[i] = _Lane(key, config.steering, *next(coming))
         if over:
             stream.reset(np.array(over), np.array([lanes[i].label for i in over]))
         while number in waiting:
@@ -159,8 +201,8 @@ def generate(
 def _steered(probabilities: Doubles, lanes: Sequence[_Lane], config: SamplingConfig) -> Doubles:
     if config.steering is None:
         return probabilities
-    labels, tails = (np.array(column) for column in zip(*((one.label, one.tail) for one in lanes), strict=True))
-    probabilities = config.steering.applied(probabilities, labels, tails)
+    rows, tails = (np.array(column) for column in zip(*((one.row, one.tail) for one in lanes), strict=True))
+    probabilities = config.steering.applied(probabilities, rows, tails)
     return _not_empty(probabilities, np.array([not lane.ids for lane in lanes]))
 
 

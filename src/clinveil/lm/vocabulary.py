@@ -154,7 +154,7 @@ def vocabulary_of(data: dict[str, Any]) -> Vocabulary:
     """Return the vocabulary of `as_dict`. Raises InputError for other data."""
     try:
         if data["kind"] == LayoutVocabulary.kind:
-            return LayoutVocabulary([str(piece) for piece in data["pieces"]])
+            return LayoutVocabulary([str(piece) for piece in data["pieces"]], data["numbers"])
         if data["kind"] == "words":
             return WordVocabulary([str(word) for word in data["words"]])
         return BytePairs(str(data["model"]))

@@ -43,7 +43,8 @@ LABEL_TASKS = frozenset({"utility.transfer", "utility.within"})
 FAULT = "This is a program error. Do not release; report it."
 SPANS = (10, 20, 50)  # words in a row of the copy search
 NO_POWER = "No power: no pair of known name parts, real or invented, occurs in the notes."
-UNSEEN = "Neither this gate nor the gate on long copies could detect a copy on these notes."
+SHARED = "The model has no sequence of fewer than --min-patients patients, and limits repetition by one patient."
+UNSEEN = "No gate on copies could detect a copy on these notes."
 SEE = "Hold out more patients (--set synthetic.held_out), or add patients or longer notes."
 # Rows left out by request (marked as entered in error, or released before), not because of a failure.
 PLANNED = frozenset({ENTERED_IN_ERROR, LEFT_BEFORE})
@@ -163,7 +164,8 @@ def examine(
     gates = [_accounted(written, expected)]
     if vocabulary is not None:
         gates.append(sound("synthetic_floor", _below(written, vocabulary)))
-    gates += _seeing([_copied(found, span), _copied_whole(found)])
+    long, near, whole = _seeing([_copied(found, span), _nearly_copied(found), _copied_whole(found)])
+    gates += [long, whole, near]
     if feed is not None:
         finding = known_names(written, feed, rng)
         found.append(finding)
@@ -222,6 +224,12 @@ def _copied_whole(found: Sequence[Finding]) -> Gate:
     )
 
 
+def _nearly_copied(found: Sequence[Finding]) -> Gate:
+    finding = next(f for f in found if f.measure == "attack.copies_near")
+    least, phrase = finding.detail["least_phrases"], finding.detail["phrase"]
+    return _copies_gate("copied_nearly", {"least": least}, finding, f"{least} phrases of {phrase} words", [])
+
+
 def _test(what: str, hits: tuple[int, int, int], finding: Finding, level: float) -> _Rule:
     """Run Fisher's exact test on (training patients copied, held-out patients copied, training patients visible)."""
     copied, by_chance, visible = hits
@@ -270,7 +278,7 @@ def _copies_power(detail: Detail, patients: int, what: str, tests: list[_Rule]) 
     least = detail["refused_from"]
     return (
         f"Refuses with 95 % from {least} copied patient{'s'[: least != 1]} on: {seen}.{tested} "
-        "A copy with changed words is not detected."
+        "Paraphrases are not detected."
     )
 
 
@@ -280,6 +288,18 @@ def _seeing(gates: list[Gate]) -> list[Gate]:
         return gates
     unseen = replace(gates[-1], passed=False, meaning=UNSEEN, hint=SEE)
     return [*gates[:-1], unseen]
+
+
+def memory_gate(finding: Finding | None) -> Gate:
+    """Return the gate that no training patient is remembered; None: a model of shared word sequences only."""
+    if finding is None:
+        return gate("memory", passed=True, value=0, threshold=0, by_construction=True, power=SHARED)
+    detail = finding.detail
+    power = (
+        f"Refuses a patient whose tokens are {detail['limit']:.1f} times as probable as the median patient's, compared "
+        f"with shared n-grams. The highest ratio was {detail['most']:.1f}."
+    )
+    return gate("memory", passed=not finding.count, value=finding.count, threshold=0, power=power)
 
 
 def known_names(written: PlainNotes, feed: Path, rng: Generator) -> Finding:

@@ -43,6 +43,7 @@ RATES = (0.01, 0.001)
 MOST = 2_000
 NOT_TRIED = "the stronger, calibrated attack was not run: it needs notes of third patients (--reference)"
 HITS_METHOD = "exact intervals of the members and of the threshold, combined by squares (Zou and Donner), 95 %"
+REVERSED = "training patients score lower than others, so the attacker reverses the score"
 RELEASED = "released notes"  # value of `from` in the detail
 SOURCE = "loss threshold: Yeom et al. 2018; calibrated: Watson et al. 2022"
 FOLDS = 5
@@ -177,7 +178,8 @@ def membership(
 
     Returns:
         `attack.membership` (AUC, chance 0.5) and `attack.membership_hits` by attacker. A false positive rate that needs
-        more non-members has no value and gives the reason, and so does the calibrated attack without a reference.
+        more non-members has no value and gives the reason, and so does the calibrated attack without a reference. If an
+        interval is below 0.5, the figures are those of the reversed score.
     """
     attackers = {"loss threshold": scored.by_patient(scored.totals)}
     if scored.reference is not None:
@@ -186,6 +188,9 @@ def membership(
     for name, roc in attackers.items():
         sides = {"members": roc.members.size, "non_members": roc.others.size}
         more = {**(detail or {}), "attacker": name, **sides}
+        if (high := roc.auc_interval()[1]) < 0.5:
+            more["warning"] = f"{REVERSED} (AUC {roc.auc:.2f}, interval to {high:.2f})"
+            roc = RocScores(-roc.members, -roc.others)
         found += [_area(roc, more, blind), *(_hits(roc, rate, more) for rate in RATES)]
     if (
         scored.reference is None
@@ -202,12 +207,11 @@ def _area(roc: RocScores, detail: dict[str, Any], blind: Finding | None) -> Find
         is_blind = "a blind attacker: words of the notes, without the model"
         control = {"control": blind.value, "control_is": is_blind, "control_kind": "negative"}
         if blind.low is not None and blind.low > 0.5:
-            more["warning"] = "the blind attacker beats chance: the two sides differ by themselves"
+            blind_warning = "the blind attacker beats chance: the two sides differ by themselves"
+            more["warning"] = "; ".join(filter(None, (more.get("warning"), blind_warning)))
     n, (low, high) = roc.members.size + roc.others.size, roc.auc_interval()
     about: dict[str, Any] = {"chance": 0.5, "chance_is": "a score without information", "method": roc.auc_method}
     about |= {"source": SOURCE, "unit": "patients", "detail": more, **control}
-    if high < 0.5:
-        more["warning"] = f"below chance: an attacker who reverses the score reaches {1 - roc.auc:.2f}"
     made = Finding("attack.membership", roc.auc, n, "lower", low, high, **about)
     if detail.get("from") == RELEASED:
         return tagged(made, "recipient", "membership", gated=False)

@@ -84,27 +84,29 @@ class OwnWords:
 def _both_sides(training: Notes, held_out: Notes, phrase: int = MIN_PHRASE) -> tuple[OwnWords, OwnWords]:
     """Compute both sides. `piece`: minimum words of a stock phrase."""
     sides = (training, held_out)
-    is_stock = _stock_phrases([_phrase_hashes(side, phrase) for side in sides], [side.word_owners for side in sides])
-    is_shared = _stock_phrases([side.keys for side in sides], [side.owners for side in sides])
+    is_stock = stock_phrases(
+        [phrase_hashes(side.ids, side.offsets, phrase) for side in sides], [side.word_owners for side in sides]
+    )
+    is_shared = stock_phrases([side.keys for side in sides], [side.owners for side in sides])
     return _own_words(training, is_stock[0], is_shared[0], phrase), _own_words(
         held_out, is_stock[1], is_shared[1], phrase
     )
 
 
-def _phrase_hashes(notes: Notes, phrase: int) -> NDArray[np.uint64]:
-    """Return a 64-bit hash of the `piece` words that end at each word, (n_words,); 0 near the start of a note."""
-    mixed = (notes.ids.astype(np.int64) + 3).astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+def phrase_hashes(ids: SmallInts, offsets: Ints, phrase: int) -> NDArray[np.uint64]:
+    """Return a 64-bit hash of the `phrase` words that end at each word, (n_words,); 0 near the start of a note."""
+    mixed = (ids.astype(np.int64) + 3).astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
     mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     mixed ^= mixed >> np.uint64(27)
     found = np.zeros_like(mixed)
     # Each preceding word times its power of an odd number, modulo 2^64.
     for back in range(min(phrase, mixed.size)):
         found[back:] += mixed[: mixed.size - back] * np.uint64(pow(0x94D049BB133111EB, back, 2**64))
-    found[notes.offsets < phrase - 1] = 0
+    found[offsets < phrase - 1] = 0
     return found
 
 
-def _stock_phrases(keys: list[NDArray[np.uint64]], owners: list[Ints]) -> list[Mask]:
+def stock_phrases(keys: list[NDArray[np.uint64]], owners: list[Ints]) -> list[Mask]:
     """Return, for each side, whether a key is a stock phrase; 0 never is.
 
     For held-out patients: keys of three patients. For training patients: also keys of any held-out patient. So a
@@ -159,17 +161,18 @@ def own_findings(training: Notes, held_out: Notes, spans: Sequence[int], detail:
         # A phrase shorter than the requested run can also be a stock phrase.
         trained, held = _both_sides(training, held_out, min(MIN_PHRASE, span))
         more = {**detail, "span": span, "most_own_words": int(trained.run.max())}
-        yield _finding("attack.copies_own", trained.run >= span, held.run >= span, trained.note >= span, more)
+        yield patients_finding("attack.copies_own", trained.run >= span, held.run >= span, trained.note >= span, more)
     trained, held = _both_sides(training, held_out)
     same = {"same_copied": trained.same, "same_held_out_copied": held.same, "same_visible": trained.long}
     short = {name: int((longest >= MIN_SAME).sum()) for name, longest in same.items()}
     more = {**detail, "least_words": MIN_PHRASE, "least_same": MIN_SAME, **short}
-    yield _finding(
+    yield patients_finding(
         "attack.copies_whole", trained.whole >= MIN_PHRASE, held.whole >= MIN_PHRASE, trained.tokens >= MIN_PHRASE, more
     )
 
 
-def _finding(measure: str, copied: Mask, by_chance: Mask, visible: Mask, detail: dict[str, Any]) -> Finding:
+def patients_finding(measure: str, copied: Mask, by_chance: Mask, visible: Mask, detail: dict[str, Any]) -> Finding:
+    """Return the share of copied training patients; `by_chance`: held-out ones. `visible`: with enough own words."""
     n, others, trained = copied.size, by_chance.size, int(visible.sum())
     count, chance = int(copied.sum()), int(by_chance.sum())
     maximum_allowed = allowed(n, others, chance)

@@ -22,6 +22,7 @@ from numpy.random import Generator
 
 from clinveil.attacks.attack import Attack, Context, attacks
 from clinveil.attacks.suffix_automaton import SuffixAutomaton, Vocabulary, in_runs, separated
+from clinveil.attacks.text._near_copies import near_copies
 from clinveil.attacks.text._own_copies import Notes, own_findings
 from clinveil.core.errors import InputError, UsageError
 from clinveil.core.finding import Finding
@@ -76,6 +77,7 @@ def copies(
         `attack.copies_longest_matched`: the same for a random sample of training patients with about as many words as
         are held out; control: held-out patients. `attack.copies_of_patients`: share of training patients' words minus
         that of held-out ones, P over patients. `attack.copies_own` by span and `attack.copies_whole`: `own_findings`.
+        `attack.copies_near`: `near_copies`.
 
     Raises:
         InputError: no words on one of the three sides, or a patient in both training and held-out notes.
@@ -86,7 +88,8 @@ def copies(
     found = list(scan.longest())
     for span in spans:
         found += [*scan.text(span), scan.patients(span, rng)]
-    return [*found, *own_findings(scan.trained, scan.held, spans, scan.detail)]
+    found += own_findings(scan.trained, scan.held, spans, scan.detail)
+    return [*found, near_copies(scan.trained, scan.held, scan.notes, scan.detail)]
 
 
 def _refuse_shared(training: Corpus, held_out: Corpus) -> None:
@@ -121,7 +124,7 @@ def _scan(synthetic: Corpus, training: Corpus, held_out: Corpus, rng: Generator)
         matched.stream(ids)
     detail: dict[str, Any] = {"synthetic_notes": len(notes), "training_words": trained.ids.size}
     detail |= {"held_out_words": held.ids.size, "matched_words": int(trained.lengths[chosen].sum())}
-    return _Scan(trained, held, matched.runs(), lengths, detail)
+    return _Scan(trained, held, matched.runs(), notes, lengths, detail)
 
 
 def _key(text: str) -> int:
@@ -165,6 +168,7 @@ class _Scan:
     trained: Notes
     held: Notes
     matched: SmallInts  # (n_synthetic_words,)
+    notes: Sequence[SmallInts]  # synthetic
     lengths: Ints  # words of each synthetic note
     detail: dict[str, Any]
 

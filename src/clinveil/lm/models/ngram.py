@@ -4,9 +4,11 @@ p(w | h) = max(c(hw) - D, 0) / c(h) + B(h) p(w | h'), where h' is h without its 
 probability, and a Lidstone unigram is below. Source: Chen & Goodman 1999, section 2.6 (interpolated, one discount).
 
 Without conditions it is trained in seconds and memorizes word sequences: an attacker with only the released text would
-use such a model. With conditions an n-gram of fewer than `min_patients` patients is left out, and its probability goes
-to shorter ones, which count distinct tokens before them (Kneser-Ney). Each history is refined twice with the same
-formula: with the first token of the line, which orders sections, and with the label of the note.
+use such a model. With conditions an n-gram of fewer than `min_patients` patients is left out. Its probability goes to
+shorter ones, which count only what longer ones leave over: the token at a position counts as the product of the shares
+that they left. This is the idea of Kneser-Ney, and keeps the frequency of each token. Each history is refined twice
+with the same formula: with the first token of the line, which orders sections, and with the label of the note. Below
+contexts of one token are those of its class, so that what follows "takes" is more often a drug than any word.
 """
 
 from __future__ import annotations
@@ -23,9 +25,10 @@ import numpy as np
 from clinveil.core.atomic import atomic
 from clinveil.core.errors import InputError
 from clinveil.core.types import Doubles, Ints, Mask
+from clinveil.lm.groups import classes_of
 from clinveil.lm.layout import LayoutVocabulary
 from clinveil.lm.models.unigram import counts_of
-from clinveil.lm.notes import Conditions, EncodedNotes
+from clinveil.lm.notes import EncodedNotes
 from clinveil.lm.recipe import CountedKind, language_models
 from clinveil.lm.vocabulary import END, Ids, Vocabulary
 
@@ -51,14 +54,18 @@ class _Table:
     shares: Doubles = field(repr=False)
 
     @classmethod
-    def of(cls, keys: Ints, counts: Ints, kept: Mask, size: int, discount: float) -> _Table:
-        """Return the table of the n-grams that are kept; the probability of the others is in `rest`."""
+    def of(cls, keys: Ints, mass: Doubles, explained: Doubles, size: int) -> _Table:
+        """Return the table of the n-grams with an explained mass; the probability of the rest is in `rest`.
+
+        `mass`: of each n-gram. `explained`: the part of it that this table gives to the token, 0 if it is left out.
+        """
         context = keys // size
         contexts, first = np.unique(context, return_index=True)
         row = np.repeat(np.arange(contexts.size), np.diff(np.append(first, keys.size)))
-        totals = np.bincount(row, weights=counts, minlength=contexts.size)
-        shares: Doubles = (np.where(kept, counts - discount, 0.0) / totals[row]).astype(np.float64)
+        totals = np.bincount(row, weights=mass, minlength=contexts.size)
+        shares: Doubles = (explained / totals[row]).astype(np.float64)
         rest: Doubles = 1.0 - np.bincount(row, weights=shares, minlength=contexts.size).astype(np.float64)
+        kept = explained > 0
         used = np.bincount(row[kept], minlength=contexts.size)
         some = used > 0
         starts = np.concatenate([[0], np.cumsum(used[some])])
@@ -77,8 +84,12 @@ class Ngram:
 
     kind = "ngram"
 
-    def __init__(self, vocabulary: Vocabulary, unigram: Doubles, tables: Mapping[str, _Table], labels: int) -> None:
+    def __init__(
+        self, vocabulary: Vocabulary, unigram: Doubles, tables: Mapping[str, _Table], labels: int, classes: Ints
+    ) -> None:
+        """Args: classes: (size,) of the tokens, for contexts of one token."""
         self.vocabulary, self.unigram, self.tables, self.labels = vocabulary, unigram, dict(tables), labels
+        self.classes = classes
         self.order = max(int(name.partition(" ")[2]) for name in tables)
         self.breaks, self.blanks = _layout_of(vocabulary)
 
@@ -91,10 +102,10 @@ class Ngram:
         """Return the log-probabilities of all tokens; `labels`: (n_notes,) of the notes, -1 for none."""
         if not notes:
             return []
-        text = _Text.of(notes, self.breaks, self.blanks, labels)
+        text = _Text.of(notes, self.breaks, self.blanks, labels, self.classes)
         chance, rows = self.unigram[text.ids], text.ids.astype(np.int64)
         for length in range(1, self.order + 1):
-            before = np.zeros(rows.size, dtype=np.int64) if length == 1 else text.before(rows, length)
+            before = text.before(rows, length)
             for name, codes in text.contexts(before, length, self.vocabulary.size, self.labels):
                 if name in self.tables:
                     chance = self.tables[name].mixed(codes, text.ids, self.vocabulary.size, chance)
@@ -144,7 +155,7 @@ class Ngram:
             f"{name}/{part}": values for name, table in self.tables.items() for part, values in vars(table).items()
         }
         with atomic(folder / FILE, force=True) as part, part.open("wb") as file:
-            np.savez(file, unigram=self.unigram, **arrays)
+            np.savez(file, unigram=self.unigram, classes=self.classes, **arrays)
         return {"labels": self.labels, "tables_sha256": _hash(folder / FILE)}
 
 
@@ -154,70 +165,95 @@ def train_ngram(notes: EncodedNotes, vocabulary: Vocabulary, order: int = ORDER,
         raise ValueError("an n-gram model has an order of 2 or more and a discount between 0 and 1")
     counts, given, size = counts_of(notes, vocabulary), notes.conditions, vocabulary.size
     labels = int(given.labels.max()) + 1 if given is not None else 0
-    text = _Text.of(
-        [notes.note(row) for row in range(len(notes))], *_layout_of(vocabulary), None if given is None else given.labels
-    )
+    classes = np.zeros(size, dtype=np.int64) if given is None else classes_of(notes, size)
+    split = [notes.note(row) for row in range(len(notes))]
+    text = _Text.of(split, *_layout_of(vocabulary), None if given is None else given.labels, classes)
     owners = text.of_notes(given.patients) if given is not None else None
-    tables, rows = dict[str, _Table](), text.ids.astype(np.int64)
+    counting = _Counting(text, size, owners, 1 if given is None else given.min_patients)
+    befores, rows = list[Ints](), text.ids.astype(np.int64)
     for length in range(1, order + 1):
-        before = np.zeros(rows.size, dtype=np.int64) if length == 1 else text.before(rows, length)
-        for name, codes in text.contexts(before, length, size, labels):
-            if given is None and (length == 1 or not name.startswith("all")):
-                continue
-            older = text.older(length) if given is not None and length < order else None
-            tables[name], found = _count(codes, text.ids, size, owners, given, discount, older)
-            if name == f"all {length}" and length > 1:
-                rows = found
-    return Ngram(vocabulary, (counts + 1.0) / (counts.sum() + counts.size), tables, labels)
+        befores.append(text.before(rows, length))
+        if length > 1:
+            rows = counting.rows(befores[-1])
+    tables, left = dict[str, _Table](), np.ones(text.ids.size)
+    left[text.places > 0] = notes.weights
+    for length in range(order, 0, -1):
+        for name, codes in reversed([*text.contexts(befores[length - 1], length, size, labels)]):
+            if given is not None or (length > 1 and name.startswith("all")):
+                tables[name] = counting.table(codes, discount, left if given is not None else None)
+    return Ngram(vocabulary, (counts + 1.0) / (counts.sum() + counts.size), tables, labels, classes)
 
 
-def _count(
-    codes: Ints,
-    ids: Ids,
-    size: int,
-    owners: Ints | None,
-    given: Conditions | None,
-    discount: float,
-    older: Ints | None,
-) -> tuple[_Table, Ints]:
-    """Return the table of contexts and tokens, and the row of each position in it; -1 where there is none.
+@dataclass(frozen=True)
+class _Counting:
+    """Counts of n-grams in a text; those of fewer than `floor` patients are left out (`owners`: of each token)."""
 
-    `older`: token before each n-gram; if given, distinct ones are counted instead of occurrences (Kneser-Ney).
-    """
-    there = codes != NONE
-    keys, back, counts = np.unique(codes[there] * size + ids[there], return_inverse=True, return_counts=True)
-    kept = np.ones(keys.size, dtype=np.bool_)
-    if given is not None and owners is not None:
-        pairs = np.unique(back * (int(owners.max()) + 1) + owners[there]) // (int(owners.max()) + 1)
-        kept = np.bincount(pairs, minlength=keys.size) >= given.min_patients
-    if older is not None:
-        distinct = int(older.max()) + 1
-        counts = np.bincount(np.unique(back * distinct + older[there]) // distinct, minlength=keys.size)
-    row = np.where(kept, np.cumsum(kept) - 1, NONE)
-    found = np.full(ids.size, NONE, dtype=np.int64)
-    found[there] = row[back]
-    return _Table.of(keys, counts.astype(np.int64), kept, size, discount), found
+    text: _Text
+    size: int
+    owners: Ints | None
+    floor: int
+
+    def grams(self, codes: Ints) -> tuple[Ints, Ints, Ints, Mask]:
+        """Return the keys of the n-grams, the n-gram of each position with a context, counts, and which are kept."""
+        there = codes != NONE
+        keys, back, counts = np.unique(
+            codes[there] * self.size + self.text.ids[there], return_inverse=True, return_counts=True
+        )
+        kept = np.ones(keys.size, dtype=np.bool_)
+        if self.owners is not None:
+            n = int(self.owners.max()) + 1
+            kept = np.bincount(np.unique(back * n + self.owners[there]) // n, minlength=keys.size) >= self.floor
+        return keys, back, counts, kept
+
+    def rows(self, codes: Ints) -> Ints:
+        """Return the row of the n-gram at each position among those that are kept; -1 where there is none."""
+        _, back, _, kept = self.grams(codes)
+        found = np.full(codes.size, NONE, dtype=np.int64)
+        found[codes != NONE] = np.where(kept, np.cumsum(kept) - 1, NONE)[back]
+        return found
+
+    def table(self, codes: Ints, discount: float, left: Doubles | None) -> _Table:
+        """Return the table of some contexts.
+
+        `left`: part of each position that no longer context explains, which is changed. None: count positions fully.
+        """
+        keys, back, counts, kept = self.grams(codes)
+        explained: Doubles = np.where(kept, 1.0 - discount / counts, 0.0)
+        mass: Doubles = counts.astype(np.float64)
+        if left is None:
+            return _Table.of(keys, mass, mass - discount, self.size)
+        there = codes != NONE
+        mass = np.bincount(back, weights=left[there], minlength=keys.size).astype(np.float64)
+        left[there] *= (1.0 - explained)[back]
+        return _Table.of(keys, mass, (mass * explained).astype(np.float64), self.size)
 
 
 @dataclass(frozen=True)
 class _Text:
-    """Tokens of notes, an end before each; per token its place in the note, the first token of its line, its label."""
+    """Tokens of notes, an end before each.
+
+    Per token: its place in the note, the first token of its line, its label, and the class of the token before.
+    """
 
     ids: Ids = field(repr=False)
     places: Ints = field(repr=False)
     heads: Ints | None = field(repr=False)
     labels: Ints | None = field(repr=False)
+    classes: Ints = field(repr=False)
     sizes: Ints = field(repr=False)
 
     @classmethod
-    def of(cls, notes: Sequence[Ids], breaks: Mask | None, blanks: Mask | None, labels: Ints | None) -> _Text:
+    def of(
+        cls, notes: Sequence[Ids], breaks: Mask | None, blanks: Mask | None, labels: Ints | None, classes: Ints
+    ) -> _Text:
         """Join notes."""
         start = np.array([END], dtype=np.int32)
         ids = np.concatenate([part for note in notes for part in (start, note)])
         sizes = np.array([note.size + 1 for note in notes])
         places = np.arange(ids.size) - np.repeat(np.cumsum(sizes) - sizes, sizes)
         heads = None if breaks is None or blanks is None else _heads(ids, places, breaks, blanks)
-        return cls(ids, places, heads, None if labels is None else np.repeat(labels, sizes), sizes)
+        before = classes[np.concatenate([start, ids[:-1]])]
+        return cls(ids, places, heads, None if labels is None else np.repeat(labels, sizes), before, sizes)
 
     def of_notes(self, values: Ints) -> Ints:
         """Return the value of each token's note."""
@@ -225,13 +261,9 @@ class _Text:
 
     def before(self, rows: Ints, length: int) -> Ints:
         """Return the row of the context of the n-gram that ends at each position; -1 where there is none."""
+        if length == 1:
+            return np.where(self.places > 0, 0, NONE)
         return np.where(self.places >= length - 1, np.concatenate([[NONE], rows[:-1]]), NONE)
-
-    def older(self, length: int) -> Ints:
-        """Return the token before the n-gram that ends at each position; where a note begins, a number of its own."""
-        tokens, n = np.concatenate([np.full(length, END), self.ids[:-length]]), self.ids.size
-        found: Ints = np.where(self.places >= length, tokens + n, np.arange(n)).astype(np.int64)
-        return found
 
     def contexts(self, before: Ints, length: int, size: int, labels: int) -> Iterator[tuple[str, Ints]]:
         """Yield the tables of a length, from general to special, with the code of each position's context."""
@@ -241,6 +273,10 @@ class _Text:
         if labels and self.labels is not None:
             there = (before != NONE) & (self.labels != NONE)
             yield f"label {length}", np.where(there, before * labels + self.labels, NONE)
+        if length == 1:
+            yield "class 1", np.where(before == NONE, NONE, self.classes)
+            if labels and self.labels is not None:
+                yield "both 1", np.where(there, self.classes * labels + self.labels, NONE)
 
 
 def _heads(ids: Ids, places: Ints, breaks: Mask, blanks: Mask) -> Ints:
@@ -297,17 +333,26 @@ class _Stream:
             there = before != NONE
             labels = np.where(there & (self._labels != NONE), before * self._model.labels + self._labels, NONE)
             heads = np.where(there, before * self._size + self._heads, NONE)
-            for name, codes in (("label", labels), ("line", heads), ("all", before)):
+            codes_of = {"label": labels, "line": heads, "all": before}
+            if length == 1:
+                classes = self._model.classes[self._rows[1]]
+                both = np.where(self._labels != NONE, classes * self._model.labels + self._labels, NONE)
+                codes_of = {"both": both, "class": classes, **codes_of}
+            for name, codes in codes_of.items():
                 if (table := self._model.tables.get(f"{name} {length}")) is not None:
                     self._add(table, codes, found, left)
         return found + left[:, None] * self._model.unigram
 
     def _add(self, table: _Table, codes: Ints, found: Doubles, left: Doubles) -> None:
         contexts = _find(table.contexts, codes)
-        for lane in np.flatnonzero(contexts != NONE).tolist():
-            start, end = table.starts[contexts[lane]], table.starts[contexts[lane] + 1]
-            found[lane, table.keys[start:end] - codes[lane] * self._size] += left[lane] * table.shares[start:end]
-            left[lane] *= table.rest[contexts[lane]]
+        lanes = np.flatnonzero(contexts != NONE)
+        rows = contexts[lanes]
+        n = table.starts[rows + 1] - table.starts[rows]
+        at = np.arange(n.sum()) + np.repeat(table.starts[rows] - np.cumsum(n) + n, n)
+        found[np.repeat(lanes, n), table.keys[at] - np.repeat(codes[lanes] * self._size, n)] += (
+            np.repeat(left[lanes], n) * table.shares[at]
+        )
+        left[lanes] *= table.rest[rows]
 
 
 def _find(keys: Ints, wanted: Ints) -> Ints:
@@ -330,13 +375,12 @@ def load_ngram(folder: Path, vocabulary: Vocabulary, meta: Mapping[str, Any]) ->
             raise InputError(f"{FILE} is damaged: its hash differs", where=folder.name)
         parts: dict[str, dict[str, Any]] = {}
         with np.load(folder / FILE, allow_pickle=False) as arrays:
-            unigram = arrays["unigram"]
-            for name in set(arrays.files) - {"unigram"}:
+            unigram, classes = arrays["unigram"], arrays["classes"]
+            for name in set(arrays.files) - {"unigram", "classes"}:
                 table, _, part = name.partition("/")
                 parts.setdefault(table, {})[part] = arrays[name]
-        return Ngram(
-            vocabulary, unigram, {name: _Table(**columns) for name, columns in parts.items()}, int(meta["labels"])
-        )
+        tables = {name: _Table(**columns) for name, columns in parts.items()}
+        return Ngram(vocabulary, unigram, tables, int(meta["labels"]), classes)
     except (OSError, ValueError, KeyError, TypeError):
         raise InputError("has no readable n-grams", where=folder.name) from None
 

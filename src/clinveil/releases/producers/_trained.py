@@ -78,7 +78,7 @@ class TrainedWriter:
         how, labels, counts = job.settings.synthetic, len(self.labels.labels), Counts()
         vocabulary = self.model.vocabulary
         assert isinstance(vocabulary, LayoutVocabulary)
-        steering = Steering(np.zeros((labels, vocabulary.size)), vocabulary)
+        steering = Steering(np.zeros((labels, vocabulary.size)), np.ones((labels, 1)), vocabulary)
         size = batch_size_for(self.count, how.batch)
         drawing = SamplingConfig(size, how.longest, how.temperature, how.top_p, steering)
         plan = (PlannedNote(number, 0, number % labels) for number in range(2**31))

@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from clinveil.attacks.attack import Context
+from clinveil.attacks.models._memory import remembered
 from clinveil.core.errors import UsageError
 from clinveil.core.files import remove
 from clinveil.core.finding import Finding
@@ -29,7 +30,7 @@ from clinveil.lm.sampling import SamplingConfig, Steering, batch_size_for
 from clinveil.lm.sequences import LabelSequences
 from clinveil.releases.check import OutputCheck
 from clinveil.releases.context import ReleaseContext
-from clinveil.releases.gates import Examined, examine
+from clinveil.releases.gates import Examined, examine, memory_gate
 from clinveil.releases.measured import Measured
 from clinveil.releases.preflight import Preflight
 from clinveil.releases.producer import Producer, Product, producers
@@ -122,7 +123,10 @@ class Synthetic(Producer):
         training, held_out = trained.sides.training, trained.sides.held_out
         with timer.stage("held-out notes", "perplexity"), trained.model.ready(threads=how.threads):
             fit = fit_of(trained.model, encode(held_out.texts, trained.model.vocabulary))
-        findings += perplexity_findings(trained.model, fit, held_out, "held out")
+            encoded = encoded_training(training, trained.model.vocabulary, job.settings)
+            # Models of counts have shared sequences only.
+            memory = remembered(trained.model, encoded, training, held_out) if trained.recipe is not None else None
+        findings += [*perplexity_findings(trained.model, fit, held_out, "held out"), *([memory] if memory else [])]
         path = job.folder.staging / f"notes{job.corpus.suffix}"
         columns = job.corpus.columns
         with timer.stage("write", "draw notes word by word", "keyed"):
@@ -144,7 +148,7 @@ class Synthetic(Producer):
             left_out=entered.skipped,
             trained=trained,
             counts=counts,
-            examined=examined,
+            examined=replace(examined, gates=[*examined.gates, memory_gate(memory)]),
             measures=(*findings, _truncated(counts), *examined.findings),
             digests={MODEL: fingerprint(vault / MODEL)} if (vault / MODEL).exists() else {},
         )

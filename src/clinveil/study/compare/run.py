@@ -111,7 +111,7 @@ def compare_releases(notes: Path, out: Path, settings: CompareSettings, say: Say
             n_notes += batch.num_rows
             patients |= patients_of(batch)
         measured_with = {"pairs": settings.pairs, "public": public_texts(settings.known, patients)}
-        inputs = (fingerprint(notes), *settings.pairs, settings.known)
+        inputs = (fingerprint(notes), *settings.pairs, settings.known, settings.public)
         try:
             measured = _Bench(notes, out, measured_with, inputs).measure_all(candidates(settings), say)
         except (InputError, UsageError):

@@ -22,6 +22,8 @@ BUILT_IN: dict[str, tuple[str, ...]] = {
     "paper": ("kind=obfuscated", "profile=paper"),
 }
 """The releases compared by default: each kind at its defaults, and paper A's settings."""
+PRIVATE = {f"epsilon-{epsilon}": ("kind=synthetic", f"synthetic.epsilon={epsilon}") for epsilon in (8, 3, 1)}
+"""Synthetic releases with differential privacy, compared if there is public text."""
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,39}")
 
 
@@ -34,6 +36,7 @@ class CompareSettings(Settings):
     pairs: tuple[Path, ...] = flag((), "Word pairs with human similarity scores; repeatable.")
     kind: tuple[str, ...] = choice(producers, (), "Compare only these kinds; repeatable.")
     setting: tuple[str, ...] = flag((), "Add NAME=KEY=VALUE[,KEY=VALUE], keys as of release --set; repeatable.")
+    public: Path | None = flag(None, "Public text: also compare synthetic notes with epsilon 8, 3 and 1.")
     known: Path | None = flag(None, "Public texts about the patients, for linkage.")
     model: tuple[str, ...] = choice(classifiers, ("tfidf-lr",), "Classifiers; repeatable.")
     workers: int = WORKERS
@@ -62,14 +65,15 @@ def candidates(how: CompareSettings) -> list[Candidate]:
     Raises:
         UsageError: a setting without a name, with a name in use, or with keys or values that a release does not take.
     """
-    wanted = {**BUILT_IN, **dict(_named(how.setting))}
+    wanted = {**BUILT_IN, **dict(_named(how.setting, set(BUILT_IN).union(PRIVATE)))}
+    if how.public is not None:
+        wanted |= {name: (*sets, f"synthetic.public={how.public}") for name, sets in PRIVATE.items()}
     found = [Candidate(name, _settings(sets, how)) for name, sets in wanted.items()]
     return [each for each in found if not how.kind or each.settings.kind in how.kind]
 
 
-def _named(settings: Sequence[str]) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """Split each NAME=KEY=VALUE[,KEY=VALUE] into its name and its keys."""
-    names = set(BUILT_IN)
+def _named(settings: Sequence[str], names: set[str]) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Split each NAME=KEY=VALUE[,KEY=VALUE] into its name and its keys; `names`: those in use."""
     for text in settings:
         name, equals, keys = text.partition("=")
         if not (_NAME.fullmatch(name) and equals and "=" in keys):

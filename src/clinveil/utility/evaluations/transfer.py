@@ -32,6 +32,7 @@ from clinveil.utility.evaluations import (
 )
 from clinveil.utility.labelled import WrongNotes
 from clinveil.utility.shares import SOURCE
+from clinveil.utility.tasks.fidelity import two_sample
 from clinveil.utility.tasks.labels import Arms, Label
 from clinveil.utility.tasks.models import language_model, vectors
 from clinveil.utility.tasks.notes import Sides, read_texts
@@ -49,8 +50,9 @@ def useful(context: Any, labels: Sequence[str], models: Sequence[str], pairs: Se
         labels: columns to classify by. models: classifiers. pairs: files of word pairs with human scores.
 
     Returns:
-        `utility.transfer`, `utility.sequence`, `utility.language_model`, `utility.vectors` (with pairs) and
-        `utility.within`. A finding that cannot be measured has no value, and its detail has the reason.
+        `utility.transfer`, `utility.sequence`, `utility.language_model`, `utility.two_sample` (without a crosswalk),
+        `utility.vectors` (with pairs) and `utility.within`. A finding that cannot be measured has no value, and its
+        detail has the reason.
 
     Raises WrongNotes if the original lacks a label column or the crosswalk lacks a released note; ValueError without
     both sides.
@@ -86,9 +88,12 @@ def _without_labels(release: Sides, pairs: Sequence[Path]) -> list[Finding]:
         raise
     except InputError as error:
         return [_unmeasured(name, error) for name in ("utility.sequence", "utility.language_model")]
+    # Notes that were written, not changed, are compared with the real ones.
+    unpaired = [] if release.paired else _tried("utility.two_sample", lambda: two_sample(texts, _rng()))
     return [
         *_tried("utility.sequence", lambda: sequence(release, texts, _rng())),
         *_tried("utility.language_model", lambda: language_model(texts, _rng())),
+        *unpaired,
         *vectors(release, texts, pairs, _rng()),
     ]
 

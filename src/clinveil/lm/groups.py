@@ -1,0 +1,71 @@
+"""Groups of notes with similar words, given their labels, and classes of tokens with similar successors.
+
+A written note draws a group and keeps it, so that sex, type of note and topic change less often within the note than
+n-grams alone allow. A group has at least `4 * min_patients` patients.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from scipy.sparse import csr_matrix
+from sklearn.cluster import KMeans
+from sklearn.decomposition import TruncatedSVD
+from sklearn.preprocessing import normalize
+
+from clinveil.core.types import Doubles, Ints
+from clinveil.lm.notes import EncodedNotes
+
+GROUPS, PASSES = 12, 20
+FLOORS = 4  # a group has this many times the patient floor
+AXES, CLASSES = 30, 150  # of tokens
+PRIOR = 5.0  # occurrences of each token, as expected, added to each group
+
+
+@dataclass(frozen=True)
+class Groups:
+    """(n_notes,) group of each note, and (n_groups, size) log ratio of its token frequencies to those of its labels."""
+
+    of_note: Ints = field(repr=False)
+    ratios: Doubles = field(repr=False)
+
+    @classmethod
+    def of(cls, notes: EncodedNotes, frequencies: Doubles, labels: Ints, patients: Ints, fewest: int) -> Groups:
+        """Fit the groups by EM, starting from random groups; a fixed seed, so the result depends on the notes only.
+
+        Args:
+            frequencies: (n_labels, size) of the tokens of each label. labels: (n_notes,), all known.
+            fewest: patients of a group at least.
+        """
+        size, n = frequencies.shape[1], len(notes)
+        counts = csr_matrix((notes.weights, notes.ids, notes.offsets), shape=(n, size))
+        lengths = np.asarray(counts.sum(axis=1)).ravel()
+        of_label = csr_matrix((lengths, (np.arange(n), labels)), shape=(n, len(frequencies)))
+        some = int(np.clip(np.unique(patients).size // fewest, 1, GROUPS))
+        share = np.random.default_rng(0).dirichlet(np.ones(some), n)
+        for _ in range(PASSES):
+            expected = (of_label.T @ share).T @ frequencies
+            ratios = np.log(((counts.T @ share).T + PRIOR) / (expected + PRIOR))
+            logs = counts @ ratios.T
+            share = np.exp(logs - logs.max(axis=1, keepdims=True))
+            share /= share.sum(axis=1, keepdims=True)
+        while True:  # the notes of a group that is too small go to their next best group
+            own = logs.argmax(axis=1)
+            sizes = [np.unique(patients[own == group]).size for group in range(logs.shape[1])]
+            if min(sizes) >= fewest or len(sizes) == 1:
+                break
+            logs = np.delete(logs, int(np.argmin(sizes)), axis=1)
+        shares = np.eye(logs.shape[1])[own]
+        found = np.log(((counts.T @ shares).T + PRIOR) / ((of_label.T @ shares).T @ frequencies + PRIOR))
+        return cls(own.astype(np.int64), found)
+
+
+def classes_of(notes: EncodedNotes, size: int) -> Ints:
+    """Return the class of each token, (size,): tokens of a class are followed by similar tokens."""
+    following = csr_matrix((notes.weights[1:], (notes.ids[:-1], notes.ids[1:])), shape=(size, size)).sqrt()
+    axes = min(AXES, size - 1)
+    places = TruncatedSVD(axes, random_state=0).fit_transform(normalize(following)) if axes > 1 else np.zeros((size, 1))
+    distinct = len(np.unique(places.round(9), axis=0))
+    found: Ints = KMeans(min(CLASSES, distinct), n_init=1, random_state=0).fit_predict(places).astype(np.int64)
+    return found

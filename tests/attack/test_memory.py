@@ -1,0 +1,41 @@
+"""Memory: a patient whose note was repeated 100 times is noticed under an LSTM, and nobody is without repetition."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from clinveil.attacks.models._memory import remembered
+from clinveil.lm.layout import train_layout
+from clinveil.lm.notes import Conditions, PlainNotes, encode
+from clinveil.lm.recipe import ModelSettings
+from clinveil.lm.train import train_model
+
+pytest.importorskip("torch")
+WORDS = [f"{a}{b}{c}" for a in "bdfg" for b in "aeio" for c in "nrst"]
+
+
+def notes(n, seed, name):
+    rng = np.random.default_rng(seed)
+    texts = tuple("History: " + " ".join(rng.choice(WORDS, 60)) + "." for _ in range(n))
+    ids = tuple(f"{name}{i}" for i in range(n))
+    return PlainNotes(texts, ids, ids, (0,) * n)
+
+
+@pytest.mark.parametrize("times", [0, 100])
+def test_only_a_repeated_patient_is_remembered(times):
+    training, held_out = notes(40, 1, "t"), notes(8, 2, "h")
+    first = training.rows([0] * times)
+    training = PlainNotes(
+        training.texts + first.texts,
+        tuple(map(str, range(40 + times))),
+        training.patients + first.patients,
+        (0,) * (40 + times),
+    )
+    vocabulary = train_layout(training.texts, training.patients, 5)
+    encoded = encode(training.texts, vocabulary, Conditions.of(training, 5))
+    how = ModelSettings(model="lstm", size="tiny", width=32, epochs=3, lanes=4, window=20)
+    model, _ = train_model(encoded, vocabulary, how, seed=1)
+    found = remembered(model, encoded, training, held_out)
+    assert (found.count, found.n) == (min(times, 1), 40)
+    assert (found.detail["most"] > 2 * found.detail["limit"]) == (times > 0)
