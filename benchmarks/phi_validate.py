@@ -20,8 +20,8 @@ from clinveil.corpus.demo import demo_notes, demo_patients, demo_spans
 from clinveil.phi.detection.finder import Finder
 from clinveil.phi.detection.note import NoteView
 from clinveil.phi.validation.design import KINDS, Annotated, allocation, recall
+from clinveil.phi.validation.run import Survival
 from clinveil.phi.validation.sample import PASSAGES, Location, locations, open_parts, usual_forms
-from clinveil.phi.validation.survival import Survival
 from clinveil.stats import clopper_pearson, share_by_patient
 
 ASQ_LABELS = {"LOCATION": "CITY", "ORGANIZATION": "HOSPITAL", "FACILITY": "HOSPITAL"}

@@ -9,7 +9,7 @@ from clinveil.core.errors import InputError
 from clinveil.core.spans import Span
 from clinveil.corpus.corpus import Note
 from clinveil.corpus.people import Patient
-from clinveil.phi.validation.survival import Survival
+from clinveil.phi.validation.run import Survival
 
 RNG = np.random.default_rng
 PATIENTS = {"p1": Patient("p1", ("Mary", "Zoglor")), "p2": Patient("p2", ("Anton", "Vexmir"))}

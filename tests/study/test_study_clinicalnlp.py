@@ -20,9 +20,8 @@ from clinveil.corpus.demo import write_demo
 from clinveil.corpus.open import open_corpus
 from clinveil.stats import t_interval
 from clinveil.study.clinicalnlp_2019 import study
-from clinveil.study.clinicalnlp_2019.privacy import audits_of, fall, rarities
 from clinveil.study.clinicalnlp_2019.settings import SAME, SCALES, StudySettings
-from clinveil.study.clinicalnlp_2019.study import ClinicalNlp2019, run_study, tables
+from clinveil.study.clinicalnlp_2019.study import ClinicalNlp2019, audits_of, fall, rarities, run_study, tables
 from clinveil.study.clinicalnlp_2019.tasks import by_unit, lines_of
 from clinveil.study.inputs import Source
 from clinveil.study.tables import read_paper, terminal

@@ -19,8 +19,7 @@ from clinveil.report.numerals import between, decimals
 from clinveil.scale.tasks import Store
 from clinveil.study.engine import stages
 from clinveil.study.inputs import File, Source
-from clinveil.study.jamia_2020.study import Jamia2020, StudySettings, run_study, seeds
-from clinveil.study.jamia_2020.tables import points
+from clinveil.study.jamia_2020.study import Jamia2020, StudySettings, points, run_study, seeds
 from clinveil.study.jamia_2020.tasks import Classify, Prepare, Setting, Treat, cut
 from clinveil.study.tables import Table
 

@@ -8,21 +8,66 @@ from __future__ import annotations
 import inspect
 import re
 import secrets
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from functools import cached_property
 from inspect import Parameter
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Generic, TypeVar
 
 import typer
 
 from clinveil.cli import groups, progress
-from clinveil.cli.from_sql import FromSql, Uri, with_notes
 from clinveil.cli.options import Config, JsonOut, NotesOrQuery, SetKeys, in_panel, option
 from clinveil.cli.refusals import parser_class
-from clinveil.core.errors import ClinveilError
+from clinveil.core.errors import ClinveilError, UsageError
 from clinveil.core.load_settings import load_settings
-from clinveil.core.settings import Settings, flag_name
+from clinveil.core.locations import RemotePath
+from clinveil.core.settings import NotesSettings, Settings, flag_name
+
+FromSql = Annotated[str | None, typer.Option("--from-sql", help="Read notes with an SQL query instead of NOTES.")]
+Uri = Annotated[
+    str | None, typer.Option("--uri", help="Database: postgresql://host/db, duckdb:///FILE or sqlite:///FILE.")
+]
+COPY = "query"
+
+
+@contextmanager
+def with_notes(arguments: dict[str, Any], settings: object) -> Iterator[dict[str, Any]]:
+    """Yield arguments with the path of the notes, or of the rows of the query. Raises UsageError without either."""
+    query, uri = arguments.pop("from_sql", None), arguments.pop("uri", None)
+    if query is None and uri is None:
+        if arguments.get("notes") is None:
+            raise UsageError("Missing argument 'NOTES'", hint="pass a path, or --from-sql QUERY --uri URI")
+        yield arguments
+        return
+    if not query or not uri or arguments.get("notes") is not None:
+        raise UsageError("--from-sql and --uri require each other and replace NOTES")
+    with _rows(query, uri, getattr(settings, "notes", NotesSettings()), arguments) as notes:
+        yield {**arguments, "notes": notes}
+
+
+@contextmanager
+def _rows(query: str, uri: str, how: NotesSettings, arguments: Mapping[str, Any]) -> Iterator[Path]:
+    from clinveil.core.atomic import workplace
+    from clinveil.core.files import owner_only, refuse_nameless
+    from clinveil.corpus.sql import QueryPath, copy_notes, sql_source
+
+    source = sql_source(query, uri, how)
+    places = [arguments[name] for name in ("out", "vault") if isinstance(arguments.get(name), Path)]
+    here = next((place for place in places if not isinstance(place, RemotePath)), None)
+    if here is None and places:
+        hint = "pass --vault FOLDER on this machine"
+        raise UsageError("a remote OUT requires a local vault", where="--from-sql", hint=hint)
+    if here is None:
+        yield QueryPath(source)
+        return
+    refuse_nameless(here)
+    with workplace(here) as folder:
+        with owner_only():
+            copy_notes(source, folder / COPY)
+        yield folder / COPY
+
 
 if TYPE_CHECKING:
     from numpy.random import Generator

@@ -2,33 +2,214 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from numpy.random import default_rng
+import numpy as np
+from numpy.random import Generator, default_rng
 
 from clinveil.core.errors import InputError
 from clinveil.core.files import owner_only, private_folder, private_text, refuse_nested
-from clinveil.core.finding import Finding, read_findings, write_findings
+from clinveil.core.finding import Detail, Finding, read_findings, write_findings
 from clinveil.core.keys import Key
 from clinveil.core.progress import track
 from clinveil.core.runfolder import Kind, RunFolder, fingerprint, run_folder, run_hash
-from clinveil.core.spans import Span
+from clinveil.core.spans import Span, splice
+from clinveil.core.tokens import words
 from clinveil.core.types import Say
 from clinveil.corpus.corpus import Note, rows
 from clinveil.corpus.open import OpenedCorpus, open_corpus
 from clinveil.corpus.people import read_patients
+from clinveil.lexicons.names import name_form
 from clinveil.phi.settings import ValidateSettings
 from clinveil.phi.treatment.deidentifier import Deidentifier
-from clinveil.phi.treatment.passes import found_spans
-from clinveil.phi.validation.results import marked_findings, report
+from clinveil.phi.treatment.passes import check_known_patients, found_spans
+from clinveil.phi.validation.design import KINDS, METHOD, Annotated, recall
 from clinveil.phi.validation.sample import Draw, suspected, usual_forms
-from clinveil.phi.validation.sheet import read_design, read_marks, write_sheet
-from clinveil.phi.validation.survival import Survival
+from clinveil.phi.validation.sheet import UNSURE, Design, annotated, read_design, read_marks, write_sheet
 from clinveil.scale import processes
+from clinveil.stats import clopper_pearson, sum_of_intervals
+from clinveil.stats.findings import clustered_share, proportion
+
+if TYPE_CHECKING:
+    from clinveil.corpus.people import Patient
+
+SHORTEST = 3  # minimum letters of a part of a name
+KNOWN_SOURCE = "known patients' own names, compared word by word"
+CHANCE_IS = "another patient's name in the same notes"
+
+
+class Survival:
+    """Count each known patient's own name in the notes and in the text left by the engine."""
+
+    def __init__(self, patients: Mapping[str, Patient], rng: Generator) -> None:
+        ids = list(patients)
+        order = [ids[i] for i in rng.permutation(len(ids))]
+        self._other = dict(zip(order, order[1:] + order[:1], strict=True))
+        self._own = {
+            patient_id: {
+                form for token in patient.name for part in words(token) if len(form := name_form(part)) >= SHORTEST
+            }
+            for patient_id, patient in patients.items()
+        }
+        self._counts: dict[str, Counter[str]] = {}
+
+    def add(self, note: Note, found: Sequence[Span]) -> None:
+        """Count names in one note, and in the note without its detected spans."""
+        if note.patient_id not in self._own:
+            return
+        counts = self._counts.setdefault(note.patient_id, Counter())
+        own = self._own[note.patient_id]
+        other = self._own[self._other[note.patient_id]] - own
+        left = Counter(name_form(word) for word in words(splice(note.text, found, [" "] * len(found))))
+        counts["before"] += sum(name_form(word) in own for word in words(note.text))
+        counts["left"] += sum(left[form] for form in own)
+        counts["other"] += sum(left[form] for form in other)
+
+    def findings(self, feed: str) -> list[Finding]:
+        """Return the share of patients with a surviving own name, and the share of surviving mentions.
+
+        Args:
+            feed: "without the feed" or "with the feed".
+
+        Raises:
+            InputError: no patient of the feed has a note.
+
+        Warns with InputWarning if some patients have none.
+        """
+        check_known_patients(self._own.keys(), self._counts.keys())
+        named = [counts for counts in self._counts.values() if counts["before"]]
+        detail: dict[str, Any] = {
+            "setting": feed,
+            "in_feed": len(self._own),
+            "in_notes": len(self._counts),
+            "named": len(named),
+        }
+        if not named:
+            why = "no known patient's own name occurs in these notes"
+            return [Finding("validate.known_patients", None, 0, "lower", detail={**detail, "why": why})]
+        about: dict[str, Any] = {"chance_is": CHANCE_IS, "source": KNOWN_SOURCE, "detail": detail}
+        count, by_chance = (sum(counts[name] > 0 for counts in named) for name in ("left", "other"))
+        chance = by_chance / len(named)
+        of_patients = proportion("validate.known_patients", count, len(named), over="patients", chance=chance, **about)
+        mentions = np.array([[counts["left"], counts["before"]] for counts in named], dtype=np.int64)
+        chance = min(1.0, sum(counts["other"] for counts in named) / int(mentions[:, 1].sum()))
+        of_mentions = clustered_share(
+            "validate.known_mentions", mentions, over="patients", chance=chance, unit="mentions", **about
+        )
+        return [of_patients, of_mentions]
+
+
+SOURCE = "stratified random sample with known inclusion probabilities (Horvitz & Thompson 1952)"
+EACH, SUMMED = "Clopper-Pearson, 95 %", "Clopper-Pearson by stratum, then MOVER, 95 %"
+WORST, BEST = (0, 1), (1, 0)  # values of an unsure mark for a detected and an undetected location
+
+
+def marked_findings(design: Design, marks: Mapping[str, int]) -> list[Finding]:
+    """Return recall and precision with their intervals, and the share of locations with identifiers per stratum.
+
+    Unsure marks count against the engine in the value and the lower end, and for it in the upper end. Raises InputError
+    if a stratum has no marks.
+    """
+    worst, best = (annotated(design, marks, unsure=unsure) for unsure in (WORST, BEST))
+    about = {"marked": len(marks), "unsure": sum(mark == UNSURE for mark in marks.values())}
+    return [_recall(worst, best, about), _precision(worst, best, about), *_strata(worst)]
+
+
+def _recall(worst: Mapping[str, Annotated], best: Mapping[str, Annotated], about: Mapping[str, int]) -> Finding:
+    low, high = recall([*worst.values()]), recall([*best.values()])
+    if low is None or high is None:
+        why = "no detected location was marked as an identifier"
+        return Finding("validate.recall", None, 0, "higher", detail={**about, "why": why})
+    detail = {**about, "found": low.found, "missed": low.missed}
+    fields: dict[str, Any] = {"unit": "places", "method": METHOD, "source": SOURCE, "detail": detail}
+    return Finding("validate.recall", low.value, about["marked"], "higher", low.low, high.high, **fields)
+
+
+def _precision(worst: Mapping[str, Annotated], best: Mapping[str, Annotated], about: Mapping[str, int]) -> Finding:
+    locations = sum(stratum.size for stratum in worst.values() if stratum.found)
+    looked = sum(stratum.looked for stratum in worst.values() if stratum.found)
+    if not looked:
+        return Finding("validate.precision", None, 0, "higher", detail={**about, "why": "the engine detected nothing"})
+    (value, low, _), (_, _, high) = _share(worst, locations), _share(best, locations)
+    fields: dict[str, Any] = {"unit": "places", "method": SUMMED, "source": SOURCE}
+    return Finding("validate.precision", value, looked, "higher", low, high, detail=about, **fields)
+
+
+def _share(strata: Mapping[str, Annotated], locations: int) -> tuple[float, float, float]:
+    found = [stratum for stratum in strata.values() if stratum.found and stratum.size]
+    values = [stratum.size / locations * len(stratum.hits) / stratum.looked for stratum in found]
+    ends = [[s.size / locations * end for end in clopper_pearson(len(s.hits), s.looked)] for s in found]
+    low, high = sum_of_intervals(values, ends)
+    return sum(values), max(low, 0.0), min(high, 1.0)
+
+
+def _strata(strata: Mapping[str, Annotated]) -> Iterator[Finding]:
+    """Yield, per stratum, the share of marked locations that contain an identifier."""
+    fields: dict[str, Any] = {"unit": "places", "method": EACH, "source": SOURCE}
+    for name, stratum in strata.items():
+        if not stratum.size:
+            continue
+        hits, looked = len(stratum.hits), stratum.looked
+        detail: Detail = {"stratum": KINDS[name].description, "places": stratum.size, "identifiers": sum(stratum.hits)}
+        ends = clopper_pearson(hits, looked)
+        yield Finding("validate.places", hits / looked, looked, None, *ends, count=hits, detail=detail, **fields)
+
+
+_SECTIONS = {
+    "validate.recall": (
+        "Recall, from the annotated sample",
+        "The share of identifiers in these notes that the engine detects. The undetected rest of a partly detected"
+        " identifier counts as missed. The interval refers to these notes and uses no model.",
+    ),
+    "validate.precision": (
+        "Precision, from the annotated sample",
+        "The share of detected spans that are identifiers.",
+    ),
+    "validate.places": (
+        "Share of identifiers in the sample, by stratum",
+        "The share of locations in a stratum that contain an identifier.",
+    ),
+    "validate.known_patients": (
+        "Known patients whose own name was missed at least once",
+        "Own names of the patients in the feed, with the engine run without (or with) the feed. Patients whose notes do"
+        " not name them are excluded. Chance: another patient's name in the same notes.",
+    ),
+    "validate.known_mentions": ("Missed mentions of known patients' own names", "As above, per mention."),
+}
+_HEAD = "# Detection recall on these notes\n"
+_NEXT = """
+## What to do next
+
+Open spots.html in a browser and annotate the sample, or fill in the column `mark` of spots.csv. Then run
+`clinveil validate --marked MARKS OUT`. Do not share this folder: spots.html and spots.csv contain note text.
+"""
+
+
+def report(findings: Sequence[Finding]) -> str:
+    """Return the report as Markdown."""
+    lines = [_HEAD]
+    for measure, (head, meaning) in _SECTIONS.items():
+        if rows := [_row(finding) for finding in findings if finding.measure == measure]:
+            lines += [f"## {head}", "", meaning, ""]
+            lines += ["| subject | value | 95 % | chance | n |", "| --- | ---: | --- | ---: | ---: |", *rows, ""]
+    return "\n".join(lines) + _NEXT
+
+
+def _row(finding: Finding) -> str:
+    subject = ", ".join(
+        str(finding.detail[key]) for key in ("setting", "label", "series", "stratum") if key in finding.detail
+    )
+    if finding.value is None:
+        return f"| {subject} | not measured: {finding.detail['why']} | | | |"
+    ends = "" if finding.low is None or finding.high is None else f"{finding.low:.4f} to {finding.high:.4f}"
+    chance = "" if finding.chance is None else f"{finding.chance:.4f}"
+    return f"| {subject} | {finding.value:.4f} | {ends} | {chance} | {finding.n:,} {finding.unit} |"
+
 
 if TYPE_CHECKING:
     from clinveil.corpus.people import Patient

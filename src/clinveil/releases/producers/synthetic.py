@@ -127,8 +127,7 @@ class Synthetic(Producer):
             # Models of counts have shared sequences only.
             memory = remembered(trained.model, encoded, training, held_out) if trained.recipe is not None else None
         findings += [*perplexity_findings(trained.model, fit, held_out, "held out"), *([memory] if memory else [])]
-        path = job.folder.staging / f"notes{job.corpus.suffix}"
-        columns = job.corpus.columns
+        path, columns = job.folder.staging / f"notes{job.corpus.suffix}", job.corpus.columns
         with timer.stage("write", "draw notes word by word", "keyed"):
             counts = _written(job, trained, path, labels)
         remove(vault / STATE)
