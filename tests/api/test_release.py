@@ -18,7 +18,8 @@ def frame():
 @pytest.fixture(scope="module")
 def made(frame, tmp_path_factory):
     out, said = tmp_path_factory.mktemp("runs") / "out", []
-    return clinveil.release(frame, out, label="diagnosis_group", epochs=1, window=5, dim=16, say=said.append), out, said
+    quick = {"epochs": 1, "window": 5, "dim": 16, "max_kept": 1}  # of 60 patients, some have a group of their own
+    return clinveil.release(frame, out, label="diagnosis_group", say=said.append, **quick), out, said
 
 
 def test_a_frame_is_released_behind_gates(made, frame):
