@@ -82,7 +82,9 @@ def test_a_table_is_no_range_and_a_key_that_a_command_does_not_use_is_refused(no
 
 
 def test_values_of_the_right_kind_are_taken(notes, tmp_path):
-    (tmp_path / "c.toml").write_text('workers = 1\nkeep = ["größe"]\nmax_note_bytes = 1000\nquiet = true\npatients = "p"\n')
+    (tmp_path / "c.toml").write_text(
+        'workers = 1\nkeep = ["größe"]\nmax_note_bytes = 1000\nquiet = true\npatients = "p"\n'
+    )
     assert main(["deidentify", notes, "-o", "out.parquet", "--config", "c.toml"]) == 3  # there is no such p
 
 

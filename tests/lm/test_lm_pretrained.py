@@ -114,7 +114,7 @@ def test_a_resumed_training_has_the_same_weights(public, model, tmp_path):
 
 
 def test_notes_do_not_depend_on_the_batch_size(model):
-    steering = Steering(np.zeros((2, VOCABULARY.size)), VOCABULARY)
+    steering = Steering(np.zeros((2, VOCABULARY.size)), np.ones((2, 1)), VOCABULARY)
 
     def written(batch):
         how = SamplingConfig(batch, 100, steering=steering)

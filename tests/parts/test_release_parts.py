@@ -10,7 +10,7 @@ import pytest
 from part_cases import copied, cut, release_command, rows, small_vectors, without_attacks
 
 from clinveil.cli.main import main
-from clinveil.phi.detection.finder import Finder
+from clinveil.phi.treatment.part_passes import DetectPart
 from clinveil.releases import writing
 from clinveil.releases.attacked import attacked_release
 from clinveil.releases.producers import _channel
@@ -47,7 +47,7 @@ def test_parts_have_the_rows_of_one_file_and_names_that_tell_nothing(dealt, vect
         assert ids == sorted(ids)
     told = [json.loads((place / "manifest.json").read_text()) for place in (vault, one)]
     assert told[0]["tokens"] == told[1]["tokens"] and told[0]["accounting"] == told[1]["accounting"]
-    assert told[0]["notes"]["file"] == "notes" and len(told[0]["files"]) == 3
+    assert told[0]["notes"]["file"] == "notes" and len(told[0]["files"]) == 5
     gates = [{gate["name"]: gate["passed"] for gate in one["gates"]} for one in told]
     assert gates[0] == gates[1]
     assert not (vault / "tasks").exists() and not (vault / "work").exists()
@@ -69,7 +69,7 @@ def test_what_a_stop_left_is_gone_on_with(dealt, vectors, one, tmp_path, monkeyp
     done = {path: path.stat().st_mtime_ns for path in (out / "vault/tasks").rglob("notes.parquet")}
     assert len(done) == 3
     with monkeypatch.context() as patch:
-        patch.setattr(Finder, "detect", stopped)  # neither look nor draw again
+        patch.setattr(DetectPart, "__call__", stopped)  # neither look nor draw again
         patch.setattr(writing.Target, "write", stopped)
         assert main(release_command(dealt, out, vectors)) == 4
     assert rows(out / "vault/refused/notes") == rows(one / "refused/notes.parquet")
@@ -88,10 +88,10 @@ def test_a_broken_part_is_named_the_rest_is_done_and_mended_the_same_command_mak
     where = asked.index("-o")
     assert main([*asked[:where], *asked[where + 2 :]]) == 5
     (parts / "ward-0.parquet").write_bytes(whole)
-    looked, real = [], Finder.detect
-    monkeypatch.setattr(Finder, "detect", lambda finder, view: looked.append(view) or real(finder, view))
+    looked, real = [], DetectPart.__call__
+    monkeypatch.setattr(DetectPart, "__call__", lambda task, *rest: looked.append(real(task, *rest)) or looked[-1])
     assert main(asked) == 4
-    assert len(looked) == len(pq.read_table(parts / "ward-0.parquet"))
+    assert looked == [{"notes": len(pq.read_table(parts / "ward-0.parquet"))}]
     assert rows(out / "vault/refused/notes") == rows(one / "refused/notes.parquet")
 
 

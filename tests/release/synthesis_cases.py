@@ -158,7 +158,7 @@ class Always:
 def with_model(patch, make):
     """From here on the model of a run is `make(training notes)`, not a trained one."""
 
-    def trained(job, notes, seed):
+    def trained(job, notes, seed, *_):
         share = job.settings.synthetic.held_out
         sides = split_patients(notes, share, seed)
         return Trained(make(sides.training), sides, seed, share, job.settings.seed is not None, before=False)

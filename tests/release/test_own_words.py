@@ -10,7 +10,7 @@ import pytest
 from release_cases import release
 
 from clinveil.attacks.text.identifiers import Identifiers, identifiers
-from clinveil.channel import order
+from clinveil.channel import apply
 from clinveil.cli.main import main
 from clinveil.core.tokens import words
 from clinveil.corpus.corpus import memory_corpus
@@ -115,7 +115,7 @@ def desk(tmp_path_factory):
 def test_addresses_that_nobody_took_out_are_refused(desk, flags, name, monkeypatch, capsys):
     """PHI off, the words of addresses kept, and an order that is not random: by request, or as it was not applied."""
     monkeypatch.setattr(measured, "of_release", lambda: [Identifiers])  # the others take most of the time
-    monkeypatch.setattr(order, "_order", lambda aligned, *rest: np.arange(aligned[-1]))
+    monkeypatch.setattr(apply, "_order", lambda aligned, *rest: np.arange(aligned[-1]))
     left_in = [
         "--set",
         "phi=false",

@@ -99,15 +99,16 @@ def test_a_resumed_run_spends_nothing_again(desk, monkeypatch):
             raise KeyboardInterrupt
 
     ledger = f"ledger={desk / 'other'}"
+    (desk / "apart").mkdir()  # away from the vaults of the other releases
     with monkeypatch.context() as patch:
         patch.setattr(Speaker, "__call__", say)
-        assert released(desk, "stopped", "--set", ledger) == 130
+        assert released(desk, "apart/stopped", "--set", ledger) == 130
     spent = [entry.spent for entry in Ledger(desk / "other").entries()]
     assert len(spent) == len(spent[0]) == 1, "entered before the noise is drawn"
-    assert released(desk, "elsewhere", "--set", ledger) == 2, "the budget of a stopped run counts"
-    assert released(desk, "stopped", "--set", ledger) == 0
+    assert released(desk, "apart/elsewhere", "--set", ledger) == 2, "the budget of a stopped run counts"
+    assert released(desk, "apart/stopped", "--set", ledger) == 0
     assert [entry.spent for entry in Ledger(desk / "other").entries()] == spent
-    assert manifest(desk, "stopped")["privacy"]["releases"] == 1
+    assert manifest(desk, "apart/stopped")["privacy"]["releases"] == 1
 
 
 def test_a_test_seed_is_refused_and_not_entered(desk, capsys):

@@ -142,7 +142,7 @@ def test_the_tables_hold_no_word_of_a_note(finished):
     text = terminal(results.tables)
     notes = [note.text for note in rows(open_corpus(next((out / "tasks").glob("*/train.parquet"))))]
     ours = set(re.findall(r"[A-Za-z]{6,}", terminal(results.tables).lower()))
-    told = [Path(study.__file__).with_name(name).read_text() for name in ("paper.toml", "tables.py")]
+    told = [Path(study.__file__).with_name(name).read_text() for name in ("paper.toml", "study.py")]
     allowed = set(re.findall(r"[A-Za-z]{6,}", " ".join([*told, *results.facts["labels"]]).lower()))
     seen = {word.lower() for note in notes for word in note.split()} & ours - allowed
     assert not seen, f"{len(seen)} words"
