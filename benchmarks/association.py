@@ -15,7 +15,7 @@ from collections.abc import Callable
 import numpy as np
 from scipy.stats import permutation_test
 
-from clinveil.stats.group_draws import Matching, matched_p, uniform_counts
+from clinveil.stats.group_draws import uniform_counts
 
 SCIPY_PATIENTS = 5
 
@@ -62,12 +62,10 @@ def main() -> None:
     many = np.zeros(far.shape, dtype=bool)
     for row in many:
         row[rng.choice(o.diagnoses, o.diagnoses // 2, replace=False)] = True
-    matching = Matching.of(has.sum(axis=0), rng.integers(1, 4, o.diagnoses), o.patients)
     start = time.perf_counter()
     uniform_counts(far[:2], has[:2], 2, rng)
-    matched_p(far[:2], has[:2], matching, 2, rng)
     compiling = time.perf_counter() - start
-    enough, full = 10**9, round(o.patients / 0.05) - 1
+    full = round(o.patients / 0.05) - 1
     run = {"threads": o.threads}
     rows = [
         ("clinveil, random groups", seconds(lambda: uniform_counts(far, has, o.draws, rng, **run))),
@@ -75,15 +73,7 @@ def main() -> None:
             "clinveil, random groups of half of the diagnoses",
             seconds(lambda: uniform_counts(far, many, o.draws, rng, **run)),
         ),
-        (
-            "clinveil, matched groups, none ended early",
-            seconds(lambda: matched_p(far, has, matching, o.draws, rng, enough=enough, **run)),
-        ),
         (f"clinveil, random groups, {full:,} draws", seconds(lambda: uniform_counts(far, has, full, rng, **run), 1)),
-        (
-            f"clinveil, matched groups, {full:,} draws",
-            seconds(lambda: matched_p(far, has, matching, full, rng, **run), 1),
-        ),
         ("NumPy, all draws of a patient at once", seconds(lambda: numpy_loop(far, has, o.draws, rng), 1)),
         (
             f"SciPy permutation_test ({SCIPY_PATIENTS} patients, scaled up)",

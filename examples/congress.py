@@ -31,7 +31,6 @@ from clinveil.corpus.write import write_corpus
 from clinveil.phi.treatment.partial_removal import EmulatedRemover
 from clinveil.study.jmir_2020.settings import StudySettings
 from clinveil.study.jmir_2020.study import run_study
-from clinveil.study.tables import markdown
 
 TARGETS = 11  # as in the paper
 STATES = """AK Alaska, AL Alabama, AR Arkansas, AZ Arizona, CA California, CO Colorado, CT Connecticut, DE Delaware,
@@ -111,7 +110,7 @@ def main() -> int:
     except ClinveilError as error:
         print(f"congress: {error}", file=sys.stderr)
         return error.exit_code
-    print(markdown(results.tables))
+    print("\n\n".join(table.markdown() for table in results.tables))
     return 0
 
 

@@ -73,7 +73,7 @@ def test_the_findings_hold_all_parts_and_no_text(done):
     measures = {finding.measure for finding in found}
     assert measures == {f"validate.{m}" for m in ("known_patients", "known_mentions")}
     feeds = {f.detail["setting"]: f.value for f in found if f.measure == "validate.known_patients"}
-    assert feeds["with the feed"] == 0.0 <= feeds["without the feed"]
+    assert feeds["with the patient list"] == 0.0 <= feeds["without the patient list"]
     rows = list(csv.DictReader((done / "spots.csv").open()))
     strata = json.loads((done / "design.json").read_text())["spots"]
     names = [row["text"] for row in rows if strata[row["spot"]] == "found" and len(row["text"]) > 6]

@@ -74,7 +74,7 @@ class Survival:
         """Return the share of patients with a surviving own name, and the share of surviving mentions.
 
         Args:
-            feed: "without the feed" or "with the feed".
+            feed: "without the patient list" or "with the patient list".
 
         Raises:
             InputError: no patient of the feed has a note.
@@ -176,7 +176,7 @@ _SECTIONS = {
     ),
     "validate.known_patients": (
         "Known patients whose own name was missed at least once",
-        "Own names of the patients in the feed, with the engine run without (or with) the feed. Patients whose notes do"
+        "Own names on the patient list, with the engine run without (or with) the list. Patients whose notes do"
         " not name them are excluded. Chance: another patient's name in the same notes.",
     ),
     "validate.known_mentions": ("Missed mentions of known patients' own names", "As above, per mention."),
@@ -322,13 +322,13 @@ def _spots(run: Validation, folder: RunFolder, asked: str, notes: str) -> list[F
         raise InputError("contains no text", where=run.corpus.name)
     name = sha256(f"{asked} spots".encode()).hexdigest()[:12]
     write_sheet(folder.vault, name, notes, draw.sizes, draw.drawn())
-    return survival.findings("with the feed") if survival else []
+    return survival.findings("with the patient list") if survival else []
 
 
 def _known(run: Validation) -> list[Finding]:
     if not run.patients:
         return []
     survival = Survival(run.patients, default_rng([run.seed, 4]))
-    for note, found in track(run.engine(feed=False), "notes searched without the feed", run.say):
+    for note, found in track(run.engine(feed=False), "notes searched without the patient list", run.say):
         survival.add(note, found)
-    return survival.findings("without the feed")
+    return survival.findings("without the patient list")
