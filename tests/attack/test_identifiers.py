@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from datetime import date
 from itertools import product
 
 import numpy as np
@@ -27,13 +28,14 @@ class Person:
     emails: tuple[str, ...] = ()
     addresses: tuple[str, ...] = ()
     codes: tuple[str, ...] = field(default=())
+    birth_date: date | None = None
 
 
 PEOPLE = {
     "p1": Person(("Mary", "Ann", "O'Neil"), ("MRN 00-4711",), ("(416) 555-0199",), ("m.oneil@mail.example",)),
     "p2": Person(("José", "Smith"), ("8123",), (), (), ("12 Elm Street, Springfield",)),
     "p3": Person(("Will", "May")),
-    "p4": Person(("Cher",), ("99",)),
+    "p4": Person(("Cher",), ("99",), birth_date=date(1971, 2, 3)),
 }
 
 
@@ -257,6 +259,7 @@ def test_the_same_seed_gives_the_same_findings():
         (["ward 3", "ward 4", None], 0),
         (["Mary Smith", "8123", "4711"], 1),  # another patient's number is not own
         (["O'Neil, Mary Ann", "Smith José", "Cher"], 2),  # a name of one part could be a word
+        (["1971-02-03", "1971-02-03", date(1971, 2, 3).isoformat()], 1),  # of the third patient
         (["m.oneil@mail.example", "at 12 Elm Street, Springfield", "May"], 2),
     ],
 )

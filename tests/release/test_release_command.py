@@ -199,7 +199,7 @@ def test_the_first_600_of_mtsamples(real_data, tmp_path):
     table = csv.read_csv(real_data("notes/mtsamples.csv.gz"), parse_options=options)
     pq.write_table(table.slice(0, 600), tmp_path / "notes.parquet")
     flags = ["--id", "doc_id", "--text", "transcription", "--label", "doc_type"]
-    flags += ["--set", "max_names=1", "--set", "max_linkage=1"]
+    flags += ["--set", "max_names=1", "--set", "max_linkage=1", "--set", "max_kept=0.02"]
     assert main(["release", str(tmp_path / "notes.parquet"), "-o", str(tmp_path / "out"), *FAST, *flags]) == 0
     assert main(["verify", str(tmp_path / "out" / "release")]) == 0
 

@@ -163,7 +163,7 @@ def test_every_format_comes_back_in_its_own(desk, tmp_path):
         notes = tmp_path / f"n{suffix}"
         rows = table.select(["note_id", "patient_id", "text", "diagnosis_group"])
         write_corpus(rows.to_batches(), notes, names, suffix)
-        flags = ["--keep", "diagnosis_group"]
+        flags = ["--keep", "diagnosis_group", "--set", "max_kept=0.02"]
         assert main(["release", str(notes), "-o", str(tmp_path / f"o{suffix}"), *FAST, *TAKEN, *flags]) == 0
         assert (tmp_path / f"o{suffix}" / "release" / f"notes{suffix}").exists()
         assert main(["verify", str(tmp_path / f"o{suffix}" / "release")]) == 0

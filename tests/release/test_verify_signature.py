@@ -18,7 +18,7 @@ from clinveil.cli.main import main
 from clinveil.core.errors import InputError
 from clinveil.core.keys import Key, SigningKey
 from clinveil.core.locations import place
-from clinveil.core.upload import MARKER, SUCCESS
+from clinveil.core.upload import MARKER, SUCCESS, mark
 from clinveil.releases.manifest import released_files, sealed, verify, write_sums
 from clinveil.releases.outcome import publish_release
 
@@ -202,9 +202,15 @@ def test_a_key_that_is_none_is_one_line(out, tmp_path, text, capsys):
     elif text is not None:
         path.write_text(text)
     assert main(["verify", str(out / "release"), "--public-key", str(path)]) == 3
-    assert "is not an Ed25519 public key" in capsys.readouterr().err
+    problem = "there is no such file" if text is None else "is not an Ed25519 public key"
+    assert problem in capsys.readouterr().err
     with pytest.raises(InputError, match="not an unencrypted Ed25519 private key"):
         SigningKey.load(path)
+
+
+def test_a_part_of_a_fingerprint_is_refused(out, capsys):
+    assert main(["verify", str(out / "release"), "--public-key", SIGNER.fingerprint[:20]]) == 3
+    assert "not a complete fingerprint" in capsys.readouterr().err
 
 
 @pytest.mark.skipif(shutil.which("openssl") is None, reason="openssl is not installed")
@@ -217,3 +223,23 @@ def test_openssl_reads_key_and_signature(out, tmp_path):
     assert subprocess.run(how, capture_output=True).returncode != 0
     subprocess.run(["openssl", "genpkey", "-algorithm", "ed25519", "-out", tmp_path / "k"], check=True)
     assert SigningKey.load(tmp_path / "k").fingerprint.startswith("SHA256:")
+
+
+def test_an_audit_log_does_not_replace_the_checks(out):
+    (out / "release" / "audit-0001.jsonl").write_text("")
+    assert main(["verify", str(out / "release")]) == 4
+    assert main(["verify", str(out / "release"), "--public-key", SIGNER.fingerprint]) == 4
+
+
+def test_text_around_the_public_key_is_found(out):
+    key = out / "release" / "signing-key.pem"
+    key.write_text("Dear recipient,\n" + key.read_text())
+    write_sums(out / "release")
+    assert not all(check.passed for check in verify(out / "release", SIGNER.fingerprint))
+
+
+def test_an_uploaded_release_still_verifies(out):
+    release = out / "release"
+    (release / MARKER).write_bytes(mark("publish", sorted([*released_files(release), "SHA256SUMS"])))
+    (release / SUCCESS).touch()
+    assert all(check.passed for check in verify(release, SIGNER.fingerprint))

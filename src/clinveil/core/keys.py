@@ -199,6 +199,11 @@ def _public_key(pem: bytes) -> Ed25519PublicKey:
     return public
 
 
+def canonical_pem(public_pem: bytes) -> bytes:
+    """Return the key's PEM as OpenSSL writes it, without other text. Raises ValueError."""
+    return _pem(_public_key(public_pem))
+
+
 def fingerprint_of(public_pem: bytes) -> str:
     """Return "SHA256:" and the unpadded Base64 SHA-256 of an Ed25519 public key (DER). Raises ValueError."""
     from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat

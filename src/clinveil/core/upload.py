@@ -91,7 +91,7 @@ def ready(out: RemotePath, *, command: str, force: bool) -> None:
     elif not exists and not out.suffix:
         with failing(out.name, writing=True):
             _folder(system, path)
-            _write(system, f"{path}/{MARKER}", _mark(command, []))
+            _write(system, f"{path}/{MARKER}", mark(command, []))
 
 
 def send(local: Path, out: RemotePath, *, command: str, force: bool) -> None:
@@ -109,7 +109,7 @@ def send(local: Path, out: RemotePath, *, command: str, force: bool) -> None:
             if system.get_file_info(f"{path}/{name}").type.name == "File":
                 system.delete_file(f"{path}/{name}")
         _folder(system, path)
-        _write(system, f"{path}/{MARKER}", _mark(command, files))
+        _write(system, f"{path}/{MARKER}", mark(command, files))
         for name in files:
             check_interrupt()
             _put(system, local / name, f"{path}/{name}")
@@ -139,7 +139,8 @@ def _below(system: Any, path: str) -> set[str]:
     return {info.path[len(path) :].lstrip("/") for info in infos if info.type == FileType.File}
 
 
-def _mark(command: str, files: list[str]) -> bytes:
+def mark(command: str, files: list[str]) -> bytes:
+    """Return the marker of an upload: the command and the names of its files."""
     return json.dumps({"schema": SCHEMA, "command": command, "files": files}).encode()
 
 

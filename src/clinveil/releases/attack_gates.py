@@ -157,7 +157,7 @@ def _estimated(of: str, finding: Finding, most: float, **fill: object) -> Gate:
         return gate(of, passed=True, value=value, threshold=1.0, fill=fill, power=power, switched_off=True)
     sees = cases >= enough(limit, finding.chance or 0.0) or (finding.high is not None and finding.high <= limit)
     certain = finding.low is not None and finding.low > limit
-    passed = value <= limit if sees else not certain
+    passed = value <= limit + 1e-9 if sees else not certain  # a share equal to the limit passes
     power = f"Refuses with 95{SPACE}% probability a release with a true share of {share(refused_from(limit, cases))}."
     if not sees:
         power = "Too few cases: refuses only if the whole interval is above the limit."

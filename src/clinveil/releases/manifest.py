@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import stat
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -19,9 +20,9 @@ from typing import Any
 from clinveil.core.errors import ClinveilError, InputError
 from clinveil.core.files import MARKER, read_json, sha256
 from clinveil.core.finding import Finding
-from clinveil.core.keys import Key, SigningKey, fingerprint_of, signature_agrees
+from clinveil.core.keys import Key, SigningKey, canonical_pem, fingerprint_of, signature_agrees
 from clinveil.core.settings import NotesSettings
-from clinveil.core.upload import SUCCESS
+from clinveil.core.upload import SUCCESS, mark
 from clinveil.corpus.open import open_corpus
 from clinveil.report.edition import outward_finding, outward_value
 from clinveil.report.record import Edition, Gate, tally
@@ -127,7 +128,7 @@ def sealed(document: Mapping[str, Any]) -> str:
 def contents(folder: Path) -> tuple[set[str], set[str]]:
     """Return the relative names of a folder's regular files, and of all else: links, pipes, empty folders."""
     regular, other = set[str](), set[str]()
-    for root, folders, names in os.walk(folder):
+    for root, folders, names in os.walk(folder, onerror=_raise):
         at = Path(root)
         paths = [at / name for name in (*folders, *names)]
         if not paths and at != folder:
@@ -141,6 +142,10 @@ def contents(folder: Path) -> tuple[set[str], set[str]]:
     return regular, other
 
 
+def _raise(error: OSError) -> None:
+    raise error
+
+
 def released_files(folder: Path) -> dict[str, str]:
     """Return the SHA-256 of every regular file of a release folder, except the list of sums, by relative name."""
     return {name: sha256(folder / name) for name in sorted(contents(folder)[0] - {SUMS})}
@@ -148,8 +153,11 @@ def released_files(folder: Path) -> dict[str, str]:
 
 def write_sums(folder: Path) -> None:
     """Write `SHA256SUMS` in the format of `sha256sum --check`."""
-    lines = (f"{digest}  {name}\n" for name, digest in released_files(folder).items())
-    (folder / SUMS).write_text("".join(lines), encoding="utf-8")
+    (folder / SUMS).write_text(_sums(released_files(folder)), encoding="utf-8")
+
+
+def _sums(files: Mapping[str, str]) -> str:
+    return "".join(f"{digest}  {name}\n" for name, digest in files.items())
 
 
 def write_companions(folder: Path, card: str, report: str, account: Account) -> dict[str, str]:
@@ -186,9 +194,9 @@ def verify(folder: Path, public_key: str | Path | None = None) -> list[Check]:
     """
     trusted = None if public_key is None else _fingerprint(str(public_key))
     if not folder.is_dir():
-        refused = (folder.parent / "vault" / "refused").is_dir()
+        refused = (folder.parent / "vault" / "report.html").is_file()
         hint = "the run was refused; see OUT/vault/report.html" if refused else "pass OUT/release"
-        raise InputError("is not a release folder", where=folder.name, hint=hint)
+        raise InputError("does not exist" if refused else "is not a release folder", where=folder.name, hint=hint)
     if (folder / "key.bin").is_file():
         raise InputError("is the vault of a release", where=folder.name, hint="pass OUT/release")
     document = read_json(folder / NAME)
@@ -213,12 +221,16 @@ def verify(folder: Path, public_key: str | Path | None = None) -> list[Check]:
 
 
 def _fingerprint(public_key: str) -> str:
-    if public_key.startswith("SHA256:"):
+    hint = "pass the signing-key.pem of the custodian, or its fingerprint: SHA256: and 43 characters"
+    if re.fullmatch(r"SHA256:[A-Za-z0-9+/]{43}", public_key):
         return public_key
+    if public_key.startswith("SHA256:"):
+        raise InputError("is not a complete fingerprint", where="--public-key", hint=hint)
     try:
         return fingerprint_of(Path(public_key).read_bytes())
-    except (OSError, ValueError):
-        hint = "pass the signing-key.pem of the custodian, or its fingerprint SHA256:…"
+    except OSError:
+        raise InputError("there is no such file", where="--public-key", hint=hint) from None
+    except ValueError:
         raise InputError("is not an Ed25519 public key", where=Path(public_key).name, hint=hint) from None
 
 
@@ -230,23 +242,21 @@ def older(folder: Path) -> InputError:
 
 def _file_checks(folder: Path, manifest: dict[str, Any]) -> Iterator[Check]:
     """Compare the set of files, folders and links with the list of sums and with the manifest."""
-    lines = (folder / SUMS).read_text(encoding="utf-8").splitlines()
-    summed = {name: digest for digest, _, name in (line.partition("  ") for line in lines)}
+    lines = (folder / SUMS).read_text(encoding="utf-8")
+    summed = {name: digest for digest, _, name in (line.partition("  ") for line in lines.splitlines())}
     _, other = contents(folder)
     found = released_files(folder)
     if SUCCESS in found and not (folder / SUCCESS).stat().st_size:  # added by an upload
-        mark = read_json(folder / MARKER)
-        found.pop(SUCCESS)
-        if isinstance(mark, dict) and mark.keys() == {"schema", "command", "files"}:
-            found = {name: found[name] for name in found if name != MARKER or {*mark["files"]} | {MARKER} != {*found}}
+        rest = {name: digest for name, digest in found.items() if name not in (SUCCESS, MARKER)}
+        made = (folder / MARKER).is_file() and (folder / MARKER).read_bytes() == mark("publish", sorted([*rest, SUMS]))
+        found = rest if made else found
     named: dict[str, str] = manifest["files"]
     signed = "signing_key" in manifest
     listed = {*named, NAME, *SIGNED} if signed else {*summed}  # older manifests list the notes only
     wrong = {*(found.keys() ^ listed), *(found.keys() ^ summed.keys()), *other}
-    twice = len(lines) != len(summed)
-    yield Check("the folder contains exactly the listed files", not wrong and not twice, _names(sorted(wrong)))
+    yield Check("the folder contains exactly the listed files", not wrong, _names(sorted(wrong)))
     changed = sorted(n for n in found.keys() & summed.keys() if found[n] != summed[n])
-    yield Check("the hashes agree", not changed, _names(changed))
+    yield Check("the hashes agree", not changed and bool(wrong or lines == _sums(found)), _names(changed))
     moved = sorted(name for name in named if found.get(name) != named[name])
     notes = any(Path(name).parts[0] == manifest["notes"]["file"] for name in named)
     yield Check("the manifest lists the released notes", notes and not moved, _names(moved))
@@ -270,11 +280,13 @@ def _signature(folder: Path, manifest: dict[str, Any], trusted: str | None) -> C
     pem = (folder / PUBLIC_KEY).read_bytes()
     fingerprint = fingerprint_of(pem)
     valid = signature_agrees(pem, (folder / SIGNATURE).read_bytes(), (folder / NAME).read_bytes())
-    valid = valid and fingerprint == manifest["signing_key"]
+    valid = valid and fingerprint == manifest["signing_key"] and pem == canonical_pem(pem)
     if trusted is None:
         detail = f"signed by {fingerprint}; not checked whose key this is: pass --public-key"
         return Check("signature", valid, detail if valid else "does not agree")
-    return Check("signature of the given key", valid and fingerprint == trusted, f"signed by {fingerprint}")
+    agrees = valid and fingerprint == trusted
+    advice = "" if agrees else "; do not use this release, and ask the custodian"
+    return Check("signature of the given key", agrees, f"signed by {fingerprint}{advice}")
 
 
 def _rows(folder: Path, manifest: dict[str, Any]) -> Check:

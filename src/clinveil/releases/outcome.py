@@ -81,7 +81,8 @@ class Outcome:
         if off := [gate.name for gate in self.gates if gate.switched_off]:
             yield f"Switched off: {', '.join(off)}" + (f" ({self.switched_off_by})" if self.switched_off_by else "")
         for gate in failed:
-            yield f"FAILED  {gate.name}: {gate.value} {gate.unit} (allowed: {gate.threshold}). {gate.hint}"
+            value, most = (f"{x:.3g}" if isinstance(x, float) else x for x in (gate.value, gate.threshold))
+            yield f"FAILED  {gate.name}: {value} {gate.unit} (allowed: {most}). {gate.hint}"
         if not failed:
             yield f"report   {self.folder.release / 'report.html'}"
             yield f"release  {self.folder.release} ({self.kind})"

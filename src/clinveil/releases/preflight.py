@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from pathlib import Path
@@ -12,7 +13,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from clinveil.core.errors import InputError
+from clinveil.attacks.text.uniqueness import kept_columns
+from clinveil.core.errors import GateError, InputError
 from clinveil.core.neural import need_torch
 from clinveil.core.progress import track
 from clinveil.core.types import Say
@@ -171,7 +173,8 @@ def prepared(
         need_torch()  # fail now instead of hours later
     if vectors is None:
         need_gensim(settings.vectors.algorithm)
-    corpus = producer.notes(open_corpus(notes, settings.notes, label=settings.label, keep=settings.keep))
+    opened = open_corpus(notes, settings.notes, label=settings.label, keep=settings.keep)
+    corpus = producer.notes(opened)
     broken, facts, names = Broken(), tuple[PartFacts, ...](), tuple[str, ...]()
     if isinstance(corpus, PartedCorpus):
         names = tuple(part.name for part in corpus.parts)
@@ -180,6 +183,10 @@ def prepared(
         found = preflight(corpus, say)
     if not broken.errors:
         producer.refuse_notes(found, settings, corpus)
+    # Gates judge part files and added notes.
+    if settings.kind != "synthetic" and corpus is opened and not isinstance(corpus, PartedCorpus):
+        _refuse_kept(corpus, settings.max_kept)
+        _refuse_strangers(corpus, known)
     if settings.vectors.more_text and producer.learns:
         open_text(settings.vectors.more_text)
     imported = load_vectors(vectors) if vectors else None
@@ -188,3 +195,21 @@ def prepared(
     return PreparedInput(
         corpus=corpus, found=found, known=known, imported=imported, facts=facts, names=names, broken=broken, over=over
     )
+
+
+def _refuse_kept(corpus: Corpus, most: float) -> None:
+    """Raise GateError before the work if kept columns single out more than this share of the notes."""
+    for finding in kept_columns(corpus, corpus.columns.keep) if most < 1 else ():
+        if finding.value is not None and finding.value > most:
+            where, what = ", ".join(corpus.columns.keep), f"{finding.value:.1%} of the notes have unique kept values"
+            hint = f"keep fewer or coarser columns, or accept it with --set max_kept={min(1, finding.value + 0.01):.2f}"
+            raise GateError(f"{what} (allowed: {most:.1%})", where=where, hint=hint)
+
+
+def _refuse_strangers(corpus: Corpus, known: Mapping[str, Patient]) -> None:
+    """Raise InputError before the work if no patient of the list has a note."""
+    if not known or corpus.columns.patient_id is None:
+        return
+    if not any(known.keys() & set(batch.column(PATIENT_ID).to_pylist()) for batch in corpus.batches()):
+        hint = "use the same patient ids in both files, or choose the column of the notes with --patient"
+        raise InputError(f"none of its {len(known)} patients has a note here", where="--patients", hint=hint)

@@ -237,7 +237,7 @@ def _warnings(product: Product, findings: Sequence[Finding]) -> tuple[str, ...]:
         )
     lines += product.warnings(findings)
     lines += [_again(one, synthetic=synthetic) for one in job.earlier]
-    lines += _feed_warnings(findings, product.patients)
+    lines += [] if synthetic else _feed_warnings(findings, product.patients)
     if product.columns.keep and not synthetic:
         lines.append(singled_out(findings, KEPT_UNIQUE, *KEPT))
     if job.facts and product.columns.patient_id:

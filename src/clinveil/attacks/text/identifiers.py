@@ -306,9 +306,10 @@ def _mentions(value: ReleasedText, patient: Patient) -> bool:
     """Return whether a value contains an identifier, or all parts of the name, of the patient."""
     numbers = (number for kind in NUMBERS for number in _numbers(getattr(patient, KINDS[kind])))
     phrases = (words(text) for kind in KINDS.keys() - NUMBERS for text in getattr(patient, KINDS[kind]))
-    name = {*words(" ".join(patient.name))}
+    name, born = {*words(" ".join(patient.name))}, patient.birth_date
     return (
-        any(value.has_number(number) for number in numbers)
+        (born is not None and value.has_number(born.strftime("%Y%m%d")))
+        or any(value.has_number(number) for number in numbers)
         or any(len(own) >= MIN_WORDS and f" {' '.join(own)} " in value.phrase for own in phrases)
         or (len(name) >= MIN_WORDS and name <= {*value.forms})
     )

@@ -10,6 +10,7 @@ import typer
 from clinveil.cli.command import Run, command
 from clinveil.core.settings import Settings
 from clinveil.phi.treatment.audit import audit_checks, logs
+from clinveil.releases.manifest import NAME
 from clinveil.releases.manifest import verify as checks
 
 Folder = Annotated[Path, typer.Argument(help="Folder of a release, or a vault of clinveil deidentify.")]
@@ -22,7 +23,8 @@ PublicKey = Annotated[
 @command("verify")
 def verify(_: Run[Settings], folder: Folder, public_key: PublicKey = None) -> None:
     """Check a release's files, hashes, signature and manifest (no secret needed), or the audit log of a vault."""
-    results = audit_checks(folder) if folder.is_dir() and logs(folder) else checks(folder, public_key)
+    vault = public_key is None and folder.is_dir() and not (folder / NAME).exists() and logs(folder)
+    results = audit_checks(folder) if vault else checks(folder, public_key)
     for check in results:
         detail = f" ({check.detail})" if check.detail else ""
         typer.echo(f"{'ok     ' if check.passed else 'FAILED '} {check.name}{detail}")

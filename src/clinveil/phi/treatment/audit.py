@@ -151,7 +151,12 @@ def _verified(path: Path, head: str, key: Key | None) -> tuple[AuditCheck, str]:
                 last, before, head = line, head, match["chain"]
     except UnicodeDecodeError:
         return AuditCheck(name, False, f"broken after line {number}"), head
-    fields = json.loads(last) if last else {}
+    try:
+        fields = json.loads(last) if last else {}
+    except ValueError:
+        fields = None
+    if not isinstance(fields, dict):
+        return AuditCheck(name, False, f"line {number} is not an entry"), head
     if fields.get("event") != "end":
         return AuditCheck(name, False, f"the run has no end (line {number} is the last)"), head
     unsealed = "" if key else ", seal not checked: the vault has no key"

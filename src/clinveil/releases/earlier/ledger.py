@@ -167,7 +167,11 @@ class Ledger:
         place = folder or out.with_name(NAME)
         near = next((path for path in (place, *place.absolute().parents) if path.exists()), place)
         usable = near.is_dir() and os.access(near, os.W_OK | os.X_OK | os.R_OK)
-        if not usable or (near == place and not all(_may_be_ours(path) for path in near.iterdir())):
+        if (
+            not usable
+            or (place.is_symlink() and not place.exists())
+            or (near == place and not all(_may_be_ours(path) for path in near.iterdir()))
+        ):
             hint = "pass another folder with --ledger"
             raise UsageError("cannot be used as a ledger folder", where=near.name, hint=hint)
         if place.exists():

@@ -175,19 +175,19 @@ def make_private(job: ReleaseContext) -> Product:
     remove(job.folder.vault / STATE)
     columns = job.corpus.columns
     released = opened(path, columns)
+    written = read_notes(released)
     texts = [row.text for row in rows(released)]
     outputs = Counter(word for text in texts for word in words(text))
     with timer.stage("copies", "search for copies of private notes"):
         rng, feed = np.random.default_rng(job.seeds["training"]), job.settings.identifiers.patients
         medtext = TrainHoldoutSplit(*(read_notes(side.as_corpus()) for side in (sides.training, sides.held_out)))
-        examined = examine(read_notes(released), made.count, medtext, None, rng, span=how.span, feed=feed)
+        examined = examine(written, made.count, medtext, None, rng, span=how.span, feed=feed)
     known = {word for text in (*ready.public.texts, *ready.labels.prefixes) for word in words(text)}
     gate = sound("public_words", sum(n for word, n in outputs.items() if word not in known))
-    training = Counter(word for text in sides.training.texts for word in words(text))
     return PrivateProduct(
         *(job, path, columns, Accounting(len(texts), len(texts))),
         *(OutputCheck.of({"notes": len(texts), "words": outputs.total()}, outputs), released),
-        *(training.total(), len(training), job.found.patients),
+        *(outputs.total(), len(outputs), len(set(written.patients))),
         ready=ready,
         sides=medtext,
         release=made,

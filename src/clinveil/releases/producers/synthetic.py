@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from clinveil.attacks.attack import Context
 from clinveil.attacks.models._memory import remembered
-from clinveil.core.errors import UsageError
+from clinveil.core.errors import InputError, UsageError
 from clinveil.core.files import remove
 from clinveil.core.finding import Finding
 from clinveil.core.neural import device_named, need_torch
@@ -84,6 +84,7 @@ class Synthetic(Producer):
     def refuse_notes(self, found: Preflight, settings: ReleaseSettings, corpus: Corpus) -> None:
         """Raise InputError for too few patients to split, or for a private release that would be noise."""
         n_held_out(found.patients, settings.synthetic.held_out)
+        _refuse_named(settings, corpus)
         if settings.synthetic.epsilon is not None:
             PrivateInput.read(corpus, found, settings)
 
@@ -140,10 +141,9 @@ class Synthetic(Producer):
             job.say(line)
         outputs = Counter(word for text in written.texts for word in words(text))
         check = OutputCheck.of({"notes": len(written), "words": outputs.total()}, outputs)
-        types = len({word for text in training.texts for word in text.split()})
         return SyntheticProduct(
             *(job, path, columns, Accounting(counts.notes, counts.notes), check, released),
-            *(training.words, types, job.found.patients, entered.found),
+            *(outputs.total(), len(outputs), len(set(written.patients)), entered.found),
             left_out=entered.skipped,
             trained=trained,
             counts=counts,
@@ -151,6 +151,18 @@ class Synthetic(Producer):
             measures=(*findings, _truncated(counts), *examined.findings),
             digests={MODEL: fingerprint(vault / MODEL)} if (vault / MODEL).exists() else {},
         )
+
+
+def _refuse_named(settings: ReleaseSettings, corpus: Corpus) -> None:
+    """Raise InputError for a kept column with the full name of a known patient."""
+    feed, keep = settings.identifiers.patients, corpus.columns.keep
+    if feed is None or not keep:
+        return
+    names = [own for person in read_patients(feed).values() if len(own := {*words(" ".join(person.name))}) > 1]
+    for column in keep:
+        values = {str(value) for batch in corpus.batches() for value in batch.column(column).unique().to_pylist()}
+        if any(name <= forms for forms in map(set, map(words, values)) if len(forms) > 1 for name in names):
+            raise InputError("contains the full name of a known patient", where=column, hint="do not keep this column")
 
 
 def training_seed(job: ReleaseContext) -> int:
