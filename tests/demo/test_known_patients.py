@@ -137,7 +137,24 @@ def test_broken_feeds_are_refused_in_one_line_without_values(change: dict, compl
 def test_a_file_that_is_not_parquet(tmp_path: Path):
     (tmp_path / "feed.parquet").write_bytes(b"PAR1 secret")
     for path in (tmp_path / "feed.parquet", tmp_path / "missing.parquet"):
-        with pytest.raises(InputError, match="not a Parquet file") as caught:
+        with pytest.raises(InputError, match="not a Parquet or CSV file") as caught:
+            read_patients(path)
+        assert "secret" not in str(caught.value)
+
+
+def test_a_csv_file_of_text(tmp_path: Path):
+    path = tmp_path / "feed.csv"
+    path.write_text('patient_id,name,record_number,birth_date,ward\n007,"Rosé May",00123,1950-02-28,3\n8,李 伟,,,\n')
+    rose, li = read_patients(path).values()
+    assert (rose.patient_id, rose.record_numbers, rose.birth_date) == ("007", ("00123",), date(1950, 2, 28))
+    assert (li.name, li.record_numbers, li.birth_date) == (("李", "伟"), (), None)
+    for text, complaint in (
+        ("", "not a Parquet or CSV"),
+        ("a\nsecret\n", "patient_id is missing"),
+        ("patient_id,name\n1\n", "not a"),
+    ):
+        path.write_text(text)
+        with pytest.raises(InputError, match=complaint) as caught:
             read_patients(path)
         assert "secret" not in str(caught.value)
 

@@ -81,7 +81,8 @@ def read_patients(path: Path) -> dict[str, Patient]:
     """Read the known patients of a file by patient id, in the order of the file.
 
     Raises:
-        InputError: not a Parquet file, a missing or mistyped column, a null or repeated patient id, an empty name.
+        InputError: not a Parquet or CSV file, a missing or mistyped column, a null or repeated patient id, or an empty
+            name.
     """
     patients: dict[str, Patient] = {}
     for row, patient in enumerate(_rows(path), 1):
@@ -99,17 +100,34 @@ def read_patients(path: Path) -> dict[str, Patient]:
 
 def _rows(path: Path) -> Iterator[Patient]:
     try:
-        with pq.ParquetFile(path) as file:
-            present = set(file.schema_arrow.names)
-            if missing := [column for column in REQUIRED if column not in present]:
-                hint = "patient_id and name are required; the other columns are optional"
-                raise InputError(f"the column {missing[0]} is missing", where=path.name, hint=hint)
-            columns = [column for column in PATIENTS_SCHEMA.names if column in present]
-            for batch in file.iter_batches(columns=columns):
-                yield from _patients(batch, path)
+        for batch in _csv(path) if path.suffix.lower() == ".csv" else _parquet(path):
+            yield from _patients(batch, path)
     except (OSError, pa.ArrowInvalid, OverflowError, UnicodeDecodeError):
-        hint = "write known patients as patients.parquet"
-        raise InputError("missing, damaged, or not a Parquet file", where=path.name, hint=hint) from None
+        hint = "write known patients as Parquet, or as CSV with a header"
+        raise InputError("missing, damaged, or not a Parquet or CSV file", where=path.name, hint=hint) from None
+
+
+def _parquet(path: Path) -> Iterator[pa.RecordBatch]:
+    with pq.ParquetFile(path) as file:
+        yield from file.iter_batches(columns=_known(file.schema_arrow.names, path))
+
+
+def _csv(path: Path) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of a CSV file, all as text; a cell is one value of a list."""
+    from pyarrow import csv
+
+    types = dict.fromkeys(PATIENTS_SCHEMA.names, pa.string())
+    options = csv.ConvertOptions(column_types=types, strings_can_be_null=True)
+    table = csv.read_csv(path, convert_options=options, parse_options=csv.ParseOptions(newlines_in_values=True))
+    yield from table.select(_known(table.column_names, path)).to_batches()
+
+
+def _known(present: Sequence[str], path: Path) -> list[str]:
+    """Return the columns of patients among those of a file. Raises InputError if a required one is missing."""
+    if missing := [column for column in REQUIRED if column not in present]:
+        hint = "patient_id and name are required; the other columns are optional"
+        raise InputError(f"the column {missing[0]} is missing", where=path.name, hint=hint)
+    return [column for column in PATIENTS_SCHEMA.names if column in present]
 
 
 def _patients(batch: pa.RecordBatch, path: Path) -> Iterator[Patient]:
