@@ -51,7 +51,10 @@ def test_defaults_of_a_kind_do_not_count_as_given():
     [
         ({"kind": "deidentified", "mechanism": "clusters"}, "--mechanism applies to --as obfuscated or coded, not to"),
         ({"kind": "deidentified", "min_patients": 5}, "--min-patients applies to --as obfuscated, coded or synthetic"),
-        ({"kind": "synthetic", "order": "source"}, "--order applies to --as obfuscated, coded or deidentified, not to"),
+        (
+            {"kind": "synthetic", "max_kept": 0.5},
+            "--max-kept applies to --as obfuscated, coded or deidentified, not to",
+        ),
         ({"kind": "coded", "profile": "paper"}, "--profile paper applies to --as obfuscated, not to --as coded"),
         ({"kind": "nothing"}, "--as: one of obfuscated, coded, deidentified, synthetic"),
     ],

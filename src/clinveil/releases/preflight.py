@@ -183,8 +183,13 @@ def prepared(
         found = preflight(corpus, say)
     if not broken.errors:
         producer.refuse_notes(found, settings, corpus)
-    # Gates judge part files and added notes.
-    if settings.kind != "synthetic" and corpus is opened and not isinstance(corpus, PartedCorpus):
+    # Gates judge part files and added notes; a test seed never leaves.
+    if (
+        settings.seed is None
+        and settings.kind != "synthetic"
+        and corpus is opened
+        and not isinstance(corpus, PartedCorpus)
+    ):
         _refuse_kept(corpus, settings.max_kept)
         _refuse_strangers(corpus, known)
     if settings.vectors.more_text and producer.learns:
