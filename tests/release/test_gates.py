@@ -241,3 +241,17 @@ def test_a_release_that_teaches_no_better_than_chance_is_refused(high, passed):
     assert variety(many, found)["utility above chance"].passed == passed
     unmeasured = Finding("utility.within", None, 0, "higher", detail={"why": "no label"})
     assert variety(many, unmeasured).keys() == variety(many).keys()
+
+
+def test_what_is_known_before_the_work_is_refused_before_it(tmp_path, capsys):
+    from clinveil.cli.main import main
+
+    rows = "".join(f"{i},p{i},seen for cough,{i}\n" for i in range(60))
+    (tmp_path / "notes.csv").write_text(f"note_id,patient_id,text,case\n{rows}")
+    (tmp_path / "others.csv").write_text("patient_id,name\nq1,Jo Li\n")
+    plan = ["release", str(tmp_path / "notes.csv")]
+    assert main([*plan, "--label", "case"]) == 4
+    assert "case: 100.0% of the notes have unique kept values (allowed: 1.0%)" in capsys.readouterr().err
+    assert main([*plan, "--label", "case", "--set", "max_kept=1"]) == 0
+    assert main([*plan, "--patients", str(tmp_path / "others.csv")]) == 3
+    assert "none of its 1 patients has a note here" in capsys.readouterr().err
