@@ -255,3 +255,16 @@ def test_what_is_known_before_the_work_is_refused_before_it(tmp_path, capsys):
     assert main([*plan, "--label", "case", "--set", "max_kept=1"]) == 0
     assert main([*plan, "--patients", str(tmp_path / "others.csv")]) == 3
     assert "none of its 1 patients has a note here" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("name", "code"), [("Jo Li", 3), ("Ann Bo", 0)])
+def test_a_synthetic_label_with_a_known_name_is_refused(tmp_path, capsys, name, code):
+    from clinveil.cli.main import main
+
+    rows = "".join(f'{i},p{i},seen for cough,"Dr. Li, Jo"\n' for i in range(60))
+    (tmp_path / "notes.csv").write_text(f"note_id,patient_id,text,doctor\n{rows}")
+    (tmp_path / "known.csv").write_text(f"patient_id,name\np1,{name}\n")
+    plan = ["release", str(tmp_path / "notes.csv"), "--as", "synthetic", "--label", "doctor"]
+    assert main([*plan, "--patients", str(tmp_path / "known.csv")]) == code
+    message = capsys.readouterr().err
+    assert ("doctor: contains the full name of a known patient" in message) == bool(code) and "Jo" not in message

@@ -252,3 +252,10 @@ def test_of_two_runs_side_by_side_one_leaves(fresh, monkeypatch, capsys):
     assert not (fresh / "other/release").exists() and len(list((fresh / NAME).iterdir())) == 1
     assert main(release(fresh, "other")) == 2
     assert main(release(fresh, "other", "--again")) == 0  # what was made is gone on with
+
+
+def test_a_link_to_a_missing_ledger_is_refused_at_once(tmp_path, monkeypatch):
+    (tmp_path / "site").symlink_to(tmp_path / "nowhere")
+    monkeypatch.setenv("CLINVEIL_LEDGER", str(tmp_path / "site"))
+    with pytest.raises(UsageError, match="cannot be used as a ledger"):
+        Ledger.at(None, tmp_path / "out")

@@ -34,7 +34,6 @@ SUMS, CARD, NAME, REPORT = "SHA256SUMS", "README.md", "manifest.json", "report.h
 SIGNATURE, PUBLIC_KEY = "manifest.sig", "signing-key.pem"
 COMPANIONS = (CARD, NAME, SUMS, REPORT)  # in addition to the notes and, since releases are signed, these:
 SIGNED = (SIGNATURE, PUBLIC_KEY)
-UNHASHED = frozenset({NAME, SUMS, *SIGNED})  # the manifest cannot contain their hashes
 
 
 @dataclass(frozen=True)

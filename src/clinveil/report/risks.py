@@ -129,15 +129,13 @@ def verdict(finding: Finding, threshold: float) -> Verdict:
     """Compare a share with the threshold; its interval decides.
 
     Above: the interval lies above the threshold, or the estimate does and there are enough cases. Below: the interval
-    lies below it. An interval that includes chance is never above.
-    A number without an interval is taken as exact. Raises ValueError for a finding without a value.
+    lies below it. A number without an interval is taken as exact. Raises ValueError for a finding without a value.
     """
     if finding.value is None:
         raise ValueError("a finding without a value has no verdict")
     low = finding.value if finding.low is None else finding.low
     high = finding.value if finding.high is None else finding.high
-    by_chance = finding.chance is not None and low <= finding.chance  # then a success shows nothing
-    if not by_chance and (low > threshold or (finding.value > threshold and effective(finding) >= enough(threshold))):
+    if low > threshold or (finding.value > threshold and effective(finding) >= enough(threshold)):
         return "above the threshold"
     return "below the threshold" if high <= threshold else "too few cases to tell"
 

@@ -61,11 +61,8 @@ def spend(job: ReleaseContext, noise: float | Noise, delta: float, question: str
     """
     if job.key.test_seed is not None:
         return Spending.of([noise], delta)
-    ledger, hashes, commitment = (
-        Ledger.at(job.settings.ledger, job.folder.run.root),
-        job.found.hashes,
-        job.key.commitment,
-    )
+    ledger = Ledger.at(job.settings.ledger, job.folder.run.root)
+    hashes, commitment = job.found.hashes, job.key.commitment
     others = ledger.earlier(hashes, commitment)
     if not job.settings.again:
         ledger.refuse(others)
