@@ -15,12 +15,13 @@ _ENDINGS = (
     ("iness", ("y",)), ("ingly", ("", "e")), ("fully", ("", "ful")), ("ility", ("le", "il")), ("ally", ("", "al")),
     ("ness", ("",)), ("less", ("",)), ("ment", ("", "e")), ("ings", ("", "e")), ("iest", ("y",)), ("ying", ("ie",)),
     ("ing", ("", "e")), ("ies", ("y",)), ("ied", ("y",)), ("ier", ("y",)), ("ily", ("y",)), ("est", ("", "e")),
-    ("ers", ("", "e")), ("ful", ("",)), ("ish", ("",)), ("ist", ("", "y")), ("ed", ("", "e")), ("es", ("", "e")),
+    ("ers", ("", "e")), ("ful", ("",)), ("ish", ("",)), ("ist", ("", "y")), ("ed", ("", "e")), ("es", ("",)),
     ("er", ("", "e")), ("ly", ("", "le")), ("or", ("", "e")), ("al", ("", "e")), ("en", ("", "e")), ("s", ("",)),
     ("y", ("", "e")), ("d", ("",)),
 )  # fmt: skip
 # Suffixes that short names also have (Nagy is not "naggy"): they apply only to longer stems.
 _OF_NAMES = frozenset(("al", "or", "en", "y", "er", "ers", "ish", "ist", "est"))
+_BEFORE_ES = ("s", "x", "z", "ch", "sh", "o")  # boxes, but not "huhes"
 # Endings typical of medical and scholarly words and rare in names.
 _LEARNED = re.compile(
     r".{2,}(?:itis|osis|emia|uria|algia|pathy|ectomy|otomy|ostomy|oscopy|plasty|graphy|ology|ologist|ogram|trophy"
@@ -59,7 +60,7 @@ def is_word(form: str) -> bool:
 
 def _has_stem(form: str, ending: str, repairs: tuple[str, ...], known: frozenset[str]) -> bool:
     stem = form[: -len(ending)]
-    if len(stem) < 3:
+    if len(stem) < 3 or (ending == "es" and not stem.endswith(_BEFORE_ES)):
         return False
     doubled = len(ending) > 1 and stem[-1] == stem[-2] and stem[:-1] in known
     if len(stem) < 4 and ending in _OF_NAMES:

@@ -42,7 +42,8 @@ _LIVES = (
 _I = re.IGNORECASE
 _CITIES = word_list("cities") | {"New York"}
 # States, countries and other large regions that may stay, in lower case.
-_WIDE = frozenset(state.lower() for state in word_list("states")) - {"new york"}
+_REGIONS = word_list("states") | word_list("countries")
+_WIDE = frozenset(region.lower() for region in _REGIONS) - {"new york"}
 # Units before `drive`, `walk` and `way`: not a street.
 _MEASURED = words(
     "minute minutes min mins hour hours hr mile miles block blocks day days week weeks step steps lane way x"
@@ -79,11 +80,12 @@ def _known_city(match: re.Match[str], note: NoteView) -> bool:
     place = " ".join(match["phi"].split())
     if not any(" ".join(place.split()[:count]) in _CITIES for count in (1, 2, 3)):
         return False
-    tail = re.match(r"'?s?\s+([a-z]+)", note.plain[match.end("phi") : match.end("phi") + 30])
+    owner, following = re.findall(r"\A('s)?\s*([a-z]*)", note.plain[match.end("phi") : match.end("phi") + 30])[0]
     if any(part.lower() in word_list("eponym_nouns") for part in place.split()[1:]):
         return False
-    known = tail and (tail[1] in word_list("eponym_nouns") or tail[1] in ("study", "diet", "heart", "health", "state"))
-    return not known
+    if owner and lexical_classes(place) & LexicalClass.EPONYM:  # died of Huntington's
+        return False
+    return following not in word_list("eponym_nouns") | {"study", "diet", "heart", "health", "state"}
 
 
 def _unlikely_name(match: re.Match[str], note: NoteView) -> bool:
@@ -118,7 +120,7 @@ def _postcode(match: re.Match[str], note: NoteView) -> bool:
     return bool(_CANADIAN.fullmatch(match["phi"]) or _BRITISH.fullmatch(match["phi"]))
 
 
-_UNIT_LETTERS = words("ML MG KG CC CM MM IU AM PM HR MD SS SA SD MR PO IV IM QD HS")
+_UNIT_LETTERS = words("LT RT ML MG KG CC CM MM IU AM PM HR MD SS SA SD MR PO IV IM QD HS")
 
 
 def _continental(match: re.Match[str], note: NoteView) -> bool:
@@ -134,7 +136,7 @@ def _continental(match: re.Match[str], note: NoteView) -> bool:
 
 
 _CITY_RUN = r"(?P<phi>(?:(?:St|Ft|Mt)\.\s)?[A-Z][a-z]+(?:[ -][A-Z][a-z]+){0,2})"
-_STATE_NAMES = "|".join(sorted(name.replace(" ", r"\s") for name in word_list("states")))
+_STATE_NAMES = "|".join(sorted(name.replace(" ", r"\s") for name in _REGIONS))
 _FACILITY = r"(?:clinic|office|hospital|facility|location|campus|practice|branch|site|center|area|ER|ED)"
 _STREET = re.compile(
     rf"(?<![\w.-])(?P<phi>\d{{1,6}}[A-Z]?(?:-\d+)?(?:\s1/2)?,?\s+"
@@ -152,7 +154,7 @@ _AFTER_ADDRESS = re.compile(
     rf"(?P<phi>\d{{1,6}}(?:\s+\w[\w'-]*){{1,4}}?\s+{_KIND}\b|\d{{1,6}}(?:\s+(?-i:[A-Z][a-z])[\w'-]*){{1,4}})",
     _I,
 )
-_FLAT_ALONE = re.compile(r"\b(?P<phi>(?:Apt|Apartment|Suite|Ste|(?-i:Flat))\.?\s*#?\s?\d{1,5}[A-Z]?)\b", _I)
+_FLAT_ALONE = re.compile(r"(?<!operating )(?<!operative )\b(?P<phi>(?:Apt|Apartment|Suite|Ste|(?-i:Flat))\.?\s*#?\s?\d{1,5}[A-Z]?)\b", _I)
 _LOWER = re.compile(
     r"(?<![\w./-])(?P<phi>\d{1,6}\s(?:(?:n|s|e|w|north|south|east|west)\.?\s)?[a-z]+(?:\s[a-z]+)?\s(?:street|avenue|ave"
     r"|road|boulevard|blvd|lane|drive|court|terrace)\b\.?(?:,?\s(?:apt|apartment|unit|suite)\.?\s?#?\w{1,4}\b)?)"

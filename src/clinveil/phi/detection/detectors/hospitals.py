@@ -86,13 +86,14 @@ _WARDS = words(
     " january february march april may june july august september october november december monday tuesday wednesday"
     " thursday friday saturday sunday cath catheterization spring summer fall winter north south east west if when"
     " as and christmas thanksgiving osh snf ltac ltach pcp ems weight construction dr aa na ca ged nurse teacher"
-    " driver retail sales education alcoholics anonymous mr mrs ms dr mhps"
+    " ot driver retail sales education alcoholics anonymous mr mrs ms dr mhps"
 )
 
 
 # Specialties and purposes of clinics: `Pediatric Urology Clinic` is a kind of clinic, not a name.
 _SPECIALTY = re.compile(
-    r"\w+(?:olog(?:y|ic|ical)|iatr(?:y|ics?)|surg(?:ery|ical)|paedics?|pedics?|metry|therapy|ortho|neuro|onc)"
+    r"\w+(?:olog(?:y|ic|ical)|iatr(?:y|ics?)|surg(?:ery|ical)|paedics?|pedics?|metry|therapy|thoracic|rectal|plastic|ortho|neuro"
+    r"|onc)"
     r"|occupational|wheelchair|spine|pm&r|sports|wound|allergy|immunization|coumadin|anticoagulation|diabetes|asthma"
     r"|memory|travel|vascular|renal|hepatic|liver|transplant|fertility|obstetrics?|ob|gyn|gynecologic|ob/gyn|ob-gyn|ent"
     r"|eye|hand|foot|headache|movement|disorders?|stroke|epilepsy|seizure|heart|failure|breast|lung|general|internal"

@@ -9,6 +9,7 @@ from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -79,18 +80,12 @@ class TaggerDetector:
 
     def _spans(self, note: NoteView, threshold: float | None) -> Iterator[Span]:
         hits, state = _read(self.model).hits(note.tokens, threshold), NameState(note)
-        starts, ends = sorted(hit.start for hit in hits), sorted(hit.end for hit in hits)
-        for hit in hits:
-            near = _any_within(starts, hit.end, hit.end + _NEAR) or _any_within(
-                ends, hit.start - _NEAR + 1, hit.start + 1
-            )
+        gaps = [note.plain[last.end : hit.start] for last, hit in pairwise(hits)]
+        close = [False, *(len(gap) < _NEAR and "," not in gap for gap in gaps), False]
+        for hit, *beside in zip(hits, close, close[1:], strict=False):
+            near = any(beside)
             if hit.label != "NAME" or threshold is not None or not _is_term(state, hit, near):
                 yield note.span(hit.start, hit.end, hit.label, self.name, hit.probability, why="tagger")
-
-
-def _any_within(values: list[int], low: int, high: int) -> bool:
-    """Return whether a sorted list has a value in [low, high)."""
-    return bisect_left(values, low) < bisect_left(values, high)
 
 
 def _is_term(state: NameState, hit: Hit, near: bool) -> bool:
@@ -105,7 +100,7 @@ def _is_term(state: NameState, hit: Hit, near: bool) -> bool:
     if first == end or coded:
         return True
     run = words[first:end]
-    if run[0].lower in ABBREVIATED or (len(run) == 1 and run[0].lower in _KIN):
+    if run[0].lower in ABBREVIATED or (len(run) == 1 and (run[0].lower in _KIN or state.in_region(first))):
         return True
     if len(run) > 1 and state.before_noun(end - 1) and hit.probability < _SURE:
         return True
@@ -129,7 +124,7 @@ def _is_doubtful(state: NameState, first: int, run: list[Word], probability: flo
         return len(run) == 1 or probability < _SURE
     if state.terse(first) and (_only_eponyms(run) or _of_product(state, first)):
         return True
-    if len(run) == 1 and state.enumerated(first, end):
+    if state.among_terms(first, end) or (len(run) == 1 and state.enumerated(first, end)):
         return True
     given = len(run) > 1 and bool(run[0].classes & LexicalClass.USUAL_GIVEN and run[0].capital)
     if given:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from clinveil.lexicons.ambiguity import LexicalClass, lexical_classes
 from clinveil.phi.detection.detector import words
 from clinveil.phi.detection.names.cue_words import CREDENTIALS, NO_NAMES
-from clinveil.phi.detection.names.state import NameState
+from clinveil.phi.detection.names.state import NameState, is_particle
 from clinveil.phi.detection.note import NoteView, look_up
 from clinveil.phi.matching.matcher import matcher
 from clinveil.phi.matching.wordtable import mark
@@ -153,6 +153,8 @@ def _named(state: NameState, start: int, end: int) -> bool:
     if comma is None or any(w.classes & LexicalClass.FUNCTION or w.lower in NO_NAMES for w in row):
         return False
     family, given = row[comma], row[comma + 1]
+    if family.capital and any(w.ordinary and not w.capital and not is_particle(w) for w in row):
+        return False
     if family.text.islower() and given.text.islower():
         return not (family.ordinary or given.ordinary) and _ROOM.match(state.text, state.words[end - 1].end) is not None
     if not (family.capital and given.capital) or family.shouted < given.shouted or given.text in CREDENTIALS:

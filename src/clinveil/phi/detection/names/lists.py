@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import re
-from functools import cache
 
 from clinveil.lexicons.ambiguity import PARTICLES, LexicalClass, lexical_classes
-from clinveil.lexicons.words import word_list
 from clinveil.phi.detection.names.cue_words import CLINICIANS, NO_NAMES, PATIENTS, PEOPLE
 from clinveil.phi.detection.names.extent import MAX_WORDS
 from clinveil.phi.detection.names.runs import CueRuns
@@ -15,6 +13,7 @@ from clinveil.phi.detection.names.state import (
     GAP,
     NameState,
     is_particle,
+    regions,
     shaped_like_name,
     unknown,
 )
@@ -26,7 +25,7 @@ _LINE_START = re.compile(r"(?:^|[\r\n])[ \t]*(?:[-*•–]+|\d{1,2}[.)])?[ \t]*(
 _NO_PERSON = NO_NAMES | CLINICIANS | PEOPLE | PATIENTS
 _ADJACENT = PARTICLES | {"jr", "sr"}
 _ARTICLES = frozenset(("the", "a", "an", "two", "three", "french"))
-_AMOUNT = re.compile(r"[\d#][ \t]*\Z")
+_AMOUNT = re.compile(r"[\d#][ \t-]*\Z")
 _NAME_OR_WORD = LexicalClass.NAME | LexicalClass.WORD
 
 
@@ -126,10 +125,11 @@ class ListRuns:
             self._take_unknown(index, word)
             return
         end = self.run(index, None)
-        if self.state.before_noun(end) or self.state.before_noun(index + 1):
+        small = word.lower == "french" and _AMOUNT.search(self.text, max(0, word.start - 4), word.start)
+        if small or self.state.before_noun(end) or self.state.before_noun(index + 1):
             return
         if end - index > 1:
-            if self._listed_run(index, end) and not self._state(index, end):
+            if self._listed_run(index, end) and " ".join(self.words.lowers[index:end]) not in regions():
                 self.state.add(self._unknown_before(index), end, 0.8, "listed")
         elif self._lone(index, word):
             self.state.add(self._unknown_before(index), end, 0.6, "listed alone")
@@ -145,6 +145,8 @@ class ListRuns:
         run = [w for w in self.words[index:end] if len(w.text) > 1 and not is_particle(w)]
         small = self.state.note.lower_case
         if all(w.classes & LexicalClass.EPONYM for w in run):
+            return
+        if self.state.before_noun(end) or self.state.among_terms(index, end):
             return
         if len(run) > 1 and all(not w.ordinary and not w.shouted and w.lower not in small for w in run):
             self.state.add(index, end, 0.6, "two unknown words")
@@ -172,9 +174,6 @@ class ListRuns:
             return bool(first & LexicalClass.USUAL_GIVEN)
         return len(run) > 1 or bool(first & LexicalClass.GIVEN)
 
-    def _state(self, start: int, end: int) -> bool:
-        return " ".join(self.words.lowers[start:end]) in _states()
-
     def _lone(self, index: int, word: Word) -> bool:
         """Accept one capitalised listed word: a usual name that is not a word or an eponym, here or elsewhere in
         the note.
@@ -185,9 +184,11 @@ class ListRuns:
             return False
         if len(word.text) < 3 or word.classes & (LexicalClass.WORD | LexicalClass.EPONYM):
             return False
-        if self._before_adjective_and_noun(index):
+        if self._before_adjectives_and_noun(index) or self.state.in_region(index):
             return False
         if word.lower in self.state.note.lower_case or not shaped_like_name(word.text):
+            return False
+        if self.state.among_terms(index, index + 1):
             return False
         if index and self.words.lowers[index - 1] in _ARTICLES and self.state.gap(index) == " ":
             return False
@@ -201,15 +202,13 @@ class ListRuns:
         usual = word.classes & (LexicalClass.USUAL_GIVEN | LexicalClass.USUAL_FAMILY)
         return bool(given or usual) and word.lower not in self.state.eponymous
 
-    def _before_adjective_and_noun(self, index: int) -> bool:
-        """Return whether a word and an eponym's noun follow: `Greenwood bipolar forceps`."""
-        kinds, texts = self.words.classes, self.words.texts
-        if index + 2 >= len(texts) or not texts[index + 1].islower() or self.state.gap(index + 1) != " ":
-            return False
-        kind = kinds[index + 1]
-        return bool(kind & LexicalClass.WORD and not kind & LexicalClass.FUNCTION) and self.state.before_noun(index + 2)
-
-
-@cache
-def _states() -> frozenset[str]:
-    return frozenset(state.lower() for state in word_list("states"))
+    def _before_adjectives_and_noun(self, index: int) -> bool:
+        """Return whether up to three words and an eponym's noun follow: `Greenwood bipolar forceps`."""
+        for end in range(index + 2, min(index + 5, len(self.words))):
+            kind = self.words.classes[end - 1]
+            small = self.words.texts[end - 1].islower() and self.state.gap(end - 1) == " "
+            if not small or not kind & LexicalClass.WORD or kind & LexicalClass.FUNCTION:
+                return False
+            if self.state.before_noun(end):
+                return True
+        return False

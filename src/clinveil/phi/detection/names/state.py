@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from functools import cached_property, lru_cache
+from functools import cache, cached_property, lru_cache
 from typing import NamedTuple
 
-from clinveil.lexicons.ambiguity import PARTICLES, LexicalClass
+from clinveil.lexicons.ambiguity import PARTICLES, LexicalClass, lexical_classes
 from clinveil.lexicons.names import all_given_names, surnames
 from clinveil.lexicons.words import word_list
 from clinveil.phi.detection.detector import words
+from clinveil.phi.detection.names import cue_words
 from clinveil.phi.detection.names.cue_words import NO_NAMES
 from clinveil.phi.detection.names.cues import Trust, credentials
 from clinveil.phi.detection.note import NoteView, Word, begins_small, look_up
@@ -24,11 +25,24 @@ _LEADING = PARTICLES - words("den do e i y a la lo le te op ben st mac nic ab sa
 _TIGHT = (" ", "-", " '")
 _GRADE = re.compile(r" (?:[IVX]{1,4}|[A-D])(?![\w.])")  # `Weber B`, `Salter II`
 _OF_EPONYM = re.compile(r"'?s?[ \n-]?[ \n]?")
+# After a thing: a dose, a trade mark, the result of a sign, a verb whose subject is not a person.
+_THING = re.compile(
+    r"\)?[ ,]{1,2}\d[\d.,/-]*[ ]?(?:mg|mcg|g|ml|mL|mEq|units?|IU|%|tab(?:let)?s?)(?!\w)|[\xae\u2122]"
+    r"|[ ](?:(?:pos|neg)\b(?![ ]for)|[+-]ve\b)|[ ](?:(?:had|has|have)[ ]been|was|were|is|are)[ ]"
+    r"(?:(?:then|also|again|next)[ ])?(?:laid|instilled|inserted|introduced|used|utilized|applied|performed|sutured|injected|irrigated|tied|suggested"
+    r"|prescribed|recommended|ordered)\b"
+)
 
 
 _NOUN = mark(lambda word: look_up(word)[1] in word_list("eponym_nouns"))
 _ITEM_STARTS = ("", "\n", ",", ";", ".")
 _ITEM_ENDS = re.compile(r"[ \t]*(?:[,;]|\.?[ \t]*(?:\n|$)|[ \t]\d{1,2}(?![\dMFmfyw/-]| ?y))")
+_LABEL_BEFORE = re.compile(r"([A-Za-z]+)[ ]?:[^:.;]*\Z")
+_OF_PERSONS = (cue_words.CLINICIANS | cue_words.PEOPLE | cue_words.PATIENTS | cue_words.RELATIVES | cue_words.NAMES) | (
+    cue_words.PATIENT_FIELDS | cue_words.TEAMS | cue_words.MEETINGS | cue_words.SPOKEN | words("family siblings kids")
+)
+_ITEM_BEFORE, _ITEM_AFTER = re.compile(r"([^,;:.]+),[ ]?\Z"), re.compile(r",[ ]?([^,;:.]+)")
+_INTO = words("in from to of near outside")
 _WIDE = 6
 _NEAR = 400  # characters of a line on either side of a word
 _LONG = 5  # letters; shorter upper-case words are mostly abbreviations
@@ -109,6 +123,8 @@ class NameState:
         """
         if end and self.words.classes[end - 1] & LexicalClass.EPONYM and _GRADE.match(self.text, self._end(end - 1)):
             return True
+        if end and _THING.match(self.text, self._end(end - 1)):
+            return True
         if end >= len(self.words) or self.words.lowers[end] not in word_list("eponym_nouns"):
             return False
         gap = self.gap(end)
@@ -137,6 +153,24 @@ class NameState:
         match = _ITEM_ENDS.match(self.text, self._end(end - 1))
         alone = match is not None and before in ("", "\n") and match[0][-1:] in ("", "\n")
         return match is not None and not (alone and self.words.classes[first] & LexicalClass.NAME)
+
+    def among_terms(self, first: int, end: int) -> bool:
+        """Return whether words of a terse line are in a list of terms: `Diet: Atkins, Huel`, `Bankart repair, Sachs`."""
+        if not self.terse(first) or any(k & LexicalClass.USUAL_GIVEN for k in self.words.classes[first:end]):
+            return False
+        start, stop = self.words.starts[first], self._end(end - 1)
+        before = self.text[max(self.text.rfind("\n", 0, start) + 1, start - _NEAR) : start]
+        after = self.text[stop : stop + _NEAR].partition("\n")[0]
+        label, item = _LABEL_BEFORE.search(before), _ITEM_BEFORE.search(before) or _ITEM_AFTER.match(after)
+        listed = item is not None or after[:1] == ","
+        if label and label[1].lower() not in _OF_PERSONS and not label[1].endswith(("er", "or", "ist", "ian", "ant")):
+            return listed or all(word.ordinary for word in self.words[first:end])
+        return item is not None and all(map(_is_term, item[1].split()))
+
+    def in_region(self, index: int) -> bool:
+        """Return whether a word is a state or a country after a preposition or a comma: `from Maine`."""
+        place = self.words.lowers[index] in regions()
+        return place and index > 0 and (self.gap(index) == ", " or self.words.lowers[index - 1] in _INTO)
 
     def _end(self, index: int) -> int:
         return self.words.starts[index] + len(self.words.texts[index])
@@ -175,6 +209,19 @@ class NameState:
             for w in self.words[index : index + 3]
             if not is_particle(w)
         )
+
+
+@cache
+def regions() -> frozenset[str]:
+    """Return the states and countries in lower case."""
+    return frozenset(name.lower() for name in word_list("states") | word_list("countries"))
+
+
+def _is_term(word: str) -> bool:
+    """Return whether a word is ordinary or an eponym, and rare as a name."""
+    kind = lexical_classes(word)
+    term = kind & (LexicalClass.WORD | LexicalClass.EPONYM) and not kind & LexicalClass.FAMILIAR
+    return bool(term) or not word.isalpha()
 
 
 def is_particle(word: Word) -> bool:
