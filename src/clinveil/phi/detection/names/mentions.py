@@ -12,8 +12,8 @@ from clinveil.phi.matching.wordtable import mark
 
 _STOPS = ".!?:\n"
 SAYS = re.compile(
-    r"(?:,\s+(?:who|whose|a|an)\b|\s+later\b|\s+[a-z]{3,}ed\b)|"
-    r"(?:\s+|,\s+who\s+)(?:states?|stated|reports?|reported|denies|denied|is|was|has|had|presents|presented|says|said|will|also|and"
+    r"(?!(?-i:[ ][A-Z][a-z]))(?:,\s+(?:who|whose|a|an)\b|\s+later\b|\s+[a-z]{3,}ed\b)|"
+    r"(?!(?-i:[ ][A-Z][a-z]))(?:\s+|,\s+who\s+)(?:states?|stated|reports?|reported|denies|denied|is|was|has|had|presents|presented|says|said|will|also|and"
     r"|does|did|feels|lives|came|went|returned|left|agreed|agrees|called|asked|slept|felt|continues|continued|remains"
     r"|tolerated|understands|requested|wants|needs|can|could|would|should|may|notes|noted|recalls|admits|underwent|rose"
     r"|began|became|found|made|took|won|told|spoke|gave|got|ate|slept|grew|moved|walked|played|started|joined|lost|met|saw|drove"

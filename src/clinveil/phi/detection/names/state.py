@@ -37,6 +37,7 @@ _THING = re.compile(
 _NOUN = mark(lambda word: look_up(word)[1] in word_list("eponym_nouns"))
 _ITEM_STARTS = ("", "\n", ",", ";", ".")
 _ITEM_ENDS = re.compile(r"[ \t]*(?:[,;]|\.?[ \t]*(?:\n|$)|[ \t]\d{1,2}(?![\dMFmfyw/-]| ?y))")
+_PERSON = re.compile(r"(?:er|or|ist|ian|ant)s?\Z")
 _LABEL_BEFORE = re.compile(r"([A-Za-z]+)[ ]?:[^:.;]*\Z")
 _OF_PERSONS = (cue_words.CLINICIANS | cue_words.PEOPLE | cue_words.PATIENTS | cue_words.RELATIVES | cue_words.NAMES) | (
     cue_words.PATIENT_FIELDS | cue_words.TEAMS | cue_words.MEETINGS | cue_words.SPOKEN | words("family siblings kids")
@@ -163,14 +164,15 @@ class NameState:
         after = self.text[stop : stop + _NEAR].partition("\n")[0]
         label, item = _LABEL_BEFORE.search(before), _ITEM_BEFORE.search(before) or _ITEM_AFTER.match(after)
         listed = item is not None or after[:1] == ","
-        if label and label[1].lower() not in _OF_PERSONS and not label[1].endswith(("er", "or", "ist", "ian", "ant")):
+        if label and label[1].lower() not in _OF_PERSONS and not _PERSON.search(label[1]):
             return listed or all(word.ordinary for word in self.words[first:end])
         return item is not None and all(map(_is_term, item[1].split()))
 
     def in_region(self, index: int) -> bool:
         """Return whether a word is a state or a country after a preposition or a comma: `from Maine`."""
-        place = self.words.lowers[index] in regions()
-        return place and index > 0 and (self.gap(index) == ", " or self.words.lowers[index - 1] in _INTO)
+        if index == 0 or self.words.lowers[index] not in regions() or self.words.texts[index].islower():
+            return False
+        return self.gap(index) == ", " or self.words.lowers[index - 1] in _INTO
 
     def _end(self, index: int) -> int:
         return self.words.starts[index] + len(self.words.texts[index])
