@@ -110,7 +110,9 @@ def _single(form: str) -> int:
 
 def _other_classes(form: str, classes: int) -> int:
     # David and Henry are eponyms, but chiefly first names.
-    eponym = form in word_list("eponyms") and all_given_names().get(form, 0.0) < CHIEFLY_GIVEN
+    plural = form.endswith("s") and not classes & LexicalClass.FAMILIAR  # Gilberts, but not Roberts
+    listed = form in word_list("eponyms") or (plural and form[:-1] in word_list("eponyms"))
+    eponym = listed and all_given_names().get(form, 0.0) < CHIEFLY_GIVEN
     other = LexicalClass.EPONYM if eponym else LexicalClass.NOTHING
     # Inflection rules apply only to rare names: Roberts is not an inflected form of a verb "robert".
     exact = any(form in word_list(name) for name in ("common", "clinical", "shorthand"))

@@ -166,12 +166,12 @@ class ListRuns:
         first = run[0].classes
         if self.words[index].shouted:
             return len(run) > 1 and all(word.listed and not word.ordinary for word in run)
+        if all(word.classes & LexicalClass.EPONYM for word in run):
+            return bool(first & LexicalClass.USUAL_GIVEN)
         if first & LexicalClass.WORD:  # a first name that is a word needs a usual surname: May Rose
             small = first & LexicalClass.FUNCTION and not first & LexicalClass.USUAL_GIVEN
             usual = any(w.listed and not w.ordinary and w.classes & LexicalClass.USUAL_FAMILY for w in run)
             return bool(first & LexicalClass.GIVEN) and not small and usual
-        if all(word.classes & LexicalClass.EPONYM for word in run):
-            return bool(first & LexicalClass.USUAL_GIVEN)
         return len(run) > 1 or bool(first & LexicalClass.GIVEN)
 
     def _lone(self, index: int, word: Word) -> bool:
