@@ -120,24 +120,25 @@ def _has_cue(state: NameState, first: int, end: int) -> bool:
 def _is_doubtful(state: NameState, first: int, run: list[Word], probability: float) -> bool:
     """Return whether words without a cue are rather not a name."""
     end = first + len(run)
+    terse = state.terse(first)
+    if terse and (_only_eponyms(run) or _of_product(state, first) or state.among_terms(first, end)):
+        return True
     if state.before_noun(end) or (first and state.words.lowers[first - 1] in _DETERMINERS):
         return len(run) == 1 or probability < _SURE
-    if state.terse(first) and (_only_eponyms(run) or _of_product(state, first)):
-        return True
-    if state.among_terms(first, end) or (len(run) == 1 and state.enumerated(first, end)):
+    if len(run) == 1 and (state.enumerated(first, end) or state.before_adjectives_and_noun(first)):
         return True
     given = len(run) > 1 and bool(run[0].classes & LexicalClass.USUAL_GIVEN and run[0].capital)
     if given:
         return False
     if all(word.ordinary for word in run):
         usual = run[-1].classes & (LexicalClass.USUAL_GIVEN | LexicalClass.USUAL_FAMILY)
-        return probability < (_MOST_UNLISTED if usual and SAYS.match(state.text, run[-1].end) else _CERTAIN)
+        return terse or probability < (_MOST_UNLISTED if usual and SAYS.match(state.text, run[-1].end) else _CERTAIN)
     if not any(word.capital for word in run):
         return probability < _SURE
     if SAYS.match(state.text, run[-1].end):
         return False
     unlisted = _MOST_UNLISTED if len(run) == 1 else _MOST_UNLISTED / 2
-    return probability < (_SURE if state.terse(first) else 0.0 if run[0].listed else unlisted)
+    return probability < (_SURE if terse else 0.0 if run[0].listed else unlisted)
 
 
 def _only_eponyms(run: list[Word]) -> bool:

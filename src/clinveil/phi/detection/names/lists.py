@@ -184,7 +184,7 @@ class ListRuns:
             return False
         if len(word.text) < 3 or word.classes & (LexicalClass.WORD | LexicalClass.EPONYM):
             return False
-        if self._before_adjectives_and_noun(index) or self.state.in_region(index):
+        if self.state.before_adjectives_and_noun(index) or self.state.in_region(index):
             return False
         if word.lower in self.state.note.lower_case or not shaped_like_name(word.text):
             return False
@@ -202,13 +202,3 @@ class ListRuns:
         usual = word.classes & (LexicalClass.USUAL_GIVEN | LexicalClass.USUAL_FAMILY)
         return bool(given or usual) and word.lower not in self.state.eponymous
 
-    def _before_adjectives_and_noun(self, index: int) -> bool:
-        """Return whether up to three words and an eponym's noun follow: `Greenwood bipolar forceps`."""
-        for end in range(index + 2, min(index + 5, len(self.words))):
-            kind = self.words.classes[end - 1]
-            small = self.words.texts[end - 1].islower() and self.state.gap(end - 1) == " "
-            if not small or not kind & LexicalClass.WORD or kind & LexicalClass.FUNCTION:
-                return False
-            if self.state.before_noun(end):
-                return True
-        return False

@@ -35,6 +35,8 @@ _THING = re.compile(
 
 
 _NOUN = mark(lambda word: look_up(word)[1] in word_list("eponym_nouns"))
+_SENTENCE_END = re.compile(r"\n|(?<=\w\w)\.[ ]")
+_VERBS = cue_words.SAYS | cue_words.DOES | {"went"}
 _ITEM_STARTS = ("", "\n", ",", ";", ".")
 _ITEM_ENDS = re.compile(r"[ \t]*(?:[,;]|\.?[ \t]*(?:\n|$)|[ \t]\d{1,2}(?![\dMFmfyw/-]| ?y))")
 _PERSON = re.compile(r"(?:er|or|ist|ian|ant)s?\Z")
@@ -133,15 +135,26 @@ class NameState:
             return False
         return "\n" not in gap or self.words.texts[end][0].islower()
 
+    def before_adjectives_and_noun(self, index: int) -> bool:
+        """Return whether up to three words and an eponym's noun follow: `Greenwood bipolar forceps`."""
+        for end in range(index + 2, min(index + 5, len(self.words))):
+            kind = self.words.classes[end - 1]
+            small = self.words.texts[end - 1].islower() and self.gap(end - 1) == " "
+            if not small or not kind & LexicalClass.WORD or kind & LexicalClass.FUNCTION:
+                return False
+            if self.before_noun(end):
+                return True
+        return False
+
     def terse(self, index: int) -> bool:
-        """Return whether the line of a word has no function word near it, as in lists and in terse notes."""
+        """Return whether the sentence of a word has no function word near it, as in lists and in terse notes."""
         offset = self.words.starts[index]
         low, high = max(0, offset - _NEAR), min(len(self.text), offset + _NEAR)
-        start, end = self.text.rfind("\n", low, offset) + 1, self.text.find("\n", offset, high)
-        first = bisect_left(self.words.starts, start or low)
-        line = slice(first, bisect_left(self.words.starts, end if end >= 0 else high))
-        pairs = zip(self.words.classes[line], self.words.texts[line], strict=True)
-        return not any(kind & LexicalClass.FUNCTION and len(text) > 1 for kind, text in pairs)
+        start = max((match.end() for match in _SENTENCE_END.finditer(self.text, low, offset)), default=low)
+        after = _SENTENCE_END.search(self.text, offset, high)
+        sentence = slice(*(bisect_left(self.words.starts, at) for at in (start, after.start() if after else high)))
+        words = zip(self.words.classes[sentence], self.words.lowers[sentence], strict=True)
+        return not any(kind & LexicalClass.FUNCTION and len(lower) > 1 or lower in _VERBS for kind, lower in words)
 
     def enumerated(self, first: int, end: int) -> bool:
         """Return whether words are an item of a list of terms, or a score: `Ross, Bentall, Maze`, `Alvarado 7`.
