@@ -35,6 +35,8 @@ _LOW_THRESHOLD = 0.02
 _SURE = 0.9
 _CERTAIN = 0.95
 _NEAR = 5  # characters between two parts of one name: `Donal Mac an Bhaird`
+_FAR = "\n" * _NEAR
+_SEPARATES = re.compile(r"[,+;:/(]|\.\s")
 _MOST_UNLISTED = 0.5
 _ABBREVIATION = 4  # letters; shorter words of shorthand may be roles
 _DETERMINERS = words("the a an two three french modified standard")
@@ -80,19 +82,17 @@ class TaggerDetector:
 
     def _spans(self, note: NoteView, threshold: float | None) -> Iterator[Span]:
         hits, state = _read(self.model).hits(note.tokens, threshold), NameState(note)
-        gaps = [note.plain[last.end : hit.start] for last, hit in pairwise(hits)]
-        close = [False, *(len(gap) < _NEAR and "," not in gap for gap in gaps), False]
-        for hit, *beside in zip(hits, close, close[1:], strict=False):
-            near = any(beside)
-            if hit.label != "NAME" or threshold is not None or not _is_term(state, hit, near):
+        gaps = [_FAR, *(note.plain[last.end : hit.start] for last, hit in pairwise(hits)), _FAR]
+        for hit, *beside in zip(hits, gaps, gaps[1:], strict=False):
+            if hit.label != "NAME" or threshold is not None or not _is_term(state, hit, beside):
                 yield note.span(hit.start, hit.end, hit.label, self.name, hit.probability, why="tagger")
 
 
-def _is_term(state: NameState, hit: Hit, near: bool) -> bool:
+def _is_term(state: NameState, hit: Hit, beside: list[str]) -> bool:
     """Return whether a hit is rather a code, a test, a device, a drug or a common word than a name.
 
-    A word that may be one of these counts only next to a second cue: a title, a relative, a credential, or (`near`)
-    another part of the name.
+    A word that may be one of these counts only next to a second cue: a title, a relative, a credential, or another part
+    of the name, judged by the text between this hit and those before and after it (`beside`).
     """
     words = state.words
     first, end = bisect_left(words.starts, hit.start), bisect_left(words.starts, hit.end)
@@ -104,7 +104,10 @@ def _is_term(state: NameState, hit: Hit, near: bool) -> bool:
         return True
     if len(run) > 1 and state.before_noun(end - 1) and hit.probability < _SURE:
         return True
-    return not near and not _has_cue(state, first, end) and _is_doubtful(state, first, run, hit.probability)
+    near = [gap for gap in beside if len(gap) < _NEAR]
+    if near and not (all(map(_SEPARATES.search, near)) and state.terse(first)):
+        return False
+    return not _has_cue(state, first, end) and _is_doubtful(state, first, run, hit.probability)
 
 
 def _has_cue(state: NameState, first: int, end: int) -> bool:
