@@ -16,7 +16,7 @@ from clinveil.phi.detection.note import NoteView
 _CAP = r"(?:St\.|[A-Z\xc0-\xde](?:\.|[\w']*))(?:-[A-Z\xc0-\xde]\w*)?"
 _TOWN = r"[A-Z\xc0-\xde][a-z\xdf-\xff][\w']*"
 _OF = r"(?:(?:de|du|des|della|dello|delle|del|dei|di|da|do|dos|das|la|las|los|le|les|el|sur)\s|d'|l'){0,2}"
-_END = r"(?<!\.)(?!\w|[.%-]\w|%)"
+_END = r"(?<!\.)(?!\w|[.%/-]\w|%)"
 _SMALL = words(
     "Phone Tel Telephone Mobile Fax Email Dob Date Age Patient Mother Father Carers Lives Next Ward Bed Dr Mr Re"
 )

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from clinveil.phi.tagger.tag import Hit, Tagger
 
 
+_BRACKETS = re.compile(r"\([A-Z]+\)")  # Test of Variables of Attention (TOVA)
 _CODE = re.compile(r"[\d^|]")  # BRCA1, HLA-B27, and HL7 fields, which have their own detector
 _NUMBERED = re.compile(r"-\d")  # Omega-3
 _LOW_THRESHOLD = 0.02
@@ -102,7 +103,9 @@ def _is_term(state: NameState, hit: Hit, beside: list[str]) -> bool:
     run = words[first:end]
     if run[0].lower in ABBREVIATED or (len(run) == 1 and (run[0].lower in _KIN or state.in_region(first))):
         return True
-    if len(run) > 1 and state.before_noun(end - 1) and hit.probability < _SURE:
+    if hit.probability < _CERTAIN and (state.before_noun(end) if len(run) == 1 else state.before_noun(end - 1)):
+        return True
+    if len(run) == 1 and (state.after_noun(first) or (run[0].shouted and _BRACKETS.match(state.text, hit.start - 1))):
         return True
     near = [gap for gap in beside if len(gap) < _NEAR]
     if near and not (all(map(_SEPARATES.search, near)) and state.terse(first)):
@@ -133,12 +136,17 @@ def _is_doubtful(state: NameState, first: int, run: list[Word], probability: flo
     given = len(run) > 1 and bool(run[0].classes & LexicalClass.USUAL_GIVEN and run[0].capital)
     if given:
         return False
+    says = SAYS.match(state.text, run[-1].end)
+    if len(run) == 1 and run[0].lower in state.note.lower_case and (run[0].capital or (run[0].ordinary and not says)):
+        return True
+    if any(map(state.abbreviated, range(first, end))):
+        return probability < _CERTAIN
     if all(word.ordinary for word in run):
         usual = run[-1].classes & (LexicalClass.USUAL_GIVEN | LexicalClass.USUAL_FAMILY)
-        return terse or probability < (_MOST_UNLISTED if usual and SAYS.match(state.text, run[-1].end) else _CERTAIN)
+        return terse or probability < (_MOST_UNLISTED if usual and says else _CERTAIN)
     if not any(word.capital for word in run):
         return probability < _SURE
-    if SAYS.match(state.text, run[-1].end):
+    if says:
         return False
     unlisted = _MOST_UNLISTED if len(run) == 1 else _MOST_UNLISTED / 2
     return probability < (_SURE if terse else 0.0 if run[0].listed else unlisted)

@@ -148,6 +148,8 @@ class ListRuns:
             return
         if self.state.before_noun(end) or self.state.among_terms(index, end):
             return
+        if index and self.words.lowers[index - 1] in ("the", "an") and self.state.gap(index) == " ":
+            return
         if len(run) > 1 and all(not w.ordinary and not w.shouted and w.lower not in small for w in run):
             self.state.add(index, end, 0.6, "two unknown words")
 
@@ -189,6 +191,8 @@ class ListRuns:
         if word.lower in self.state.note.lower_case or not shaped_like_name(word.text):
             return False
         if self.state.among_terms(index, index + 1):
+            return False
+        if self.state.after_noun(index):
             return False
         if index and self.words.lowers[index - 1] in _ARTICLES and self.state.gap(index) == " ":
             return False

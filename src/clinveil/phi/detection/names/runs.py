@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from clinveil.lexicons.ambiguity import LexicalClass
-from clinveil.phi.detection.names.cue_words import BASE_VERBS, COMPOUNDS, CREDENTIALS, NO_NAMES
+from clinveil.phi.detection.names.cue_words import BASE_VERBS, COMPOUNDS, CREDENTIALS, DOES, NO_NAMES, SAYS
 from clinveil.phi.detection.names.cues import Cue, Trust
 from clinveil.phi.detection.names.extent import Extent
 from clinveil.phi.detection.names.state import is_particle, syllabic, unknown
@@ -167,6 +167,9 @@ class CueRuns(FirstWord):
         end = self._listed_field(index) if trust is Trust.LIST else self.run(index, trust)
         if trust is not Trust.TITLE and self.state.before_noun(end):
             return
+        if cue.why == "says" and end < len(self.words) and self.state.gap(end) == " ":
+            if self.words[end].capital and self.words[end].lower not in SAYS | DOES:
+                return  # the name does not reach the verb: `Day Surgery reports`
         self.state.add(index, end, _SCORES.get(trust, 0.85), cue.why)
         if trust >= Trust.SPOKEN:
             self._take_shared(end, cue)

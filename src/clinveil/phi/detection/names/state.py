@@ -45,6 +45,7 @@ _OF_PERSONS = (cue_words.CLINICIANS | cue_words.PEOPLE | cue_words.PATIENTS | cu
     cue_words.PATIENT_FIELDS | cue_words.TEAMS | cue_words.MEETINGS | cue_words.SPOKEN | words("family siblings kids")
 )
 _ITEM_BEFORE, _ITEM_AFTER = re.compile(r"([^,;:.]+),[ ]?\Z"), re.compile(r",[ ]?([^,;:.]+)")
+_OWNED = cue_words.CHARTED | {"patients"}
 _INTO = words("in from to of near outside")
 _WIDE = 6
 _NEAR = 400  # characters of a line on either side of a word
@@ -128,12 +129,20 @@ class NameState:
             return True
         if end and _THING.match(self.text, self._end(end - 1)):
             return True
+        if end + 2 < len(self.words) and self.words.lowers[end] in ("and", "or"):  # Murphy and McBurney sign
+            pair = self.words.classes[end - 1] & self.words.classes[end + 1] & LexicalClass.EPONYM
+            return bool(pair) and self.gap(end) == self.gap(end + 1) == " " and self.before_noun(end + 2)
         if end >= len(self.words) or self.words.lowers[end] not in word_list("eponym_nouns"):
             return False
         gap = self.gap(end)
         if not _OF_EPONYM.fullmatch(gap) or self.text[self._end(end) : self._end(end) + 3].lstrip()[:1] == ":":
             return False
         return "\n" not in gap or self.words.texts[end][0].islower()
+
+    def after_noun(self, index: int) -> bool:
+        """Return whether a noun of eponyms and `of` precede a word: `knot of Henry`, but not `chart of Smith`."""
+        noun = self.words.lowers[index - 2] if index > 1 and self.words.lowers[index - 1] == "of" else ""
+        return noun in word_list("eponym_nouns") and noun not in _OWNED
 
     def before_adjectives_and_noun(self, index: int) -> bool:
         """Return whether up to three words and an eponym's noun follow: `Greenwood bipolar forceps`."""
@@ -351,7 +360,7 @@ class Pairs:
             return (self.state.given_like(word) or not word.ordinary) and ahead
         if len(following.text) == 2 and not following.ordinary and following.classes & LexicalClass.FAMILY:
             return self._small_name(index)
-        if len(following.text) == 1 and self.text[following.end : following.end + 1] == ".":
+        if len(following.text) == 1 and self.text[following.end : following.end + 1] == "." and len(word.text) > 2:
             return bool(word.classes & LexicalClass.GIVEN) or not word.ordinary
         if len(following.text) < 3:
             return False
