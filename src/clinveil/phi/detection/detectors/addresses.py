@@ -154,7 +154,9 @@ _AFTER_ADDRESS = re.compile(
     rf"(?P<phi>\d{{1,6}}(?:\s+\w[\w'-]*){{1,4}}?\s+{_KIND}\b|\d{{1,6}}(?:\s+(?-i:[A-Z][a-z])[\w'-]*){{1,4}})",
     _I,
 )
-_FLAT_ALONE = re.compile(r"(?<!operating )(?<!operative )\b(?P<phi>(?:Apt|Apartment|Suite|Ste|(?-i:Flat))\.?\s*#?\s?\d{1,5}[A-Z]?)\b", _I)
+_FLAT_ALONE = re.compile(
+    r"(?<!operating )(?<!operative )\b(?P<phi>(?:Apt|Apartment|Suite|Ste|(?-i:Flat))\.?\s*#?\s?\d{1,5}[A-Z]?)\b", _I
+)
 _LOWER = re.compile(
     r"(?<![\w./-])(?P<phi>\d{1,6}\s(?:(?:n|s|e|w|north|south|east|west)\.?\s)?[a-z]+(?:\s[a-z]+)?\s(?:street|avenue|ave"
     r"|road|boulevard|blvd|lane|drive|court|terrace)\b\.?(?:,?\s(?:apt|apartment|unit|suite)\.?\s?#?\w{1,4}\b)?)"

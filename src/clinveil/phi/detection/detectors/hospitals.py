@@ -89,7 +89,10 @@ _WARDS = words(
     " ot driver retail sales education alcoholics anonymous mr mrs ms dr mhps"
 )
 
-
+_GENERIC = words(
+    "university college school high middle elementary primary secondary night graduate state mental institution"
+    " agencies community health air force army navy military government"
+)
 # Specialties and purposes of clinics: `Pediatric Urology Clinic` is a kind of clinic, not a name.
 _SPECIALTY = re.compile(
     r"\w+(?:olog(?:y|ic|ical)|iatr(?:y|ics?)|surg(?:ery|ical)|paedics?|pedics?|metry|therapy|thoracic|rectal|plastic|ortho|neuro"
@@ -160,7 +163,7 @@ def _somewhere(match: re.Match[str], note: NoteView) -> bool:
     """Accept capitalised words after a preposition if none is a ward, medical term, state or calendar word."""
     pieces = [piece.strip(".,'").lower().removesuffix("'s") for piece in match["phi"].split()]
     short = len(match["phi"]) < 4 and match["phi"].isupper() and " to " in match[0]
-    if short or re.search(r"[\d&]", match["phi"]) or pieces in (["university"], ["school"], ["college"]):
+    if short or re.search(r"[\d&]", match["phi"]) or _GENERIC.issuperset(pieces):
         return False
     if any(piece in _WARDS or piece in word_list("states") or piece.title() in word_list("states") for piece in pieces):
         return False
@@ -180,7 +183,7 @@ def _employs(match: re.Match[str], note: NoteView) -> bool:
     pieces = [piece.strip(".,'").lower().removesuffix("'s") for piece in match["phi"].split()]
     if re.match(r"\s(?:trial|study|registry|protocol|program|class|group|arm)", after(match, note, 12)):
         return False
-    wide = " ".join(pieces).title() in word_list("states") or pieces in (["university"], ["college"], ["school"])
+    wide = " ".join(pieces).title().removeprefix("State Of ") in word_list("states") or _GENERIC.issuperset(pieces)
     content = [piece for piece in pieces if piece not in ("and", "of", "&", "the")]
     return not wide and not any(p in _WARDS or p in word_list("clinical") for p in content)
 

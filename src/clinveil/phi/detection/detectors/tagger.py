@@ -47,8 +47,10 @@ _CUES_BEFORE = (
     | (cue_words.NAMES | cue_words.PATIENTS | cue_words.RELATIVES)
     | words("with w d per from to by and or of mw pn cpn dsn hv anp hca fcp msk sw reg physio pharm dtr")
 )
-_KIN = words("gran nan nana grandad mum mummy mumma dad daddy poppa nanna")
-_CUES_AFTER = cue_words.PEOPLE | words("md rn np lpn crna pharmd phd msw lcsw dpt anp hca facs jr sr")
+_TERMS = words("gran nan nana grandad mum mummy mumma dad daddy poppa nanna") | word_list("brands")
+_CUES_AFTER = dict.fromkeys(cue_words.PEOPLE, (",", "(")) | dict.fromkeys(
+    words("md rn np lpn crna pharmd phd msw lcsw dpt anp hca facs jr sr"), ("", ",", "(")
+)
 _ROLES = cue_words.CLINICIANS | cue_words.PEOPLE | cue_words.PATIENTS
 
 
@@ -101,7 +103,7 @@ def _is_term(state: NameState, hit: Hit, beside: list[str]) -> bool:
     if first == end or coded:
         return True
     run = words[first:end]
-    if run[0].lower in ABBREVIATED or (len(run) == 1 and (run[0].lower in _KIN or state.in_region(first))):
+    if run[0].lower in ABBREVIATED or (len(run) == 1 and (run[0].lower in _TERMS or state.in_region(first))):
         return True
     if hit.probability < _CERTAIN and (state.before_noun(end) if len(run) == 1 else state.before_noun(end - 1)):
         return True
@@ -117,8 +119,9 @@ def _has_cue(state: NameState, first: int, end: int) -> bool:
     """Return whether a title, a relative or a verb of meeting precedes a run of words, or a credential follows it."""
     words = state.words
     if first and words.lowers[first - 1] in _CUES_BEFORE and _CLOSE.fullmatch(state.gap(first)):
-        return words.lowers[first] not in _ROLES
-    if end < len(words) and state.gap(end).strip() in ("", ",", "(") and words.lowers[end] in _CUES_AFTER:
+        verb = words.lowers[first - 1] == "to" and words[first].ordinary and not words[first].capital
+        return words.lowers[first] not in _ROLES and not verb
+    if end < len(words) and state.gap(end).strip() in _CUES_AFTER.get(words.lowers[end], ()):
         return True
     return end - 1 in state.before_credentials
 
@@ -127,6 +130,8 @@ def _is_doubtful(state: NameState, first: int, run: list[Word], probability: flo
     """Return whether words without a cue are rather not a name."""
     end = first + len(run)
     terse = state.terse(first)
+    if len(run) > 1 and _only_eponyms(run) and not any(word.classes & LexicalClass.GIVEN for word in run):
+        return True
     if terse and (_only_eponyms(run) or _of_product(state, first) or state.among_terms(first, end)):
         return True
     if state.before_noun(end) or (first and state.words.lowers[first - 1] in _DETERMINERS):

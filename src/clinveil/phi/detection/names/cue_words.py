@@ -88,7 +88,8 @@ CREDENTIALS = words(
 NO_NAMES = words(
     "none unknown no not n/a na same self deceased alive living healthy well see as above below pending the a an other"
     " general emergency here he she it they his her this that and or but yes is was has had with will left right good"
-    " normal negative positive deny baby denied history date dob mrn male female age sex name patient doctor dr mr mrs ms"
+    " normal negative positive deny denied history date dob mrn male female age sex name patient doctor dr mr mrs ms"
+    " baby"
 )
 # Base verbs that follow Will and May used as verbs.
 BASE_VERBS = words(

@@ -205,4 +205,3 @@ class ListRuns:
         given = word.classes & LexicalClass.GIVEN and len(word.text) > 3
         usual = word.classes & (LexicalClass.USUAL_GIVEN | LexicalClass.USUAL_FAMILY)
         return bool(given or usual) and word.lower not in self.state.eponymous
-

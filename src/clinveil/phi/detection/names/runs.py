@@ -167,9 +167,9 @@ class CueRuns(FirstWord):
         end = self._listed_field(index) if trust is Trust.LIST else self.run(index, trust)
         if trust is not Trust.TITLE and self.state.before_noun(end):
             return
-        if cue.why == "says" and end < len(self.words) and self.state.gap(end) == " ":
-            if self.words[end].capital and self.words[end].lower not in SAYS | DOES:
-                return  # the name does not reach the verb: `Day Surgery reports`
+        after = self.state.neighbour(end - 1) if cue.why == "says" else None
+        if after and after.capital and after.lower not in SAYS | DOES:
+            return  # the name does not reach the verb: `Day Surgery reports`
         self.state.add(index, end, _SCORES.get(trust, 0.85), cue.why)
         if trust >= Trust.SPOKEN:
             self._take_shared(end, cue)

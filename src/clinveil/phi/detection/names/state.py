@@ -29,8 +29,9 @@ _OF_EPONYM = re.compile(r"'?s?[ \n-]?[ \n]?")
 _THING = re.compile(
     r"\)?[ ,]{1,2}\d[\d.,/-]*[ ]?(?:mg|mcg|g|ml|mL|mEq|units?|IU|%|tab(?:let)?s?)(?!\w)|[\xae\u2122]"
     r"|[ ](?:(?:pos|neg)\b(?![ ]for)|[+-]ve\b)|[ ](?:(?:had|has|have)[ ]been|was|were|is|are)[ ]"
-    r"(?:(?:then|also|again|next)[ ])?(?:laid|instilled|inserted|introduced|used|utilized|applied|performed|sutured|injected|irrigated|tied|suggested"
-    r"|prescribed|recommended|ordered)\b"
+    r"(?:(?:then|also|again|next)[ ])?(?:laid|instilled|inserted|introduced|used|utilized|applied|performed|sutured"
+    r"|injected|irrigated|tied|suggested|prescribed|recommended|ordered"
+    r"|(?:taken|removed)(?![ ](?:to|from|by|off|out)))\b"
 )
 
 
@@ -163,7 +164,7 @@ class NameState:
         after = _SENTENCE_END.search(self.text, offset, high)
         sentence = slice(*(bisect_left(self.words.starts, at) for at in (start, after.start() if after else high)))
         words = zip(self.words.classes[sentence], self.words.lowers[sentence], strict=True)
-        return not any(kind & LexicalClass.FUNCTION and len(lower) > 1 or lower in _VERBS for kind, lower in words)
+        return not any((kind & LexicalClass.FUNCTION and len(lower) > 1) or lower in _VERBS for kind, lower in words)
 
     def enumerated(self, first: int, end: int) -> bool:
         """Return whether words are an item of a list of terms, or a score: `Ross, Bentall, Maze`, `Alvarado 7`.
@@ -178,7 +179,7 @@ class NameState:
         return match is not None and not (alone and self.words.classes[first] & LexicalClass.NAME)
 
     def among_terms(self, first: int, end: int) -> bool:
-        """Return whether words of a terse line are in a list of terms: `Diet: Atkins, Huel`, `Bankart repair, Sachs`."""
+        """Return whether words of a terse line are in a list of terms: `Diet: Atkins, Huel`, `Lap band, Sachs`."""
         if not self.terse(first) or any(k & LexicalClass.USUAL_GIVEN for k in self.words.classes[first:end]):
             return False
         start, stop = self.words.starts[first], self._end(end - 1)
