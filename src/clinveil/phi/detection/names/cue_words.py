@@ -36,7 +36,7 @@ PEOPLE = words(
     "surgeon interpreter teacher pastor priest landlord children kids twins ex-wife ex-husband mother-in-law "
     "father-in-law daughter-in-law son-in-law sister-in-law brother-in-law grandchild grandchildren parents foster "
     "godmother godfather aide bf gf hubby mum hcp poa dpoa nok proxy neighbors neighbours partners aunts uncles "
-    "grandsons granddaughters stepchildren classmate babysitter nanny"
+    "dtr grandsons granddaughters stepchildren classmate babysitter nanny"
 )
 SPOUSES = words("married widow widower engaged wed")
 PATIENTS = words(

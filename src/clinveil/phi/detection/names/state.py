@@ -45,7 +45,7 @@ _LABEL_BEFORE = re.compile(r"([A-Za-z]+)[ ]?:[^:.;]*\Z")
 _OF_PERSONS = (cue_words.CLINICIANS | cue_words.PEOPLE | cue_words.PATIENTS | cue_words.RELATIVES | cue_words.NAMES) | (
     cue_words.PATIENT_FIELDS | cue_words.TEAMS | cue_words.MEETINGS | cue_words.SPOKEN | words("family siblings kids")
 )
-_ITEM_BEFORE, _ITEM_AFTER = re.compile(r"([^,;:.]+),[ ]?\Z"), re.compile(r",[ ]?([^,;:.]+)")
+_ITEM_BEFORE, _ITEM_AFTER = re.compile(r"([^,;:.]+),[ ]?\Z"), re.compile(r"\A[ ]?\d*,[ ]?([^,;:.]+)")
 _OWNED = cue_words.CHARTED | {"patients"}
 _INTO = words("in from to of near outside")
 _WIDE = 6
@@ -180,16 +180,18 @@ class NameState:
 
     def among_terms(self, first: int, end: int) -> bool:
         """Return whether words of a terse line are in a list of terms: `Diet: Atkins, Huel`, `Lap band, Sachs`."""
-        if not self.terse(first) or any(k & LexicalClass.USUAL_GIVEN for k in self.words.classes[first:end]):
+        if not self.terse(first):
             return False
         start, stop = self.words.starts[first], self._end(end - 1)
         before = self.text[max(self.text.rfind("\n", 0, start) + 1, start - _NEAR) : start]
         after = self.text[stop : stop + _NEAR].partition("\n")[0]
-        label, item = _LABEL_BEFORE.search(before), _ITEM_BEFORE.search(before) or _ITEM_AFTER.match(after)
-        listed = item is not None or after[:1] == ","
+        label, items = _LABEL_BEFORE.search(before), [*_ITEM_BEFORE.findall(before), *_ITEM_AFTER.findall(after)]
+        terms = any(all(map(_is_term, item.split())) for item in items)
+        usual = any(kind & LexicalClass.USUAL_GIVEN for kind in self.words.classes[first:end])
         if label and label[1].lower() not in _OF_PERSONS and not _PERSON.search(label[1]):
-            return listed or all(word.ordinary for word in self.words[first:end])
-        return item is not None and all(map(_is_term, item[1].split()))
+            listed = (items or "," in after[:4]) and not usual
+            return terms or bool(listed) or all(word.ordinary for word in self.words[first:end])
+        return terms and not usual
 
     def in_region(self, index: int) -> bool:
         """Return whether a word is a state or a country after a preposition or a comma: `from Maine`."""
