@@ -2,8 +2,8 @@
 
 An identifier counts as found if every letter and digit of it is covered; titles (Dr.), small words among capitals and
 states are ignored. Intervals are Wilson's (95 %). The figures do not transfer to other notes; phi.md lists the data
-that were inspected during development. `--peers PYTHON` runs Presidio, scrubadub and philter-lite on the same texts
-(phi_peers.py), with an interpreter that has them; `--final` measures on the fifth of the actors that is kept aside,
+that were inspected during development. `--peers presidio=PYTHON scrubadub=PYTHON` runs other tools on the same texts
+(phi_peers.py), each with an interpreter that has it; `--final` measures on the fifth of the actors that is kept aside,
 once.
 """
 
@@ -28,68 +28,17 @@ from numpy.random import default_rng
 
 from clinveil.core.spans import Span
 from clinveil.lexicons.words import word_list
+from clinveil.phi.detection.detector import words
 from clinveil.phi.detection.finder import Finder
 from clinveil.phi.settings import PhiSettings
 from clinveil.stats import wilson
 
-STATES = word_list("states") | set(
-    [
-        "AL",
-        "AK",
-        "AZ",
-        "AR",
-        "CA",
-        "CO",
-        "CT",
-        "DE",
-        "FL",
-        "GA",
-        "HI",
-        "ID",
-        "IL",
-        "IN",
-        "IA",
-        "KS",
-        "KY",
-        "LA",
-        "ME",
-        "MD",
-        "MA",
-        "MI",
-        "MN",
-        "MS",
-        "MO",
-        "MT",
-        "NE",
-        "NV",
-        "NH",
-        "NJ",
-        "NM",
-        "NY",
-        "NC",
-        "ND",
-        "OH",
-        "OK",
-        "OR",
-        "PA",
-        "RI",
-        "SC",
-        "SD",
-        "TN",
-        "TX",
-        "UT",
-        "VT",
-        "VA",
-        "WA",
-        "WV",
-        "WI",
-        "WY",
-        "DC",
-    ]
+STATES = word_list("states") | words(
+    "AL AK AZ AR CA CO CT DE FL GA HI ID IL IN IA KS KY LA ME MD MA MI MN MS MO MT NE NV NH NJ NM NY NC ND OH OK OR PA"
+    " RI SC SD TN TX UT VT VA WA WV WI WY DC"
 )
 ASIDE = {"Dr", "Mr", "Mrs", "Ms", "Miss"}
 WIDE = {"GEOGRAPHIC_LOCATION", "STREET_ADDRESS"}
-PEERS = ("presidio", "scrubadub", "philter")
 Spans = Sequence[tuple[int, int, str]]
 Find = Callable[[Sequence[str]], list[Spans]]
 
@@ -191,19 +140,6 @@ def of_patients(finder: Finder, cases: Sequence[Case]) -> list[Spans]:
     return [[(s.start, s.end, s.label) for s in finder.find(case.text, case.patient_id)] for case in cases]
 
 
-def peer(name: str, python: str) -> Find:
-    """The spans of another tool, from a process of its own; "" where it does not run."""
-
-    def find(texts: Sequence[str]) -> list[Spans]:
-        script = str(Path(__file__).with_name("phi_peers.py"))
-        done = subprocess.run([python, script, name], input=json.dumps(list(texts)), capture_output=True, text=True)
-        if done.returncode:
-            raise RuntimeError(f"{name}: {done.stderr.strip().splitlines()[-1:]}")
-        return [[tuple(span) for span in spans] for spans in json.loads(done.stdout)["spans"]]
-
-    return find
-
-
 def measure(name: str, cases: Sequence[Case], all_spans: Sequence[Spans]) -> None:
     found, all_of, false, leaky = Counter(), Counter(), Counter(), 0
     for case, spans in zip(cases, all_spans, strict=True):
@@ -263,31 +199,50 @@ def passes(texts: Sequence[str], find: Find) -> float:
     return time.process_time() - start
 
 
-def speed_in_pairs(texts: Sequence[str], finder: Finder, python: str) -> None:
-    """Notes a second and core, ours and each peer's in turn, three pairs: the peer measures its own processor time."""
-    script = str(Path(__file__).with_name("phi_peers.py"))
-    for name in PEERS:
-        ratios = []
-        for _ in range(3):
-            mine = passes(texts, ours(finder))
-            done = subprocess.run([python, script, name], input=json.dumps(list(texts)), capture_output=True, text=True)
+def compare(data: Path, pythons: Sequence[str], finder: Finder) -> None:
+    """Our engine and other tools (`TOOL=PYTHON`) on the same texts: identifiers found, spans outside gold, speed."""
+    sets = {
+        "ASQ-PHI (dev)": list(asq(data)),
+        "ACI-Bench, names": list(aci(data)),
+        "Presidio's sentences": list(presidio(data)),
+        "MTSamples": [Case(row["transcription"], "p", []) for row in rows(data / "notes/mtsamples.csv.gz")][2::30],
+    }
+    for name, cases in sets.items():
+        texts = [case.text for case in cases]
+        print(f"\n{name}, {len(cases)} texts")
+        start = time.process_time()
+        print_row("clinveil", cases, ours(finder)(texts), time.process_time() - start)
+        for tool, _, python in (pair.partition("=") for pair in pythons):
+            script = str(Path(__file__).with_name("phi_peers.py"))
+            done = subprocess.run([python, script, tool], input=json.dumps(texts), capture_output=True, text=True)
             if done.returncode:
-                print(f"  {name}: does not run: {done.stderr.strip().splitlines()[-1][:120]}")
-                break
-            theirs = json.loads(done.stdout)["seconds"]
-            ratios.append((len(texts) / mine, len(texts) / theirs))
-        else:
-            best = max(ratios, key=lambda pair: pair[0])
-            print(
-                f"  ours {best[0]:.0f}, {name} {best[1]:.1f} notes/s and core ({best[0] / best[1]:.1f} times)",
-                flush=True,
-            )
+                print(f"  {tool}: does not run: {done.stderr.strip().splitlines()[-1:]}")
+                continue
+            answer = json.loads(done.stdout)
+            print_row(tool, cases, [[tuple(span) for span in spans] for spans in answer["spans"]], answer["seconds"])
+
+
+def print_row(tool: str, cases: Sequence[Case], all_spans: Sequence[Spans], seconds: float) -> None:
+    gold = hits = outside = leaky = 0
+    for case, spans in zip(cases, all_spans, strict=True):
+        covered = {i for start, end, _ in spans for i in range(start, end)}
+        found = [needed(case.text, span) <= covered for span in case.spans]
+        gold, hits, leaky = gold + len(found), hits + sum(found), leaky + (not all(found))
+        outside += sum(not any(s < end and start < e for start, end, _ in case.spans) for s, e, _ in spans)
+    total = sum(len(spans) for spans in all_spans)
+    speed = f"{len(cases) / seconds:.1f} texts/s and core" if seconds else ""
+    print(
+        f"  {tool:16} found {hits} of {gold}, leaky {leaky}, outside gold {outside} of {total} spans, {speed}",
+        flush=True,
+    )
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("data", nargs="?", type=Path, default=Path(__file__).parents[2] / "shared" / "data")
-    parser.add_argument("--peers", metavar="PYTHON", help="an interpreter that has the other tools")
+    parser.add_argument(
+        "--peers", nargs="+", metavar="TOOL=PYTHON", help="compare with tools of phi_peers.py, and stop"
+    )
     parser.add_argument("--final", action="store_true", help="the actors that nobody tunes on: once, at the end")
     parser.add_argument(
         "--only", default="", help="sets to measure, of asq, presidio, aci, demo, grid, actors, words, speed"
@@ -296,6 +251,8 @@ def main() -> None:
     only = set(asked.only.split(",")) - {""}
     finder = Finder.of(PhiSettings())
     find = ours(finder)
+    if asked.peers:
+        return compare(asked.data, asked.peers, finder)
 
     def wanted(name: str) -> bool:
         return not only or name in only
@@ -321,7 +278,6 @@ def main() -> None:
     if wanted("presidio"):
         cases = list(presidio(asked.data))
         measure("presidio-research v2 (banking, many countries)", cases, find([case.text for case in cases]))
-        beside(cases, asked.peers)
     if wanted("demo"):
         with tempfile.TemporaryDirectory() as scratch:
             from clinveil.corpus.demo import write_demo
@@ -340,17 +296,6 @@ def main() -> None:
     if wanted("words"):
         cases = [Case(text, "p", []) for text in texts]
         print(f"\nMTSamples: words touched {touched(cases, find(texts))} (Dr. X and Ms. ABC among them)")
-    if wanted("speed") and asked.peers:
-        speed_in_pairs(texts[:60], finder, asked.peers)
-
-
-def beside(cases: Sequence[Case], python: str | None) -> None:
-    """The same sentences through the other tools."""
-    for name in PEERS if python else ():
-        try:
-            measure(f"  the same, {name}", cases, peer(name, python or "")([case.text for case in cases]))
-        except RuntimeError as error:
-            print(f"  does not run: {error}")
 
 
 if __name__ == "__main__":
