@@ -51,6 +51,12 @@ def test_names(text, hits):
     assert [surface for surface, label in found(text) if label == "NAME"] == hits
 
 
+@pytest.mark.parametrize(("name", "written"), [("Hughes", "Huhes"), ("Hughes", "hughs"), ("Reyes", "Reys")])
+def test_a_name_with_one_letter_missing(name, written):
+    patient = Patient("p1", ("Ann", name))
+    assert (written, "NAME") in found(f"Seen with {written} at noon.", patient)
+
+
 @pytest.mark.parametrize(
     ("text", "label"),
     [
