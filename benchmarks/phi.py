@@ -204,7 +204,10 @@ def compare(data: Path, pythons: Sequence[str], finder: Finder) -> None:
     sets = {
         "ASQ-PHI (dev)": list(asq(data)),
         "ACI-Bench, names": list(aci(data)),
-        "Presidio's sentences": list(presidio(data)),
+        "Presidio's sentences, all classes": list(presidio(data)),
+        "Presidio's sentences, persons": [
+            case._replace(spans=[span for span in case.spans if span[2] == "PERSON"]) for case in presidio(data)
+        ],
         "MTSamples": [Case(row["transcription"], "p", []) for row in rows(data / "notes/mtsamples.csv.gz")][2::30],
     }
     for name, cases in sets.items():

@@ -130,7 +130,8 @@ def _is_doubtful(state: NameState, first: int, run: list[Word], probability: flo
     """Return whether words without a cue are rather not a name."""
     end = first + len(run)
     terse = state.terse(first)
-    if len(run) > 1 and _only_eponyms(run) and not any(word.classes & LexicalClass.GIVEN for word in run):
+    initial_or_given = len(run[0].text) == 1 or any(word.classes & LexicalClass.GIVEN for word in run)
+    if len(run) > 1 and _only_eponyms(run) and not initial_or_given:
         return True
     if terse and (_only_eponyms(run) or _of_product(state, first) or state.among_terms(first, end)):
         return True

@@ -174,8 +174,6 @@ def _after(note: NoteView, index: int, lower: str) -> Iterator[Cue]:
             continue
         following = bisect_left(words.starts, match.end(), index + 1)
         if following < len(words.starts) and words.starts[following] == match.end():
-            if words.lowers[following] in cue_words.TITLES:
-                continue
             baby = lower in ("boy", "girl") and index and words.lowers[index - 1] == "baby"
             if lower in _LABELS_WITH and not _labelled(note, index, lower):
                 continue
@@ -231,8 +229,6 @@ def _backwards(
     texts, starts = note.words.texts, note.words.starts
     closest = -1
     for index in range(last, max(-1, last - 8), -1):
-        if end - starts[index] > 60:
-            break
         if between.fullmatch(note.plain, starts[index] + len(texts[index]), end):
             closest = index
     if closest < 0:

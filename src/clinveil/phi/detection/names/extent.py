@@ -76,8 +76,6 @@ class Extent(Pairs):
         odd = word.ordinary and not is_particle(word)
         if odd and index > first + 1 and last.classes & LexicalClass.USUAL_FAMILY and len(word.text) > 1:
             return self._last_of_three(self.words[first], last, word)
-        if word.ordinary and trust is not Trust.TITLE and self._labels(index):
-            return False
         return self._fits(last, word, index, trust)
 
     def _word_ends_name(self, first: int, index: int, trust: Trust | None) -> bool:
@@ -170,11 +168,6 @@ class Extent(Pairs):
     def _after_initial(self, first: int, index: int, last: Word, word: Word) -> bool:
         if len(word.text) == 1:
             return word.text.isupper() and not (word.text in "AI" and "  " in self.state.gap(index))
-        if is_particle(word):
-            return self.state.name_ahead(index + 1)
-        if not word.capital:
-            fit = word.text.islower() and (not word.ordinary or bool(word.classes & LexicalClass.FAMILIAR))
-            return fit and last.text.islower() and index > first + 1
         return (self.state.family_like(word) or not word.ordinary) and not self._labels(index)
 
     def _fits_small(self, last: Word, word: Word, index: int, trust: Trust | None) -> bool:
@@ -184,8 +177,6 @@ class Extent(Pairs):
         trusted = trust is not None and trust >= Trust.FIELD
         if trusted and not last.ordinary and word.classes & LexicalClass.FAMILY and word.ordinary:
             return _CLEAN.match(self.text, word.end) is not None
-        if word.classes & LexicalClass.FUNCTION:
-            return False
         if len(word.text) < 3:
             return (
                 len(word.text) == 1 and (last.listed or not last.ordinary) and self.text[word.end : word.end + 1] == "."
@@ -197,8 +188,6 @@ class Extent(Pairs):
     def _fits_word(self, last: Word, word: Word, index: int, trusted: bool) -> bool:
         """Accept an ordinary word as surname after a first name; in a field also after an unlisted word."""
         if is_particle(last) and word.listed and not word.classes & LexicalClass.FUNCTION:
-            return True
-        if trusted and self.state.closed(index + 1) and self._any_surname(word) and (last.listed or not last.ordinary):
             return True
         sure = LexicalClass.GIVEN | LexicalClass.WORD | LexicalClass.EPONYM
         if last.classes & sure == LexicalClass.GIVEN and word.classes & LexicalClass.USUAL_FAMILY:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 
 from clinveil.lexicons.ambiguity import PARTICLES, LexicalClass, lexical_classes
-from clinveil.phi.detection.names.cue_words import CLINICIANS, NO_NAMES, PATIENTS, PEOPLE
 from clinveil.phi.detection.names.extent import MAX_WORDS
 from clinveil.phi.detection.names.runs import CueRuns
 from clinveil.phi.detection.names.state import (
@@ -22,7 +21,6 @@ from clinveil.phi.matching.wordtable import mark
 
 ABBREVIATED = frozenset(("gerd", "elisa", "timi", "alisa", "cabg", "aspen", "salina"))  # tests and trials
 _LINE_START = re.compile(r"(?:^|[\r\n])[ \t]*(?:[-*•–]+|\d{1,2}[.)])?[ \t]*(?:(?:signed|by|note by)[: ]+)?\Z|;[ \t]*\Z")
-_NO_PERSON = NO_NAMES | CLINICIANS | PEOPLE | PATIENTS
 _ADJACENT = PARTICLES | {"jr", "sr"}
 _ARTICLES = frozenset(("the", "a", "an", "two", "three", "french"))
 _AMOUNT = re.compile(r"[\d#][ \t-]*\Z")
@@ -67,8 +65,6 @@ class ListRuns:
 
     def _named(self, run: list[Word]) -> bool:
         full = [word for word in run if len(word.text) > 1]
-        if not full or full[0].lower in ("the", "by"):
-            return False
         if all(word.ordinary for word in full):
             pair = len(full) > 1 and self.state.given_like(full[0]) and self.state.family_like(full[-1])
             return pair or (len(full) == 1 and not full[0].shouted and self.state.family_like(full[0]))
@@ -96,10 +92,6 @@ class ListRuns:
         """Return whether two words are not function words, and one is not an ordinary word or both are listed
         names.
         """
-        if (first.classes | word.classes) & LexicalClass.FUNCTION or min(len(first.text), len(word.text)) < 2:
-            return False
-        if first.lower in _NO_PERSON or word.lower in _NO_PERSON:
-            return False
         return not (first.ordinary and word.ordinary) or (first.listed and word.listed)
 
     def candidates(self) -> list[int]:
@@ -180,10 +172,6 @@ class ListRuns:
         """Accept one capitalised listed word: a usual name that is not a word or an eponym, here or elsewhere in
         the note.
         """
-        if word.shouted:
-            return False
-        if (word.classes & LexicalClass.EPONYM and self.state.terse(index)) or self.state.enumerated(index, index + 1):
-            return False
         if len(word.text) < 3 or word.classes & (LexicalClass.WORD | LexicalClass.EPONYM):
             return False
         if self.state.before_adjectives_and_noun(index) or self.state.in_region(index):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from clinveil.lexicons.ambiguity import LexicalClass
-from clinveil.phi.detection.names.cue_words import BASE_VERBS, COMPOUNDS, CREDENTIALS, DOES, NO_NAMES, SAYS
+from clinveil.phi.detection.names.cue_words import BASE_VERBS, COMPOUNDS, DOES, NO_NAMES, SAYS
 from clinveil.phi.detection.names.cues import Cue, Trust
 from clinveil.phi.detection.names.extent import Extent
 from clinveil.phi.detection.names.state import is_particle, syllabic, unknown
@@ -19,7 +19,6 @@ _NAMED_FIELD = re.compile(
 )
 _COMMA_INITIAL = re.compile(r",[ \t]*[A-Za-z]\.?[ \t]*(?:[;\r\n]|$)")
 _THEN = re.compile(r"[ \t](?:who|and|about|regarding|re)\b|,")
-_DEGREES = CREDENTIALS - {"DO", "PA", "MD", "NP", "CNA"}  # also occur as names
 _SHARED = re.compile(r"[ \t]*(?:,[ \t]+)?(?:and|&|or|/|,)[ \t]+|[ \t]*/[ \t]*|[ \t]*,[ \t]+", re.I)
 _SCORES = {Trust.LIST: 0.9, Trust.TITLE: 0.95, Trust.FIELD: 0.9, Trust.MEETING: 0.75, Trust.HINT: 0.8}
 
@@ -31,8 +30,6 @@ class FirstWord(Extent):
         word = self.words[index]
         if not word.capital:
             return self._may_begin_small(index, word, trust)
-        if word.text in _DEGREES:
-            return False
         if trust is Trust.MEETING:
             return word.text != "I" and not self.state.abbreviated(index) and self._pair(index, word, trust)
         if len(word.text) == 1:
@@ -41,8 +38,6 @@ class FirstWord(Extent):
             return True
         if trust >= Trust.SPOKEN and is_particle(word) and self.state.name_ahead(index + 1):
             return True
-        if self._labels(index) and trust is not Trust.TITLE:
-            return False
         return self._may_begin_word(index, word, trust)
 
     def _may_begin_word(self, index: int, word: Word, trust: Trust) -> bool:
@@ -108,8 +103,6 @@ class FirstWord(Extent):
             return self._small_person(index, word)
         if len(word.text) < 2 or word.classes & LexicalClass.FUNCTION:
             return False
-        if word.lower in NO_NAMES:
-            return False
         if trust in (Trust.TITLE, Trust.CALLED):
             dotted = self.text[word.start - 2 : word.start] in (". ", "rs")
             dotted = dotted or _THEN.match(self.text, word.end) is not None
@@ -138,8 +131,6 @@ class FirstWord(Extent):
         following = self.state.neighbour(index)
         if following is None or word.ordinary or not following.text.islower():
             return False
-        if is_particle(following):
-            return self._small_name_ahead(index + 2) and bool(word.classes & LexicalClass.GIVEN)
         given = bool(word.classes & LexicalClass.GIVEN) or syllabic(word.lower) or self._per_whom(index, word)
         return given and not following.ordinary and (following.listed or self._small_name(index + 1))
 
