@@ -95,7 +95,7 @@ def test_copies_state_run_length_and_control():
     copies = share("copies", "recipient", 40, 20000, 0.0, gated=True)
     copies = replace(copies, control=0.004, control_is="held-out patients", detail={**copies.detail, "span": 50})
     third = first_page(replace(of_kind("synthetic"), findings=(copies,))).risks[2]
-    assert "runs of 50 words; held-out patients: " in third.adversary and third.row.control.text in third.adversary
+    assert f"runs of 50 words; control {third.row.control.text} (held-out patients)" in third.adversary
 
 
 def test_a_risk_at_chance_stays_above_the_threshold_and_says_so():

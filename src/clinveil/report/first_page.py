@@ -297,7 +297,7 @@ def _risk(what: str, finding: Finding | None, record: ReleaseRecord) -> Risk:
         adversary = f"{adversary}; {RECALL.format(covers)}"
     elif target == "copies":
         span = f"; runs of {finding.detail['span']} words" if "span" in finding.detail else ""
-        adversary = f"{adversary}{span}; {finding.control_is or 'control'}: {shown.control.text}"
+        adversary = f"{adversary}{span}; control {shown.control.text} ({finding.control_is.partition(',')[0]})"
     return Risk(TARGETS.get(target, what), adversary, shown, verdict(finding, record.risk_threshold))
 
 
