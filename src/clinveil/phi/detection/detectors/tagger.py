@@ -19,7 +19,6 @@ from clinveil.lexicons.ambiguity import LexicalClass
 from clinveil.lexicons.words import word_list
 from clinveil.phi.detection.detector import Detector, all_detectors, detectors, words
 from clinveil.phi.detection.names import cue_words
-from clinveil.phi.detection.names.lists import ABBREVIATED
 from clinveil.phi.detection.names.mentions import SAYS
 from clinveil.phi.detection.names.state import NameState
 from clinveil.phi.detection.note import NoteView, Word
@@ -39,7 +38,6 @@ _NEAR = 5  # characters between two parts of one name: `Donal Mac an Bhaird`
 _FAR = "\n" * _NEAR
 _SEPARATES = re.compile(r"[,+;:/(]|\.\s")
 _MOST_UNLISTED = 0.5
-_ABBREVIATION = 4  # letters; shorter words of shorthand may be roles
 _DETERMINERS = words("the a an two three french modified standard")
 _CLOSE = re.compile(r"\.?[ \t]*[,:(/\"']?[ \t]?")
 _CUES_BEFORE = (
@@ -47,7 +45,9 @@ _CUES_BEFORE = (
     | (cue_words.NAMES | cue_words.PATIENTS | cue_words.RELATIVES)
     | words("with w d per from to by and or of mw pn cpn dsn hv anp hca fcp msk sw reg physio pharm dtr")
 )
-_TERMS = words("gran nan nana grandad mum mummy mumma dad daddy poppa nanna") | word_list("brands")
+_TERMS = word_list("brands") | words(
+    "gran nan nana grandad mum mummy mumma dad daddy poppa nanna gerd elisa timi alisa cabg aspen salina"
+)
 _CUES_AFTER = dict.fromkeys(cue_words.PEOPLE, (",", "(")) | dict.fromkeys(
     words("md rn np lpn crna pharmd phd msw lcsw dpt anp hca facs jr sr"), ("", ",", "(")
 )
@@ -103,7 +103,7 @@ def _is_term(state: NameState, hit: Hit, beside: list[str]) -> bool:
     if first == end or coded:
         return True
     run = words[first:end]
-    if run[0].lower in ABBREVIATED or (len(run) == 1 and (run[0].lower in _TERMS or state.in_region(first))):
+    if len(run) == 1 and (run[0].lower in _TERMS or state.in_region(first)):
         return True
     if hit.probability < _CERTAIN and (state.before_noun(end) if len(run) == 1 else state.before_noun(end - 1)):
         return True
@@ -133,14 +133,13 @@ def _is_doubtful(state: NameState, first: int, run: list[Word], probability: flo
     initial_or_given = len(run[0].text) == 1 or any(word.classes & LexicalClass.GIVEN for word in run)
     if len(run) > 1 and _only_eponyms(run) and not initial_or_given:
         return True
-    if terse and (_only_eponyms(run) or _of_product(state, first) or state.among_terms(first, end)):
+    if terse and (_only_eponyms(run) or state.among_terms(first, end)):
         return True
     if state.before_noun(end) or (first and state.words.lowers[first - 1] in _DETERMINERS):
         return len(run) == 1 or probability < _SURE
-    if len(run) == 1 and (state.enumerated(first, end) or state.before_adjectives_and_noun(first)):
+    if len(run) == 1 and state.before_adjectives_and_noun(first):
         return True
-    given = len(run) > 1 and bool(run[0].classes & LexicalClass.USUAL_GIVEN and run[0].capital)
-    if given:
+    if len(run) > 1 and run[0].classes & LexicalClass.USUAL_GIVEN and run[0].capital:
         return False
     says = SAYS.match(state.text, run[-1].end)
     if len(run) == 1 and run[0].lower in state.note.lower_case and (run[0].capital or (run[0].ordinary and not says)):
@@ -163,12 +162,6 @@ def _only_eponyms(run: list[Word]) -> bool:
     odd = [word for word in run if len(word.text) > 1 and word.capital]
     eponyms = [word for word in odd if word.classes & LexicalClass.EPONYM]
     return bool(eponyms) and all(word.ordinary for word in odd if word not in eponyms)
-
-
-def _of_product(state: NameState, first: int) -> bool:
-    """Return whether a brand or a word of shorthand directly precedes: `Evorel Conti`, `Typhim Vi`."""
-    before = state.words.lowers[first - 1] if first and state.gap(first) == " " else ""
-    return len(before) > _ABBREVIATION and (before in word_list("brands") or before in word_list("shorthand"))
 
 
 def with_tagger(settings: PhiSettings) -> tuple[Detector, ...]:

@@ -204,8 +204,6 @@ class Extent(Pairs):
         """
         last, word = self.words[index - 1], self.words[index]
         trusted = trust is not None and trust >= Trust.FIELD and trust is not Trust.TITLE
-        if not (last.capital and word.capital) and not (trusted and last.text.islower()):
-            return False
         if trusted and len(word.text) == 1:
             return _LONE_INITIAL.match(self.text, word.end) is not None and not self._labels(index)
         if self._labels(index) or not self.state.family_like(last):

@@ -19,7 +19,6 @@ from clinveil.phi.detection.names.state import (
 from clinveil.phi.detection.note import Word, look_up
 from clinveil.phi.matching.wordtable import mark
 
-ABBREVIATED = frozenset(("gerd", "elisa", "timi", "alisa", "cabg", "aspen", "salina"))  # tests and trials
 _LINE_START = re.compile(r"(?:^|[\r\n])[ \t]*(?:[-*•–]+|\d{1,2}[.)])?[ \t]*(?:(?:signed|by|note by)[: ]+)?\Z|;[ \t]*\Z")
 _ADJACENT = PARTICLES | {"jr", "sr"}
 _ARTICLES = frozenset(("the", "a", "an", "two", "three", "french"))

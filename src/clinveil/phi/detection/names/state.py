@@ -38,8 +38,6 @@ _THING = re.compile(
 _NOUN = mark(lambda word: look_up(word)[1] in word_list("eponym_nouns"))
 _SENTENCE_END = re.compile(r"\n|(?<=\w\w)\.[ ]")
 _VERBS = cue_words.SAYS | cue_words.DOES | {"went"}
-_ITEM_STARTS = ("", "\n", ",", ";", ".")
-_ITEM_ENDS = re.compile(r"[ \t]*(?:[,;]|\.?[ \t]*(?:\n|$)|[ \t]\d{1,2}(?![\dMFmfyw/-]| ?y))")
 _PERSON = re.compile(r"(?:er|or|ist|ian|ant)s?\Z")
 _LABEL_BEFORE = re.compile(r"([A-Za-z]+)[ ]?:[^:.;]*\Z")
 _OF_PERSONS = (cue_words.CLINICIANS | cue_words.PEOPLE | cue_words.PATIENTS | cue_words.RELATIVES | cue_words.NAMES) | (
@@ -48,7 +46,6 @@ _OF_PERSONS = (cue_words.CLINICIANS | cue_words.PEOPLE | cue_words.PATIENTS | cu
 _ITEM_BEFORE, _ITEM_AFTER = re.compile(r"([^,;:.]+),[ ]?\Z"), re.compile(r"\A[ ]?\d*,[ ]?([^,;:.]+)")
 _OWNED = cue_words.CHARTED | {"patients"}
 _INTO = words("in from to of near outside")
-_WIDE = 6
 _NEAR = 400  # characters of a line on either side of a word
 _LONG = 5  # letters; shorter upper-case words are mostly abbreviations
 
@@ -165,18 +162,6 @@ class NameState:
         sentence = slice(*(bisect_left(self.words.starts, at) for at in (start, after.start() if after else high)))
         words = zip(self.words.classes[sentence], self.words.lowers[sentence], strict=True)
         return not any((kind & LexicalClass.FUNCTION and len(lower) > 1) or lower in _VERBS for kind, lower in words)
-
-    def enumerated(self, first: int, end: int) -> bool:
-        """Return whether words are an item of a list of terms, or a score: `Ross, Bentall, Maze`, `Alvarado 7`.
-
-        A listed name that is alone in its line is not: it may sign the note.
-        """
-        before = self.text[max(0, self.words.starts[first] - _WIDE) : self.words.starts[first]].rstrip(" \t")[-1:]
-        if before not in _ITEM_STARTS or not self.terse(first):
-            return False
-        match = _ITEM_ENDS.match(self.text, self._end(end - 1))
-        alone = match is not None and before in ("", "\n") and match[0][-1:] in ("", "\n")
-        return match is not None and not (alone and self.words.classes[first] & LexicalClass.NAME)
 
     def among_terms(self, first: int, end: int) -> bool:
         """Return whether words of a terse line are in a list of terms: `Diet: Atkins, Huel`, `Lap band, Sachs`."""
