@@ -48,3 +48,36 @@ def test_names_of_further_terse_notes_are_found(name, least, most):
         outside += sum(not any(s.start < end and start < s.end for start, end, _ in gold) for s in spans)
     assert found >= least
     assert outside <= most
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "She takes Premarin daily and Dolobid 1000 mg as needed.",
+        "The Epimed® catheter was advanced; next Bentura was instilled.",
+        "The procedure was done with an 18-French Robinson catheter and a Blackstone anterior cervical plate.",
+        "There is fluid around the knot of Henry on the left.",
+        "Murphy and McBurney sign is negative today.",
+        "Placing pedicle hooks took an hour. Hooks had come loose since then.",
+        "She was raised in Angola and moved here from Maine.",
+        "Her mother died of Huntington's ten years ago.",
+        "Diet: Atkins, Slimming World, Huel",
+        "Brought to Hospital Day Surgery accompanied by his aunt.",
+    ],
+)
+def test_things_and_regions_are_no_identifiers(text):
+    assert [text[s.start : s.end] for s in Finder.of(PhiSettings()).find(text)] == []
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("Discussed with Robinson, who agrees with the plate.", "Robinson"),
+        ("The chart of Henry Okafor was reviewed.", "Henry Okafor"),
+        ("Georgia was seen at noon and Georgia went home.", "Georgia"),
+        ("J. Morrison reviewed the film.", "J. Morrison"),
+        ("NHAN REPORTS NO PAIN. NHAN DENIES CHEST PAIN.", "NHAN"),
+    ],
+)
+def test_people_like_them_are(text, name):
+    assert name in [text[s.start : s.end] for s in Finder.of(PhiSettings()).find(text)]
