@@ -38,11 +38,12 @@ _NEAR = 5  # characters between two parts of one name: `Donal Mac an Bhaird`
 _FAR = "\n" * _NEAR
 _SEPARATES = re.compile(r"[,+;:/(]|\.\s")
 _MOST_UNLISTED = 0.5
+_ABBREVIATION = 4  # letters
 _DETERMINERS = words("the a an two three french modified standard")
 _CLOSE = re.compile(r"\.?[ \t]*[,:(/\"']?[ \t]?")
 _CUES_BEFORE = (
     (cue_words.TITLES | cue_words.CALLED | cue_words.PEOPLE | cue_words.CLINICIANS | cue_words.NAMED | cue_words.MET)
-    | (cue_words.NAMES | cue_words.PATIENTS | cue_words.RELATIVES)
+    | (cue_words.NAMES | cue_words.PATIENTS | cue_words.RELATIVES | cue_words.PATIENT_FIELDS)
     | words("with w d per from to by and or of mw pn cpn dsn hv anp hca fcp msk sw reg physio pharm dtr")
 )
 _TERMS = word_list("brands") | words(
@@ -119,7 +120,8 @@ def _has_cue(state: NameState, first: int, end: int) -> bool:
     """Return whether a title, a relative or a verb of meeting precedes a run of words, or a credential follows it."""
     words = state.words
     if first and words.lowers[first - 1] in _CUES_BEFORE and _CLOSE.fullmatch(state.gap(first)):
-        verb = words.lowers[first - 1] == "to" and words[first].ordinary and not words[first].capital
+        verb = words.lowers[first - 1] == "to" and ":" not in state.gap(first)
+        verb = verb and words[first].ordinary and not words[first].capital
         return words.lowers[first] not in _ROLES and not verb
     if end < len(words) and state.gap(end).strip() in _CUES_AFTER.get(words.lowers[end], ()):
         return True
@@ -144,7 +146,8 @@ def _is_doubtful(state: NameState, first: int, run: list[Word], probability: flo
     says = SAYS.match(state.text, run[-1].end)
     if len(run) == 1 and run[0].lower in state.note.lower_case and (run[0].capital or (run[0].ordinary and not says)):
         return True
-    if any(map(state.abbreviated, range(first, end))):
+    shouted = any(word.shouted and len(word.text) > _ABBREVIATION for word in run)
+    if not shouted and any(map(state.abbreviated, range(first, end))):
         return probability < _CERTAIN
     if all(word.ordinary for word in run):
         usual = run[-1].classes & (LexicalClass.USUAL_GIVEN | LexicalClass.USUAL_FAMILY)

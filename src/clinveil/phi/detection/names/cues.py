@@ -229,6 +229,8 @@ def _backwards(
     texts, starts = note.words.texts, note.words.starts
     closest = -1
     for index in range(last, max(-1, last - 8), -1):
+        if end - starts[index] > 60:
+            break
         if between.fullmatch(note.plain, starts[index] + len(texts[index]), end):
             closest = index
     if closest < 0:

@@ -168,6 +168,8 @@ class Extent(Pairs):
     def _after_initial(self, first: int, index: int, last: Word, word: Word) -> bool:
         if len(word.text) == 1:
             return word.text.isupper() and not (word.text in "AI" and "  " in self.state.gap(index))
+        if is_particle(word):
+            return self.state.name_ahead(index + 1)
         return (self.state.family_like(word) or not word.ordinary) and not self._labels(index)
 
     def _fits_small(self, last: Word, word: Word, index: int, trust: Trust | None) -> bool:
