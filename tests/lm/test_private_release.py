@@ -13,7 +13,7 @@ from private_cases import COMMON, FIRST, SECOND, notes_of, public_text
 from clinveil.core.errors import InputError, UsageError
 from clinveil.core.keys import Key
 from clinveil.lm.private import cells, table
-from clinveil.lm.private.cells import GRID, LABELS, LabelledNote, Layout, by_patient, contribution, total
+from clinveil.lm.private.cells import GRID, LABELS, LabelledNote, Layout, contribution
 from clinveil.lm.private.feasibility import PrivatePlan
 from clinveil.lm.private.public_text import PublicText, refuse_private_text
 from clinveil.lm.private.table import mixed, noisy, notes_per_label, word_shares
@@ -24,7 +24,7 @@ LAYOUT = Layout(2, len(PUBLIC.ids))
 
 
 def summed(notes, layout=LAYOUT):
-    return total((contribution(own, PUBLIC, layout) for own in by_patient(notes).values()), layout)
+    return cells.summed(notes, PUBLIC, layout)
 
 
 def test_the_vector_of_a_patient_by_hand():
@@ -109,8 +109,7 @@ def test_a_private_vocabulary_is_caught():
     notes = notes_of(400, more="zebrafish zebrafish")
     public = public_text([notes[0].text, notes[1].text])
     layout = Layout(2, len(public.ids))
-    cells_ = total((contribution(own, public, layout) for own in by_patient(notes).values()), layout)
-    shares = word_shares(noisy(cells_, layout, 0.2, Key.from_seed(1), ""))
+    shares = word_shares(noisy(cells.summed(notes, public, layout), layout, 0.2, Key.from_seed(1), ""))
     text = BagWriter(public, mixed(shares, public.frequencies)).write(0, Key.from_seed(1).stream("note"), 200)
     assert "zebrafish" in text
 

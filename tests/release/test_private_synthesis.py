@@ -10,8 +10,10 @@ import pytest
 
 from clinveil.cli.main import main
 from clinveil.corpus.open import open_corpus
+from clinveil.lm.private.audit import Audit
 from clinveil.releases.earlier.ledger import NAME, Ledger
 from clinveil.releases.earlier.spending import Spending
+from clinveil.releases.gates import audit_gate
 from public_model import saved_public_model
 
 COMMON = [f"{a}{b}" for a in ("fever", "pain", "cough", "rest", "heart", "lung") for b in "abcdefghijklmnopqrst"]
@@ -73,11 +75,19 @@ def test_the_manifest_states_the_guarantee(desk):
     assert (privacy["epsilon"], privacy["unit"], privacy["releases"]) == (8.0, "patient", 1)
     assert privacy["epsilon_of_all"] == pytest.approx(8.0, abs=1e-6)
     assert privacy["guarantee"] in (desk / "first/release/report.html").read_text()
-    assert "public words only" in [gate["name"] for gate in manifest(desk, "first")["gates"] if gate["passed"]]
+    gates = {gate["name"]: gate for gate in manifest(desk, "first")["gates"]}
+    assert gates["public words only"]["passed"] and gates["audited epsilon"]["passed"]
+    assert 0 < gates["audited epsilon"]["value"] < gates["audited epsilon"]["threshold"] == 8.0
     for text in ("report.html", "README.md"):
         words = (desk / "first/release" / text).read_text().lower()
         assert "is anonymous" not in words and "is safe" not in words
     assert str(desk) not in (desk / "first/release/manifest.json").read_text()
+
+
+def test_the_gate_on_the_audit_refuses_a_contradicted_epsilon():
+    right, wrong = Audit(1_000, 300, 160, 1e-4), Audit(1_000, 300, 299, 1e-4)
+    assert audit_gate(right, 1.0).outcome == "passed" and audit_gate(wrong, 1.0).outcome == "failed"
+    assert audit_gate(wrong, 8.0).outcome == "no power", "300 correct guesses cannot show an epsilon above 8"
 
 
 def test_two_releases_add_up_and_the_second_needs_again(desk, capsys):

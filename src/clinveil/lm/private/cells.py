@@ -93,17 +93,13 @@ def _grid(norm: float, n: int) -> Ints:
     return np.full(n, int(norm / sqrt(n) / GRID), dtype=np.int64) if n else np.zeros(0, dtype=np.int64)
 
 
-def total(contributions: Iterable[Contribution], layout: Layout) -> Ints:
+def summed(notes: Iterable[LabelledNote], public: PublicText, layout: Layout) -> Ints:
     """Return the sum of the vectors of all patients, (n_cells,), in units of `GRID`."""
+    by_patient: dict[str, list[LabelledNote]] = {}
+    for note in notes:
+        by_patient.setdefault(note.patient, []).append(note)
     cells = np.zeros(layout.size, dtype=np.int64)
-    for one in contributions:
+    for own in by_patient.values():
+        one = contribution(own, public, layout)
         cells[one.places] += one.values  # the places of one patient are distinct
     return cells
-
-
-def by_patient(notes: Iterable[LabelledNote]) -> Mapping[str, list[LabelledNote]]:
-    """Return the notes of each patient."""
-    found: dict[str, list[LabelledNote]] = {}
-    for note in notes:
-        found.setdefault(note.patient, []).append(note)
-    return found

@@ -25,7 +25,8 @@ from clinveil.corpus.corpus import PATIENT_ID, Accounting, Corpus, rows
 from clinveil.corpus.open import open_text
 from clinveil.corpus.write import write_corpus
 from clinveil.lm.notes import PlainNotes, SyntheticNote, read_notes
-from clinveil.lm.private.cells import GRID, LabelledNote, Layout, by_patient, contribution, total
+from clinveil.lm.private.audit import Audit, audited_table
+from clinveil.lm.private.cells import GRID, LabelledNote, Layout, summed
 from clinveil.lm.private.feasibility import PrivatePlan
 from clinveil.lm.private.gaussian import refuse_parameters
 from clinveil.lm.private.public_text import PublicText, refuse_private_text
@@ -35,7 +36,7 @@ from clinveil.lm.private.writers import BagWriter, SteeredWriter, Writer
 from clinveil.releases.check import OutputCheck
 from clinveil.releases.context import ReleaseContext
 from clinveil.releases.earlier.spending import Spending, spend
-from clinveil.releases.gates import Examined, examine, sound
+from clinveil.releases.gates import Examined, audit_gate, examine, sound
 from clinveil.releases.measured import Measured
 from clinveil.releases.preflight import Preflight
 from clinveil.releases.producer import Product
@@ -130,9 +131,7 @@ class PrivateInput:
             writer = trained_writer(job, self.plan, self.public, self.labels, training)
             return PrivateRelease(writer.spending, writer.about, writer.notes(job), writer.count)
         pairs = zip(training.patients, training.labels, training.texts, strict=True)
-        own = by_patient(LabelledNote(*row) for row in pairs).values()
-        cells = total((contribution(notes, self.public, self.layout) for notes in own), self.layout)
-        sigma = self.plan.sigma
+        cells, sigma = summed((LabelledNote(*row) for row in pairs), self.public, self.layout), self.plan.sigma
         question = sha256(repr((self.layout, sigma)).encode() + cells.tobytes()).hexdigest()
         spending = spend(job, sigma, self.plan.delta, question)
         table = noisy(cells, self.layout, sigma, job.key, question)
@@ -140,17 +139,19 @@ class PrivateInput:
         about: dict[str, Any] = {"noise": sigma, "grid": GRID}
         about["noisy_patients"] = [{"labels": list(labels), "patients": round(n, 3)} for labels, n in named]
         counts = notes_per_label(table, job.settings.synthetic.count)
-        return PrivateRelease(spending, about, _written(job, self, table, counts), int(counts.sum()))
+        audit = audited_table(self.public, self.layout, sigma, self.plan.delta, job.key)
+        return PrivateRelease(spending, about, _written(job, self, table, counts), int(counts.sum()), audit)
 
 
 @dataclass(frozen=True)
 class PrivateRelease:
-    """What was spent, entries for the manifest, the notes, and how many they are."""
+    """What was spent, entries for the manifest, the notes, how many they are, and the audit of a noisy table."""
 
     spending: Spending
     about: dict[str, Any]
     notes: Iterator[SyntheticNote] = field(repr=False)
     count: int
+    audit: Audit | None = None
 
 
 def _refuse_unknown_patients(corpus: Corpus) -> None:
@@ -183,7 +184,9 @@ def make_private(job: ReleaseContext) -> Product:
         medtext = TrainHoldoutSplit(*(read_notes(side.as_corpus()) for side in (sides.training, sides.held_out)))
         examined = examine(written, made.count, medtext, None, rng, span=how.span, feed=feed)
     known = {word for text in (*ready.public.texts, *ready.labels.prefixes) for word in words(text)}
-    gate = sound("public_words", sum(n for word, n in outputs.items() if word not in known))
+    gates = [*examined.gates, sound("public_words", sum(n for word, n in outputs.items() if word not in known))]
+    if made.audit is not None:
+        gates.append(audit_gate(made.audit, ready.plan.epsilon))
     return PrivateProduct(
         *(job, path, columns, Accounting(len(texts), len(texts))),
         *(OutputCheck.of({"notes": len(texts), "words": outputs.total()}, outputs), released),
@@ -191,7 +194,7 @@ def make_private(job: ReleaseContext) -> Product:
         ready=ready,
         sides=medtext,
         release=made,
-        examined=Examined([*examined.gates, gate], examined.findings),
+        examined=Examined(gates, examined.findings),
     )
 
 
