@@ -19,10 +19,9 @@ from clinveil.core.settings import NotesSettings
 from clinveil.core.tokens import words
 from clinveil.corpus.corpus import rows, rows_with
 from clinveil.corpus.open import open_corpus, open_text
-from clinveil.lm.private.cells import LabelledNote, Layout, summed
 from clinveil.lm.private.feasibility import PrivatePlan
 from clinveil.lm.private.public_text import PublicText
-from clinveil.lm.private.table import mixed, noisy, notes_per_label, word_shares
+from clinveil.lm.private.table import LabelledNote, Layout, mixed, noisy, notes_per_label, summed, word_shares
 from clinveil.lm.private.writers import BagWriter, SteeredWriter
 
 WRITERS = {"bag": BagWriter, "ngram": SteeredWriter}

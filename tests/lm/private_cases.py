@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from clinveil.lm.private.cells import LabelledNote
 from clinveil.lm.private.public_text import PublicText
+from clinveil.lm.private.table import LabelledNote
 
 FIRST, SECOND = ("alpha", "beta"), ("gamma", "delta")  # specific words of the two labels
 COMMON = [f"word{chr(97 + i // 26)}{chr(97 + i % 26)}" for i in range(150)]

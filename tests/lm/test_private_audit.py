@@ -13,9 +13,9 @@ from scipy import stats
 from clinveil.core.keys import Key
 from clinveil.lm.private import audit
 from clinveil.lm.private.audit import Audit, audited_table, guessed
-from clinveil.lm.private.cells import Layout, summed
 from clinveil.lm.private.gaussian import noise_for
 from clinveil.lm.private.public_text import PublicText
+from clinveil.lm.private.table import Layout, summed
 
 PUBLIC = public_text()
 LAYOUT = Layout(2, len(PUBLIC.ids))

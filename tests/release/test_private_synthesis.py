@@ -11,6 +11,7 @@ import pytest
 from clinveil.cli.main import main
 from clinveil.corpus.open import open_corpus
 from clinveil.lm.private.audit import Audit
+from clinveil.lm.private.sgd import Noise
 from clinveil.releases.earlier.ledger import NAME, Ledger
 from clinveil.releases.earlier.spending import Spending
 from clinveil.releases.gates import audit_gate
@@ -96,7 +97,7 @@ def test_two_releases_add_up_and_the_second_needs_again(desk, capsys):
     assert released(desk, "second", "--again") == 0
     both = manifest(desk, "second")["privacy"]
     assert both["releases"] == 2
-    assert both["epsilon_of_all"] == pytest.approx(Spending((both["noise"],) * 2, both["delta"]).epsilon)
+    assert both["epsilon_of_all"] == pytest.approx(Spending((Noise(both["noise"], 1.0, 1),) * 2, both["delta"]).epsilon)
     assert 8.0 < both["epsilon_of_all"] < 16.0
     assert "Together, the private releases" in (desk / "second/release/report.html").read_text()
 

@@ -243,6 +243,7 @@ def _of_release(path: Path, settings: NotesSettings) -> tuple[Path, NotesSetting
     file = notes.get("file") if isinstance(notes, dict) else None
     if not isinstance(file, str) or Path(file).name != file or path not in (folder, folder / file):
         return path, settings
+    assert notes is not None
     roles = {role: name for role in ("text", "id", "patient") if isinstance(name := notes.get(role), str) and name}
     return folder / file, settings.but(preset="none", **({"patient": None} | roles))
 

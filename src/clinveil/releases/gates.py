@@ -310,9 +310,8 @@ def audit_gate(audit: Audit, epsilon: float) -> Gate:
         f"{audit.correct} of {audit.guesses} guesses about {audit.canaries:,} invented patients were correct. All "
         f"correct, as without noise, would show an epsilon of at least {highest:.2g}."
     )
-    unit, blind = "epsilon (lower bound, 95 %)", highest <= epsilon
-    fill = {"value": round(bound, 3), "threshold": epsilon, "unit": unit, "power": power, "blind": blind}
-    return gate("audit", passed=bound <= epsilon, **fill)
+    rest: dict[str, Any] = {"unit": "epsilon (lower bound, 95 %)", "power": power, "blind": highest <= epsilon}
+    return gate("audit", passed=bound <= epsilon, value=round(bound, 3), threshold=epsilon, **rest)
 
 
 def known_names(written: PlainNotes, feed: Path, rng: Generator) -> Finding:

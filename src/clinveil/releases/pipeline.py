@@ -204,10 +204,11 @@ def _enter(job: ReleaseContext, ledger: Ledger, left: Entry | None, run: str) ->
     """
     hashes, vault, commitment = job.found.hashes, job.folder.vault, job.key.commitment
     new = left.grown(hashes, run, vault) if left else entry(hashes, run, commitment, vault)
-    own, known = ledger.of(commitment), {one.entry.commitment for one in job.earlier}
-    now = ledger.earlier(hashes, commitment)
-    ledger.refuse([one for one in now if one.entry.commitment not in known], GateError)
-    ledger.enter(replace(new, spent=own.spent if own else {}), vault)
+    known = {one.entry.commitment for one in job.earlier}
+    with ledger.alone():
+        own, now = ledger.of(commitment), ledger.earlier(hashes, commitment)
+        ledger.refuse([one for one in now if one.entry.commitment not in known], GateError)
+        ledger.enter(replace(new, spent=own.spent if own else {}), vault)
 
 
 def _run(job: ReleaseContext, producer: Producer, enter: Callable[[str], None]) -> Outcome:

@@ -22,9 +22,8 @@ from scipy.stats import binom
 
 from clinveil.core.keys import Key
 from clinveil.core.types import Doubles, Mask
-from clinveil.lm.private.cells import TERMS, LabelledNote, Layout, summed
 from clinveil.lm.private.public_text import PublicText
-from clinveil.lm.private.table import noisy
+from clinveil.lm.private.table import TERMS, LabelledNote, Layout, noisy, summed
 
 LEVEL = 0.05  # 1 - confidence
 CANARIES = 2_000  # at most

@@ -94,7 +94,7 @@ class Synthetic(Producer):
         """Yield the stages of a run: name, description, estimated seconds."""
         how, hundred = settings.lm, found.tokens / 100_000
         if settings.synthetic.epsilon is not None:
-            yield from private_stages(found)
+            yield from private_stages(found, settings)
             return
         passes = how.recipe().epochs if how.neural else 1
         if settings.synthetic.source is None:
