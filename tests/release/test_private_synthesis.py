@@ -211,6 +211,19 @@ def test_notes_that_cannot_be_released(tmp_path, desk, capsys):
     assert not (tmp_path / "out").exists()
 
 
+def test_compare_has_a_row_for_each_epsilon_or_the_reason(tmp_path, desk, capsys):
+    """With 120 patients, an epsilon of 1 is impossible."""
+    base = ["compare", str(desk / "notes.csv"), "-o", str(tmp_path / "out"), "--label", "type", "--kind", "synthetic"]
+    assert main([*base, "--workers", "1", "--set", f"public={desk / 'absent.txt'}"]) == 3
+    assert "absent.txt: no such file" in capsys.readouterr().err and not (tmp_path / "out/runs").exists()
+    assert main([*base, "--workers", "1", "--set", f"public={desk / 'public.txt'}"]) == 0
+    table = capsys.readouterr().out
+    rows = [line for line in table.splitlines() if line.startswith("|")][2:]
+    assert [row.split()[1] for row in rows] == ["synthetic", "epsilon-8", "epsilon-3", "epsilon-1"]
+    assert [row.split("|")[2].strip() == "–" for row in rows] == [False, False, False, True], "words"
+    assert re.search(r"– \(epsilon-1\): epsilon 1, .*about 300 patients are needed", table)
+
+
 NETWORK = ["lm.layers=1", "lm.width=8", "lm.lanes=60", "lm.epochs=1", "synthetic.count=6", "synthetic.longest=20"]
 
 
