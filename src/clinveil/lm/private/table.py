@@ -59,11 +59,6 @@ class Contribution:
     places: Ints = field(repr=False)
     values: Ints = field(repr=False)
 
-    @property
-    def norm(self) -> float:
-        """L2 norm of the vector; at most 1."""
-        return float(np.sqrt((self.values.astype(np.float64) ** 2).sum())) * GRID
-
 
 def contribution(notes: Sequence[LabelledNote], public: PublicText, layout: Layout) -> Contribution:
     """Return the vector of one patient with these notes.
@@ -133,7 +128,7 @@ def noisy(cells: Ints, layout: Layout, sigma: float, key: Key, question: str) ->
             two sums with equal noise would disclose a patient.
     """
     noise = normals(key.stream("private release", question), layout.size) * sigma
-    released: Doubles = (cells + np.rint(noise / GRID)) * GRID
+    released = np.asarray((cells + np.rint(noise / GRID)) * GRID, dtype=np.float64)
     split = layout.labels * layout.words
     return NoisyTable(sigma, released[:split].reshape(layout.labels, layout.words), released[split:] / LABELS)
 

@@ -44,7 +44,7 @@ from clinveil.lm.private.table import (
 from clinveil.lm.private.writers import BagWriter, SteeredWriter
 from clinveil.releases.check import OutputCheck
 from clinveil.releases.context import ReleaseContext
-from clinveil.releases.earlier.spending import Spending, spend
+from clinveil.releases.earlier.spending import spend
 from clinveil.releases.gates import Examined, audit_gate, examine, sound
 from clinveil.releases.measured import Measured
 from clinveil.releases.preflight import Preflight
@@ -213,21 +213,18 @@ def _written(job: ReleaseContext, ready: PrivateInput, table: NoisyTable, counts
 
 
 @dataclass(frozen=True, kw_only=True)
-class PrivateProduct(Product):
-    """Notes drawn from a noisy table or a privately trained model, and public text."""
+class WrittenProduct(Product):
+    """Notes that no source note became.
 
-    ready: PrivateInput = field(repr=False)
+    Attributes:
+        sides: real notes, by side. examined: all gates and findings of this kind.
+    """
+
     sides: TrainHoldoutSplit = field(repr=False)
-    release: PrivateRelease = field(repr=False)
     examined: Examined = field(repr=False)
 
-    @property
-    def spending(self) -> Spending:
-        """What this and earlier private releases have spent."""
-        return self.release.spending
-
     def context(self) -> Context:
-        """Return the written notes, and the private notes by side."""
+        """Return the written notes, and the real notes by side."""
         return Context(
             released=self.released,
             training=self.sides.training.as_corpus(),
@@ -245,16 +242,24 @@ class PrivateProduct(Product):
         return replace(seen, original=self.job.corpus, entered=self.job.corpus)
 
     def findings(self, seen: Measured, rng: np.random.Generator) -> list[Finding]:
-        """Return the findings on copies and known names."""
+        """Return the findings on copies, known names, and the model if there is one."""
         return self.examined.findings
 
     def gates(self, findings: Sequence[Finding]) -> list[Gate]:
-        """Return the gates on the vocabulary, copies and known names."""
+        """Return the gates on the words, copies and known names, and on the mechanism or the model."""
         return self.examined.gates
 
     def accounted(self) -> list[Gate]:
         """Return nothing: `synthetic_accounted` is among the gates of this kind."""
         return []
+
+
+@dataclass(frozen=True, kw_only=True)
+class PrivateProduct(WrittenProduct):
+    """Notes drawn from a noisy table or a privately trained model, and public text."""
+
+    ready: PrivateInput = field(repr=False)
+    release: PrivateRelease = field(repr=False)
 
     @property
     def guarantee(self) -> str:
@@ -274,7 +279,7 @@ class PrivateProduct(Product):
 
     def facts(self) -> Iterator[Fact]:
         """Yield the guarantee and its parameters."""
-        plan, spending = self.ready.plan, self.spending
+        plan, spending = self.ready.plan, self.release.spending
         yield Fact("guarantee", self.guarantee)
         yield Fact("epsilon, delta", f"{plan.epsilon:g}, {plan.delta:.3g}")
         step = "step" if isinstance(plan, SgdPlan) else "cell"
@@ -287,7 +292,7 @@ class PrivateProduct(Product):
 
     def manifest_entries(self) -> dict[str, Any]:
         """Return the guarantee, its parameters, and the noisy numbers of patients per label."""
-        plan, spending = self.ready.plan, self.spending
+        plan, spending = self.ready.plan, self.release.spending
         privacy = {
             "guarantee": self.guarantee,
             "epsilon": plan.epsilon,
@@ -308,6 +313,6 @@ class PrivateProduct(Product):
         yield "Identifiers were not replaced before counting: only words of the public text can occur in the notes."
         if self.job.key.test_seed is not None:
             yield "The noise has a public seed, so there is no guarantee."
-        if len(self.spending.releases) > 1:
-            yield f"Together, the private releases of these notes have epsilon {self.spending.epsilon:.3g}."
+        if len(self.release.spending.releases) > 1:
+            yield f"Together, the private releases of these notes have epsilon {self.release.spending.epsilon:.3g}."
         yield "The notes describe no real person. Do not compute figures about patients from them."
