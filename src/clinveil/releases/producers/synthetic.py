@@ -142,8 +142,7 @@ class Synthetic(Producer):
             rng, feed = np.random.default_rng([seed, 1]), job.settings.identifiers.patients
             how_read = trained.sides, trained.model.vocabulary, rng
             examined = examine(written, counts.notes, *how_read, span=how.span, feed=feed)
-        for line in _lines(counts):
-            job.say(line)
+        job.say(f"{counts.notes} notes, {counts.words:,} words; {counts.truncated} truncated at the maximum length")
         outputs = Counter(word for text in written.texts for word in words(text))
         check = OutputCheck.of({"notes": len(written), "words": outputs.total()}, outputs)
         return SyntheticProduct(
@@ -249,10 +248,6 @@ def _steering(job: ReleaseContext, trained: Trained) -> Steering:
     own = 1.0 if getattr(model, "labelled", False) else 0.0
     encoded = encoded_training(training, model.vocabulary, job.settings)
     return Steering.of(encoded, model.vocabulary, job.settings.synthetic.guidance - own)
-
-
-def _lines(counts: Counts) -> Iterator[str]:
-    yield f"{counts.notes} notes, {counts.words:,} words; {counts.truncated} notes truncated at the maximum length"
 
 
 def _truncated(counts: Counts) -> Finding:
