@@ -211,6 +211,7 @@ def test_notes_that_cannot_be_released(tmp_path, desk, capsys):
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.slow
 def test_compare_has_a_row_for_each_epsilon_or_the_reason(tmp_path, desk, capsys):
     """With 120 patients, an epsilon of 1 is impossible."""
     base = ["compare", str(desk / "notes.csv"), "-o", str(tmp_path / "out"), "--label", "type", "--kind", "synthetic"]
