@@ -37,15 +37,16 @@ def kernel(function: F) -> F:
     return compiled()(function)
 
 
-def helper(function: F) -> F:
-    """Compile a function that only kernels call into those kernels, and cache it with them.
+def helper(function: F, **options: Any) -> F:
+    """Compile a function that only kernels call into those kernels, and cache it with them; options of `numba.njit`.
 
     It must not allocate arrays. numba can then skip counting references to its arguments, which would dominate the
     cost.
     """
     from numba import njit
 
-    return njit(nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True, _nrt=False, forceinline=True)(function)
+    how = {**options, "no_cpython_wrapper": True, "no_cfunc_wrapper": True, "_nrt": False, "forceinline": True}
+    return njit(nogil=True, **how)(function)
 
 
 def at_most_cores(workers: int) -> int:
