@@ -172,7 +172,7 @@ def _rows(path: Path) -> Iterator[Patient]:
 
 def _parquet(path: Path) -> Iterator[pa.RecordBatch]:
     with pq.ParquetFile(path) as file:
-        yield from file.iter_batches(columns=_known(file.schema_arrow.names, path))
+        yield from file.iter_batches(ROWS, columns=_known(file.schema_arrow.names, path))
 
 
 def _csv(path: Path) -> Iterator[pa.RecordBatch]:
