@@ -16,6 +16,8 @@ from typing import Any, ParamSpec, TypeVar
 F = TypeVar("F", bound=Callable[..., Any])
 P = ParamSpec("P")
 R = TypeVar("R")
+INLINED = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, "_nrt": False, "forceinline": True}
+"""Options of a `helper`, for `compiled`."""
 
 
 def compiled(**options: Any) -> Callable[[F], F]:
@@ -37,16 +39,15 @@ def kernel(function: F) -> F:
     return compiled()(function)
 
 
-def helper(function: F, **options: Any) -> F:
-    """Compile a function that only kernels call into those kernels, and cache it with them; options of `numba.njit`.
+def helper(function: F) -> F:
+    """Compile a function that only kernels call into those kernels, and cache it with them.
 
     It must not allocate arrays. numba can then skip counting references to its arguments, which would dominate the
     cost.
     """
     from numba import njit
 
-    how = {**options, "no_cpython_wrapper": True, "no_cfunc_wrapper": True, "_nrt": False, "forceinline": True}
-    return njit(nogil=True, **how)(function)
+    return njit(nogil=True, **INLINED)(function)
 
 
 def at_most_cores(workers: int) -> int:

@@ -107,7 +107,7 @@ class Patients(Mapping[str, Patient]):
         return np.asarray(pc.sort_indices(self._ids))
 
     def __getitem__(self, patient_id: str) -> Patient:
-        place = bisect_left(self._order, patient_id, key=lambda row: self._ids[int(row)].as_py())  # type: ignore[call-overload]
+        place = bisect_left(self._order, patient_id, key=lambda row: self._ids[int(row)].as_py())
         if place < len(self) and self._ids[row := int(self._order[place])].as_py() == patient_id:
             return next(_patients(self._table.slice(row, 1).to_batches()[0]))
         raise KeyError

@@ -10,13 +10,12 @@ result does not depend on the number of threads.
 
 from __future__ import annotations
 
-from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from clinveil.core.compiled import compiled, helper, kernel
+from clinveil.core.compiled import INLINED, compiled, helper, kernel
 from clinveil.core.types import Floats, Ints
 from clinveil.vectors.sentences import Ids
 
@@ -150,7 +149,7 @@ def _draw_targets(centre: int, model: Model, lane: Lane, negative: int, rng: np.
     return n_targets
 
 
-@partial(helper, **_FAST)
+@compiled(**_FAST, **INLINED)
 def _step(vector: Floats, lane: Lane, n_targets: int, alpha: np.float32) -> None:
     """Update the vector of one word around the centre and those of all targets, from the same old vectors."""
     held, gains, old, dim = lane.held, lane.gains, lane.old, vector.size
