@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from clinveil.core.errors import InputError
 from clinveil.corpus.people import (
     Patient,
+    Patients,
     patients_batch,
     read_codes,
     read_names,
@@ -53,7 +54,23 @@ def test_any_patients_read_back(tmp_path: Path, patients: list[Patient]):
     write_patients(patients, tmp_path / "any.parquet")
     # Names are split at white space of any kind, so a token holds none.
     known = [p for p in patients if all(token.split() == [token] for token in p.name)]
-    assert [p for p in read_patients(tmp_path / "any.parquet").values() if p in known] == known
+    read = read_patients(tmp_path / "any.parquet")
+    assert [p for p in read.values() if p in known] == known
+    read.save(tmp_path / "any.arrow")
+    shared = Patients.open(tmp_path / "any.arrow")
+    assert list(shared) == [p.patient_id for p in patients]
+    assert [shared[p.patient_id] for p in patients] == list(read.values())
+
+
+def test_the_patients_of_a_saved_file_are_mapped_and_found_by_id(tmp_path: Path):
+    people = {f"p{n}": Patient(f"p{n}", ("Ann", f"Lee{n}")) for n in range(9000)}
+    write_patients(people.values(), tmp_path / "p.parquet")
+    read_patients(tmp_path / "p.parquet").save(tmp_path / "p.arrow")
+    before = pa.total_allocated_bytes()
+    shared = Patients.open(tmp_path / "p.arrow")
+    assert pa.total_allocated_bytes() - before < 1000  # the file is mapped, not read
+    assert shared == people and shared["p8999"] == people["p8999"]
+    assert "p9000" not in shared and shared.get("") is None
 
 
 def test_many_patients_are_written_in_a_stream(tmp_path: Path):

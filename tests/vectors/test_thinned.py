@@ -5,10 +5,14 @@ from __future__ import annotations
 from collections import Counter
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
+from clinveil.core.settings import NotesSettings
 from clinveil.core.tokens import words
 from clinveil.corpus.corpus import MemoryCorpus, memory_corpus, rows
+from clinveil.corpus.open import open_corpus
 from clinveil.corpus.sample import KeyedShare
 from clinveil.scale import processes
 from clinveil.vectors.count import count_words
@@ -73,6 +77,15 @@ def test_another_seed_takes_others_and_any_map_the_same(corpus, counts):
     assert once != list(rows(subsampled(corpus, Subsampling.of(counts, 4000, 2))))
     cut = MemoryCorpus([batch.slice(at, 17) for batch in corpus.batches() for at in range(0, batch.num_rows, 17)])
     assert once == list(rows(subsampled(cut, how, whole_note, processes(2))))
+
+
+def test_part_files_are_sampled_where_they_are_read(corpus, counts, tmp_path):
+    table = pa.Table.from_batches(corpus.batches())
+    for part in range(4):
+        pq.write_table(table.slice(part * 60, 60), tmp_path / f"{part}.parquet")
+    how = Subsampling.of(counts, 4000, 1)
+    parts = subsampled(open_corpus(tmp_path, NotesSettings()), how, whole_note, processes(2))
+    assert list(rows(parts)) == list(rows(subsampled(corpus, how)))
 
 
 def test_vectors_of_a_part_know_every_word_and_say_so(corpus, counts, tmp_path):

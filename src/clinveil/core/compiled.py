@@ -16,6 +16,8 @@ from typing import Any, ParamSpec, TypeVar
 F = TypeVar("F", bound=Callable[..., Any])
 P = ParamSpec("P")
 R = TypeVar("R")
+INLINED = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, "_nrt": False, "forceinline": True}
+"""Options of a `helper`, for `compiled`."""
 
 
 def compiled(**options: Any) -> Callable[[F], F]:
@@ -45,7 +47,7 @@ def helper(function: F) -> F:
     """
     from numba import njit
 
-    return njit(nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True, _nrt=False, forceinline=True)(function)
+    return njit(nogil=True, **INLINED)(function)
 
 
 def at_most_cores(workers: int) -> int:

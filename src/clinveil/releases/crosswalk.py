@@ -120,6 +120,12 @@ def id_maps(crosswalk: Iterator[pa.RecordBatch]) -> tuple[dict[str, str], dict[s
     return notes, patients
 
 
+def patient_ids(crosswalk: Iterator[pa.RecordBatch]) -> dict[str, str]:
+    """Return source patient ids by released patient ids."""
+    pairs = (batch.select(["patient_id", "source_patient_id"]).to_pylist() for batch in crosswalk)
+    return {row["patient_id"]: row["source_patient_id"] for rows in pairs for row in rows}
+
+
 Ranks = NDArray[np.uint64]
 _BITS, _TOP = 6, 64  # bits of a rank used per level (64 files), and bits of a rank
 _ROWS = 1024

@@ -25,7 +25,7 @@ from clinveil.core.types import Say
 from clinveil.corpus.corpus import NOTE_ID, PATIENT_ID, TEXT, Corpus
 from clinveil.corpus.open import open_corpus
 from clinveil.corpus.sample import KeyedShare
-from clinveil.releases.crosswalk import TableWriter, id_maps, vault_batches
+from clinveil.releases.crosswalk import TableWriter, id_maps, patient_ids, vault_batches
 
 FEWEST = 50  # patients that a sample has on average at least
 NOTES = frozenset({"original", "released", "entered", "alignment"})
@@ -107,7 +107,7 @@ def measured(
         all_ = replace(whole, notes=notes, patients=patients)
         return Measured(all_, all_)
     if whole.known:  # all of their notes are searched
-        whole = replace(whole, patients=id_maps(crosswalk())[1])
+        whole = replace(whole, patients=patient_ids(crosswalk()))
     return _of_drawn(whole, KeyedShare(share, salt), crosswalk(), scratch)
 
 

@@ -150,7 +150,7 @@ class PreparedInput:
 
     corpus: Corpus
     found: Preflight
-    known: dict[str, Patient] = field(default_factory=dict)
+    known: Mapping[str, Patient] = field(default_factory=dict)
     imported: Vectors | None = None
     facts: tuple[PartFacts, ...] = ()
     names: tuple[str, ...] = ()

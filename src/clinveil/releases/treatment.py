@@ -11,15 +11,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from clinveil.core.files import private_folder
-from clinveil.core.keys import Key
 from clinveil.core.progress import shown, track
 from clinveil.core.runfolder import KEY
 from clinveil.core.settings import NotesSettings
 from clinveil.corpus.corpus import NOTE_ID, PATIENT_ID, TEXT, Corpus
 from clinveil.corpus.open import PartedCorpus, open_corpus
-from clinveil.corpus.people import read_patients
 from clinveil.phi.name_index import NameIndex
-from clinveil.phi.settings import PhiSettings
 from clinveil.phi.treatment.deidentifier import Deidentifier
 from clinveil.phi.treatment.part_passes import Recipe, TreatPart, detect_parts, load_name_index
 from clinveil.phi.treatment.passes import deidentify_corpus
@@ -81,18 +78,14 @@ def _opened(job: ReleaseContext, place: Path) -> Corpus:
 
 def recipe(job: ReleaseContext) -> Recipe:
     """Return what detection in part files depends on."""
-    return Recipe.of(_deidentifier, job.settings.identifiers, job.folder.vault / KEY)
-
-
-def _deidentifier(settings: PhiSettings, key: Key) -> Deidentifier:
-    feed = settings.patients
-    return Deidentifier.of(settings, key, patients=read_patients(feed) if feed else {})
+    return Recipe.of(Deidentifier.of, job.settings.identifiers, job.folder.vault / KEY)
 
 
 def _treat_parts(job: ReleaseContext, corpus: PartedCorpus, deidentifier: Deidentifier) -> Treated:
     parts = [(part, one.digest) for part, one in zip(corpus.parts, job.facts, strict=True)]
     store, scratch = Store(job.folder.vault / TASKS), job.folder.work / "names"
-    works = detect_parts(parts, recipe(job), store, scratch, job.over, job.say, deidentifier.finder.uses_other_notes)
+    shared = recipe(job).sharing(job.known, scratch)
+    works = detect_parts(parts, shared, store, scratch, job.over, job.say, deidentifier.finder.uses_other_notes)
     job.broken.refuse()  # only now, after the longest work on the other parts
     place = private_folder(job.folder.work / "protected")
     items = [(work, place / f"part-{number:05d}.parquet") for number, work in enumerate(works)]

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -18,9 +19,10 @@ import pyarrow as pa
 from clinveil.core.errors import InputError
 from clinveil.core.files import private_folder
 from clinveil.corpus.corpus import NOTE_ID, PATIENT_ID, ROLE_FIELDS, TEXT, Corpus, MemoryCorpus, Note, rows
-from clinveil.corpus.open import joined, open_text
+from clinveil.corpus.open import PartedCorpus, joined, open_text
 from clinveil.corpus.sample import KeyedShare
 from clinveil.scale import Map, processes_later, serial
+from clinveil.scale.pieces import each
 from clinveil.vectors.algorithm import Algorithm, Notes, OnEpoch, algorithms
 from clinveil.vectors.count import WordCounts, count_words, over_words
 from clinveil.vectors.imported import of_notes
@@ -42,6 +44,7 @@ def train(
     counts: WordCounts | None = None,
     on_epoch: OnEpoch | None = None,
     split: Splitter = whole_note,
+    over: Map | None = None,
 ) -> Vectors:
     """Train word vectors on the notes, and on `more_text` if the settings name some.
 
@@ -57,6 +60,7 @@ def train(
         counts: word counts of the same notes, if known.
         on_epoch: called with (epochs done, epochs in all) after each epoch.
         split: splits a note into lines of words; GloVe requires whole notes.
+        over: map that draws the subsample, from part files where they are read (default: processes here).
 
     Returns:
         One vector for each word with at least `min_count` occurrences, with counts and patients; for fastText with
@@ -74,7 +78,7 @@ def train(
             hint="pass more notes" + (" or a smaller --min-count" if settings.min_count > 1 else ""),
         )
     rule = Subsampling.of(counts, settings.train_words, seed)
-    sample = subsampled(corpus, rule, split, over_words(counts.n_tokens, workers)) if rule else corpus
+    sample = subsampled(corpus, rule, split, over or over_words(counts.n_tokens, workers)) if rule else corpus
     run = seed, workers, scratch, on_epoch, split
     if settings.more_text is None:
         return _with_share(algorithm_of(settings).train(Notes(sample, counts, *run)), rule)
@@ -137,9 +141,16 @@ class Subsampling:
 def subsampled(corpus: Corpus, rule: Subsampling, split: Splitter = whole_note, over: Map = serial) -> Corpus:
     """Return the subsample of a corpus, in source order; each context of a rare word is a row.
 
-    `over`: map that processes the batches; it does not change the rows.
+    `over`: map that processes the batches, or the part files; it does not change the rows.
     """
+    if isinstance(corpus, PartedCorpus):
+        parts = corpus.parts
+        return MemoryCorpus(lambda: chain.from_iterable(each(over, partial(_subsampled_part, rule, split), parts)))
     return MemoryCorpus(lambda: over(partial(subsampled_batch, rule, split), corpus.batches()))
+
+
+def _subsampled_part(rule: Subsampling, split: Splitter, part: Corpus) -> list[pa.RecordBatch]:
+    return [subsampled_batch(rule, split, batch) for batch in part.batches()]
 
 
 def subsampled_batch(rule: Subsampling, split: Splitter, batch: pa.RecordBatch) -> pa.RecordBatch:

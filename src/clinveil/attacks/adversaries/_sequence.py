@@ -95,17 +95,20 @@ def table_of(
     """
     n_words, direct_entries = joint.shape[0], joint.tocoo()
     top = np.argsort(-common, kind="stable")[:wide]
-    everywhere = (np.arange(n_words)[:, None] * np.int64(n_words) + top).ravel()
-    keys = np.concatenate([direct_entries.col * np.int64(n_words) + direct_entries.row, everywhere])
-    keys, index = np.unique(keys, return_inverse=True)
-    direct = np.bincount(index[: direct_entries.nnz], direct_entries.data, keys.size)
-    columns, rows = keys // n_words, keys % n_words
-    scores: Doubles = direct + background[columns] * common[rows]
+    columns = np.concatenate([direct_entries.col, np.repeat(np.arange(n_words), top.size)])
+    rows = np.concatenate([direct_entries.row, np.tile(top, n_words)])
+    data = np.concatenate([direct_entries.data, np.zeros(rows.size - direct_entries.nnz)])
+    merged = csc_matrix((data, (rows, columns)), shape=joint.shape)  # sums duplicates, in linear time
+    starts, rows = merged.indptr.astype(np.int64), merged.indices.astype(np.int64)
+    columns = np.repeat(np.arange(n_words), np.diff(starts))
+    scores: Doubles = merged.data + background[columns] * common[rows]
     totals = np.asarray(joint.sum(axis=0)).ravel() + background * common.sum()
-    order, rank = np.lexsort((-scores, columns)), np.empty(columns.size, dtype=np.int64)
-    rank[order] = np.arange(columns.size) - np.searchsorted(columns, columns[order])
-    keep = (scores > 0) & (rank < limit)
-    starts = np.searchsorted(columns[keep], np.arange(n_words + 1))
+    keep = scores > 0
+    sizes = np.diff(starts)
+    large = np.flatnonzero((sizes > limit)[columns])
+    order, sizes = large[np.lexsort((-scores[large], columns[large]))], sizes[sizes > limit]
+    keep[order[np.arange(order.size) - np.repeat(np.cumsum(sizes) - sizes, sizes) >= limit]] = False
+    starts = np.concatenate([[0], np.cumsum(np.bincount(columns[keep], minlength=n_words))])
     return Candidates(starts.astype(np.int64), rows[keep], scores[keep] / totals[columns[keep]])
 
 
@@ -124,7 +127,7 @@ class Pairs(NamedTuple):
     unigram: Doubles
     backoff: Doubles
     indptr: Ints
-    indices: Ints
+    indices: SmallInts
     pairs: Doubles
 
 
@@ -154,7 +157,7 @@ class Counts:
         """Return the probabilities."""
         unigram = (self.single + LEAST) / (self.single + LEAST).sum()
         backoff, discounted = _discounted(self.pairs.data, self.pairs.indptr.astype(np.int64))
-        indptr, indices = self.pairs.indptr.astype(np.int64), self.pairs.indices.astype(np.int64)
+        indptr, indices = self.pairs.indptr.astype(np.int64), self.pairs.indices.astype(np.int32)
         return Pairs(unigram, backoff, indptr, indices, discounted)
 
 
@@ -180,7 +183,7 @@ Links = tuple[Ints, SmallInts, SmallInts, Doubles]
 
 
 @helper
-def find_row(rows: Ints, low: int, high: int, wanted: int) -> int:
+def find_row(rows: SmallInts, low: int, high: int, wanted: int) -> int:
     """Return the index of a word among the sorted rows [low, high); -1 if absent."""
     end = high
     while low < high:
@@ -201,12 +204,13 @@ def links(begin: Ints, rows: Ints, pairs: Pairs) -> Links:
     """
     n, capacity, size = begin.size - 1, 1024, 0
     left, right, share = np.empty(capacity, np.int32), np.empty(capacity, np.int32), np.empty(capacity)
-    starts, column = np.zeros(n + 1, np.int64), np.zeros(pairs.unigram.size, np.int64)
+    starts = np.zeros(n + 1, np.int64)
+    column = np.zeros(pairs.unigram.size, np.int16)  # place of a word among the candidates, from 1; fits a core's cache
     for t in range(1, n):
         starts[t] = size
         low, high = begin[t], begin[t + 1]
         for j in range(low, high):
-            column[rows[j]] = j + 1
+            column[rows[j]] = j - low + 1
         for i in range(begin[t - 1], low):
             first, last = pairs.indptr[rows[i]], pairs.indptr[rows[i] + 1]
             most = min(last - first, high - low)
@@ -217,9 +221,9 @@ def links(begin: Ints, rows: Ints, pairs: Pairs) -> Links:
                 share = np.append(share, np.empty(capacity - share.size))
             if last - first <= 8 * (high - low):  # few successors: look each up among the candidates
                 for p in range(first, last):
-                    j = column[pairs.indices[p]] - 1
-                    if j >= 0:
-                        left[size], right[size], share[size] = i, j, pairs.pairs[p]
+                    place = column[pairs.indices[p]]
+                    if place > 0:
+                        left[size], right[size], share[size] = i, low + place - 1, pairs.pairs[p]
                         size += 1
             else:
                 for j in range(low, high):

@@ -255,10 +255,12 @@ def scored(
     if among is not None:
         mask = among[rows]
         place, rows, chances = place[mask], rows[mask], chances[mask]
-    order = np.lexsort((rows, -chances, place))
-    some, first = np.unique(place[order], return_index=True)
     named = np.full(truth.size, fallback, dtype=np.int64)
-    named[some] = rows[order][first]
+    if place.size:  # the positions are sorted
+        first = np.flatnonzero(np.diff(place, prepend=-1))
+        best = np.repeat(np.maximum.reduceat(chances, first), np.diff(first, append=place.size))
+        likeliest = np.where(chances == best, rows, np.iinfo(np.int64).max)
+        named[place[first]] = np.minimum.reduceat(likeliest, first)
     return Scored(truth, patient, named)
 
 

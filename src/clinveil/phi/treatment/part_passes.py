@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import IO, Any
@@ -23,6 +23,7 @@ from clinveil.core.runfolder import FREE, fingerprint
 from clinveil.core.settings import Settings
 from clinveil.core.types import Say
 from clinveil.corpus.open import NotesCorpus
+from clinveil.corpus.people import Patient, Patients
 from clinveil.phi.name_index import NameIndex
 from clinveil.phi.name_index_store import NameIndexStore, open_name_index
 from clinveil.phi.treatment.deidentifier import Deidentified, Deidentifier
@@ -39,9 +40,9 @@ class Recipe:
     """Recipe from which each worker process builds the de-identifier once; it is small and contains no secret.
 
     Attributes:
-        make: module-level function, called with `settings` and the key in the file `key`.
+        make: module-level function, called with `settings`, the key in the file `key` and `patients`.
         dependencies: everything that detection depends on as JSON: the settings, and hashes of the files they name.
-        commitment: of the key.
+        commitment: of the key. known: file of the known patients, which all workers share.
     """
 
     make: Callable[..., Deidentifier]
@@ -49,6 +50,7 @@ class Recipe:
     key: Path = field(compare=False)
     dependencies: str
     commitment: str
+    known: Path | None = field(default=None, compare=False)
 
     @classmethod
     def of(cls, make: Callable[..., Deidentifier], settings: Settings, key: Path) -> Recipe:
@@ -60,7 +62,14 @@ class Recipe:
     @lru_cache(maxsize=1)  # noqa: B019  one per process
     def __call__(self) -> Deidentifier:
         """Return the de-identifier."""
-        return self.make(self.settings, Key.load(self.key))
+        return self.make(self.settings, Key.load(self.key), patients=Patients.open(self.known) if self.known else None)
+
+    def sharing(self, known: Mapping[str, Patient], scratch: Path) -> Recipe:
+        """Return a recipe whose workers map the known patients into memory, from a file in the scratch folder."""
+        if not isinstance(known, Patients):
+            return self
+        known.save(path := private_folder(scratch) / "patients.arrow")
+        return replace(self, known=path)
 
 
 def _files(settings: Settings) -> Iterator[tuple[str, Path]]:

@@ -165,8 +165,8 @@ class EmulatedRemover:
         if self.deidentifier.mode != "replace":
             return []
         renamed = []
-        for patient_id, patient in self.deidentifier.patients.items():
-            surrogates = NameSurrogates(self.deidentifier.key, patient_id, patient)
+        for patient in self.deidentifier.patients.values():
+            surrogates = NameSurrogates(self.deidentifier.key, patient.patient_id, patient)
             renamed.append(replace(patient, name=tuple(surrogates.of(token) for token in patient.name)))
         return renamed
 

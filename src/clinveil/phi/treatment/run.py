@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
@@ -24,7 +24,7 @@ from clinveil.core.runfolder import KEY, LOCK, Kind, code_version, fingerprint, 
 from clinveil.core.types import Say
 from clinveil.corpus.open import OpenedCorpus, PartedCorpus, open_corpus
 from clinveil.corpus.part_facts import as_parts, facts_of, names_of
-from clinveil.corpus.people import read_patients
+from clinveil.corpus.people import Patient, read_patients
 from clinveil.corpus.write import place_in, write_corpus
 from clinveil.phi.review import Decisions
 from clinveil.phi.settings import DeidentifySettings
@@ -87,7 +87,7 @@ def deidentify_notes(
     with run_folder(secrets, VAULT) as folder, atomic(out, force=settings.force, maker=MAKER) as part:
         # An existing key is used again, so that later notes of a patient are treated like the earlier ones.
         key = folder.key() if settings.seed is None else Key.from_seed(settings.seed)
-        deidentifier = in_worker(settings, key)
+        deidentifier = in_worker(settings, key, read_patients(patients) if patients else None)
         place, suffix = (part, "") if parted else place_in(part, out, corpus.suffix)
         with records(secrets, key, crosswalk=settings.crosswalk, spans=settings.spans) as kept:
             inputs = {  # hashes, but no paths
@@ -131,11 +131,10 @@ def _is_vault(vault: Path) -> bool:
 VAULT = Kind("vault of clinveil deidentify", known=_is_vault, scratch=(SCRATCH,))
 
 
-def in_worker(settings: DeidentifySettings, key: Key) -> Deidentifier:
+def in_worker(settings: DeidentifySettings, key: Key, patients: Mapping[str, Patient] | None) -> Deidentifier:
     """Return the de-identifier for some settings; workers build it too."""
-    phi = settings.identifiers
-    patients = read_patients(phi.patients) if phi.patients else None
     decisions = Decisions.read(*settings.decisions) if settings.decisions else None
+    phi = settings.identifiers
     deidentifier = Deidentifier.of(phi, key, patients=patients, keep_spans=settings.spans, revise=decisions)
     return deidentifier.recording(audit=settings.audit == "full", crosswalk=settings.crosswalk)
 
@@ -215,7 +214,7 @@ def _write_parts(
     scratch, broken = kept.vault / SCRATCH, Broken()
     corpus, facts = facts_of(corpus, over, say, broken)
     deidentifier.key.save(scratch / "key.bin")
-    recipe = Recipe.of(in_worker, settings, scratch / "key.bin")
+    recipe = Recipe.of(in_worker, settings, scratch / "key.bin").sharing(deidentifier.patients, scratch)
     parts = [(part, part_facts.digest) for part, part_facts in zip(corpus.parts, facts, strict=True)]
     store = Store(kept.vault / TASKS)
     tasks = detect_parts(parts, recipe, store, scratch, over, say, deidentifier.finder.uses_other_notes)

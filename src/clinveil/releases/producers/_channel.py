@@ -284,6 +284,7 @@ def vectors_of(job: ReleaseContext, entered: Corpus, counts: WordCounts) -> Vect
     learning = "use those of the release that is added to" if isinstance(job.corpus, NewNotes) else learning
     with job.timer.stage("vectors", learning) as row, steps("passes", job.say) as on_epoch:
         how: Any = {"seed": job.seeds["training"], "workers": job.settings.workers, "scratch": job.folder.work}
+        how["over"] = job.over if job.facts else None
         if not place.exists():
             made = (
                 train(entered, job.settings.vectors, counts=counts, on_epoch=on_epoch, **how)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
@@ -70,7 +70,7 @@ class Predictions:
 
 
 class Counted(NamedTuple):
-    """Counts of grams in the training and in the test texts, CSR (n_notes, n_grams): grams of the training texts."""
+    """Counts of grams or words in the training and in the test texts, CSR (n_notes, n_grams) of the training texts."""
 
     train: Any
     test: Any
@@ -93,9 +93,17 @@ class Side:
 
         Raises InputError if no note has a word.
         """
+        return self._counted(grams, np.float32)
+
+    @cached_property
+    def counted_words(self) -> Counted:
+        """Counts of words only; otherwise as `counted`."""
+        return self._counted(words, np.float64)
+
+    def _counted(self, analyzer: Callable[[str], list[str]], dtype: type[np.floating[Any]]) -> Counted:
         from sklearn.feature_extraction.text import CountVectorizer
 
-        vectorizer = CountVectorizer(analyzer=grams, dtype=np.float32)
+        vectorizer = CountVectorizer(analyzer=analyzer, dtype=dtype)
         try:
             counts = vectorizer.fit_transform(self.train)
         except ValueError:  # scikit-learn: empty vocabulary
@@ -244,20 +252,17 @@ class TfidfLogisticRegression(Classifier):
 
     def __call__(self, job: Job) -> Predictions:
         """Train on training and validation notes. Raises InputError if no word occurs in two notes."""
-        from sklearn.feature_extraction.text import TfidfVectorizer
         from sklearn.linear_model import LogisticRegression
         from sklearn.multiclass import OneVsRestClassifier
         from threadpoolctl import threadpool_limits
 
-        vectorizer = TfidfVectorizer(analyzer=words, sublinear_tf=True, min_df=2)
-        learn, model = job.parts.learn, LogisticRegression(C=STRENGTH, max_iter=300)
+        learn, counts = job.parts.learn, job.side.counted_words
+        model = LogisticRegression(C=STRENGTH, max_iter=300)
         with threadpool_limits(1):
-            try:
-                features = vectorizer.fit_transform(job.texts(learn))
-            except ValueError:
-                raise InputError(NO_WORD) from None
+            tfidf, taken = _tfidf(counts.train[learn])
+            features = tfidf.transform(counts.train[learn][:, taken])
             fitted = (OneVsRestClassifier(model) if job.several else model).fit(features, job.targets[learn])
-            predicted = fitted.predict(vectorizer.transform(job.tested))
+            predicted = fitted.predict(tfidf.transform(counts.test[job.parts.test][:, taken]))
         return Predictions(predicted.astype(job.targets.dtype), 0.0, {"strength": STRENGTH})
 
 

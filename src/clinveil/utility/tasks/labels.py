@@ -135,40 +135,51 @@ class Arms:
     @cached_property
     def released(self) -> Tested:
         """Trained on released notes, tested on real notes."""
-        real, other = self.label.real, self.label.released
         if self.label.is_paired:
-            return self._tested(real, [Side(other.texts, real.texts)] * len(self.folds))
-        return self._transferred(real, other)
+            return self._of_released[0]
+        return self._transferred(self.label.real, self.label.released)
 
     @cached_property
     def within(self) -> Tested:
         """Trained and tested on released notes."""
-        side = Side(self.label.released.texts, self.label.released.texts)
-        return self._tested(self.label.released, [side] * len(self.folds))
+        if self.label.is_paired:
+            return self._of_released[1]
+        notes = self.label.released
+        return self._tested(notes, [Side(notes.texts, notes.texts)] * len(self.folds))
+
+    @cached_property
+    def _of_released(self) -> tuple[Tested, Tested]:
+        """Trained once on released notes that have the rows of real ones, and tested on both."""
+        n, both = len(self.label.real), _joined(self.label.real, self.label.released)
+        folds = [self.label.folds[k] for k in self.folds]
+        rows = [Parts(one.train + n, one.valid + n, np.concatenate([one.test, one.test + n])) for one in folds]
+        runs = self._predicted(both, rows, [Side(both.texts, both.texts)] * len(rows))
+        guesses = np.concatenate([guess.reshape(2, -1) for guess in runs], axis=1)
+        tested = np.concatenate([one.test for one in folds])
+        truth, patient = self.label.real.targets[tested], self.label.patients[0][tested]
+        return Tested(truth, guesses[0], patient), Tested(truth, guesses[1], patient)
 
     def _tested(self, notes: Labelled, sides: Sequence[Side]) -> Tested:
         own = notes is self.label.real
         folds = [(self.label.folds if own else self.label.released_folds)[k] for k in self.folds]
+        tested = np.concatenate([parts.test for parts in folds])
+        of_real, of_released, _ = self.label.patients
+        guesses = np.concatenate(self._predicted(notes, folds, sides))
+        return Tested(notes.targets[tested], guesses, (of_real if own else of_released)[tested])
+
+    def _predicted(self, notes: Labelled, folds: Sequence[Parts], sides: Sequence[Side]) -> list[Ints]:
+        """Return the predictions of each fold; the settings that the first selects are those of all."""
         seed = self.label.seed
         first = predict(self.model, notes, folds[0], seed, sides[0])
         rest = zip(folds[1:], sides[1:], strict=True)
-        others = [predict(self.model, notes, parts, seed, side, like=first) for parts, side in rest]
-        tested = np.concatenate([parts.test for parts in folds])
-        of_real, of_released, _ = self.label.patients
-        patient = of_real if own else of_released
-        return Tested(notes.targets[tested], np.concatenate([run.test for run in (first, *others)]), patient[tested])
+        return [first.test, *(predict(self.model, notes, one, seed, side, like=first).test for one, side in rest)]
 
     def _transferred(self, real: Labelled, other: Labelled) -> Tested:
         """Train once on all released notes, and test on the real notes of all folds."""
         tested = np.concatenate([self.label.folds[k].test for k in self.folds])
         first, shift = self.label.released_folds[0], len(real)
         valid, train = first.test + shift, first.learn + shift
-        both = replace(
-            real,
-            texts=[*real.texts, *other.texts],
-            targets=np.concatenate([real.targets, other.targets]),
-            patients=[*real.patients, *other.patients],
-        )
+        both = _joined(real, other)
         made = predict(self.model, both, Parts(train, valid, tested), self.label.seed, Side(both.texts, both.texts))
         return Tested(real.targets[tested], made.test, self.label.patients[0][tested])
 
@@ -183,6 +194,12 @@ class Arms:
         arms = bootstrap_arms(sums, macro_f1, rng, chance=permuted_f1)
         entries = {**self.label.detail, "model": self.model, "metric": "macro-F1", "folds": len(self.folds)}
         return share_finding(measure, arms, len(arm.truth), entries, unit="test notes", method=METHOD)
+
+
+def _joined(real: Labelled, other: Labelled) -> Labelled:
+    """Return the rows of two sides with the same classes, one after the other."""
+    targets, patients = np.concatenate([real.targets, other.targets]), [*real.patients, *other.patients]
+    return replace(real, texts=[*real.texts, *other.texts], targets=targets, patients=patients)
 
 
 def drawn_words(notes: Labelled, learn: Ints, rng: Generator) -> list[str]:

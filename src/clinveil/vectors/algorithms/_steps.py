@@ -15,13 +15,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from clinveil.core.compiled import compiled, helper, kernel
+from clinveil.core.compiled import INLINED, compiled, helper, kernel
 from clinveil.core.types import Floats, Ints
 from clinveil.vectors.sentences import Ids
 
 # Sums may be reordered, so that loops over dimensions compile to vector instructions; NaN is still handled.
 _FAST = {"error_model": "numpy", "fastmath": {"reassoc", "contract", "arcp", "nsz"}}
-_AT_ONCE = 3  # targets per loop over the dimensions
+_AT_ONCE = 6  # targets per loop over the dimensions: all of the default
 _END = -1  # `sentences.END`: a kernel may use constants of its own file only
 
 
@@ -60,7 +60,7 @@ class Lane(NamedTuple):
     targets: Ids
     held: Floats
     gains: Floats
-    change: Floats
+    old: Floats
 
 
 class Rule(NamedTuple):
@@ -82,7 +82,7 @@ def new_lane(n_words: int, dim: int, *, centres: int, window: int, negative: int
     return Lane(
         side(min(n_words, centres + 2 * window)),
         side(min(n_words, centres * (negative + 1))),
-        np.empty(width, np.int32),
+        np.zeros(width, np.int32),
         np.zeros((width, dim), np.float32),
         np.zeros(width, np.float32),
         np.empty(dim, np.float32),
@@ -143,38 +143,42 @@ def _draw_targets(centre: int, model: Model, lane: Lane, negative: int, rng: np.
             lane.targets[n_targets] = slot
             n_targets += 1
     for target in range(lane.targets.size):
-        for k in range(lane.change.size):
-            lane.held[target, k] = lane.outputs.vectors[lane.targets[target], k] if target < n_targets else 0
+        held, vector = lane.held[target], lane.outputs.vectors[lane.targets[target]]
+        for k in range(held.size):
+            held[k] = vector[k] if target < n_targets else 0
     return n_targets
 
 
-@compiled(**_FAST)
+@compiled(**_FAST, **INLINED)
 def _step(vector: Floats, lane: Lane, n_targets: int, alpha: np.float32) -> None:
     """Update the vector of one word around the centre and those of all targets, from the same old vectors."""
-    held, gains, change, dim = lane.held, lane.gains, lane.change, vector.size
+    held, gains, old, dim = lane.held, lane.gains, lane.old, vector.size
     for first in range(0, n_targets, _AT_ONCE):
-        one, two, three = held[first], held[first + 1], held[first + 2]
-        a = b = c = np.float32(0)
+        t0, t1, t2 = held[first], held[first + 1], held[first + 2]
+        t3, t4, t5 = held[first + 3], held[first + 4], held[first + 5]
+        a = b = c = d = e = f = np.float32(0)
         for k in range(dim):
-            a += vector[k] * one[k]
-            b += vector[k] * two[k]
-            c += vector[k] * three[k]
+            x = vector[k]
+            a, b, c = a + x * t0[k], b + x * t1[k], c + x * t2[k]
+            d, e, f = d + x * t3[k], e + x * t4[k], f + x * t5[k]
         gains[first], gains[first + 1], gains[first + 2] = a, b, c
+        gains[first + 3], gains[first + 4], gains[first + 5] = d, e, f
     for target in range(gains.size):
         wanted = np.float32(1) if target == 0 else np.float32(0)
         predicted = np.float32(1) / (np.float32(1) + np.exp(-gains[target]))
         gains[target] = (wanted - predicted) * alpha if target < n_targets else np.float32(0)
-    change[:] = 0
-    for first in range(0, n_targets, _AT_ONCE):
-        one, two, three = held[first], held[first + 1], held[first + 2]
-        a, b, c = gains[first], gains[first + 1], gains[first + 2]
-        for k in range(dim):
-            change[k] += a * one[k] + b * two[k] + c * three[k]
-            one[k] += a * vector[k]
-            two[k] += b * vector[k]
-            three[k] += c * vector[k]
     for k in range(dim):
-        vector[k] += change[k]
+        old[k] = vector[k]
+    for first in range(0, n_targets, _AT_ONCE):
+        t0, t1, t2 = held[first], held[first + 1], held[first + 2]
+        t3, t4, t5 = held[first + 3], held[first + 4], held[first + 5]
+        a, b, c = gains[first], gains[first + 1], gains[first + 2]
+        d, e, f = gains[first + 3], gains[first + 4], gains[first + 5]
+        for k in range(dim):
+            x, x0, x1, x2, x3, x4, x5 = old[k], t0[k], t1[k], t2[k], t3[k], t4[k], t5[k]
+            vector[k] += a * x0 + b * x1 + c * x2 + d * x3 + e * x4 + f * x5
+            t0[k], t1[k], t2[k] = x0 + a * x, x1 + b * x, x2 + c * x
+            t3[k], t4[k], t5[k] = x3 + d * x, x4 + e * x, x5 + f * x
 
 
 @compiled(**_FAST)
@@ -197,8 +201,9 @@ def train_lane(ids: Ids, first: int, last: int, model: Model, lane: Lane, rule: 
                 _step(lane.inputs.vectors[slot], lane, n_targets, rule.alpha)
                 at += step
         for target in range(n_targets):
-            for k in range(lane.change.size):
-                lane.outputs.vectors[lane.targets[target], k] = lane.held[target, k]
+            held, vector = lane.held[target], lane.outputs.vectors[lane.targets[target]]
+            for k in range(held.size):
+                vector[k] = held[k]
     _subtract(lane.inputs, model.inputs)
     _subtract(lane.outputs, model.outputs)
 
