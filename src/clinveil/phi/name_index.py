@@ -174,6 +174,8 @@ def mentions(note: NoteView, names: frozenset[Name], staff: frozenset[str], foun
     Args:
         names: full names of the note's patient. staff: name forms of staff. found: sorted spans of the detectors.
     """
+    if not names and not staff:
+        return
     variants = NameVariants.of(*sorted(names))
     if any(f"{first}." in note.plain for first in variants.firsts):
         yield from _outside(note, variants.initialled(note.plain, bare=False), found, "initials")

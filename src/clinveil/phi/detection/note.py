@@ -217,7 +217,7 @@ class Words(Sequence[Word]):
 
     def marked(self, mark: int) -> list[int]:
         """Return the indices of the words that have a mark (`phi/matching/wordtable.py`)."""
-        return np.flatnonzero(self._marks & mark).tolist()
+        return (self._marks & mark).nonzero()[0].tolist()
 
     @cached_property
     def _marks(self) -> NDArray[np.int32]:

@@ -360,7 +360,7 @@ def required(pattern: re.Pattern[str]) -> Required:
     optional = list(takewhile(lambda piece: not piece.low, visitor.items))
     first = reduce(lambda chars, piece: chars | piece.chars, visitor.items[: len(optional) + 1], 0)
     useful = best is not None and visitor.total.low and best.cost < 1.0
-    return Required(best if useful else None, first, _allowed_before(nodes, first, any_case))
+    return Required(best if useful else None, first, _allowed_before(nodes, first, pattern.flags))
 
 
 def _of_pieces(items: list[Reach]) -> Iterator[Anchor]:
@@ -375,16 +375,24 @@ def _of_pieces(items: list[Reach]) -> Iterator[Anchor]:
         before = before.then(item)
 
 
-def _allowed_before(nodes: Any, first: int, any_case: bool) -> int:
+def _allowed_before(nodes: Any, first: int, flags: int) -> int:
     """Return the characters allowed before a match, from the assertions at its start."""
-    allowed = ALL
+    allowed, any_case = ALL, bool(flags & re.IGNORECASE)
     for op, value in nodes:
         if op is _op.AT and value is _op.AT_BOUNDARY and not first & ~_WORD & ~OTHERS:
             allowed &= ~_WORD
+        elif op is _op.AT and value is _op.AT_BEGINNING:
+            allowed &= mask("\n") if flags & re.MULTILINE else 0
         elif op is _op.ASSERT_NOT and value[0] < 0 and len(value[1]) == 1:
             ((of, what),) = value[1]
             members = what if of is _op.IN else [(of, what)]
             allowed &= ~_of_set(members, any_case) if _lists_ascii(members, _CATEGORIES) else ALL
+        elif op is _op.SUBPATTERN:
+            allowed &= _allowed_before(value[3], first, (flags | value[1]) & ~value[2])
+            break
+        elif op is _op.BRANCH:
+            allowed &= reduce(int.__or__, (_allowed_before(branch, first, flags) for branch in value[1]))
+            break
         elif op not in (_op.AT, _op.ASSERT, _op.ASSERT_NOT):
             break
     return allowed & ALL | OTHERS
