@@ -357,8 +357,7 @@ def required(pattern: re.Pattern[str]) -> Required:
     strings = visitor.finish()
     anchors = [*_of_pieces(visitor.items), *([strings] if strings else [])]
     best = min(anchors, key=lambda anchor: anchor.cost, default=None)
-    optional = list(takewhile(lambda piece: not piece.low, visitor.items))
-    first = reduce(lambda chars, piece: chars | piece.chars, visitor.items[: len(optional) + 1], 0)
+    first, _ = _first(nodes, any_case)
     useful = best is not None and visitor.total.low and best.cost < 1.0
     return Required(best if useful else None, first, _allowed_before(nodes, first, pattern.flags))
 
@@ -373,6 +372,31 @@ def _of_pieces(items: list[Reach]) -> Iterator[Anchor]:
         elif item.low and item.chars < OTHERS and item.chars.bit_count() <= 3:
             yield Anchor(before, signs=item.chars)
         before = before.then(item)
+
+
+def _first(nodes: Any, any_case: bool) -> tuple[int, bool]:
+    """Return the characters with which a match of some nodes can begin, and whether it can be empty."""
+    chars = 0
+    for op, value in nodes:
+        if op in (_op.LITERAL, _op.IN):
+            return chars | _of_set([(op, value)] if op is _op.LITERAL else value, any_case), False
+        if op in (_op.AT, _op.ASSERT, _op.ASSERT_NOT):
+            continue
+        if op is _op.SUBPATTERN:
+            inner = (any_case or bool(value[1] & re.IGNORECASE)) and not value[2] & re.IGNORECASE
+            more, empty = _first(value[3], inner)
+        elif op is _op.BRANCH:
+            branches = [_first(branch, any_case) for branch in value[1]]
+            more, empty = reduce(int.__or__, (chars for chars, _ in branches)), any(empty for _, empty in branches)
+        elif op in (_op.MAX_REPEAT, _op.MIN_REPEAT):
+            more, empty = _first(value[2], any_case)
+            empty = empty or not value[0]
+        else:
+            more, empty = ALL, False
+        chars |= more
+        if not empty:
+            return chars, False
+    return chars, True
 
 
 def _allowed_before(nodes: Any, first: int, flags: int) -> int:

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
-from itertools import chain
+from itertools import chain, pairwise
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
@@ -32,7 +32,9 @@ FARTHEST = 96
 _CLASSES = 129  # one per ASCII character, and one for all others
 _OTHER = _CLASSES - 1
 # Characters without a letter, and non-ASCII letters that match an ASCII letter if case is ignored (a test checks all).
-_LETTERS = {code: EDGE for code in range(128) if not chr(code).isalpha()} | str.maketrans("\u0130\u0131\u017f\u212a", "iisk")
+_LETTERS = {code: EDGE for code in range(128) if not chr(code).isalpha()} | str.maketrans(
+    "\u0130\u0131\u017f\u212a", "iisk"
+)
 _NOT_ASCII = re.compile(r"[^\x00-\x7f]")
 
 
@@ -97,7 +99,7 @@ class Tables:
         order = np.argsort(owners, kind="stable")
         owners, offsets = owners[order], offsets[order]
         edges = [0, *(np.flatnonzero(owners[1:] != owners[:-1]) + 1).tolist(), owners.size]
-        return {int(owners[a]): offsets[a:b].tolist() for a, b in zip(edges, edges[1:], strict=False) if a < b}
+        return {int(owners[a]): offsets[a:b].tolist() for a, b in pairwise(edges) if a < b}
 
     def _of_strings(self, text: str) -> Ints:
         """Return the strings of a text: pattern, first offset and last offset of each, by offset."""

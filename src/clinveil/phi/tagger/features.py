@@ -85,9 +85,7 @@ class Features:
     def properties(self, token: str, offset: int) -> tuple[str, ...]:
         """Return the property names of a token at an offset from the token to be labelled."""
         _, *names = self._known(token)
-        return tuple(
-            f"{offset}{name}" for name in chain(*names) if offset == 0 or name[0] in _USED_AT[abs(offset)]
-        )
+        return tuple(f"{offset}{name}" for name in chain(*names) if offset == 0 or name[0] in _USED_AT[abs(offset)])
 
     def kind(self, token: str) -> str:
         """Return the coarse kind of a token: the group of a cue, or its letter case and list membership."""
