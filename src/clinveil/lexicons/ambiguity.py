@@ -95,7 +95,6 @@ class _Tables(NamedTuple):
     world_given: AbstractSet[str]
     world_family: AbstractSet[str]
     function: AbstractSet[str]
-    eponyms: AbstractSet[str]
     words: AbstractSet[str]
 
 
@@ -103,7 +102,7 @@ class _Tables(NamedTuple):
 def _tables() -> _Tables:
     words = frozenset[str]().union(*map(word_list, ("common", "clinical", "shorthand")))
     names = (all_given_names(), surnames(), world_given(), world_surnames())
-    return _Tables(*names, word_list("function"), word_list("eponyms"), words)
+    return _Tables(*names, word_list("function"), words)
 
 
 def _single(form: str) -> int:
@@ -124,9 +123,14 @@ def _single(form: str) -> int:
         classes |= LexicalClass.FAMILIAR
     if form in tables.function:
         classes |= LexicalClass.FUNCTION
-    if form in tables.eponyms and given < CHIEFLY_GIVEN:  # David and Henry are eponyms, but chiefly first names
-        classes |= LexicalClass.EPONYM
+    return classes | _other_classes(form, classes)
+
+
+def _other_classes(form: str, classes: int) -> int:
+    # David and Henry are eponyms, but chiefly first names.
+    eponym = form in word_list("eponyms") and all_given_names().get(form, 0.0) < CHIEFLY_GIVEN
+    other = LexicalClass.EPONYM if eponym else LexicalClass.NOTHING
     # Inflection rules apply only to rare names: Roberts is not an inflected form of a verb "robert".
-    if form in tables.words or (not classes & LexicalClass.FAMILIAR and is_word(form)):
-        classes |= LexicalClass.WORD
-    return classes
+    exact = form in _tables().words
+    usual = classes & LexicalClass.USUAL_GIVEN or surnames().get(form, 0.0) >= FAMILIAR_FAMILY
+    return other | (LexicalClass.WORD if exact or (is_word(form) and not usual) else LexicalClass.NOTHING)

@@ -33,7 +33,6 @@ SCORE = 0.8  # of spans added by the index: less than `SURE`, so that their text
 PROPAGATED = "heard"  # detector name in outputs, which must not change
 _SHORTEST, _SHORTEST_STAFF, _SHORTEST_LOWER = 3, 4, 5
 _LONGEST_ACRONYM = 5
-_MANY = 64  # names; beyond them, searching the text for each takes longer than looking up its words
 _PIECE = re.compile(r"[^\W\d_]+(?:['-][^\W\d_]+)*")
 _CAPITALS = re.compile(r"[A-Z][A-Za-z]+(?:['-][A-Za-z]+)*")
 _CREDENTIAL = re.compile(
@@ -179,8 +178,7 @@ def mentions(note: NoteView, names: frozenset[Name], staff: frozenset[str], foun
     variants = NameVariants.of(*sorted(names))
     if any(f"{first}." in note.plain for first in variants.firsts):
         yield from _outside(note, variants.initialled(note.plain, bare=False), found, "initials")
-    wanted = _wanted(note, variants, staff)
-    if wanted and not _all_covered(note, wanted, found):
+    if wanted := _wanted(note, variants, staff):
         yield from _Lookup(note, wanted, found).spans()
 
 
@@ -205,16 +203,6 @@ def _parts(pattern: re.Pattern[str], word: str) -> tuple[tuple[str, ...], tuple[
 
 _CAPITALISED = Column(lambda word: _parts(_CAPITALS, word))
 _ALL = Column(lambda word: _parts(_PIECE, word))
-
-
-def _all_covered(note: NoteView, wanted: Mapping[str, str], found: Sequence[Span]) -> bool:
-    """Whether spans cover all wanted words; this is the common case, and the search by word is then skipped."""
-    lower = note.plain.lower()
-    if note.aligned.starts is not None or len(lower) != len(note.text) or len(wanted) > _MANY:
-        return False
-    edges = [0, *(edge for span in found for edge in (span.start, span.end)), len(lower)]
-    rest = "\n".join(lower[start:end] for start, end in zip(edges[::2], edges[1::2], strict=True))
-    return not any(word in rest for word in wanted)
 
 
 def _outside(note: NoteView, ranges: Iterable[tuple[int, int]], found: Sequence[Span], why: str) -> Iterator[Span]:

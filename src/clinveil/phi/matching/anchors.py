@@ -260,7 +260,7 @@ class _Visitor:
         if fork.exact and high == 1:
             self._become(fork.current | (frozenset() if low else self.current), reach)
         elif _one_character(inside) and not once.chars & _LETTERS:
-            self._signs(low, reach)
+            (self._cut if low else self._break)(reach)
         else:
             best = fork.finish() if low else None
             self.found += [best] if best is not None else []
@@ -268,16 +268,6 @@ class _Visitor:
             self._break(*first, once.times(low - 1, high - 1) if low else reach)
 
     _min_repeat = _possessive_repeat = _max_repeat
-
-    def _signs(self, low: int, reach: Reach) -> None:
-        """Visit characters that are not letters, possibly repeated zero times."""
-        if low:
-            self._cut(reach)
-        elif all(text == EDGE for text in self.current):
-            self.exact, self.before = False, self.total.then(reach)
-            self.items.append(reach)
-        else:
-            self._break(reach)
 
     def _assert(self, value: Any) -> None:
         """Ignore a positive assertion."""
