@@ -127,7 +127,7 @@ _UNLISTED = Column(_is_unlisted, np.bool_)  # not a mark: most runs do not need 
 
 def names_in(text: str, spans: Iterable[Span]) -> frozenset[Name]:
     """Return the full names in spans with a score of `SURE` or more, as name forms."""
-    return frozenset(name for span in spans if (name := _name(text, span)))
+    return frozenset(name for span in spans if _sure(span) and (name := _name_parts(text[span.start : span.end])))
 
 
 def staff_in(text: str, spans: Iterable[Span]) -> frozenset[str]:
@@ -136,7 +136,7 @@ def staff_in(text: str, spans: Iterable[Span]) -> frozenset[str]:
         form
         for span in spans
         if _sure(span) and (_CREDENTIAL.match(text, span.end) or _is_staff(text, span.start))
-        for form in map(name_form, _name(text, span))
+        for form in map(name_form, _name_parts(text[span.start : span.end]))
         if len(form) >= _SHORTEST_STAFF and not _ambiguous(form)
     )
 
@@ -149,10 +149,6 @@ def _is_staff(text: str, start: int) -> bool:
 
 def _sure(span: Span) -> bool:
     return span.label == "NAME" and span.score >= SURE
-
-
-def _name(text: str, span: Span) -> Name:
-    return _name_parts(text[span.start : span.end]) if _sure(span) else ()
 
 
 @lru_cache(maxsize=1 << 11)  # most names occur several times in a note
@@ -186,13 +182,10 @@ def _wanted(note: NoteView, variants: NameVariants, staff: frozenset[str]) -> di
     """Return lower-case word of the note -> kind of variant."""
     parts = set(note.words.column(_CAPITALISED if note.plain.isascii() else _ALL).tolist())
     written, odd = (set(chain.from_iterable(column)) for column in zip(*parts, ((), ()), strict=True))
-    wanted = dict.fromkeys(_of_staff(written, odd, staff), PROPAGATED) | variants.among(written, odd)
-    return wanted | dict.fromkeys(variants.exact.intersection(note.words.lowers).difference(wanted), OWN)
-
-
-def _of_staff(words: set[str], odd: set[str], staff: frozenset[str]) -> set[str]:
     irregular = (word for word in odd if not (word.isascii() and word.isalpha()))
-    return (words & staff).union(word for word in irregular if name_form(word) in staff)
+    of_staff = (written & staff).union(word for word in irregular if name_form(word) in staff)
+    wanted = dict.fromkeys(of_staff, PROPAGATED) | variants.among(written, odd)
+    return wanted | dict.fromkeys(variants.exact.intersection(note.words.lowers).difference(wanted), OWN)
 
 
 def _parts(pattern: re.Pattern[str], word: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -251,14 +244,11 @@ class _Lookup:
             return True
         if word.shouted:
             return False
-        if _PERSON_VERB.match(self.text, word.end) or self._has_relative(word, index):
+        following = self.words[index + 1].lower if index + 1 < len(self.words) else ""
+        own_relative = self.text[word.end : word.end + 2] == "'s" and following in _KIN  # White's wife
+        if own_relative or _PERSON_VERB.match(self.text, word.end):
             return True
         return self._within_sentence(word, index)
-
-    def _has_relative(self, word: Word, index: int) -> bool:
-        """Whether the word is the possessor of a relative: White's wife."""
-        following = self.words[index + 1].lower if index + 1 < len(self.words) else ""
-        return self.text[word.end : word.end + 2] == "'s" and following in _KIN
 
     def _next_to_name(self, index: int, other: int, sure: set[int]) -> bool:
         if not 0 <= other < len(self.words):

@@ -265,12 +265,14 @@ class Tagger:
         """Yield a run trimmed to its first and last word or number, without a possessive ending."""
         while run and (not tokens[run[0][0]][0].isalnum() or _is_article(tokens, run)):
             run = run[1:]
-        while run and not _may_end(tokens[run[-1][0]], tokens[run[0][0]]):
+        while run and (not tokens[run[-1][0]][0].isalnum() or _ends(tokens[run[-1][0]], tokens[run[0][0]])):
             run = run[:-1]
         words = [tokens[token[0]] for token in run]
         probability = max((1 - probabilities[token[0], 0] for token in run), default=0)
         label = self._labels[run[0][1]] if run else ""
-        if any(map(_substantial, words)) and (label != "NAME" or probability >= _least(words)):
+        # An initial, or two lower-case letters, is no name.
+        substantial = any(len(word) > 2 or (len(word) > 1 and word[0].isupper()) for word in words)
+        if substantial and (label != "NAME" or probability >= _least(words)):
             last = tokens[run[-1][0]]
             possessive = 2 if len(last) > 2 and last[-2:] in ("'s", "'S") else 0
             yield Hit(run[0][2], run[-1][3] - possessive, label, float(probability))
@@ -309,11 +311,6 @@ def _is_article(tokens: Tokens, run: Sequence[tuple[int, int, int, int]]) -> boo
     return tokens[run[0][0]] in _ARTICLES and len(run) > 1 and tokens[run[1][0]][0].isalpha()
 
 
-def _may_end(token: str, first: str) -> bool:
-    """Return whether a run may end with a token: not with punctuation or a lower-case ordinary word."""
-    return token[0].isalnum() and not _ends(token, first)
-
-
 def _least(words: Sequence[str]) -> float:
     """Return the minimum probability of a name. Single eponyms, abbreviations and words are often medical terms."""
     classes = lexical_classes(words[0].removesuffix("'s"))
@@ -328,8 +325,3 @@ def _least(words: Sequence[str]) -> float:
     if words[0].islower():
         return 0.9 if ordinary else 0.5
     return 0.6 if ordinary else 0.0
-
-
-def _substantial(token: str) -> bool:
-    """Return whether a token can be a name on its own: not an initial, and not two lower-case letters."""
-    return len(token) > 2 or (len(token) > 1 and token[0].isupper())
