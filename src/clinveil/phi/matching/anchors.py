@@ -332,7 +332,7 @@ def required(pattern: re.Pattern[str]) -> Required:
     anchors = [*_of_pieces(visitor.items), *([strings] if strings else [])]
     best = min(anchors, key=lambda anchor: anchor.cost, default=None)
     first, _ = _first(nodes, any_case)
-    useful = best is not None and sum(piece.low for piece in visitor.items) and best.cost < 1.0
+    useful = best is not None and any(piece.low > 0 for piece in visitor.items) and best.cost < 1.0
     return Required(best if useful else None, first, _allowed_before(nodes, first, pattern.flags))
 
 
@@ -361,7 +361,7 @@ def _first(nodes: Any, any_case: bool) -> tuple[int, bool]:
             more, empty = _first(value[3], inner)
         elif op is _op.BRANCH:
             branches = [_first(branch, any_case) for branch in value[1]]
-            more, empty = reduce(int.__or__, (chars for chars, _ in branches)), any(empty for _, empty in branches)
+            more, empty = reduce(int.__or__, (begun for begun, _ in branches)), any(free for _, free in branches)
         elif op in (_op.MAX_REPEAT, _op.MIN_REPEAT):
             more, empty = _first(value[2], any_case)
             empty = empty or not value[0]
