@@ -27,11 +27,11 @@ from clinveil.core.spans import Span
 from clinveil.lexicons.ambiguity import LexicalClass, lexical_classes
 from clinveil.phi.detection.detector import detectors
 from clinveil.phi.detection.note import NoteView
-from clinveil.phi.tagger.model import TaggerModel, save_tagger
+from clinveil.phi.tagger.model import TaggerModel
 from tagger_training import invent
 from tagger_training.invent import Labelled
 from tagger_training.people import People, may_train
-from tagger_training.train import threshold_within, train_tagger, written_small
+from tagger_training.train import save_tagger, threshold_within, train_tagger, written_small
 
 SEED, DATE = 13, "2026-11-22"
 INVENTED, DEMO_PATIENTS = 14_000, 90

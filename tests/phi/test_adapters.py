@@ -45,7 +45,7 @@ class _Reader:
 
 @pytest.fixture
 def fake():
-    adapters.register("fake")(Adapter(lambda where: _Reader(), {"PERSON": "NAME", "DATE": "DATE", "AGE": None}, False))
+    adapters.register("fake")(Adapter(lambda where: _Reader(), needs_path=False))
     yield "fake"
     adapters.forget("fake")
     adapter_detector.cache_clear()

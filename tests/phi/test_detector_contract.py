@@ -16,8 +16,8 @@ from clinveil.core.spans import LABELS
 from clinveil.corpus.corpus import MemoryCorpus, memory_corpus
 from clinveil.corpus.people import Patient
 from clinveil.phi.detection.detector import Rule, RuleDetector, all_detectors, covered, detectors
+from clinveil.phi.detection.finder import resolve
 from clinveil.phi.detection.note import NoteView
-from clinveil.phi.detection.overlaps import resolve
 from clinveil.phi.treatment.deidentifier import Deidentifier
 from clinveil.phi.treatment.passes import deidentify_corpus
 from clinveil.scale import processes

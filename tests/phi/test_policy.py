@@ -8,7 +8,7 @@ from clinveil.core.errors import UsageError
 from clinveil.core.keys import Key
 from clinveil.core.load_settings import load_settings
 from clinveil.core.spans import LABELS, Span
-from clinveil.phi.detection.overlaps import resolve
+from clinveil.phi.detection.finder import resolve
 from clinveil.phi.settings import DeidentifySettings
 from clinveil.phi.treatment.deidentifier import Deidentifier
 from clinveil.phi.treatment.policy import MASK, Policy, Treatment, allowed, profiles, tag

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clinveil.core.spans import LABELS, Span, splice
-from clinveil.phi.detection.overlaps import resolve
+from clinveil.phi.detection.finder import resolve
 
 TEXT = "x" * 60
 

@@ -20,8 +20,19 @@ from clinveil.phi.treatment.deidentifier import Deidentifier
 from clinveil.phi.treatment.policy import Policy
 from clinveil.phi.treatment.surrogates import names as surrogate_names
 from clinveil.phi.treatment.surrogates.names import NameSurrogates, NoteNames, email, number_or_account
-from clinveil.phi.treatment.surrogates.pools import RAREST, culture_of, gender, pool, sizes
-from clinveil.phi.treatment.surrogates.roles import _RARE, _TIMES, _USUAL, _share, listed, usual_spelling
+from clinveil.phi.treatment.surrogates.pools import (
+    _FREQUENT,
+    _RARE,
+    _TIMES,
+    RAREST,
+    _share,
+    culture_of,
+    gender,
+    listed,
+    pool,
+    sizes,
+    usual_spelling,
+)
 
 KEY = Key.from_seed(1)
 FIRST = [name.capitalize() for name, _ in Counter(all_given_names()).most_common(400)]
@@ -259,7 +270,7 @@ def _usual_spelling(form):
         return form
     found = [name for name in sorted(_one_edit(form)) if name[:1] == form[0] and listed(name)]
     best = max(found, key=_share, default=form)
-    return best if _share(best) >= (_TIMES * max(_share(form), RAREST) if listed(form) else _USUAL) else form
+    return best if _share(best) >= (_TIMES * max(_share(form), RAREST) if listed(form) else _FREQUENT) else form
 
 
 def _one_edit(form):

@@ -23,13 +23,13 @@ from clinveil.phi.detection.finder import Finder
 from clinveil.phi.detection.note import NoteView
 from clinveil.phi.settings import PhiSettings
 from clinveil.phi.tagger.features import Features
-from clinveil.phi.tagger.model import load_tagger, own_tagger, save_tagger
+from clinveil.phi.tagger.model import load_tagger, own_tagger
 from clinveil.phi.tagger.tag import Tagger
 from tagger_training.crfsuite import file_of, items, write_crfsuite
 from tagger_training.invent import NAMES, Labelled, filled, invented, refilled, templates
 from tagger_training.people import People, may_train
 from tagger_training.tokens import offsets, tokens
-from tagger_training.train import judged, labelled_tokens, threshold_within, train_tagger, written_small
+from tagger_training.train import judged, labelled_tokens, save_tagger, threshold_within, train_tagger, written_small
 
 PEOPLE = People()
 STEPS = 12

@@ -12,7 +12,7 @@ from review_cases import TEXTS, decision_lines, deidentify, write_notes
 from clinveil.core.errors import InputError, UsageError
 from clinveil.phi.review import decisions as log_room
 from clinveil.phi.review import past_run, review_queue
-from clinveil.phi.review.queue import suspects
+from clinveil.phi.review.desk import suspects
 
 
 def keep(place, span):

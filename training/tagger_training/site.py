@@ -15,10 +15,10 @@ from clinveil.core.spans import LABELS
 from clinveil.corpus.corpus import Note, rows
 from clinveil.corpus.gold import GoldSpans, read_spans
 from clinveil.corpus.open import open_corpus
-from clinveil.phi.tagger.model import TaggerModel, own_tagger, save_tagger
+from clinveil.phi.tagger.model import TaggerModel, own_tagger
 from tagger_training.invent import Labelled, all_texts, invented, refilled
 from tagger_training.people import People
-from tagger_training.train import judged, threshold_within, train_tagger, written_small
+from tagger_training.train import judged, save_tagger, threshold_within, train_tagger, written_small
 
 MAKER = Maker("phi train")
 MIN_PATIENTS = 10

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from clinveil.core.atomic import atomic
 from clinveil.core.errors import InputError
 from clinveil.core.spans import Span
 from clinveil.lexicons.ambiguity import LexicalClass, lexical_classes
 from clinveil.phi.detection.note import plain
-from clinveil.phi.tagger.features import Features, word_hash
-from clinveil.phi.tagger.model import TaggerModel
+from clinveil.phi.tagger.features import VERSION, Features, word_hash
+from clinveil.phi.tagger.model import SCHEMA, TaggerModel, arrays_of
 from clinveil.phi.tagger.tag import Tagger
 from tagger_training.crfsuite import ITERATIONS, fit
 from tagger_training.invent import Labelled
@@ -144,3 +147,21 @@ def judged(model: TaggerModel, texts: Iterable[Labelled]) -> dict[str, int]:
 
 def _detected(tokens: Sequence[str], taken: NDArray[np.bool_], start: int, end: int) -> bool:
     return all(taken[at] or not tokens[at][0].isalnum() for at in range(start, end))
+
+
+def save_tagger(model: TaggerModel, path: Path, *, force: bool = False) -> None:
+    """Write a model atomically, readable by its owner only. The same model gives the same bytes.
+
+    Raises UsageError if the file exists, unless `force`.
+    """
+    record = {
+        "schema": SCHEMA,
+        "features": VERSION,
+        "labels": model.labels,
+        "threshold": model.threshold,
+        "sha256": model.digest,
+        "card": dict(model.card),
+    }
+    header = np.frombuffer(json.dumps(record, sort_keys=True).encode(), np.uint8)
+    with atomic(path, force=force) as temporary, temporary.open("wb") as file:
+        np.savez_compressed(file, header=header, **arrays_of(model))  # type: ignore[arg-type]

@@ -132,7 +132,7 @@ class Deidentifier(TransformerMixin, BaseEstimator):
         '[NAME] is here.'
         """
         from clinveil.corpus.gold import spans_of
-        from clinveil.phi.detection.overlaps import united
+        from clinveil.phi.detection.finder import united
 
         marked = united(mark for one in spans for mark in spans_of({"": [triple(one)]}).of("", text))
         made: tuple[str, Any] = self._fitted()._engine.treat(text, marked, patient)

@@ -6,10 +6,11 @@ evidence. PhysioNet's deid (Neamatullah et al., BMC Med Inform Decis Mak 2008) s
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
-from functools import lru_cache, reduce
+from functools import cache, lru_cache, reduce
 from operator import or_
-from typing import Final
+from typing import Final, NamedTuple
 
 from clinveil.lexicons.names import all_given_names, name_form, surnames, world_given, world_surnames
 from clinveil.lexicons.words import is_word, word_list
@@ -88,22 +89,39 @@ def is_name(word: str, given: AbstractSet[str] = frozenset(), *, usual: bool = F
     return is_not_word(word) and (word in given or bool(lexical_classes(word) & listed))
 
 
+class _Tables(NamedTuple):
+    given: Mapping[str, float]
+    family: Mapping[str, float]
+    world_given: AbstractSet[str]
+    world_family: AbstractSet[str]
+    function: AbstractSet[str]
+    words: AbstractSet[str]
+
+
+@cache
+def _tables() -> _Tables:
+    words = frozenset[str]().union(*map(word_list, ("common", "clinical", "shorthand")))
+    names = (all_given_names(), surnames(), world_given(), world_surnames())
+    return _Tables(*names, word_list("function"), words)
+
+
 def _single(form: str) -> int:
-    classes: int = LexicalClass.NOTHING
-    given, family = all_given_names().get(form), surnames().get(form)
-    if given is not None or form in world_given():
+    tables, classes = _tables(), LexicalClass.NOTHING
+    given, family = tables.given.get(form), tables.family.get(form)
+    if given is not None or form in tables.world_given:
         classes |= LexicalClass.GIVEN
-    if family is not None or form in world_surnames():
+    if family is not None or form in tables.world_family:
         classes |= LexicalClass.FAMILY
     if classes and given is None and family is None:
         classes |= LexicalClass.FOREIGN_ONLY
-    if given is not None and given >= USUAL_GIVEN:
+    given, family = given or 0.0, family or 0.0
+    if given >= USUAL_GIVEN:
         classes |= LexicalClass.USUAL_GIVEN
-    if family is not None and family >= USUAL_FAMILY:
+    if family >= USUAL_FAMILY:
         classes |= LexicalClass.USUAL_FAMILY
-    if classes & LexicalClass.USUAL_GIVEN or (family or 0.0) >= FAMILIAR_FAMILY:
+    if given >= USUAL_GIVEN or family >= FAMILIAR_FAMILY:
         classes |= LexicalClass.FAMILIAR
-    if form in word_list("function"):
+    if form in tables.function:
         classes |= LexicalClass.FUNCTION
     return classes | _other_classes(form, classes)
 
@@ -115,6 +133,6 @@ def _other_classes(form: str, classes: int) -> int:
     eponym = listed and all_given_names().get(form, 0.0) < CHIEFLY_GIVEN
     other = LexicalClass.EPONYM if eponym else LexicalClass.NOTHING
     # Inflection rules apply only to rare names: Roberts is not an inflected form of a verb "robert".
-    exact = any(form in word_list(name) for name in ("common", "clinical", "shorthand"))
+    exact = form in _tables().words
     usual = classes & LexicalClass.USUAL_GIVEN or surnames().get(form, 0.0) >= FAMILIAR_FAMILY
     return other | (LexicalClass.WORD if exact or (is_word(form) and not usual) else LexicalClass.NOTHING)

@@ -19,6 +19,9 @@ _ENDINGS = (
     ("er", ("", "e")), ("ly", ("", "le")), ("or", ("", "e")), ("al", ("", "e")), ("en", ("", "e")), ("s", ("",)),
     ("y", ("", "e")), ("d", ("",)),
 )  # fmt: skip
+_ENDINGS_BY_LETTER = {
+    letter: [row for row in _ENDINGS if row[0][-1] == letter] for letter in {ending[-1] for ending, _ in _ENDINGS}
+}
 # Suffixes that short names also have (Nagy is not "naggy"): they apply only to longer stems.
 _OF_NAMES = frozenset(("al", "or", "en", "y", "er", "ers", "ish", "ist", "est"))
 _BEFORE_ES = ("s", "x", "z", "ch", "sh", "o")  # boxes, but not "huhes"
@@ -55,7 +58,8 @@ def is_word(form: str) -> bool:
     known = vocabulary()
     if form in known or _LEARNED.fullmatch(form):
         return True
-    return any(_has_stem(form, ending, repairs, known) for ending, repairs in _ENDINGS if form.endswith(ending))
+    endings = _ENDINGS_BY_LETTER.get(form[-1:], ())
+    return any(_has_stem(form, ending, repairs, known) for ending, repairs in endings if form.endswith(ending))
 
 
 def _has_stem(form: str, ending: str, repairs: tuple[str, ...], known: frozenset[str]) -> bool:

@@ -33,7 +33,6 @@ SCORE = 0.8  # of spans added by the index: less than `SURE`, so that their text
 PROPAGATED = "heard"  # detector name in outputs, which must not change
 _SHORTEST, _SHORTEST_STAFF, _SHORTEST_LOWER = 3, 4, 5
 _LONGEST_ACRONYM = 5
-_MANY = 64  # names; beyond them, searching the text for each takes longer than looking up its words
 _PIECE = re.compile(r"[^\W\d_]+(?:['-][^\W\d_]+)*")
 _CAPITALS = re.compile(r"[A-Z][A-Za-z]+(?:['-][A-Za-z]+)*")
 _CREDENTIAL = re.compile(
@@ -128,7 +127,7 @@ _UNLISTED = Column(_is_unlisted, np.bool_)  # not a mark: most runs do not need 
 
 def names_in(text: str, spans: Iterable[Span]) -> frozenset[Name]:
     """Return the full names in spans with a score of `SURE` or more, as name forms."""
-    return frozenset(name for span in spans if (name := _name(text, span)))
+    return frozenset(name for span in spans if _sure(span) and (name := _name_parts(text[span.start : span.end])))
 
 
 def staff_in(text: str, spans: Iterable[Span]) -> frozenset[str]:
@@ -137,7 +136,7 @@ def staff_in(text: str, spans: Iterable[Span]) -> frozenset[str]:
         form
         for span in spans
         if _sure(span) and (_CREDENTIAL.match(text, span.end) or _is_staff(text, span.start))
-        for form in map(name_form, _name(text, span))
+        for form in map(name_form, _name_parts(text[span.start : span.end]))
         if len(form) >= _SHORTEST_STAFF and not _ambiguous(form)
     )
 
@@ -150,10 +149,6 @@ def _is_staff(text: str, start: int) -> bool:
 
 def _sure(span: Span) -> bool:
     return span.label == "NAME" and span.score >= SURE
-
-
-def _name(text: str, span: Span) -> Name:
-    return _name_parts(text[span.start : span.end]) if _sure(span) else ()
 
 
 @lru_cache(maxsize=1 << 11)  # most names occur several times in a note
@@ -174,11 +169,12 @@ def mentions(note: NoteView, names: frozenset[Name], staff: frozenset[str], foun
     Args:
         names: full names of the note's patient. staff: name forms of staff. found: sorted spans of the detectors.
     """
+    if not names and not staff:
+        return
     variants = NameVariants.of(*sorted(names))
     if any(f"{first}." in note.plain for first in variants.firsts):
         yield from _outside(note, variants.initialled(note.plain, bare=False), found, "initials")
-    wanted = _wanted(note, variants, staff)
-    if wanted and not _all_covered(note, wanted, found):
+    if wanted := _wanted(note, variants, staff):
         yield from _Lookup(note, wanted, found).spans()
 
 
@@ -186,13 +182,10 @@ def _wanted(note: NoteView, variants: NameVariants, staff: frozenset[str]) -> di
     """Return lower-case word of the note -> kind of variant."""
     parts = set(note.words.column(_CAPITALISED if note.plain.isascii() else _ALL).tolist())
     written, odd = (set(chain.from_iterable(column)) for column in zip(*parts, ((), ()), strict=True))
-    wanted = dict.fromkeys(_of_staff(written, odd, staff), PROPAGATED) | variants.among(written, odd)
-    return wanted | dict.fromkeys(variants.exact.intersection(note.words.lowers).difference(wanted), OWN)
-
-
-def _of_staff(words: set[str], odd: set[str], staff: frozenset[str]) -> set[str]:
     irregular = (word for word in odd if not (word.isascii() and word.isalpha()))
-    return (words & staff).union(word for word in irregular if name_form(word) in staff)
+    of_staff = (written & staff).union(word for word in irregular if name_form(word) in staff)
+    wanted = dict.fromkeys(of_staff, PROPAGATED) | variants.among(written, odd)
+    return wanted | dict.fromkeys(variants.exact.intersection(note.words.lowers).difference(wanted), OWN)
 
 
 def _parts(pattern: re.Pattern[str], word: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -203,16 +196,6 @@ def _parts(pattern: re.Pattern[str], word: str) -> tuple[tuple[str, ...], tuple[
 
 _CAPITALISED = Column(lambda word: _parts(_CAPITALS, word))
 _ALL = Column(lambda word: _parts(_PIECE, word))
-
-
-def _all_covered(note: NoteView, wanted: Mapping[str, str], found: Sequence[Span]) -> bool:
-    """Whether spans cover all wanted words; this is the common case, and the search by word is then skipped."""
-    lower = note.plain.lower()
-    if note.aligned.starts is not None or len(lower) != len(note.text) or len(wanted) > _MANY:
-        return False
-    edges = [0, *(edge for span in found for edge in (span.start, span.end)), len(lower)]
-    rest = "\n".join(lower[start:end] for start, end in zip(edges[::2], edges[1::2], strict=True))
-    return not any(word in rest for word in wanted)
 
 
 def _outside(note: NoteView, ranges: Iterable[tuple[int, int]], found: Sequence[Span], why: str) -> Iterator[Span]:
@@ -261,14 +244,11 @@ class _Lookup:
             return True
         if word.shouted:
             return False
-        if _PERSON_VERB.match(self.text, word.end) or self._has_relative(word, index):
+        following = self.words[index + 1].lower if index + 1 < len(self.words) else ""
+        own_relative = self.text[word.end : word.end + 2] == "'s" and following in _KIN  # White's wife
+        if own_relative or _PERSON_VERB.match(self.text, word.end):
             return True
         return self._within_sentence(word, index)
-
-    def _has_relative(self, word: Word, index: int) -> bool:
-        """Whether the word is the possessor of a relative: White's wife."""
-        following = self.words[index + 1].lower if index + 1 < len(self.words) else ""
-        return self.text[word.end : word.end + 2] == "'s" and following in _KIN
 
     def _next_to_name(self, index: int, other: int, sure: set[int]) -> bool:
         if not 0 <= other < len(self.words):

@@ -31,7 +31,6 @@ _MEETING = re.compile(
     r"|spoke[ \t]+to|(?:mr|mrs|ms|miss|dr|pt|named)\.?)[ \t]+\Z",
     re.IGNORECASE,
 )
-_CACHED_PEOPLE = 1 << 9  # about the number of patients of a batch
 _DOT = re.compile(r"(?<![\w.])\S\.")
 _TIGHT = re.compile(
     r"(?:(?<=\b(?:[Ww]ith|WITH) )|(?<=\b(?:[Bb]y|BY) )|(?<=\b(?:[Pp]er|PER) )|(?<=\b(?:[Ff]or) ))[^\W\d_]+\b"
@@ -63,10 +62,11 @@ class NameVariants:
         self._others = self.exact | self._users | self._short
         self._near = _by_ends(self.exact)
 
-    @classmethod
-    def of(cls, *names: Name) -> NameVariants:
+    @staticmethod
+    @lru_cache(maxsize=1 << 9)  # about the number of patients of a batch
+    def of(*names: Name) -> NameVariants:
         """Return the variants of these names, computed once."""
-        return _variants(names)
+        return NameVariants(names)
 
     def why(self, word: str) -> str:
         """Return the kind of variant that a word (lower case, no possessive ending) is; empty if it is none."""
@@ -111,11 +111,6 @@ class NameVariants:
         return sorted(found)
 
 
-@lru_cache(maxsize=_CACHED_PEOPLE)
-def _variants(names: tuple[Name, ...]) -> NameVariants:
-    return NameVariants(names)
-
-
 def _dotted_end(text: str, offset: int, letters: str) -> int:
     """Return the end of letters separated by dots that begin at an offset; 0 if they do not match.
 
@@ -128,15 +123,11 @@ def _dotted_end(text: str, offset: int, letters: str) -> int:
         dot = text[offset : offset + 1] == "."
         if number == len(letters):
             end = offset + dot
-            return 0 if _in_word(text[end : end + 1]) else end
+            return 0 if text[end : end + 1].isalnum() or text[end : end + 1] == "_" else end
         if not dot:
             return 0
         offset += 2 if text[offset + 1 : offset + 2] in (" ", "\t") else 1
     return 0
-
-
-def _in_word(character: str) -> bool:
-    return character.isalnum() or character == "_"
 
 
 @lru_cache(maxsize=1 << 13)

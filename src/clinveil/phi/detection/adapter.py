@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
@@ -75,7 +75,7 @@ class Model(Protocol):
 
     @property
     def labels(self) -> Iterable[str]:
-        """All labels that the model can return, under the library's names."""
+        """All labels that the model can return, under the library's names; those outside `KNOWN_LABELS` are ignored."""
         ...
 
     def predict(self, text: str) -> Iterable[Prediction]:
@@ -90,13 +90,10 @@ class Adapter:
     Attributes:
         load: returns the model of a folder, or of None if the library needs no folder. Raises MissingExtra if the
             library is not installed, InputError if the folder does not contain a suitable model.
-        labels: library label -> label of `spans.LABELS`, or None if it is not an identifier; in addition to
-            `KNOWN_LABELS`. Labels in neither are reported and ignored.
         needs_path: whether a folder is required.
     """
 
     load: Callable[[Path | None], Model]
-    labels: Mapping[str, str | None] = field(default_factory=dict)
     needs_path: bool = True
 
 
@@ -109,15 +106,14 @@ class AdapterDetector:
     def __init__(self, spec: str) -> None:
         kind, _, folder = spec.partition(":")
         self.spec, self.name = spec, ALIASES.get(kind, kind)
-        self._adapter = adapters.get(self.name)
-        if self._adapter.needs_path and not folder:
+        adapter = adapters.get(self.name)
+        if adapter.needs_path and not folder:
             raise UsageError(f"--also {kind} needs a folder", hint=f"pass --also {kind}:FOLDER")
         if folder and not Path(folder).is_dir():
             hint = "pass a local folder with the model; models are never downloaded"
             raise InputError("no such folder", where=f"--also {kind}", hint=hint)
-        self._model = self._adapter.load(Path(folder) if folder else None)
-        self._known = {**KNOWN_LABELS, **self._adapter.labels}
-        self.unknown = sorted(label for label in self._model.labels if _plain(label) not in self._known)
+        self._model = adapter.load(Path(folder) if folder else None)
+        self.unknown = sorted(label for label in self._model.labels if _plain(label) not in KNOWN_LABELS)
         self.labels = frozenset(label for label in map(self._mapped, self._model.labels) if label)
         if not self.labels:
             hint = f"its labels are {', '.join(sorted(self._model.labels)[:8])}"
@@ -141,7 +137,7 @@ class AdapterDetector:
                 yield note.span(start, end, label, self.name, score, PREFIX.sub("", prediction.label))
 
     def _mapped(self, label: str) -> str | None:
-        return self._known.get(_plain(label))
+        return KNOWN_LABELS.get(_plain(label))
 
 
 def _plain(label: str) -> str:

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from clinveil.core.spans import LABELS, Span
 from clinveil.core.tokens import IGNORABLE
 from clinveil.lexicons.ambiguity import LexicalClass, lexical_classes
-from clinveil.phi.matching.wordtable import Column, Tokens, marks
+from clinveil.phi.matching.wordtable import FIRST_WORD, Column, Tokens, marks
 
 if TYPE_CHECKING:
     from clinveil.corpus.people import Patient
@@ -204,11 +204,19 @@ class NoteView:
 
 
 class Words(Sequence[Word]):
-    """Words of a text: columns for fast access to all of them, and a `Word` for each index."""
+    """Words of a text: lists for fast access to all of them, and a `Word` for each index.
+
+    Attributes:
+        starts: their offsets. texts: without possessive ending. lowers: the same in lower case.
+        classes: their lexical classes (`LexicalClass`).
+    """
 
     def __init__(self, tokens: Tokens) -> None:
         self.tokens, self.ids = tokens, tokens.ids[tokens.words]
         self.starts: list[int] = tokens.starts[tokens.words].tolist()
+        rows: list[tuple[str, str, int]] = self.column(_LOOKED_UP).tolist()
+        self.texts, self.lowers = [text for text, _, _ in rows], [lower for _, lower, _ in rows]
+        self.classes = [classes for _, _, classes in rows]
         self._cache: dict[int, Word] = {}
 
     def column(self, of: Column) -> NDArray[Any]:
@@ -217,7 +225,7 @@ class Words(Sequence[Word]):
 
     def marked(self, mark: int) -> list[int]:
         """Return the indices of the words that have a mark (`phi/matching/wordtable.py`)."""
-        return np.flatnonzero(self._marks & mark).tolist()
+        return (self._marks & mark).nonzero()[0].tolist()
 
     @cached_property
     def _marks(self) -> NDArray[np.int32]:
@@ -226,22 +234,8 @@ class Words(Sequence[Word]):
     @cached_property
     def written(self) -> list[str]:
         """Each word as written."""
-        return self.column(_WRITTEN).tolist()
-
-    @cached_property
-    def texts(self) -> list[str]:
-        """Each word without its possessive ending."""
-        return self.column(_TEXTS).tolist()
-
-    @cached_property
-    def lowers(self) -> list[str]:
-        """The same in lower case."""
-        return self.column(_LOWERS).tolist()
-
-    @cached_property
-    def classes(self) -> list[int]:
-        """The lexical classes of each word (`LexicalClass`)."""
-        return self.column(_CLASSES).tolist()
+        words = self.tokens.table.words
+        return [words[number] for number in (self.ids - FIRST_WORD).tolist()]
 
     def __len__(self) -> int:
         return len(self.starts)
@@ -271,7 +265,4 @@ def look_up(word: str) -> tuple[str, str, int]:
     return word, word.lower(), lexical_classes(word)
 
 
-_WRITTEN = Column(str)
-_TEXTS = Column(lambda word: look_up(word)[0])
-_LOWERS = Column(lambda word: look_up(word)[1])
-_CLASSES = Column(lambda word: look_up(word)[2], np.int32)
+_LOOKED_UP = Column(look_up)

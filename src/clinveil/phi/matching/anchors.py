@@ -1,12 +1,9 @@
 """Anchors: text that every match of a pattern contains, derived from the parsed pattern.
 
 An anchor is one of several words or parts of words ("chart", or "phone" or "fax"), a run of digits, or a sign ("@").
-Offsets at which a match can begin follow from the anchor and from what can precede it. All sets are supersets of what
-the pattern allows, so no match is lost. The method follows the prefilters of RE2 (R. Cox, "Regular expression matching
-with a trigram index", 2012), with offsets added.
-
-Python's parser is private (`re._parser`). The parts used here are the same in 3.11 to 3.14, and an unknown node is
-assumed to match anything.
+All sets are supersets of what the pattern allows, so no match is lost (prefilters of RE2: R. Cox, "Regular expression
+matching with a trigram index", 2012, with offsets added). Python's parser is private (`re._parser`); the parts used
+here are the same in 3.11 to 3.14, and an unknown node is assumed to match anything.
 """
 
 from __future__ import annotations
@@ -113,11 +110,10 @@ class Anchor(NamedTuple):
     def cost(self) -> float:
         """Expected work per character of a note."""
         work = 1.0 + min(self.before.high, 96) / 4
-        if self.strings:
-            return sum(map(_share_of_string, self.strings)) * work
-        return (
-            0.005 * 0.5**self.digits if self.digits else sum(_SHARE[c] for c in _ASCII if self.signs >> ord(c) & 1)
-        ) * work
+        if self.digits:
+            return 0.005 * 0.5**self.digits * work
+        signs = (_SHARE[c] for c in _ASCII if self.signs >> ord(c) & 1)
+        return sum(map(_share_of_string, self.strings) if self.strings else signs) * work
 
 
 class Required(NamedTuple):
@@ -138,11 +134,6 @@ def _share_of_string(text: str) -> float:
     return max(probability, _FREQUENT_WORDS.get(text.strip(EDGE), 0.0) if text.endswith(EDGE) else 0.0)
 
 
-def _both_cases(chars: int) -> int:
-    """Return the characters in both cases; some non-ASCII letters match ASCII ones (a long s matches s)."""
-    return chars | mask(c.swapcase() for c in _ASCII if chars >> ord(c) & 1) | (OTHERS if chars & _LETTERS else 0)
-
-
 def _of_set(members: Any, any_case: bool) -> int:
     """Return the characters of a class; all of them if it contains an unknown item or is a negation of non-ASCII."""
     chars, negated = 0, False
@@ -156,7 +147,8 @@ def _of_set(members: Any, any_case: bool) -> int:
         chars |= mask(_ASCII[low : high + 1]) | (OTHERS if high >= 128 else 0)
         if high >= 128 and any_case:  # some of them match ASCII letters
             chars |= mask("iIsSkK")
-    chars = _both_cases(chars) if any_case else chars
+    if any_case:  # some non-ASCII letters match ASCII ones: a long s matches s
+        chars |= mask(c.swapcase() for c in _ASCII if chars >> ord(c) & 1) | (OTHERS if chars & _LETTERS else 0)
     if not negated:
         return chars
     exact = not (any_case and chars & OTHERS and chars & mask("iIsSkK"))
@@ -186,11 +178,6 @@ class _Visitor:
     exact: bool = True
     before: Reach = NOTHING
 
-    @property
-    def total(self) -> Reach:
-        """Everything consumed so far."""
-        return reduce(Reach.then, self.items, NOTHING)
-
     def visit(self, nodes: Any) -> _Visitor:
         """Visit the nodes of a sequence."""
         for op, value in nodes:
@@ -206,10 +193,7 @@ class _Visitor:
         self._break(ANYTHING)
 
     def _literal(self, value: int) -> None:
-        if value < 128:
-            self._in([(_op.LITERAL, value)])
-        else:
-            self._break(Reach(ALL, 1, 1))
+        self._in([(_op.LITERAL, value)])
 
     def _in(self, members: Any) -> None:
         reach = Reach(_of_set(members, self.any_case), 1, 1)
@@ -260,7 +244,7 @@ class _Visitor:
         if fork.exact and high == 1:
             self._become(fork.current | (frozenset() if low else self.current), reach)
         elif _one_character(inside) and not once.chars & _LETTERS:
-            self._signs(low, reach)
+            (self._cut if low else self._break)(reach)
         else:
             best = fork.finish() if low else None
             self.found += [best] if best is not None else []
@@ -268,16 +252,6 @@ class _Visitor:
             self._break(*first, once.times(low - 1, high - 1) if low else reach)
 
     _min_repeat = _possessive_repeat = _max_repeat
-
-    def _signs(self, low: int, reach: Reach) -> None:
-        """Visit characters that are not letters, possibly repeated zero times."""
-        if low:
-            self._cut(reach)
-        elif all(text == EDGE for text in self.current):
-            self.exact, self.before = False, self.total.then(reach)
-            self.items.append(reach)
-        else:
-            self._break(reach)
 
     def _assert(self, value: Any) -> None:
         """Ignore a positive assertion."""
@@ -329,7 +303,7 @@ class _Visitor:
         self._flush()
         self.exact = False
         self.items += pieces
-        self.before, self.current = self.total, frozenset({""})
+        self.before, self.current = reduce(Reach.then, self.items, NOTHING), frozenset({""})
 
     def _flush(self) -> None:
         if all(len(text) > 1 and text.strip(EDGE) for text in self.current):
@@ -357,10 +331,9 @@ def required(pattern: re.Pattern[str]) -> Required:
     strings = visitor.finish()
     anchors = [*_of_pieces(visitor.items), *([strings] if strings else [])]
     best = min(anchors, key=lambda anchor: anchor.cost, default=None)
-    optional = list(takewhile(lambda piece: not piece.low, visitor.items))
-    first = reduce(lambda chars, piece: chars | piece.chars, visitor.items[: len(optional) + 1], 0)
-    useful = best is not None and visitor.total.low and best.cost < 1.0
-    return Required(best if useful else None, first, _allowed_before(nodes, first, any_case))
+    first, _ = _first(nodes, any_case)
+    useful = best is not None and any(piece.low > 0 for piece in visitor.items) and best.cost < 1.0
+    return Required(best if useful else None, first, _allowed_before(nodes, first, pattern.flags))
 
 
 def _of_pieces(items: list[Reach]) -> Iterator[Anchor]:
@@ -375,12 +348,39 @@ def _of_pieces(items: list[Reach]) -> Iterator[Anchor]:
         before = before.then(item)
 
 
-def _allowed_before(nodes: Any, first: int, any_case: bool) -> int:
+def _first(nodes: Any, any_case: bool) -> tuple[int, bool]:
+    """Return the characters with which a match of some nodes can begin, and whether it can be empty."""
+    chars = 0
+    for op, value in nodes:
+        if op in (_op.LITERAL, _op.IN):
+            return chars | _of_set([(op, value)] if op is _op.LITERAL else value, any_case), False
+        if op in (_op.AT, _op.ASSERT, _op.ASSERT_NOT):
+            continue
+        if op is _op.SUBPATTERN:
+            inner = (any_case or bool(value[1] & re.IGNORECASE)) and not value[2] & re.IGNORECASE
+            more, empty = _first(value[3], inner)
+        elif op is _op.BRANCH:
+            branches = [_first(branch, any_case) for branch in value[1]]
+            more, empty = reduce(int.__or__, (begun for begun, _ in branches)), any(free for _, free in branches)
+        elif op in (_op.MAX_REPEAT, _op.MIN_REPEAT):
+            more, empty = _first(value[2], any_case)
+            empty = empty or not value[0]
+        else:
+            more, empty = ALL, False
+        chars |= more
+        if not empty:
+            return chars, False
+    return chars, True
+
+
+def _allowed_before(nodes: Any, first: int, flags: int) -> int:
     """Return the characters allowed before a match, from the assertions at its start."""
-    allowed = ALL
+    allowed, any_case = ALL, bool(flags & re.IGNORECASE)
     for op, value in nodes:
         if op is _op.AT and value is _op.AT_BOUNDARY and not first & ~_WORD & ~OTHERS:
             allowed &= ~_WORD
+        elif op is _op.AT and value is _op.AT_BEGINNING:
+            allowed &= mask("\n") if flags & re.MULTILINE else 0
         elif op is _op.ASSERT_NOT and value[0] < 0 and len(value[1]) == 1:
             ((of, what),) = value[1]
             members = what if of is _op.IN else [(of, what)]

@@ -1,8 +1,7 @@
 """Pattern matching restricted to the offsets at which a match can begin, with the same matches as `finditer`.
 
-The anchors of all patterns (`anchors.py`) are searched for in one pass over a note. Strings are looked up per word; the
-strings in a word are computed once and cached, as most words of a note have occurred before. From the anchors follow
-the offsets at which each pattern is tried.
+The anchors of all patterns (`anchors.py`) are searched for in one pass over a note, strings by an Aho-Corasick
+automaton. From the anchors follow the offsets at which each pattern is tried.
 """
 
 from __future__ import annotations
@@ -11,14 +10,17 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
+from itertools import chain, pairwise
 from threading import Lock
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+import ahocorasick
 import numpy as np
 from numpy.typing import NDArray
 
-from clinveil.phi.matching.anchors import EDGE, MANY, Anchor, Required, required
-from clinveil.phi.matching.wordtable import Column, codes
+from clinveil.core.compiled import kernel
+from clinveil.phi.matching.anchors import EDGE, MANY, Required, required
+from clinveil.phi.matching.wordtable import codes
 
 if TYPE_CHECKING:
     from clinveil.phi.detection.note import NoteView
@@ -29,14 +31,15 @@ LONGEST_RUN = 64
 FARTHEST = 96
 _CLASSES = 129  # one per ASCII character, and one for all others
 _OTHER = _CLASSES - 1
-# Non-ASCII letters that match an ASCII letter if case is ignored (a test checks all characters).
-_ASCII_OF = str.maketrans("\u0130\u0131\u017f\u212a", "iisk")
-_HEAD = 3  # characters by which strings are looked up; strings of two characters have a key of two
-_NO_LETTER = re.compile(r"[^A-Za-z]")
+# Characters without a letter, and non-ASCII letters that match an ASCII letter if case is ignored (a test checks all).
+_LETTERS = {code: EDGE for code in range(128) if not chr(code).isalpha()} | str.maketrans(
+    "\u0130\u0131\u017f\u212a", "iisk"
+)
+_NOT_ASCII = re.compile(r"[^\x00-\x7f]")
 
 
 class _Anchors:
-    """Anchors of the patterns of all detectors, so that each word of a note is looked up once for all of them."""
+    """Anchors of the patterns of all detectors, so that each note is searched once for all of them."""
 
     def __init__(self) -> None:
         self.numbers: dict[re.Pattern[str], int] = {}
@@ -65,49 +68,22 @@ class _Anchors:
         return tables
 
 
-class _InWord:
-    """Finds the strings of anchors in a word.
-
-    Args:
-        anchors: by pattern number.
-    """
-
-    def __init__(self, anchors: Sequence[Anchor]) -> None:
-        numbers: dict[str, list[int]] = {}
-        for number, anchor in enumerate(anchors):
-            for text in anchor.strings:
-                numbers.setdefault(text, []).append(number)
-        self._by_start: dict[str, list[tuple[str, list[int]]]] = {}
-        for text in sorted(numbers):
-            self._by_start.setdefault(text[:_HEAD], []).append((text, numbers[text]))
-
-    def __call__(self, word: str) -> tuple[tuple[int, int, int], ...]:
-        """Return (pattern number, first offset, last offset) of the anchors in a word."""
-        written = EDGE + _NO_LETTER.sub(EDGE, word.translate(_ASCII_OF)) + EDGE
-        offsets: dict[int, list[int]] = {}
-        for text in {written, written.lower()}:
-            for start, string, numbers in self._beginning_in(text):
-                if text.startswith(string, start):
-                    for number in numbers:
-                        offsets.setdefault(number, []).append(start - (string[0] != EDGE))
-        return tuple((number, min(found), max(found)) for number, found in offsets.items())
-
-    def _beginning_in(self, text: str) -> Iterator[tuple[int, str, list[int]]]:
-        """Yield the offsets at which the head of a string occurs, with the string and its patterns."""
-        known = self._by_start
-        for start in range(len(text) - 1):
-            for head in (text[start : start + 2], text[start : start + _HEAD]):
-                if head in known:
-                    for string, numbers in known[head]:
-                        yield start, string, numbers
-
-
 class Tables:
     """Arrays for all patterns known at one time."""
 
     def __init__(self, needs: Sequence[Required]) -> None:
         anchors = [need.anchor for need in needs if need.anchor is not None]
-        self._column = Column(_InWord(anchors))
+        strings: dict[str, list[int]] = {}
+        for number, anchor in enumerate(anchors):
+            for text in anchor.strings:
+                strings.setdefault(text, []).append(number)
+        self._folded = _automaton((text, place) for place, text in enumerate(strings) if text == text.lower())
+        self._exact = _automaton((text, place) for place, text in enumerate(strings) if text != text.lower())
+        # From the end of a string to its first letter; the searched text has an additional edge before it.
+        self._back = np.array([len(text) - (text[0] == EDGE) for text in strings], np.int32)
+        self._sizes = np.array([len(numbers) for numbers in strings.values()], np.int32)
+        self._owners = np.array([number for numbers in strings.values() for number in numbers], np.int32)
+        self._begins = np.cumsum(self._sizes) - self._sizes
         self._heads = _member_table(need.first for need in needs)
         self._preceding = _member_table(need.before for need in needs)
         self._signs = _member_table(anchor.signs for anchor in anchors)
@@ -118,33 +94,24 @@ class Tables:
     def starts(self, note: NoteView) -> dict[int, list[int]]:
         """Return pattern number -> offsets at which a match can begin, in order."""
         text = _classes_of(note.plain)
-        hits = [self._in_words(note), self._of_signs(text), self._of_digits(text)]
-        patterns, firsts, lasts = np.concatenate(hits, axis=1)
-        order = np.argsort(patterns * np.int64(text.size) + firsts, kind="stable")
-        patterns, firsts, lasts = patterns[order], firsts[order], lasts[order]
-        lows = np.maximum(firsts - self._most[patterns], 0)
-        tried = np.where(patterns[1:] == patterns[:-1], lasts[:-1] + 1, 0)
-        lows[1:] = np.maximum(lows[1:], tried)
-        owners, offsets = _ranges(lows, lasts + 1)
-        owners = patterns[owners]
-        fits = self._heads[owners, text[offsets]]
-        owners, offsets = owners[fits], offsets[fits]
-        fits = self._preceding[owners, text[offsets - 1]] | (offsets == 0) | (text[offsets] == _OTHER)
-        starts: dict[int, list[int]] = {}
-        for number, offset in zip(owners[fits].tolist(), offsets[fits].tolist(), strict=True):
-            starts.setdefault(number, []).append(offset)
-        return starts
+        hits = np.concatenate([self._of_strings(note.plain), self._of_signs(text), self._of_digits(text)], axis=1)
+        owners, offsets = _offsets(text, hits, self._most, self._heads, self._preceding)
+        order = np.argsort(owners, kind="stable")
+        owners, offsets = owners[order], offsets[order]
+        edges = [0, *(np.flatnonzero(owners[1:] != owners[:-1]) + 1).tolist(), owners.size]
+        return {int(owners[a]): offsets[a:b].tolist() for a, b in pairwise(edges) if a < b}
 
-    def _in_words(self, note: NoteView) -> Ints:
-        """Return the strings in words: pattern, first offset and last offset of each."""
-        anchors = note.words.column(self._column).tolist()
-        flat = [
-            (number, start + first, start + last)
-            for start, in_word in zip(note.words.starts, anchors, strict=True)
-            if in_word
-            for number, first, last in in_word
-        ]
-        return np.array(flat, np.int32).reshape(-1, 3).T
+    def _of_strings(self, text: str) -> Ints:
+        """Return the strings of a text: pattern, first offset and last offset of each, by offset."""
+        letters = f"{EDGE}{_NOT_ASCII.sub(EDGE, text.translate(_LETTERS))}{EDGE}"
+        found = [*self._exact.iter(letters), *self._folded.iter(letters.lower())]
+        ends, places = np.fromiter(chain.from_iterable(found), np.int32, 2 * len(found)).reshape(-1, 2).T
+        offsets = ends - self._back[places]
+        order = np.argsort(offsets, kind="stable")
+        places, sizes = places[order], self._sizes[places[order]]
+        steps = np.arange(sizes.sum()) - np.repeat(np.cumsum(sizes) - sizes - self._begins[places], sizes)
+        offsets = np.repeat(offsets[order], sizes)
+        return np.array((self._owners[steps], offsets, offsets), np.int32)
 
     def _of_signs(self, text: NDArray[np.uint8]) -> Ints:
         """Return the same for signs."""
@@ -163,19 +130,49 @@ class Tables:
         return np.array((patterns, begins[runs], lasts[runs]), np.int32)
 
 
+@kernel
+def _offsets(
+    text: NDArray[np.uint8], hits: Ints, most: Ints, heads: NDArray[np.bool_], preceding: NDArray[np.bool_]
+) -> tuple[NDArray[np.int16], Ints]:
+    """Return pattern numbers and offsets at which they can match, in order for each pattern.
+
+    Args:
+        text: character classes. hits: rows of pattern numbers, first and last offsets; in order for each pattern.
+        most: by pattern, characters that can be consumed before the anchor.
+        heads: pattern x class, whether a match can begin so. preceding: whether the class can be before a match.
+    """
+    lows, tried, size = np.empty(hits.shape[1], np.int32), np.zeros(most.size, np.int32), 0
+    for hit in range(lows.size):
+        pattern = hits[0, hit]
+        lows[hit] = max(hits[1, hit] - most[pattern], tried[pattern])
+        tried[pattern] = max(tried[pattern], hits[2, hit] + 1)
+        size += max(0, hits[2, hit] + 1 - lows[hit])
+    owners, offsets, count = np.empty(size, np.int16), np.empty(size, np.int32), 0
+    for hit in range(lows.size):
+        pattern = hits[0, hit]
+        for offset in range(lows[hit], hits[2, hit] + 1):
+            if heads[pattern, text[offset]] and (
+                offset == 0 or text[offset] == 128 or preceding[pattern, text[offset - 1]]
+            ):
+                owners[count], offsets[count] = pattern, offset
+                count += 1
+    return owners[:count], offsets[:count]
+
+
+def _automaton(strings: Iterable[tuple[str, int]]) -> Any:
+    """Return an Aho-Corasick automaton that yields the end and the number of each string in a text."""
+    automaton = ahocorasick.Automaton(ahocorasick.STORE_INTS)
+    for text, number in (*strings, ("\0", 0)):  # NUL occurs in no searched text; an empty automaton raises an error
+        automaton.add_word(text, number)
+    automaton.make_automaton()
+    return automaton
+
+
 def _member_table(masks: Iterable[int]) -> NDArray[np.bool_]:
     """Return a row of character classes per mask."""
     return np.array([[chars >> code & 1 for code in range(_CLASSES)] for chars in masks], np.bool_).reshape(
         -1, _CLASSES
     )
-
-
-def _ranges(lows: Ints, ends: Ints) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Return the index of the range and the number, for all numbers in some ranges."""
-    sizes = np.maximum(ends - lows, 0)
-    owners = np.repeat(np.arange(sizes.size), sizes)
-    offsets = np.arange(owners.size) - np.repeat(np.cumsum(sizes) - sizes - lows, sizes)
-    return owners, offsets
 
 
 def _classes_of(text: str) -> NDArray[np.uint8]:

@@ -70,8 +70,9 @@ def _end_of_word(text: NDArray[np.uint32], kinds: NDArray[np.uint8], start: int)
 
 
 @kernel
-def _scan(text: NDArray[np.uint32], kinds: NDArray[np.uint8]) -> tuple[Ints, Ints, Ints]:
-    """Return starts, ends and ids of the tokens; the id of a word is -1."""
+def _scan(text: NDArray[np.uint32], kinds: NDArray[np.uint8]) -> tuple[Ints, Ints, Ints, NDArray[np.uint32]]:
+    """Return starts, ends and ids of the tokens, the id of a word being -1, and the text with words and spaces only."""
+    words = np.full(text.size, ord(" "), np.uint32)
     starts, ends = np.empty(text.size, np.int32), np.empty(text.size, np.int32)
     ids = np.empty(text.size, np.int32)
     count = position = 0
@@ -83,6 +84,7 @@ def _scan(text: NDArray[np.uint32], kinds: NDArray[np.uint8]) -> tuple[Ints, Int
         number = ODD
         if kind == _LETTER:
             position, number = _end_of_word(text, kinds, start), -1
+            words[start:position] = text[start:position]
         elif kind == _DIGIT:
             while position < text.size and kinds[text[position]] == _DIGIT:
                 position += 1
@@ -96,7 +98,7 @@ def _scan(text: NDArray[np.uint32], kinds: NDArray[np.uint8]) -> tuple[Ints, Int
             number = _SIGNS + text[start] - _FIRST_SIGN
         starts[count], ends[count], ids[count] = start, position, number
         count += 1
-    return starts[:count], ends[:count], ids[:count]
+    return starts[:count], ends[:count], ids[:count], words
 
 
 class Table(dict[str, int]):
@@ -136,9 +138,8 @@ class Table(dict[str, int]):
 
     def scan(self, text: str) -> tuple[Ints, Ints, Ints]:
         """Return starts, ends and ids of the tokens of a text; new words are added to the table."""
-        starts, ends, ids = _scan(codes(text), _kinds())
-        words = np.flatnonzero(ids < 0)
-        ids[words] = [self[text[s:e]] for s, e in zip(starts[words].tolist(), ends[words].tolist(), strict=True)]
+        starts, ends, ids, words = _scan(codes(text), _kinds())
+        ids[ids < 0] = list(map(self.__getitem__, words.tobytes().decode("utf-32-le").split()))
         return starts, ends, ids
 
     def __missing__(self, word: str) -> int:

@@ -24,7 +24,7 @@ from clinveil.core.files import locked, private_folder
 from clinveil.core.keys import Key
 from clinveil.core.spans import LABELS, Span
 from clinveil.corpus.corpus import Corpus, rows
-from clinveil.phi.detection.overlaps import united
+from clinveil.phi.detection.finder import united
 
 SCHEMA = "clinveil.decisions/1"
 REVIEW = "review"

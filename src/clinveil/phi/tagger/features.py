@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Set as AbstractSet
 from functools import cache, lru_cache
+from itertools import chain
+from typing import NamedTuple
 from zlib import crc32
 
 from clinveil.lexicons.ambiguity import LexicalClass, lexical_classes
@@ -55,6 +57,20 @@ def _cue_of() -> dict[str, str]:
     return {word: kind for kind, words in _CUES.items() for word in words.split()}
 
 
+class Parts(NamedTuple):
+    """The properties of a token.
+
+    Attributes:
+        kind: the group of a cue, or letter case and list membership. form: properties of its letters.
+        before, after: properties that many words share, in the order of the model's sums around those of the form.
+    """
+
+    kind: str
+    before: tuple[str, ...]
+    form: tuple[str, ...] = ()
+    after: tuple[str, ...] = ()
+
+
 class Features:
     """Compute the properties of tokens, given the vocabulary of a model.
 
@@ -64,58 +80,59 @@ class Features:
 
     def __init__(self, vocabulary: AbstractSet[int] = frozenset()) -> None:
         self.vocabulary = vocabulary
-        self.kind = lru_cache(maxsize=1 << 15)(self._kind)
-        self.own = lru_cache(maxsize=1 << 10)(self._of)
+        self._known = lru_cache(maxsize=1 << 15)(self.parts)
 
     def properties(self, token: str, offset: int) -> tuple[str, ...]:
         """Return the property names of a token at an offset from the token to be labelled."""
-        return tuple(f"{offset}{name}" for name in self.own(token) if offset == 0 or name[0] in _USED_AT[abs(offset)])
+        _, *names = self._known(token)
+        return tuple(f"{offset}{name}" for name in chain(*names) if offset == 0 or name[0] in _USED_AT[abs(offset)])
 
-    def _kind(self, token: str) -> str:
+    def kind(self, token: str) -> str:
         """Return the coarse kind of a token: the group of a cue, or its letter case and list membership."""
-        if not token:
-            return "edge"
-        if not token[0].isalpha():
-            return kept_form(token)
-        word, _ = _bare(token)
-        return _cue_of().get(word.lower()) or _shape(word) + self._listed(word.lower(), lexical_classes(word))
+        return self._known(token).kind
 
-    def _of(self, token: str) -> tuple[str, ...]:
+    def parts(self, token: str) -> Parts:
+        """Return the properties of a token, without offset."""
         if token == EDGE or not token[0].isalpha():
-            return ("bias", f"={kept_form(token)}", f"k{self.kind(token)}")
-        word, possessive = _bare(token)
+            kind = kept_form(token) or "edge"
+            return Parts(kind, ("bias", f"={kept_form(token)}", f"k{kind}"))
+        possessive = token[-2:] in ("'s", "'S") and len(token) > 2
+        word = token[:-2] if possessive else token
         low, classes, shape = word.lower(), lexical_classes(word), _shape(word)
-        listed = self._listed(low, classes)
-        names = [
-            "bias",
-            f"k{self.kind(token)}",
-            f"~{shape}",
-            f"l{classes}",
-            f"v{shape}{listed}",
-            f"#{min(len(word), 9)}",
-        ]
+        listed = _listed(classes, word_hash(low) in self.vocabulary)
+        kind = _cue_of().get(low) or shape + listed
         # The form of a name is left out, to prevent memorisation.
-        if classes & LexicalClass.WORD or not classes & LexicalClass.NAME:
-            names.append(f"={low}")
-        names += [f"<{low[:size]}" for size in (1, 2, 3) if len(low) > size]
-        names += [f">{low[-size:]}" for size in (1, 2, 3, 4) if len(low) > size]
-        names += [f"+{name}{listed}" for name, holds in (("s", possessive), ("-", "-" in word)) if holds]
-        return (*names, *(f"s{shape}{bit}" for bit in _bits(classes)))
+        written = classes & LexicalClass.WORD or not classes & LexicalClass.NAME
+        form = [f"={low}"] if written else []
+        form += [f"<{low[:size]}" for size in (1, 2, 3)[: len(low) - 1]]
+        form += [f">{low[-size:]}" for size in (1, 2, 3, 4)[: len(low) - 1]]
+        before, after = _shared(kind, shape, classes, listed, min(len(word), 9), possessive, "-" in word)
+        return Parts(kind, before, tuple(form), after)
 
-    def _listed(self, low: str, classes: int) -> str:
-        """Return a one-letter code of list membership: eponym, word, name, both, in the vocabulary, or unknown."""
-        known = word_hash(low) in self.vocabulary
-        if classes & LexicalClass.EPONYM:
-            return "e"
-        if classes & LexicalClass.WORD:
-            return "b" if classes & LexicalClass.NAME else "w"
-        if classes & LexicalClass.USUAL_GIVEN:
-            return "g"
-        if classes & (LexicalClass.USUAL_FAMILY | LexicalClass.FOREIGN_ONLY):
-            return "F" if known else "f"
-        if classes & LexicalClass.NAME:
-            return "N" if known else "n"
-        return "k" if known else "u"
+
+@lru_cache(maxsize=1 << 12)
+def _shared(
+    kind: str, shape: str, classes: int, listed: str, length: int, possessive: bool, hyphenated: bool
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the properties `before` and `after` of `Parts`."""
+    before = ("bias", f"k{kind}", f"~{shape}", f"l{classes}", f"v{shape}{listed}", f"#{length}")
+    signs = [f"+{name}{listed}" for name, present in (("s", possessive), ("-", hyphenated)) if present]
+    return before, (*signs, *(f"s{shape}{bit}" for bit in (1, 2, 4, 8, 16, 32, 64) if classes & bit))
+
+
+def _listed(classes: int, known: bool) -> str:
+    """Return a one-letter code of list membership: eponym, word, name, both, in the vocabulary, or unknown."""
+    if classes & LexicalClass.EPONYM:
+        return "e"
+    if classes & LexicalClass.WORD:
+        return "b" if classes & LexicalClass.NAME else "w"
+    if classes & LexicalClass.USUAL_GIVEN:
+        return "g"
+    if classes & (LexicalClass.USUAL_FAMILY | LexicalClass.FOREIGN_ONLY):
+        return "F" if known else "f"
+    if classes & LexicalClass.NAME:
+        return "N" if known else "n"
+    return "k" if known else "u"
 
 
 def kept_form(token: str) -> str:
@@ -144,12 +161,6 @@ def pair(number: int, first: str, second: str) -> str:
     return f"p{number}{first}\t{second}"
 
 
-def _bare(token: str) -> tuple[str, bool]:
-    """Return a word without its possessive ending, and whether it had one."""
-    possessive = token[-2:] in ("'s", "'S") and len(token) > 2
-    return (token[:-2] if possessive else token), possessive
-
-
 def _shape(word: str) -> str:
     if len(word) == 1:
         return "X" if word.isupper() else "x"
@@ -158,7 +169,3 @@ def _shape(word: str) -> str:
     if word.isupper():
         return "XX" if len(word) > 3 else "Xs"
     return "Xx" if word[0].isupper() and word[1:].islower() else "mixed"
-
-
-def _bits(classes: int) -> list[int]:
-    return [bit for bit in (1, 2, 4, 8, 16, 32, 64) if classes & bit]

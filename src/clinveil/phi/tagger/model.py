@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from clinveil.core.atomic import atomic
 from clinveil.core.errors import InputError
 from clinveil.core.spans import LABELS
 from clinveil.phi.tagger.features import VERSION
@@ -68,27 +67,9 @@ class TaggerModel:
         """SHA-256 (hex) of everything that determines the model's output."""
         identity = [VERSION, self.labels, self.threshold]
         digest = hashlib.sha256(json.dumps(identity).encode())
-        for array in _arrays(self).values():
+        for array in arrays_of(self).values():
             digest.update(np.ascontiguousarray(array).data)
         return digest.hexdigest()
-
-
-def save_tagger(model: TaggerModel, path: Path, *, force: bool = False) -> None:
-    """Write a model atomically, readable by its owner only. The same model gives the same bytes.
-
-    Raises UsageError if the file exists, unless `force`.
-    """
-    record = {
-        "schema": SCHEMA,
-        "features": VERSION,
-        "labels": model.labels,
-        "threshold": model.threshold,
-        "sha256": model.digest,
-        "card": dict(model.card),
-    }
-    header = np.frombuffer(json.dumps(record, sort_keys=True).encode(), np.uint8)
-    with atomic(path, force=force) as temporary, temporary.open("wb") as file:
-        np.savez_compressed(file, header=header, **_arrays(model))  # type: ignore[arg-type]
 
 
 def load_tagger(path: Path) -> TaggerModel:
@@ -132,6 +113,7 @@ def _model(record: Any, *arrays: NDArray[Any]) -> TaggerModel:
     return TaggerModel(labels, names, weights, moves, known, threshold, dict(record["card"]))
 
 
-def _arrays(model: TaggerModel) -> dict[str, NDArray[Any]]:
+def arrays_of(model: TaggerModel) -> dict[str, NDArray[Any]]:
+    """Return the arrays of a model file, without its header."""
     names = np.frombuffer("\n".join(model.properties).encode("utf-8"), np.uint8)
     return {"properties": names, "weights": model.weights, "moves": model.moves, "vocabulary": model.vocabulary}

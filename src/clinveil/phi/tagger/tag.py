@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from itertools import product
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain, product
 from typing import NamedTuple
 
 import numpy as np
@@ -97,8 +97,18 @@ def marginals(ids: Ints, rows: Floats, kinds: Ints, pairs: Floats, moves: Floats
     return marginal
 
 
-class Rows(dict[str, int]):
-    """Cache token -> row number. The weights of a token at each offset are summed when it first occurs.
+@kernel
+def _sum_rows(weights: Floats, properties: Ints, sizes: Ints, into: Floats) -> None:
+    """Add the weights of the properties of each token, in their order: offset x label."""
+    place = 0
+    for token in range(sizes.size):
+        for number in properties[place : place + sizes[token]]:
+            into[token] += weights[number]
+        place += sizes[token]
+
+
+class Rows:
+    """Table of tokens. The weights of a token at each offset are summed when it first occurs.
 
     Attributes:
         table: row x offset x label.
@@ -107,52 +117,64 @@ class Rows(dict[str, int]):
     """
 
     def __init__(self, model: TaggerModel) -> None:
-        super().__init__()
         self.features = Features(frozenset(model.vocabulary.tolist()))
-        self._forms: dict[str, int] = {}
-        self._used = 0
         self._weights = {name: row for name, row in zip(model.properties, model.weights, strict=True)}
         self._rows_of, self._all_offsets = _by_name(model)
         self._kinds = {name: i for i, name in enumerate(_kinds_of(model))}
         self.pairs = self._pairs_of(model)
-        self._size = (len(OFFSETS), len(model.labels))
-        self.table, self.kinds = np.zeros((256, *self._size)), np.zeros(256, np.int32)
-        self._column = Column(self.__getitem__, np.int32)
-        self[EDGE]
+        self.table, self.kinds = np.zeros((0, len(OFFSETS), len(model.labels))), np.zeros(0, np.int32)
+        self._shared: dict[tuple[str, ...], list[int]] = {}
+        self._clear()
 
-    def __missing__(self, token: str) -> int:
-        # The prefix separates kept forms from the words `line` and `sign`.
-        form = token if token[:1].isalpha() else f"\x00{kept_form(token)}"
-        if form not in self._forms:
-            self._forms[form] = self._add(token)
-        self[token] = self._forms[form]
-        return self[token]
+    def _clear(self) -> None:
+        self._rows: dict[str, int] = {}
+        self._new: list[tuple[int, list[int]]] = []  # kind and numbers of the properties of rows not yet in the table
+        self._column = Column(self._row, np.int32)
 
     def ids(self, tokens: Sequence[str] | Tokens) -> NDArray[np.int32]:
         """Return the row numbers of tokens, with two edge tokens before and after them."""
-        if len(self) > _MAX_ROWS:  # bounded, because numbers share rows
-            self.clear()
-        ids = np.full(len(tokens) + 4, self[EDGE], np.int32)
-        ids[2:-2] = self._column(tokens.table, tokens.ids) if isinstance(tokens, Tokens) else [self[t] for t in tokens]
+        if len(self._rows) > _MAX_ROWS:  # bounded, because the table grows with the vocabulary
+            self._clear()
+        ids = np.full(len(tokens) + 4, self._row(EDGE), np.int32)
+        ids[2:-2] = (
+            self._column(tokens.table, tokens.ids) if isinstance(tokens, Tokens) else list(map(self._row, tokens))
+        )
+        self._add_new()
         return ids
 
-    def clear(self) -> None:
-        """Clear the cache."""
-        super().clear()
-        self._forms.clear()
-        self._used = 0
-        self._column = Column(self.__getitem__, np.int32)
-
-    def _add(self, token: str) -> int:
-        row = self._used
-        if row == len(self.table):
-            self.table = np.concatenate([self.table, np.zeros_like(self.table)])
-            self.kinds = np.concatenate([self.kinds, np.zeros_like(self.kinds)])
-        known = [number for name in self.features.own(token) if (number := self._rows_of.get(name)) is not None]
-        self.table[row] = np.add.reduce(self._all_offsets.take(known, axis=0)) if known else 0.0
-        self.kinds[row] = self._kinds.get(self.features.kind(token), 0)
-        self._used += 1
+    def _row(self, token: str) -> int:
+        # The prefix separates kept forms from the words `line` and `sign`.
+        form = token if token[:1].isalpha() else f"\x00{kept_form(token)}"
+        if (row := self._rows.get(form)) is None:
+            row = self._rows[form] = len(self._rows)
+            kind, before, form_names, after = self.features.parts(token)
+            properties = [*self._numbers(before), *self._known(form_names), *self._numbers(after)]
+            self._new.append((self._kinds.get(kind, 0), properties))
         return row
+
+    def _numbers(self, shared: tuple[str, ...]) -> list[int]:
+        if (numbers := self._shared.get(shared)) is None:
+            numbers = self._shared[shared] = self._known(shared)
+        return numbers
+
+    def _known(self, names: Iterable[str]) -> list[int]:
+        return [number for name in names if (number := self._rows_of.get(name)) is not None]
+
+    def _add_new(self) -> None:
+        """Compute the new rows of the table, all at once."""
+        if not self._new:
+            return
+        first, end = len(self._rows) - len(self._new), len(self._rows)
+        if end > len(self.table):
+            rows = np.zeros((max(256, 2 * end), *self.table.shape[1:]))
+            rows[:first] = self.table[:first]
+            self.table, self.kinds = rows, np.resize(self.kinds, len(rows))
+        self.table[first:end] = 0.0
+        self.kinds[first:end] = [kind for kind, _ in self._new]
+        sizes = np.array([len(properties) for _, properties in self._new], np.int32)
+        flat = np.fromiter(chain.from_iterable(properties for _, properties in self._new), np.int32, sizes.sum())
+        _sum_rows(self._all_offsets, flat, sizes, self.table[first:end])
+        self._new = []
 
     def _pairs_of(self, model: TaggerModel) -> NDArray[np.float64]:
         size = len(self._kinds)
@@ -243,12 +265,14 @@ class Tagger:
         """Yield a run trimmed to its first and last word or number, without a possessive ending."""
         while run and (not tokens[run[0][0]][0].isalnum() or _is_article(tokens, run)):
             run = run[1:]
-        while run and not _may_end(tokens[run[-1][0]], tokens[run[0][0]]):
+        while run and (not tokens[run[-1][0]][0].isalnum() or _ends(tokens[run[-1][0]], tokens[run[0][0]])):
             run = run[:-1]
         words = [tokens[token[0]] for token in run]
         probability = max((1 - probabilities[token[0], 0] for token in run), default=0)
         label = self._labels[run[0][1]] if run else ""
-        if any(map(_substantial, words)) and (label != "NAME" or probability >= _least(words)):
+        # An initial, or two lower-case letters, is no name.
+        substantial = any(len(word) > 2 or (len(word) > 1 and word[0].isupper()) for word in words)
+        if substantial and (label != "NAME" or probability >= _least(words)):
             last = tokens[run[-1][0]]
             possessive = 2 if len(last) > 2 and last[-2:] in ("'s", "'S") else 0
             yield Hit(run[0][2], run[-1][3] - possessive, label, float(probability))
@@ -287,11 +311,6 @@ def _is_article(tokens: Tokens, run: Sequence[tuple[int, int, int, int]]) -> boo
     return tokens[run[0][0]] in _ARTICLES and len(run) > 1 and tokens[run[1][0]][0].isalpha()
 
 
-def _may_end(token: str, first: str) -> bool:
-    """Return whether a run may end with a token: not with punctuation or a lower-case ordinary word."""
-    return token[0].isalnum() and not _ends(token, first)
-
-
 def _least(words: Sequence[str]) -> float:
     """Return the minimum probability of a name. Single eponyms, abbreviations and words are often medical terms."""
     classes = lexical_classes(words[0].removesuffix("'s"))
@@ -306,8 +325,3 @@ def _least(words: Sequence[str]) -> float:
     if words[0].islower():
         return 0.9 if ordinary else 0.5
     return 0.6 if ordinary else 0.0
-
-
-def _substantial(token: str) -> bool:
-    """Return whether a token can be a name on its own: not an initial, and not two lower-case letters."""
-    return len(token) > 2 or (len(token) > 1 and token[0].isupper())

@@ -4,7 +4,7 @@ Each word of a name is replaced separately, keyed by its normalised form, so "Sm
 without coordination. Initials agree too: each initial of a patient has one secret new initial, and names are drawn
 among those that begin with it. (Stubbs et al. 2015 map letters one to one; here the new initial is drawn by its census
 share, and two initials may share one.) Whether a word is a first name or a surname depends on the lists or the known
-patient, not on its position, so all mentions agree; for unlisted words the note decides (`roles`). A misspelling maps
+patient, not on its position, so all mentions agree; for unlisted words the note decides (`pools`). A misspelling maps
 like the name one edit away: of the known patient, of a frequent name, or of another unlisted name that the note writes
 more often. A name of a known origin gets one of a similar origin; if few of these begin with the new initial, the
 origin has priority. A lone initial may map to itself: excluding this would disclose that no surrogate shares its
@@ -31,8 +31,17 @@ from clinveil.phi.detection.detector import words
 from clinveil.phi.detection.detectors.known import name_forms, own_form
 from clinveil.phi.name_variants import within_one_edit
 from clinveil.phi.treatment.surrogates.numbers_and_places import DOMAINS, other_number
-from clinveil.phi.treatment.surrogates.pools import Role, culture_of, gender, pool
-from clinveil.phi.treatment.surrogates.roles import by_ending, kin, listed, role_of, usual_spelling
+from clinveil.phi.treatment.surrogates.pools import (
+    Role,
+    by_ending,
+    culture_of,
+    gender,
+    kin,
+    listed,
+    pool,
+    role_of,
+    usual_spelling,
+)
 
 if TYPE_CHECKING:
     from clinveil.corpus.people import Patient
