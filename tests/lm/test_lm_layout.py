@@ -76,10 +76,14 @@ def test_only_shared_words_and_n_grams_are_written_with_the_layout():
     found = [vocabulary.decode(note.ids.tolist()) for note in notes]
     every = Counter(word for text in found for word in words(text))
     assert every and set(every) <= vocabulary.words and not [word for word in every if word.startswith("zq")]
-    whole = [text for text in found if re.match(r"HISTORY:\n\n  Mr. [A-Z][a-z]+ had [^\n]*\n- Plan: rest.\n\nSeen ", text)]
+    whole = [
+        text for text in found if re.match(r"HISTORY:\n\n  Mr. [A-Z][a-z]+ had [^\n]*\n- Plan: rest.\n\nSeen ", text)
+    ]
     assert len(whole) > 0.8 * len(found)
     drawn = [vocabulary.decode(note.drawn.tolist()) for note in notes]
-    assert sum(text.startswith("HISTORY:\n\n  Mr. had ") for text in drawn) > 0.8 * len(found)  # compared with real notes
+    assert sum(text.startswith("HISTORY:\n\n  Mr. had ") for text in drawn) > 0.8 * len(
+        found
+    )  # compared with real notes
 
 
 @pytest.mark.parametrize("train", [train_ngram, train_unigram])

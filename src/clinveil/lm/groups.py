@@ -1,4 +1,4 @@
-"""Groups of notes with similar words, given their labels, and classes of tokens with similar successors.
+"""Groups of notes with similar words, given their labels, and classes of tokens with similar neighbours.
 
 A written note draws a group and keeps it, so that sex, type of note and topic change less often within the note than
 n-grams alone allow. A group has at least `4 * min_patients` patients.
@@ -61,13 +61,17 @@ class Groups:
         return cls(own.astype(np.int64), found)
 
 
-def classes_of(notes: EncodedNotes, size: int, n=CLASSES, axes=AXES) -> Ints:
+def classes_of(notes: EncodedNotes, size: int) -> Ints:
     """Return the class of each token, (size,): tokens of a class are followed and preceded by similar tokens."""
     following = csr_matrix((notes.weights[1:], (notes.ids[:-1], notes.ids[1:])), shape=(size, size))
     both = hstack([normalize(following.sqrt()), normalize(following.T.tocsr().sqrt())]).tocsr()
-    axes = min(axes, size - 1)
+    axes = min(AXES, size - 1)
     places = TruncatedSVD(axes, random_state=0).fit_transform(both) if axes > 1 else np.zeros((size, 1))
     distinct = len(np.unique(places.round(9), axis=0))
     weights = np.log2(2 + np.bincount(notes.ids, notes.weights, size))
-    found: Ints = KMeans(min(n, distinct), n_init=1, random_state=0).fit_predict(places, sample_weight=weights).astype(np.int64)
+    found: Ints = (
+        KMeans(min(CLASSES, distinct), n_init=1, random_state=0)
+        .fit_predict(places, sample_weight=weights)
+        .astype(np.int64)
+    )
     return found

@@ -2,7 +2,7 @@
 
 Only pieces of `min_patients` patients or more are in it, so a model cannot write a rare word or invent one. A rarer
 spelling of a shared word becomes its usual spelling, a rarer number becomes its shape, whose digits are drawn when it
-is written, and a rare word becomes one piece that is written as nothing.
+is written, and a rare word becomes a slot, in which a shared word of the same form is written. Headings are one piece.
 """
 
 from __future__ import annotations
@@ -53,8 +53,10 @@ def _plain_pieces(text: str) -> list[str]:
 
 
 def slot_of(piece: str) -> str:
-    """Return the slot of a rare word: the space before it, its case, and its ending."""
+    """Return the slot of a rare word: the space before it, its case, and its ending; nothing for other pieces."""
     bare = piece.strip()
+    if not bare.isalpha():
+        return ""
     kind = "U" if bare.isupper() and len(bare) > 1 else "C" if bare[0].isupper() else ""
     kind = kind or next((str(row) for row, ends in enumerate(_ENDINGS) if bare.endswith(ends)), "")
     return f"{piece[: len(piece) - len(piece.lstrip())]}{SLOT}{kind}"
@@ -83,7 +85,7 @@ class LayoutVocabulary:
         self.pieces = ("", "", *pieces)
         self.numbers = {tuple(row) for row in numbers}  # two pieces, and a number or shape that patients share there
         self._ids = {piece: row for row, piece in enumerate(self.pieces) if row > RARE_WORD}
-        self.words = word_set(self.pieces)
+        self.words = word_set(piece for piece in self.pieces if SLOT not in piece)
         self.headings = frozenset(filter(_HEADING.fullmatch, self.pieces))
         # By lookup form: the first, and therefore commonest, spelling after a space and without one.
         self._usual: dict[tuple[bool, str], int] = {}
@@ -98,15 +100,16 @@ class LayoutVocabulary:
 
     @cached_property
     def marks(self) -> Ints:
-        """What each piece is for the order of sections and sentences, (size,): 0 for words and numbers."""
+        """The mark of each piece, (size,)."""
         return np.array([_mark(piece) for piece in self.pieces], dtype=np.int64)
 
     @cached_property
     def shapes(self) -> Ints:
         """The piece that stands for each piece in contexts, (size,): numbers of one shape are one piece."""
-        shapes = (re.sub(r"\d", DIGIT, piece) if self.marks[row] == SHORT else piece for row, piece in enumerate(self.pieces))
         first = dict[str, int]()
-        return np.array([first.setdefault(shape, row) if shape else row for row, shape in enumerate(shapes)], dtype=np.int64)
+        shapes = (re.sub(r"\d", DIGIT, piece) for piece in self.pieces)
+        found = [first.setdefault(shape, row) if shape else row for row, shape in enumerate(shapes)]
+        return np.array(found, dtype=np.int64)
 
     @cached_property
     def titles(self) -> frozenset[int]:
@@ -115,16 +118,18 @@ class LayoutVocabulary:
 
     @cached_property
     def slots(self) -> dict[int, Ints]:
-        """Words that can be written in the place of each slot: of its kind, not among the commonest quarter of pieces.
+        """Words that can be written in each slot: of its kind, not among the commonest quarter of pieces if possible.
 
         A name has no spelling in lower case.
         """
         kinds = defaultdict[str, list[int]](list)
         for row, piece in enumerate(self.pieces):
-            if self.marks[row] <= WORD and lookup_form(bare := piece.strip()):
-                name = bare.islower() or not {bare.lower(), f" {bare.lower()}"} & self._ids.keys()
-                kinds[slot_of(piece)] += [row] * name
-        found = {row: np.array(kinds[piece]) for row, piece in enumerate(self.pieces) if SLOT in piece}
+            lower = piece.strip().lower()
+            if self.marks[row] == WORD and (piece.islower() or not {lower, f" {lower}"} & self._ids.keys()):
+                kinds[slot_of(piece)].append(row)
+        every = [row for rows in kinds.values() for row in rows]
+        places = {row: kinds[piece] or every for row, piece in enumerate(self.pieces) if SLOT in piece}
+        found = {row: np.array(own, dtype=np.int64) for row, own in {RARE_WORD: every, **places}.items()}
         return {row: rarer if (rarer := own[own > self.size // 4]).size else own for row, own in found.items()}
 
     @cached_property
@@ -155,9 +160,13 @@ class LayoutVocabulary:
         form = lookup_form(bare)
         if not form:
             return self._ids.get(bare if spaced else f" {bare}", RARE_WORD)
-        usual = self._usual.get((spaced, form)) or self._usual.get((not spaced, form))
         slot = slot_of(piece)
-        return usual or self._ids.get(slot) or self._ids.get(slot.rstrip("UC0123456789"), RARE_WORD)
+        return (
+            self._usual.get((spaced, form))
+            or self._usual.get((not spaced, form))
+            or self._ids.get(slot)
+            or self._ids.get(slot[: slot.find(SLOT) + 1], RARE_WORD)
+        )
 
     def decode(self, ids: Sequence[int], rng: Generator | None = None) -> str:
         """Return the text; digits of shapes are drawn, or 0 without a generator."""
@@ -228,22 +237,18 @@ def train_layout(texts: Sequence[str], patients: Sequence[str], min_patients: in
     kept = [piece for piece, n in counts.items() if n >= min_patients]
     known = {lookup_form(piece.strip()) for piece in kept}
     kept += [f" {form}" for form, n in forms.items() if form and n >= min_patients and form not in known]
-    slots = _shared_by(min_patients, by_patient, (_slots(own, known) for own in by_patient.values()))
-    kept += slots
+    rare = ({slot_of(piece) for piece in own if lookup_form(piece.strip()) not in known} for own in by_patient.values())
+    kept += _shared_by(min_patients, by_patient, rare) - {""}
     return LayoutVocabulary(
         sorted(set(kept), key=lambda piece: (-counts.get(piece, 0), piece)),
         _shared_numbers(texts, patients, headings, set(kept), min_patients),
     )
 
 
-def _slots(own: Iterable[str], known: Container[str]) -> set[str]:
-    return {slot_of(piece) for piece in own if (form := lookup_form(piece.strip())) and form not in known}
-
-
 def _shared_by(floor: int, owners: Iterable[str], rows: Iterable[set[str]]) -> frozenset[str]:
     """Return the values that occur with `floor` owners or more."""
-    counts = Counter(value for _, value in {(owner, value) for owner, row in zip(owners, rows, strict=True) for value in row})
-    return frozenset(value for value, n in counts.items() if n >= floor)
+    pairs = {(owner, value) for owner, row in zip(owners, rows, strict=True) for value in row}
+    return frozenset(value for value, n in Counter(value for _, value in pairs).items() if n >= floor)
 
 
 def _shared_numbers(

@@ -92,7 +92,7 @@ class Steering:
     def words(self) -> Mask:
         """Which pieces are words, the rare word included, (size,): labels and rare words change only these."""
         found: Mask = self.edges[1] == Kind.WORD
-        found[[RARE_WORD, *(self.vocabulary.slots if self.vocabulary else ())]] = True
+        found[[*(self.vocabulary.slots if self.vocabulary else ())]] = True
         return found
 
     def applied(self, probabilities: Doubles, rows: Ints, tails: Ints) -> Doubles:

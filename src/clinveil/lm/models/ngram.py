@@ -33,7 +33,7 @@ from clinveil.lm.groups import classes_of
 from clinveil.lm.history import NONE, History, hashed, histories, marks_of
 from clinveil.lm.notes import EncodedNotes
 from clinveil.lm.recipe import CountedKind, language_models
-from clinveil.lm.vocabulary import END, Ids, Vocabulary
+from clinveil.lm.vocabulary import Ids, Vocabulary
 
 ORDER, DISCOUNT = 5, 0.75
 LONGEST = 7  # tokens of a context, with conditions
@@ -248,9 +248,7 @@ class _Stream:
                 self._model.tables[name].add(codes, found, left, sharpness)
 
 
-def train_ngram(
-    notes: EncodedNotes, vocabulary: Vocabulary, order: int = ORDER, discount: float = DISCOUNT
-) -> Ngram:
+def train_ngram(notes: EncodedNotes, vocabulary: Vocabulary, order: int = ORDER, discount: float = DISCOUNT) -> Ngram:
     """Count tokens after their contexts within each note; with conditions, after contexts of up to `LONGEST` tokens.
 
     Raises ValueError for an order below 2.

@@ -216,9 +216,7 @@ def _trained(
     return train_new(notes, job.settings, seed, job.folder.vault, job.say, public, prefixes if public else ())
 
 
-def _written(
-    job: ReleaseContext, trained: Trained, path: Path, labels: LabelColumns
-) -> tuple[Counts, list[str]]:
+def _written(job: ReleaseContext, trained: Trained, path: Path, labels: LabelColumns) -> tuple[Counts, list[str]]:
     """Write the notes; return their counts, and the texts before rare words were replaced."""
     how, counts, training = job.settings.synthetic, Counts(), trained.sides.training
     size = batch_size_for(how.count or len(training), how.batch)
