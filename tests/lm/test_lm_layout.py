@@ -51,6 +51,55 @@ def test_pieces_join_to_the_text(text):
     assert "".join(pieces_of(text)) == text.replace("\u200b", "")
 
 
+@pytest.mark.parametrize("text", ["A B: x\nPLAN: y", "PLAN:, 1.,2.,A B: z", "A B:", "x PLAN: y"])
+def test_headings_are_one_piece_at_the_start_of_a_line_or_after_a_comma(text):
+    pieces = pieces_of(text, {"A B:", "PLAN:"})
+    assert "".join(pieces) == text
+    assert ("A B:" in pieces) == ("A B:" in text) and ("PLAN:" in pieces) == ("PLAN:" in text and text[0] != "x")
+
+
+def sections_of(n=100, seed=0, between="\n"):
+    """Notes of n patients: three headings in a label's order, with one to four sentences each, and a rare name."""
+    rng = np.random.default_rng(seed)
+    texts, verbs = [], ("sleeps", "walks", "rests", "eats")
+    for i in range(n):
+        own = f"Zq{chr(97 + i % 26)}{chr(97 + i // 26)}"
+        order = ("FIRST", "SECOND", "THIRD") if i % 2 else ("SECOND", "FIRST", "THIRD")
+        bodies = [
+            "".join(f" Mr. {own if rng.random() < 0.7 else 'Smith'} {rng.choice(verbs)}." for _ in range(times + 1))
+            for times in rng.integers(4, size=3)
+        ]
+        texts.append(between.join(f"{name}:{body}" for name, body in zip(order, bodies, strict=True)))
+    ids = tuple(map(str, range(n)))
+    return PlainNotes(tuple(texts), ids, ids, tuple(i % 2 for i in range(n)))
+
+
+@pytest.mark.parametrize("between", ["\n", ","])
+def test_sections_have_the_order_of_their_label_and_the_lengths_of_the_notes(between):
+    notes = sections_of(between=between)
+    vocabulary, encoded, model = trained(notes)
+    found = written(model, encoded, 0.3, (i % 2 for i in count()), n=100)
+    texts = [vocabulary.decode(note.ids.tolist()) for note in found]
+    orders = [re.findall("[A-Z]{5,}", text) for text in texts]
+    right = [
+        order == (["FIRST", "SECOND"] if i % 2 else ["SECOND", "FIRST"]) + ["THIRD"] for i, order in enumerate(orders)
+    ]
+    assert np.mean(right) > 0.9
+    real, own = (np.array([text.count("Mr") for text in side]) for side in (notes.texts, texts))
+    assert abs(own.mean() / real.mean() - 1) < 0.1 and abs(own.std() / real.std() - 1) < 0.3
+
+
+def test_the_patient_has_one_name_in_a_note_and_it_is_a_shared_one():
+    notes = sections_of()
+    vocabulary, encoded, model = trained(notes)
+    found = written(model, encoded, 0.3, (i % 2 for i in count()), n=60)
+    rare = [note for note in found if (note.drawn != note.ids).any()]
+    assert len(rare) > 50
+    for note in rare:
+        filled = {vocabulary.pieces[row] for row in note.ids[note.drawn != note.ids].tolist()}
+        assert filled == {" Smith"}
+
+
 def test_shared_text_comes_back_and_rare_words_and_numbers_do_not():
     notes = notes_of()
     vocabulary, _, _ = trained(notes)

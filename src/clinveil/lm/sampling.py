@@ -104,10 +104,8 @@ class Steering:
             changed[np.ix_(tails == kind, self.edges[0] == kind)] = 0.0
         before, after = probabilities[:, self.words].sum(axis=1), changed[:, self.words].sum(axis=1)
         scale = np.divide(before, after, out=np.ones_like(after), where=after > 0)
-        probabilities = np.where(self.words, changed * scale[:, None], changed)
-        empty = np.flatnonzero(probabilities.sum(axis=1) <= 0)
-        probabilities[empty, END] = 1.0
-        return probabilities
+        found: Doubles = np.where(self.words, changed * scale[:, None], changed)
+        return found
 
     def filled(self, probabilities: Doubles, lane: _Lane, slot: int, uniform: float) -> int:
         """Draw the shared word that is written in place of a rare one; the patient's name is always the same."""
@@ -234,6 +232,7 @@ def _steered(probabilities: Doubles, lanes: Sequence[_Lane], config: SamplingCon
     probabilities = config.steering.applied(probabilities, rows, tails)
     for row, lane in enumerate(lanes):
         probabilities[row, [*lane.written]] = 0.0
+    probabilities[probabilities.sum(axis=1) <= 0, END] = 1.0
     return _not_empty(probabilities, np.array([not lane.ids for lane in lanes]))
 
 

@@ -95,8 +95,8 @@ def contexts(text: History, labels: Ints, classes: Ints) -> Iterator[tuple[str, 
     c = classes[w[:3]]
     place = (w[0], section, text.lines, text.sentences)
     rows: list[tuple[str, Any, tuple[Ints, ...]]] = [
-        ("plan 5", start, (*place, *before, text.earlier)),
-        ("plan 4", start & known, (*place, before[0], own)),
+        ("plan 5", start & known, (*place, before[0], own)),
+        ("plan 4", start, (*place, *before, text.earlier)),
         ("plan 3", start, (*place, before[0])),
         ("plan 2", start & known, (*place, own)),
         ("plan 1", start, place),
