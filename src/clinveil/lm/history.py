@@ -43,7 +43,7 @@ class History:
 
     def __init__(self, lanes: int, longest: int, marks: Ints) -> None:
         self._marks, self._shapes = marks
-        self.window = np.full((max(3, longest), lanes), NONE, dtype=np.int64)[: max(1, longest)]
+        self.window = np.full((longest, lanes), NONE, dtype=np.int64)
         self.sections = np.full((SECTIONS, lanes), END, dtype=np.int64)
         self._counts = np.zeros((5, lanes), dtype=np.int64)
         self.lines, self.sentences, self.place, self.opening, self.earlier = self._counts

@@ -27,7 +27,7 @@ _ASCII = re.compile(r"(?:(?<!\s) )?(?:[A-Za-z]+|[0-9]+|[!-/:-@\[-`{-~])|\s+")
 _HEADING = re.compile(r"(?<![^\n,])[^\W\d_][^\n\d:;,.]{1,60}:")
 _BREAKS = ("\n\n", "\n")
 SLOT = "\ue002"  # of a rare word; its kind follows
-_ENDINGS = ("ing", "ed", "ly", ("al", "ic", "ous", "ive", "ar", "ary"), "s")
+_ENDINGS = (("ing",), ("ed",), ("ly",), ("al", "ic", "ous", "ive", "ar", "ary"), ("s",))
 # Marks of pieces. A period after a short piece (abbreviation, letter, number) does not end a sentence.
 SHORT, WORD, BLANK, PUNCTUATION, COMMA, ENDS, LINE, HEADING = range(-1, 7)
 _TITLES = frozenset({"mr", "mrs", "ms", "miss"})

@@ -55,7 +55,7 @@ from clinveil.stats import wilson
 from clinveil.stats.findings import unmeasured
 from clinveil.utility.evaluations.perplexity import perplexity_findings
 
-BIAS = 0.3  # of a model that counts each label; at 0 contexts of several labels blur what a note is about
+BIAS = 0.5  # of a model that counts each label; at 0 contexts of several labels blur what a note is about
 PASS_SECONDS = 40.0  # of one pass over 100,000 words, size small, one core: a guess for the plan
 
 
