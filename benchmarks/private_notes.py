@@ -19,10 +19,9 @@ from clinveil.core.settings import NotesSettings
 from clinveil.core.tokens import words
 from clinveil.corpus.corpus import rows, rows_with
 from clinveil.corpus.open import open_corpus, open_text
-from clinveil.lm.private.cells import LabelledNote, Layout, by_patient, contribution, total
 from clinveil.lm.private.feasibility import PrivatePlan
 from clinveil.lm.private.public_text import PublicText
-from clinveil.lm.private.table import mixed, noisy, notes_per_label, word_shares
+from clinveil.lm.private.table import LabelledNote, Layout, mixed, noisy, notes_per_label, summed, word_shares
 from clinveil.lm.private.writers import BagWriter, SteeredWriter
 
 WRITERS = {"bag": BagWriter, "ngram": SteeredWriter}
@@ -50,21 +49,23 @@ def main():
     corpus = open_corpus(asked.file, NotesSettings(), label=(asked.label,))
     found = [(note, label) for note, (label,) in rows_with(corpus, asked.label)]
     names = sorted({label for _, label in found})
-    notes = by_patient(LabelledNote(n.patient_id, names.index(label), n.text) for n, label in found)
+    notes = {}
+    for n, label in found:
+        notes.setdefault(n.patient_id, []).append(LabelledNote(n.patient_id, names.index(label), n.text))
     layout, patients = Layout(len(names), len(public.ids)), sorted(notes)
-    vectors = {patient: contribution(notes[patient], public, layout) for patient in patients}
     for split in range(asked.splits):
         order = np.random.default_rng(split).permutation(patients)
         test = [note for patient in order[: len(order) // 5] for note in notes[patient]]
         train, key = order[len(order) // 5 :], Key.from_seed(split)
         real = [note for patient in train for note in notes[patient]]
+        cells = summed(real, public, layout)
         most = np.bincount([note.label for note in real]).argmax()
         majority = f1_score([n.label for n in test], [most] * len(test), average="macro")
         print(f"split {split}: {len(train)} patients, majority {majority:.3f}", flush=True)
         for epsilon in asked.epsilon or (1.0, 3.0, 8.0):
             plan = PrivatePlan.of(len(train), len(names), epsilon, None)
             plan.refuse_hopeless()
-            table = noisy(total((vectors[p] for p in train), layout), layout, plan.sigma, key, f"{epsilon}")
+            table = noisy(cells, layout, plan.sigma, key, f"{epsilon}")
             writer = WRITERS[asked.writer](public, mixed(word_shares(table), public.frequencies))
             labels = [label for label, n in enumerate(notes_per_label(table, asked.notes)) for _ in range(n)]
             streams = (key.stream("private note", str(i)) for i in range(len(labels)))

@@ -16,9 +16,6 @@ from clinveil.attacks.models.canaries import (
     extracted,
     families,
     invent,
-    name_family,
-    number_family,
-    phrase_family,
     planted,
     score_of,
 )
@@ -26,10 +23,18 @@ from clinveil.attacks.models.membership import model_of_text, words_of
 from clinveil.core.errors import InputError
 from clinveil.corpus.corpus import TEXT, memory_corpus
 from clinveil.corpus.demo.notes import many_notes
-from clinveil.lm.notes import read_notes
+from clinveil.lm.notes import PlainNotes, read_notes
 from clinveil.lm.vocabulary import WordVocabulary
 
 COMMON = ["pain", "fever", "cough", "right", "left", "normal", "patient", "denies"]
+
+
+def phrase_family(words, length=5):
+    return Family("phrase", "reference phrase", (tuple(words),) * length)
+
+
+def number_family():
+    return Family("number", "record number", (tuple("0123456789"),) * 7)
 
 
 @pytest.fixture
@@ -41,9 +46,12 @@ def texts_of(corpus):
     return [text for batch in corpus.batches() for text in batch[TEXT].to_pylist()]
 
 
-def test_families_know_how_many_secrets_they_have():
-    families = phrase_family(COMMON, 5), number_family(), name_family(["ann", "bob"], ["lee", "roe", "poe", "doe"])
-    assert [math.prod(len(place) for place in family.places) for family in families] == [2**15, 10**7, 2**3]
+def test_families_of_notes():
+    notes = PlainNotes(tuple(f"{' '.join(COMMON)} {i}" for i in range(6)), tuple("abcdef"), tuple("abcdef"))
+    found = {family.name: family for family in families(notes, np.random.default_rng(0))}
+    assert found["phrase"].places == (found["phrase"].places[0],) * 5 and set(COMMON) <= set(found["phrase"].places[0])
+    assert math.prod(map(len, found["number"].places)) == 10**7
+    assert [len(place) for place in found["name"].places] == [300, 300]
 
 
 def test_secrets_are_uniform(rng):

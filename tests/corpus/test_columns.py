@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 from clinveil.core.errors import InputError
 from clinveil.core.settings import NotesSettings
 from clinveil.corpus.columns import USUAL, candidates, resolve
-from clinveil.corpus.corpus import Columns
+from clinveil.corpus.corpus import Columns, rows
 from clinveil.corpus.open import ENTERED_IN_ERROR, open_corpus
 
 MIMIC3 = [
@@ -262,3 +263,17 @@ def test_an_error_row_with_a_used_id_is_still_a_duplicate(tmp_path: Path) -> Non
     path.write_text("row_id,subject_id,text,iserror\n1,1,a,\n1,1,b,1\n")
     with pytest.raises(InputError, match="row 2: duplicate id, already used in row 1"):
         list(open_corpus(path).batches())
+
+
+def test_the_manifest_of_a_release_names_its_columns(tmp_path):
+    (tmp_path / "notes.csv").write_text("num,who,body,text\n1,p,seen today,x\n")
+    (tmp_path / "other.csv").write_text("note_id,patient_id,text\n1,p,other\n")
+    roles = {"file": "notes.csv", "text": "body", "id": "num", "patient": "who"}
+    (tmp_path / "manifest.json").write_text(json.dumps({"notes": roles}))
+    for path in (tmp_path, tmp_path / "notes.csv"):
+        (row,) = rows(open_corpus(path, NotesSettings(id="note_id")))
+        assert (row.note_id, row.patient_id, row.text) == ("1", "p", "seen today")
+    assert [row.text for row in rows(open_corpus(tmp_path / "other.csv"))] == ["other"]
+    for hostile in ("[]", '{"notes": 1}', '{"notes": {"file": "../notes.csv", "text": 5}}'):
+        (tmp_path / "manifest.json").write_text(hostile)
+        assert [row.text for row in rows(open_corpus(tmp_path / "other.csv"))] == ["other"]

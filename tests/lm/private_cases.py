@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from math import log
-
-from clinveil.lm.private.cells import LabelledNote
 from clinveil.lm.private.public_text import PublicText
-from clinveil.stats import clopper_pearson
+from clinveil.lm.private.table import LabelledNote
 
 FIRST, SECOND = ("alpha", "beta"), ("gamma", "delta")  # specific words of the two labels
 COMMON = [f"word{chr(97 + i // 26)}{chr(97 + i % 26)}" for i in range(150)]
@@ -24,9 +21,3 @@ def notes_of(patients, *, first=0, more=""):
         for i in range(first, first + patients)
         for own in [(FIRST, SECOND)[i % 2]] * 2
     ]
-
-
-def audited_epsilon(hits, false_alarms, trials, delta):
-    """Return the lower bound of epsilon of one attack (joint 95 %): log((true positives - delta) / false positives)."""
-    low, high = clopper_pearson(hits, trials)[0], clopper_pearson(false_alarms, trials)[1]
-    return log((low - delta) / high) if low > delta else 0.0

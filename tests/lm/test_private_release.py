@@ -12,11 +12,20 @@ from private_cases import COMMON, FIRST, SECOND, notes_of, public_text
 
 from clinveil.core.errors import InputError, UsageError
 from clinveil.core.keys import Key
-from clinveil.lm.private import cells, table
-from clinveil.lm.private.cells import GRID, LABELS, LabelledNote, Layout, by_patient, contribution, total
+from clinveil.lm.private import table
 from clinveil.lm.private.feasibility import PrivatePlan
 from clinveil.lm.private.public_text import PublicText, refuse_private_text
-from clinveil.lm.private.table import mixed, noisy, notes_per_label, word_shares
+from clinveil.lm.private.table import (
+    GRID,
+    LABELS,
+    LabelledNote,
+    Layout,
+    contribution,
+    mixed,
+    noisy,
+    notes_per_label,
+    word_shares,
+)
 from clinveil.lm.private.writers import BagWriter, SteeredWriter, pieces, readable
 
 PUBLIC = public_text()
@@ -24,7 +33,7 @@ LAYOUT = Layout(2, len(PUBLIC.ids))
 
 
 def summed(notes, layout=LAYOUT):
-    return total((contribution(own, PUBLIC, layout) for own in by_patient(notes).values()), layout)
+    return table.summed(notes, PUBLIC, layout)
 
 
 def test_the_vector_of_a_patient_by_hand():
@@ -69,7 +78,7 @@ def test_neighbours_differ_by_at_most_the_sensitivity(notes, terms):
 
 
 def test_a_patient_with_a_thousand_notes_is_no_louder():
-    assert contribution(notes_of(1) * 1000, PUBLIC, LAYOUT).norm <= 1.0
+    assert np.linalg.norm(summed(notes_of(1) * 1000) * GRID) <= 1.0
 
 
 def released(cells_, sigma, question, key=None):
@@ -109,8 +118,7 @@ def test_a_private_vocabulary_is_caught():
     notes = notes_of(400, more="zebrafish zebrafish")
     public = public_text([notes[0].text, notes[1].text])
     layout = Layout(2, len(public.ids))
-    cells_ = total((contribution(own, public, layout) for own in by_patient(notes).values()), layout)
-    shares = word_shares(noisy(cells_, layout, 0.2, Key.from_seed(1), ""))
+    shares = word_shares(noisy(table.summed(notes, public, layout), layout, 0.2, Key.from_seed(1), ""))
     text = BagWriter(public, mixed(shares, public.frequencies)).write(0, Key.from_seed(1).stream("note"), 200)
     assert "zebrafish" in text
 
@@ -177,4 +185,4 @@ def test_too_little_public_text_is_refused():
 
 def test_the_parameters_are_fixed():
     """They were chosen on public text; a change must be deliberate, because tuning on private notes is not covered."""
-    assert (cells.TERMS, cells.LABELS, table.EVIDENCE, table.PRIVATE_SHARE) == (60, 0.3, 7.0, 0.5)
+    assert (table.TERMS, table.LABELS, table.EVIDENCE, table.PRIVATE_SHARE) == (60, 0.3, 7.0, 0.5)

@@ -17,12 +17,15 @@ from lm_cases import LSTM, VOCABULARY, changed, encoded_of, same, texts_of  # no
 from clinveil.core.errors import InputError, UsageError  # noqa: E402
 from clinveil.core.keys import Key  # noqa: E402
 from clinveil.core.neural import seeded  # noqa: E402
+from clinveil.lm.model import fit_of  # noqa: E402
 from clinveil.lm.network import weights_of  # noqa: E402
 from clinveil.lm.notes import encode  # noqa: E402
+from clinveil.lm.private.audit import guessed  # noqa: E402
 from clinveil.lm.private.sgd import Noise, SgdPlan, epsilon_of_all  # noqa: E402
 from clinveil.lm.private.training import PatientPlan, PrivateTraining, Randomness, patient_batch  # noqa: E402
 from clinveil.lm.train import NeuralTask  # noqa: E402
 from clinveil.lm.training import Training  # noqa: E402
+from clinveil.lm.vocabulary import WordVocabulary  # noqa: E402
 
 RECIPE = changed(LSTM, dropout=0.0, optimizer="adamw", rate=0.01, clip=0.5, window=8)
 SGD = SgdPlan(40, 8.0, 1e-3, 10, 12, pretrained=False)
@@ -36,9 +39,9 @@ def patients_of(n=40):
 PATIENTS = patients_of()
 
 
-def training_of(sgd=SGD, patients=PATIENTS, *, key=1, question="q"):
-    plan = PatientPlan(patients, sgd, Randomness(Key.from_seed(key), question), RECIPE.window)
-    return PrivateTraining(VOCABULARY.size, RECIPE, plan, seed=1, device=torch.device("cpu"))
+def training_of(sgd=SGD, recipe=RECIPE):
+    plan = PatientPlan(PATIENTS, sgd, Randomness(Key.from_seed(1), "q"), RECIPE.window)
+    return PrivateTraining(VOCABULARY.size, recipe, plan, seed=1, device=torch.device("cpu"))
 
 
 def by_hand(training, rows, step):
@@ -65,10 +68,12 @@ def gradient(training):
 def test_a_step_is_the_clipped_sum_plus_noise_of_the_stated_variance():
     """10,000 draws of noise: mean 0, variance (sigma clip / batch)^2, normal."""
     with seeded(1):
-        training = training_of()
+        wide = changed(RECIPE, width=32)  # more weights, so fewer steps
+        training = training_of(recipe=wide)
         rows = np.flatnonzero(training.plan.random.sample(40, SGD.noise.rate, 0))
         batch, draws = training.plan.batch(0), []
-        expected, deviation = by_hand(training_of(), rows, 0) / SGD.batch, SGD.noise.sigma * RECIPE.clip / SGD.batch
+        expected = by_hand(training_of(recipe=wide), rows, 0) / SGD.batch
+        deviation = SGD.noise.sigma * RECIPE.clip / SGD.batch
         while sum(map(len, draws)) < 10_000:
             training.plan = replace(training.plan, random=Randomness(Key.from_seed(1), f"draw {len(draws)}"))
             training.loss(batch)
@@ -88,18 +93,36 @@ def test_clipping_bounds_a_patient():
             assert float(torch.cat([one.flatten() for one in sums]).norm()) <= RECIPE.clip * (1 + 1e-5)
 
 
+def poisson(samples, rate):
+    """Whether sizes of samples, and steps from one use of a patient to the next, are those of independent draws."""
+    steps, patients = samples.shape
+    sizes, variance = samples.sum(axis=1), patients * rate * (1 - rate)
+    gaps = np.concatenate([np.diff(np.flatnonzero(samples[:, patient])) for patient in range(patients)])
+    return (
+        abs(sizes.mean() - patients * rate) < 4 * np.sqrt(variance / steps)
+        and abs(sizes.var() / variance - 1) < 4 * np.sqrt(2 / steps)
+        and abs((gaps == 1).mean() - rate) < 4 * np.sqrt(rate / gaps.size)
+        and abs((gaps > 2 / rate).mean() - (1 - rate) ** int(2 / rate)) < 4 * np.sqrt(0.2 / gaps.size)
+    )
+
+
 def test_sampling_is_by_patient_and_independent():
-    """Poisson: numbers of patients vary as a binomial (shuffling would have a constant number); notes come together."""
+    """Poisson samples, as the accounting assumes, and all notes of a patient together."""
     random = Randomness(Key.from_seed(2), "q")
-    samples = np.array([random.sample(200, 0.1, step) for step in range(2_000)])
-    sizes = samples.sum(axis=1)
-    assert abs(sizes.mean() - 20) < 4 * np.sqrt(18 / 2_000)
-    assert abs(sizes.var() / 18 - 1) < 4 * np.sqrt(2 / 2_000)
-    assert abs(np.corrcoef(samples[:, 0], samples[:, 1])[0, 1]) < 0.1
-    again = np.diff(np.flatnonzero(samples[:, 0]))
-    assert again.min() == 1, "a patient can be in two steps in a row"
+    assert poisson(np.array([random.sample(200, 0.1, step) for step in range(2_000)]), 0.1)
     batches = training_of().plan.batch(0)
     assert len(batches) == int(random_of(0).sum()) and all(batch.normaliser > 0 for batch in batches)
+
+
+def test_shuffling_is_caught():
+    """Shuffled passes, and samples of constant size, are not what the accounting assumes."""
+    rng = np.random.default_rng(1)
+    passes = [rng.permutation(200).reshape(10, 20) for _ in range(200)]
+    constant = [rng.permutation(200)[:20] for _ in range(2_000)]
+    for chosen in (np.concatenate(passes), np.array(constant)):
+        samples = np.zeros((2_000, 200), dtype=bool)
+        np.put_along_axis(samples, chosen, values=True, axis=1)
+        assert not poisson(samples, 0.1)
 
 
 def random_of(step):
@@ -160,6 +183,40 @@ def test_a_resumed_training_has_the_same_weights_and_another_key_other_ones(tmp_
     assert same(weights_of(task_of(state).run()[0].network), weights_of(model.network))
     assert not same(weights_of(task_of(key=2).run()[0].network), weights_of(model.network))
     assert len(history["losses"]) == 3
+
+
+WORD = WordVocabulary([f"w{i}" for i in range(60)])
+AUDITED = SgdPlan(30, 1.0, 1e-3, 15, 8, pretrained=False)
+
+
+def audited(seed, *, noise=1.0, notes=1, by_note=False):
+    """Train on canary patients, each with a word of their own; guess from the probabilities of the last network.
+
+    noise: factor of the stated noise. by_note: each note of a canary is a patient of its own.
+    """
+    sgd, included = replace(AUDITED), np.random.default_rng(seed).random(60) < 0.5
+    vars(sgd)["noise"] = Noise(AUDITED.noise.sigma * noise, *AUDITED.noise[1:])
+    texts = [f"w{i} " * 4 for i in range(60)]
+    units = [1] * notes if by_note else [notes]
+    members = [
+        encode([text] * unit, WORD) for text, member in zip(texts, included, strict=True) if member for unit in units
+    ]
+    recipe = changed(RECIPE, layers=1, width=2, optimizer="sgd", rate=2.0, clip=1.0, window=5, tied=False)
+    plan = PatientPlan(members, sgd, Randomness(Key.from_seed(seed), "q"), recipe.window)
+    model, _ = NeuralTask(encode(texts, WORD), WORD, recipe, seed, private=plan).run()
+    return guessed(included, fit_of(model, encode(texts, WORD)).totals, sgd.delta, 0.5).epsilon
+
+
+@pytest.mark.slow
+def test_the_audited_bound_of_20_trainings_is_below_epsilon():
+    bounds = [audited(seed) for seed in range(20)]
+    assert max(bounds) <= AUDITED.epsilon, "20 of 20"
+
+
+def test_noise_off_and_a_limit_per_note_are_caught_by_the_audit():
+    assert audited(0, noise=0.0) > AUDITED.epsilon
+    assert audited(0, notes=10, by_note=True) > AUDITED.epsilon
+    assert audited(0, notes=10) <= AUDITED.epsilon
 
 
 def test_without_noise_a_training_learns_and_noise_off_is_seen():

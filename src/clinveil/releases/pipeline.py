@@ -200,14 +200,18 @@ def _earlier(ledger: Ledger, hashes: Hashes, key: Key, settings: ReleaseSettings
 def _enter(job: ReleaseContext, ledger: Ledger, left: Entry | None, run: str) -> None:
     """Enter a release into the ledger; `left` is the entry of what was released under its key before.
 
-    Raises GateError if the same notes were released while this run was in progress.
+    Raises GateError if the same notes were released while this run was in progress, except if both are private: the
+    later one has counted what the other spent.
     """
     hashes, vault, commitment = job.found.hashes, job.folder.vault, job.key.commitment
     new = left.grown(hashes, run, vault) if left else entry(hashes, run, commitment, vault)
-    own, known = ledger.of(commitment), {one.entry.commitment for one in job.earlier}
-    now = ledger.earlier(hashes, commitment)
-    ledger.refuse([one for one in now if one.entry.commitment not in known], GateError)
-    ledger.enter(replace(new, spent=own.spent if own else {}), vault)
+    known = {one.entry.commitment for one in job.earlier}
+    with ledger.alone():
+        own, now = ledger.of(commitment), ledger.earlier(hashes, commitment)
+        spent = own.spent if own else {}
+        new_ones = (one for one in now if one.entry.commitment not in known)
+        ledger.refuse([one for one in new_ones if not (spent and one.entry.spent)], GateError)
+        ledger.enter(replace(new, spent=spent), vault)
 
 
 def _run(job: ReleaseContext, producer: Producer, enter: Callable[[str], None]) -> Outcome:

@@ -34,8 +34,9 @@ TERMS = {
     "known pair": "Known pairs: notes held in both forms.",
     "planted names": "Planted names: invented, added for this test.",
 }
+SHOWN_LIMITS = 6
 NOT_APPLICABLE = "Does not apply"
-RECALL = "known-patient list only; what detection missed is not measured"
+RECALL = "known-patient list{} only; what detection missed is not measured"
 _MODELS = {"tfidf-lr": "TF-IDF and logistic regression", "lr": "logistic regression", "lstm": "LSTM", "cnn": "CNN"}
 _FORMATS: dict[str, Kind] = {"bits per word": "length"}
 # The bars, drawn as inline SVG; colours come from the CSS of the page.
@@ -83,6 +84,15 @@ class Risk:
     verdict: Verdict | None = None
     why: str = ""
 
+    @property
+    def at_chance(self) -> bool:
+        """Whether the risk is above the threshold although the attack is not above chance."""
+        if self.row is None or self.verdict != "above the threshold":
+            return False
+        found = self.row.finding
+        low = found.value if found.low is None else found.low
+        return low is not None and found.chance is not None and low <= found.chance
+
 
 MISSED = Risk(
     "Read identifiers that detection missed", why="Not measured on these notes: clinveil validate estimates it."
@@ -117,6 +127,7 @@ class FirstPage:
     others: tuple[Risk, ...]
     unchanged: tuple[str, ...]
     gates: tuple[GateList, ...]
+    limits: tuple[Gate, ...]
 
     @property
     def terms(self) -> list[str]:
@@ -129,6 +140,11 @@ class FirstPage:
     def above(self) -> int:
         """Number of risks above the threshold."""
         return sum(risk.verdict == "above the threshold" for risk in self.risks)
+
+    @property
+    def at_chance(self) -> int:
+        """Number of risks above the threshold although the attack is not above chance."""
+        return sum(risk.at_chance for risk in self.risks)
 
     @property
     def without_figure(self) -> int:
@@ -148,6 +164,7 @@ def first_page(record: ReleaseRecord) -> FirstPage:
         others=_others(record),
         unchanged=tuple(column.name for column in record.corpus.columns if column.disposition.startswith("kept")),
         gates=_gate_lists(record.gates),
+        limits=_limits(record.gates),
     )
 
 
@@ -183,6 +200,15 @@ def _gate_lists(gates: Sequence[Gate]) -> tuple[GateList, ...]:
         if of_outcome:
             lists.append(GateList(outcome, tuple(of_outcome[:LISTED]), max(0, len(of_outcome) - LISTED)))
     return tuple(lists)
+
+
+def _limits(gates: Sequence[Gate]) -> tuple[Gate, ...]:
+    """Return the passed gates with a limit above 0 on a share, the largest limits first; none of a refused release."""
+    if not all(gate.passed for gate in gates):
+        return ()
+    passed = [gate for gate in gates if gate.outcome == "passed" and gate.unit.split(" ")[0] == "share"]
+    limits = {gate.name: gate for gate in passed if isinstance(gate.threshold, float) and gate.threshold > 0}
+    return tuple(sorted(limits.values(), key=lambda gate: -float(gate.threshold or 0)))[:SHOWN_LIMITS]
 
 
 def uses(record: ReleaseRecord) -> tuple[Use, ...]:
@@ -264,11 +290,15 @@ def _risk(what: str, finding: Finding | None, record: ReleaseRecord) -> Risk:
     adversary = NAMES.get(str(finding.detail.get("adversary")), "")
     if finding.value is None:
         return Risk(what, adversary, why=sentence(str(finding.detail["why"])))
-    target = TARGETS.get(str(finding.detail.get("target")), what)
-    if finding.detail.get("target") == "own identifiers":
-        adversary = f"{adversary}; {RECALL}"
-    shown = row(finding, record.edition, kind="share")
-    return Risk(target, adversary, shown, verdict(finding, record.risk_threshold))
+    target, shown = str(finding.detail.get("target")), row(finding, record.edition, kind="share")
+    if target == "own identifiers":
+        listed, patients = finding.detail.get("in_release"), record.corpus.patients
+        covers = f" ({number(int(listed) / patients, 'share').text} of the patients)" if listed and patients else ""
+        adversary = f"{adversary}; {RECALL.format(covers)}"
+    elif target == "copies":
+        span = f"; runs of {finding.detail['span']} words" if "span" in finding.detail else ""
+        adversary = f"{adversary}{span}; control {shown.control.text} ({finding.control_is.partition(',')[0]})"
+    return Risk(TARGETS.get(target, what), adversary, shown, verdict(finding, record.risk_threshold))
 
 
 def gap_bar(share: Number, ends: tuple[Number, Number] | None) -> Markup:

@@ -10,7 +10,8 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Protocol
 
-from clinveil.core.errors import UsageError
+from pydantic import model_validator
+
 from clinveil.core.registry import Registry
 from clinveil.core.settings import Settings, choice, flag
 from clinveil.scale.local import Map, processes, threads
@@ -44,15 +45,18 @@ class ExecutorSettings(Settings):
     )
     tasks: int | None = flag(None, "Tasks sent to a cluster at a time (default: two per core).", ge=1, le=100_000)
 
+    @model_validator(mode="after")
+    def _cluster(self) -> ExecutorSettings:
+        given = "address" if self.address is not None else "tasks" if self.tasks is not None else ""
+        if self.on == "local" and given:
+            raise ValueError(f"{given} is for a cluster: omit it, or choose a cluster with --on")
+        return self
+
 
 @executors.register("local")
 @contextmanager
 def local(workers: int, address: str | None, tasks: int | None, ahead: int | None) -> Iterator[Map]:
-    """Open a map over local processes. Raises UsageError for an address or a number of tasks."""
-    if address is not None or tasks is not None:
-        what, where = ("address", "--address") if address is not None else ("number of tasks", "tasks")
-        hint = "omit it (--workers sets the number of processes), or choose a cluster with --on"
-        raise UsageError(f"the local executor takes no {what}", where=where, hint=hint)
+    """Open a map over local processes; address and tasks are for clusters (`ExecutorSettings` refuses them here)."""
     yield processes(workers, ahead=ahead)
 
 
@@ -67,7 +71,7 @@ def opened(
     """Open the map of an executor, with the arguments of `Opener`.
 
     Raises:
-        UsageError: an unknown executor, or an address for `local`. MissingExtra: its extra is not installed.
+        UsageError: an unknown executor. MissingExtra: its extra is not installed.
         InputError: no cluster answers at the address.
     """
     return executors.get(on)(workers, address, tasks, ahead)

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 from numpy.random import Generator
+from scipy.special import gammaincc
 
 from clinveil.attacks.attack import Attack, Context, attacks
 from clinveil.attacks.models.membership import model_of_text, written
@@ -89,9 +90,7 @@ class Canaries(Attack):
         if not text:
             return [one for one in found if one.measure == "attack.canary_exposure"]
         n_grams = model_of_text(released, model.vocabulary)
-        bits = exposures(
-            canaries, score_of(n_grams), rng
-        )  # names that do not occur in the text all have the same probability
+        bits = exposures(canaries, score_of(n_grams), rng)
         by_text = canary_findings(canaries, bits, taken, {"model": model.kind, "from": "released notes"})
         return found + [one for one in by_text if one.measure == "attack.canary_exposure"]
 
@@ -136,21 +135,6 @@ class Family:
     def text(self, secret: str) -> str:
         """Return the sentence to plant."""
         return f"{self.beginning} {secret}"
-
-
-def phrase_family(common_words: Sequence[str], length: int = 5) -> Family:
-    """Return phrases of `length` random common words, which are in every vocabulary."""
-    return Family("phrase", "reference phrase", (tuple(common_words),) * length)
-
-
-def number_family(length: int = 7) -> Family:
-    """Return record numbers, spelled digit by digit so that they are in every vocabulary."""
-    return Family("number", "record number", (tuple("0123456789"),) * length)
-
-
-def name_family(given: Sequence[str], family: Sequence[str]) -> Family:
-    """Return full names; a vocabulary with a rare-word floor should not contain them."""
-    return Family("name", "contact person", (tuple(given), tuple(family)))
 
 
 @dataclass(frozen=True)
@@ -265,7 +249,13 @@ def families(notes: PlainNotes, rng: Generator) -> list[Family]:
     common = [word for word, _ in counts.most_common() if word.isascii() and word.isalpha()][:COMMON]
     pools = [sorted(names) for names in (all_given_names(), surnames())]
     given, family = ([pool[i].capitalize() for i in rng.permutation(len(pool))[:NAMES]] for pool in pools)
-    return [phrase_family(common), number_family(), name_family(given, family)]
+    return [
+        Family("phrase", "reference phrase", (tuple(common),) * 5),
+        Family(
+            "number", "record number", (tuple("0123456789"),) * 7
+        ),  # spelled by digit: these are in every vocabulary
+        Family("name", "contact person", (tuple(given), tuple(family))),
+    ]
 
 
 def score_of(model: LanguageModel) -> Score:
@@ -321,7 +311,8 @@ def _exposure(bits: Doubles, never: Doubles, references: int, detail: dict[str, 
     else:
         ends = t_interval(bits)
         about |= {"low": max(0.0, ends.low), "high": min(most, ends.high), "method": FEW if n < 20 else BY_T}
-    about |= {"p": _no_exposure_p(bits), "p_is": P_IS}
+    # -log2 of a uniform variable bounds the exposure of a uniform rank.
+    about |= {"p": float(gammaincc(n, float(bits.sum()) * np.log(2))), "p_is": P_IS}
     about |= {"chance": expected_exposure(references), "chance_is": CHANCE_IS}
     return Finding("attack.canary_exposure", float(bits.mean()), n, "lower", **about)
 
@@ -330,10 +321,3 @@ def _control(never: Doubles | Mask) -> dict[str, Any]:
     """Return the result for canaries never planted."""
     value = float(never.mean()) if never.size else None
     return {"control": value, "control_is": "secrets never planted", "control_kind": "negative"}
-
-
-def _no_exposure_p(bits: Doubles) -> float:
-    """Return P of this sum without memorization: -log2 of a uniform variable bounds the exposure of a uniform rank."""
-    from scipy.special import gammaincc
-
-    return float(gammaincc(bits.size, float(bits.sum()) * np.log(2)))

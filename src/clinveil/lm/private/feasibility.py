@@ -5,13 +5,13 @@ The prediction uses the numbers of patients and labels, never the notes.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from bisect import bisect_left
 from dataclasses import dataclass
 from math import ceil, sqrt
 
 from clinveil.core.errors import InputError
-from clinveil.lm.private.cells import LABELS, TERMS
-from clinveil.lm.private.gaussian import default_delta, noise_for
+from clinveil.lm.private.gaussian import default_delta, delta_for, noise_for
+from clinveil.lm.private.table import LABELS, TERMS
 
 TOP_SHARE = 0.6  # of a label's patients with its most frequent specific word; .60 to .95 for 4 types of MTSamples
 LEAST_SIGNAL = 4.0  # expected cell of such a word, in standard deviations of the noise
@@ -36,12 +36,7 @@ class PrivatePlan:
 
         Raises UsageError for an epsilon or a delta outside its range, InputError for a delta above 1 / patients.
         """
-        plan = cls(patients, labels, epsilon, default_delta(patients) if delta is None else delta)
-        plan.sigma  # noqa: B018  validates epsilon and delta
-        if plan.delta > 1 / patients:
-            what = f"synthetic.delta {plan.delta:g} exceeds 1/patients ({1 / patients:.2g})"
-            raise InputError(what, hint="a patient's notes could be published whole; omit it for 1/(n ln n)")
-        return plan
+        return cls(patients, labels, epsilon, delta_for(patients, epsilon, delta))
 
     @property
     def sigma(self) -> float:
@@ -82,17 +77,7 @@ class PrivatePlan:
         def enough(patients: int) -> bool:
             return PrivatePlan(patients, self.labels, self.epsilon, default_delta(patients)).signal >= LEAST_SIGNAL
 
-        needed = _first(enough, self.patients)
+        numbers = range(self.patients + 1, 2**31)
+        needed = numbers[bisect_left(numbers, x=True, key=enough)]
         unit = 10 ** max(0, len(str(needed)) - 2)
         return ceil(needed / unit) * unit
-
-
-def _first(enough: Callable[[int], bool], above: int) -> int:
-    """Return the smallest number above a bound for which a monotone condition holds."""
-    low, high = above, 2 * above
-    while not enough(high):
-        low, high = high, 2 * high
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if enough(middle) else (middle, high)
-    return high

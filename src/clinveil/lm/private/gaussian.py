@@ -6,20 +6,16 @@ Source: Balle & Wang 2018 (Theorem 8); Dong, Roth & Su 2022 (Corollary 3.3, comp
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import reduce
-from importlib.util import find_spec
 from math import exp, log, sqrt
-from typing import Any
 
 import numpy as np
 from scipy.optimize import brentq
 from scipy.special import log_ndtr, ndtri
 
-from clinveil.core.errors import UsageError
+from clinveil.core.errors import InputError, UsageError
 from clinveil.core.keys import Stream
-from clinveil.core.types import Doubles, Ints
+from clinveil.core.types import Doubles
 
-STEP = 1e-3  # grid of the privacy loss of dp-accounting
 LOWEST_EPSILON, HIGHEST_EPSILON = 1e-3, 100.0
 
 
@@ -52,20 +48,19 @@ def composed(sigmas: Iterable[float]) -> float:
     return 1 / sqrt(sum(sigma**-2 for sigma in sigmas))
 
 
-def pld_epsilon(sigmas: Iterable[float], delta: float) -> float | None:
-    """Return the epsilon of these releases together per `dp-accounting` (extra `private`); None without it."""
-    if find_spec("dp_accounting") is None:
-        return None
-    from dp_accounting.pld import privacy_loss_distribution as pld
-
-    losses = [pld.from_gaussian_mechanism(sigma, value_discretization_interval=STEP) for sigma in sigmas]
-    together: Any = reduce(lambda one, other: one.compose(other), losses)
-    return float(together.get_epsilon_for_delta(delta))
-
-
 def default_delta(patients: int) -> float:
     """Return delta = 1 / (n ln n)."""
     return 1 / (patients * log(max(patients, 3)))
+
+
+def delta_for(patients: int, epsilon: float, delta: float | None) -> float:
+    """Return delta; None: 1 / (n ln n). Raises UsageError for a value out of range, InputError above 1 / patients."""
+    delta = default_delta(patients) if delta is None else delta
+    refuse_parameters(epsilon, delta)
+    if delta > 1 / patients:
+        what = f"synthetic.delta {delta:g} exceeds 1/patients ({1 / patients:.2g})"
+        raise InputError(what, hint="a patient's notes could be published whole; omit it for 1/(n ln n)")
+    return delta
 
 
 def refuse_parameters(epsilon: float, delta: float) -> None:
@@ -80,8 +75,3 @@ def normals(stream: Stream, n: int) -> Doubles:
     """Return n standard normal numbers, each by inversion of one number of 53 random bits of a keyed stream."""
     bits = np.array([stream.uint64() >> 11 for _ in range(n)], dtype=np.float64)
     return np.asarray(ndtri((bits + 0.5) * 2.0**-53), dtype=np.float64)
-
-
-def on_grid(values: Doubles, grid: float) -> Ints:
-    """Return the nearest multiples of the grid, as integers."""
-    return np.rint(values / grid).astype(np.int64)

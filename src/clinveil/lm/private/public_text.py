@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from hashlib import blake2b
@@ -60,19 +60,18 @@ class PublicText:
         return np.array(ordered, dtype=np.int64), numbers, len(all_words)
 
 
-def patients_in(public: Sequence[str], texts: Iterable[str], patients: Iterable[str]) -> int:
-    """Return the number of patients of whom the public text contains `RUN` consecutive words of a note."""
-    known = np.unique(np.concatenate([NONE, *map(_runs, public)]))
-    pairs = zip(texts, patients, strict=True)
-    return len({patient for text, patient in pairs if _any_in(known, _runs(text))})
-
-
-def _any_in(known: NDArray[np.uint64], runs: NDArray[np.uint64]) -> bool:
-    """Return whether any value is among sorted ones."""
-    if not known.size:
-        return False
-    places = np.minimum(np.searchsorted(known, runs), known.size - 1)
-    return bool((known[places] == runs).any())
+def refuse_private_text(public: PublicText, texts: Iterable[str], patients: Iterable[str]) -> None:
+    """Raise InputError if the public text contains `RUN` consecutive words of a private note."""
+    known = np.unique(np.concatenate([NONE, *map(_runs, public.texts)]))
+    copied = {
+        patient
+        for runs, patient in zip(map(_runs, texts), patients, strict=True)
+        if (np.searchsorted(known, runs, side="right") > np.searchsorted(known, runs)).any()
+    }
+    if copied:
+        what = f"the public text contains {RUN} or more consecutive words of the notes of {len(copied)} patients"
+        hint = "pass text that was public before and contains none of these notes"
+        raise InputError(what, where="synthetic.public", hint=hint)
 
 
 def _runs(text: str) -> NDArray[np.uint64]:
@@ -89,11 +88,3 @@ def _runs(text: str) -> NDArray[np.uint64]:
 @lru_cache(maxsize=1 << 16)
 def _hash(word: str) -> int:
     return int.from_bytes(blake2b(word.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "little")
-
-
-def refuse_private_text(public: PublicText, texts: Iterable[str], patients: Iterable[str]) -> None:
-    """Raise InputError if the public text contains long runs of the private notes."""
-    if copied := patients_in(public.texts, texts, patients):
-        what = f"the public text contains {RUN} or more consecutive words of the notes of {copied} patients"
-        hint = "pass text that was public before and contains none of these notes"
-        raise InputError(what, where="synthetic.public", hint=hint)

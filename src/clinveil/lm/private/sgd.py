@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from importlib.util import find_spec
 from typing import Any, NamedTuple
 
 from clinveil.core.errors import InputError, MissingExtra
-from clinveil.lm.private.gaussian import default_delta, refuse_parameters
+from clinveil.lm.private.gaussian import delta_for
 
 LEAST_SIGNAL = 100.0  # expected patients of a step, divided by the noise: a network that starts from random weights
 LEAST_SIGNAL_PRETRAINED = 20.0
@@ -55,6 +55,21 @@ def _dp_accounting() -> Any:
     return dp_accounting
 
 
+@lru_cache  # seconds, and a plan is made before a run and in it
+def calibrated(epsilon: float, delta: float, rate: float, steps: int) -> Noise:
+    """Return the least noise of each step for (epsilon, delta), to `TOLERANCE`. Raises as `epsilon_of_all`."""
+    dp = _dp_accounting()
+    sigma = dp.calibrate_dp_mechanism(
+        lambda: dp.pld.PLDAccountant(value_discretization_interval=COARSE),  # an upper bound, ten times faster
+        lambda sigma: _event(Noise(sigma, rate, steps)),
+        epsilon,
+        delta,
+        dp.LowerEndpointAndGuess(min(0.3, 3 / epsilon), 2.0),
+        tol=TOLERANCE,
+    )
+    return Noise(float(sigma) + TOLERANCE, rate, steps)
+
+
 @dataclass(frozen=True)
 class SgdPlan:
     """Parameters of a private training.
@@ -83,11 +98,7 @@ class SgdPlan:
         pretrained: bool,
     ) -> SgdPlan:
         """Return the plan; None: the defaults. Raises UsageError or InputError for unsuitable parameters."""
-        delta = default_delta(patients) if delta is None else delta
-        refuse_parameters(epsilon, delta)
-        if delta > 1 / patients:
-            what = f"synthetic.delta {delta:g} exceeds 1/patients ({1 / patients:.2g})"
-            raise InputError(what, hint="a patient's notes could be published whole; omit it for 1/(n ln n)")
+        delta = delta_for(patients, epsilon, delta)
         batch = min(patients, max(LEAST_BATCH, patients // SHARE) if batch is None else batch)
         steps = max(1, round((PASSES if passes is None else passes) * patients / batch))
         return cls(patients, epsilon, delta, batch, steps, pretrained)
@@ -95,17 +106,7 @@ class SgdPlan:
     @cached_property
     def noise(self) -> Noise:
         """The noise of each step, for gradients of norm at most 1."""
-        dp = _dp_accounting()
-        rate = self.batch / self.patients
-        sigma = dp.calibrate_dp_mechanism(
-            lambda: dp.pld.PLDAccountant(value_discretization_interval=COARSE),  # an upper bound, ten times faster
-            lambda sigma: _event(Noise(sigma, rate, self.steps)),
-            self.epsilon,
-            self.delta,
-            dp.LowerEndpointAndGuess(min(0.3, 3 / self.epsilon), 2.0),
-            tol=TOLERANCE,
-        )
-        return Noise(float(sigma) + TOLERANCE, rate, self.steps)
+        return calibrated(self.epsilon, self.delta, self.batch / self.patients, self.steps)
 
     @property
     def signal(self) -> float:

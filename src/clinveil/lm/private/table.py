@@ -1,10 +1,13 @@
-"""The noisy table of a private release, and the words of each label estimated from it.
+"""The noisy table of a private release: the sum of one vector per patient, of L2 norm at most 1, plus Gaussian noise.
 
-Everything computed from a `NoisyTable` and public text is post-processing and costs no privacy.
+The vector has one cell for each pair of label and word, and one for each label. A patient's cells depend on that
+patient's notes and on public text only. Everything computed from a `NoisyTable` and public text is post-processing and
+costs no privacy.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import sqrt
 
@@ -12,11 +15,94 @@ import numpy as np
 
 from clinveil.core.keys import Key
 from clinveil.core.types import Doubles, Ints
-from clinveil.lm.private.cells import GRID, LABELS, Layout
-from clinveil.lm.private.gaussian import normals, on_grid
+from clinveil.lm.private.gaussian import normals
+from clinveil.lm.private.public_text import PublicText
 
+GRID = 2.0**-10  # cells and noise are multiples of this
+LABELS = 0.3  # share of the norm for the labels of a patient
+TERMS = 60  # most specific cells of a patient
 EVIDENCE = 7.0  # log odds that a cell is empty, before it is seen: about 1,000 to 1
 PRIVATE_SHARE = 0.5  # of the words of a note drawn from the noisy table; the others from the public text
+
+
+@dataclass(frozen=True)
+class LabelledNote:
+    """One private note: its patient, number of its label, and text; `repr` shows none of these."""
+
+    patient: str = field(repr=False)
+    label: int = field(repr=False)
+    text: str = field(repr=False)
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The cells of the vector: labels times words, then labels.
+
+    Attributes:
+        labels: number of labels, assumed public. words: number of vocabulary words. terms: word cells of one patient.
+    """
+
+    labels: int
+    words: int
+    terms: int = TERMS
+
+    @property
+    def size(self) -> int:
+        """Number of cells."""
+        return self.labels * (self.words + 1)
+
+
+@dataclass(frozen=True)
+class Contribution:
+    """The cells of one patient that are not 0: places, and values in units of `GRID`, (n_cells,)."""
+
+    places: Ints = field(repr=False)
+    values: Ints = field(repr=False)
+
+
+def contribution(notes: Sequence[LabelledNote], public: PublicText, layout: Layout) -> Contribution:
+    """Return the vector of one patient with these notes.
+
+    The most specific cells are those with the largest count times log ratio of the word's share in the notes to its
+    share in the public text. They have equal values.
+    """
+    texts: dict[int, list[str]] = {}
+    for note in notes:
+        texts.setdefault(note.label, []).append(note.text)
+    places, scores = _scored(texts, public)
+    best = np.lexsort((places, -scores))[: layout.terms]
+    best = best[scores[best] > 0]
+    labels = layout.labels * layout.words + np.array(sorted(texts), dtype=np.int64)
+    cells = _grid(sqrt(1 - LABELS**2), best.size)
+    values = np.concatenate([cells, _grid(LABELS, labels.size)])
+    return Contribution(np.concatenate([places[best], labels]), values)
+
+
+def _scored(texts: Mapping[int, Sequence[str]], public: PublicText) -> tuple[Ints, Doubles]:
+    """Return all cells of texts by label with words of the vocabulary, and their specificity."""
+    places, scores = [np.zeros(0, dtype=np.int64)], [np.zeros(0)]
+    for label, some in texts.items():
+        ids, counts, total = public.counts_in(some)
+        places.append(label * len(public.ids) + ids)
+        scores.append(counts * (np.log(counts / max(total, 1)) - np.log(public.frequencies[ids])))
+    return np.concatenate(places), np.concatenate(scores)
+
+
+def _grid(norm: float, n: int) -> Ints:
+    """Return n equal values with at most this norm, rounded down to the grid."""
+    return np.full(n, int(norm / sqrt(n) / GRID), dtype=np.int64) if n else np.zeros(0, dtype=np.int64)
+
+
+def summed(notes: Iterable[LabelledNote], public: PublicText, layout: Layout) -> Ints:
+    """Return the sum of the vectors of all patients, (n_cells,), in units of `GRID`."""
+    by_patient: dict[str, list[LabelledNote]] = {}
+    for note in notes:
+        by_patient.setdefault(note.patient, []).append(note)
+    cells = np.zeros(layout.size, dtype=np.int64)
+    for own in by_patient.values():
+        one = contribution(own, public, layout)
+        cells[one.places] += one.values  # the places of one patient are distinct
+    return cells
 
 
 @dataclass(frozen=True)
@@ -41,8 +127,8 @@ def noisy(cells: Ints, layout: Layout, sigma: float, key: Key, question: str) ->
         question: identity of notes and settings. Other noise is drawn for another question, because the difference of
             two sums with equal noise would disclose a patient.
     """
-    noise = on_grid(normals(key.stream("private release", question), layout.size) * sigma, GRID)
-    released = (cells + noise).astype(np.float64) * GRID
+    noise = normals(key.stream("private release", question), layout.size) * sigma
+    released = np.asarray((cells + np.rint(noise / GRID)) * GRID, dtype=np.float64)
     split = layout.labels * layout.words
     return NoisyTable(sigma, released[:split].reshape(layout.labels, layout.words), released[split:] / LABELS)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
-from typing import Protocol
 
 import numpy as np
 
@@ -21,13 +20,6 @@ BAG = 150  # words of a note without word order
 ORDER = 3
 CONTEXTS = 4_096  # kept in memory
 SPACE, LINE = "\u2581", "\u240a"  # stand for a space and a line break inside pieces
-
-
-class Writer(Protocol):
-    """Writes notes of a label with the random numbers of a keyed stream."""
-
-    def write(self, label: int, stream: Stream, longest: int) -> str:
-        """Return one note of at most `longest` words or pieces."""
 
 
 class BagWriter:

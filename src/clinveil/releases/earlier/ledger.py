@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from pathlib import Path
@@ -24,13 +24,15 @@ from numpy.typing import NDArray
 
 from clinveil.core.atomic import atomic
 from clinveil.core.errors import ClinveilError, DiskError, InputError, UsageError
-from clinveil.core.files import private_folder, refuse_nameless
+from clinveil.core.files import locked, private_folder, refuse_nameless
 from clinveil.core.locations import RemotePath
+from clinveil.lm.private.sgd import Noise
 from clinveil.report.numerals import SMALL, SPACE, share
 
 Hashes = NDArray[np.uint64]
 NAME, IN_VAULT, SCHEMA = "clinveil-ledger", "ledger.parquet", "clinveil.ledger/1"
 VAULT, VARIABLE = "vault", "CLINVEIL_LEDGER"
+LOCK, WAIT = ".lock", 60.0  # seconds
 SALT = 32  # bytes
 SAME = 0.01  # share of the smaller release; a few texts are common to all ("did not attend")
 _LOWER = bytes(range(256)).lower()
@@ -58,8 +60,7 @@ class Entry:
     Attributes:
         run: its name. commitment: of its key. vault: location of its vault.
         salt: of the hashes. notes: (n_notes,) sorted salted hashes of its distinct notes.
-        spent: noise of each differentially private release of them, by keyed digest: the deviation of a table, or
-            deviation, rate and steps of a training.
+        spent: noise of each differentially private release of them, by keyed digest.
     """
 
     run: str
@@ -67,7 +68,7 @@ class Entry:
     vault: Path
     salt: bytes = field(repr=False)
     notes: Hashes = field(repr=False)
-    spent: Mapping[str, float | tuple[float, ...]] = field(default_factory=dict, repr=False)
+    spent: Mapping[str, Noise] = field(default_factory=dict, repr=False)
 
     @property
     def file(self) -> str:
@@ -102,8 +103,10 @@ def entry(hashes: Hashes, run: str, commitment: str, vault: Path) -> Entry:
     return Entry(run, commitment, vault.resolve(), salt, np.sort(salted(np.unique(hashes), salt)))
 
 
-def _noise(value: Any) -> float | tuple[float, ...]:
-    return tuple(map(float, value)) if isinstance(value, list) else float(value)
+def _noise(value: Any) -> Noise:
+    """Return stored noise; a number alone is the deviation of a noisy table."""
+    sigma, rate, steps = value if isinstance(value, list) else (value, 1, 1)
+    return Noise(float(sigma), float(rate), int(steps))
 
 
 def read_entry(path: Path) -> Entry:
@@ -199,6 +202,10 @@ class Ledger:
                     known.add(made.commitment)
                     listed.append(made)
         return listed
+
+    def alone(self) -> AbstractContextManager[None]:
+        """Return a block in which no other run reads and enters; a second run waits."""
+        return locked(private_folder(self.folder) / LOCK, wait=WAIT)
 
     def of(self, commitment: str) -> Entry | None:
         """Return the entry of a key, or None. Raises InputError for a file that is not an entry."""

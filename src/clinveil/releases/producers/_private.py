@@ -25,21 +25,31 @@ from clinveil.corpus.corpus import PATIENT_ID, Accounting, Corpus, rows
 from clinveil.corpus.open import open_text
 from clinveil.corpus.write import write_corpus
 from clinveil.lm.notes import PlainNotes, SyntheticNote, read_notes
-from clinveil.lm.private.cells import GRID, LabelledNote, Layout, by_patient, contribution, total
+from clinveil.lm.private.audit import audited_table
 from clinveil.lm.private.feasibility import PrivatePlan
 from clinveil.lm.private.gaussian import refuse_parameters
 from clinveil.lm.private.public_text import PublicText, refuse_private_text
-from clinveil.lm.private.sgd import SgdPlan
-from clinveil.lm.private.table import NoisyTable, mixed, noisy, notes_per_label, word_shares
-from clinveil.lm.private.writers import BagWriter, SteeredWriter, Writer
+from clinveil.lm.private.sgd import Noise, SgdPlan
+from clinveil.lm.private.table import (
+    GRID,
+    LabelledNote,
+    Layout,
+    NoisyTable,
+    mixed,
+    noisy,
+    notes_per_label,
+    summed,
+    word_shares,
+)
+from clinveil.lm.private.writers import BagWriter, SteeredWriter
 from clinveil.releases.check import OutputCheck
 from clinveil.releases.context import ReleaseContext
-from clinveil.releases.earlier.spending import Spending, spend
-from clinveil.releases.gates import Examined, examine, sound
+from clinveil.releases.earlier.spending import spend
+from clinveil.releases.gates import Examined, audit_gate, examine, sound
 from clinveil.releases.measured import Measured
 from clinveil.releases.preflight import Preflight
 from clinveil.releases.producer import Product
-from clinveil.releases.producers._trained import refuse_network, sgd_plan, trained_writer
+from clinveil.releases.producers._trained import PrivateRelease, refuse_network, sgd_plan, trained_release
 from clinveil.releases.settings import ReleaseSettings
 from clinveil.releases.synthesis_model import FEWEST, STATE, TrainHoldoutSplit
 from clinveil.releases.synthesis_rows import LabelColumns
@@ -69,10 +79,13 @@ def refuse_private(settings: ReleaseSettings) -> bool:
     return True
 
 
-def private_stages(found: Preflight) -> Iterator[tuple[str, str, float]]:
-    """Yield the stages of a run: name, description, estimated seconds."""
-    yield "private table", "count words by label, add noise", 1.0 + found.tokens / 200_000
-    yield "write notes", "draw notes from the noisy table", 5.0 + found.patients / 20
+def private_stages(found: Preflight, settings: ReleaseSettings) -> Iterator[tuple[str, str, float]]:
+    """Yield the stages of a run: name, description, estimated seconds; the time of a training is printed later."""
+    if settings.lm.neural:
+        yield "private training", "add noise to each step, time measured at its start", 0.0
+    else:
+        yield "private table", "count words by label, add noise", 5.0 + found.tokens / 200_000
+    yield "write notes", "draw notes", 5.0 + (settings.synthetic.count or found.patients) / 20
     yield "check and report", "search for copies, measure", 5.0 + found.tokens / 10_000
 
 
@@ -127,30 +140,18 @@ class PrivateInput:
     def released(self, job: ReleaseContext, training: PlainNotes) -> PrivateRelease:
         """Enter the spending in the ledger, then release a trained model or a noisy table, and yield notes of it."""
         if isinstance(self.plan, SgdPlan):
-            writer = trained_writer(job, self.plan, self.public, self.labels, training)
-            return PrivateRelease(writer.spending, writer.about, writer.notes(job), writer.count)
+            return trained_release(job, self.plan, self.public, self.labels, training)
         pairs = zip(training.patients, training.labels, training.texts, strict=True)
-        own = by_patient(LabelledNote(*row) for row in pairs).values()
-        cells = total((contribution(notes, self.public, self.layout) for notes in own), self.layout)
-        sigma = self.plan.sigma
+        cells, sigma = summed((LabelledNote(*row) for row in pairs), self.public, self.layout), self.plan.sigma
         question = sha256(repr((self.layout, sigma)).encode() + cells.tobytes()).hexdigest()
-        spending = spend(job, sigma, self.plan.delta, question)
+        spending = spend(job, Noise(sigma, 1.0, 1), self.plan.delta, question)
         table = noisy(cells, self.layout, sigma, job.key, question)
         named = zip(self.labels.labels, table.patients.tolist(), strict=True)
         about: dict[str, Any] = {"noise": sigma, "grid": GRID}
         about["noisy_patients"] = [{"labels": list(labels), "patients": round(n, 3)} for labels, n in named]
         counts = notes_per_label(table, job.settings.synthetic.count)
-        return PrivateRelease(spending, about, _written(job, self, table, counts), int(counts.sum()))
-
-
-@dataclass(frozen=True)
-class PrivateRelease:
-    """What was spent, entries for the manifest, the notes, and how many they are."""
-
-    spending: Spending
-    about: dict[str, Any]
-    notes: Iterator[SyntheticNote] = field(repr=False)
-    count: int
+        audit = audited_table(self.public, self.layout, sigma, self.plan.delta, job.key)
+        return PrivateRelease(spending, about, _written(job, self, table, counts), int(counts.sum()), audit)
 
 
 def _refuse_unknown_patients(corpus: Corpus) -> None:
@@ -183,7 +184,9 @@ def make_private(job: ReleaseContext) -> Product:
         medtext = TrainHoldoutSplit(*(read_notes(side.as_corpus()) for side in (sides.training, sides.held_out)))
         examined = examine(written, made.count, medtext, None, rng, span=how.span, feed=feed)
     known = {word for text in (*ready.public.texts, *ready.labels.prefixes) for word in words(text)}
-    gate = sound("public_words", sum(n for word, n in outputs.items() if word not in known))
+    gates = [*examined.gates, sound("public_words", sum(n for word, n in outputs.items() if word not in known))]
+    if made.audit is not None:
+        gates.append(audit_gate(made.audit, ready.plan.epsilon))
     return PrivateProduct(
         *(job, path, columns, Accounting(len(texts), len(texts))),
         *(OutputCheck.of({"notes": len(texts), "words": outputs.total()}, outputs), released),
@@ -191,7 +194,7 @@ def make_private(job: ReleaseContext) -> Product:
         ready=ready,
         sides=medtext,
         release=made,
-        examined=Examined([*examined.gates, gate], examined.findings),
+        examined=Examined(gates, examined.findings),
     )
 
 
@@ -199,7 +202,7 @@ def _written(job: ReleaseContext, ready: PrivateInput, table: NoisyTable, counts
     """Yield notes, label after label in turn; each is a patient of its own."""
     probabilities = mixed(word_shares(table), ready.public.frequencies)
     how, model = job.settings.synthetic, job.settings.lm.model
-    writer: Writer = (BagWriter if model == "unigram" else SteeredWriter)(ready.public, probabilities)
+    writer = (BagWriter if model == "unigram" else SteeredWriter)(ready.public, probabilities)
     longest = how.longest if "longest" in how.model_fields_set else LONGEST
     turns = sorted((turn, label) for label, n in enumerate(counts.tolist()) for turn in range(n))
     for number, (_, label) in enumerate(turns):
@@ -210,21 +213,18 @@ def _written(job: ReleaseContext, ready: PrivateInput, table: NoisyTable, counts
 
 
 @dataclass(frozen=True, kw_only=True)
-class PrivateProduct(Product):
-    """Notes drawn from a noisy table or a privately trained model, and public text."""
+class WrittenProduct(Product):
+    """Notes that no source note became.
 
-    ready: PrivateInput = field(repr=False)
+    Attributes:
+        sides: real notes, by side. examined: all gates and findings of this kind.
+    """
+
     sides: TrainHoldoutSplit = field(repr=False)
-    release: PrivateRelease = field(repr=False)
     examined: Examined = field(repr=False)
 
-    @property
-    def spending(self) -> Spending:
-        """What this and earlier private releases have spent."""
-        return self.release.spending
-
     def context(self) -> Context:
-        """Return the written notes, and the private notes by side."""
+        """Return the written notes, and the real notes by side."""
         return Context(
             released=self.released,
             training=self.sides.training.as_corpus(),
@@ -242,16 +242,24 @@ class PrivateProduct(Product):
         return replace(seen, original=self.job.corpus, entered=self.job.corpus)
 
     def findings(self, seen: Measured, rng: np.random.Generator) -> list[Finding]:
-        """Return the findings on copies and known names."""
+        """Return the findings on copies, known names, and the model if there is one."""
         return self.examined.findings
 
     def gates(self, findings: Sequence[Finding]) -> list[Gate]:
-        """Return the gates on the vocabulary, copies and known names."""
+        """Return the gates on the words, copies and known names, and on the mechanism or the model."""
         return self.examined.gates
 
     def accounted(self) -> list[Gate]:
         """Return nothing: `synthetic_accounted` is among the gates of this kind."""
         return []
+
+
+@dataclass(frozen=True, kw_only=True)
+class PrivateProduct(WrittenProduct):
+    """Notes drawn from a noisy table or a privately trained model, and public text."""
+
+    ready: PrivateInput = field(repr=False)
+    release: PrivateRelease = field(repr=False)
 
     @property
     def guarantee(self) -> str:
@@ -271,22 +279,20 @@ class PrivateProduct(Product):
 
     def facts(self) -> Iterator[Fact]:
         """Yield the guarantee and its parameters."""
-        plan, spending = self.ready.plan, self.spending
+        plan, spending = self.ready.plan, self.release.spending
         yield Fact("guarantee", self.guarantee)
         yield Fact("epsilon, delta", f"{plan.epsilon:g}, {plan.delta:.3g}")
         step = "step" if isinstance(plan, SgdPlan) else "cell"
         yield Fact(f"noise per {step}, for one patient's norm of 1", round(self.release.about["noise"], 4))
-        together = f"{spending.epsilon:.4g} for the same delta, {spending.releases} in all"
+        together = f"{spending.epsilon:.4g} for the same delta, {len(spending.releases)} in all"
         yield Fact("epsilon of all private releases of these notes in the ledger", together)
-        if (second := spending.second_epsilon) is not None:
-            yield Fact("the same by dp-accounting (PLD)", f"{second:.4g}")
         yield Fact("words of the public vocabulary", len(self.ready.public.ids))
         yield Fact("training notes", len(self.sides.training), "notes")
         yield Fact("held-out notes", len(self.sides.held_out), "notes")
 
     def manifest_entries(self) -> dict[str, Any]:
         """Return the guarantee, its parameters, and the noisy numbers of patients per label."""
-        plan, spending = self.ready.plan, self.spending
+        plan, spending = self.ready.plan, self.release.spending
         privacy = {
             "guarantee": self.guarantee,
             "epsilon": plan.epsilon,
@@ -294,7 +300,7 @@ class PrivateProduct(Product):
             "unit": "patient",
             "neighbours": "add or remove one patient",
             "epsilon_of_all": spending.epsilon,
-            "releases": spending.releases,
+            "releases": len(spending.releases),
             **self.release.about,
         }
         return {"privacy": privacy, "public_seeds": list(self.public_seeds())}
@@ -307,6 +313,6 @@ class PrivateProduct(Product):
         yield "Identifiers were not replaced before counting: only words of the public text can occur in the notes."
         if self.job.key.test_seed is not None:
             yield "The noise has a public seed, so there is no guarantee."
-        if self.spending.releases > 1:
-            yield f"Together, the private releases of these notes have epsilon {self.spending.epsilon:.3g}."
+        if len(self.release.spending.releases) > 1:
+            yield f"Together, the private releases of these notes have epsilon {self.release.spending.epsilon:.3g}."
         yield "The notes describe no real person. Do not compute figures about patients from them."

@@ -17,6 +17,7 @@ from clinveil.lm.layout import LayoutVocabulary, train_layout
 from clinveil.lm.model import LanguageModel
 from clinveil.lm.notes import EncodedNotes, PlainNotes, SyntheticNote, encode
 from clinveil.lm.pretrained import PublicModel
+from clinveil.lm.private.audit import Audit
 from clinveil.lm.private.public_text import SEEN, PublicText
 from clinveil.lm.private.sgd import SgdPlan
 from clinveil.lm.recipe import PRETRAINED, Recipe
@@ -64,33 +65,31 @@ def public_vocabulary(public: PublicText, prefixes: tuple[str, ...]) -> LayoutVo
 
 
 @dataclass(frozen=True)
-class TrainedWriter:
-    """A privately trained model; everything that it writes is post-processing."""
+class PrivateRelease:
+    """What was spent, entries for the manifest, the notes, how many they are, and the audit of a noisy table."""
 
-    model: LanguageModel = field(repr=False)
-    labels: LabelColumns = field(repr=False)
     spending: Spending
     about: dict[str, Any]
+    notes: Iterator[SyntheticNote] = field(repr=False)
     count: int
-
-    def notes(self, job: ReleaseContext) -> Iterator[SyntheticNote]:
-        """Yield notes, label after label in turn; each is a patient of its own."""
-        how, labels, counts = job.settings.synthetic, len(self.labels.labels), Counts()
-        vocabulary = self.model.vocabulary
-        assert isinstance(vocabulary, LayoutVocabulary)
-        steering = Steering(np.zeros((labels, vocabulary.size)), np.ones((labels, 1)), vocabulary)
-        size = batch_size_for(self.count, how.batch)
-        drawing = SamplingConfig(size, how.longest, how.temperature, how.top_p, steering)
-        plan = (PlannedNote(number, 0, number % labels) for number in range(2**31))
-        with self.model.ready(double=how.exact, threads=how.threads):
-            enough = lambda: counts.notes >= self.count  # noqa: E731
-            yield from draw_notes(self.model, job.key, drawing, enough, counts, plan, self.labels.named)
+    audit: Audit | None = None
 
 
-def trained_writer(
+def _drawn(job: ReleaseContext, model: LanguageModel, labels: LabelColumns, count: int) -> Iterator[SyntheticNote]:
+    """Yield notes of a privately trained model, label after label in turn; each is a patient of its own."""
+    how, counts, vocabulary, n = job.settings.synthetic, Counts(), model.vocabulary, len(labels.labels)
+    assert isinstance(vocabulary, LayoutVocabulary)
+    steering = Steering(np.zeros((n, vocabulary.size)), np.ones((n, 1)), vocabulary)
+    drawing = SamplingConfig(batch_size_for(count, how.batch), how.longest, how.temperature, how.top_p, steering)
+    plan = (PlannedNote(number, 0, number % n) for number in range(2**31))
+    with model.ready(double=how.exact, threads=how.threads):
+        yield from draw_notes(model, job.key, drawing, lambda: counts.notes >= count, counts, plan, labels.named)
+
+
+def trained_release(
     job: ReleaseContext, plan: SgdPlan, public: PublicText, labels: LabelColumns, training: PlainNotes
-) -> TrainedWriter:
-    """Print the expected time, enter the spending in the ledger, then train (or resume)."""
+) -> PrivateRelease:
+    """Print the expected time, enter the spending in the ledger, train (or resume), and yield notes of the model."""
     from clinveil.lm.private.training import PatientPlan, Randomness
 
     settings, prefixes = job.settings, labels.prefixes
@@ -127,7 +126,8 @@ def trained_writer(
     spending = spend(job, plan.noise, plan.delta, question)
     trained, _ = task.run(job.say)
     about = {"noise": plan.noise.sigma, "rate": plan.noise.rate, "steps": plan.noise.steps, "clip": recipe.clip}
-    return TrainedWriter(trained, labels, spending, about, settings.synthetic.count or plan.patients)
+    count = settings.synthetic.count or plan.patients
+    return PrivateRelease(spending, about, _drawn(job, trained, labels, count), count)
 
 
 def _minutes(task: NeuralTask, public: EncodedNotes, plan: SgdPlan) -> float:

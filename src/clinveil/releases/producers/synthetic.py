@@ -31,10 +31,15 @@ from clinveil.lm.sequences import LabelSequences
 from clinveil.releases.check import OutputCheck
 from clinveil.releases.context import ReleaseContext
 from clinveil.releases.gates import Examined, examine, memory_gate
-from clinveil.releases.measured import Measured
 from clinveil.releases.preflight import Preflight
 from clinveil.releases.producer import Producer, Product, producers
-from clinveil.releases.producers._private import PrivateInput, make_private, private_stages, refuse_private
+from clinveil.releases.producers._private import (
+    PrivateInput,
+    WrittenProduct,
+    make_private,
+    private_stages,
+    refuse_private,
+)
 from clinveil.releases.settings import ReleaseSettings
 from clinveil.releases.synthesis_model import (
     MODEL,
@@ -50,7 +55,7 @@ from clinveil.releases.synthesis_model import (
 from clinveil.releases.synthesis_rows import LabelColumns
 from clinveil.releases.treatment import treated
 from clinveil.releases.writing import opened
-from clinveil.report.record import Fact, Gate
+from clinveil.report.record import Fact
 from clinveil.stats import wilson
 from clinveil.stats.findings import unmeasured
 from clinveil.utility.evaluations.perplexity import perplexity_findings
@@ -95,7 +100,7 @@ class Synthetic(Producer):
         """Yield the stages of a run: name, description, estimated seconds."""
         how, hundred = settings.lm, found.tokens / 100_000
         if settings.synthetic.epsilon is not None:
-            yield from private_stages(found)
+            yield from private_stages(found, settings)
             return
         passes = how.recipe().epochs if how.neural else 1
         if settings.synthetic.source is None:
@@ -138,8 +143,7 @@ class Synthetic(Producer):
             rng, feed = np.random.default_rng([seed, 1]), job.settings.identifiers.patients
             how_read = trained.sides, trained.model.vocabulary, rng
             examined = examine(written, counts.notes, *how_read, span=how.span, feed=feed, drawn=drawn)
-        for line in _lines(counts):
-            job.say(line)
+        job.say(f"{counts.notes} notes, {counts.words:,} words; {counts.truncated} truncated at the maximum length")
         outputs = Counter(word for text in written.texts for word in words(text))
         check = OutputCheck.of({"notes": len(written), "words": outputs.total()}, outputs)
         return SyntheticProduct(
@@ -148,8 +152,10 @@ class Synthetic(Producer):
             left_out=entered.skipped,
             trained=trained,
             counts=counts,
-            examined=replace(examined, gates=[*examined.gates, memory_gate(memory)]),
-            measures=(*findings, _truncated(counts), *examined.findings),
+            sides=trained.sides,
+            examined=Examined(
+                [*examined.gates, memory_gate(memory)], [*findings, _truncated(counts), *examined.findings]
+            ),
             digests={MODEL: fingerprint(vault / MODEL)} if (vault / MODEL).exists() else {},
         )
 
@@ -246,10 +252,6 @@ def _steering(job: ReleaseContext, trained: Trained) -> Steering:
     return Steering.of(encoded, model.vocabulary, BIAS if getattr(model, "labelled", False) else 1.0)
 
 
-def _lines(counts: Counts) -> Iterator[str]:
-    yield f"{counts.notes} notes, {counts.words:,} words; {counts.truncated} notes truncated at the maximum length"
-
-
 def _truncated(counts: Counts) -> Finding:
     """Return `release.truncated_notes`: the share of notes truncated at the maximum length."""
     low, high = wilson(counts.truncated, counts.notes)
@@ -259,51 +261,19 @@ def _truncated(counts: Counts) -> Finding:
 
 
 @dataclass(frozen=True, kw_only=True)
-class SyntheticProduct(Product):
+class SyntheticProduct(WrittenProduct):
     """Notes written by a language model.
 
-    Attributes:
-        left_out: notes not used for training, by reason.
-        examined: gates and findings of the search for copies. measures: all findings of this kind.
+    left_out: notes not used for training, by reason.
     """
 
     left_out: Counter[str]
     trained: Trained = field(repr=False)
     counts: Counts
-    examined: Examined = field(repr=False)
-    measures: tuple[Finding, ...] = field(repr=False)
 
     def context(self) -> Context:
         """Return the written notes, the model and its split; notes have no source."""
-        sides = self.trained.sides
-        return Context(
-            released=self.released,
-            model=self.trained.model,
-            training=sides.training.as_corpus(),
-            held_out=sides.held_out.as_corpus(),
-            scratch=self.job.folder.work,
-            workers=self.job.settings.workers,
-        )
-
-    def measured(self, whole: Context) -> Measured:
-        """Return all notes."""
-        return Measured(whole, whole)
-
-    def for_utility(self, seen: Context) -> Context:
-        """Return written and real notes, without a crosswalk."""
-        return replace(seen, original=self.job.corpus, entered=self.job.corpus)
-
-    def findings(self, seen: Measured, rng: np.random.Generator) -> list[Finding]:
-        """Return the findings on perplexity, copies and known names."""
-        return list(self.measures)
-
-    def gates(self, findings: Sequence[Finding]) -> list[Gate]:
-        """Return the gates on copies, the patient floor and known names."""
-        return self.examined.gates
-
-    def accounted(self) -> list[Gate]:
-        """Return nothing: `synthetic_accounted` is among the gates of this kind."""
-        return []
+        return replace(super().context(), model=self.trained.model)
 
     def facts(self) -> Iterator[Fact]:
         """Yield facts on the model and its training notes."""

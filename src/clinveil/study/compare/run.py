@@ -18,7 +18,7 @@ from clinveil.core.settings import NotesSettings
 from clinveil.core.tokens import words
 from clinveil.core.types import Say
 from clinveil.corpus.corpus import Corpus, rows
-from clinveil.corpus.open import open_corpus
+from clinveil.corpus.open import open_corpus, open_text
 from clinveil.phi.treatment.passes import patients_of
 from clinveil.releases.outcome import Outcome
 from clinveil.releases.pipeline import dry_run, release
@@ -101,6 +101,8 @@ def compare_releases(notes: Path, out: Path, settings: CompareSettings, say: Say
     refuse_nested(OUT=out, NOTES=notes)
     assert settings.label is not None
     source = open_corpus(notes, settings.notes, label=(settings.label,))
+    if settings.public is not None:
+        open_text(settings.public)
     for pairs in settings.pairs:
         read_pairs(pairs)
     with owner_only(), run_folder(out, Kind("comparison", notes={MARK: SECRET}, known=_is_ours)):
@@ -178,11 +180,17 @@ class _Bench:
         return [measured for measured in results if measured is not None]
 
     def _not_possible(self, candidate: Candidate) -> Measured | None:
-        """Return the reason if an extra is missing. Raises InputError or UsageError for what does not fit."""
+        """Return the reason if an extra is missing, or the notes do not suffice for an epsilon.
+
+        Raises InputError or UsageError for what does not fit.
+        """
+        settings = candidate.settings
         try:
-            deque(dry_run(self.notes, candidate.settings), maxlen=0)
-        except MissingExtra as error:
-            return Measured(candidate.name, candidate.settings.kind, why=str(error))
+            deque(dry_run(self.notes, settings), maxlen=0)
+        except (InputError, MissingExtra) as error:
+            if isinstance(error, InputError) and settings.synthetic.epsilon is None:
+                raise
+            return Measured(candidate.name, settings.kind, why=str(error))
         return None
 
     def _vectors(self, plan: Sequence[Candidate], candidate: Candidate) -> Path | None:

@@ -12,7 +12,6 @@ from clinveil.attacks.text.linkage import Linkage
 from clinveil.channel.files import load_channel
 from clinveil.cli.command import Run, command
 from clinveil.cli.options import MeasureSettings
-from clinveil.core.files import read_json
 from clinveil.core.settings import WORKERS, NotesSettings, flag, group
 from clinveil.corpus.open import OpenedCorpus, open_corpus
 from clinveil.releases.crosswalk import source_notes
@@ -45,7 +44,7 @@ def linkage(
     """Link released notes to patients of whom some text is known; compare with chance and a control."""
     how = run.settings
     context = Context(
-        released=_open(_notes_of(released), how, how.notes),
+        released=_open(released, how, how.notes),
         original=_open(known, how, how.notes.but(text=how.known_text) if how.known_text else how.notes),
         notes=source_notes(vault) if vault else None,
         channel=load_channel(channel) if channel else None,
@@ -56,13 +55,6 @@ def linkage(
     )
     found = how.attack(context, run.rng())
     run.show(found, f"linkage of {released.name} with {known.name} (seed {run.seed}; lower is safer)")
-
-
-def _notes_of(path: Path) -> Path:
-    """Return the notes file of a release folder, or the path itself."""
-    manifest = read_json(path / "manifest.json") if (path / "manifest.json").is_file() else None
-    file = manifest.get("notes", {}).get("file") if isinstance(manifest, dict) else None
-    return path / file if isinstance(file, str) and (path / file).exists() else path
 
 
 def _open(path: Path, how: LinkageSettings, notes: NotesSettings) -> OpenedCorpus:
