@@ -149,7 +149,7 @@ class Ngram:
         self.vocabulary, self.tables, self.order = vocabulary, dict(tables), order
         self.unigram, self.classes, self.within = unigram, classes, within
         self.padded = np.append(classes, classes.max(initial=0) + 1)
-        self.of_class: Doubles = np.bincount(classes, unigram) if classes.size else unigram
+        self.of_class = np.bincount(classes, unigram).astype(np.float64) if classes.size else unigram
 
     @property
     def labelled(self) -> bool:
