@@ -75,6 +75,14 @@ def test_copies_fail_though_the_floor_cuts_them_to_pieces():
     assert not any(word in str(found.gates) for word in ("rarea", "fever", "70_"))
 
 
+def test_words_written_in_the_places_of_rare_ones_do_not_hide_copies():
+    drawn = above(SIDES.training.texts)
+    filled = [text.replace(" ", " paino ") for text in drawn]
+    how = (len(filled), SIDES, floor_of(), np.random.default_rng(0))
+    found = examine(plain(filled), *how, span=10, feed=None, drawn=drawn)
+    assert failed(found) == ["no long copies", "no note copied whole", "no near copies"]
+
+
 def test_one_copied_note_fails():
     texts = [*fresh(), *above(SIDES.training.texts[7:8])]
     assert failed(looked(texts)) == ["no long copies", "no note copied whole", "no near copies"]

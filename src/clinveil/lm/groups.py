@@ -1,4 +1,4 @@
-"""Groups of notes with similar words, given their labels, and classes of tokens with similar successors.
+"""Groups of notes with similar words, given their labels, and classes of tokens with similar neighbours.
 
 A written note draws a group and keeps it, so that sex, type of note and topic change less often within the note than
 n-grams alone allow. A group has at least `4 * min_patients` patients.
@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import numpy as np
-from scipy.sparse import csr_matrix
+from scipy.sparse import csr_matrix, hstack
 from sklearn.cluster import KMeans
 from sklearn.decomposition import TruncatedSVD
 from sklearn.preprocessing import normalize
@@ -19,7 +19,7 @@ from clinveil.lm.notes import EncodedNotes
 
 GROUPS, PASSES = 12, 20
 FLOORS = 4  # a group has this many times the patient floor
-AXES, CLASSES = 30, 150  # of tokens
+AXES, CLASSES = 50, 200  # of tokens
 PRIOR = 5.0  # occurrences of each token, as expected, added to each group
 
 
@@ -62,10 +62,16 @@ class Groups:
 
 
 def classes_of(notes: EncodedNotes, size: int) -> Ints:
-    """Return the class of each token, (size,): tokens of a class are followed by similar tokens."""
-    following = csr_matrix((notes.weights[1:], (notes.ids[:-1], notes.ids[1:])), shape=(size, size)).sqrt()
+    """Return the class of each token, (size,): tokens of a class are followed and preceded by similar tokens."""
+    following = csr_matrix((notes.weights[1:], (notes.ids[:-1], notes.ids[1:])), shape=(size, size))
+    both = hstack([normalize(following.sqrt()), normalize(following.T.tocsr().sqrt())]).tocsr()
     axes = min(AXES, size - 1)
-    places = TruncatedSVD(axes, random_state=0).fit_transform(normalize(following)) if axes > 1 else np.zeros((size, 1))
+    places = TruncatedSVD(axes, random_state=0).fit_transform(both) if axes > 1 else np.zeros((size, 1))
     distinct = len(np.unique(places.round(9), axis=0))
-    found: Ints = KMeans(min(CLASSES, distinct), n_init=1, random_state=0).fit_predict(places).astype(np.int64)
+    weights = np.log2(2 + np.bincount(notes.ids, notes.weights, size))
+    found: Ints = (
+        KMeans(min(CLASSES, distinct), n_init=1, random_state=0)
+        .fit_predict(places, sample_weight=weights)
+        .astype(np.int64)
+    )
     return found

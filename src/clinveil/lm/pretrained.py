@@ -22,7 +22,7 @@ import numpy as np
 from clinveil.core.errors import InputError, MissingExtra
 from clinveil.core.neural import need_torch
 from clinveil.core.types import Doubles
-from clinveil.lm.layout import DIGIT, RARE_WORD, LayoutVocabulary
+from clinveil.lm.layout import DIGIT, LayoutVocabulary
 from clinveil.lm.notes import EncodedNotes
 from clinveil.lm.recipe import Recipe
 from clinveil.lm.vocabulary import END
@@ -160,6 +160,7 @@ class PublicModel:
         from clinveil.lm.models.pretrained import Pretrained
 
         pieces = [piece.replace(DIGIT, "0") for piece in vocabulary.pieces]
+        rare = [*vocabulary.slots]
         rows = [row or [self._end] for row in self.tokens(pieces)]
         firsts = np.array([row[0] for row in rows])
         counts = np.bincount(counted.ids, minlength=vocabulary.size) + 0.5
@@ -170,7 +171,7 @@ class PublicModel:
             network.input.copy_(torch.stack([subwords(torch.tensor(row)).mean(0) for row in rows]))
             network.output.copy_(self.model.get_output_embeddings().weight[torch.from_numpy(firsts)])
             for table in (network.input, network.output):
-                table[RARE_WORD] = table[END + 2 :].mean(0)
+                table[rare] = table[END + 2 :].mean(0)
             network.bias.copy_(torch.from_numpy(np.log(shares)))
-            network.bias[[END, RARE_WORD]] = 0.0
+            network.bias[[END, *rare]] = 0.0
         return network

@@ -7,6 +7,7 @@ shape moves this limit by about 1e-16, which practically never changes a word.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -18,9 +19,9 @@ from clinveil.core.keys import Key
 from clinveil.core.tokens import Kind
 from clinveil.core.types import Doubles, Ints, Mask
 from clinveil.lm.groups import FLOORS, Groups
-from clinveil.lm.layout import RARE_WORD, LayoutVocabulary
+from clinveil.lm.layout import HEADING, RARE_WORD, LayoutVocabulary
 from clinveil.lm.model import LanguageModel
-from clinveil.lm.notes import EncodedNotes
+from clinveil.lm.notes import Conditions, EncodedNotes
 from clinveil.lm.vocabulary import END, Ids, Vocabulary
 
 SMOOTHING = 100.0  # tokens with the frequencies of all notes, added to those of each label
@@ -35,11 +36,13 @@ class Steering:
             for each group of each label.
         vocabulary: of layout, or None. Then a word or number never follows another without something between, which
             would make a new word, and shared words are written in the places of rare ones (`filled`).
+        once: headings that do not occur twice in the notes of `min_patients` patients; they are not repeated.
     """
 
     bias: Doubles = field(repr=False)
     shares: Doubles = field(repr=False)
     vocabulary: LayoutVocabulary | None = field(default=None, repr=False)
+    once: frozenset[int] = frozenset()
 
     @classmethod
     def of(cls, notes: EncodedNotes, vocabulary: Vocabulary, weight: float) -> Steering:
@@ -64,7 +67,8 @@ class Steering:
         bias = weight * np.log(frequencies / overall)[:, None] + groups.ratios
         shares = np.full(bias.shape[:2], 1e-9)
         np.add.at(shares, (labels, groups.of_note), 1.0)
-        return cls(bias.reshape(-1, size), shares / shares.sum(axis=1, keepdims=True), kept)
+        once = frozenset(_once(notes, kept, given)) if kept else frozenset[int]()
+        return cls(bias.reshape(-1, size), shares / shares.sum(axis=1, keepdims=True), kept, once)
 
     def row(self, label: int, uniform: float) -> int:
         """Return the row of a note with this label, for a uniform random number."""
@@ -88,7 +92,7 @@ class Steering:
     def words(self) -> Mask:
         """Which pieces are words, the rare word included, (size,): labels and rare words change only these."""
         found: Mask = self.edges[1] == Kind.WORD
-        found[RARE_WORD] = True
+        found[[*(self.vocabulary.slots if self.vocabulary else ())]] = True
         return found
 
     def applied(self, probabilities: Doubles, rows: Ints, tails: Ints) -> Doubles:
@@ -100,26 +104,37 @@ class Steering:
             changed[np.ix_(tails == kind, self.edges[0] == kind)] = 0.0
         before, after = probabilities[:, self.words].sum(axis=1), changed[:, self.words].sum(axis=1)
         scale = np.divide(before, after, out=np.ones_like(after), where=after > 0)
-        probabilities = np.where(self.words, changed * scale[:, None], changed)
-        empty = np.flatnonzero(probabilities.sum(axis=1) <= 0)
-        probabilities[empty, END] = 1.0
-        return probabilities
+        found: Doubles = np.where(self.words, changed * scale[:, None], changed)
+        return found
 
-    def filled(self, probabilities: Doubles, lane: int, uniform: float) -> int:
-        """Draw the shared word that is written in place of a rare one.
-
-        Where rare words have more than even odds, as names after titles, nothing is written (`RARE_WORD`). The model
-        continues as after a rare word, so that layout, numbers and lengths are those of the training notes.
-        """
-        fits = np.where(self.words, probabilities[lane], 0.0)
-        rare, fits[RARE_WORD] = fits[RARE_WORD], 0.0
-        expected = rare > probabilities[lane].sum() / 2
-        return RARE_WORD if expected or not fits.any() else int(drawn(fits[None], np.array([uniform]))[0])
+    def filled(self, probabilities: Doubles, lane: _Lane, slot: int, uniform: float) -> int:
+        """Draw the shared word that is written in place of a rare one; the patient's name is always the same."""
+        assert self.vocabulary is not None
+        options, titled = self.vocabulary.slots[slot], len(lane.ids) > 1 and lane.ids[-2] in self.vocabulary.titles
+        if not options.size:
+            return RARE_WORD
+        if not titled or lane.name is None:
+            word = int(options[drawn(probabilities[options][None] + 1e-12, np.array([uniform]))[0]])
+            lane.name = word if titled else lane.name
+            return word
+        return lane.name
 
     def tail(self, before: int, token: int) -> int:
         """Return the class of the last character after a token; one without text changes nothing."""
         last = int(self.edges[1][token]) if self.vocabulary else -1
         return before if last < 0 else last
+
+
+def _once(notes: EncodedNotes, vocabulary: LayoutVocabulary, given: Conditions) -> Iterator[int]:
+    """Yield the headings that fewer than `min_patients` patients have twice in a note."""
+    size, at = vocabulary.size, np.flatnonzero(vocabulary.marks[notes.ids] == HEADING)
+    rows = np.searchsorted(notes.offsets, at, side="right") - 1
+    pairs, times = np.unique(rows * size + notes.ids[at], return_counts=True)
+    owners: dict[int, set[int]] = defaultdict(set)
+    for pair in pairs[times > 1].tolist():
+        owners[pair % size].add(int(given.patients[pair // size]))
+    headings = np.flatnonzero(vocabulary.marks == HEADING).tolist()
+    yield from (heading for heading in headings if len(owners[heading]) < given.min_patients)
 
 
 @dataclass(frozen=True)
@@ -145,11 +160,15 @@ class SamplingConfig:
 
 @dataclass(frozen=True)
 class GeneratedNote:
-    """One note: its number, its tokens without the end, and whether it was truncated."""
+    """One note: its number, its tokens without the end, and whether it was truncated.
+
+    `drawn`: the tokens before rare words were replaced.
+    """
 
     number: int
     ids: Ids = field(repr=False)
     truncated: bool
+    drawn: Ids = field(repr=False)
 
 
 def batch_size_for(notes: int, most: int = 64) -> int:
@@ -164,6 +183,9 @@ class _Lane:
         seed = key.stream("synthetic note", str(number))
         self.random = np.random.Generator(np.random.Philox(key=[seed.uint64(), seed.uint64()]))
         self.number, self.label, self.ids, self.tail = number, label, list[int](), -1
+        self.drawn = list[int]()
+        self.written = set[int]()  # headings that are not repeated
+        self.name: int | None = None  # after a title
         self.row = steering.row(label, self.random.random()) if steering else 0
 
 
@@ -180,16 +202,21 @@ def generate(
         probabilities = _shaped(_steered(stream.probabilities(), lanes, config), config)
         ids = drawn(probabilities, uniform)
         for place, (lane, token) in enumerate(zip(lanes, ids.tolist(), strict=True)):
-            if token == RARE_WORD and config.steering and config.steering.vocabulary:
-                token = config.steering.filled(probabilities, place, lane.random.random())
+            lane.drawn.append(token)
+            if config.steering and config.steering.vocabulary and token in config.steering.vocabulary.slots:
+                token = config.steering.filled(probabilities[place], lane, token, lane.random.random())
             lane.ids.append(token)
+            if config.steering and token in config.steering.once:
+                lane.written.add(token)
             lane.tail = config.steering.tail(lane.tail, token) if config.steering else -1
         over = [i for i, lane in enumerate(lanes) if lane.ids[-1] == END or len(lane.ids) >= config.max_new_tokens]
         stream.push(ids)
         for i in over:
-            row, truncated = lanes[i].ids, lanes[i].ids[-1] != END
-            kept = np.array(row if truncated else row[:-1], dtype=np.int32)
-            waiting[lanes[i].number] = GeneratedNote(lanes[i].number, kept, truncated)
+            truncated = lanes[i].ids[-1] != END
+            ids_of, drawn_of = (
+                np.array(row if truncated else row[:-1], dtype=np.int32) for row in (lanes[i].ids, lanes[i].drawn)
+            )
+            waiting[lanes[i].number] = GeneratedNote(lanes[i].number, ids_of, truncated, drawn_of)
             lanes[i] = _Lane(key, config.steering, *next(coming))
         if over:
             stream.reset(np.array(over), np.array([lanes[i].label for i in over]))
@@ -203,6 +230,9 @@ def _steered(probabilities: Doubles, lanes: Sequence[_Lane], config: SamplingCon
         return probabilities
     rows, tails = (np.array(column) for column in zip(*((one.row, one.tail) for one in lanes), strict=True))
     probabilities = config.steering.applied(probabilities, rows, tails)
+    for row, lane in enumerate(lanes):
+        probabilities[row, [*lane.written]] = 0.0
+    probabilities[probabilities.sum(axis=1) <= 0, END] = 1.0
     return _not_empty(probabilities, np.array([not lane.ids for lane in lanes]))
 
 

@@ -150,18 +150,20 @@ def examine(
     *,
     span: int,
     feed: Path | None,
+    drawn: Sequence[str] = (),
 ) -> Examined:
     """Compare written notes with the training notes.
 
     Args:
         expected: number of generated notes. vocabulary: None for notes of public words. span: consecutive words that
-            count as a copy. feed: known patients.
+            count as a copy. feed: known patients. drawn: the written texts before rare words were replaced.
     """
     spans = tuple(sorted({*SPANS, span}))
     # Rare words are left out on all sides: a word that no model can write would split a copy.
     both = sides.training, sides.held_out
     seen, other = ((shared_text(side, vocabulary) if vocabulary else side).as_corpus() for side in both)
-    found = copies(written.as_corpus(), seen, other, rng, spans=spans)
+    compared = replace(written, texts=tuple(drawn)) if len(drawn) == len(written) else written
+    found = copies(compared.as_corpus(), seen, other, rng, spans=spans)
     gates = [_accounted(written, expected)]
     if vocabulary is not None:
         gates.append(sound("synthetic_floor", _below(written, vocabulary)))

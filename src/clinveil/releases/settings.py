@@ -73,7 +73,6 @@ class WritingSettings(Settings):
         0.1, "Share of held-out patients, for validation and as control of the copy search.", gt=0, lt=1
     )
     span: int = flag(50, "Consecutive words that count as a copy.", ge=5)
-    guidance: float = flag(1.0, "Strength of labels; 1: as in the training notes, above: clearer labels.", ge=0, le=10)
     epsilon: float | None = flag(
         None, "Patient-level differential privacy with this epsilon (lm.model unigram, ngram)."
     )

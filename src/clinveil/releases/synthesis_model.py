@@ -192,8 +192,11 @@ def draw_notes(
     counts: Counts,
     plan: Iterable[PlannedNote],
     named: Callable[[int], dict[str, str]],
+    drawn: list[str] | None = None,
 ) -> Iterator[SyntheticNote]:
     """Yield the planned notes, without empty ones, until `enough` is true; update `counts`.
+
+    `drawn`: gets each text before rare words were replaced, as `shared_text` returns it.
 
     Raises:
         InputError: the model writes only empty notes.
@@ -211,6 +214,8 @@ def draw_notes(
         counts.notes += 1
         counts.words += len(text.split())
         counts.truncated += note.truncated
+        if drawn is not None:
+            drawn.append(model.vocabulary.decode(note.drawn.tolist()))
         yield SyntheticNote(planned.patient, planned.position, named(planned.label), text)
         if enough():
             return

@@ -60,6 +60,7 @@ from clinveil.stats import wilson
 from clinveil.stats.findings import unmeasured
 from clinveil.utility.evaluations.perplexity import perplexity_findings
 
+BIAS = 0.5  # of a model that counts each label; at 0 contexts of several labels blur what a note is about
 PASS_SECONDS = 40.0  # of one pass over 100,000 words, size small, one core: a guess for the plan
 
 
@@ -135,13 +136,13 @@ class Synthetic(Producer):
         findings += [*perplexity_findings(trained.model, fit, held_out, "held out"), *([memory] if memory else [])]
         path, columns = job.folder.staging / f"notes{job.corpus.suffix}", job.corpus.columns
         with timer.stage("write", "draw notes word by word", "keyed"):
-            counts = _written(job, trained, path, labels)
+            counts, drawn = _written(job, trained, path, labels)
         remove(vault / STATE)
         written = read_notes(released := opened(path, columns), layout=True)
         with timer.stage("copies", "search for copies of training notes"):
             rng, feed = np.random.default_rng([seed, 1]), job.settings.identifiers.patients
             how_read = trained.sides, trained.model.vocabulary, rng
-            examined = examine(written, counts.notes, *how_read, span=how.span, feed=feed)
+            examined = examine(written, counts.notes, *how_read, span=how.span, feed=feed, drawn=drawn)
         job.say(f"{counts.notes} notes, {counts.words:,} words; {counts.truncated} truncated at the maximum length")
         outputs = Counter(word for text in written.texts for word in words(text))
         check = OutputCheck.of({"notes": len(written), "words": outputs.total()}, outputs)
@@ -221,7 +222,8 @@ def _trained(
     return train_new(notes, job.settings, seed, job.folder.vault, job.say, public, prefixes if public else ())
 
 
-def _written(job: ReleaseContext, trained: Trained, path: Path, labels: LabelColumns) -> Counts:
+def _written(job: ReleaseContext, trained: Trained, path: Path, labels: LabelColumns) -> tuple[Counts, list[str]]:
+    """Write the notes; return their counts, and the texts before rare words were replaced."""
     how, counts, training = job.settings.synthetic, Counts(), trained.sides.training
     size = batch_size_for(how.count or len(training), how.batch)
     drawing = SamplingConfig(size, how.longest, how.temperature, how.top_p, _steering(job, trained))
@@ -230,7 +232,8 @@ def _written(job: ReleaseContext, trained: Trained, path: Path, labels: LabelCol
         return counts.words >= training.words if how.count is None else counts.notes >= how.count
 
     plan = LabelSequences.of(training.patients, training.labels, job.settings.channel.floor).plan(job.key)
-    notes = draw_notes(trained.model, job.key, drawing, enough, counts, plan, labels.named)
+    drawn = list[str]()
+    notes = draw_notes(trained.model, job.key, drawing, enough, counts, plan, labels.named, drawn)
 
     def announced() -> Iterator[pa.RecordBatch]:
         for batch in labels.batches(notes):
@@ -239,15 +242,14 @@ def _written(job: ReleaseContext, trained: Trained, path: Path, labels: LabelCol
 
     with trained.model.ready(double=how.exact, threads=how.threads):
         write_corpus(announced(), path, job.corpus.columns, job.corpus.suffix)
-    return counts
+    return counts, drawn
 
 
 def _steering(job: ReleaseContext, trained: Trained) -> Steering:
-    """Return the bias of labels; a model with labels of its own gets only what `guidance` adds to it."""
+    """Return the bias of labels; a model with labels of its own needs less."""
     model, training = trained.model, trained.sides.training
-    own = 1.0 if getattr(model, "labelled", False) else 0.0
     encoded = encoded_training(training, model.vocabulary, job.settings)
-    return Steering.of(encoded, model.vocabulary, job.settings.synthetic.guidance - own)
+    return Steering.of(encoded, model.vocabulary, BIAS if getattr(model, "labelled", False) else 1.0)
 
 
 def _truncated(counts: Counts) -> Finding:
