@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import stat
 from collections import Counter
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -36,6 +37,16 @@ def test_save_is_private_and_refuses_to_overwrite(tmp_path):
     assert Key.load(path) == key
     with pytest.raises(FileExistsError):
         key.save(path)
+
+
+def test_a_killed_run_leaves_no_part_of_a_key(tmp_path, monkeypatch):
+    def killed(self, target):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Path, "replace", killed)
+    with pytest.raises(KeyboardInterrupt):
+        Key.generate().save(tmp_path / "key.bin")
+    assert not [*tmp_path.iterdir()]
 
 
 def test_a_file_that_is_no_key(tmp_path):

@@ -137,10 +137,15 @@ def private_folder(path: Path) -> Path:
 
 def private_text(path: Path, text: str) -> None:
     """Write a file with mode 0600 atomically."""
+    private_bytes(path, text.encode("utf-8"))
+
+
+def private_bytes(path: Path, content: bytes) -> None:
+    """Write a file with mode 0600 atomically."""
     part = path.with_name(f".{token_hex(4)}{PART}")
     try:
-        with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
-            file.write(text)
+        with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+            file.write(content)
         part.replace(path)
     except BaseException:
         part.unlink(missing_ok=True)

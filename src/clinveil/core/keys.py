@@ -10,13 +10,13 @@ from __future__ import annotations
 import base64
 import hashlib
 import hmac
-import os
 import secrets
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from clinveil.core.errors import InputError
+from clinveil.core.files import private_bytes
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
@@ -61,10 +61,10 @@ class Key:
             raise InputError("cannot read the key file", where=path.name, hint="pass the vault's key.bin") from None
 
     def save(self, path: Path) -> None:
-        """Write the raw bytes with mode 0600. Raises FileExistsError for an existing file."""
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(self._secret)
+        """Write the raw bytes with mode 0600, atomically. Raises FileExistsError for an existing file."""
+        if path.exists():
+            raise FileExistsError(path.name)
+        private_bytes(path, self._secret)  # a killed run leaves no empty key, with which it could not be resumed
 
     @property
     def commitment(self) -> str:
