@@ -70,13 +70,17 @@ def test_an_earlier_model_writes_again_for_its_own_notes_only(desk, capsys):
     assert "was trained on other notes" in capsys.readouterr().err
 
 
-def test_an_earlier_model_meets_the_surrogates_that_it_was_trained_on(desk, capsys):
+@pytest.mark.parametrize("parts", [1, 2])
+def test_an_earlier_model_meets_the_surrogates_that_it_was_trained_on(desk, capsys, parts):
     rows = [(note, patient, f"Patient name: Joan Okafor, seen 3 May 2019. {text}") for note, patient, text in rows_of()]
-    write_csv(desk / "named.csv", rows)
+    notes = f"named-{parts}"
+    (desk / notes).mkdir()
+    for part in range(parts):
+        write_csv(desk / notes / f"{part}.csv", rows[part::parts])
     flags = ["--set", "phi=true", "--set", "lm.model=unigram"]
-    assert written(desk, "named", *flags, notes="named.csv") == 0
-    model = f"synthetic.source={desk / 'named/vault/model'}"
-    assert written(desk, "named-again", *flags, "--set", model, notes="named.csv") == 0
+    assert written(desk, f"{notes}-out", *flags, notes=notes) == 0
+    model = f"synthetic.source={desk / f'{notes}-out/vault/model'}"
+    assert written(desk, f"{notes}-again", *flags, "--set", model, notes=notes) == 0
 
 
 def test_a_model_that_copies_lets_nothing_out(desk, monkeypatch, capsys):

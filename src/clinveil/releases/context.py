@@ -10,6 +10,7 @@ from pathlib import Path
 
 from clinveil.core.keys import Key
 from clinveil.core.progress import stage
+from clinveil.core.runfolder import KEY
 from clinveil.core.tokens import word_set
 from clinveil.core.types import Say
 from clinveil.corpus.corpus import Corpus
@@ -79,12 +80,18 @@ class ReleaseContext(PreparedInput):
         """Words of known patients' names, in lookup form."""
         return word_set(" ".join(patient.name) for patient in self.known.values())
 
+    @property
+    def treatment_key(self) -> Path:
+        """The key file under which identifiers are replaced; for a given model, the one of its training."""
+        source = self.settings.synthetic.source
+        before = source.parent / KEY if source else None
+        return before if before and before.is_file() else self.folder.vault / KEY
+
     def deidentifier(self, index: NameIndex | None = None) -> Deidentifier | None:
         """Return the deidentifier, with an index of names from other notes; None with `phi=false`."""
         if not self.settings.phi:
             return None
-        source = self.settings.synthetic.source  # its notes must be treated as they were for training
-        before = source.parent / "key.bin" if source else None
-        key = Key.load(before) if before and before.is_file() else self.key
+        own = self.treatment_key.parent == self.folder.vault
+        key = self.key if own else Key.load(self.treatment_key)
         engine = Deidentifier.of(self.settings.identifiers, key, patients=self.known)
         return engine.with_finder(engine.finder.with_context(index))

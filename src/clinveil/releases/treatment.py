@@ -12,7 +12,6 @@ from pathlib import Path
 
 from clinveil.core.files import private_folder
 from clinveil.core.progress import shown, track
-from clinveil.core.runfolder import KEY
 from clinveil.core.settings import NotesSettings
 from clinveil.corpus.corpus import NOTE_ID, PATIENT_ID, TEXT, Corpus
 from clinveil.corpus.open import PartedCorpus, open_corpus
@@ -78,7 +77,7 @@ def _opened(job: ReleaseContext, place: Path) -> Corpus:
 
 def recipe(job: ReleaseContext) -> Recipe:
     """Return what detection in part files depends on."""
-    return Recipe.of(Deidentifier.of, job.settings.identifiers, job.folder.vault / KEY)
+    return Recipe.of(Deidentifier.of, job.settings.identifiers, job.treatment_key)
 
 
 def _treat_parts(job: ReleaseContext, corpus: PartedCorpus, deidentifier: Deidentifier) -> Treated:
