@@ -24,9 +24,12 @@ def hashed(*parts: Ints) -> Ints:
     return code.astype(np.int64)
 
 
-def marks_of(vocabulary: Vocabulary) -> Ints:
-    """Return the marks of the pieces, and the piece that stands for each in contexts, (2, size); see `layout`."""
-    if isinstance(vocabulary, LayoutVocabulary):
+def marks_of(vocabulary: Vocabulary, *, plain: bool) -> Ints:
+    """Return the marks of the pieces, and the piece that stands for each in contexts, (2, size); see `layout`.
+
+    `plain`: without sections, and each piece stands for itself: an attacker's model tells numbers of one shape apart.
+    """
+    if isinstance(vocabulary, LayoutVocabulary) and not plain:
         return np.stack([vocabulary.marks, vocabulary.shapes])
     return np.stack([np.zeros(vocabulary.size, dtype=np.int64), np.arange(vocabulary.size)])
 

@@ -39,7 +39,7 @@ class ReleaseChannelSettings(ChannelSettings):
 
     layout: Layout = flag("plain", "Words alone, words and sentence ends, or keep ASCII punctuation and lines.")
     min_patients: int | Literal["auto"] = flag(  # type: ignore[assignment]  # `resolved` makes it a number
-        5, "Never release a word used by fewer patients (obfuscated: auto, from their number)."
+        5, "Never release a word of fewer patients (obfuscated: auto, from their number)."
     )
 
     @field_validator("min_patients")

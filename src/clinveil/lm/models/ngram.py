@@ -161,7 +161,7 @@ class Ngram:
         if not notes:
             return []
         sizes, ids = [note.size for note in notes], np.concatenate(notes).astype(np.int64)
-        text = histories(notes, self.order - 1, marks_of(self.vocabulary))
+        text = histories(notes, self.order - 1, marks_of(self.vocabulary, plain=not self.classes.size))
         of_token: Ints = np.repeat(np.full(len(notes), NONE) if labels is None else labels, sizes)
         if self.classes.size:
             chance = self.of_class[self.classes[ids]]
@@ -216,7 +216,8 @@ class _Stream:
     """Notes being written."""
 
     def __init__(self, model: Ngram, lanes: int) -> None:
-        self._model, self._text = model, History(lanes, model.order - 1, marks_of(model.vocabulary))
+        marks = marks_of(model.vocabulary, plain=not model.classes.size)
+        self._model, self._text = model, History(lanes, model.order - 1, marks)
         self._labels: Ints = np.full(lanes, NONE, dtype=np.int64)
 
     def reset(self, lanes: Ints, labels: Ints | None = None) -> None:
@@ -258,7 +259,8 @@ def train_ngram(notes: EncodedNotes, vocabulary: Vocabulary, order: int = ORDER,
     counts, given = np.bincount(notes.ids, notes.weights, vocabulary.size), notes.conditions
     unigram = (counts + 1.0) / (counts.sum() + counts.size)
     order = order if given is None else LONGEST + 1
-    text = histories([notes.note(row) for row in range(len(notes))], order - 1, marks_of(vocabulary))
+    marks = marks_of(vocabulary, plain=given is None)
+    text = histories([notes.note(row) for row in range(len(notes))], order - 1, marks)
     ids, none = notes.ids.astype(np.int64), np.zeros(0, dtype=np.int64)
     if given is None:
         counting = _Counting(discount)
