@@ -101,9 +101,24 @@ def test_copies_state_run_length_and_control():
 def test_a_risk_at_chance_stays_above_the_threshold_and_says_so():
     at_chance = replace(share("names", "recipient", 60, 300, 0.2, gated=True, unit="names"), low=0.156, high=0.25)
     page = first_page(replace(record(), findings=(at_chance,)))
-    assert page.above == page.at_chance == 1 and page.risks[0].at_chance
-    assert "1 of 3 risks above the threshold (1 not above chance)" in render(replace(record(), findings=(at_chance,)))
-    assert not first_page(replace(record(), findings=(replace(at_chance, chance=0.1),))).risks[0].at_chance
+    assert page.above == page.not_better == 1 and page.risks[0].not_above == "chance"
+    assert "1 of 3 risks above the threshold (1 not above chance or control)" in render(
+        replace(record(), findings=(at_chance,))
+    )
+    assert not first_page(replace(record(), findings=(replace(at_chance, chance=0.1),))).risks[0].not_above
+
+
+@pytest.mark.parametrize(("control", "told"), [(0.958, "the control"), (0.5, "")])
+def test_copies_that_held_out_patients_have_too_say_so(control, told):
+    copies = replace(share("copies", "recipient", 229, 239, None, gated=True), control=control)
+    held_out = replace(copies, low=0.922, high=0.981, control_is="held-out patients", control_kind="negative")
+    third = first_page(replace(of_kind("synthetic"), findings=(held_out,))).risks[2]
+    assert third.verdict == "above the threshold" and third.not_above == told
+    assert (
+        not first_page(replace(of_kind("synthetic"), findings=(replace(held_out, control_kind="positive"),)))
+        .risks[2]
+        .not_above
+    )
 
 
 def test_limits_of_passed_gates_are_listed_unless_refused():

@@ -69,9 +69,6 @@ def classes_of(notes: EncodedNotes, size: int) -> Ints:
     places = TruncatedSVD(axes, random_state=0).fit_transform(both) if axes > 1 else np.zeros((size, 1))
     distinct = len(np.unique(places.round(9), axis=0))
     weights = np.log2(2 + np.bincount(notes.ids, notes.weights, size))
-    found: Ints = (
-        KMeans(min(CLASSES, distinct), n_init=1, random_state=0)
-        .fit_predict(places, sample_weight=weights)
-        .astype(np.int64)
-    )
+    clusters = KMeans(min(CLASSES, distinct), n_init=1, random_state=0)
+    found: Ints = clusters.fit_predict(places, sample_weight=weights).astype(np.int64)
     return found

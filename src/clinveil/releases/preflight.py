@@ -184,12 +184,8 @@ def prepared(
     if not broken.errors:
         producer.refuse_notes(found, settings, corpus)
     # Gates judge part files and added notes; a test seed never leaves.
-    if (
-        settings.seed is None
-        and settings.kind != "synthetic"
-        and corpus is opened
-        and not isinstance(corpus, PartedCorpus)
-    ):
+    one_file = corpus is opened and not isinstance(corpus, PartedCorpus)
+    if one_file and settings.seed is None and settings.kind != "synthetic":
         _refuse_kept(corpus, settings.max_kept)
         _refuse_strangers(corpus, known)
     if settings.vectors.more_text and producer.learns:

@@ -85,13 +85,17 @@ class Risk:
     why: str = ""
 
     @property
-    def at_chance(self) -> bool:
-        """Whether the risk is above the threshold although the attack is not above chance."""
+    def not_above(self) -> str:
+        """What a risk above the threshold does not exceed: chance, or the control where chance is unknown; or ""."""
         if self.row is None or self.verdict != "above the threshold":
-            return False
+            return ""
         found = self.row.finding
         low = found.value if found.low is None else found.low
-        return low is not None and found.chance is not None and low <= found.chance
+        control = found.control if found.chance is None and found.control_kind == "negative" else None
+        for name, level in (("chance", found.chance), ("the control", control)):
+            if level is not None and low is not None and low <= level:
+                return name
+        return ""
 
 
 MISSED = Risk(
@@ -142,9 +146,9 @@ class FirstPage:
         return sum(risk.verdict == "above the threshold" for risk in self.risks)
 
     @property
-    def at_chance(self) -> int:
-        """Number of risks above the threshold although the attack is not above chance."""
-        return sum(risk.at_chance for risk in self.risks)
+    def not_better(self) -> int:
+        """Number of risks above the threshold although the attack does not exceed chance or its control."""
+        return sum(bool(risk.not_above) for risk in self.risks)
 
     @property
     def without_figure(self) -> int:

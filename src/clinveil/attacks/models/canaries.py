@@ -249,11 +249,10 @@ def families(notes: PlainNotes, rng: Generator) -> list[Family]:
     common = [word for word, _ in counts.most_common() if word.isascii() and word.isalpha()][:COMMON]
     pools = [sorted(names) for names in (all_given_names(), surnames())]
     given, family = ([pool[i].capitalize() for i in rng.permutation(len(pool))[:NAMES]] for pool in pools)
+    # Digits one by one and common words are in every vocabulary.
     return [
         Family("phrase", "reference phrase", (tuple(common),) * 5),
-        Family(
-            "number", "record number", (tuple("0123456789"),) * 7
-        ),  # spelled by digit: these are in every vocabulary
+        Family("number", "record number", (tuple("0123456789"),) * 7),
         Family("name", "contact person", (tuple(given), tuple(family))),
     ]
 
