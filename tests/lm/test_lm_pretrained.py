@@ -144,6 +144,23 @@ def test_a_stream_predicts_as_the_network_scores(model):
     assert np.allclose(logs, scored, atol=1e-4)
 
 
+def test_in_bfloat16_scores_and_streams_are_close_and_double_precision_is_kept(model):
+    network = model.network
+    half = NeuralModel(VOCABULARY, type(network)(VOCABULARY.size, replace(network.recipe, precision="bfloat16")))
+    half.network.load_state_dict(network.state_dict())
+    exact, close = model.score([ENCODED.note(0)])[0], half.score([ENCODED.note(0)])[0]
+    assert not np.array_equal(exact, close) and np.allclose(exact, close, atol=0.1)
+    streams = [one.stream(1) for one in (model, half)]
+    for token in ENCODED.note(0)[:5].tolist():
+        first, second = (stream.probabilities() for stream in streams)
+        assert np.allclose(first, second, atol=0.02) and not np.array_equal(first, second)
+        for stream in streams:
+            stream.push(np.array([token]))
+    assert half.network.input.dtype == torch.float32  # a copy writes
+    with half.ready(double=True):
+        assert np.allclose(half.score([ENCODED.note(0)])[0], exact, atol=1e-4)
+
+
 @pytest.mark.parametrize("name", ["gpt2", "gpt_neox", "qwen2", "mistral", "gemma3_text", "opt"])
 def test_other_architectures_write_as_they_score_and_see_no_later_token(name):
     sizes = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "max_position_embeddings": 64}

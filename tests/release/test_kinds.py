@@ -115,7 +115,7 @@ def test_notes_are_not_added_to_a_release_without_a_channel(desk, kind, capsys):
         ("coded", ["--set", "lm.size=tiny"], "--set lm.size applies to --as synthetic, not to --as coded"),
         ("obfuscated", ["--set", "vectors.windw=3"], "did you mean vectors.window?"),
         ("deidentified", ["--vectors", "x"], "--vectors applies to --as obfuscated or coded"),
-        ("synthetic", ["--set", "lm.vocabulary=words"], "--set lm.vocabulary does not apply"),
+        ("synthetic", ["--set", "lm.vocabulary=words"], "this command has no setting lm.vocabulary"),
     ],
 )
 def test_options_of_another_kind_are_usage_errors(desk, kind, flags, message, capsys):

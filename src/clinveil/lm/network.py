@@ -7,6 +7,7 @@ import json
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -70,7 +71,8 @@ class Network(nn.Module):
 
     def gathered(self, hidden: Tensor, targets: Tensor) -> Tensor:
         """Return the natural log-probabilities of the targets, with the softmax in single precision or better."""
-        scores = self.scores(hidden).float() if hidden.dtype == torch.bfloat16 else self.scores(hidden)
+        scores = self.scores(hidden)
+        scores = scores.float() if scores.dtype == torch.bfloat16 else scores
         return torch.log_softmax(scores, dim=-1).gather(-1, targets.unsqueeze(-1)).squeeze(-1)
 
 
@@ -78,7 +80,10 @@ class Windowed(Network):
     """A network without a state: windows are independent, and so are the notes of a window, each started by an end.
 
     When a note is scored, windows overlap by half: every token after the first half has half a window of context.
+    `shortest`: window in which notes are scored at least.
     """
+
+    shortest = 1
 
     def start(self, lanes: int) -> State:
         """Return an empty state."""
@@ -86,7 +91,7 @@ class Windowed(Network):
 
     def log_probabilities(self, inputs: Tensor, targets: Tensor) -> Tensor:
         """Return the log-probabilities by windows that overlap by half; later windows contribute their second half."""
-        window, pieces = self.recipe.window, []
+        window, pieces = max(self.recipe.window, self.shortest), []
         for start in range(0, max(len(inputs) - window // 2, 1), window // 2):
             skip = window // 2 if start else 0
             hidden, _ = self(inputs[start : start + window], ())
@@ -160,6 +165,11 @@ class NeuralModel:
         """Whether notes are written for a label."""
         return len(self.prefixes) > 0
 
+    @property
+    def half(self) -> bool:
+        """Whether it is applied as it was trained, in bfloat16; not in double precision."""
+        return self.network.recipe.precision == "bfloat16" and self.network.input.dtype != torch.float64
+
     def score(self, notes: Sequence[Ids]) -> list[Doubles]:
         """Return the log-probability of each token, without dropout.
 
@@ -168,7 +178,7 @@ class NeuralModel:
         self.network.eval()
         order = sorted(range(len(notes)), key=lambda row: notes[row].size)
         found: dict[int, Doubles] = {}
-        with torch.inference_mode():
+        with torch.inference_mode(), torch.autocast(self.network.input.device.type, torch.bfloat16, enabled=self.half):
             for start in range(0, len(order), LANES):
                 rows = order[start : start + LANES]
                 found.update(zip(rows, self._together([notes[row] for row in rows]), strict=True))
@@ -186,7 +196,8 @@ class NeuralModel:
 
     def stream(self, lanes: int) -> Decoder:
         """Return a decoder for `lanes` notes."""
-        decoder = self.network.decoder(lanes)
+        network = deepcopy(self.network).bfloat16() if self.half else self.network
+        decoder = network.decoder(lanes)
         decoder.prefixes = self.prefixes
         return decoder
 

@@ -131,16 +131,11 @@ def neural_kind(name: str) -> NeuralKind:
     return kind
 
 
-class ModelSettings(Settings):
-    """Settings of a language model and its training; `size` sets the defaults."""
+class TrainingSettings(Settings):
+    """Settings of a language model of a given vocabulary and its training; `size` sets the defaults."""
 
     model: str = choice(language_models, "lstm", "unigram, ngram, lstm (paper C's), gpt or pretrained.")
     size: Size = flag("small", "tiny and small train on 2 cores; base and paper (paper C's LSTM) need a GPU.")
-    vocabulary: Literal["auto", "words", "bytes"] = flag(
-        "auto", "Whole words, or byte pairs (auto: words for unigram, ngram and --size paper, else bytes)."
-    )
-    vocabulary_size: int = flag(8_000, "bytes: maximum number of pieces.", ge=300, le=1_000_000)
-    min_count: int = flag(3, "words: rarer words become <unk>.", ge=1)
     layers: int | None = flag(None, "Layers.", ge=1, le=MOST["layers"])
     width: int | None = flag(None, "Units of a layer.", ge=4, le=10_000)
     heads: int | None = flag(None, "gpt: heads of attention.", ge=1, le=100)
@@ -166,13 +161,6 @@ class ModelSettings(Settings):
         """Whether the model is a network. Raises MissingExtra for a network without PyTorch."""
         return isinstance(kind_of(self.model), NeuralKind)
 
-    @property
-    def word_vocabulary(self) -> bool:
-        """Whether the vocabulary has whole words."""
-        if self.vocabulary == "auto":
-            return self.size == "paper" or not self.neural
-        return self.vocabulary == "words"
-
     def recipe(self) -> Recipe:
         """Return the recipe. Raises UsageError for an invalid recipe or a model that is not a network."""
         kind = neural_kind(self.model)
@@ -184,3 +172,20 @@ class ModelSettings(Settings):
         recipe = Recipe(**values | {"kind": self.model, "heads": values.get("heads", 1)})
         kind.check(recipe)
         return recipe
+
+
+class ModelSettings(TrainingSettings):
+    """Settings of a language model, its vocabulary and its training."""
+
+    vocabulary: Literal["auto", "words", "bytes"] = flag(
+        "auto", "Whole words, or byte pairs (auto: words for unigram, ngram and --size paper, else bytes)."
+    )
+    vocabulary_size: int = flag(8_000, "bytes: maximum number of pieces.", ge=300, le=1_000_000)
+    min_count: int = flag(3, "words: rarer words become <unk>.", ge=1)
+
+    @property
+    def word_vocabulary(self) -> bool:
+        """Whether the vocabulary has whole words."""
+        if self.vocabulary == "auto":
+            return self.size == "paper" or not self.neural
+        return self.vocabulary == "words"

@@ -18,7 +18,7 @@ from clinveil.lm.layout import LayoutVocabulary
 from clinveil.lm.model import LanguageModel, fit_of
 from clinveil.lm.notes import EncodedNotes, PlainNotes
 from clinveil.lm.plan import Packed, Plan, Rows, columns_plan, packed_plan, rows_plan
-from clinveil.lm.recipe import PRETRAINED, CountedKind, ModelSettings, Recipe, kind_of, neural_kind
+from clinveil.lm.recipe import PRETRAINED, CountedKind, ModelSettings, Recipe, TrainingSettings, kind_of, neural_kind
 from clinveil.lm.vocabulary import Vocabulary, WordVocabulary, digest, train_byte_pairs
 
 if TYPE_CHECKING:
@@ -151,7 +151,7 @@ def _line(losses: list[float], perplexities: list[float], epochs: int, minutes: 
 def train_model(
     encoded: EncodedNotes,
     vocabulary: Vocabulary,
-    settings: ModelSettings,
+    settings: TrainingSettings,
     *,
     seed: int,
     threads: int = 1,

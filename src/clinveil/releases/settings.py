@@ -26,7 +26,7 @@ from clinveil.core.settings import (
 )
 from clinveil.corpus.estimate import MEASURE_WORDS
 from clinveil.lm.pretrained import SMOLLM2
-from clinveil.lm.recipe import PRETRAINED, ModelSettings, language_models
+from clinveil.lm.recipe import PRETRAINED, TrainingSettings, language_models
 from clinveil.phi.settings import PhiSettings
 from clinveil.releases.producer import OF_KINDS, TABLES, kinds_with, other_kind, producers
 from clinveil.scale.executor import ExecutorSettings
@@ -67,7 +67,7 @@ class WritingSettings(Settings):
     top_p: float = flag(1.0, "Draw from the likeliest words with this total probability (1: all).", gt=0, le=1)
     longest: int = flag(4_000, "Maximum tokens per note; longer notes are truncated.", ge=1, le=1_000_000)
     batch: int = flag(64, "Notes written in parallel; affects speed and memory only.", ge=1, le=100_000)
-    exact: bool = flag(True, "Use double precision, so that the batch size does not change the notes.")
+    exact: bool | None = flag(None, "Write in double precision for any batch size (default: not pretrained).")
     threads: int = flag(1, "PyTorch threads for training; results are reproducible with one.", ge=1)
     held_out: float = flag(
         0.1, "Share of held-out patients, for validation and as control of the copy search.", gt=0, lt=1
@@ -84,8 +84,12 @@ class WritingSettings(Settings):
         """Files and folders that the notes depend on."""
         return self.source, self.public, None if self.init in (None, SMOLLM2) else Path(self.init)
 
+    def doubles(self, model: str) -> bool:
+        """Return whether a kind of model writes in double precision."""
+        return model != PRETRAINED if self.exact is None else self.exact
 
-class WriterSettings(ModelSettings):
+
+class WriterSettings(TrainingSettings):
     """Settings of the language model of a release."""
 
     model: str = choice(

@@ -48,6 +48,8 @@ class Pretrained(Windowed):
     weights: of the public model's layers, by name; without them the layers are random.
     """
 
+    shortest = 1_024  # most notes in one window, without the cost of an overlap
+
     def __init__(self, size: int, recipe: Recipe, weights: Mapping[str, Tensor] | None = None) -> None:
         super().__init__(size, recipe, INIT_RANGE)
         self.body = _body(recipe.config)
@@ -159,7 +161,7 @@ _COMMON: dict[str, Any] = {"layers": 1, "width": 4, "heads": 1, "dropout": 0.0, 
 _COMMON |= {"clip": 1.0, "plan": "rows", "schedule": "fixed", "backoff": 4.0, "gain": 0.1, "rate_floor": 0.1}
 _COMMON |= {"precision": "bfloat16"}
 SIZES = {
-    "small": {**_COMMON, "rank": 16, "rate": 5e-4, "window": 256, "lanes": 8, "epochs": 2},
+    "small": {**_COMMON, "rank": 16, "rate": 5e-4, "window": 512, "lanes": 4, "epochs": 2},
     "base": {**_COMMON, "rank": 0, "rate": 1e-4, "window": 1_024, "lanes": 16, "epochs": 3},
 }
 ABOUT = "a public language model that was trained further on the notes"

@@ -61,7 +61,9 @@ from clinveil.stats.findings import unmeasured
 from clinveil.utility.evaluations.perplexity import perplexity_findings
 
 BIAS = 0.5  # of a model that counts each label; at 0 contexts of several labels blur what a note is about
-PASS_SECONDS = 40.0  # of one pass over 100,000 words, size small, one core: a guess for the plan
+# Of one pass over 100,000 words, one core, or of writing as many: a guess for the plan.
+PASS_SECONDS = {"unigram": 4.0, "ngram": 4.0, PRETRAINED: 600.0}
+NETWORK_SECONDS = 40.0  # size small
 
 
 class Synthetic(Producer):
@@ -76,9 +78,6 @@ class Synthetic(Producer):
         refuse_init(settings)
         if refuse_private(settings):
             return
-        if given := how.model_fields_set & {"vocabulary", "vocabulary_size", "min_count"}:
-            name = f"--set lm.{min(given)}"
-            raise UsageError(f"{name} does not apply: a release uses the words of --min-patients patients or more")
         if settings.synthetic.source is not None:
             return
         if how.neural:
@@ -102,14 +101,11 @@ class Synthetic(Producer):
         if settings.synthetic.epsilon is not None:
             yield from private_stages(found, settings)
             return
-        passes = how.recipe().epochs if how.neural else 1
+        passes, seconds = how.recipe().epochs if how.neural else 1, PASS_SECONDS.get(how.model, NETWORK_SECONDS)
         if settings.synthetic.source is None:
-            yield (
-                "train model",
-                f"{how.model}, {passes} passes",
-                PASS_SECONDS * hundred * (passes if how.neural else 0.1),
-            )
-        yield "write notes", "draw notes word by word", PASS_SECONDS * hundred * (1 if how.neural else 0.1)
+            yield "train model", f"{how.model}, {passes} passes", seconds * hundred * passes
+        share = (settings.synthetic.count or found.rows) / found.rows
+        yield "write notes", "draw notes word by word", seconds * hundred * share
         yield "check and report", "search for copies, measure", 5.0 + 10.0 * hundred
 
     def make(self, job: ReleaseContext) -> Product:
@@ -240,7 +236,7 @@ def _written(job: ReleaseContext, trained: Trained, path: Path, labels: LabelCol
             yield batch
             job.say(f"{counts.notes:,} notes written, {counts.words:,} words")
 
-    with trained.model.ready(double=how.exact, threads=how.threads):
+    with trained.model.ready(double=how.doubles(trained.model.kind), threads=how.threads):
         write_corpus(announced(), path, job.corpus.columns, job.corpus.suffix)
     return counts, drawn
 
