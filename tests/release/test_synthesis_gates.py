@@ -14,7 +14,7 @@ from clinveil.corpus.people import Patient, write_patients
 from clinveil.lm.layout import train_layout
 from clinveil.lm.notes import PlainNotes
 from clinveil.releases.gates import _accounted, examine
-from clinveil.releases.synthesis_model import FEWEST, TrainHoldoutSplit, shared_text, split_patients
+from clinveil.releases.synthesis_model import FEWEST, Checked, TrainHoldoutSplit, shared_text, split_patients
 
 NOTES = notes_of(rows_of())
 SIDES = split_patients(NOTES, 0.2, 1)
@@ -79,7 +79,8 @@ def test_words_written_in_the_places_of_rare_ones_do_not_hide_copies():
     drawn = above(SIDES.training.texts)
     filled = [text.replace(" ", " paino ") for text in drawn]
     how = (len(filled), SIDES, floor_of(), np.random.default_rng(0))
-    found = examine(plain(filled), *how, span=10, feed=None, drawn=drawn)
+    checked = Checked(drawn, [frozenset({"paino"})] * len(drawn))
+    found = examine(plain(filled), *how, span=10, feed=None, checked=checked)
     assert failed(found) == ["no long copies", "no note copied whole", "no near copies"]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple, Self
 
@@ -32,6 +33,9 @@ LABELS: dict[str, str] = {
     "PHOTO": "references to full-face photographs (Q)",
     "ID": "any other unique number or code (R)",
 }
+
+OPEN, CLOSE = "\ue003", "\ue004"  # around a placeholder of an identifier; in notes they are replaced by spaces
+PLACEHOLDER = re.compile(rf" ?{OPEN}(?P<inner>[^{OPEN}{CLOSE}]+){CLOSE}")
 
 
 class _Fields(NamedTuple):

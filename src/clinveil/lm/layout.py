@@ -16,13 +16,14 @@ from typing import Any
 import numpy as np
 from numpy.random import Generator
 
+from clinveil.core.spans import CLOSE, OPEN, PLACEHOLDER
 from clinveil.core.tokens import Kind, lookup_form, tokenize, word_set
 from clinveil.core.types import Ints, SmallInts
 
 END, RARE_WORD = 0, 1
 DIGIT = "\ue000"  # of a shape; as a private-use character it is never in a piece of text
 GAP = "\ue001"  # where a rare word is left out; between two words or numbers it becomes a space
-_JOINS = re.compile(rf"(?<=[\w{DIGIT}]){GAP}+(?=[\w{DIGIT}])")
+_JOINS = re.compile(rf"(?<=[\w{DIGIT}{CLOSE}]){GAP}+(?=[\w{DIGIT}{OPEN}])")
 _ASCII = re.compile(r"(?:(?<!\s) )?(?:[A-Za-z]+|[0-9]+|[!-/:-@\[-`{-~])|\s+")
 _HEADING = re.compile(r"(?<![^\n,])[^\W\d_][^\n\d:;,.]{1,60}:")
 _BREAKS = ("\n\n", "\n")
@@ -30,8 +31,7 @@ SLOT = "\ue002"  # of a rare word; its kind follows
 _ENDINGS = (("ing",), ("ed",), ("ly",), ("al", "ic", "ous", "ive", "ar", "ary"), ("s",))
 # Marks of pieces. A period after a short piece (abbreviation, letter, number) does not end a sentence.
 SHORT, WORD, BLANK, PUNCTUATION, COMMA, ENDS, LINE, HEADING = range(-1, 7)
-_TITLES = frozenset({"mr", "mrs", "ms", "miss"})
-_ABBREVIATIONS = _TITLES | {"dr", "prof", "st", "vs", "no"}
+_ABBREVIATIONS = frozenset({"mr", "mrs", "ms", "miss", "dr", "prof", "st", "vs", "no"})
 _WRITTEN = frozenset({Kind.WORD, Kind.NUMBER, Kind.PUNCT, Kind.SPACE})
 
 
@@ -49,6 +49,14 @@ def pieces_of(text: str, headings: Container[str] = frozenset()) -> list[str]:
 
 
 def _plain_pieces(text: str) -> list[str]:
+    rows, end = list[str](), 0
+    for match in PLACEHOLDER.finditer(text):
+        rows += [*_written_pieces(text[end : match.start()]), match[0]]
+        end = match.end()
+    return [*rows, *_written_pieces(text[end:])]
+
+
+def _written_pieces(text: str) -> list[str]:
     return _ASCII.findall(text) if text.isascii() else list(_pieces(text))
 
 
@@ -85,12 +93,12 @@ class LayoutVocabulary:
         self.pieces = ("", "", *pieces)
         self.numbers = {tuple(row) for row in numbers}  # two pieces, and a number or shape that patients share there
         self._ids = {piece: row for row, piece in enumerate(self.pieces) if row > RARE_WORD}
-        self.words = word_set(piece for piece in self.pieces if SLOT not in piece)
+        self.words = word_set(piece for piece in self.pieces if SLOT not in piece and OPEN not in piece)
         self.headings = frozenset(filter(_HEADING.fullmatch, self.pieces))
         # By lookup form: the first, and therefore commonest, spelling after a space and without one.
         self._usual: dict[tuple[bool, str], int] = {}
         for piece, row in self._ids.items():
-            if form := lookup_form(piece.strip()):
+            if form := _form(piece):
                 self._usual.setdefault((piece[0] == " ", form), row)
 
     @property
@@ -107,14 +115,9 @@ class LayoutVocabulary:
     def shapes(self) -> Ints:
         """The piece that stands for each piece in contexts, (size,): numbers of one shape are one piece."""
         first = dict[str, int]()
-        shapes = (re.sub(r"\d", DIGIT, piece) for piece in self.pieces)
+        shapes = (piece if OPEN in piece else re.sub(r"\d", DIGIT, piece) for piece in self.pieces)
         found = [first.setdefault(shape, row) if shape else row for row, shape in enumerate(shapes)]
         return np.array(found, dtype=np.int64)
-
-    @cached_property
-    def titles(self) -> frozenset[int]:
-        """The pieces of titles before a patient's name."""
-        return frozenset(row for row, piece in enumerate(self.pieces) if piece.strip().lower() in _TITLES)
 
     @cached_property
     def slots(self) -> dict[int, Ints]:
@@ -125,7 +128,11 @@ class LayoutVocabulary:
         kinds = defaultdict[str, list[int]](list)
         for row, piece in enumerate(self.pieces):
             lower = piece.strip().lower()
-            if self.marks[row] == WORD and (piece.islower() or not {lower, f" {lower}"} & self._ids.keys()):
+            if (
+                self.marks[row] == WORD
+                and OPEN not in piece
+                and (piece.islower() or not {lower, f" {lower}"} & self._ids.keys())
+            ):
                 kinds[slot_of(piece)].append(row)
         every = [row for rows in kinds.values() for row in rows]
         places = {row: kinds[piece] or every for row, piece in enumerate(self.pieces) if SLOT in piece}
@@ -135,7 +142,9 @@ class LayoutVocabulary:
     @cached_property
     def edges(self) -> tuple[SmallInts, SmallInts]:
         """Token classes of the first and last character of each piece, (size,) each; -1 for pieces without text."""
-        kinds = [[int(token.kind) for token in tokenize(piece)] or [-1] for piece in self.pieces]
+        # A placeholder is like a word.
+        texts = (PLACEHOLDER.sub(lambda match: match[0][: match.start("inner") - 1] + "x", row) for row in self.pieces)
+        kinds = [[int(token.kind) for token in tokenize(text)] or [-1] for text in texts]
         first, last = ([row[at] for row in kinds] for at in (0, -1))
         return np.array(first, dtype=np.int32), np.array(last, dtype=np.int32)
 
@@ -157,7 +166,7 @@ class LayoutVocabulary:
         if bare.isdigit():
             shapes = (bare if spaced else f" {bare}", *_shapes(piece), *_shapes(bare))
             return next((self._ids[shape] for shape in shapes if shape in self._ids), RARE_WORD)
-        form = lookup_form(bare)
+        form = _form(piece)
         if not form:
             return self._ids.get(bare if spaced else f" {bare}", RARE_WORD)
         slot = slot_of(piece)
@@ -192,6 +201,13 @@ class LayoutVocabulary:
         return {"kind": self.kind, "pieces": list(self.pieces[RARE_WORD + 1 :]), "numbers": sorted(self.numbers)}
 
 
+def _form(piece: str) -> str:
+    """Return the lookup form; of a placeholder its kind, so that a rare number or form becomes the commonest one."""
+    return (
+        f"{OPEN}{inner['inner'].split()[0]}" if (inner := PLACEHOLDER.fullmatch(piece)) else lookup_form(piece.strip())
+    )
+
+
 def _with_context(pieces: Iterable[str], known: Container[str]) -> Iterator[tuple[tuple[str, str], str]]:
     """Yield each piece with the two before it; a number is "0" there, and a piece that is not known ""."""
     before = "", ""
@@ -217,8 +233,9 @@ def _mark(piece: str) -> int:
     if not piece.strip():
         return LINE if "\n" in piece else BLANK
     bare = piece.strip().lower()
-    if piece[-1].isalnum() or SLOT in piece or DIGIT in piece:
-        return SHORT if bare in _ABBREVIATIONS or len(bare) == 1 or bare[-1].isdigit() or DIGIT in piece else WORD
+    if piece[-1].isalnum() or any(sign in piece for sign in (SLOT, DIGIT, OPEN)):
+        short = bare in _ABBREVIATIONS or len(bare) == 1 or bare[-1].isdigit() or DIGIT in piece or "-letter" in piece
+        return SHORT if short else WORD
     return ENDS if bare in {".", "?", "!"} else COMMA if piece == "," else PUNCTUATION
 
 
@@ -232,12 +249,12 @@ def train_layout(texts: Sequence[str], patients: Sequence[str], min_patients: in
     shapes = Counter(
         shape for own in by_patient.values() for shape in {s for p in own if p.strip().isdigit() for s in _shapes(p)}
     )
-    forms = Counter(form for own in by_patient.values() for form in {lookup_form(p.strip()) for p in own})
+    forms = Counter(form for own in by_patient.values() for form in {_form(p) for p in own if OPEN not in p})
     counts = {piece: max(holders[piece], shapes[piece]) for piece in (*holders, *shapes)}
     kept = [piece for piece, n in counts.items() if n >= min_patients]
-    known = {lookup_form(piece.strip()) for piece in kept}
+    known = {_form(piece) for piece in kept}
     kept += [f" {form}" for form, n in forms.items() if form and n >= min_patients and form not in known]
-    rare = ({slot_of(piece) for piece in own if lookup_form(piece.strip()) not in known} for own in by_patient.values())
+    rare = ({slot_of(piece) for piece in own if _form(piece) not in known} for own in by_patient.values())
     kept += _shared_by(min_patients, by_patient, rare) - {""}
     return LayoutVocabulary(
         sorted(set(kept), key=lambda piece: (-counts.get(piece, 0), piece)),

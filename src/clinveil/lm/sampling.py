@@ -107,17 +107,13 @@ class Steering:
         found: Doubles = np.where(self.words, changed * scale[:, None], changed)
         return found
 
-    def filled(self, probabilities: Doubles, lane: _Lane, slot: int, uniform: float) -> int:
-        """Draw the shared word that is written in place of a rare one; the patient's name is always the same."""
+    def filled(self, probabilities: Doubles, slot: int, uniform: float) -> int:
+        """Draw the shared word that is written in place of a rare one."""
         assert self.vocabulary is not None
-        options, titled = self.vocabulary.slots[slot], len(lane.ids) > 1 and lane.ids[-2] in self.vocabulary.titles
+        options = self.vocabulary.slots[slot]
         if not options.size:
             return RARE_WORD
-        if not titled or lane.name is None:
-            word = int(options[drawn(probabilities[options][None] + 1e-12, np.array([uniform]))[0]])
-            lane.name = word if titled else lane.name
-            return word
-        return lane.name
+        return int(options[drawn(probabilities[options][None] + 1e-12, np.array([uniform]))[0]])
 
     def tail(self, before: int, token: int) -> int:
         """Return the class of the last character after a token; one without text changes nothing."""
@@ -185,7 +181,6 @@ class _Lane:
         self.number, self.label, self.ids, self.tail = number, label, list[int](), -1
         self.drawn = list[int]()
         self.written = set[int]()  # headings that are not repeated
-        self.name: int | None = None  # after a title
         self.row = steering.row(label, self.random.random()) if steering else 0
 
 
@@ -204,7 +199,7 @@ def generate(
         for place, (lane, token) in enumerate(zip(lanes, ids.tolist(), strict=True)):
             lane.drawn.append(token)
             if config.steering and config.steering.vocabulary and token in config.steering.vocabulary.slots:
-                token = config.steering.filled(probabilities[place], lane, token, lane.random.random())
+                token = config.steering.filled(probabilities[place], token, lane.random.random())
             lane.ids.append(token)
             if config.steering and token in config.steering.once:
                 lane.written.add(token)

@@ -10,6 +10,7 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
+from itertools import zip_longest
 from math import exp, log
 from pathlib import Path
 from types import MappingProxyType
@@ -33,7 +34,7 @@ from clinveil.lm.private.audit import Audit
 from clinveil.lm.vocabulary import Vocabulary
 from clinveil.releases.check import OutputCheck
 from clinveil.releases.earlier.parent import LEFT_BEFORE
-from clinveil.releases.synthesis_model import TrainHoldoutSplit, shared_text
+from clinveil.releases.synthesis_model import Checked, TrainHoldoutSplit, shared_text
 from clinveil.report.record import Gate
 from clinveil.stats.refusals import ALPHA, fisher_from
 
@@ -150,23 +151,24 @@ def examine(
     *,
     span: int,
     feed: Path | None,
-    drawn: Sequence[str] = (),
+    checked: Checked | None = None,
 ) -> Examined:
     """Compare written notes with the training notes.
 
     Args:
         expected: number of generated notes. vocabulary: None for notes of public words. span: consecutive words that
-            count as a copy. feed: known patients. drawn: the written texts before rare words were replaced.
+            count as a copy. feed: known patients.
     """
     spans = tuple(sorted({*SPANS, span}))
     # Rare words are left out on all sides: a word that no model can write would split a copy.
     both = sides.training, sides.held_out
     seen, other = ((shared_text(side, vocabulary) if vocabulary else side).as_corpus() for side in both)
-    compared = replace(written, texts=tuple(drawn)) if len(drawn) == len(written) else written
+    before = checked if checked and len(checked.drawn) == len(written) else None
+    compared = replace(written, texts=tuple(before.drawn)) if before else written
     found = copies(compared.as_corpus(), seen, other, rng, spans=spans)
     gates = [_accounted(written, expected)]
     if vocabulary is not None:
-        gates.append(sound("synthetic_floor", _below(written, vocabulary)))
+        gates.append(sound("synthetic_floor", _below(written, vocabulary, before.invented if before else ())))
     long, near, whole = _seeing([_copied(found, span), _nearly_copied(found), _copied_whole(found)])
     gates += [long, whole, near]
     if feed is not None:
@@ -176,10 +178,11 @@ def examine(
     return Examined(gates, found)
 
 
-def _below(written: PlainNotes, vocabulary: Vocabulary) -> int:
-    """Count the words that are not in the vocabulary, which has only words of enough patients."""
+def _below(written: PlainNotes, vocabulary: Vocabulary, invented: Sequence[frozenset[str]]) -> int:
+    """Count the words that are not in the vocabulary, which has only words of enough patients, and not invented."""
     allowed = vocabulary.words if isinstance(vocabulary, LayoutVocabulary) else frozenset[str]()
-    return sum(word not in allowed for text in written.texts for word in words(text))
+    pairs = zip_longest(written.texts, invented, fillvalue=frozenset[str]())
+    return sum(word not in allowed and word not in own for text, own in pairs for word in words(str(text)))
 
 
 def _accounted(written: PlainNotes, expected: int) -> Gate:

@@ -67,6 +67,7 @@ class WritingSettings(Settings):
     top_p: float = flag(1.0, "Draw from the likeliest words with this total probability (1: all).", gt=0, le=1)
     longest: int = flag(4_000, "Maximum tokens per note; longer notes are truncated.", ge=1, le=1_000_000)
     batch: int = flag(64, "Notes written in parallel; affects speed and memory only.", ge=1, le=100_000)
+    tags: bool = flag(False, "Write tags around invented identifiers: <NAME>...</NAME>.")
     exact: bool | None = flag(None, "Write in double precision for any batch size (default: not pretrained).")
     threads: int = flag(1, "PyTorch threads for training; results are reproducible with one.", ge=1)
     held_out: float = flag(

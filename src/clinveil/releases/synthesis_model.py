@@ -26,6 +26,7 @@ from clinveil.lm.sampling import GeneratedNote, SamplingConfig, generate
 from clinveil.lm.sequences import RARE, PlannedNote
 from clinveil.lm.train import train_model
 from clinveil.lm.vocabulary import Vocabulary
+from clinveil.phi.treatment.placeholders import Invented
 from clinveil.releases.settings import ReleaseSettings
 
 MODEL, STATE = "model", "training.safetensors"
@@ -184,6 +185,18 @@ class Counts:
     empty: int = 0
 
 
+@dataclass(frozen=True)
+class Checked:
+    """What the gates need of each written note.
+
+    drawn: its text before rare words were replaced and placeholders filled, as `shared_text` returns it. invented: the
+    words of its surrogates.
+    """
+
+    drawn: list[str] = field(default_factory=list, repr=False)
+    invented: list[frozenset[str]] = field(default_factory=list, repr=False)
+
+
 def draw_notes(
     model: LanguageModel,
     key: Key,
@@ -192,11 +205,13 @@ def draw_notes(
     counts: Counts,
     plan: Iterable[PlannedNote],
     named: Callable[[int], dict[str, str]],
-    drawn: list[str] | None = None,
+    checked: Checked | None = None,
+    *,
+    marked: bool = False,
 ) -> Iterator[SyntheticNote]:
-    """Yield the planned notes, without empty ones, until `enough` is true; update `counts`.
+    """Yield the planned notes, without empty ones, until `enough` is true; update `counts` and `checked`.
 
-    `drawn`: gets each text before rare words were replaced, as `shared_text` returns it.
+    marked: write tags around the surrogates that fill placeholders.
 
     Raises:
         InputError: the model writes only empty notes.
@@ -214,8 +229,10 @@ def draw_notes(
         counts.notes += 1
         counts.words += len(text.split())
         counts.truncated += note.truncated
-        if drawn is not None:
-            drawn.append(model.vocabulary.decode(note.drawn.tolist()))
+        text, invented = Invented(key, planned.patient).filled(text, planned.position, marked=marked)
+        if checked is not None:
+            checked.drawn.append(model.vocabulary.decode(note.drawn.tolist()))
+            checked.invented.append(invented)
         yield SyntheticNote(planned.patient, planned.position, named(planned.label), text)
         if enough():
             return

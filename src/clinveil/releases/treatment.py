@@ -7,15 +7,19 @@ vault's `tasks`, so that an interrupted run can resume; treated text is recomput
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from clinveil.core.files import private_folder
+from clinveil.core.keys import Key
 from clinveil.core.progress import shown, track
 from clinveil.core.settings import NotesSettings
 from clinveil.corpus.corpus import NOTE_ID, PATIENT_ID, TEXT, Corpus
 from clinveil.corpus.open import PartedCorpus, open_corpus
+from clinveil.corpus.people import Patient
 from clinveil.phi.name_index import NameIndex
+from clinveil.phi.settings import PhiSettings
 from clinveil.phi.treatment.deidentifier import Deidentifier
 from clinveil.phi.treatment.part_passes import Recipe, TreatPart, detect_parts, load_name_index
 from clinveil.phi.treatment.passes import deidentify_corpus
@@ -44,8 +48,8 @@ class Treated:
     name_index: NameIndex | None = field(default=None, repr=False)
 
 
-def treated(job: ReleaseContext) -> Treated:
-    """Return the notes with identifiers treated; unchanged with `phi=false`."""
+def treated(job: ReleaseContext, *, placeholders: bool = False) -> Treated:
+    """Return the notes with identifiers treated, or with placeholders; unchanged with `phi=false`."""
     settings = job.settings
     removal = f"find identifiers, policy {settings.identifiers.policy().name}" if settings.phi else "left out"
     with job.timer.stage("identifiers", removal, "keyed"):
@@ -54,8 +58,8 @@ def treated(job: ReleaseContext) -> Treated:
             job.broken.refuse()
             return Treated(job.corpus, None)
         if isinstance(job.corpus, PartedCorpus) and job.facts:
-            return _treat_parts(job, job.corpus, deidentifier)
-        return _treat(job, deidentifier)
+            return _treat_parts(job, job.corpus, deidentifier, placeholders=placeholders)
+        return _treat(job, deidentifier.with_placeholders() if placeholders else deidentifier)
 
 
 def _treat(job: ReleaseContext, deidentifier: Deidentifier) -> Treated:
@@ -80,10 +84,17 @@ def recipe(job: ReleaseContext) -> Recipe:
     return Recipe.of(Deidentifier.of, job.settings.identifiers, job.treatment_key)
 
 
-def _treat_parts(job: ReleaseContext, corpus: PartedCorpus, deidentifier: Deidentifier) -> Treated:
+def _with_placeholders(settings: PhiSettings, key: Key, *, patients: Mapping[str, Patient] | None) -> Deidentifier:
+    return Deidentifier.of(settings, key, patients=patients).with_placeholders()
+
+
+def _treat_parts(
+    job: ReleaseContext, corpus: PartedCorpus, deidentifier: Deidentifier, *, placeholders: bool
+) -> Treated:
     parts = [(part, one.digest) for part, one in zip(corpus.parts, job.facts, strict=True)]
     store, scratch = Store(job.folder.vault / TASKS), job.folder.work / "names"
-    shared = recipe(job).sharing(job.known, scratch)
+    how = replace(recipe(job), make=_with_placeholders) if placeholders else recipe(job)
+    shared = how.sharing(job.known, scratch)
     works = detect_parts(parts, shared, store, scratch, job.over, job.say, deidentifier.finder.uses_other_notes)
     job.broken.refuse()  # only now, after the longest work on the other parts
     place = private_folder(job.folder.work / "protected")

@@ -39,7 +39,7 @@ ORDER, DISCOUNT = 5, 0.75
 LONGEST = 7  # tokens of a context, with conditions
 FIRST = 2  # a context with the section or label comes before one without that has up to this many more tokens
 LABELLED = 2  # tokens of the longest context with a label and without a section
-SHARPNESS = 1.3  # exponent of B(h) when notes are written: above 1, fewer words are drawn from general contexts
+SHARPNESS = 1.2  # exponent of B(h) when notes are written: above 1, fewer words are drawn from general contexts
 FILE = "ngrams.npz"
 ARRAYS = ("unigram", "classes", "within")
 

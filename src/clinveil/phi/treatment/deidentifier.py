@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from clinveil.core.compiled import uncollected
 from clinveil.core.keys import Key
-from clinveil.core.spans import Span, splice
+from clinveil.core.spans import CLOSE, OPEN, Span, splice
 from clinveil.corpus.corpus import TEXT, Note, rows, with_texts
 from clinveil.phi.detection.detector import Detector
 from clinveil.phi.detection.finder import Finder, Revise
@@ -24,6 +24,7 @@ from clinveil.phi.detection.note import plain
 from clinveil.phi.treatment.audit import note_line
 from clinveil.phi.treatment.crosswalk import Row, row
 from clinveil.phi.treatment.dates import date_spans, is_day_first, offset
+from clinveil.phi.treatment.placeholders import Placeholders
 from clinveil.phi.treatment.policy import MASK, Mode, Policy, Treated, Treatment, tag
 from clinveil.phi.treatment.surrogates import Surrogates
 from clinveil.phi.treatment.surrogates.generalised import GENERALISED
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from clinveil.phi.settings import PhiSettings
 
 NULL_TEXT, RAISED = "null text", "detector raised"
+_NO_PLACEHOLDERS = str.maketrans({OPEN: " ", CLOSE: " "})
 _AFTER = 24  # characters after a place name that may contain its state
 
 
@@ -96,7 +98,7 @@ class Deidentifier:
     ) -> None:
         self.key, self.mode, self.keep_spans = key, mode, keep_spans
         self.policy = policy or Policy.of_mode(mode)
-        self.audit = self.crosswalk = False
+        self.audit = self.crosswalk = self.placeholders = False
         self.finder = Finder(finders, patients=patients, kept=self.policy.kept)
 
     @classmethod
@@ -139,6 +141,12 @@ class Deidentifier:
         other.audit, other.crosswalk = audit, crosswalk
         return other
 
+    def with_placeholders(self) -> Deidentifier:
+        """Return a copy that writes placeholders instead of surrogates, for the training of a language model."""
+        other = copy(self)
+        other.placeholders = True
+        return other
+
     def treat(self, text: str, spans: list[Span], patient_id: str = "") -> tuple[str, Counter[str]]:
         """Return the treated text, and the number of spans by label that became a tag because treatment failed."""
         spans = date_spans(text, spans, shifting=self.policy["DATE"] is Treatment.SHIFT)
@@ -148,11 +156,14 @@ class Deidentifier:
     def treated(self, text: str, spans: Sequence[Span], patient_id: str = "") -> list[Treated]:
         """Return the replacement of each span of `find`, and the treatment applied."""
         names = NoteNames(text, [(span.start, span.end) for span in spans if span.label == "NAME"])
-        day_first = is_day_first(text[span.start : span.end] for span in spans if span.label == "DATE")
-        surrogates = Surrogates(self.key, names, day_first=day_first)
+        dates = [text[span.start : span.end] for span in spans if span.label == "DATE"]
+        day_first = is_day_first(dates)
+        surrogates: Surrogates | Placeholders = Surrogates(self.key, names, day_first=day_first)
+        if self.placeholders:
+            surrogates = Placeholders(self.key, names, dates, day_first=day_first)
         return [self._treated(text, span, patient_id, surrogates) for span in spans]
 
-    def _treated(self, text: str, span: Span, patient_id: str, surrogates: Surrogates) -> Treated:
+    def _treated(self, text: str, span: Span, patient_id: str, surrogates: Surrogates | Placeholders) -> Treated:
         treatment, original = self.policy[span.label], text[span.start : span.end]
         replacement: str | None
         if treatment in (Treatment.SURROGATE, Treatment.SHIFT):
@@ -160,6 +171,8 @@ class Deidentifier:
             replacement = surrogates.make(span.label, plain(original).text, patient_id, patient)
         elif treatment is Treatment.GENERALISE:
             replacement = GENERALISED[span.label](plain(original).text, text[span.end : span.end + _AFTER])
+            if replacement is None and isinstance(surrogates, Placeholders):  # a date of birth
+                replacement = surrogates.make(span.label, plain(original).text, patient_id)
         else:
             replacement = {Treatment.KEEP: original, Treatment.REMOVE: "", Treatment.MASK: MASK}.get(treatment)
         return Treated(tag(span.label), Treatment.TAG) if replacement is None else Treated(replacement, treatment)
@@ -182,6 +195,8 @@ class Deidentifier:
 
     def _note(self, note: Note, result: Deidentified) -> str | None:
         """Return the treated text; None if the note must not be written."""
+        if self.placeholders:
+            note = note._replace(text=note.text.translate(_NO_PLACEHOLDERS))
         try:
             spans = self.find(note.text, note.patient_id, note.note_id)
             treated = self.treated(note.text, spans, note.patient_id)

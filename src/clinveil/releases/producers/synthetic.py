@@ -44,6 +44,7 @@ from clinveil.releases.settings import ReleaseSettings
 from clinveil.releases.synthesis_model import (
     MODEL,
     STATE,
+    Checked,
     Counts,
     Trained,
     draw_notes,
@@ -114,7 +115,7 @@ class Synthetic(Producer):
             return make_private(job)
         how, vault, timer = job.settings.synthetic, job.folder.vault, job.timer
         labels = LabelColumns.read(job.corpus, job.settings.channel.floor)
-        entered = treated(job)
+        entered = treated(job, placeholders=True)
         notes, seed = labels.notes(entered.corpus), training_seed(job)
         findings: list[Finding] = []
         with timer.stage("language model", f"{job.settings.lm.model}", "statistical"):
@@ -132,13 +133,13 @@ class Synthetic(Producer):
         findings += [*perplexity_findings(trained.model, fit, held_out, "held out"), *([memory] if memory else [])]
         path, columns = job.folder.staging / f"notes{job.corpus.suffix}", job.corpus.columns
         with timer.stage("write", "draw notes word by word", "keyed"):
-            counts, drawn = _written(job, trained, path, labels)
+            counts, checked = _written(job, trained, path, labels)
         remove(vault / STATE)
         written = read_notes(released := opened(path, columns), layout=True)
         with timer.stage("copies", "search for copies of training notes"):
             rng, feed = np.random.default_rng([seed, 1]), job.settings.identifiers.patients
             how_read = trained.sides, trained.model.vocabulary, rng
-            examined = examine(written, counts.notes, *how_read, span=how.span, feed=feed, drawn=drawn)
+            examined = examine(written, counts.notes, *how_read, span=how.span, feed=feed, checked=checked)
         job.say(f"{counts.notes} notes, {counts.words:,} words; {counts.truncated} truncated at the maximum length")
         outputs = Counter(word for text in written.texts for word in words(text))
         check = OutputCheck.of({"notes": len(written), "words": outputs.total()}, outputs)
@@ -218,8 +219,8 @@ def _trained(
     return train_new(notes, job.settings, seed, job.folder.vault, job.say, public, prefixes if public else ())
 
 
-def _written(job: ReleaseContext, trained: Trained, path: Path, labels: LabelColumns) -> tuple[Counts, list[str]]:
-    """Write the notes; return their counts, and the texts before rare words were replaced."""
+def _written(job: ReleaseContext, trained: Trained, path: Path, labels: LabelColumns) -> tuple[Counts, Checked]:
+    """Write the notes; return their counts, and what the gates need."""
     how, counts, training = job.settings.synthetic, Counts(), trained.sides.training
     size = batch_size_for(how.count or len(training), how.batch)
     drawing = SamplingConfig(size, how.longest, how.temperature, how.top_p, _steering(job, trained))
@@ -228,8 +229,8 @@ def _written(job: ReleaseContext, trained: Trained, path: Path, labels: LabelCol
         return counts.words >= training.words if how.count is None else counts.notes >= how.count
 
     plan = LabelSequences.of(training.patients, training.labels, job.settings.channel.floor).plan(job.key)
-    drawn = list[str]()
-    notes = draw_notes(trained.model, job.key, drawing, enough, counts, plan, labels.named, drawn)
+    checked = Checked()
+    notes = draw_notes(trained.model, job.key, drawing, enough, counts, plan, labels.named, checked, marked=how.tags)
 
     def announced() -> Iterator[pa.RecordBatch]:
         for batch in labels.batches(notes):
@@ -238,7 +239,7 @@ def _written(job: ReleaseContext, trained: Trained, path: Path, labels: LabelCol
 
     with trained.model.ready(double=how.doubles(trained.model.kind), threads=how.threads):
         write_corpus(announced(), path, job.corpus.columns, job.corpus.suffix)
-    return counts, drawn
+    return counts, checked
 
 
 def _steering(job: ReleaseContext, trained: Trained) -> Steering:

@@ -53,7 +53,7 @@ _PARTICLES = words(
 # Particles joined to the following name; the rest must be long enough to be a name.
 _GLUED = re.compile(r"(?:vander|vanden|vande|vonder|delos|delas|dela)(?=[a-z]{3})")
 _PIECE = re.compile(r"[^\W\d_]+(?:'[^\W\d_]+)*")
-_POSSESSIVE = re.compile(r"'[sS]$")
+POSSESSIVE = re.compile(r"'[sS]$")
 _ABBREVIATED = re.compile(r"[A-Z]{2,3}")
 
 
@@ -71,7 +71,7 @@ class NoteNames:
         self._shortened: dict[str, list[str]] = {}
         for start, end in spans:
             name = text[start:end]
-            forms = [name_form(_POSSESSIVE.sub("", piece)) for piece in _PIECE.findall(name)]
+            forms = [name_form(POSSESSIVE.sub("", piece)) for piece in _PIECE.findall(name)]
             forms = [form for form in forms if form not in _PARTICLES]
             self._counts.update(form for form in forms if len(form) > 1)
             relative = kin(text, start)
@@ -189,7 +189,7 @@ class NameSurrogates:
         return _initial(self._key, self._patient_id, form, "family" if family else "given")
 
     def _word(self, word: str, *, family: bool = False) -> str:
-        stem = _POSSESSIVE.sub("", word)
+        stem = POSSESSIVE.sub("", word)
         rest = word[len(stem) :]
         if len(name_form(stem)) == 1:
             return in_case_of(stem, self.initial(stem, family=family)) + rest

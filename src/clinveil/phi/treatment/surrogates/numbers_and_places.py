@@ -140,19 +140,28 @@ def city(key: Key, patient_id: str, original: str) -> str:
 def address(key: Key, patient_id: str, original: str) -> str:
     """Return a street line: other numbers of the same length, an invented street of the same kind."""
     number = re.match(r"\s*(\d+)", original)
-    kinds = _STREET_KINDS.findall(original)
+    kind = kind_of_street(original)
     house = other_number(key, patient_id, number[1]) if number else None
-    if kinds and kinds[-1].lower() == "box":
+    if kind.lower() == "box":
         return f"P.O. Box {other_number(key, patient_id, ''.join(re.findall(r'[0-9]', original))) or '0'}"
-    street = f"{invented(key, 'surrogate-street', patient_id, original)} {kinds[-1] if kinds else 'Street'}"
+    street = f"{invented(key, 'surrogate-street', patient_id, original)} {kind}"
     return _case_of(f"{house} {street}" if house else street, original)
 
 
 def institution(key: Key, patient_id: str, original: str) -> str:
     """Return an invented institution of the same kind."""
-    kinds = _INSTITUTION_KINDS.findall(original)
     name = invented(key, "surrogate-institution", patient_id, original)
-    return _case_of(f"{name} {kinds[-1] if kinds else 'Hospital'}", original)
+    return _case_of(f"{name} {kind_of_institution(original)}", original)
+
+
+def kind_of_institution(text: str) -> str:
+    """Return the last word for an institution in a text, or `Hospital`."""
+    return str([*_INSTITUTION_KINDS.findall(text), "Hospital"][-2:][0])
+
+
+def kind_of_street(text: str) -> str:
+    """Return the last word for a street in a text, or `Street`."""
+    return str([*_STREET_KINDS.findall(text), "Street"][-2:][0])
 
 
 def _case_of(name: str, original: str) -> str:
