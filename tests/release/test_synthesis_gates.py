@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -305,6 +307,19 @@ def test_sides_are_whole_patients_whatever_the_order(patients, share, seed):
     assert len(sides.training) + len(sides.held_out) == len(rows)
     assert set(turned.held_out.patients) == set(sides.held_out.patients)
     assert turned.digest == sides.digest
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_label_keeps_enough_patients_for_training(seed):
+    """Label 1 has five patients of 40; a random tenth would often hold one of them out."""
+    labels = tuple(int(patient in {"p3", "p8", "p15", "p20", "p33"}) for patient in NOTES.patients)
+    notes = replace(NOTES, labels=labels)
+    sides = split_patients(notes, 0.1, seed, floor=5)
+    kept = {p for p, label in zip(sides.training.patients, sides.training.labels, strict=True) if label}
+    assert len(kept) == 5 and len(set(sides.held_out.patients)) == 4
+    if seed == 0:
+        loose = [split_patients(notes, 0.1, seed) for seed in range(20)]
+        assert any(1 in one.held_out.labels for one in loose)
 
 
 def test_the_digest_tells_other_notes_apart():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from itertools import pairwise
+from itertools import islice, pairwise
 
 import pyarrow as pa
 import pyarrow.csv as pc
@@ -118,6 +118,15 @@ def test_only_shared_sequences_and_transitions_are_drawn():
     assert counts[0, 1] / 400 == pytest.approx(30 / 43, abs=0.08)
     pairs = {pair for row in counts for pair in pairwise(row)}
     assert (2, 2, 2, 2) not in counts and (1, 0) not in pairs | set(counts) and all(row[0] == 0 for row in counts)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_first_labels_have_the_shares_of_the_source(seed):
+    """Of 200 patients 6 have the label 2: independent draws would give 1 to 12 of them."""
+    owners, labels = zip(*[(f"p{i}-{n}", i) for i, times in enumerate((120, 74, 6)) for n in range(times)], strict=True)
+    sequences = LabelSequences.of(owners, labels, 5)
+    drawn = Counter(note.label for note in islice(sequences.plan(Key.from_seed(seed)), 200))
+    assert all(abs(drawn[label] - n) <= 3 for label, n in enumerate((120, 74, 6)))
 
 
 def test_labels_of_few_patients_are_never_drawn():

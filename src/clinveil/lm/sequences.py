@@ -20,6 +20,7 @@ from clinveil.core.errors import InputError
 from clinveil.core.keys import Key
 
 T = TypeVar("T")
+STEPS = 0.7548776662466927, 0.5698402909980532  # 1/g and 1/g^2, g^3 = g + 1
 START = -1  # the label before a patient's first note
 RARE = -1  # the label of a note whose label too few patients have
 
@@ -67,23 +68,29 @@ class LabelSequences:
                 after[before][label] = n
         return cls(complete, len(sequences) - sum(complete.values()), lengths, marginal, dict(after))
 
-    def draw(self, rng: Generator) -> tuple[int, ...]:
-        """Draw the labels of one patient."""
+    def draw(self, rng: Generator, uniform: tuple[float, float]) -> tuple[int, ...]:
+        """Draw the labels of one patient; `uniform`: numbers for the complete sequence and for the first label."""
         options = [*self.complete, None]
-        chosen = _draw(dict(zip(options, [*self.complete.values(), self.others], strict=True)), rng)
+        chosen = _draw(dict(zip(options, [*self.complete.values(), self.others], strict=True)), uniform[0])
         if chosen is not None:
             return chosen
-        row: list[int] = []
-        for _ in range(_draw(self.lengths, rng)):
-            row.append(_draw(self.after.get(row[-1] if row else START) or self.labels, rng))
+        row = [_draw(self.after.get(START) or self.labels, uniform[1])]
+        for _ in range(_draw(self.lengths, rng.random()) - 1):
+            row.append(_draw(self.after.get(row[-1]) or self.labels, rng.random()))
         return tuple(row)
 
     def plan(self, key: Key) -> Iterator[PlannedNote]:
-        """Yield the notes of patient after patient without end; a patient's labels depend on key and number only."""
+        """Yield the notes of patient after patient without end; a patient's labels depend on key and number only.
+
+        First labels are drawn from a sequence of low discrepancy (Roberts 2018, R2), so that rare ones are not absent.
+        """
+        first = key.stream("synthetic labels")
+        start = first.uniform(), first.uniform()
         for patient in count():
             seed = key.stream("synthetic patient", str(patient))
             rng = np.random.Generator(np.random.Philox(key=[seed.uint64(), seed.uint64()]))
-            for position, label in enumerate(self.draw(rng)):
+            uniform = (start[0] + patient * STEPS[0]) % 1.0, (start[1] + patient * STEPS[1]) % 1.0
+            for position, label in enumerate(self.draw(rng, uniform)):
                 yield PlannedNote(patient, position, label)
 
 
@@ -105,7 +112,7 @@ def _shared(patients: Mapping[T, int], floor: int) -> dict[T, int]:
     return {value: n for value, n in patients.items() if n >= floor}
 
 
-def _draw(weights: Mapping[T, int], rng: Generator) -> T:
+def _draw(weights: Mapping[T, int], uniform: float) -> T:
     options = list(weights)
     sums = np.cumsum([weights[option] for option in options])
-    return options[int(np.searchsorted(sums, rng.random() * sums[-1], side="right"))]
+    return options[int(np.searchsorted(sums, uniform * sums[-1], side="right"))]

@@ -5,6 +5,7 @@ The split is a fixed function of patient id and seed, so it need not be stored.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b, sha256
@@ -49,11 +50,26 @@ class TrainHoldoutSplit:
         return hashed.hexdigest()
 
 
-def split_patients(notes: PlainNotes, share: float, seed: int) -> TrainHoldoutSplit:
-    """Hold out about `share` of the patients. Raises InputError if a side has fewer than two patients."""
+def split_patients(notes: PlainNotes, share: float, seed: int, floor: int = 0) -> TrainHoldoutSplit:
+    """Hold out about `share` of the patients. Raises InputError if a side has fewer than two patients.
+
+    Where possible, a label keeps `floor` patients for training, because labels of fewer are not written.
+    """
     # Ranks instead of independent draws give the exact share for few patients too.
     order = sorted(set(notes.patients), key=lambda patient: _draw(patient, seed))
-    aside = set(order[: n_held_out(len(order), share)])
+    labels_of: dict[str, set[int]] = {patient: set() for patient in order}
+    for patient, label in zip(notes.patients, notes.labels, strict=False):
+        labels_of[patient].add(label)
+    left = Counter(label for own in labels_of.values() for label in own - {RARE})
+    spare, needed = list[str](), list[str]()
+    for patient in order:
+        own = labels_of[patient] - {RARE}
+        (needed if any(left[label] <= floor for label in own) else spare).append(patient)
+        left -= Counter(own) if patient in spare[-1:] else Counter()
+    return _sides(notes, {*[*spare, *needed][: n_held_out(len(order), share)]})
+
+
+def _sides(notes: PlainNotes, aside: set[str]) -> TrainHoldoutSplit:
     rows = range(len(notes))
     return TrainHoldoutSplit(
         notes.rows([row for row in rows if notes.patients[row] not in aside]),
@@ -72,15 +88,15 @@ def n_held_out(patients: int, share: float) -> int:
 def split_as_before(notes: PlainNotes, split: Any, name: str) -> TrainHoldoutSplit:
     """Return the split of a trained model, verified: with other notes, floor and gates would be wrong."""
     unknown = UsageError("has no record of its split", where=name, hint="pass the model of a synthetic release")
-    if not isinstance(split, dict) or not {"seed", "share", "notes_sha256"} <= split.keys():
+    if not isinstance(split, dict) or not {"seed", "share", "notes_sha256", "held_out"} <= split.keys():
         raise unknown
     try:
-        share, seed = float(split["share"]), int(split["seed"])
+        share, seed, held_out = float(split["share"]), int(split["seed"]), {*map(str, split["held_out"])}
         if not 0 < share < 1 or not 0 <= seed < 2**63:
             raise ValueError
     except (TypeError, ValueError, OverflowError):
         raise unknown from None
-    sides = split_patients(notes, share, seed)
+    sides = _sides(notes, {patient for patient in {*notes.patients} if _draw(patient, seed).hex() in held_out})
     if sides.digest != split["notes_sha256"]:
         hint = "pass the notes that it was trained on, with --set phi=false if that run used it"
         raise InputError("was trained on other notes", where=name, hint=hint)
@@ -136,7 +152,7 @@ def train_new(
 
     public: the model to start from. prefixes: text before the notes of each label in training.
     """
-    sides = split_patients(notes, settings.synthetic.held_out, seed)
+    sides = split_patients(notes, settings.synthetic.held_out, seed, settings.channel.floor)
     say(f"{len(sides.training)} training notes, {len(sides.held_out)} held-out notes")
     entered = labelled(sides.training, prefixes)
     vocabulary = train_layout(entered.texts, entered.patients, settings.channel.floor)
@@ -153,6 +169,7 @@ def train_new(
         prefixes=[vocabulary.encode(prefix).tolist()[:-1] for prefix in prefixes],
     )
     split = {"seed": seed, "share": settings.synthetic.held_out, "notes_sha256": sides.digest}
+    split |= {"held_out": sorted(_draw(patient, seed).hex() for patient in {*sides.held_out.patients})}
     known_seed = settings.seed is not None
     seen = Seen.of(sides.training).as_dict()
     save_model(model, vault / MODEL, {"split": split, "public_seed": known_seed, "training": went, "notes": seen})

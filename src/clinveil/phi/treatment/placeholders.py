@@ -123,8 +123,8 @@ def _read(text: str, *, day_first: bool = False) -> tuple[date | None, Printer] 
         return read
     if re.fullmatch(r"(?:19|20)\d\d", text):
         return date(int(text), 7, 1), lambda day: str(day.year)
-    dated = parse(f"{text}, 2001", day_first) if re.match("[A-Za-z]", text) else None
-    return (None, lambda day: dated[1](day.replace(year=2001)).removesuffix(", 2001")) if dated else None
+    dated = parse(f"{text}, 2004", day_first) if re.match("[A-Za-z]", text) else None
+    return (None, lambda day: dated[1](day.replace(year=2004)).removesuffix(", 2004")) if dated else None
 
 
 class Invented:
