@@ -17,6 +17,7 @@ import numpy as np
 
 from clinveil.core.errors import InputError, UsageError
 from clinveil.core.keys import Key
+from clinveil.core.spans import PLACEHOLDER
 from clinveil.core.types import Say
 from clinveil.lm.files import load_model, save_model
 from clinveil.lm.layout import LayoutVocabulary, train_layout
@@ -26,7 +27,7 @@ from clinveil.lm.pretrained import PublicModel
 from clinveil.lm.sampling import GeneratedNote, SamplingConfig, generate
 from clinveil.lm.sequences import RARE, PlannedNote
 from clinveil.lm.train import train_model
-from clinveil.lm.vocabulary import Vocabulary
+from clinveil.lm.vocabulary import Ids, Vocabulary
 from clinveil.phi.treatment.placeholders import Invented
 from clinveil.releases.settings import ReleaseSettings
 
@@ -248,7 +249,7 @@ def draw_notes(
         counts.truncated += note.truncated
         text, invented = Invented(key, planned.patient).filled(text, planned.position, marked=marked)
         if checked is not None:
-            checked.drawn.append(model.vocabulary.decode(note.drawn.tolist()))
+            checked.drawn.append(_shared(model.vocabulary, note.drawn))
             checked.invented.append(invented)
         yield SyntheticNote(planned.patient, planned.position, named(planned.label), text)
         if enough():
@@ -265,5 +266,12 @@ def _text(model: LanguageModel, note: GeneratedNote, key: Key) -> str:
 
 
 def shared_text(notes: PlainNotes, vocabulary: Vocabulary) -> PlainNotes:
-    """Return notes as a model with a perfect memory would write them: without rare words, digits of rare numbers 0."""
-    return replace(notes, texts=tuple(vocabulary.decode(vocabulary.encode(text).tolist()) for text in notes.texts))
+    """Return notes as a model with a perfect memory would write them.
+
+    They have no rare words and no placeholders, which keep nothing of a patient, and digits of rare numbers are 0.
+    """
+    return replace(notes, texts=tuple(_shared(vocabulary, vocabulary.encode(text)) for text in notes.texts))
+
+
+def _shared(vocabulary: Vocabulary, ids: Ids) -> str:
+    return PLACEHOLDER.sub(" ", vocabulary.decode(ids.tolist()))
