@@ -11,7 +11,7 @@ from clinveil.cli.command import Run, command
 from clinveil.cli.progress import say
 from clinveil.core.progress import track
 from clinveil.core.settings import QUIET, Settings, flag
-from clinveil.phi.review import Desk, Order, decisions_of, open_desk, past_run, review_queue
+from clinveil.phi.review.desk import Desk, Order, decisions_of, open_desk, past_run, review_queue
 
 Reviewed = Annotated[Path, typer.Argument(help="Output of clinveil deidentify NOTES -o OUT --spans.", metavar="OUT")]
 NotesNow = Annotated[Path | None, typer.Option("--notes", help="The notes, if they were moved.")]

@@ -109,8 +109,6 @@ if TYPE_CHECKING:
 Revise = Callable[[str, str, list[Span]], list[Span]]
 """(note id, text, spans) -> final spans of a note, such as those after a reviewer's decisions."""
 Propagate = Literal["patient", "note", "none"]
-DetectedSpans = Mapping[tuple[str, str, str], list[Span]]
-"""(note id, patient id, text) -> spans of the detectors."""
 
 
 class Finder:
@@ -140,7 +138,7 @@ class Finder:
         self.patients, self.revise, self.kept = patients or {}, revise, kept
         self.propagate: Propagate = propagate or ("patient" if finders is None else "none")
         self.recall_first = recall_first
-        self.name_index, self._detected = NameIndex(), dict[tuple[str, str, str], list[Span]]()
+        self.name_index = NameIndex()
 
     @classmethod
     def of(
@@ -163,12 +161,22 @@ class Finder:
         """Whether the result for a note depends on other notes."""
         return self.propagate == "patient" or self.recall_first
 
-    def find(self, text: str, patient_id: str = "", note_id: str = "") -> list[Span]:
-        """Return the spans of one note: sorted, without overlaps, in code points of `text`."""
-        spans = self._detected.get((note_id, patient_id, text))
-        view = self.view(text, patient_id, note_id)
-        spans = self.detect(view) if spans is None else spans
-        spans = self._complete(view, patient_id, spans)
+    def find(
+        self, text: str, patient_id: str = "", note_id: str = "", detected: list[Span] | None = None
+    ) -> list[Span]:
+        """Return the spans of one note: sorted, without overlaps, in code points of `text`.
+
+        Args:
+            detected: result of `detect` for this note, if known.
+        """
+        view, more = self.view(text, patient_id, note_id), list[Span]()
+        spans = self.detect(view) if detected is None else detected
+        if self.propagate != "none":
+            names = names_in(text, spans) | self.name_index.patients.get(patient_id, frozenset())
+            more += mentions(view, names, self.name_index.staff, spans)
+        if self.recall_first:
+            more += off_list(view, self.name_index.vocabulary)
+        spans = resolve(text, [*spans, *more], self.kept) if more else spans
         return spans if self.revise is None else self.revise(note_id, text, spans)
 
     def view(self, text: str, patient_id: str = "", note_id: str = "") -> NoteView:
@@ -187,22 +195,11 @@ class Finder:
         other.name_index = self.name_index.for_patients(ids)
         return other
 
-    def with_context(self, name_index: NameIndex | None = None, detected: DetectedSpans | None = None) -> Finder:
-        """Return a copy with the names of other notes, or with spans that the detectors have already returned."""
+    def with_context(self, name_index: NameIndex) -> Finder:
+        """Return a copy with the names of other notes."""
         other = copy(self)
-        other.name_index = self.name_index if name_index is None else name_index
-        other._detected = dict(self._detected if detected is None else detected)
+        other.name_index = name_index
         return other
-
-    def _complete(self, view: NoteView, patient_id: str, spans: list[Span]) -> list[Span]:
-        """Add to the detectors' spans those that follow from them and from other notes."""
-        more: list[Span] = []
-        if self.propagate != "none":
-            names = names_in(view.text, spans) | self.name_index.patients.get(patient_id, frozenset())
-            more += mentions(view, names, self.name_index.staff, spans)
-        if self.recall_first:
-            more += off_list(view, self.name_index.vocabulary)
-        return resolve(view.text, [*spans, *more], self.kept) if more else spans
 
 
 def resolve(text: str, spans: Iterable[Span], kept: Collection[str] = ()) -> list[Span]:
@@ -217,18 +214,13 @@ def resolve(text: str, spans: Iterable[Span], kept: Collection[str] = ()) -> lis
 
 def united(spans: Iterable[Span], kept: Collection[str] = ()) -> list[Span]:
     """Return sorted spans with overlapping ones merged; the input order has no effect."""
-    return [_union(cluster, kept) for cluster in _clusters(sorted(spans))]
-
-
-def _clusters(spans: list[Span]) -> list[list[Span]]:
-    """Return the runs of sorted spans in which each span overlaps an earlier one."""
-    clusters, reach = list[list[Span]](), 0
-    for span in spans:
+    clusters, reach = list[list[Span]](), 0  # runs in which each span overlaps an earlier one
+    for span in sorted(spans):
         if span.start >= reach or not clusters:
             clusters.append([])
         clusters[-1].append(span)
         reach = max(reach, span.end)
-    return clusters
+    return [_union(cluster, kept) for cluster in clusters]
 
 
 def _union(spans: list[Span], kept: Collection[str]) -> Span:

@@ -71,10 +71,12 @@ def locations(
         result += _assigned(taken, Location(span.start, span.end, "tagger"))
     for location in (*_words(note, usual), *_numbers(note)):
         result += _assigned(taken, location)
-    for location in _passages(note.text, words):
-        free = _free(taken, location.start, location.end)
-        if any(c.isalnum() for start, end in free for c in note.text[start:end]):
-            result.append(location)
+    begin = 0
+    for stop in _ends(note.text, words):  # passages: sentences and lines joined up to `words` words, long ones split
+        if len(note.text[begin:stop].split()) >= words or begin < stop == len(note.text):
+            if any(c.isalnum() for start, end in _free(taken, begin, stop) for c in note.text[start:end]):
+                result.append(Location(begin, stop, "cued" if _CUE.search(note.text, begin, stop) else "rest"))
+            begin = stop
     return result
 
 
@@ -138,15 +140,6 @@ def _numbers(note: NoteView) -> Iterator[Location]:
         before, after = note.plain[max(0, match.start() - 14) : match.start()], note.plain[match.start() :][:12]
         if _LONG.search(match[0]) or _NUMBER_CUE.search(before) or _OLD.match(after):
             yield Location(*note.aligned.source_offsets(*match.span()), "digits")
-
-
-def _passages(text: str, words: int) -> Iterator[Location]:
-    """Yield passages of about `words` words that cover the text: sentences and lines joined, long ones split."""
-    start = 0
-    for end in _ends(text, words):
-        if len(text[start:end].split()) >= words or start < end == len(text):
-            yield Location(start, end, "cued" if _CUE.search(text, start, end) else "rest")
-            start = end
 
 
 def _ends(text: str, words: int) -> Iterator[int]:

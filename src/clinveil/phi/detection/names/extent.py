@@ -35,6 +35,7 @@ _NO_SURNAMES = words(
     " service unit department pharmacy home house court drive lane general memorial i a am pm"
     " foods inc llc corp corporation company associates group partners bank systems industries laboratories lab"
 )
+_SMALL_OR_SURNAME = LexicalClass.FUNCTION | LexicalClass.FAMILY
 _FIELD_END = re.compile(r"\.?[ \t]*(?:[;\r\n]|$)")
 _IN_FIELD = re.compile(r"[ \t]?[ ,.][ \t]{0,2}")
 
@@ -86,11 +87,15 @@ class Extent(Pairs):
         if last.shouted != word.shouted or last.text.islower() or len(last.text) < 2 or self._labels(index):
             return False
         named = not last.ordinary or (index == first + 2 and not self.words[first].ordinary)
-        if not named or not self._may_be_last(index, word):
+        if not named or word.lower in _NO_SURNAMES or word.text in CREDENTIALS:
+            return False
+        if word.lower in word_list("eponym_nouns") or word.classes & _SMALL_OR_SURNAME == LexicalClass.FUNCTION:
             return False
         weak = word.shouted or trust < Trust.SPOKEN
         fills = word.shouted and trust in (Trust.FIELD, Trust.LIST) and not word.classes & LexicalClass.FUNCTION
-        if weak and not ((word.classes & LexicalClass.FAMILY or fills) and self._rather_given(first)):
+        kind = self.words.classes[first]
+        rather_given = kind & LexicalClass.GIVEN or not kind & LexicalClass.FAMILY
+        if weak and not ((word.classes & LexicalClass.FAMILY or fills) and rather_given):
             return False
         if _CLEAN.match(self.text, word.end):
             return True
@@ -104,16 +109,6 @@ class Extent(Pairs):
         if small:
             return _IS_OF_AGE.match(self.text, word.end) is not None
         return re.match(r"[ \t]+[a-z]", self.text[word.end : word.end + 8]) is not None
-
-    def _rather_given(self, index: int) -> bool:
-        """Return whether a word is a listed first name, or is not a listed surname."""
-        kind = self.words.classes[index]
-        return bool(kind & LexicalClass.GIVEN) or not kind & LexicalClass.FAMILY
-
-    def _may_be_last(self, index: int, word: Word) -> bool:
-        if word.lower in _NO_SURNAMES or word.text in CREDENTIALS or word.lower in word_list("eponym_nouns"):
-            return False
-        return not word.classes & LexicalClass.FUNCTION or bool(word.classes & LexicalClass.FAMILY)
 
     def _quoted(self, last: Word, word: Word, gap: str, index: int, trust: Trust | None) -> bool:
         """Accept names in quotes between names: `William "Bud" Smith`."""
@@ -211,22 +206,15 @@ class Extent(Pairs):
         if self._labels(index) or not self.state.family_like(last):
             return False
         if trusted:
+            following = self.words[index + 1] if index + 1 < len(self.words) else None
             return self._given_in_field(index) and (
                 bool(word.classes & LexicalClass.USUAL_GIVEN)
                 or self.state.closed(index + 1)
-                or self._initial_after(index)
+                or (following is not None and following.capital and bool(GAP.fullmatch(self.state.gap(index + 1))))
                 or _CREDENTIAL_NEXT.match(self.text, word.end) is not None
             )
         usual = word.classes & LexicalClass.USUAL_GIVEN and not word.ordinary
         return index == first + 1 and bool(usual) and rather_surname(last)
-
-    def _initial_after(self, index: int) -> bool:
-        following = self.words[index + 1] if index + 1 < len(self.words) else None
-        return following is not None and following.capital and GAP.fullmatch(self.state.gap(index + 1)) is not None
-
-    def _commas_in_field(self, index: int) -> bool:
-        end = self._listed_end(index)
-        return end - index > 1 and self._field_ends(end)
 
     def _listed_end(self, index: int) -> int:
         end = index + 1

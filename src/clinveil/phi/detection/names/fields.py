@@ -137,14 +137,10 @@ def headers(state: NameState) -> Iterator[tuple[int, int]]:
         return
     for match in _HEADER.finditer(state.text):
         start, end = word_run(state.note, *match.span("phi"))
-        if _named(state, start, end) and not _glued(state, start, end):
+        text, found = state.text, state.words[start:end]
+        beside = "".join(text[w.start - 1 : w.start] + text[w.end : w.end + 2].strip("-")[:1] for w in found)
+        if _named(state, start, end) and not any(map(str.isdigit, beside)):  # not `BRCA1, CYP2D6`
             yield start, end
-
-
-def _glued(state: NameState, start: int, end: int) -> bool:
-    """Return whether a digit is attached to one of the words: `BRCA1, CYP2D6`."""
-    return any(state.text[w.start - 1 : w.start].isdigit() or state.text[w.end : w.end + 2].strip("-")[:1].isdigit()
-               for w in state.words[start:end])  # fmt: skip
 
 
 def _named(state: NameState, start: int, end: int) -> bool:
@@ -262,14 +258,6 @@ _MISREAD = mark(_misread)
 
 def damaged_names(state: NameState) -> Iterator[NameSpan]:
     """Yield letter-spaced names and names with misread letters."""
-    yield from _spaced(state)
-    yield from _with_digits(state.text)
-    for index in state.words.marked(_MISREAD):
-        word = state.words[index]
-        yield NameSpan(word.start, word.end, "misread name")
-
-
-def _spaced(state: NameState) -> Iterator[NameSpan]:
     reach = 0
     for index in state.words.marked(CAPITAL):
         start = state.words.starts[index]
@@ -280,6 +268,10 @@ def _spaced(state: NameState) -> Iterator[NameSpan]:
         names = [group for group in _GROUP.finditer(match[0]) if _may_be_name(group[0].replace(" ", ""))]
         if names:
             yield NameSpan(start + names[0].start(), start + names[-1].end(), "spaced letters")
+    yield from _with_digits(state.text)
+    for index in state.words.marked(_MISREAD):
+        word = state.words[index]
+        yield NameSpan(word.start, word.end, "misread name")
 
 
 def _may_be_name(word: str) -> bool:

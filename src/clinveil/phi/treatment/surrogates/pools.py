@@ -61,13 +61,6 @@ class Pool:
     def __len__(self) -> int:
         return len(self.names)
 
-    def __contains__(self, name: str) -> bool:
-        return self._index(name) is not None
-
-    def _index(self, name: str) -> int | None:
-        index = bisect_left(self.names, name)
-        return index if index < len(self.names) and self.names[index] == name else None
-
     def draw(self, stream: Stream, original: str) -> str | None:
         """Draw a name by its share among all except the original; return None if there is no other.
 
@@ -75,7 +68,8 @@ class Pool:
         """
         if not self.names:
             return None
-        index = self._index(original)
+        at = bisect_left(self.names, original)
+        index = at if at < len(self.names) and self.names[at] == original else None
         start = self._ends[index - 1] if index else 0.0
         width = self._ends[index] - start if index is not None else 0.0
         position = stream.uniform() * (self._ends[-1] - width)
