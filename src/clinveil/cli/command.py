@@ -180,17 +180,15 @@ class Command(Generic[S]):
         return typer.main.get_command(app)
 
     def _parameters(self) -> list[Parameter]:
+        """Return the parameters in the panels of the help page, and in their order."""
         own = list(inspect.signature(self.function, eval_str=True).parameters.values())[1:]
         made = [("from_sql", FromSql), ("uri", Uri)] if any(p.annotation == NotesOrQuery for p in own) else []
         made += [("json", JsonOut)] if self.findings else []
         made += [(name, option(name, field)) for name, field in self.flags().items()]
         if self.settings and (self.panels is None or self.settings.flags().keys() - self.flags().keys()):
             made += [*([("config", Config)] if self.takes_config else []), ("set_keys", SetKeys)]
-        more = [Parameter(name, Parameter.KEYWORD_ONLY, default=None, annotation=kind) for name, kind in made]
-        return self._arranged([*(_parameter(parameter) for parameter in own), *more])
-
-    def _arranged(self, parameters: list[Parameter]) -> list[Parameter]:
-        """Return the parameters in the panels of the help page, and in their order."""
+        parameters = [_parameter(parameter) for parameter in own]
+        parameters += [Parameter(name, Parameter.KEYWORD_ONLY, default=None, annotation=kind) for name, kind in made]
         if self.panels is None or "" in self.panels:
             return parameters
         order = [(name, panel) for panel, names in self.panels.items() for name in names.replace("-", "_").split()]
@@ -236,13 +234,9 @@ def command(
     """
 
     def make(function: Callable[..., None]) -> Command[S]:
-        return register(Command(name, function, settings, flags=flags, findings=findings))
+        made = Command(name, function, settings, flags=flags, findings=findings)
+        group, _, own = name.rpartition(" ")
+        (groups.GROUPS[group] if group else groups.COMMANDS).register(own)(made)
+        return made
 
     return make
-
-
-def register(made: Command[S]) -> Command[S]:
-    """Register a command under its name, in its group if it has one."""
-    group, _, own = made.name.rpartition(" ")
-    (groups.GROUPS[group] if group else groups.COMMANDS).register(own)(made)
-    return made

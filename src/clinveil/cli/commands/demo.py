@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import count
+from itertools import chain, count
 from pathlib import Path
 from typing import Annotated
 
@@ -42,7 +42,9 @@ def demo(
     if notes_only:
         _write_notes(run, out or FOLDER)
         return
-    how, folder = run.settings, out or _unused(FOLDER)
+    others = (FOLDER.with_name(f"{FOLDER.name}-{number}") for number in count(2))
+    unused = next(path for path in chain([FOLDER], others) if not path.exists())
+    how, folder = run.settings, out or unused
     notes = folder / "notes"
     if not (notes / "codes.csv").is_file():  # otherwise resume an interrupted demo
         refuse_existing(folder, force=False)
@@ -68,9 +70,3 @@ def _write_notes(run: Run[DemoSettings], out: Path) -> None:
     run.say(f"{made.notes} notes of {made.patients} patients, {made.spans} PHI spans")
     for file in made.files:
         typer.echo(str(file))
-
-
-def _unused(path: Path) -> Path:
-    """Return the path, or the first of path-2, path-3, … that does not exist."""
-    others = (path.with_name(f"{path.name}-{number}") for number in count(2))
-    return path if not path.exists() else next(other for other in others if not other.exists())
