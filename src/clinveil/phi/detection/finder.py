@@ -21,7 +21,7 @@ from clinveil.lexicons.words import is_word, word_list
 from clinveil.phi.detection.adapter import adapters_for
 from clinveil.phi.detection.detector import Detector, all_detectors, words
 from clinveil.phi.detection.detectors.tagger import with_tagger
-from clinveil.phi.detection.note import NoteView, Word
+from clinveil.phi.detection.note import NoteView
 from clinveil.phi.name_index import NameIndex, mentions, names_in
 
 _STOPS = frozenset(".!?:;\n-*•")
@@ -64,19 +64,19 @@ def demo_vocabulary() -> frozenset[str]:
 
 
 def _is_off(note: NoteView, index: int, lower: str, vocabulary: AbstractSet[str]) -> bool:
-    if not _known(lower, vocabulary):
-        return not _is_eponym(note, index, lower)
+    parts = filter(None, lower.replace("'", "").split("-"))
+    if lower not in vocabulary and not all(len(p) == 1 or p in vocabulary or _is_listed(p) for p in parts):
+        # An eponym followed by its noun stays: Foley catheter, Kerrison rongeur.
+        following = note.words.lowers[index + 1] if index + 1 < len(note.words) else ""
+        return lower not in word_list("eponyms") or following not in word_list("eponym_nouns")
     word = note.words[index]
-    if lower in word_list("function"):
+    if lower in word_list("function") or not word.classes & _USUAL or not word.capital or word.shouted:
         return False
-    return bool(word.classes & _USUAL) and word.capital and not word.shouted and _within(note, index, word)
-
-
-def _known(lower: str, vocabulary: AbstractSet[str]) -> bool:
-    """Whether a word is accepted, or all its hyphenated parts are."""
-    return lower in vocabulary or all(
-        len(part) == 1 or part in vocabulary or _is_listed(part) for part in lower.replace("'", "").split("-") if part
-    )
+    # Inside a lower-case sentence; at its start or in a heading, a capital is not informative.
+    before = note.plain[: word.start].rstrip(" \t")[-1:]
+    if not index or not before or before in _STOPS or note.words[index - 1].capital:
+        return False
+    return index + 1 == len(note.words) or not note.words[index + 1].capital
 
 
 @lru_cache(maxsize=1 << 16)
@@ -86,20 +86,6 @@ def _is_listed(part: str) -> bool:
         return True
     rest = _PREFIXES.sub("", part, count=1)
     return rest != part and not lexical_classes(part) & _USUAL and (is_word(rest) or rest in demo_vocabulary())
-
-
-def _is_eponym(note: NoteView, index: int, lower: str) -> bool:
-    """Whether the word is an eponym followed by its noun: Foley catheter, Kerrison rongeur."""
-    following = note.words.lowers[index + 1] if index + 1 < len(note.words) else ""
-    return lower in word_list("eponyms") and following in word_list("eponym_nouns")
-
-
-def _within(note: NoteView, index: int, word: Word) -> bool:
-    """Whether a word is inside a lower-case sentence; at its start or in a heading, a capital is not informative."""
-    before = note.plain[: word.start].rstrip(" \t")[-1:]
-    if not index or not before or before in _STOPS or note.words[index - 1].capital:
-        return False
-    return index + 1 == len(note.words) or not note.words[index + 1].capital
 
 
 if TYPE_CHECKING:
@@ -235,13 +221,9 @@ def _to_word_edges(text: str, span: Span) -> Span:
     start, end = span.start, span.end
     while start > 0 and text[start - 1].isalpha() and text[start].isalpha():
         start -= 1
-    while end < len(text) and _continues_word(text, end):
+    while end < len(text):
+        last, hyphen = text[end - 1], text[end] == "-" and text[end + 1 : end + 2].isalpha()
+        if not (last.isalpha() and (hyphen or text[end].isalpha())) and not (last == "-" and text[end].isalpha()):
+            break
         end += 1
     return span if (start, end) == (span.start, span.end) else span.over(start, end)
-
-
-def _continues_word(text: str, end: int) -> bool:
-    """Whether the character at `end` belongs to the word before it."""
-    if text[end].isalpha():
-        return text[end - 1].isalpha() or text[end - 1] == "-"
-    return text[end] == "-" and text[end - 1].isalpha() and text[end + 1 : end + 2].isalpha()

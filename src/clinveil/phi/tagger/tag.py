@@ -254,7 +254,11 @@ class Tagger:
         self, tokens: Tokens, run: list[tuple[int, int, int, int]], probabilities: NDArray[np.float64]
     ) -> Iterator[Hit]:
         """Yield a run trimmed to its first and last word or number, without a possessive ending."""
-        while run and (not tokens[run[0][0]][0].isalnum() or _is_article(tokens, run)):
+        while run:
+            first, then = tokens[run[0][0]], tokens[run[1][0]] if len(run) > 1 else ""
+            # `A Bierman needle`, not `A. Bierman`.
+            if first[0].isalnum() and not (first in _ARTICLES and then[:1].isalpha()):
+                break
             run = run[1:]
         while run and (not tokens[run[-1][0]][0].isalnum() or _ends(tokens[run[-1][0]], tokens[run[0][0]])):
             run = run[:-1]
@@ -293,11 +297,6 @@ def _ends(token: str, first: str) -> bool:
         and token not in PARTICLES
         and bool(lexical_classes(token) & LexicalClass.WORD)
     )
-
-
-def _is_article(tokens: Tokens, run: Sequence[tuple[int, int, int, int]]) -> bool:
-    """Return whether a run begins with `a` or `the` before a word: `A Bierman needle`, not `A. Bierman`."""
-    return tokens[run[0][0]] in _ARTICLES and len(run) > 1 and tokens[run[1][0]][0].isalpha()
 
 
 def _least(words: Sequence[str]) -> float:

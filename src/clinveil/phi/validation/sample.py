@@ -115,7 +115,12 @@ def _words(note: NoteView, usual: Set[str]) -> Iterator[Location]:
     """Yield runs of suspicious words. A run gets the stratum of its most suspicious word."""
     run: list[tuple[Word, str]] = []
     for word in (*note.words, None):
-        stratum = _suspicion(word, usual) if word else ""
+        stratum = ""
+        if word and not word.ordinary and len(word.text) > 1:
+            if word.listed if word.capital else word.classes & _USUAL:
+                stratum = "name_like"
+            elif word.capital and not word.classes:
+                stratum = "unknown" if name_form(word.text) in usual else "unknown_rare"
         between = note.plain[run[-1][0].end : word.start] if run and word else ""
         if run and (not stratum or len(between) > _GAP or "\n" in between or len(run) >= _MAX_WORDS):
             start, end = note.aligned.source_offsets(run[0][0].start, run[-1][0].end)
@@ -123,16 +128,6 @@ def _words(note: NoteView, usual: Set[str]) -> Iterator[Location]:
             run = []
         if word and stratum:
             run.append((word, stratum))
-
-
-def _suspicion(word: Word, usual: Set[str]) -> str:
-    if word.ordinary or len(word.text) < 2:
-        return ""
-    if word.listed if word.capital else word.classes & _USUAL:
-        return "name_like"
-    if not word.capital or word.classes:
-        return ""
-    return "unknown" if name_form(word.text) in usual else "unknown_rare"
 
 
 def _numbers(note: NoteView) -> Iterator[Location]:

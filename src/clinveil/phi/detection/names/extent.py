@@ -63,13 +63,15 @@ class Extent(Pairs):
     def _continues(self, first: int, index: int, trust: Trust | None) -> bool:
         last, word, gap = self.words[index - 1], self.words[index], self.state.gap(index)
         if len(last.text) == 1 and AFTER_INITIAL.fullmatch(gap) and (last.text.isupper() or gap[:1] == "."):
-            return self._after_initial(first, index, last, word)
+            if len(word.text) == 1:
+                return word.text.isupper() and not (word.text in "AI" and "  " in gap)
+            if is_particle(word):
+                return self.state.name_ahead(index + 1)
+            return (self.state.family_like(word) or not word.ordinary) and not self._labels(index)
         if not GAP.fullmatch(gap):
             return False
-        if "\n" in gap and "-" in gap:
-            return not word.classes & LexicalClass.FUNCTION
         if "\n" in gap:
-            return False
+            return "-" in gap and not word.classes & LexicalClass.FUNCTION
         if '"' in gap or "(" in gap or "'" in gap:
             return self._quoted(last, word, gap, index, trust)
         if self._word_ends_name(first, index, trust):
@@ -148,24 +150,11 @@ class Extent(Pairs):
             return False
         if not word.ordinary:
             long = not word.shouted or (last.shouted and len(word.text) > 3)
-            return word.listed or trusted or (long and self._may_go_with(last, word, trust))
-        return self._fits_word(last, word, index, trusted)
-
-    def _may_go_with(self, last: Word, word: Word, trust: Trust | None) -> bool:
-        """Return whether an unknown word may continue a name: after a first name or unknown word, at a cue after
-        any name.
-        """
-        if last.classes & LexicalClass.GIVEN or (trust is not None and not last.ordinary):
-            return True
-        behind_particle = is_particle(last) or last.text in _GAELIC
-        return (unknown(last) or behind_particle) and shaped_like_name(word.text)
-
-    def _after_initial(self, first: int, index: int, last: Word, word: Word) -> bool:
-        if len(word.text) == 1:
-            return word.text.isupper() and not (word.text in "AI" and "  " in self.state.gap(index))
-        if is_particle(word):
-            return self.state.name_ahead(index + 1)
-        return (self.state.family_like(word) or not word.ordinary) and not self._labels(index)
+            # An unknown word may continue a name after a first name or unknown word, at a cue after any name.
+            named = bool(last.classes & LexicalClass.GIVEN) or (trust is not None and not last.ordinary)
+            behind = unknown(last) or is_particle(last) or last.text in _GAELIC
+            return word.listed or trusted or (long and (named or (behind and shaped_like_name(word.text))))
+        return self._fits_word(last, word, trusted)
 
     def _fits_small(self, last: Word, word: Word, index: int, trust: Trust | None) -> bool:
         if not last.text.islower():
@@ -182,7 +171,7 @@ class Extent(Pairs):
             return word.listed or trusted or not last.listed or (met and self._small_name(index))
         return self.state.given_like(last) and bool(word.classes & LexicalClass.FAMILIAR)
 
-    def _fits_word(self, last: Word, word: Word, index: int, trusted: bool) -> bool:
+    def _fits_word(self, last: Word, word: Word, trusted: bool) -> bool:
         """Accept an ordinary word as surname after a first name; in a field also after an unlisted word."""
         if is_particle(last) and word.listed and not word.classes & LexicalClass.FUNCTION:
             return True

@@ -99,8 +99,12 @@ def field_names(note: NoteView) -> Iterator[NameSpan]:
         yield from _values(_KEYED, text, "name field of a key")
     if any(_EXTENSION.matches(note)):
         yield from _files(text)
-    if note.words.marked(_ACCOUNT_WORD):
-        yield from _accounts(text)
+    for match in _ACCOUNT.finditer(text) if note.words.marked(_ACCOUNT_WORD) else ():
+        name = match["phi"]
+        explicit = ":" in match[0] or "=" in match[0] or "." in name or any(c.isdigit() for c in name)
+        explicit = explicit or _ACTED.search(text, max(0, match.start() - 8), match.start()) is not None
+        if explicit and not any(lexical_classes(piece) & LexicalClass.WORD for piece in _PIECE.findall(name)):
+            yield NameSpan(*match.span("phi"), "user name")
 
 
 def _values(pattern: re.Pattern[str], text: str, why: str) -> Iterator[NameSpan]:
@@ -119,16 +123,6 @@ def _files(text: str) -> Iterator[NameSpan]:
             given = (kind | next_kind) & LexicalClass.USUAL_GIVEN and not kind & next_kind & LexicalClass.WORD
             if names and given and len(first[0]) > 2 and len(second[0]) > 2:
                 yield NameSpan(match.start() + first.start(), match.start() + second.end(), "name of a file")
-
-
-def _accounts(text: str) -> Iterator[NameSpan]:
-    for match in _ACCOUNT.finditer(text):
-        name = match["phi"]
-        pieces = _PIECE.findall(name)
-        explicit = ":" in match[0] or "=" in match[0] or "." in name or any(c.isdigit() for c in name)
-        explicit = explicit or _ACTED.search(text, max(0, match.start() - 8), match.start()) is not None
-        if explicit and not any(lexical_classes(piece) & LexicalClass.WORD for piece in pieces):
-            yield NameSpan(*match.span("phi"), "user name")
 
 
 def headers(state: NameState) -> Iterator[tuple[int, int]]:
@@ -173,12 +167,14 @@ def initials(state: NameState) -> Iterator[NameSpan]:
     `JS/mk` on a line at the end.
     """
     text = state.text
-    known: set[str] | None = None
-    for match in _dotted(state):
-        letters = "".join(filter(str.isalpha, match[0]))
+    known, starts, reach = _name_initials(state), state.words.starts, 0
+    for start in (starts[index] for index in state.words.marked(CAPITAL)):  # only one-letter words are tried
+        match = _INITIALS.match(text, start) if start >= reach else None
+        if match is None:
+            continue
+        reach, letters = match.end(), "".join(filter(str.isalpha, match[0]))
         if letters.lower() in _ABBREVIATED:
             continue
-        known = _name_initials(state) if known is None else known
         spoken = _TO_INITIALS.search(text, max(0, match.start() - 16), match.start())
         if letters in known or spoken or _FROM_INITIALS.match(text, match.end()):
             yield NameSpan(*match.span(), "initials")
@@ -187,16 +183,6 @@ def initials(state: NameState) -> Iterator[NameSpan]:
             yield NameSpan(*match.span("phi"), "initials")
     for match in _DICTATED.finditer(text, max(0, len(text) - _NEAR_END)):
         yield NameSpan(*match.span("phi"), "initials of a dictation")
-
-
-def _dotted(state: NameState) -> Iterator[re.Match[str]]:
-    """Yield two or three capitals with dots. Only one-letter words are tried."""
-    starts, reach = state.words.starts, 0
-    for index in state.words.marked(CAPITAL):
-        match = _INITIALS.match(state.text, starts[index])
-        if match and starts[index] >= reach:
-            reach = match.end()
-            yield match
 
 
 def _name_initials(state: NameState) -> set[str]:

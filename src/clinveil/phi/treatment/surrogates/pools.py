@@ -128,7 +128,7 @@ def culture_of(form: str, role: Role) -> str:
         candidates = ["spanish"]
     if len(candidates) != 1 or (len(containing) > _MAX_CULTURES and form not in _cultures()[candidates[0]]["typical"]):
         return ""
-    english = form in _english()["family" if role == "family" else "given"]
+    english = form in _english("last_" if role == "family" else "first_")
     near = _culture_file()[candidates[0]].get("near", False) or candidates[0] not in _CERTAIN
     return "" if english and (near or table.get(form, 0.0) >= _USUAL) else candidates[0]
 
@@ -172,8 +172,8 @@ def _culture(entry: Mapping[str, Any]) -> dict[str, frozenset[str]]:
 
 
 @cache
-def _english() -> dict[str, frozenset[str]]:
-    return {"family": frozenset(_listed(_ENGLISH, "last_")), "given": frozenset(_listed(_ENGLISH, "first_"))}
+def _english(part: str) -> frozenset[str]:
+    return frozenset(_listed(_ENGLISH, part))
 
 
 @cache
