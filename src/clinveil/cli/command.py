@@ -187,7 +187,9 @@ class Command(Generic[S]):
         made += [(name, option(name, field)) for name, field in self.flags().items()]
         if self.settings and (self.panels is None or self.settings.flags().keys() - self.flags().keys()):
             made += [*([("config", Config)] if self.takes_config else []), ("set_keys", SetKeys)]
-        parameters = [_parameter(parameter) for parameter in own]
+        # Notes are optional if a query can replace them.
+        defaults = (None if parameter.annotation == NotesOrQuery else parameter.default for parameter in own)
+        parameters = [p.replace(kind=p.KEYWORD_ONLY, default=value) for p, value in zip(own, defaults, strict=True)]
         parameters += [Parameter(name, Parameter.KEYWORD_ONLY, default=None, annotation=kind) for name, kind in made]
         if self.panels is None or "" in self.panels:
             return parameters
@@ -213,12 +215,6 @@ class Command(Generic[S]):
 
         option = r"(?<![\w-])(--[a-z][\w-]*)(?:=(\w[\w.:]*\w|\w)|( (?:[\d.]+|[A-Z]{2,})(?![\w-])))?"
         error.args = tuple(re.sub(option, written, str(text)) for text in error.args)
-
-
-def _parameter(own: Parameter) -> Parameter:
-    """Return a parameter as the parser needs it; notes are optional if a query can replace them."""
-    default = None if own.annotation == NotesOrQuery else own.default
-    return own.replace(kind=Parameter.KEYWORD_ONLY, default=default)
 
 
 def command(

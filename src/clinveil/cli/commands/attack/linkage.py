@@ -43,7 +43,7 @@ def linkage(
 ) -> None:
     """Link released notes to patients of whom some text is known; compare with chance and a control."""
     how, match = run.settings, run.settings.attack.match
-    keep = () if match in (None, "patient") else (match,)
+    keep: tuple[str, ...] = () if match in (None, "patient") else (match,)
     context = Context(
         released=open_corpus(released, how.notes, keep=keep),
         original=open_corpus(known, how.notes.but(text=how.known_text) if how.known_text else how.notes, keep=keep),

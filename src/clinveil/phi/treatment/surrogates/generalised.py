@@ -54,7 +54,7 @@ def old_age(original: str, after: str = "") -> str | None:
 def three_digits(original: str, after: str = "") -> str | None:
     """Return `02114-1234` -> 021**, or 000** for a sparse area; None for codes outside the United States."""
     match = _ZIP.fullmatch(original.strip())
-    return match and ("000**" if match[1] in SPARSE else f"{match[1]}**")
+    return None if match is None else "000**" if match[1] in SPARSE else f"{match[1]}**"
 
 
 def state(original: str, after: str = "") -> str | None:

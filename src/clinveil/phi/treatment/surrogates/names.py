@@ -128,12 +128,8 @@ class NameSurrogates:
 
     def of(self, original: str) -> str:
         """Return the name with every word and number replaced; particles belong to their word."""
-        surrogate = self._cache.get(original)
-        if surrogate is None:
-            surrogate = self._cache[original] = self._of(original)
-        return surrogate
-
-    def _of(self, original: str) -> str:
+        if original in self._cache:
+            return self._cache[original]
         pieces = list(_PIECE.finditer(original))
         particles = {i for i in range(len(pieces)) if _is_particle(original, pieces, i)}
         if len(particles) == len(pieces):
@@ -155,7 +151,8 @@ class NameSurrogates:
             else:
                 out.append(self._word(piece[0], family=i in family))
         joined = "".join([*out, self._between(original[position:])])
-        return re.sub(r",\s*$", "", joined) if particles else joined  # `Berg, van der`
+        self._cache[original] = re.sub(r",\s*$", "", joined) if particles else joined  # `Berg, van der`
+        return self._cache[original]
 
     def _between(self, marks: str) -> str:
         """Return the text between words with other digits (it may have a record number), without combining marks."""
