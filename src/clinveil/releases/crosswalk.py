@@ -22,14 +22,8 @@ from clinveil.core.files import remove
 from clinveil.core.keys import Key
 from clinveil.corpus.corpus import NOTE_ID, PATIENT_ID
 
-CROSSWALK = pa.schema(
-    [
-        ("source_note_id", pa.string()),
-        ("source_patient_id", pa.string()),
-        ("note_id", pa.string()),
-        ("patient_id", pa.string()),
-    ]
-)
+IDS = ("source_note_id", "source_patient_id", "note_id", "patient_id")
+CROSSWALK = pa.schema([(name, pa.string()) for name in IDS])
 
 
 class Renamer:

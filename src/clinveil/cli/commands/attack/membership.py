@@ -55,7 +55,12 @@ def membership(
         raise UsageError("nothing to attack", hint="pass --from MODEL or --synthetic NOTES")
     attacked, split = _attacked(model, synthetic, how)
     layout = keeps_layout(attacked.get("the model"))
-    sides = _sides(how, training, held_out, split, model.name if model else "--from", layout=layout)
+    members = _read(training, how, layout=layout)
+    if held_out is not None:
+        sides = members, _read(held_out, how, layout=layout)
+    else:  # as split by the synthetic release
+        before = split_as_before(members, split, model.name if model else "--from")
+        sides = before.training, before.held_out
     third = _read(reference, how, layout=layout) if reference else None
     found: list[Finding] = []
     for name, one in attacked.items():  # the findings of the attacker without a model once
@@ -81,17 +86,6 @@ def _attacked(
         vocabulary = attacked["the model"].vocabulary if keeps_layout(attacked.get("the model")) else None
         attacked[RELEASED] = model_of_text(written, vocabulary)
     return attacked, split
-
-
-def _sides(
-    how: MembershipSettings, training: Path, held_out: Path | None, split: object, name: str, *, layout: bool
-) -> tuple[PlainNotes, PlainNotes]:
-    """Return members and others, as given or as split by the synthetic release."""
-    notes = _read(training, how, layout=layout)
-    if held_out is not None:
-        return notes, _read(held_out, how, layout=layout)
-    before = split_as_before(notes, split, name)
-    return before.training, before.held_out
 
 
 def _read(path: Path, how: MembershipSettings, *, layout: bool) -> PlainNotes:
