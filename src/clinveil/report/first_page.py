@@ -111,7 +111,7 @@ REPEATED = Risk(
 
 @dataclass(frozen=True, slots=True)
 class GateList:
-    """Gates of one outcome: how many, the names of the first, and how many are not named."""
+    """Gates of one outcome: the first ones, and how many more."""
 
     outcome: str
     gates: tuple[Gate, ...]
@@ -131,7 +131,7 @@ class FirstPage:
     others: tuple[Risk, ...]
     unchanged: tuple[str, ...]
     gates: tuple[GateList, ...]
-    limits: tuple[Gate, ...]
+    limits: tuple[Gate, ...]  # passed gates with a limit above 0 on a share, the largest limits first
 
     @property
     def terms(self) -> list[str]:
@@ -158,6 +158,9 @@ class FirstPage:
 
 def first_page(record: ReleaseRecord) -> FirstPage:
     """Return the first page of a record, in its edition."""
+    passed = [gate for gate in record.gates if gate.outcome == "passed" and gate.unit.split(" ")[0] == "share"]
+    limits = {gate.name: gate for gate in passed if isinstance(gate.threshold, float) and gate.threshold > 0}
+    largest = sorted(limits.values(), key=lambda gate: -float(gate.threshold or 0))[:SHOWN_LIMITS]
     return FirstPage(
         state="refused" if record.refused else "clear" if all_clear(record.gates) else "open",
         headline=_headline(record),
@@ -168,7 +171,7 @@ def first_page(record: ReleaseRecord) -> FirstPage:
         others=_others(record),
         unchanged=tuple(column.name for column in record.corpus.columns if column.disposition.startswith("kept")),
         gates=_gate_lists(record.gates),
-        limits=_limits(record.gates),
+        limits=() if record.refused else tuple(largest),
     )
 
 
@@ -198,21 +201,9 @@ def _headline(record: ReleaseRecord) -> str:
 
 
 def _gate_lists(gates: Sequence[Gate]) -> tuple[GateList, ...]:
-    lists = []
-    for outcome in ("failed", "switched off", "no power"):
-        of_outcome = [gate for gate in gates if gate.outcome == outcome]
-        if of_outcome:
-            lists.append(GateList(outcome, tuple(of_outcome[:LISTED]), max(0, len(of_outcome) - LISTED)))
-    return tuple(lists)
-
-
-def _limits(gates: Sequence[Gate]) -> tuple[Gate, ...]:
-    """Return the passed gates with a limit above 0 on a share, the largest limits first; none of a refused release."""
-    if not all(gate.passed for gate in gates):
-        return ()
-    passed = [gate for gate in gates if gate.outcome == "passed" and gate.unit.split(" ")[0] == "share"]
-    limits = {gate.name: gate for gate in passed if isinstance(gate.threshold, float) and gate.threshold > 0}
-    return tuple(sorted(limits.values(), key=lambda gate: -float(gate.threshold or 0)))[:SHOWN_LIMITS]
+    outcomes = ("failed", "switched off", "no power")
+    lists = {outcome: tuple(gate for gate in gates if gate.outcome == outcome) for outcome in outcomes}
+    return tuple(GateList(name, of[:LISTED], max(0, len(of) - LISTED)) for name, of in lists.items() if of)
 
 
 def uses(record: ReleaseRecord) -> tuple[Use, ...]:
