@@ -75,8 +75,10 @@ class Synthetic(Producer):
 
     def refuse_early(self, settings: ReleaseSettings) -> None:
         """Raise MissingExtra without PyTorch, UsageError for an unsuitable model or device."""
-        how = settings.lm
+        how, written = settings.lm, settings.synthetic
         refuse_init(settings)
+        if written.tags and (written.epsilon is not None or not settings.phi):
+            raise UsageError("synthetic.tags requires phi=true, without synthetic.epsilon", hint="identifiers are kept")
         if refuse_private(settings):
             return
         if settings.synthetic.source is not None:
