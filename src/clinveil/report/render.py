@@ -19,9 +19,9 @@ from markupsafe import Markup, escape
 from clinveil.core.files import private_text
 from clinveil.core.words import Kind
 from clinveil.report import risks
-from clinveil.report.cells import Row, accounting, blocks
+from clinveil.report.cells import Row, accounting, blocks, sentence
 from clinveil.report.edition import hidden, hidden_gate
-from clinveil.report.first_page import KINDS, clipped, first_page, gap_bar, risk_bar, sentence, uses
+from clinveil.report.first_page import KINDS, clipped, first_page, gap_bar, risk_bar, uses
 from clinveil.report.numerals import Number, number, small
 from clinveil.report.record import AlignedNote, Gate, Plain, ReleaseRecord, score
 
