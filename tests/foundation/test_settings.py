@@ -106,6 +106,13 @@ def test_flags_win_over_the_file(tmp_path):
     assert (str(settings.channel.n), settings.channel.scope, settings.label) == ("7", "note", ("a", "b"))
 
 
+def test_an_empty_value_is_unset_as_in_a_file_of_init_config(tmp_path):
+    path = tmp_path / "my.toml"
+    path.write_text('signing_key = ""\n[synthetic]\nsource = ""\ninit = ""\npublic = ""\n')
+    found = load_settings(ReleaseSettings, {"kind": "synthetic"}, path)
+    assert found.synthetic.source is None and found.lm.model == "ngram" and found.signing_key is None
+
+
 def test_the_record_reads_back():
     settings = ReleaseSettings(mechanism="neighbours", n="5-9", label=("x",))
     assert ReleaseSettings.model_validate(settings.flat()) == settings

@@ -173,9 +173,13 @@ def test_delta_above_one_in_n_is_refused():
 def test_public_text_that_contains_private_notes_is_refused():
     note = " ".join(f"private{chr(97 + i)}" for i in range(25))
     public = PublicText.of([*PUBLIC.texts, f"Some text. {note.upper()}, and more."])
-    with pytest.raises(InputError, match="20 or more consecutive words of the notes of 1 patients"):
+    with pytest.raises(InputError, match="20 consecutive words, or a shorter note, of 1 patients"):
         refuse_private_text(public, [note, "other text"], ["p1", "p2"])
-    refuse_private_text(public, [note.rpartition(" privatet")[0], "other text"], ["p1", "p2"])
+    refuse_private_text(public, [f"{note.rpartition(' privatet')[0]} elsewhere", "other text"], ["p1", "p2"])
+    short = " ".join(note.split()[:9])
+    with pytest.raises(InputError, match="of 2 patients"):
+        refuse_private_text(public, [short, "other text", note], ["p1", "p2", "p3"])
+    refuse_private_text(public, [f"{short} elsewhere"], ["p1"])
 
 
 def test_too_little_public_text_is_refused():

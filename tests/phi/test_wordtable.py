@@ -82,7 +82,7 @@ def test_a_column_asks_once_a_word():
 
 @pytest.mark.parametrize("workers", [4])
 def test_several_threads_share_a_table(workers, monkeypatch):
-    monkeypatch.setattr(wordtable._tables, "_table", Table())
+    monkeypatch.setattr(Tokens, "_table", Table())
     texts = [" ".join(f"word{chr(0x4E00 + (7 * n + i) % 900)}x" for i in range(300)) for n in range(60)]
     with ThreadPoolExecutor(workers) as pool:
         found = list(pool.map(lambda text: NoteView(text).words.written, texts))

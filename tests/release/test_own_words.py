@@ -18,7 +18,7 @@ from clinveil.corpus.people import read_patients
 from clinveil.releases import measured
 from clinveil.releases.attack_gates import patient_gates
 from clinveil.report.edition import outward_finding, outward_value
-from clinveil.report.record import score
+from clinveil.report.record import tally
 
 MEASURES = True
 
@@ -83,7 +83,7 @@ def test_the_gate_says_from_where_on_it_refuses_and_an_order_that_is_kept_excuse
     said = [patient_gates([f], shuffled=True)[0] for f in (clean, busy)]
     assert "fewer than one of 125 orders" in said[0].power and "2 or more patients" in said[0].power
     assert "fewer than one of 125 " not in said[1].power
-    assert busy.count and said[1].passed and score([said[1]]) == "1 of 1 gates passed"
+    assert busy.count and said[1].passed and tally([said[1].outcome]) == "1 of 1 gates passed"
     (kept,) = patient_gates([busy])
     assert (kept.name, kept.passed, kept.value) == (ANY, False, busy.count)
 

@@ -184,6 +184,7 @@ def test_a_test_seed_is_refused_and_not_entered(desk, capsys):
     ({"sets": ["lm.model=lstm", "lm.plan=stream"]}, 2, "requires lm.plan rows"),
     ({"sets": ["lm.model=pretrained"]}, 2, "synthetic.init and lm.model pretrained require each other"),
     ({"epsilon": "0.1"}, 3, "patients are needed"),
+    ({"sets": ["min_patients=9"]}, 2, "--min-patients does not apply with synthetic.epsilon"),
 ])  # fmt: skip
 def test_refusals_are_one_line_and_write_nothing(desk, capsys, more, code, message):
     sets = [word for item in more.pop("sets", []) for word in ("--set", item)]
@@ -202,7 +203,7 @@ def test_notes_that_cannot_be_released(tmp_path, desk, capsys):
     private_notes(tmp_path)
     (tmp_path / "public.txt").write_text(text + lines[5].rpartition(",")[2] + "\n")
     assert released(tmp_path, "out") == 3
-    assert "20 or more consecutive words of the notes of 1 patients" in capsys.readouterr().err
+    assert "the public text contains 20 consecutive words, or a shorter note, of 1 patients" in capsys.readouterr().err
     private_notes(tmp_path, 300, {f"type{i}": [f"word{i}"] for i in range(14)})
     (tmp_path / "public.txt").write_text(text)
     assert released(tmp_path, "out") == 3

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 from synthesis_cases import Always, Copying, rows_of, texts_in, with_model, write_csv, written
@@ -81,6 +82,20 @@ def test_an_earlier_model_meets_the_surrogates_that_it_was_trained_on(desk, caps
     assert written(desk, f"{notes}-out", *flags, notes=notes) == 0
     model = f"synthetic.source={desk / f'{notes}-out/vault/model'}"
     assert written(desk, f"{notes}-again", *flags, "--set", model, notes=notes) == 0
+
+
+def test_identifiers_are_surrogates_in_the_tags_that_were_asked_for(desk, capsys):
+    rows = [(note, patient, f"Patient name: Joan Okafor, seen 3 May 2019. {text}") for note, patient, text in rows_of()]
+    write_csv(desk / "tagged.csv", rows)
+    flags = ["--set", "phi=true", "--set", "lm.model=ngram", "--seed", "1", "--set", "synthetic.tags=true"]
+    assert written(desk, "tagged", *flags, notes="tagged.csv") == 4
+    assert "no test seed" in capsys.readouterr().out
+    texts = texts_in(desk / "tagged/vault/refused/notes.csv")
+    found = [pair for text in texts for pair in re.findall(r"<(NAME|DATE)>([^<]+)</\1>", text)]
+    assert {label for label, _ in found} == {"NAME", "DATE"} and len({value for _, value in found}) > 20
+    assert not re.search("okafor|[\ue000-\uf8ff]", " ".join(texts).lower())
+    assert written(desk, "never", *flags, "--set", "phi=false", notes="tagged.csv") == 2
+    assert "synthetic.tags requires phi=true" in capsys.readouterr().err
 
 
 def test_a_model_that_copies_lets_nothing_out(desk, monkeypatch, capsys):

@@ -67,6 +67,7 @@ def test_columns_types_and_order_of_labels_as_in_the_source(tmp_path, suffix):
     [
         ({"kind": [None, "a"] * 40}, "column 'kind': 40 notes have no value"),
         ({"kind": [" "] + ["a"] * 79}, "column 'kind': 1 notes have no value"),
+        ({"grade": pa.array([float("nan"), 1.0] * 40)}, "column 'grade': 40 notes have no value"),
         ({"kind": [f"v{i}" for i in range(80)]}, "column 'kind': has 80 different values"),
         ({"kind": ["rare"] * 8 + ["a"] * 72}, "column 'kind': 1 of 2 values occur with fewer than 5 patients"),
     ],
@@ -76,7 +77,20 @@ def test_a_label_that_cannot_be_released_is_one_line(tmp_path, capsys, columns, 
     assert release(tmp_path) == 3
     error = capsys.readouterr().err
     assert line in error and "rare" not in error and "Traceback" not in error
-    assert not (tmp_path / "out/release").exists()
+    assert not (tmp_path / "out").exists()
+
+
+def test_an_earlier_model_is_refused_for_other_labels(tmp_path, capsys):
+    write(tmp_path / "notes.parquet", table())
+    assert release(tmp_path) == 4
+    (tmp_path / "out").rename(tmp_path / "before")
+    model = ("--set", f"synthetic.source={tmp_path / 'before/vault/model'}")
+    assert release(tmp_path, *model, labels=("grade",)) == 3
+    assert "was trained with other labels" in capsys.readouterr().err
+    write(tmp_path / "notes.parquet", table(kind=["other", "last"] * 40))
+    assert release(tmp_path, *model) == 3
+    write(tmp_path / "notes.parquet", table())
+    assert release(tmp_path, *model) == 4
 
 
 def test_a_label_that_does_not_exist_is_one_line(tmp_path, capsys):

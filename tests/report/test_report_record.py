@@ -23,7 +23,7 @@ from clinveil.report.record import (
     TokenRow,
     all_clear,
     from_json,
-    score,
+    tally,
     to_json,
 )
 
@@ -157,8 +157,11 @@ def test_counts_of_words_and_no_counts_are_not_hidden():
 
 
 def test_the_score_counts_every_outcome_once():
-    assert score(gates()) == "7 of 7 gates passed; 1 had no power"
-    assert score(gates(failed=True, off=True)) == "5 of 6 gates passed; 1 switched off; 1 had no power"
+    assert tally(gate.outcome for gate in gates()) == "7 of 7 gates passed; 1 had no power"
+    assert (
+        tally(gate.outcome for gate in gates(failed=True, off=True))
+        == "5 of 6 gates passed; 1 switched off; 1 had no power"
+    )
 
 
 def test_a_failed_gate_has_failed_even_where_it_is_switched_off():

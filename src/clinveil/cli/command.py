@@ -180,17 +180,17 @@ class Command(Generic[S]):
         return typer.main.get_command(app)
 
     def _parameters(self) -> list[Parameter]:
+        """Return the parameters in the panels of the help page, and in their order."""
         own = list(inspect.signature(self.function, eval_str=True).parameters.values())[1:]
         made = [("from_sql", FromSql), ("uri", Uri)] if any(p.annotation == NotesOrQuery for p in own) else []
         made += [("json", JsonOut)] if self.findings else []
         made += [(name, option(name, field)) for name, field in self.flags().items()]
         if self.settings and (self.panels is None or self.settings.flags().keys() - self.flags().keys()):
             made += [*([("config", Config)] if self.takes_config else []), ("set_keys", SetKeys)]
-        more = [Parameter(name, Parameter.KEYWORD_ONLY, default=None, annotation=kind) for name, kind in made]
-        return self._arranged([*(_parameter(parameter) for parameter in own), *more])
-
-    def _arranged(self, parameters: list[Parameter]) -> list[Parameter]:
-        """Return the parameters in the panels of the help page, and in their order."""
+        # Notes are optional if a query can replace them.
+        defaults = (None if parameter.annotation == NotesOrQuery else parameter.default for parameter in own)
+        parameters = [p.replace(kind=p.KEYWORD_ONLY, default=value) for p, value in zip(own, defaults, strict=True)]
+        parameters += [Parameter(name, Parameter.KEYWORD_ONLY, default=None, annotation=kind) for name, kind in made]
         if self.panels is None or "" in self.panels:
             return parameters
         order = [(name, panel) for panel, names in self.panels.items() for name in names.replace("-", "_").split()]
@@ -217,12 +217,6 @@ class Command(Generic[S]):
         error.args = tuple(re.sub(option, written, str(text)) for text in error.args)
 
 
-def _parameter(own: Parameter) -> Parameter:
-    """Return a parameter as the parser needs it; notes are optional if a query can replace them."""
-    default = None if own.annotation == NotesOrQuery else own.default
-    return own.replace(kind=Parameter.KEYWORD_ONLY, default=default)
-
-
 def command(
     name: str, settings: type[S] | None = None, *, flags: Flags = None, findings: bool = False
 ) -> Callable[[Callable[..., None]], Command[S]]:
@@ -236,13 +230,9 @@ def command(
     """
 
     def make(function: Callable[..., None]) -> Command[S]:
-        return register(Command(name, function, settings, flags=flags, findings=findings))
+        made = Command(name, function, settings, flags=flags, findings=findings)
+        group, _, own = name.rpartition(" ")
+        (groups.GROUPS[group] if group else groups.COMMANDS).register(own)(made)
+        return made
 
     return make
-
-
-def register(made: Command[S]) -> Command[S]:
-    """Register a command under its name, in its group if it has one."""
-    group, _, own = made.name.rpartition(" ")
-    (groups.GROUPS[group] if group else groups.COMMANDS).register(own)(made)
-    return made

@@ -65,7 +65,12 @@ def _remarks(findings: Sequence[Finding]) -> Iterable[str]:
         for kind, text, named in _texts(finding):
             if text:
                 seen.setdefault((kind, text), {}).update({name: None} if named else {})
-    return [f"{'; '.join(names)} {kind}: {text}".lstrip() for (kind, text), names in seen.items()] + _methods(findings)
+    lines = [f"{'; '.join(names)} {kind}: {text}".lstrip() for (kind, text), names in seen.items()]
+    methods: dict[str, dict[str, None]] = {}  # of the intervals; if there are several, with the measures of each
+    for finding in (f for f in findings if f.method):
+        methods.setdefault(finding.method, {})[_name(finding)] = None
+    of = (f" of {', '.join(names)}" if len(methods) > 1 else "" for names in methods.values())
+    return [*lines, *(f"95 %{named}: {method}" for method, named in zip(methods, of, strict=True))]
 
 
 def _texts(finding: Finding) -> Iterator[tuple[str, str, bool]]:
@@ -80,14 +85,3 @@ def _texts(finding: Finding) -> Iterator[tuple[str, str, bool]]:
     yield "chance", finding.chance_is, False
     yield "positive control" if finding.control_kind == "positive" else "control", finding.control_is, False
     yield "p", finding.p_is, False
-
-
-def _methods(findings: Sequence[Finding]) -> list[str]:
-    """Return the methods of the intervals; if there are several, with the measures of each."""
-    seen: dict[str, dict[str, None]] = {}
-    for finding in findings:
-        if finding.method:
-            seen.setdefault(finding.method, {})[_name(finding)] = None
-    if len(seen) == 1:
-        return [f"95 %: {method}" for method in seen]
-    return [f"95 % of {', '.join(names)}: {method}" for method, names in seen.items()]

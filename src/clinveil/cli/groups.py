@@ -84,7 +84,14 @@ def group_class(members: Registry[Parsed]) -> type[TyperGroup]:
             """Return a placeholder with the command's line on the help page."""
             if cmd_name not in members:
                 return None
-            summary = _summary(members, cmd_name)
+            # The first docstring line of our files, without an import; `help` of others.
+            module = members.module(cmd_name)
+            spec = find_spec(module) if module else None
+            if spec is None or spec.origin is None:
+                summary = members.get(cmd_name).help
+            else:
+                docstring = ast.get_docstring(ast.parse(Path(spec.origin).read_text(encoding="utf-8"))) or ""
+                summary = docstring.partition("\n")[0].rpartition("`: ")[2]
             return TyperCommand(cmd_name, help=summary, short_help=summary)
 
         def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
@@ -99,13 +106,3 @@ def group_class(members: Registry[Parsed]) -> type[TyperGroup]:
             return name, command, rest
 
     return LazyGroup
-
-
-def _summary(members: Registry[Parsed], name: str) -> str:
-    """Return a command's summary: the first docstring line of our files, without an import; `help` of others."""
-    module = members.module(name)
-    spec = find_spec(module) if module else None
-    if spec is None or spec.origin is None:
-        return members.get(name).help
-    docstring = ast.get_docstring(ast.parse(Path(spec.origin).read_text(encoding="utf-8"))) or ""
-    return docstring.partition("\n")[0].rpartition("`: ")[2]

@@ -9,7 +9,7 @@ import traceback
 import warnings
 from contextlib import suppress
 from io import TextIOWrapper
-from typing import NoReturn, TextIO
+from typing import Any, NoReturn
 
 import typer
 
@@ -81,14 +81,7 @@ def main(arguments: list[str]) -> int:
         return _internal(error)
 
 
-def _print_warning(
-    message: Warning | str,
-    category: type[Warning],
-    filename: str,
-    lineno: int,
-    file: TextIO | None = None,
-    line: str | None = None,
-) -> None:
+def _print_warning(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
     """Print our own warnings in one line; ignore those of libraries."""
     if issubclass(category, InputWarning):
         typer.echo(f"clinveil: {message}", err=True)

@@ -82,8 +82,9 @@ def in_panel(parameter: Parameter, panel: str) -> Parameter:
 
 def option(name: str, field: FieldInfo) -> Any:
     """Return the option of a field."""
-    kind, dashed, registry = _kind(field), flag_name(name, field).removeprefix("--"), registry_of(field)
-    extra = extra_of(field)
+    extra, dashed, registry = extra_of(field), flag_name(name, field).removeprefix("--"), registry_of(field)
+    single = None if get_origin(field.annotation) is tuple else registry  # a choice of one name
+    kind: Any = _flag_type(field.annotation) if single is None else Literal[single.names()]
     on_by_default = kind is bool and field.default is True
     flags = [f"--{dashed}/--no-{dashed}" if on_by_default else f"--{dashed}", str(extra.get("short", ""))]
     default = field.default
@@ -93,14 +94,6 @@ def option(name: str, field: FieldInfo) -> Any:
         names = f" One or more of {', '.join(registry.names())}."
         help += names if len(help + names) <= WIDTH else ""
     return Annotated[kind | None, typer.Option(*filter(None, flags), help=help, show_default=shown)]
-
-
-def _kind(field: FieldInfo) -> Any:
-    """Return the type of an option: for a choice, one of the names of its registry."""
-    registry = registry_of(field)
-    if registry is None or get_origin(field.annotation) is tuple:
-        return _flag_type(field.annotation)
-    return Literal[registry.names()]
 
 
 def _flag_type(annotation: Any) -> Any:

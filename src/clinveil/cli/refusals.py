@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from difflib import get_close_matches
 from typing import Any
 
-from pydantic.fields import FieldInfo
 from typer.core import TyperCommand
 
 from clinveil.core.errors import UsageError
@@ -57,7 +56,10 @@ def _refusal(
     off = name.startswith("no_") and name not in keys
     name = name.removeprefix("no_") if off else name
     if name in keys:
-        value = _value(option, typed, keys[name], off=off)
+        after = [typed[place + 1] for place, word in enumerate(typed[:-1]) if word == option]
+        joined = [word.partition("=")[2] for word in typed if word.startswith(f"{option}=")]
+        value = next((value for value in (*joined, *after) if not value.startswith("--")), "VALUE")
+        value = value if keys[name].annotation is not bool else "false" if off else "true"
         return UsageError(f"{option} is a setting of {command}, not a flag", hint=f"use --set {name}={value}")
     dashed = [f"--{key.replace('_', '-')}" for key in keys if "." not in key]
     near = get_close_matches(option, [*flags, *dashed], n=1)
@@ -65,12 +67,3 @@ def _refusal(
         return UsageError(f"{command} has no option {option}", hint=f"see clinveil {command} --help")
     shown = near[0] if near[0] in flags else f"--set {near[0].lstrip('-').replace('-', '_')}"
     return UsageError(f"{command} has no option {option}", hint=f"did you mean {shown}?")
-
-
-def _value(option: str, typed: Sequence[str], field: FieldInfo, *, off: bool) -> str:
-    """Return the value that was typed after an option, as `--set` takes it."""
-    if field.annotation is bool:
-        return "false" if off else "true"
-    after = [typed[place + 1] for place, word in enumerate(typed[:-1]) if word == option]
-    joined = [word.partition("=")[2] for word in typed if word.startswith(f"{option}=")]
-    return next((value for value in (*joined, *after) if not value.startswith("--")), "VALUE")

@@ -114,7 +114,10 @@ class Settings(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _into_groups(cls, values: Any) -> Any:
-        return _grouped(cls, dict(values)) if isinstance(values, Mapping) else values
+        if not isinstance(values, Mapping):
+            return values
+        unset = {name for name, field in cls.model_fields.items() if field.default is None}
+        return _grouped(cls, {k: v for k, v in values.items() if v != "" or k not in unset})  # as init-config writes
 
 
 def registry_of(field: FieldInfo) -> Registry[Any] | None:

@@ -137,7 +137,7 @@ def staff_in(text: str, spans: Iterable[Span]) -> frozenset[str]:
         for span in spans
         if _sure(span) and (_CREDENTIAL.match(text, span.end) or _is_staff(text, span.start))
         for form in map(name_form, _name_parts(text[span.start : span.end]))
-        if len(form) >= _SHORTEST_STAFF and not _ambiguous(form)
+        if len(form) >= _SHORTEST_STAFF and not lexical_classes(form) & _AMBIGUOUS and not is_word(form)
     )
 
 
@@ -158,11 +158,6 @@ def _name_parts(text: str) -> Name:
     return parts if any(len(name_form(part)) >= _SHORTEST and part not in PARTICLES for part in parts) else ()
 
 
-@lru_cache(maxsize=1 << 12)
-def _ambiguous(form: str) -> bool:
-    return bool(lexical_classes(form) & _AMBIGUOUS) or is_word(form)
-
-
 def mentions(note: NoteView, names: frozenset[Name], staff: frozenset[str], found: Sequence[Span]) -> Iterator[Span]:
     """Yield spans of names of the note's patient and of staff that no span covers yet.
 
@@ -174,18 +169,14 @@ def mentions(note: NoteView, names: frozenset[Name], staff: frozenset[str], foun
     variants = NameVariants.of(*sorted(names))
     if any(f"{first}." in note.plain for first in variants.firsts):
         yield from _outside(note, variants.initialled(note.plain, bare=False), found, "initials")
-    if wanted := _wanted(note, variants, staff):
-        yield from _Lookup(note, wanted, found).spans()
-
-
-def _wanted(note: NoteView, variants: NameVariants, staff: frozenset[str]) -> dict[str, str]:
-    """Return lower-case word of the note -> kind of variant."""
     parts = set(note.words.column(_CAPITALISED if note.plain.isascii() else _ALL).tolist())
     written, odd = (set(chain.from_iterable(column)) for column in zip(*parts, ((), ()), strict=True))
     irregular = (word for word in odd if not (word.isascii() and word.isalpha()))
     of_staff = (written & staff).union(word for word in irregular if name_form(word) in staff)
-    wanted = dict.fromkeys(of_staff, PROPAGATED) | variants.among(written, odd)
-    return wanted | dict.fromkeys(variants.exact.intersection(note.words.lowers).difference(wanted), OWN)
+    wanted = dict.fromkeys(of_staff, PROPAGATED) | variants.among(written, odd)  # lower-case word -> kind of variant
+    wanted |= dict.fromkeys(variants.exact.intersection(note.words.lowers).difference(wanted), OWN)
+    if wanted:
+        yield from _Lookup(note, wanted, found).spans()
 
 
 def _parts(pattern: re.Pattern[str], word: str) -> tuple[tuple[str, ...], tuple[str, ...]]:

@@ -64,12 +64,10 @@ class NameIndexStore:
             pairs = ((word, patient) for word in words for patient in lower[word])
             self._file.executemany("INSERT OR IGNORE INTO lower VALUES (?, ?)", pairs)
             for start in range(0, len(words), _QUERY_SIZE):
-                self._full.update(self._common(words[start : start + _QUERY_SIZE]))
-
-    def _common(self, words: list[str]) -> Iterator[str]:
-        marks = ",".join("?" * len(words))
-        query = f"SELECT word FROM lower WHERE word IN ({marks}) GROUP BY word HAVING count(*) >= {COMMON}"
-        return (word for (word,) in self._file.execute(query, words))
+                some = words[start : start + _QUERY_SIZE]
+                marks = ",".join("?" * len(some))
+                query = f"SELECT word FROM lower WHERE word IN ({marks}) GROUP BY word HAVING count(*) >= {COMMON}"
+                self._full.update(word for (word,) in self._file.execute(query, some))
 
     def merge(self, path: Path) -> None:
         """Add the contents of another store."""
@@ -98,15 +96,11 @@ def _opened(path: str, *, uri: bool = False) -> sqlite3.Connection:
 
 def _index(file: sqlite3.Connection) -> NameIndex:
     """Return the index of a store, without unlisted names that the notes of several patients write in lower case."""
-    words = {count: frozenset(_words(file, count)) for count in (USUAL, COMMON)}
-    staff = frozenset(form for (form,) in file.execute("SELECT form FROM staff"))
-    index = NameIndex({}, staff, frozenset(map(str.lower, words[COMMON]))).without(words[USUAL])
-    return NameIndex(_Names(file, words[USUAL]), index.staff, index.vocabulary)
-
-
-def _words(file: sqlite3.Connection, count: int) -> Iterator[str]:
     query = "SELECT word FROM lower GROUP BY word HAVING count(*) >= ?"
-    return (word for (word,) in file.execute(query, (count,)))
+    usual, common = (frozenset(word for (word,) in file.execute(query, (count,))) for count in (USUAL, COMMON))
+    staff = frozenset(form for (form,) in file.execute("SELECT form FROM staff"))
+    index = NameIndex({}, staff, frozenset(map(str.lower, common))).without(usual)
+    return NameIndex(_Names(file, usual), index.staff, index.vocabulary)
 
 
 class _Names(Mapping[str, frozenset[Name]]):

@@ -55,10 +55,12 @@ class NameVariants:
         parts = [part for name in names for token in name for part in (token, *token.split("-"))]
         self.exact = frozenset(form for part in parts if len(form := name_form(part)) > 1 and form not in PARTICLES)
         self.particles = frozenset(form for name in spelt for form in name if form in PARTICLES)
-        self.initials = frozenset(letters for name in spelt for letters in _initials(name))
+        letters = ("".join(form[0] for form in name if form not in PARTICLES) for name in spelt)
+        # `jms` and `js` for John Michael Smith.
+        self.initials = frozenset(row for all_ in letters if len(all_) > 1 for row in (all_, all_[0] + all_[-1]))
         self._short = frozenset[str]().union(*(nicknames().get(form, frozenset()) for form in self.exact)) - self.exact
         self._users = frozenset(user for name in spelt for user in _user_names(name)) - self.exact
-        self.firsts = frozenset(letters[0].upper() for letters in self.initials)
+        self.firsts = frozenset(row[0].upper() for row in self.initials)
         self._others = self.exact | self._users | self._short
         self._near = _by_ends(self.exact)
 
@@ -143,14 +145,6 @@ def is_met(text: str, start: int) -> bool:
     return _MEETING.search(text, max(0, start - 40), start) is not None
 
 
-def _initials(name: list[str]) -> Iterator[str]:
-    """Yield `jms` and `js` for John Michael Smith."""
-    letters = "".join(form[0] for form in name if form not in PARTICLES)
-    if len(letters) > 1:
-        yield letters
-        yield letters[0] + letters[-1]
-
-
 def _user_names(name: list[str]) -> Iterator[str]:
     """Yield `jsmith`, `smithj`, `johnsmith` and `smithjohn` for John Smith."""
     given, family = name[0], name[-1]
@@ -182,9 +176,8 @@ def _ends(form: str) -> tuple[str, str, str, str]:
 
 def is_near(form: str, name: str) -> bool:
     """Whether a form misspells a name: one edit, or two in a name of nine letters with the same first letter."""
-    if within_one_edit(form, name):
-        return True
-    return len(name) >= SHORTEST_TWO_EDITS and form[0] == name[0] and _edits(form, name) == 2
+    long = len(name) >= SHORTEST_TWO_EDITS and form[0] == name[0]
+    return within_one_edit(form, name) or (long and _edits(form, name) == 2)
 
 
 def within_one_edit(first: str, second: str) -> bool:

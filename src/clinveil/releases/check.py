@@ -109,21 +109,17 @@ def check_output(
             doubled or reordered.
         over: executor; does not change the counts.
     """
-    outputs = _ById(released, TEXT)
-    pieces = _side_by_side(_ById(entered, TEXT), crosswalk, outputs, _ById(alignment, "start", "end"))
-    found = sum(over(partial(checked, Allowed.by(channel) if channel else None), pieces), NOTHING)
+    sources, outputs, places = _ById(entered, TEXT), _ById(released, TEXT), _ById(alignment, "start", "end")
+
+    def pieces() -> Iterator[pa.RecordBatch]:  # of the crosswalk, with the columns `SIDES`; missing values are null
+        for batch in crosswalk:
+            for start in range(0, batch.num_rows, PIECE):
+                piece = batch.slice(start, PIECE)
+                ids, new = (piece.column(name).to_pylist() for name in ("source_note_id", "note_id"))
+                yield pa.record_batch([*sources.find(ids), *outputs.find(new), *places.find(ids)], names=SIDES)
+
+    found = sum(over(partial(checked, Allowed.by(channel) if channel else None), pieces()), NOTHING)
     return replace(found, unmatched=found.unmatched + outputs.passed + outputs.rest())
-
-
-def _side_by_side(
-    sources: _ById, crosswalk: Iterable[pa.RecordBatch], outputs: _ById, places: _ById
-) -> Iterator[pa.RecordBatch]:
-    """Yield the notes of the crosswalk in pieces with the columns `SIDES`; missing values are null."""
-    for batch in crosswalk:
-        for start in range(0, batch.num_rows, PIECE):
-            piece = batch.slice(start, PIECE)
-            ids, new = (piece.column(name).to_pylist() for name in ("source_note_id", "note_id"))
-            yield pa.record_batch([*sources.find(ids), *outputs.find(new), *places.find(ids)], names=SIDES)
 
 
 class _ById:
@@ -157,7 +153,8 @@ class _ById:
             done += len(taken)
             for piece, name in zip(pieces, self._names, strict=True):
                 piece.append(self._batch.column(name).take(pa.array(taken, pa.int64())))
-        return [_filled(piece, len(ids) - done) for piece in pieces]
+        missing = len(ids) - done
+        return [pa.concat_arrays([*p, pa.nulls(missing, p[0].type if p else pa.null())]) for p in pieces]
 
     def _fill(self) -> bool:
         """Advance to a batch with rows left; return False at the end."""
@@ -177,11 +174,6 @@ class _ById:
             left += sum(one.is_valid for one in self._batch.column(self._names[0]).slice(self._at))
             self._at = len(self._ids)
         return left
-
-
-def _filled(pieces: list[pa.Array], missing: int) -> pa.Array:
-    kind = pieces[0].type if pieces else pa.null()
-    return pa.concat_arrays([*pieces, pa.nulls(missing, kind)])
 
 
 def checked(allowed: Allowed | None, sides: pa.RecordBatch) -> OutputCheck:
@@ -223,7 +215,9 @@ def _note(count: Counter[str], seen: Counter[str], note: tuple[str, str, Ints | 
         for word in outputs:
             if word in strange:
                 count["below_floor" if word in allowed.known else "out_of_vocabulary"] += 1
-    count["stray"] += _stray(text, allowed.policy)
+    # Characters that belong neither to a word nor to the layout.
+    rest = text.translate(_allowed_marks(allowed.policy.layout, allowed.policy.numbers))
+    count["stray"] += sum(t.end - t.start for t in tokenize(rest) if t.kind != Kind.WORD) if rest else 0
     inputs = _inputs(source, len(outputs), place, allowed.policy)
     if inputs is None:
         count["unaligned"] += 1
@@ -267,9 +261,3 @@ _MARKS = {"plain": "", "sentences": ".", "keep": "\n\r!\"$%&'()*+,-./:;<=>?@[\\]
 def _allowed_marks(layout: Layout, numbers: Numbers) -> dict[int, None]:
     """Return the characters that are always allowed, for `str.translate`."""
     return {ord(c): None for c in _LETTERS + _MARKS[layout] + ("#" if numbers == "mask" else "")}
-
-
-def _stray(text: str, policy: Policy) -> int:
-    """Count characters that belong neither to a word nor to the layout."""
-    rest = text.translate(_allowed_marks(policy.layout, policy.numbers))
-    return sum(t.end - t.start for t in tokenize(rest) if t.kind != Kind.WORD) if rest else 0

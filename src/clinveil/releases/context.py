@@ -94,4 +94,4 @@ class ReleaseContext(PreparedInput):
         own = self.treatment_key.parent == self.folder.vault
         key = self.key if own else Key.load(self.treatment_key)
         engine = Deidentifier.of(self.settings.identifiers, key, patients=self.known)
-        return engine.with_finder(engine.finder.with_context(index))
+        return engine if index is None else engine.with_finder(engine.finder.with_context(index))

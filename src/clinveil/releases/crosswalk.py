@@ -22,14 +22,8 @@ from clinveil.core.files import remove
 from clinveil.core.keys import Key
 from clinveil.corpus.corpus import NOTE_ID, PATIENT_ID
 
-CROSSWALK = pa.schema(
-    [
-        ("source_note_id", pa.string()),
-        ("source_patient_id", pa.string()),
-        ("note_id", pa.string()),
-        ("patient_id", pa.string()),
-    ]
-)
+IDS = ("source_note_id", "source_patient_id", "note_id", "patient_id")
+CROSSWALK = pa.schema([(name, pa.string()) for name in IDS])
 
 
 class Renamer:
@@ -135,14 +129,14 @@ MOST = 16 << 20  # compressed bytes of a file that is sorted in memory
 
 def by_new_id(batch: pa.RecordBatch) -> Ranks:
     """Return the first 64 bits of each new note id; ids of another form come last."""
-    return np.array([_first_bits(note_id) for note_id in batch.column(NOTE_ID).to_pylist()], dtype=np.uint64)
 
+    def first_bits(note_id: str) -> int:
+        try:
+            return int(note_id[:16], 16)
+        except ValueError:
+            return 2**64 - 1
 
-def _first_bits(note_id: str) -> int:
-    try:
-        return int(note_id[:16], 16)
-    except ValueError:
-        return 2**64 - 1
+    return np.array([first_bits(note_id) for note_id in batch.column(NOTE_ID).to_pylist()], dtype=np.uint64)
 
 
 def by_source(crosswalk: Iterable[pa.RecordBatch]) -> Callable[[pa.RecordBatch], Ranks]:

@@ -166,15 +166,14 @@ def examine(
     before = checked if checked and len(checked.drawn) == len(written) else None
     compared = replace(written, texts=tuple(before.drawn)) if before else written
     found = copies(compared.as_corpus(), seen, other, rng, spans=spans)
-    gates = [_accounted(written, expected)]
+    gates = [sound("synthetic_accounted", abs(expected - len(set(written.note_ids))))]
     if vocabulary is not None:
         gates.append(sound("synthetic_floor", _below(written, vocabulary, before.invented if before else ())))
     long, near, whole = _seeing([_copied(found, span), _nearly_copied(found), _copied_whole(found)])
     gates += [long, whole, near]
     if feed is not None:
-        finding = known_names(written, feed, rng)
-        found.append(finding)
-        gates.append(_names(finding))
+        found.append(known_names(written, feed, rng))
+        gates.append(_names(found[-1]))
     return Examined(gates, found)
 
 
@@ -183,10 +182,6 @@ def _below(written: PlainNotes, vocabulary: Vocabulary, invented: Sequence[froze
     allowed = vocabulary.words if isinstance(vocabulary, LayoutVocabulary) else frozenset[str]()
     pairs = zip_longest(written.texts, invented, fillvalue=frozenset[str]())
     return sum(word not in allowed and word not in own for text, own in pairs for word in words(str(text)))
-
-
-def _accounted(written: PlainNotes, expected: int) -> Gate:
-    return sound("synthetic_accounted", abs(expected - len(set(written.note_ids))))
 
 
 @dataclass(frozen=True)
@@ -201,33 +196,21 @@ class _Rule:
 
 def _copied(found: Sequence[Finding], span: int) -> Gate:
     runs = {int(f.detail["span"] or 0): f for f in found if f.measure == "attack.copies_own"}
-    shorter = [less for less in sorted(runs) if less < span]
-    return _copies_gate(
-        "copies",
-        {"span": span},
-        runs[span],
-        f"{span} words in a row",
-        [_run_test(runs[less], ALPHA / len(shorter)) for less in shorter],
-    )
-
-
-def _run_test(finding: Finding, level: float) -> _Rule:
-    detail = finding.detail
-    hits = (finding.count or 0, _whole(detail, "held_out_copied"), _whole(detail, "visible"))
-    return _test(f"{detail['span']} words in a row", hits, finding, level)
+    shorter, tests = [finding for less, finding in sorted(runs.items()) if less < span], list[_Rule]()
+    for finding in shorter:
+        detail = finding.detail
+        hits = (finding.count or 0, _whole(detail, "held_out_copied"), _whole(detail, "visible"))
+        tests.append(_test(f"{detail['span']} words in a row", hits, finding, ALPHA / len(shorter)))
+    return _copies_gate("copies", {"span": span}, runs[span], f"{span} words in a row", tests)
 
 
 def _copied_whole(found: Sequence[Finding]) -> Gate:
     finding = next(f for f in found if f.measure == "attack.copies_whole")
     detail, least = finding.detail, finding.detail["least_words"]
     hits = _whole(detail, "same_copied"), _whole(detail, "same_held_out_copied"), _whole(detail, "same_visible")
-    return _copies_gate(
-        "copied_whole",
-        {"least": least, "least_same": detail["least_same"]},
-        finding,
-        f"{least} words in one note",
-        [_test(f"a note of {detail['least_same']} words and numbers", hits, finding, ALPHA)],
-    )
+    fill = {"least": least, "least_same": detail["least_same"]}
+    tests = [_test(f"a note of {detail['least_same']} words and numbers", hits, finding, ALPHA)]
+    return _copies_gate("copied_whole", fill, finding, f"{least} words in one note", tests)
 
 
 def _nearly_copied(found: Sequence[Finding]) -> Gate:
@@ -292,8 +275,7 @@ def _seeing(gates: list[Gate]) -> list[Gate]:
     """Return the copy gates; if neither could detect a copy, the last one fails."""
     if not all(gate.passed and gate.blind for gate in gates):
         return gates
-    unseen = replace(gates[-1], passed=False, meaning=UNSEEN, hint=SEE)
-    return [*gates[:-1], unseen]
+    return [*gates[:-1], replace(gates[-1], passed=False, meaning=UNSEEN, hint=SEE)]
 
 
 def memory_gate(finding: Finding | None) -> Gate:

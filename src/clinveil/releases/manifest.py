@@ -88,6 +88,8 @@ class Account:
     def manifest(self, edition: Edition, files: Mapping[str, str]) -> dict[str, Any]:
         """Return the manifest of an edition; `files` are SHA-256 by name. "external" hides what the report hides."""
         outward = edition == "external"
+        values = (outward_value(gate, self.read) if outward else gate.value for gate in self.gates)
+        gates = [{name: getattr(gate, name) for name in GATE_FIELDS} for gate in self.gates]
         return {
             "schema": SCHEMA,
             "tool": "clinveil",
@@ -101,15 +103,11 @@ class Account:
             "signing_key": self.signer.fingerprint,
             **self.entries,
             "switched_off": [gate.name for gate in self.gates if gate.switched_off],
-            "gates": [self._gate(gate, outward=outward) for gate in self.gates],
+            "gates": [{**gate, "value": value} for gate, value in zip(gates, values, strict=True)],
             "findings": [outward_finding(f) if outward else f.as_dict() for f in self.findings],
             "test_seed": bool(self.public_seeds),
             **({} if outward else self.private_entries),
         }
-
-    def _gate(self, gate: Gate, *, outward: bool) -> dict[str, Any]:
-        value = outward_value(gate, self.read) if outward else gate.value
-        return {**{name: getattr(gate, name) for name in GATE_FIELDS}, "value": value}
 
 
 def canonical(document: Mapping[str, Any]) -> str:
@@ -127,7 +125,11 @@ def sealed(document: Mapping[str, Any]) -> str:
 def contents(folder: Path) -> tuple[set[str], set[str]]:
     """Return the relative names of a folder's regular files, and of all else: links, pipes, empty folders."""
     regular, other = set[str](), set[str]()
-    for root, folders, names in os.walk(folder, onerror=_raise):
+
+    def stop(error: OSError) -> None:
+        raise error
+
+    for root, folders, names in os.walk(folder, onerror=stop):
         at = Path(root)
         paths = [at / name for name in (*folders, *names)]
         if not paths and at != folder:
@@ -139,10 +141,6 @@ def contents(folder: Path) -> tuple[set[str], set[str]]:
             elif not stat.S_ISDIR(mode):
                 other.add(path.relative_to(folder).as_posix())
     return regular, other
-
-
-def _raise(error: OSError) -> None:
-    raise error
 
 
 def released_files(folder: Path) -> dict[str, str]:

@@ -10,7 +10,6 @@ import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 from clinveil.core.errors import InputError, UsageError
 from clinveil.core.files import private_text, read_json, refuse_existing, remove
@@ -21,7 +20,7 @@ from clinveil.core.upload import ready, send
 from clinveil.releases.earlier.ledger import IN_VAULT
 from clinveil.releases.manifest import NAME, Account, Check, sealed, verify, write_companions
 from clinveil.report.edition import external_edition
-from clinveil.report.record import Gate, ReleaseRecord, from_json, score, to_json
+from clinveil.report.record import Gate, ReleaseRecord, from_json, tally, to_json
 from clinveil.report.render import release_card, render, write_report
 
 COMMAND = "publish"
@@ -77,7 +76,7 @@ class Outcome:
     def summary(self) -> Iterator[str]:
         """Yield the summary as lines of text."""
         failed = [gate for gate in self.gates if not gate.passed]
-        yield score(self.gates)
+        yield tally(gate.outcome for gate in self.gates)
         if off := [gate.name for gate in self.gates if gate.switched_off]:
             yield f"Switched off: {', '.join(off)}" + (f" ({self.switched_off_by})" if self.switched_off_by else "")
         for gate in failed:
@@ -115,19 +114,14 @@ def finish(
     write_findings(folder.vault / "findings.json", "release", account.findings, seed=account.entries["seed"])
     if not outcome.refused:
         enter()
-        _open_up(folder.staging)
+        for item in [folder.staging, *folder.staging.rglob("*")]:  # normal permissions
+            item.chmod(0o755 if item.is_dir() else 0o644)
         folder.staging.replace(folder.release)
     elif account.public_seeds:
         folder.staging.replace(folder.refused)
     remove(folder.vault / "tasks")  # finished parts, only needed to resume
     folder.run.finish("refused" if outcome.refused else "finished")
     return outcome
-
-
-def _open_up(release: Path) -> None:
-    """Give released files normal permissions."""
-    for item in [release, *release.rglob("*")]:
-        item.chmod(0o755 if item.is_dir() else 0o644)
 
 
 def rerender_report(run: Path, out: Path | None, *, edition: str, force: bool) -> Path:
@@ -140,11 +134,6 @@ def rerender_report(run: Path, out: Path | None, *, edition: str, force: bool) -
     refuse_existing(target, force=force or out is None)
     write_report(from_json(stored), target)
     return target
-
-
-def _listed(release: Path) -> Any:
-    manifest = read_json(release / NAME)
-    return manifest.get("files") if isinstance(manifest, dict) else None
 
 
 def publish_release(out: Path, to: Path, *, force: bool = False) -> None:
@@ -164,8 +153,9 @@ def publish_release(out: Path, to: Path, *, force: bool = False) -> None:
     if not isinstance(own, dict) or not isinstance(own.get("signing_key"), str):
         hint = "publish from the OUT of the run, with its vault; release notes of an earlier version again"
         raise InputError("has no vault with the manifest of a signed release", where=out.name, hint=hint)
-    checks = verify(release, own["signing_key"])
-    checks.append(Check("the files are those of the vault's manifest", _listed(release) == own.get("files")))
+    checks, manifest = verify(release, own["signing_key"]), read_json(release / NAME)
+    listed = manifest.get("files") if isinstance(manifest, dict) else None
+    checks.append(Check("the files are those of the vault's manifest", listed == own.get("files")))
     if failed := [check for check in checks if not check.passed]:
         what = f"{len(failed)} checks of its release failed; nothing was sent"
         raise InputError(what, where=out.name, hint="run clinveil verify OUT/release for details")

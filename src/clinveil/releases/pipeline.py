@@ -55,7 +55,7 @@ def dry_run(
     with _opened_for_parts(notes, settings) as over:
         ready = prepared(notes, settings, producer, vectors, over)
     ready.broken.refuse()
-    yield from _plan_lines(ready, settings, _stages(ready, settings, producer))
+    yield from _plan_lines(ready, settings, [*producer.plan(ready.found, settings, train=ready.imported is None)])
     if settings.seed is not None:
         yield "TEST SEED: the run will end in vault/refused with exit code 4"
 
@@ -89,9 +89,12 @@ def release(
     left = base.refuse_unledgered(ledger, out / KIND.vault) if base else None
     with _opened_for_parts(notes, settings) as over:
         ready = prepared(notes, settings, producer, vectors, over, say)
-        source, stages = fingerprint(notes), _stages(ready, settings, producer)
+        source, stages = fingerprint(notes), [*producer.plan(ready.found, settings, train=ready.imported is None)]
         # Parts are named, not hashed: a run may go on after a part was corrected.
-        read = _files_read(settings, vectors, base)
+        words = settings.channel.keep_words, settings.channel.drop_words
+        people = settings.identifiers.patients, settings.identifiers.phi_policy
+        places = *settings.vectors.places().values(), *settings.synthetic.places
+        read = *people, *words, vectors, *places, *([base.seal] if base else [])
         asked = run_hash(settings, "\n".join(ready.names) or source, *read, free=_NO_MATTER)
         for line in _plan_lines(ready, settings, stages):
             say(line)
@@ -139,11 +142,6 @@ def _opened_for_parts(notes: Path, settings: ReleaseSettings) -> AbstractContext
     return opened_for(settings.executor, settings.workers) if part_files(notes) else nullcontext(serial)
 
 
-def _stages(ready: PreparedInput, settings: ReleaseSettings, producer: Producer) -> list[tuple[str, str, float]]:
-    """Return the stages of the kind: name, description, estimated seconds."""
-    return [*producer.plan(ready.found, settings, train=ready.imported is None)]
-
-
 def _plan_lines(ready: PreparedInput, settings: ReleaseSettings, stages: list[tuple[str, str, float]]) -> Iterator[str]:
     columns, found = ready.corpus.columns, ready.found
     yield f"kind {settings.kind}"
@@ -157,14 +155,6 @@ def _plan_lines(ready: PreparedInput, settings: ReleaseSettings, stages: list[tu
         yield from ready.corpus.summary()
     yield from (f"  {stage:<17} {what}, about {seconds:,.0f} s" for stage, what, seconds in stages)
     yield f"  in all about {sum(seconds for *_, seconds in stages):,.0f} s with {settings.workers} workers"
-
-
-def _files_read(settings: ReleaseSettings, vectors: Path | None, base: ParentRelease | None) -> list[Path | str | None]:
-    """Return everything besides notes and settings that the release depends on."""
-    words = settings.channel.keep_words, settings.channel.drop_words
-    people = settings.identifiers.patients, settings.identifiers.phi_policy
-    places = *settings.vectors.places().values(), *settings.synthetic.places
-    return [*people, *words, vectors, *places, *([base.seal] if base else [])]
 
 
 def _announce(job: ReleaseContext, producer: Producer) -> None:

@@ -186,7 +186,13 @@ def prepared(
     # Gates judge part files and added notes; a test seed never leaves.
     one_file = corpus is opened and not isinstance(corpus, PartedCorpus)
     if one_file and settings.seed is None and settings.kind != "synthetic":
-        _refuse_kept(corpus, settings.max_kept)
+        most = settings.max_kept  # before the work
+        for finding in kept_columns(corpus, corpus.columns.keep) if most < 1 else ():
+            if finding.value is not None and finding.value > most:
+                keep, what = ", ".join(corpus.columns.keep), f"{finding.value:.1%} of the notes have unique kept values"
+                accepted = f"--set max_kept={min(1, finding.value + 0.01):.2f}"
+                hint = f"keep fewer or coarser columns, or accept it with {accepted}"
+                raise GateError(f"{what} (allowed: {most:.1%})", where=keep, hint=hint)
         _refuse_strangers(corpus, known)
     if settings.vectors.more_text and producer.learns:
         open_text(settings.vectors.more_text)
@@ -196,15 +202,6 @@ def prepared(
     return PreparedInput(
         corpus=corpus, found=found, known=known, imported=imported, facts=facts, names=names, broken=broken, over=over
     )
-
-
-def _refuse_kept(corpus: Corpus, most: float) -> None:
-    """Raise GateError before the work if kept columns single out more than this share of the notes."""
-    for finding in kept_columns(corpus, corpus.columns.keep) if most < 1 else ():
-        if finding.value is not None and finding.value > most:
-            where, what = ", ".join(corpus.columns.keep), f"{finding.value:.1%} of the notes have unique kept values"
-            hint = f"keep fewer or coarser columns, or accept it with --set max_kept={min(1, finding.value + 0.01):.2f}"
-            raise GateError(f"{what} (allowed: {most:.1%})", where=where, hint=hint)
 
 
 def _refuse_strangers(corpus: Corpus, known: Mapping[str, Patient]) -> None:

@@ -20,7 +20,6 @@ from clinveil.core.spans import LABELS
 from clinveil.corpus.corpus import Columns
 from clinveil.phi.detection.detector import covered as covered_labels
 from clinveil.releases.attack_gates import KEPT_UNIQUE
-from clinveil.releases.earlier.ledger import Earlier
 from clinveil.releases.earlier.parent import FILES
 from clinveil.releases.manifest import Account, NotesFile
 from clinveil.releases.producer import Product
@@ -40,20 +39,8 @@ TITLE = "Release of clinical notes"
 # Settings that contain paths of the custodian; the public edition states only whether they were given.
 _PLACES = ("patients", "phi_policy", "keep_words", "drop_words", "more_text", "init", "source", "public")
 # Settings of the call, without effect on the release.
-_CALL = (
-    *FREE,
-    "ledger",
-    "signing_key",
-    "seed",
-    "encoding",
-    "max_note_bytes",
-    "text",
-    "id",
-    "patient",
-    "device",
-    "batch",
-    "threads",
-)
+_CALL = (*FREE, "ledger", "signing_key", "seed", "encoding", "max_note_bytes", "text", "id", "patient")
+_CALL += ("device", "batch", "threads")
 
 
 def account_of(product: Product, gates: Sequence[Gate], findings: Sequence[Finding]) -> Account:
@@ -91,6 +78,8 @@ def _entries(product: Product) -> dict[str, Any]:
 def _private_entries(product: Product) -> dict[str, Any]:
     """Return all counts in full, and entries for the custodian only."""
     job, rows = product.job, product.rows
+    # Files that determine the output, by setting.
+    places = {name: value for name, value in job.settings.flat().items() if name in FILES and value is not None}
     private = {
         "source_sha256": job.source_sha256,
         "settings_in_full": job.settings.flat(),
@@ -98,23 +87,19 @@ def _private_entries(product: Product) -> dict[str, Any]:
         "python": platform.python_version(),
         "seeds": dict(job.seeds),
         "seconds": {stage.name: stage.seconds for stage in job.timer.rows},
-        "files_sha256": _files_of(job.settings),
+        "files_sha256": {name: fingerprint(Path(place)) for name, place in places.items()},
         **product.private_entries(),
     }
     counts = {"read": rows.read, "written": rows.written, "skipped": dict(rows.skipped)}
     return {"accounting": counts, "edition": "internal", "private": private}
 
 
-def _files_of(settings: ReleaseSettings) -> dict[str, str]:
-    """Return the SHA-256 of files that determine the output, by setting."""
-    places = {name: value for name, value in settings.flat().items() if name in FILES and value is not None}
-    return {name: fingerprint(Path(place)) for name, place in places.items()}
-
-
 def public_settings(settings: ReleaseSettings) -> dict[str, Any]:
     """Return the settings that a recipient may see: those of the kind, without paths of the custodian."""
     record, others = settings.flat(), settings.of_other_kinds()
-    hidden = {*_CALL, *_PLACES, *others, *(_idle(settings) if "channel" not in others else ())}
+    used = {*mechanism_of(settings.channel).flags(), *Policy.__dataclass_fields__}
+    idle = {name for _, kind in mechanisms for name in kind.model_fields} - used  # only of unused mechanisms
+    hidden = {*_CALL, *_PLACES, *others, *(idle if "channel" not in others else ())}
     shown = {name: value for name, value in record.items() if name not in hidden and not isinstance(value, dict)}
     tables = {name: value for name, value in record.items() if isinstance(value, dict) and name not in others}
     inner = {f"{group}.{name}": value for group, table in tables.items() for name, value in table.items()}
@@ -122,12 +107,6 @@ def public_settings(settings: ReleaseSettings) -> dict[str, Any]:
     if "n" in shown:
         shown["n"] = str(settings.channel.n)
     return shown | {f"{name}_given": record[name] is not None for name in _PLACES if name in record.keys() - others}
-
-
-def _idle(settings: ReleaseSettings) -> set[str]:
-    """Return settings that belong only to unused mechanisms."""
-    used = {*mechanism_of(settings.channel).flags(), *Policy.__dataclass_fields__}
-    return {name for _, kind in mechanisms for name in kind.model_fields} - used
 
 
 TEXTS = {
@@ -159,6 +138,7 @@ def record_of(
     """Return the internal edition of the report record."""
     job, rows = product.job, product.rows
     lost = rows.read - rows.written - rows.skipped.total()
+    samples = "; ".join(sorted({str(f.detail["measured_on"]) for f in account.findings if "measured_on" in f.detail}))
     facts = CorpusFacts(
         read=rows.read - min(lost, 0),
         notes=rows.written,
@@ -167,7 +147,7 @@ def record_of(
         types=product.types,
         skipped=dict(rows.skipped + Counter({"unaccounted for": max(lost, 0)})),
         columns=dispositions(job.settings.kind, job.corpus.columns),
-        more=(*product.facts(), *_measured_on(account.findings)),
+        more=(*product.facts(), *([Fact("attacks and utility were measured on", samples)] if samples else [])),
     )
     return ReleaseRecord(
         title=TITLE,
@@ -195,12 +175,6 @@ def record_of(
     )
 
 
-def _measured_on(findings: Sequence[Finding]) -> list[Fact]:
-    """Return a fact on the measured sample of a large release."""
-    samples = sorted({str(f.detail["measured_on"]) for f in findings if "measured_on" in f.detail})
-    return [Fact("attacks and utility were measured on", "; ".join(samples))] if samples else []
-
-
 def _shown(value: Any) -> Any:
     return ", ".join(map(str, value)) or "none" if isinstance(value, list | tuple) else value
 
@@ -215,17 +189,16 @@ def _phi(product: Product) -> tuple[PhiCount, ...] | None:
 
 def _provenance(product: Product) -> tuple[Fact, ...]:
     job = product.job
-    facts = [Fact("released notes (SHA-256)", fingerprint(product.path))]
-    facts += [Fact("key commitment (SHA-256)", job.key.commitment)]
-    facts += [Fact(f"{name} (SHA-256)", digest) for name, digest in product.digests.items()]
-    facts += [Fact(f"{name} seed", seed, internal=name == "training") for name, seed in job.seeds.items()]
-    facts += [
+    return (
+        Fact("released notes (SHA-256)", fingerprint(product.path)),
+        Fact("key commitment (SHA-256)", job.key.commitment),
+        *(Fact(f"{name} (SHA-256)", digest) for name, digest in product.digests.items()),
+        *(Fact(f"{name} seed", seed, internal=name == "training") for name, seed in job.seeds.items()),
         Fact("source notes (SHA-256)", job.source_sha256, internal=True),
         Fact("clinveil", version("clinveil")),
         Fact("Python", platform.python_version()),
         Fact("randomness of the release", "SipHash-2-4 and BLAKE2b, keyed"),
-    ]
-    return tuple(facts)
+    )
 
 
 def _warnings(product: Product, findings: Sequence[Finding]) -> tuple[str, ...]:
@@ -236,7 +209,10 @@ def _warnings(product: Product, findings: Sequence[Finding]) -> tuple[str, ...]:
             "the rare-word floor, and intervals are too narrow."
         )
     lines += product.warnings(findings)
-    lines += [_again(one, synthetic=synthetic) for one in job.earlier]
+    for one in job.earlier:
+        overlap = f"{one.description} of the notes were released before under another key, in release {one.entry.run}."
+        draws = "With both, an attacker has two draws of each word: see the figures for several draws."
+        lines.append(f"{overlap} {'What both disclose about the same notes adds up.' if synthetic else draws}")
     lines += [] if synthetic else _feed_warnings(findings, product.patients)
     if product.columns.keep and not synthetic:
         lines.append(singled_out(findings, KEPT_UNIQUE, *KEPT))
@@ -246,14 +222,6 @@ def _warnings(product: Product, findings: Sequence[Finding]) -> tuple[str, ...]:
             "year or ward, are in one released part."
         )
     return tuple(lines)
-
-
-def _again(one: Earlier, *, synthetic: bool) -> str:
-    """Return the warning about an earlier release of the same notes."""
-    overlap = f"{one.description} of the notes were released before under another key, in release {one.entry.run}."
-    if synthetic:
-        return f"{overlap} What both disclose about the same notes adds up."
-    return f"{overlap} With both, an attacker has two draws of each word: see the figures for several draws."
 
 
 def _feed_warnings(findings: Sequence[Finding], patients: int) -> list[str]:

@@ -30,6 +30,7 @@ from clinveil.lm.train import train_model
 from clinveil.lm.vocabulary import Ids, Vocabulary
 from clinveil.phi.treatment.placeholders import Invented
 from clinveil.releases.settings import ReleaseSettings
+from clinveil.releases.synthesis_rows import LabelColumns
 
 MODEL, STATE = "model", "training.safetensors"
 FEWEST = 2  # patients per side
@@ -130,11 +131,15 @@ class Trained:
         return None if network is None else dict(network.recipe.as_dict())
 
 
-def load_trained(place: Path, notes: PlainNotes, settings: ReleaseSettings, *, before: bool) -> Trained:
-    """Load a model. Raises InputError or UsageError if it was trained on other notes or has no split."""
+def load_trained(
+    place: Path, notes: PlainNotes, settings: ReleaseSettings, labels: LabelColumns, *, before: bool
+) -> Trained:
+    """Load a model. Raises InputError or UsageError if it was trained on other notes or labels, or has no split."""
     model, about = load_model(place, device=settings.lm.device)
     split: Any = about.get("split")
     sides = split_as_before(notes, split, place.name)
+    if split.get("labels") != labels.digest:
+        raise InputError("was trained with other labels", where=place.name, hint="pass the same --label columns")
     # A model without this entry counts as publicly seeded, which is the safe assumption.
     public = about.get("public_seed") is not False
     return Trained(model, sides, int(split["seed"]), float(split["share"]), public, before)
@@ -146,13 +151,14 @@ def train_new(
     seed: int,
     vault: Path,
     say: Say,
+    labels: LabelColumns,
     public: PublicModel | None = None,
-    prefixes: Sequence[str] = (),
 ) -> Trained:
     """Split, train (or resume from the state in the vault), and store the model in the vault.
 
-    public: the model to start from. prefixes: text before the notes of each label in training.
+    public: the model to start from; with one, the text of the labels is put before the notes.
     """
+    prefixes = labels.prefixes if public else ()
     sides = split_patients(notes, settings.synthetic.held_out, seed, settings.channel.floor)
     say(f"{len(sides.training)} training notes, {len(sides.held_out)} held-out notes")
     entered = labelled(sides.training, prefixes)
@@ -170,7 +176,10 @@ def train_new(
         prefixes=[vocabulary.encode(prefix).tolist()[:-1] for prefix in prefixes],
     )
     split = {"seed": seed, "share": settings.synthetic.held_out, "notes_sha256": sides.digest}
-    split |= {"held_out": sorted(_draw(patient, seed).hex() for patient in {*sides.held_out.patients})}
+    split |= {
+        "labels": labels.digest,
+        "held_out": sorted(_draw(patient, seed).hex() for patient in {*sides.held_out.patients}),
+    }
     known_seed = settings.seed is not None
     seen = Seen.of(sides.training).as_dict()
     save_model(model, vault / MODEL, {"split": split, "public_seed": known_seed, "training": went, "notes": seen})

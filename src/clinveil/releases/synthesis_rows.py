@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from hashlib import sha256
 from itertools import islice
 from typing import Any
 
@@ -67,6 +68,11 @@ class LabelColumns:
             plain.texts, plain.note_ids, plain.patients, tuple(self.of_note.get(note, RARE) for note in plain.note_ids)
         )
 
+    @property
+    def digest(self) -> str:
+        """SHA-256 of names and values in order, for a model that has the numbers of the labels only."""
+        return sha256(repr(([one.name for one in self.fields], self.labels)).encode()).hexdigest()
+
     def named(self, label: int) -> dict[str, str]:
         """Return the values of a label by column name."""
         return {one.name: value for one, value in zip(self.fields, self.labels[label], strict=True)}
@@ -96,7 +102,7 @@ class LabelColumns:
 def _refuse(name: str, values: list[Any], patients: list[str], floor: int) -> None:
     """Raise InputError for a column that cannot be a label; the message shows no value."""
     where = f"column '{name}'"
-    if empty := sum(value is None or str(value).strip() == "" for value in values):
+    if empty := sum(value is None or value != value or str(value).strip() == "" for value in values):  # NaN
         raise InputError(f"{empty:,} notes have no value", where=where, hint="fill it in, or leave the column out")
     if any(isinstance(value, list | dict) for value in values):
         raise InputError("contains lists", where=where, hint="pass a column with one value per note")

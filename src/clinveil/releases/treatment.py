@@ -23,6 +23,7 @@ from clinveil.phi.settings import PhiSettings
 from clinveil.phi.treatment.deidentifier import Deidentifier
 from clinveil.phi.treatment.part_passes import Recipe, TreatPart, detect_parts, load_name_index
 from clinveil.phi.treatment.passes import deidentify_corpus
+from clinveil.phi.treatment.records import Counts
 from clinveil.releases.context import ReleaseContext
 from clinveil.releases.crosswalk import TableWriter
 from clinveil.scale.executor import opened_for
@@ -63,15 +64,14 @@ def treated(job: ReleaseContext, *, placeholders: bool = False) -> Treated:
 
 
 def _treat(job: ReleaseContext, deidentifier: Deidentifier) -> Treated:
-    found, skipped, indexes = Counter[str](), Counter[str](), list[NameIndex]()
+    counts, indexes = Counts(deidentifier.policy), list[NameIndex]()
     path = private_folder(job.folder.work / "protected") / "0.parquet"
     with opened_for(job.settings.executor, job.settings.workers) as over, TableWriter(path) as table:
         results = deidentify_corpus(job.corpus, deidentifier, over, on_index=indexes.append, say=job.say)
         for result in track(results, "notes", job.say, size=lambda one: one.batch.num_rows):
-            found += result.counts
-            skipped += result.skipped
+            counts.add(result)
             table.write(result.batch)
-    return Treated(_opened(job, path), found, skipped, *indexes)
+    return Treated(_opened(job, path), counts.labels, counts.skipped, *indexes)
 
 
 def _opened(job: ReleaseContext, place: Path) -> Corpus:
@@ -99,25 +99,21 @@ def _treat_parts(
     job.broken.refuse()  # only now, after the longest work on the other parts
     place = private_folder(job.folder.work / "protected")
     items = [(work, place / f"part-{number:05d}.parquet") for number, work in enumerate(works)]
-    found, skipped = Counter[str](), Counter[str]()
-    results = each(job.over, _treat_part, items)
-    for labels, left_out, _ in track(results, "notes", job.say, size=lambda one: one[2]):
-        found += labels
-        skipped += left_out
+    total = Counts(deidentifier.policy)
+    for counts in track(each(job.over, _treat_part, items), "notes", job.say, size=lambda one: one.written):
+        total.add_counts(counts)
     index = load_name_index(works[0].names) if works and works[0].names else None
-    return Treated(_opened(job, place), found, skipped, index)
+    return Treated(_opened(job, place), total.labels, total.skipped, index)
 
 
-def _treat_part(item: tuple[TreatPart, Path]) -> tuple[Counter[str], Counter[str], int]:
+def _treat_part(item: tuple[TreatPart, Path]) -> Counts:
     work, path = item
-    found, skipped, rows = Counter[str](), Counter[str](), 0
+    counts = Counts(work.detection.recipe().policy)
     with TableWriter(path) as table:
         for done in work.treated():
-            found += done.counts
-            skipped += done.skipped
-            rows += done.batch.num_rows
+            counts.add(done)
             table.write(done.batch)
-    return found, skipped, rows
+    return counts
 
 
 def counted(job: ReleaseContext, entered: Corpus) -> WordCounts:

@@ -87,18 +87,15 @@ class Target:
     def check(self, entered: Corpus, channel: Channel | None, over: Map = serial) -> OutputCheck:
         """Read the written notes back and compare them with the notes that entered the channel, if there is one."""
         crosswalk, alignment = (vault_batches(self.vault, name) for name in TABLES)
-        released = self.in_source_order(opened(self.path, self.columns))
+        if self.path.is_dir():
+            released = self._by_name()
+        else:
+            ranks, notes = by_source(vault_batches(self.vault, "crosswalk")), opened(self.path, self.columns)
+            released = reordered(notes.batches(), ranks, self.work / "read back")
         return check_output(entered.batches(), crosswalk, released, channel, alignment if channel else (), over)
 
-    def in_source_order(self, released: Corpus) -> Iterator[pa.RecordBatch]:
-        """Yield the released notes in source order; files of a .txt folder are read by name."""
-        if self.path.is_dir():
-            yield from self._by_name()
-        else:
-            ranks = by_source(vault_batches(self.vault, "crosswalk"))
-            yield from reordered(released.batches(), ranks, self.work / "read back")
-
     def _by_name(self) -> Iterator[pa.RecordBatch]:
+        """Yield the notes of a .txt folder in source order."""
         left = {file.stem for file in self.path.iterdir()}
         for batch in vault_batches(self.vault, "crosswalk"):
             ids = [i for i in batch.column("note_id").to_pylist() if i in left]

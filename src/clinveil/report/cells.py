@@ -86,14 +86,6 @@ def remarks(finding: Finding) -> dict[str, str]:
     return {key: str(finding.detail[key]) for key in REMARKS if finding.detail.get(key)}
 
 
-def control_words(finding: Finding, otherwise: str) -> str:
-    """Return what the control is, and its type; `otherwise` where the finding does not state it."""
-    words = finding.control_is or otherwise
-    if finding.control_kind == "positive":
-        return f"{words} (positive: here the attack must find something)"
-    return words
-
-
 def direction(finding: Finding) -> str:
     """Return which direction is good, in words."""
     if finding.better is None:
@@ -149,6 +141,12 @@ def blocks(findings: Sequence[Finding], edition: Edition) -> list[Block]:
 def _block(name: str, findings: Sequence[Finding], edition: Edition) -> Block:
     measure = find(name)[1]
     rows = tuple(row(finding, edition) for finding in findings)
+    positive = " (positive: here the attack must find something)"
+    controls = (
+        (f.control_is or measure.control) + positive * (f.control_kind == "positive")
+        for f in findings
+        if f.control is not None
+    )
     return Block(
         name=name,
         title=measure.title if measure is not UNKNOWN else f"{measure.title}: {name}",
@@ -157,7 +155,7 @@ def _block(name: str, findings: Sequence[Finding], edition: Edition) -> Block:
         questions=distinct(f.question for f in findings if f.question != measure.asked),
         rows=rows,
         chance="; ".join(distinct(f.chance_is for f in findings if f.chance is not None)) or measure.chance,
-        control="; ".join(distinct(control_words(f, measure.control) for f in findings if f.control is not None)),
+        control="; ".join(distinct(controls)),
         p="; ".join(distinct(f.p_is for f in findings if f.p is not None)),
         methods=distinct(f.method for f in findings),
         remarks=distinct(f"{_PREFIXES[key]}{text}".rstrip(".") + "." for r in rows for key, text in r.remarks.items()),

@@ -100,10 +100,6 @@ def outward_value(gate: Gate, rows: int) -> Plain:
 
 
 def _outward(facts: Sequence[Fact]) -> tuple[Fact, ...]:
-    kept = [fact for fact in facts if not fact.internal]
-    return tuple(replace(fact, value="(given)") if _telling(fact.value) else fact for fact in kept)
-
-
-def _telling(value: Plain) -> bool:
-    """Whether a value looks like a path or an address. False positives are acceptable, false negatives are not."""
-    return isinstance(value, str) and any(mark in value for mark in "/\\~@")
+    # A value may look like a path or an address: false positives are acceptable, false negatives are not.
+    kept = ((fact, isinstance(fact.value, str) and set("/\\~@") & set(fact.value)) for fact in facts)
+    return tuple(replace(fact, value="(given)") if telling else fact for fact, telling in kept if not fact.internal)

@@ -98,7 +98,7 @@ REPEATED = Risk(
 
 @dataclass(frozen=True, slots=True)
 class GateList:
-    """Gates of one outcome: how many, the names of the first, and how many are not named."""
+    """Gates of one outcome: the first ones, and how many more."""
 
     outcome: str
     gates: tuple[Gate, ...]
@@ -189,12 +189,9 @@ def _headline(record: ReleaseRecord) -> str:
 
 
 def _gate_lists(gates: Sequence[Gate]) -> tuple[GateList, ...]:
-    lists = []
-    for outcome in ("failed", "switched off", "no power"):
-        of_outcome = [gate for gate in gates if gate.outcome == outcome]
-        if of_outcome:
-            lists.append(GateList(outcome, tuple(of_outcome[:LISTED]), max(0, len(of_outcome) - LISTED)))
-    return tuple(lists)
+    outcomes = ("failed", "switched off", "no power")
+    lists = {outcome: tuple(gate for gate in gates if gate.outcome == outcome) for outcome in outcomes}
+    return tuple(GateList(name, of[:LISTED], max(0, len(of) - LISTED)) for name, of in lists.items() if of)
 
 
 def uses(record: ReleaseRecord) -> tuple[Use, ...]:

@@ -97,13 +97,8 @@ class Gate:
         return "by construction" if self.by_construction else "no power" if self.blind else "passed"
 
 
-def score(gates: Sequence[Gate]) -> str:
-    """Return the summary line, for example "12 of 12 gates passed; 2 switched off; 1 had no power"."""
-    return tally(gate.outcome for gate in gates)
-
-
 def tally(outcomes: Iterable[str]) -> str:
-    """Return the summary line of `score` from the outcomes alone."""
+    """Return the summary line of gates: "12 of 12 gates passed; 2 switched off; 1 had no power"."""
     n = Counter(outcomes)
     parts = [f"{n['passed']} of {n['passed'] + n['failed']} gates passed"]
     parts += [f"{n['switched off']} switched off"] if n["switched off"] else []

@@ -23,7 +23,7 @@ from clinveil.report.cells import Row, accounting, blocks, sentence
 from clinveil.report.edition import hidden, hidden_gate
 from clinveil.report.first_page import KINDS, clipped, first_page, gap_bar, risk_bar, uses
 from clinveil.report.numerals import Number, number, small
-from clinveil.report.record import AlignedNote, Gate, Plain, ReleaseRecord, score
+from clinveil.report.record import AlignedNote, Gate, Plain, ReleaseRecord, tally
 
 NOTE_BYTES = 2_000_000  # of all aligned notes together; keeps the page under 3 MB
 TOKEN_MARKUP = 70  # bytes of tags around a token
@@ -45,7 +45,7 @@ def render(record: ReleaseRecord) -> str:
             style=Markup(style),
             style_hash=base64.b64encode(hashlib.sha256(style.encode()).digest()).decode(),
             front=first_page(record),
-            score=score(record.gates),
+            score=tally(gate.outcome for gate in record.gates),
             gates=sorted(record.gates, key=lambda gate: (gate.passed, not gate.switched_off)),
             table=risks.table(record),
             uses=uses(record),
@@ -183,7 +183,7 @@ def release_card(record: ReleaseRecord, notes: str = "notes.parquet") -> str:
         record=record,
         about=record.about or KINDS.get(record.kind, ""),
         front=front,
-        score=score(record.gates),
+        score=tally(gate.outcome for gate in record.gates),
         notes=notes,
         text=next((column.name for column in columns if column.disposition.startswith("text")), "text"),
         label=next((column.name for column in columns if "label" in column.disposition), ""),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import count
+from itertools import chain, count
 from pathlib import Path
 from typing import Annotated
 
@@ -39,14 +39,22 @@ def demo(
     notes_only: Annotated[bool, typer.Option("--notes-only", help="Write the notes and release nothing.")] = False,
 ) -> None:
     """Generate invented notes, release them, and print three released lines and the path of the report."""
+    how, patients = run.settings, run.settings.patients or (500 if notes_only else PATIENTS)
     if notes_only:
-        _write_notes(run, out or FOLDER)
+        run.say(f"seed {how.seed}, {patients} invented patients")
+        with run.say.count("patients", patients) as show:
+            made = write_demo(out or FOLDER, patients, how.seed, workers=how.workers, progress=show, force=how.force)
+        run.say(f"{made.notes} notes of {made.patients} patients, {made.spans} PHI spans")
+        for file in made.files:
+            typer.echo(str(file))
         return
-    how, folder = run.settings, out or _unused(FOLDER)
+    others = (FOLDER.with_name(f"{FOLDER.name}-{number}") for number in count(2))
+    unused = next(path for path in chain([FOLDER], others) if not path.exists())
+    folder = out or unused
     notes = folder / "notes"
     if not (notes / "codes.csv").is_file():  # otherwise resume an interrupted demo
         refuse_existing(folder, force=False)
-        write_demo(notes, patients=how.patients or PATIENTS, seed=how.seed, workers=how.workers)
+        write_demo(notes, patients=patients, seed=how.seed, workers=how.workers)
     identifiers, label = PhiSettings(patients=notes / "patients.parquet"), ("diagnosis_group",)
     settings = ReleaseSettings(identifiers=identifiers, label=label, keep=("note_type",), workers=how.workers)
     outcome = release(notes / "notes.parquet", folder / "out", settings, say=run.say)
@@ -57,20 +65,3 @@ def demo(
         typer.echo(line)
     if outcome.refused:
         raise typer.Exit(4)
-
-
-def _write_notes(run: Run[DemoSettings], out: Path) -> None:
-    """Write notes, patients, codes and gold PHI spans, and print their paths."""
-    how, patients = run.settings, run.settings.patients or 500
-    run.say(f"seed {how.seed}, {patients} invented patients")
-    with run.say.count("patients", patients) as show:
-        made = write_demo(out, patients, how.seed, workers=how.workers, progress=show, force=how.force)
-    run.say(f"{made.notes} notes of {made.patients} patients, {made.spans} PHI spans")
-    for file in made.files:
-        typer.echo(str(file))
-
-
-def _unused(path: Path) -> Path:
-    """Return the path, or the first of path-2, path-3, … that does not exist."""
-    others = (path.with_name(f"{path.name}-{number}") for number in count(2))
-    return path if not path.exists() else next(other for other in others if not other.exists())

@@ -79,7 +79,13 @@ def init_config(
 ) -> None:
     """Write a commented TOML file with every setting of a command, its help and its default."""
     words = name or ["release"]
-    chosen = _command(words)
+    chosen, group = COMMANDS.get(words[0]), words[0]
+    for word in words[1:]:
+        if not isinstance(chosen, Group):
+            break
+        chosen, group = GROUPS[group].get(word), f"{group} {word}"
+    if not isinstance(chosen, Command) or chosen.name != " ".join(words):
+        raise UsageError(f"{' '.join(words)} is not a command", hint="see clinveil --help")
     if chosen.settings is None:
         raise UsageError(f"clinveil {' '.join(words)} has no settings", hint="see its --help for its options")
     text = config_text(chosen.name, chosen.settings, takes_config=chosen.takes_config)
@@ -88,15 +94,3 @@ def init_config(
         return
     with atomic(out, force=force, maker=MAKER) as part:
         part.write_text(text, encoding="utf-8")
-
-
-def _command(words: list[str]) -> Command[Settings]:
-    """Return a command by its words. Raises UsageError for a group, and for an unknown name."""
-    found, group = COMMANDS.get(words[0]), words[0]
-    for word in words[1:]:
-        if not isinstance(found, Group):
-            break
-        found, group = GROUPS[group].get(word), f"{group} {word}"
-    if not isinstance(found, Command) or found.name != " ".join(words):
-        raise UsageError(f"{' '.join(words)} is not a command", hint="see clinveil --help")
-    return found

@@ -45,7 +45,7 @@ def inspect(run: Run[InspectSettings], notes: NotesOrQuery) -> None:
 def _print(name: str, found: Inspection) -> None:
     table = Table("", "", "", show_header=False, box=None, pad_edge=False)
     table.columns[1].justify = "right"
-    for row in (*_counts(found), *_columns(found), *_cost(found)):
+    for row in (*_counts(found), *_columns(found)):
         table.add_row(*(Text(cell) for cell in row))  # as Text: a column name may look like markup
     console = Console(highlight=False)
     console.print(Text(name, style="bold"))
@@ -79,9 +79,6 @@ def _columns(found: Inspection) -> Iterator[Row]:
             yield role, name, "guessed" if role in found.guessed else ""
     yield "kept", str(len(columns.keep)), ", ".join(columns.keep)
     yield "dropped", str(len(columns.dropped)), ", ".join(columns.dropped)
-
-
-def _cost(found: Inspection) -> Iterator[Row]:
     cost = found.estimate
     yield "", "", ""
     parts = ", ".join(f"{stage} {_duration(seconds)}" for stage, seconds in cost.stages.items() if seconds >= 1)

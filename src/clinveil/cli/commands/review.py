@@ -11,7 +11,7 @@ from clinveil.cli.command import Run, command
 from clinveil.cli.progress import say
 from clinveil.core.progress import track
 from clinveil.core.settings import QUIET, Settings, flag
-from clinveil.phi.review import Desk, Order, decisions_of, open_desk, past_run, review_queue
+from clinveil.phi.review.desk import Order, decisions_of, open_desk, past_run, review_queue
 
 Reviewed = Annotated[Path, typer.Argument(help="Output of clinveil deidentify NOTES -o OUT --spans.", metavar="OUT")]
 NotesNow = Annotated[Path | None, typer.Option("--notes", help="The notes, if they were moved.")]
@@ -38,18 +38,14 @@ def review(run: Run[ReviewSettings], out: Reviewed, notes: NotesNow = None, vaul
     entries = review_queue(track(past.entries(), "notes", run.say), how.most, how.order)
     with open_desk(past, entries, how.reviewer) as work:
         try:
-            _serve(work, how.port)
+            from clinveil.phi.review.server import ReviewServer  # imports the network only now
+
+            with ReviewServer(work, how.port) as server:
+                typer.echo(f"open {server.address}")
+                say("the address works once, on this machine; end with Ctrl-C or Stop on the page")
+                server.serve_forever()
         finally:
             done, all = work.progress()
             decided = decisions_of(past.vault, how.reviewer)
             say(f"{done} of {all} notes are reviewed; each decision is saved in {'/'.join(decided.parts[-3:])}")
             say(f"to apply them: clinveil deidentify {past.notes.name} -o NEW --decisions {decided}")
-
-
-def _serve(work: Desk, port: int) -> None:
-    from clinveil.phi.review.server import ReviewServer  # imports the network only now
-
-    with ReviewServer(work, port) as server:
-        typer.echo(f"open {server.address}")
-        say("the address works once, on this machine; end with Ctrl-C or Stop on the page")
-        server.serve_forever()

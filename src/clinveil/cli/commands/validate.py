@@ -25,7 +25,7 @@ def validate(
     marked: Annotated[Path | None, typer.Option("--marked", help=_MARKED)] = None,
 ) -> None:
     """Estimate recall on your own notes without gold spans, and draw samples to annotate."""
-    from clinveil.phi.validation import recall_of_marks, validate_notes
+    from clinveil.phi.validation.run import recall_of_marks, validate_notes
 
     if marked is not None:
         found = recall_of_marks(marked, out or notes, notes if out else None)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from hashlib import blake2b
@@ -18,6 +18,7 @@ from clinveil.core.types import Doubles, Ints
 SEEN = 2  # occurrences of a vocabulary word in the public text
 FEWEST_WORDS = 100  # vocabulary words; a smaller public text is refused
 RUN = 20  # consecutive words that count as a copied private note
+SHORTEST = 8  # words of a shorter note that counts as copied as a whole
 NONE: NDArray[np.uint64] = np.zeros(0, dtype=np.uint64)
 HINT = "pass public text of the same field, such as published abstracts or public sample notes"
 
@@ -61,26 +62,32 @@ class PublicText:
 
 
 def refuse_private_text(public: PublicText, texts: Iterable[str], patients: Iterable[str]) -> None:
-    """Raise InputError if the public text contains `RUN` consecutive words of a private note."""
-    known = np.unique(np.concatenate([NONE, *map(_runs, public.texts)]))
-    copied = {
-        patient
-        for runs, patient in zip(map(_runs, texts), patients, strict=True)
-        if (np.searchsorted(known, runs, side="right") > np.searchsorted(known, runs)).any()
-    }
+    """Raise InputError if the public text contains `RUN` consecutive words of a private note, or a shorter note."""
+    by_length: dict[int, list[tuple[list[str], str]]] = {}
+    for text, patient in zip(texts, patients, strict=True):
+        note = words(text)
+        if len(note) >= SHORTEST:
+            by_length.setdefault(min(RUN, len(note)), []).append((note, patient))
+    public_words, copied = [words(text) for text in public.texts], set[str]()
+    for length, notes in by_length.items():
+        known = np.unique(np.concatenate([NONE, *(_runs(text, length) for text in public_words)]))
+        for note, patient in notes:
+            runs = _runs(note, length)
+            if (np.searchsorted(known, runs, side="right") > np.searchsorted(known, runs)).any():
+                copied.add(patient)
     if copied:
-        what = f"the public text contains {RUN} or more consecutive words of the notes of {len(copied)} patients"
+        what = f"the public text contains {RUN} consecutive words, or a shorter note, of {len(copied)} patients"
         hint = "pass text that was public before and contains none of these notes"
         raise InputError(what, where="synthetic.public", hint=hint)
 
 
-def _runs(text: str) -> NDArray[np.uint64]:
-    """Return 64-bit hashes of all runs of `RUN` words."""
-    one = np.array([_hash(word) for word in words(text)], dtype=np.uint64)
-    if one.size < RUN:
+def _runs(text: Sequence[str], length: int) -> NDArray[np.uint64]:
+    """Return 64-bit hashes of all runs of `length` words."""
+    one = np.array([_hash(word) for word in text], dtype=np.uint64)
+    if one.size < length:
         return NONE
-    total = np.zeros(one.size - RUN + 1, dtype=np.uint64)
-    for place in range(RUN):  # a polynomial hash, modulo 2^64
+    total = np.zeros(one.size - length + 1, dtype=np.uint64)
+    for place in range(length):  # a polynomial hash, modulo 2^64
         total = total * np.uint64(0x9E3779B97F4A7C15) + one[place : place + total.size]
     return total
 

@@ -103,6 +103,8 @@ adapters: Registry[Adapter] = Registry("adapter", "clinveil.phi.detection.adapte
 class AdapterDetector:
     """A detector that runs the model of an adapter. Unpickling it in another process loads the model again."""
 
+    examples: tuple[str, ...] = ()  # the results depend on the model
+
     def __init__(self, spec: str) -> None:
         kind, _, folder = spec.partition(":")
         self.spec, self.name = spec, ALIASES.get(kind, kind)
@@ -121,11 +123,6 @@ class AdapterDetector:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return adapter_detector, (self.spec,)
-
-    @property
-    def examples(self) -> tuple[str, ...]:
-        """Return no examples: the results depend on the model."""
-        return ()
 
     def find(self, note: NoteView) -> Iterator[Span]:
         """Yield the model's predictions whose label is mapped to one of `spans.LABELS`."""

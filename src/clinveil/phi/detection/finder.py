@@ -21,7 +21,7 @@ from clinveil.lexicons.words import is_word, word_list
 from clinveil.phi.detection.adapter import adapters_for
 from clinveil.phi.detection.detector import Detector, all_detectors, words
 from clinveil.phi.detection.detectors.tagger import with_tagger
-from clinveil.phi.detection.note import NoteView, Word
+from clinveil.phi.detection.note import NoteView
 from clinveil.phi.name_index import NameIndex, mentions, names_in
 
 _STOPS = frozenset(".!?:;\n-*•")
@@ -64,19 +64,19 @@ def demo_vocabulary() -> frozenset[str]:
 
 
 def _is_off(note: NoteView, index: int, lower: str, vocabulary: AbstractSet[str]) -> bool:
-    if not _known(lower, vocabulary):
-        return not _is_eponym(note, index, lower)
+    parts = filter(None, lower.replace("'", "").split("-"))
+    if lower not in vocabulary and not all(len(p) == 1 or p in vocabulary or _is_listed(p) for p in parts):
+        # An eponym followed by its noun stays: Foley catheter, Kerrison rongeur.
+        following = note.words.lowers[index + 1] if index + 1 < len(note.words) else ""
+        return lower not in word_list("eponyms") or following not in word_list("eponym_nouns")
     word = note.words[index]
-    if lower in word_list("function"):
+    if lower in word_list("function") or not word.classes & _USUAL or not word.capital or word.shouted:
         return False
-    return bool(word.classes & _USUAL) and word.capital and not word.shouted and _within(note, index, word)
-
-
-def _known(lower: str, vocabulary: AbstractSet[str]) -> bool:
-    """Whether a word is accepted, or all its hyphenated parts are."""
-    return lower in vocabulary or all(
-        len(part) == 1 or part in vocabulary or _is_listed(part) for part in lower.replace("'", "").split("-") if part
-    )
+    # Inside a lower-case sentence; at its start or in a heading, a capital is not informative.
+    before = note.plain[: word.start].rstrip(" \t")[-1:]
+    if not index or not before or before in _STOPS or note.words[index - 1].capital:
+        return False
+    return index + 1 == len(note.words) or not note.words[index + 1].capital
 
 
 @lru_cache(maxsize=1 << 16)
@@ -88,20 +88,6 @@ def _is_listed(part: str) -> bool:
     return rest != part and not lexical_classes(part) & _USUAL and (is_word(rest) or rest in demo_vocabulary())
 
 
-def _is_eponym(note: NoteView, index: int, lower: str) -> bool:
-    """Whether the word is an eponym followed by its noun: Foley catheter, Kerrison rongeur."""
-    following = note.words.lowers[index + 1] if index + 1 < len(note.words) else ""
-    return lower in word_list("eponyms") and following in word_list("eponym_nouns")
-
-
-def _within(note: NoteView, index: int, word: Word) -> bool:
-    """Whether a word is inside a lower-case sentence; at its start or in a heading, a capital is not informative."""
-    before = note.plain[: word.start].rstrip(" \t")[-1:]
-    if not index or not before or before in _STOPS or note.words[index - 1].capital:
-        return False
-    return index + 1 == len(note.words) or not note.words[index + 1].capital
-
-
 if TYPE_CHECKING:
     from clinveil.corpus.people import Patient
     from clinveil.phi.settings import PhiSettings
@@ -109,8 +95,6 @@ if TYPE_CHECKING:
 Revise = Callable[[str, str, list[Span]], list[Span]]
 """(note id, text, spans) -> final spans of a note, such as those after a reviewer's decisions."""
 Propagate = Literal["patient", "note", "none"]
-DetectedSpans = Mapping[tuple[str, str, str], list[Span]]
-"""(note id, patient id, text) -> spans of the detectors."""
 
 
 class Finder:
@@ -140,7 +124,7 @@ class Finder:
         self.patients, self.revise, self.kept = patients or {}, revise, kept
         self.propagate: Propagate = propagate or ("patient" if finders is None else "none")
         self.recall_first = recall_first
-        self.name_index, self._detected = NameIndex(), dict[tuple[str, str, str], list[Span]]()
+        self.name_index = NameIndex()
 
     @classmethod
     def of(
@@ -163,12 +147,22 @@ class Finder:
         """Whether the result for a note depends on other notes."""
         return self.propagate == "patient" or self.recall_first
 
-    def find(self, text: str, patient_id: str = "", note_id: str = "") -> list[Span]:
-        """Return the spans of one note: sorted, without overlaps, in code points of `text`."""
-        spans = self._detected.get((note_id, patient_id, text))
-        view = self.view(text, patient_id, note_id)
-        spans = self.detect(view) if spans is None else spans
-        spans = self._complete(view, patient_id, spans)
+    def find(
+        self, text: str, patient_id: str = "", note_id: str = "", detected: list[Span] | None = None
+    ) -> list[Span]:
+        """Return the spans of one note: sorted, without overlaps, in code points of `text`.
+
+        Args:
+            detected: result of `detect` for this note, if known.
+        """
+        view, more = self.view(text, patient_id, note_id), list[Span]()
+        spans = self.detect(view) if detected is None else detected
+        if self.propagate != "none":
+            names = names_in(text, spans) | self.name_index.patients.get(patient_id, frozenset())
+            more += mentions(view, names, self.name_index.staff, spans)
+        if self.recall_first:
+            more += off_list(view, self.name_index.vocabulary)
+        spans = resolve(text, [*spans, *more], self.kept) if more else spans
         return spans if self.revise is None else self.revise(note_id, text, spans)
 
     def view(self, text: str, patient_id: str = "", note_id: str = "") -> NoteView:
@@ -187,22 +181,11 @@ class Finder:
         other.name_index = self.name_index.for_patients(ids)
         return other
 
-    def with_context(self, name_index: NameIndex | None = None, detected: DetectedSpans | None = None) -> Finder:
-        """Return a copy with the names of other notes, or with spans that the detectors have already returned."""
+    def with_context(self, name_index: NameIndex) -> Finder:
+        """Return a copy with the names of other notes."""
         other = copy(self)
-        other.name_index = self.name_index if name_index is None else name_index
-        other._detected = dict(self._detected if detected is None else detected)
+        other.name_index = name_index
         return other
-
-    def _complete(self, view: NoteView, patient_id: str, spans: list[Span]) -> list[Span]:
-        """Add to the detectors' spans those that follow from them and from other notes."""
-        more: list[Span] = []
-        if self.propagate != "none":
-            names = names_in(view.text, spans) | self.name_index.patients.get(patient_id, frozenset())
-            more += mentions(view, names, self.name_index.staff, spans)
-        if self.recall_first:
-            more += off_list(view, self.name_index.vocabulary)
-        return resolve(view.text, [*spans, *more], self.kept) if more else spans
 
 
 def resolve(text: str, spans: Iterable[Span], kept: Collection[str] = ()) -> list[Span]:
@@ -217,18 +200,13 @@ def resolve(text: str, spans: Iterable[Span], kept: Collection[str] = ()) -> lis
 
 def united(spans: Iterable[Span], kept: Collection[str] = ()) -> list[Span]:
     """Return sorted spans with overlapping ones merged; the input order has no effect."""
-    return [_union(cluster, kept) for cluster in _clusters(sorted(spans))]
-
-
-def _clusters(spans: list[Span]) -> list[list[Span]]:
-    """Return the runs of sorted spans in which each span overlaps an earlier one."""
-    clusters, reach = list[list[Span]](), 0
-    for span in spans:
+    clusters, reach = list[list[Span]](), 0  # runs in which each span overlaps an earlier one
+    for span in sorted(spans):
         if span.start >= reach or not clusters:
             clusters.append([])
         clusters[-1].append(span)
         reach = max(reach, span.end)
-    return clusters
+    return [_union(cluster, kept) for cluster in clusters]
 
 
 def _union(spans: list[Span], kept: Collection[str]) -> Span:
@@ -243,13 +221,9 @@ def _to_word_edges(text: str, span: Span) -> Span:
     start, end = span.start, span.end
     while start > 0 and text[start - 1].isalpha() and text[start].isalpha():
         start -= 1
-    while end < len(text) and _continues_word(text, end):
+    while end < len(text):
+        last, hyphen = text[end - 1], text[end] == "-" and text[end + 1 : end + 2].isalpha()
+        if not (last.isalpha() and (hyphen or text[end].isalpha())) and not (last == "-" and text[end].isalpha()):
+            break
         end += 1
     return span if (start, end) == (span.start, span.end) else span.over(start, end)
-
-
-def _continues_word(text: str, end: int) -> bool:
-    """Whether the character at `end` belongs to the word before it."""
-    if text[end].isalpha():
-        return text[end - 1].isalpha() or text[end - 1] == "-"
-    return text[end] == "-" and text[end - 1].isalpha() and text[end + 1 : end + 2].isalpha()

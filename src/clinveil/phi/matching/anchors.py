@@ -112,8 +112,12 @@ class Anchor(NamedTuple):
         work = 1.0 + min(self.before.high, 96) / 4
         if self.digits:
             return 0.005 * 0.5**self.digits * work
-        signs = (_SHARE[c] for c in _ASCII if self.signs >> ord(c) & 1)
-        return sum(map(_share_of_string, self.strings) if self.strings else signs) * work
+        shares = [_SHARE[c] for c in _ASCII if self.signs >> ord(c) & 1]
+        for text in self.strings:
+            probability = reduce(lambda product, c: product * _SHARE[c], text, 2.0)
+            word = _FREQUENT_WORDS.get(text.strip(EDGE), 0.0) if text.endswith(EDGE) else 0.0
+            shares.append(max(probability, word))
+        return sum(shares) * work
 
 
 class Required(NamedTuple):
@@ -127,11 +131,6 @@ class Required(NamedTuple):
     anchor: Anchor | None
     first: int
     before: int
-
-
-def _share_of_string(text: str) -> float:
-    probability = reduce(lambda product, c: product * _SHARE[c], text, 2.0)
-    return max(probability, _FREQUENT_WORDS.get(text.strip(EDGE), 0.0) if text.endswith(EDGE) else 0.0)
 
 
 def _of_set(members: Any, any_case: bool) -> int:

@@ -93,7 +93,7 @@ class Tables:
 
     def starts(self, note: NoteView) -> dict[int, list[int]]:
         """Return pattern number -> offsets at which a match can begin, in order."""
-        text = _classes_of(note.plain)
+        text = np.minimum(codes(note.plain), _OTHER).astype(np.uint8)
         hits = np.concatenate([self._of_strings(note.plain), self._of_signs(text), self._of_digits(text)], axis=1)
         owners, offsets = _offsets(text, hits, self._most, self._heads, self._preceding)
         order = np.argsort(owners, kind="stable")
@@ -173,12 +173,6 @@ def _member_table(masks: Iterable[int]) -> NDArray[np.bool_]:
     return np.array([[chars >> code & 1 for code in range(_CLASSES)] for chars in masks], np.bool_).reshape(
         -1, _CLASSES
     )
-
-
-def _classes_of(text: str) -> NDArray[np.uint8]:
-    if text.isascii():
-        return np.frombuffer(text.encode("ascii"), np.uint8)
-    return np.minimum(codes(text), _OTHER).astype(np.uint8)
 
 
 _anchors = _Anchors()

@@ -159,8 +159,12 @@ class Tokens:
         table: the table of their ids. starts, ends: their offsets. ids: their ids.
     """
 
+    _table = Table()  # of this process
+
     def __init__(self, text: str) -> None:
-        self.text, self.table = text, _tables.current()
+        if Tokens._table.full:
+            Tokens._table = Table()
+        self.text, self.table = text, Tokens._table
         self.starts, self.ends, self.ids = self.table.scan(text)
 
     def __len__(self) -> int:
@@ -178,21 +182,6 @@ class Tokens:
     def words(self) -> NDArray[np.intp]:
         """Indices of the tokens that are words."""
         return np.flatnonzero(self.ids >= FIRST_WORD)
-
-
-class _Tables:
-    """Current table of this process."""
-
-    def __init__(self) -> None:
-        self._table = Table()
-
-    def current(self) -> Table:
-        if self._table.full:
-            self._table = Table()
-        return self._table
-
-
-_tables = _Tables()
 
 
 class Column:

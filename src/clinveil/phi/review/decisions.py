@@ -11,7 +11,6 @@ import hashlib
 import json
 import os
 import warnings
-from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -57,7 +56,11 @@ class Change(NamedTuple):
 
     def as_line(self) -> dict[str, Any]:
         """Return its fields in the file."""
-        line: dict[str, Any] = {"set": [_written(offsets, verdict) for offsets, verdict in self.verdicts.items()]}
+        line: dict[str, Any] = {"set": []}
+        for offsets, verdict in self.verdicts.items():
+            kept = {"span": list(verdict)} if isinstance(verdict, Kept) else {}
+            choice = "keep" if kept else "drop" if verdict is None else OPEN
+            line["set"].append({"place": list(offsets), "verdict": choice, **kept})
         return line if self.done is None else line | {"done": self.done}
 
     @classmethod
@@ -100,12 +103,6 @@ class NoteDecisions:
         steps, self.verdicts, self.done, self.steps = self.steps[:-1], {}, False, []
         for step in steps:
             self.apply(step)
-
-
-def _written(offsets: Offsets, verdict: Verdict | str) -> dict[str, Any]:
-    if isinstance(verdict, Kept):
-        return {"place": list(offsets), "verdict": "keep", "span": list(verdict)}
-    return {"place": list(offsets), "verdict": "drop" if verdict is None else OPEN}
 
 
 def _read_verdict(item: Mapping[str, Any]) -> tuple[Offsets, Verdict | str]:
@@ -160,7 +157,12 @@ def read_file(path: Path) -> DecisionFile:
         try:
             fields = json.loads(line)
             if number > 1:
-                _read_step(fields, notes)
+                note = notes.setdefault(_string(fields["note"]), NoteDecisions(""))
+                note.text = _string(fields["text"])
+                if fields.get("undo"):
+                    note.undo()
+                else:
+                    note.apply(Change.of_line(fields))
                 continue
             key, reviewer = fields["key"], _string(fields["reviewer"])
             if fields["schema"] != SCHEMA or len(bytes.fromhex(key)) != 32:
@@ -171,15 +173,6 @@ def read_file(path: Path) -> DecisionFile:
     if not lines:
         raise InputError("is not a file of decisions", where=path.name, hint=_HINT)
     return DecisionFile(key, reviewer, notes, len(data) - len(rest))
-
-
-def _read_step(fields: Mapping[str, Any], notes: dict[str, NoteDecisions]) -> None:
-    note = notes.setdefault(_string(fields["note"]), NoteDecisions(""))
-    note.text = _string(fields["text"])
-    if fields.get("undo"):
-        note.undo()
-    else:
-        note.apply(Change.of_line(fields))
 
 
 def _string(value: Any) -> str:
@@ -253,7 +246,7 @@ def revised(spans: Iterable[Span], *decided: Mapping[Offsets, Verdict]) -> list[
     kept = {verdict for verdicts in decided for verdict in verdicts.values() if verdict is not None}
     reviewed = _merged([*(at for verdicts in decided for at in verdicts), *((k.start, k.end) for k in kept)])
     detected = {Kept(span.start, span.end, span.label): span for span in spans}
-    unreviewed = [span for span in detected.values() if not _covers(reviewed, span.start, span.end)]
+    unreviewed = (s for s in detected.values() if not any(a <= s.start and s.end <= b for a, b in reviewed))
     return united([*(detected.get(keep) or Span(*keep, REVIEW) for keep in kept), *unreviewed])
 
 
@@ -265,12 +258,6 @@ def _merged(intervals: Iterable[Offsets]) -> list[Offsets]:
             start, end = merged[-1][0], max(merged.pop()[1], end)
         merged.append((start, end))
     return merged
-
-
-def _covers(intervals: list[Offsets], start: int, end: int) -> bool:
-    """Whether one of some sorted, disjoint intervals contains another one."""
-    index = bisect_right(intervals, start, key=lambda interval: interval[0]) - 1
-    return index >= 0 and end <= intervals[index][1]
 
 
 class DecisionLog:
@@ -321,7 +308,11 @@ def decision_log(path: Path, key: str, reviewer: str) -> Iterator[DecisionLog]:
         try:
             if not os.fstat(descriptor).st_size:
                 append(descriptor, {"schema": SCHEMA, "key": key, "reviewer": reviewer})
-                _sync_folder(path.parent)
+                folder = os.open(path.parent, os.O_RDONLY)
+                try:
+                    os.fsync(folder)  # makes the name of the new file durable
+                finally:
+                    os.close(folder)
             stored = read_file(path)
             if stored.key != key:
                 hint = "move the file away, or review the run that it belongs to"
@@ -332,15 +323,6 @@ def decision_log(path: Path, key: str, reviewer: str) -> Iterator[DecisionLog]:
             yield DecisionLog(descriptor, stored)
         finally:
             os.close(descriptor)
-
-
-def _sync_folder(path: Path) -> None:
-    """Make a new file name in a folder durable."""
-    folder = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
 
 
 def append(descriptor: int, line: dict[str, Any]) -> int:

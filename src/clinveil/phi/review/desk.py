@@ -276,9 +276,8 @@ class Desk:
         active = revised(entry.spans, decided.verdicts)
         treated = self._treat.treated(entry.note.text, active, entry.note.patient_id)
         pieces = [[span.start, span.end, item.text] for span, item in zip(active, treated, strict=True)]
-        undo = bool(decided.steps)
-        shown = _shown(entry.spans, decided.verdicts)
-        return {"at": at, "spans": shown, "pieces": pieces, "undo": undo, "listed": self._listed(at)}
+        state = {"at": at, "spans": _shown(entry.spans, decided.verdicts), "pieces": pieces}
+        return {**state, "undo": bool(decided.steps), "listed": self._listed(at)}
 
     @staticmethod
     def _refuse(entry: Entry, decided: NoteDecisions, change: Change) -> None:
@@ -305,8 +304,8 @@ def _page_span(place: tuple[int, int], found: Span | None, verdict: Verdict | st
     now = verdict if isinstance(verdict, Kept) else Kept(found.start, found.end, found.label) if found else None
     assert now is not None
     state = verdict if isinstance(verdict, str) else "dropped" if verdict is None else "kept"
-    source = (found.detector, found.why, found.score) if found else (REVIEW, "", 1.0)
-    origin = dict(zip(("detector", "why", "score"), source, strict=True))
+    by = found or Span(now.start, now.end, now.label, REVIEW)
+    origin = {"detector": by.detector, "why": by.why, "score": by.score}
     changed = found is not None and now != (found.start, found.end, found.label)
     return {"place": list(place), **now._asdict(), "state": state, "added": found is None, "changed": changed, **origin}
 

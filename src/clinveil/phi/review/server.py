@@ -192,7 +192,13 @@ class Handler(BaseHTTPRequestHandler):
         function = self.server.answers().get(self.path)
         if function is None:
             raise Refusal(404, "not found")
-        _refuse_other_fields(function, body)
+        try:
+            inspect.signature(function).bind(**body)
+            fits = all(isinstance(value, _FIELDS[name]) for name, value in body.items())
+        except TypeError:
+            fits = False
+        if not fits:
+            raise Refusal(400, "unexpected or invalid fields")
         return _json(function(**body))
 
     def _body(self) -> dict[str, Any]:
@@ -228,17 +234,6 @@ class Handler(BaseHTTPRequestHandler):
 
 
 _FIELDS: Mapping[str, Any] = {"at": int, "verdicts": list, "done": bool | None, "words": str}
-
-
-def _refuse_other_fields(function: Callable[..., Any], body: Mapping[str, Any]) -> None:
-    """Refuse a request whose fields do not match the function's parameters and their types."""
-    try:
-        inspect.signature(function).bind(**body)
-        fits = all(isinstance(value, _FIELDS[name]) for name, value in body.items())
-    except TypeError:
-        fits = False
-    if not fits:
-        raise Refusal(400, "unexpected or invalid fields")
 
 
 def _json(value: Mapping[str, Any]) -> tuple[str, bytes]:

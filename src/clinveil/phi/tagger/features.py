@@ -8,7 +8,7 @@ contain the property names: after any change of their meaning, increase `VERSION
 from __future__ import annotations
 
 from collections.abc import Set as AbstractSet
-from functools import cache, lru_cache
+from functools import lru_cache
 from itertools import chain
 from typing import NamedTuple
 from zlib import crc32
@@ -52,9 +52,7 @@ _CUES = {
 }
 
 
-@cache
-def _cue_of() -> dict[str, str]:
-    return {word: kind for kind, words in _CUES.items() for word in words.split()}
+_CUE_OF = {word: kind for kind, words in _CUES.items() for word in words.split()}
 
 
 class Parts(NamedTuple):
@@ -100,7 +98,7 @@ class Features:
         word = token[:-2] if possessive else token
         low, classes, shape = word.lower(), lexical_classes(word), _shape(word)
         listed = _listed(classes, word_hash(low) in self.vocabulary)
-        kind = _cue_of().get(low) or shape + listed
+        kind = _CUE_OF.get(low) or shape + listed
         # The form of a name is left out, to prevent memorisation.
         written = classes & LexicalClass.WORD or not classes & LexicalClass.NAME
         form = [f"={low}"] if written else []

@@ -78,15 +78,17 @@ def load_tagger(path: Path) -> TaggerModel:
         with zipfile.ZipFile(path) as outer:
             if sum(member.file_size for member in outer.infolist()) > _LARGEST:
                 raise ValueError
-        with np.load(path, allow_pickle=False) as arrays:
-            record = json.loads(arrays["header"].tobytes())
-            model = _model(record, *(arrays[name] for name in _ARRAYS))
+        with np.load(path, allow_pickle=False) as stored:
+            record, arrays = json.loads(stored["header"].tobytes()), [stored[name] for name in _ARRAYS]
+        if record["schema"] != SCHEMA or [array.dtype for array in arrays] != _DTYPES:
+            raise ValueError
+        names, weights, moves, known = arrays
+        properties = tuple(names.tobytes().decode("utf-8").split("\n"))
+        labels, threshold = tuple(map(str, record["labels"])), float(record["threshold"])
+        model = TaggerModel(labels, properties, weights, moves, known, threshold, dict(record["card"]))
     except _BROKEN:
-        raise InputError(
-            "not a tagger model",
-            where=path.name,
-            hint="train one with `training/` of the repository",
-        ) from None
+        hint = "train one with `training/` of the repository"
+        raise InputError("not a tagger model", where=path.name, hint=hint) from None
     if record["features"] != VERSION:
         raise InputError("tagger model of another version of clinveil", where=path.name, hint="train it again")
     if record["sha256"] != model.digest:
@@ -102,15 +104,6 @@ def own_tagger() -> TaggerModel:
     """
     with as_file(files("clinveil.phi.tagger").joinpath("names.npz")) as path:
         return load_tagger(path)
-
-
-def _model(record: Any, *arrays: NDArray[Any]) -> TaggerModel:
-    if record["schema"] != SCHEMA or [array.dtype for array in arrays] != _DTYPES:
-        raise ValueError
-    labels, threshold = tuple(map(str, record["labels"])), float(record["threshold"])
-    names = tuple(arrays[0].tobytes().decode("utf-8").split("\n"))
-    weights, moves, known = arrays[1:]
-    return TaggerModel(labels, names, weights, moves, known, threshold, dict(record["card"]))
 
 
 def arrays_of(model: TaggerModel) -> dict[str, NDArray[Any]]:

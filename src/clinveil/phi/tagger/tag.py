@@ -118,10 +118,16 @@ class Rows:
 
     def __init__(self, model: TaggerModel) -> None:
         self.features = Features(frozenset(model.vocabulary.tolist()))
-        self._weights = {name: row for name, row in zip(model.properties, model.weights, strict=True)}
         self._rows_of, self._all_offsets = _by_name(model)
-        self._kinds = {name: i for i, name in enumerate(_kinds_of(model))}
-        self.pairs = self._pairs_of(model)
+        # All kinds in the pair properties; the first represents all others.
+        pairs = [name[2:].split("\t") for name in model.properties if name[0] == "p"]
+        kinds = ["", *sorted({half for names in pairs for half in names} - {""})]
+        self._kinds = {name: i for i, name in enumerate(kinds)}
+        weights = {name: row for name, row in zip(model.properties, model.weights, strict=True)}
+        self.pairs = np.zeros((len(PAIRS), len(kinds), len(kinds), len(model.labels)))
+        for number, first, second in product(range(len(PAIRS)), kinds, kinds):
+            if (row := weights.get(pair(number, first, second))) is not None:
+                self.pairs[number, self._kinds[first], self._kinds[second]] = row
         self.table, self.kinds = np.zeros((0, len(OFFSETS), len(model.labels))), np.zeros(0, np.int32)
         self._shared: dict[tuple[str, ...], list[int]] = {}
         self._clear()
@@ -176,15 +182,6 @@ class Rows:
         _sum_rows(self._all_offsets, flat, sizes, self.table[first:end])
         self._new = []
 
-    def _pairs_of(self, model: TaggerModel) -> NDArray[np.float64]:
-        size = len(self._kinds)
-        table = np.zeros((len(PAIRS), size, size, len(model.labels)))
-        for number, first, second in product(range(len(PAIRS)), self._kinds, self._kinds):
-            weights = self._weights.get(pair(number, first, second))
-            if weights is not None:
-                table[number, self._kinds[first], self._kinds[second]] = weights
-        return table
-
 
 def _by_name(model: TaggerModel) -> tuple[dict[str, int], NDArray[np.float64]]:
     """Return property name -> row, and the weights of each property: row x offset x label; 0 if the model has none."""
@@ -199,12 +196,6 @@ def _by_name(model: TaggerModel) -> tuple[dict[str, int], NDArray[np.float64]]:
     for name, place, weights in found:
         table[numbers[name], place] = weights
     return numbers, table
-
-
-def _kinds_of(model: TaggerModel) -> list[str]:
-    """Return all kinds in the model's pair properties; the first represents all others."""
-    pairs = [name[2:].split("\t") for name in model.properties if name[0] == "p"]
-    return ["", *sorted({half for names in pairs for half in names} - {""})]
 
 
 class Hit(NamedTuple):
@@ -263,7 +254,11 @@ class Tagger:
         self, tokens: Tokens, run: list[tuple[int, int, int, int]], probabilities: NDArray[np.float64]
     ) -> Iterator[Hit]:
         """Yield a run trimmed to its first and last word or number, without a possessive ending."""
-        while run and (not tokens[run[0][0]][0].isalnum() or _is_article(tokens, run)):
+        while run:
+            first, then = tokens[run[0][0]], tokens[run[1][0]] if len(run) > 1 else ""
+            # `A Bierman needle`, not `A. Bierman`.
+            if first[0].isalnum() and not (first in _ARTICLES and then[:1].isalpha()):
+                break
             run = run[1:]
         while run and (not tokens[run[-1][0]][0].isalnum() or _ends(tokens[run[-1][0]], tokens[run[0][0]])):
             run = run[:-1]
@@ -283,17 +278,15 @@ def _with_neighbours(tokens: Tokens, sure: NDArray[np.float64], taken: list[int]
     more = set(taken)
     for index in taken:
         for step in (1, -1):
-            other = index + step
-            while 0 <= other < len(tokens) and sure[other] >= least and _may_join(tokens, other, step):
+            other, last = index + step, tokens[index]
+            while 0 <= other < len(tokens) and sure[other] >= least and last[0].isalpha():
+                token = tokens[other]
+                ordinary = lexical_classes(token) & LexicalClass.WORD
+                if token[0].islower() != last[0].islower() or len(token) < 2 or ordinary:
+                    break
                 more.add(other)
-                other += step
+                other, last = other + step, token
     return sorted(more) if len(more) > len(taken) else taken
-
-
-def _may_join(tokens: Tokens, other: int, step: int) -> bool:
-    neighbour = tokens[other - step]
-    same = tokens[other][0].islower() == neighbour[0].islower() and neighbour[0].isalpha()
-    return same and len(tokens[other]) > 1 and not lexical_classes(tokens[other]) & LexicalClass.WORD
 
 
 def _ends(token: str, first: str) -> bool:
@@ -304,11 +297,6 @@ def _ends(token: str, first: str) -> bool:
         and token not in PARTICLES
         and bool(lexical_classes(token) & LexicalClass.WORD)
     )
-
-
-def _is_article(tokens: Tokens, run: Sequence[tuple[int, int, int, int]]) -> bool:
-    """Return whether a run begins with `a` or `the` before a word: `A Bierman needle`, not `A. Bierman`."""
-    return tokens[run[0][0]] in _ARTICLES and len(run) > 1 and tokens[run[1][0]][0].isalpha()
 
 
 def _least(words: Sequence[str]) -> float:

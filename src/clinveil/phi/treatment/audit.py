@@ -77,7 +77,7 @@ class Chain:
 
 
 def _body(line: Mapping[str, Any]) -> str:
-    return json.dumps(line, separators=(",", ":"))[:-1]
+    return json.dumps(line, separators=(",", ":"))[:-1]  # `Chain.add` closes the brace
 
 
 def _link(before: str, body: str) -> str:
@@ -96,19 +96,17 @@ def logs(vault: Path) -> list[Path]:
 
 def next_log(vault: Path) -> tuple[Path, str]:
     """Return the log file of the next run, and the chain value that it continues."""
-    paths = logs(vault)
-    number = int(NAME.fullmatch(paths[-1].name)[1]) + 1 if paths else 1  # type: ignore[index]
-    return vault / f"audit-{number:04d}.jsonl", _head(paths[-1]) if paths else ""
-
-
-def _head(path: Path) -> str:
-    with path.open("rb") as file:
-        file.seek(max(0, path.stat().st_size - (1 << 16)))
+    if not (paths := logs(vault)):
+        return vault / "audit-0001.jsonl", ""
+    last = paths[-1]
+    with last.open("rb") as file:
+        file.seek(max(0, last.stat().st_size - (1 << 16)))
         match = re.search(rb'"chain":"([0-9a-f]{64})"\}\n$', file.read())
     if match is None:
         hint = "run clinveil verify to find the line"
-        raise InputError("the audit log is broken at its end", where=path.name, hint=hint)
-    return match[1].decode()
+        raise InputError("the audit log is broken at its end", where=last.name, hint=hint)
+    number = int(NAME.fullmatch(last.name)[1]) + 1  # type: ignore[index]
+    return vault / f"audit-{number:04d}.jsonl", match[1].decode()
 
 
 class AuditCheck(NamedTuple):

@@ -178,7 +178,7 @@ class _Shift:
             return None
         if not month_first:
             first, last = last, first
-        tail = next(iter(re.findall(r"[\s,]+\d{4}$", last)))
+        tail = re.findall(r"[\s,]+\d{4}$", last)[0]
         if not first.endswith(tail):
             return first + match["to"] + last
         head = first.removesuffix(tail)
@@ -197,11 +197,9 @@ def parse(text: str, day_first: bool = False) -> tuple[date, Printer] | None:
     """
     for pattern in _FORMS:
         if match := pattern.fullmatch(text.strip()):
-            return _read(match, day_first)
-    return None
-
-
-def _read(match: re.Match[str], day_first: bool) -> tuple[date, Printer] | None:
+            break
+    else:
+        return None
     parts = match.groupdict()
     if parts.get("m"):
         month = int(parts["m"])
@@ -226,7 +224,12 @@ def _printed(match: re.Match[str], new: date, *, swapped: bool) -> str:
     """Return the matched text with the numbers and names of another date."""
     month, day = (new.day, new.month) if swapped else (new.month, new.day)
     ending = "th" if 10 < new.day % 100 < 14 else {1: "st", 2: "nd", 3: "rd"}.get(new.day % 10, "th")
-    wide = _padded(match)
+    groups = match.groupdict()
+    numbers = [groups[name] for name in "md" if groups.get(name)]
+    # Single digits are zero-padded if one was, or if all numbers of a numeric format have two digits.
+    wide = any(number.startswith("0") for number in numbers) or (
+        all(len(number) == 2 for number in numbers) and ("M" not in groups or "-" in (groups.get("a") or ""))
+    )
     values: dict[str, Callable[[str], str]] = {
         "m": lambda old: f"{month:02d}" if wide else str(month),
         "d": lambda old: f"{day:02d}" if wide else str(day),
@@ -234,20 +237,11 @@ def _printed(match: re.Match[str], new: date, *, swapped: bool) -> str:
         "M": lambda old: _month_like(MONTHS[new.month - 1], old),
         "o": lambda old: ending.upper() if old.isupper() else ending,
     }
-    out, position, groups = [], 0, match.groupdict()
+    out, position = [], 0
     for (start, end), name in sorted((match.span(name), name) for name in values if groups.get(name)):
         out += [match.string[position:start], values[name](match[name])]
         position = end
     return "".join([*out, match.string[position:]])
-
-
-def _padded(match: re.Match[str]) -> bool:
-    """Return whether single digits are zero-padded: one was, or all have two digits in a numeric format."""
-    parts = match.groupdict()
-    numbers = [parts[name] or "" for name in "md" if parts.get(name)]
-    if any(number.startswith("0") for number in numbers):
-        return True
-    return all(len(number) == 2 for number in numbers) and ("M" not in parts or "-" in (parts.get("a") or ""))
 
 
 def _month_like(name: str, old: str) -> str:

@@ -120,9 +120,11 @@ class Deidentifier:
         """Known patients by patient id."""
         return self.finder.patients
 
-    def find(self, text: str, patient_id: str = "", note_id: str = "") -> list[Span]:
-        """Return the spans of one note: sorted, without overlaps, in code points of `text`."""
-        spans = self.finder.find(text, patient_id, note_id)
+    def find(
+        self, text: str, patient_id: str = "", note_id: str = "", detected: list[Span] | None = None
+    ) -> list[Span]:
+        """Return the spans of one note: sorted, without overlaps, in code points of `text`; as `Finder.find`."""
+        spans = self.finder.find(text, patient_id, note_id, detected)
         return date_spans(text, spans, shifting=self.policy["DATE"] is Treatment.SHIFT)
 
     def with_finder(self, finder: Finder) -> Deidentifier:
@@ -183,22 +185,26 @@ class Deidentifier:
         return Counter(span.label for span, item in pairs if item.action is not self.policy[span.label])
 
     @uncollected
-    def __call__(self, batch: pa.RecordBatch) -> Deidentified:
-        """Treat a batch whose first columns are note_id, patient_id and text; other columns are unchanged."""
+    def __call__(self, batch: pa.RecordBatch, detected: Sequence[list[Span] | None] | None = None) -> Deidentified:
+        """Treat a batch whose first columns are note_id, patient_id and text; other columns are unchanged.
+
+        Args:
+            detected: spans of the detectors in each note with a text, if they were run before; None where they failed.
+        """
         result = Deidentified(batch, spans=[] if self.keep_spans else None)
         if nulls := batch.column(TEXT).null_count:
             result.skipped[NULL_TEXT] = nulls
             batch = batch.filter(batch.column(TEXT).is_valid())
-        texts = [self._note(note, result) for note in rows([batch])]
-        result.batch = with_texts(batch, texts)
+        notes = zip(rows([batch]), detected or [None] * batch.num_rows, strict=True)
+        result.batch = with_texts(batch, [self._note(note, spans, result) for note, spans in notes])
         return result
 
-    def _note(self, note: Note, result: Deidentified) -> str | None:
+    def _note(self, note: Note, detected: list[Span] | None, result: Deidentified) -> str | None:
         """Return the treated text; None if the note must not be written."""
         if self.placeholders:
             note = note._replace(text=note.text.translate(_NO_PLACEHOLDERS))
         try:
-            spans = self.find(note.text, note.patient_id, note.note_id)
+            spans = self.find(note.text, note.patient_id, note.note_id, detected)
             treated = self.treated(note.text, spans, note.patient_id)
             text = splice(note.text, spans, [item.text for item in treated])
         except Exception:  # noqa: BLE001  fail closed: the note is not written; the message may contain its text

@@ -112,15 +112,13 @@ class DetectPart:
     def __call__(self, folder: Path, store: Store) -> dict[str, Any]:
         """Write the spans; return the number of notes."""
         with (folder / SPANS).open("wb") as file:
-            return {"notes": self._collect_names(file, stored=False)}
+            return {"notes": self.collect_names(file, stored=False)}
 
-    def collect_names(self, store: Store) -> None:
-        """Write the names from the spans of an earlier run. Raises InputError if the part has changed."""
-        with (store.folder(self) / SPANS).open("rb") as file:
-            self._collect_names(file, stored=True)
+    def collect_names(self, file: IO[bytes], *, stored: bool) -> int:
+        """Write the names; read the spans from the file, or detect them and write them to it.
 
-    def _collect_names(self, file: IO[bytes], *, stored: bool) -> int:
-        """Write the names; read the spans from the file, or detect them and write them to it."""
+        Returns the number of notes. Raises InputError if the part has changed since its spans were stored.
+        """
         finder, count = self.recipe().finder, 0
         with _new_name_store(self.names) as names:
             for batch in self.part.batches():
@@ -150,7 +148,8 @@ def _detected(store: Store, task: DetectPart) -> int:
     """Run the detectors on a part, or load the result of an earlier run; return the number of notes."""
     result = performed(store, task)
     if not task.names.exists():
-        task.collect_names(store)
+        with (store.folder(task) / SPANS).open("rb") as file:
+            task.collect_names(file, stored=True)
     return int(result["notes"])
 
 

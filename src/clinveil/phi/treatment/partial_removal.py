@@ -24,8 +24,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import pyarrow as pa
 
 from clinveil.core.errors import InputError, UsageError
-from clinveil.core.keys import Key, Stream
-from clinveil.core.spans import Span
+from clinveil.core.keys import Key
+from clinveil.core.spans import Span, splice
 from clinveil.core.tokens import Kind, tokenize, words
 from clinveil.corpus.corpus import TEXT, Corpus, MemoryCorpus, Note, rows, with_texts
 from clinveil.corpus.people import Patient
@@ -85,8 +85,16 @@ def name_words(name: tuple[str, ...]) -> list[list[str]]:
 
 def own_words(text: str, name: tuple[str, ...]) -> list[NameWord]:
     """Return the occurrences of the words of a name in a text; one letter counts only next to a longer word."""
-    forms = _forms(name)
-    words = [word for word in _words_of(text) if word.form in forms]
+    forms, words = _forms(name), list[NameWord]()
+    for run in _RUN.finditer(text):
+        if run[0].isascii():
+            words.append(NameWord(run.start(), run.end(), run[0].lower()))
+            continue
+        for token in tokenize(run[0]):
+            if token.kind == Kind.WORD:
+                start, end = run.start() + token.start, run.start() + token.end
+                words.append(NameWord(start, end, name_form(text[start:end])))
+    words = [word for word in words if word.form in forms]
 
     def adjacent(first: NameWord, second: NameWord) -> bool:
         gap = text[first.end : second.start]
@@ -99,17 +107,6 @@ def own_words(text: str, name: tuple[str, ...]) -> list[NameWord]:
 @lru_cache(maxsize=1 << 12)
 def _forms(name: tuple[str, ...]) -> frozenset[str]:
     return frozenset(form for part in name_words(name) for form in part)
-
-
-def _words_of(text: str) -> Iterator[NameWord]:
-    for run in _RUN.finditer(text):
-        if run[0].isascii():
-            yield NameWord(run.start(), run.end(), run[0].lower())
-            continue
-        for token in tokenize(run[0]):
-            if token.kind == Kind.WORD:
-                start, end = run.start() + token.start, run.start() + token.end
-                yield NameWord(start, end, name_form(text[start:end]))
 
 
 class EmulatedRemover:
@@ -191,9 +188,15 @@ def redrawn_names(corpus: Corpus, patients: Sequence[Patient], key: Key) -> Memo
             pools[position].append(part)
 
     def redrawn(note: Note) -> str:
-        if note.patient_id not in by_id:
+        if (patient := by_id.get(note.patient_id)) is None:
             return note.text
-        return _redraw(note.text, by_id[note.patient_id], pools, key.stream("redrawn-names", note.note_id))
+        new, stream = dict[str, str](), key.stream("redrawn-names", note.note_id)
+        for position, part in _positions(patient):
+            drawn = stream.choice(pools[position])
+            new |= {form: drawn[min(number, len(drawn) - 1)] for number, form in enumerate(part)}
+        words = own_words(note.text, patient.name)
+        spans = [Span(start, end, "NAME") for start, end, _ in words]
+        return splice(note.text, spans, [in_case_of(note.text[w.start : w.end], new[w.form]) for w in words])
 
     def batches() -> Iterator[pa.RecordBatch]:
         for batch in corpus.batches():
@@ -207,16 +210,3 @@ def _positions(patient: Patient) -> list[tuple[str, list[str]]]:
     parts = [part for part in name_words(patient.name) if part]
     positions = [FIRST, *[MIDDLE] * (len(parts) - 2), LAST][: len(parts)]
     return list(zip(positions, parts, strict=True))
-
-
-def _redraw(text: str, patient: Patient, pools: Mapping[str, list[list[str]]], stream: Stream) -> str:
-    new: dict[str, str] = {}
-    for position, part in _positions(patient):
-        drawn = stream.choice(pools[position])
-        for number, form in enumerate(part):
-            new[form] = drawn[min(number, len(drawn) - 1)]
-    pieces, written = [], 0
-    for start, end, form in own_words(text, patient.name):
-        pieces += [text[written:start], in_case_of(text[start:end], new[form])]
-        written = end
-    return "".join([*pieces, text[written:]])

@@ -140,11 +140,7 @@ def pieces(corpus: Corpus) -> Iterator[pa.RecordBatch]:
 def one_pass(corpus: Corpus, deidentifier: Deidentifier) -> Iterator[_Task]:
     """Yield the tasks that treat a corpus whose notes do not depend on each other."""
     for piece in pieces(corpus):
-        yield _Task(_treat, (piece, deidentifier.for_patients(patients_of(piece))))
-
-
-def _treat(batch: pa.RecordBatch, deidentifier: Deidentifier) -> Deidentified:
-    return deidentifier(batch)
+        yield _Task(treat_batch, (piece, deidentifier.for_patients(patients_of(piece))))
 
 
 def patients_of(batch: pa.RecordBatch) -> set[str]:
@@ -239,13 +235,9 @@ def detect_batch(batch: pa.RecordBatch, finder: Finder, stored: BatchSpans | Non
     return PassResult(batch.num_rows, stored or BatchSpans.of(batch, detected), index, lower_case)
 
 
-@uncollected
-def treat_batch(batch: pa.RecordBatch, deidentifier: Deidentifier, stored: BatchSpans) -> Deidentified:
-    """Treat a batch with the spans of the first pass. Raises InputError if the batch has changed."""
-    spans = zip(rows([batch]), stored.by_row(batch), strict=True)
-    detected = {(note.note_id, note.patient_id, note.text): found for note, found in spans}
-    finder = deidentifier.finder.with_context(detected={note: of for note, of in detected.items() if of is not None})
-    return deidentifier.with_finder(finder)(batch)
+def treat_batch(batch: pa.RecordBatch, deidentifier: Deidentifier, stored: BatchSpans | None = None) -> Deidentified:
+    """Treat a batch, with the spans of the first pass if there was one. Raises InputError if the batch has changed."""
+    return deidentifier(batch, stored.by_row(batch) if stored else None)
 
 
 def changed() -> InputError:

@@ -69,7 +69,10 @@ def reidentify(notes: Path, out: Path, vault: Path, reason: str, settings: Reide
     if not reason.strip():
         raise UsageError("--reason is empty", hint="state the reason for the audit log, without patient names")
     refuse_places(out, MAKER, force=settings.force, vault=vault, read={"NOTES": notes})
-    key = _key(vault, settings.key)
+    if settings.key is None and not (vault / KEY).exists():
+        hint = "pass the key with --key FILE; the crosswalk cannot be decrypted without it"
+        raise InputError("contains no key", where=vault.name, hint=hint)
+    key = Key.load(settings.key or vault / KEY)
     corpus = open_corpus(notes, settings.notes, label=settings.label, keep=settings.keep)
     known = _known(vault, key, settings)
     counts = Restored()
@@ -85,13 +88,6 @@ def reidentify(notes: Path, out: Path, vault: Path, reason: str, settings: Reide
         write_corpus(batches(), place, corpus.columns, suffix)
         _log(vault, key, reason, notes, counts)
     return counts
-
-
-def _key(vault: Path, path: Path | None) -> Key:
-    if path is None and not (vault / KEY).exists():
-        hint = "pass the key with --key FILE; the crosswalk cannot be decrypted without it"
-        raise InputError("contains no key", where=vault.name, hint=hint)
-    return Key.load(path or vault / KEY)
 
 
 def _known(vault: Path, key: Key, settings: ReidentifySettings) -> dict[tuple[str, str], Row]:

@@ -26,7 +26,7 @@ from clinveil.corpus.open import OpenedCorpus, PartedCorpus, open_corpus
 from clinveil.corpus.part_facts import as_parts, facts_of, names_of
 from clinveil.corpus.people import Patient, read_patients
 from clinveil.corpus.write import place_in, write_corpus
-from clinveil.phi.review import Decisions
+from clinveil.phi.review.decisions import Decisions
 from clinveil.phi.settings import DeidentifySettings
 from clinveil.phi.treatment.deidentifier import Deidentifier
 from clinveil.phi.treatment.part_passes import Recipe, TreatPart, detect_parts
@@ -109,12 +109,8 @@ def deidentify_notes(
 
 
 def _about(key: Key, run: str) -> dict[str, Any]:
-    return {
-        "version": version("clinveil"),
-        "run": run,
-        "test_seed": key.test_seed,
-        "key_commitment": key.commitment,
-    }
+    about = {"version": version("clinveil"), "run": run}
+    return {**about, "test_seed": key.test_seed, "key_commitment": key.commitment}
 
 
 def _is_vault(vault: Path) -> bool:

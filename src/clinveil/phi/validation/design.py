@@ -48,11 +48,10 @@ KINDS: Mapping[str, Kind] = {
 
 @dataclass(frozen=True)
 class Annotated:
-    """Annotations of the sample of stratum stratum.
+    """Annotations of the sample of one stratum.
 
     Attributes:
-        found: whether the engine detected the locations.
-        size: number of locations in the stratum.
+        found: whether the engine detected the locations. size: number of locations in the stratum.
         looked: number of annotated locations, in random order.
         hits: number of identifiers in each location that contains any; 1 for a detected location.
     """

@@ -211,9 +211,6 @@ def _row(finding: Finding) -> str:
     return f"| {subject} | {finding.value:.4f} | {ends} | {chance} | {finding.n:,} {finding.unit} |"
 
 
-if TYPE_CHECKING:
-    from clinveil.corpus.people import Patient
-
 FINDINGS, REPORT, RECALL = "findings.json", "report.md", "recall.json"
 README = """Estimates of detection recall on your own notes. CONFIDENTIAL: do not share this folder.
 
@@ -237,10 +234,6 @@ class Validation:
     patients: Mapping[str, Patient] | None = field(repr=False)
     seed: int
     say: Say
-
-    def notes(self, action: str) -> Iterator[Note]:
-        """Yield the notes from the start."""
-        return track(rows(self.corpus), f"notes {action}", self.say)
 
     def engine(self, *, feed: bool) -> Iterator[tuple[Note, list[Span]]]:
         """Yield each note with all spans that the engine detects, with or without the known patients."""
@@ -270,11 +263,8 @@ def validate_notes(notes: Path, out: Path, settings: ValidateSettings, *, say: S
     run = Validation(settings, corpus, read_patients(feed) if feed else None, seed, say)
     asked = run_hash(settings, hashed, feed, str(seed), free={"workers", "quiet", "force", "seed", "patients"})
     with owner_only(), run_folder(out, KIND, asked, force=settings.force) as folder:
-        stages: dict[str, Callable[[], list[Finding]]] = {
-            "spots": lambda: _spots(run, folder, asked, hashed),
-            "known": lambda: _known(run),
-        }
-        findings = [finding for name, stage in stages.items() for finding in _kept(folder, name, stage, seed)]
+        findings = _kept(folder, "spots", lambda: _spots(run, folder, asked, hashed), seed)
+        findings += _kept(folder, "known", lambda: _known(run), seed)
         write_findings(folder.vault / FINDINGS, "validate", findings, seed=seed)
         private_text(folder.vault / REPORT, report(findings))
         folder.finish()
@@ -311,7 +301,7 @@ def _kept(folder: RunFolder, name: str, stage: Callable[[], list[Finding]], seed
 
 def _spots(run: Validation, folder: RunFolder, asked: str, notes: str) -> list[Finding]:
     settings = run.settings
-    usual = usual_forms(run.notes("read"))
+    usual = usual_forms(track(rows(run.corpus), "notes read", run.say))
     draw = Draw(settings.spots, settings.passage, usual, default_rng([run.seed, 3]))
     survival = Survival(run.patients, default_rng([run.seed, 4])) if run.patients else None
     for note, found in track(run.engine(feed=True), "notes searched", run.say):

@@ -71,10 +71,12 @@ def locations(
         result += _assigned(taken, Location(span.start, span.end, "tagger"))
     for location in (*_words(note, usual), *_numbers(note)):
         result += _assigned(taken, location)
-    for location in _passages(note.text, words):
-        free = _free(taken, location.start, location.end)
-        if any(c.isalnum() for start, end in free for c in note.text[start:end]):
-            result.append(location)
+    begin = 0
+    for stop in _ends(note.text, words):  # passages: sentences and lines joined up to `words` words, long ones split
+        if len(note.text[begin:stop].split()) >= words or begin < stop == len(note.text):
+            if any(c.isalnum() for start, end in _free(taken, begin, stop) for c in note.text[start:end]):
+                result.append(Location(begin, stop, "cued" if _CUE.search(note.text, begin, stop) else "rest"))
+            begin = stop
     return result
 
 
@@ -113,7 +115,12 @@ def _words(note: NoteView, usual: Set[str]) -> Iterator[Location]:
     """Yield runs of suspicious words. A run gets the stratum of its most suspicious word."""
     run: list[tuple[Word, str]] = []
     for word in (*note.words, None):
-        stratum = _suspicion(word, usual) if word else ""
+        stratum = ""
+        if word and not word.ordinary and len(word.text) > 1:
+            if word.listed if word.capital else word.classes & _USUAL:
+                stratum = "name_like"
+            elif word.capital and not word.classes:
+                stratum = "unknown" if name_form(word.text) in usual else "unknown_rare"
         between = note.plain[run[-1][0].end : word.start] if run and word else ""
         if run and (not stratum or len(between) > _GAP or "\n" in between or len(run) >= _MAX_WORDS):
             start, end = note.aligned.source_offsets(run[0][0].start, run[-1][0].end)
@@ -123,30 +130,11 @@ def _words(note: NoteView, usual: Set[str]) -> Iterator[Location]:
             run.append((word, stratum))
 
 
-def _suspicion(word: Word, usual: Set[str]) -> str:
-    if word.ordinary or len(word.text) < 2:
-        return ""
-    if word.listed if word.capital else word.classes & _USUAL:
-        return "name_like"
-    if not word.capital or word.classes:
-        return ""
-    return "unknown" if name_form(word.text) in usual else "unknown_rare"
-
-
 def _numbers(note: NoteView) -> Iterator[Location]:
     for match in _DIGITS.finditer(note.plain):
         before, after = note.plain[max(0, match.start() - 14) : match.start()], note.plain[match.start() :][:12]
         if _LONG.search(match[0]) or _NUMBER_CUE.search(before) or _OLD.match(after):
             yield Location(*note.aligned.source_offsets(*match.span()), "digits")
-
-
-def _passages(text: str, words: int) -> Iterator[Location]:
-    """Yield passages of about `words` words that cover the text: sentences and lines joined, long ones split."""
-    start = 0
-    for end in _ends(text, words):
-        if len(text[start:end].split()) >= words or start < end == len(text):
-            yield Location(start, end, "cued" if _CUE.search(text, start, end) else "rest")
-            start = end
 
 
 def _ends(text: str, words: int) -> Iterator[int]:

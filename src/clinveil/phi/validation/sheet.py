@@ -39,9 +39,7 @@ class Sample:
     """A sampled location. Its repr contains no text.
 
     Attributes:
-        pieces: text of the location.
-        before: text before it.
-        after: text after it.
+        pieces: text of the location. before, after: text around it.
     """
 
     note_id: str = field(repr=False)
@@ -128,10 +126,8 @@ def read_design(folder: Path) -> Design:
 def read_marks(path: Path, design: Design) -> dict[str, int]:
     """Read the marks of a CSV: number of the location -> number of identifiers, or UNSURE. Empty marks are omitted.
 
-    Raises:
-        InputError: missing columns run, spot, mark; a row of another run; a repeated or unknown location; an invalid
-        mark;
-            no marks.
+    Raises InputError: missing columns run, spot, mark; a row of another run; a repeated or unknown location; an invalid
+    mark; no marks.
     """
     marks: dict[str, int] = {}
     for number, row in _rows(path):
@@ -144,18 +140,14 @@ def read_marks(path: Path, design: Design) -> dict[str, int]:
         if spot in marks:
             raise InputError(f"row {number}: duplicate spot", where=path.name, hint="keep one row per spot")
         if mark:
-            marks[spot] = _mark(mark, number, path, several=design.spots[spot] in ("cued", "rest"))
+            several = design.spots[spot] in ("cued", "rest")
+            count = int(mark) if mark.isascii() and mark.isdigit() else _MAX_COUNT + 1
+            if count > (_MAX_COUNT if several else 1) and mark not in _MARKS:
+                raise InputError(f"row {number}: invalid mark", where=path.name, hint=f"use the marks {MARKS}")
+            marks[spot] = _MARKS.get(mark, count)
     if not marks:
         raise InputError("no marks", where=path.name, hint=f"use the marks {MARKS}")
     return marks
-
-
-def _mark(mark: str, row: int, path: Path, *, several: bool) -> int:
-    if mark.isascii() and mark.isdigit() and int(mark) <= (_MAX_COUNT if several else 1):
-        return int(mark)
-    if mark not in _MARKS:
-        raise InputError(f"row {row}: invalid mark", where=path.name, hint=f"use the marks {MARKS}")
-    return _MARKS[mark]
 
 
 def _rows(path: Path) -> Iterator[tuple[int, dict[str, str]]]:

@@ -93,20 +93,10 @@ class Entry:
             pq.write_table(pa.table([pa.array(self.notes)], schema=schema), part, compression="zstd")
 
 
-def _may_be_ours(path: Path) -> bool:
-    return path.suffix == ".parquet" or path.name.startswith(".")  # an interrupted run leaves a hidden file
-
-
 def entry(hashes: Hashes, run: str, commitment: str, vault: Path) -> Entry:
     """Return a new entry for notes with these `text_hashes`."""
     salt = token_bytes(SALT)
     return Entry(run, commitment, vault.resolve(), salt, np.sort(salted(np.unique(hashes), salt)))
-
-
-def _noise(value: Any) -> Noise:
-    """Return stored noise; a number alone is the deviation of a noisy table."""
-    sigma, rate, steps = value if isinstance(value, list) else (value, 1, 1)
-    return Noise(float(sigma), float(rate), int(steps))
 
 
 def read_entry(path: Path) -> Entry:
@@ -116,7 +106,10 @@ def read_entry(path: Path) -> Entry:
         stored = json.loads(table.schema.metadata[b"clinveil"])
         notes = table["note"].to_numpy().astype(np.uint64, casting="safe")
         salt = bytes.fromhex(stored["salt"])
-        spent = {str(question): _noise(value) for question, value in stored.get("spent", {}).items()}
+        noises = {str(question): value for question, value in stored.get("spent", {}).items()}
+        # A number alone is the deviation of a noisy table.
+        triples = {of: value if isinstance(value, list) else (value, 1, 1) for of, value in noises.items()}
+        spent = {of: Noise(float(sigma), float(rate), int(steps)) for of, (sigma, rate, steps) in triples.items()}
         made = Entry(str(stored["run"]), str(stored["commitment"]), Path(stored["vault"]), salt, notes, spent)
         known = stored["schema"] == SCHEMA and len(salt) == SALT
     except (OSError, ValueError, KeyError, TypeError, AttributeError, pa.ArrowException):
@@ -170,11 +163,9 @@ class Ledger:
         place = folder or out.with_name(NAME)
         near = next((path for path in (place, *place.absolute().parents) if path.exists()), place)
         usable = near.is_dir() and os.access(near, os.W_OK | os.X_OK | os.R_OK)
-        if (
-            not usable
-            or (place.is_symlink() and not place.exists())
-            or (near == place and not all(_may_be_ours(path) for path in near.iterdir()))
-        ):
+        names = [path.name for path in near.iterdir()] if usable and near == place else []
+        foreign = not all(name.endswith(".parquet") or name.startswith(".") for name in names)  # of a stopped run
+        if not usable or foreign or (place.is_symlink() and not place.exists()):
             hint = "pass another folder with --ledger"
             raise UsageError("cannot be used as a ledger folder", where=near.name, hint=hint)
         if place.exists():

@@ -159,16 +159,14 @@ class ParentRelease:
             what = f"{_flags(differ)} cannot differ from the release that is added to"
             raise UsageError(what, hint=f"omit it; these may differ: {_flags(MAY_DIFFER)}")
         taken = {name: value for name, value in given.items() if name in (*MAY_DIFFER, *FILES)}
-        settings = self.settings.but(**{**self._of_call(asked), **taken})
-        self._refuse_files(settings)
-        return settings
-
-    def _of_call(self, asked: ReleaseSettings) -> dict[str, Any]:
-        """Return the settings that are not inherited: of the call, ledger and columns."""
+        # Not inherited: settings of the call, ledger and columns.
         notes, roles = self.manifest["notes"], self.settings.notes
         values: dict[str, Any] = {name: value for name, value in asked.flat().items() if name in _CALL}
         values |= {"seed": None, "ledger": self.settings.ledger or self.vault.resolve().parent.with_name(LEDGER)}
-        return values | {name: getattr(roles, name) or notes[name] for name in ("text", "id", "patient")}
+        values |= {name: getattr(roles, name) or notes[name] for name in ("text", "id", "patient")}
+        settings = self.settings.but(**{**values, **taken})
+        self._refuse_files(settings)
+        return settings
 
     def _refuse_files(self, settings: ReleaseSettings) -> None:
         """Raise UsageError for a missing file, InputError for one with other content than before."""

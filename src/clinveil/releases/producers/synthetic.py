@@ -75,8 +75,10 @@ class Synthetic(Producer):
 
     def refuse_early(self, settings: ReleaseSettings) -> None:
         """Raise MissingExtra without PyTorch, UsageError for an unsuitable model or device."""
-        how = settings.lm
+        how, written = settings.lm, settings.synthetic
         refuse_init(settings)
+        if written.tags and (written.epsilon is not None or not settings.phi):
+            raise UsageError("synthetic.tags requires phi=true, without synthetic.epsilon", hint="identifiers are kept")
         if refuse_private(settings):
             return
         if settings.synthetic.source is not None:
@@ -93,6 +95,8 @@ class Synthetic(Producer):
         _refuse_named(settings, corpus)
         if settings.synthetic.epsilon is not None:
             PrivateInput.read(corpus, found, settings)
+        else:
+            LabelColumns.read(corpus, settings.channel.floor)
 
     def plan(
         self, found: Preflight, settings: ReleaseSettings, *, train: bool = True
@@ -122,7 +126,7 @@ class Synthetic(Producer):
             public = PublicModel.open(how.init) if how.init is not None else None
             if public is not None and (feed := job.settings.identifiers.patients) is not None:
                 findings.append(public_names(public, feed, np.random.default_rng([seed, 2])))
-            trained = _trained(job, notes, seed, public, labels.prefixes)
+            trained = _trained(job, notes, seed, public, labels)
             del public
         training, held_out = trained.sides.training, trained.sides.held_out
         with timer.stage("held-out notes", "perplexity"), trained.model.ready(threads=how.threads):
@@ -208,15 +212,15 @@ def public_names(public: PublicModel, feed: Path, rng: np.random.Generator) -> F
 
 
 def _trained(
-    job: ReleaseContext, notes: PlainNotes, seed: int, public: PublicModel | None, prefixes: Sequence[str]
+    job: ReleaseContext, notes: PlainNotes, seed: int, public: PublicModel | None, labels: LabelColumns
 ) -> Trained:
     """Return the given model, that of an interrupted run, or a new one."""
     source, place = job.settings.synthetic.source, job.folder.vault / MODEL
     if source is not None:
-        return load_trained(source, notes, job.settings, before=True)
+        return load_trained(source, notes, job.settings, labels, before=True)
     if (place / "model.json").exists():
-        return load_trained(place, notes, job.settings, before=False)
-    return train_new(notes, job.settings, seed, job.folder.vault, job.say, public, prefixes if public else ())
+        return load_trained(place, notes, job.settings, labels, before=False)
+    return train_new(notes, job.settings, seed, job.folder.vault, job.say, labels, public)
 
 
 def _written(job: ReleaseContext, trained: Trained, path: Path, labels: LabelColumns) -> tuple[Counts, Checked]:

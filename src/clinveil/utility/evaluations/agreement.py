@@ -17,18 +17,8 @@ from clinveil.core.settings import flag
 from clinveil.core.spans import Span
 from clinveil.core.tokens import word_spans
 from clinveil.core.types import Doubles, Ints, Say
-from clinveil.phi.review import (
-    FOLDER,
-    DecisionFile,
-    Entry,
-    NoteDecisions,
-    PastRun,
-    decisions_of,
-    past_run,
-    read_file,
-    revised,
-    text_hash,
-)
+from clinveil.phi.review.decisions import DecisionFile, NoteDecisions, read_file, revised, text_hash
+from clinveil.phi.review.desk import FOLDER, Entry, PastRun, decisions_of, past_run
 from clinveil.stats import clopper_pearson, jackknife_t
 from clinveil.utility.evaluations import Evaluated, Evaluation, Input, evaluations
 

@@ -12,8 +12,8 @@ from clinveil.attacks.text.linkage import Linkage
 from clinveil.channel.files import load_channel
 from clinveil.cli.command import Run, command
 from clinveil.cli.options import MeasureSettings
-from clinveil.core.settings import WORKERS, NotesSettings, flag, group
-from clinveil.corpus.open import OpenedCorpus, open_corpus
+from clinveil.core.settings import WORKERS, flag, group
+from clinveil.corpus.open import open_corpus
 from clinveil.releases.crosswalk import source_notes
 from clinveil.vectors.files import load_vectors
 
@@ -42,10 +42,11 @@ def linkage(
     vectors: VectorsOf = None,
 ) -> None:
     """Link released notes to patients of whom some text is known; compare with chance and a control."""
-    how = run.settings
+    how, match = run.settings, run.settings.attack.match
+    keep: tuple[str, ...] = () if match in (None, "patient") else (match,)
     context = Context(
-        released=_open(released, how, how.notes),
-        original=_open(known, how, how.notes.but(text=how.known_text) if how.known_text else how.notes),
+        released=open_corpus(released, how.notes, keep=keep),
+        original=open_corpus(known, how.notes.but(text=how.known_text) if how.known_text else how.notes, keep=keep),
         notes=source_notes(vault) if vault else None,
         channel=load_channel(channel) if channel else None,
         vectors=[load_vectors(vectors)] if vectors else None,
@@ -55,8 +56,3 @@ def linkage(
     )
     found = how.attack(context, run.rng())
     run.show(found, f"linkage of {released.name} with {known.name} (seed {run.seed}; lower is safer)")
-
-
-def _open(path: Path, how: LinkageSettings, notes: NotesSettings) -> OpenedCorpus:
-    match = how.attack.match
-    return open_corpus(path, notes, keep=() if match in (None, "patient") else (match,))

@@ -55,9 +55,19 @@ def membership(
         raise UsageError("nothing to attack", hint="pass --from MODEL or --synthetic NOTES")
     attacked, split = _attacked(model, synthetic, how)
     layout = keeps_layout(attacked.get("the model"))
-    sides = _sides(how, training, held_out, split, model.name if model else "--from", layout=layout)
+    members = _read(training, how, layout=layout)
+    if held_out is not None:
+        sides = members, _read(held_out, how, layout=layout)
+    else:  # as split by the synthetic release
+        before = split_as_before(members, split, model.name if model else "--from")
+        sides = before.training, before.held_out
     third = _read(reference, how, layout=layout) if reference else None
-    found = _attack(attacked, sides, third, run.seed, how.most)
+    found: list[Finding] = []
+    for name, one in attacked.items():  # the findings of the attacker without a model once
+        blind = next((f for f in found if f.measure == "attack.membership_blind"), None)
+        more = {"reference": third, "detail": {"from": name}, "blind": blind, "most": how.most}
+        own = infer_membership(one, *sides, default_rng(run.seed), **more)  # type: ignore[arg-type]
+        found += own[1:] if blind else own
     others = held_out.name if held_out else "held-out notes"
     run.show(found, f"members of {training.name} against {others} (seed {run.seed}; 0.5 is chance)")
 
@@ -76,34 +86,6 @@ def _attacked(
         vocabulary = attacked["the model"].vocabulary if keeps_layout(attacked.get("the model")) else None
         attacked[RELEASED] = model_of_text(written, vocabulary)
     return attacked, split
-
-
-def _sides(
-    how: MembershipSettings, training: Path, held_out: Path | None, split: object, name: str, *, layout: bool
-) -> tuple[PlainNotes, PlainNotes]:
-    """Return members and others, as given or as split by the synthetic release."""
-    notes = _read(training, how, layout=layout)
-    if held_out is not None:
-        return notes, _read(held_out, how, layout=layout)
-    before = split_as_before(notes, split, name)
-    return before.training, before.held_out
-
-
-def _attack(
-    attacked: dict[str, LanguageModel],
-    sides: tuple[PlainNotes, PlainNotes],
-    third: PlainNotes | None,
-    seed: int,
-    most: int,
-) -> list[Finding]:
-    """Return all findings; those of the attacker without a model once."""
-    found: list[Finding] = []
-    for name, model in attacked.items():
-        blind = next((f for f in found if f.measure == "attack.membership_blind"), None)
-        more = {"reference": third, "detail": {"from": name}, "blind": blind, "most": most}
-        own = infer_membership(model, *sides, default_rng(seed), **more)  # type: ignore[arg-type]
-        found += own[1:] if blind else own
-    return found
 
 
 def _read(path: Path, how: MembershipSettings, *, layout: bool) -> PlainNotes:

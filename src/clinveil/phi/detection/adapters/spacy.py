@@ -38,11 +38,8 @@ class _Pipeline:
     def labels(self) -> list[str]:
         """Return the labels of the components that produce entities."""
         factories = ("ner", "entity_ruler", "span_ruler", "beam_ner")
-        pipes = self._language.pipe_labels
-        return sorted({label for name in pipes for label in pipes[name] if self._factory(name) in factories})
-
-    def _factory(self, name: str) -> str:
-        return str(self._language.get_pipe_meta(name).factory)
+        pipes, meta = self._language.pipe_labels, self._language.get_pipe_meta
+        return sorted({label for name in pipes for label in pipes[name] if meta(name).factory in factories})
 
     def predict(self, text: str) -> Iterator[Prediction]:
         """Yield the entities."""

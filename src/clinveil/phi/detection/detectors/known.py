@@ -118,12 +118,19 @@ def _patterns(patient: Patient) -> tuple[tuple[str, re.Pattern[str]], ...]:
     patterns = {
         "MRN": [_loose(number) for number in patient.record_numbers],
         "PHONE": [_loose(number) for number in patient.phones],
-        "EMAIL": [re.escape(part) for email in patient.emails for part in _addresses(email)],
-        "ADDRESS": [_lines(line) for address in patient.addresses for line in _parts(address)],
+        "EMAIL": [
+            re.escape(part)
+            for email in patient.emails
+            for part in (email, email.partition("@")[0])  # the local part if it is not a word: a user name
+            if part == email or (len(part) > 4 and is_not_word(part))
+        ],
+        "ADDRESS": [
+            r"[\W_]+".join(re.escape(word) for word in re.findall(r"\w+", line))
+            for address in patient.addresses
+            for line in _parts(address)
+        ],
     }
-    if (
-        born := patient.birth_date
-    ) is not None:  # as the ages detector: before 1940, a birth date may be an age over 89
+    if born := patient.birth_date:  # as the ages detector: before 1940, a birth date may be an age over 89
         patterns["AGE" if born.year < 1940 else "DATE"] = _birth_dates(born)
     return tuple(
         (label, re.compile(rf"(?<![^\W_])(?:{'|'.join(filter(None, pieces))})(?![^\W_])", re.IGNORECASE))
@@ -138,20 +145,10 @@ def _loose(number: str) -> str:
     return r"[\W_]{0,3}".join(signs) if len(signs) > 3 else ""
 
 
-def _addresses(email: str) -> list[str]:
-    """Return the address, and its local part if that is not a word: a user name."""
-    local = email.partition("@")[0]
-    return [email, *([local] if len(local) > 4 and is_not_word(local) else [])]
-
-
 def _parts(address: str) -> list[str]:
     """Return the complete address, its street line, and other lines that contain a digit."""
     lines = [line.strip() for line in re.split(r"[,\n]", address)]
     return [address, *(line for line in lines if re.search(r"\d", line) and len(line) > 4)]
-
-
-def _lines(line: str) -> str:
-    return r"[\W_]+".join(re.escape(word) for word in re.findall(r"\w+", line))
 
 
 def _birth_dates(day: date) -> list[str]:

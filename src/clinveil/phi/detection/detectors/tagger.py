@@ -76,15 +76,16 @@ class TaggerDetector:
         """The labels of the model."""
         return frozenset({"NAME"}) if self.model is None else _read(self.model).labels
 
-    def find(self, note: NoteView) -> Iterator[Span]:
-        """Yield one span per run of tokens above the model's threshold. Parts of medical codes are excluded."""
-        yield from self._spans(note, None)
-
     def suspect(self, note: NoteView) -> Iterator[Span]:
         """Yield also spans with a low probability, as candidates for manual review."""
-        yield from self._spans(note, _LOW_THRESHOLD)
+        return self.find(note, _LOW_THRESHOLD)
 
-    def _spans(self, note: NoteView, threshold: float | None) -> Iterator[Span]:
+    def find(self, note: NoteView, threshold: float | None = None) -> Iterator[Span]:
+        """Yield one span per run of tokens above a threshold.
+
+        Args:
+            threshold: None for the model's, without parts of medical codes.
+        """
         hits, state = _read(self.model).hits(note.tokens, threshold), NameState(note)
         gaps = [_FAR, *(note.plain[last.end : hit.start] for last, hit in pairwise(hits)), _FAR]
         for hit, *beside in zip(hits, gaps, gaps[1:], strict=False):

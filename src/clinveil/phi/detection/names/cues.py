@@ -133,8 +133,8 @@ def cues(note: NoteView) -> Iterator[Cue]:
         if lower in cue_words.MEETINGS:
             last = index + 1 == len(texts)
             spoken = index > 0 and lowers[index - 1] in cue_words.SPOKEN
-            small = not last and lower in _PERSONAL and _odd_pair(note.words.classes, index + 1)
-            if not last and (spoken or small or texts[index + 1] != lowers[index + 1]):
+            odd = not last and index + 2 < len(texts) and not note.words.classes[index + 1] & LexicalClass.WORD
+            if not last and (spoken or (odd and lower in _PERSONAL) or texts[index + 1] != lowers[index + 1]):
                 yield from _meeting(note, index, spoken=spoken)
         if lower in _AFTER:
             yield from _after(note, index, lower)
@@ -145,23 +145,12 @@ def cues(note: NoteView) -> Iterator[Cue]:
         if index < len(starts) and starts[index] == match.start():
             yield Cue(index, Trust.TITLE, "title")
     for match in _IN_BED.matches(note):
-        yield from _in_bed(note, bisect_left(starts, match.start()) - 1, match.start())
+        index = bisect_left(starts, match.start()) - 1
+        if index >= 0 and not note.plain[starts[index] + len(texts[index]) : match.start()].strip(" ,"):
+            first = capitals(note, index) if not texts[index].isupper() or len(texts[index]) > 3 else ()
+            yield from (Cue(word, Trust.TITLE, "bed") for word in first)
     for match in _AGE.matches(note):
         yield from _backwards(note, bisect_left(starts, match.start()) - 1, match.start(), _BEFORE_AGE, "age")
-
-
-def _odd_pair(kinds: list[int], index: int) -> bool:
-    """Return whether a word is not an ordinary word and is followed by another."""
-    return not kinds[index] & LexicalClass.WORD and index + 1 < len(kinds)
-
-
-def _in_bed(note: NoteView, last: int, end: int) -> Iterator[Cue]:
-    """Yield cues for the words before `(bed 3)`."""
-    if last < 0 or note.plain[note.words.starts[last] + len(note.words.texts[last]) : end].strip(" ,"):
-        return
-    text = note.words.texts[last]
-    if not (text.isupper() and len(text) < 4):
-        yield from (Cue(first, Trust.TITLE, "bed") for first in capitals(note, last))
 
 
 def _after(note: NoteView, index: int, lower: str) -> Iterator[Cue]:

@@ -35,6 +35,7 @@ _NO_SURNAMES = words(
     " service unit department pharmacy home house court drive lane general memorial i a am pm"
     " foods inc llc corp corporation company associates group partners bank systems industries laboratories lab"
 )
+_SMALL_OR_SURNAME = LexicalClass.FUNCTION | LexicalClass.FAMILY
 _FIELD_END = re.compile(r"\.?[ \t]*(?:[;\r\n]|$)")
 _IN_FIELD = re.compile(r"[ \t]?[ ,.][ \t]{0,2}")
 
@@ -62,13 +63,15 @@ class Extent(Pairs):
     def _continues(self, first: int, index: int, trust: Trust | None) -> bool:
         last, word, gap = self.words[index - 1], self.words[index], self.state.gap(index)
         if len(last.text) == 1 and AFTER_INITIAL.fullmatch(gap) and (last.text.isupper() or gap[:1] == "."):
-            return self._after_initial(first, index, last, word)
+            if len(word.text) == 1:
+                return word.text.isupper() and not (word.text in "AI" and "  " in gap)
+            if is_particle(word):
+                return self.state.name_ahead(index + 1)
+            return (self.state.family_like(word) or not word.ordinary) and not self._labels(index)
         if not GAP.fullmatch(gap):
             return False
-        if "\n" in gap and "-" in gap:
-            return not word.classes & LexicalClass.FUNCTION
         if "\n" in gap:
-            return False
+            return "-" in gap and not word.classes & LexicalClass.FUNCTION
         if '"' in gap or "(" in gap or "'" in gap:
             return self._quoted(last, word, gap, index, trust)
         if self._word_ends_name(first, index, trust):
@@ -86,11 +89,15 @@ class Extent(Pairs):
         if last.shouted != word.shouted or last.text.islower() or len(last.text) < 2 or self._labels(index):
             return False
         named = not last.ordinary or (index == first + 2 and not self.words[first].ordinary)
-        if not named or not self._may_be_last(index, word):
+        if not named or word.lower in _NO_SURNAMES or word.text in CREDENTIALS:
+            return False
+        if word.lower in word_list("eponym_nouns") or word.classes & _SMALL_OR_SURNAME == LexicalClass.FUNCTION:
             return False
         weak = word.shouted or trust < Trust.SPOKEN
         fills = word.shouted and trust in (Trust.FIELD, Trust.LIST) and not word.classes & LexicalClass.FUNCTION
-        if weak and not ((word.classes & LexicalClass.FAMILY or fills) and self._rather_given(first)):
+        kind = self.words.classes[first]
+        rather_given = kind & LexicalClass.GIVEN or not kind & LexicalClass.FAMILY
+        if weak and not ((word.classes & LexicalClass.FAMILY or fills) and rather_given):
             return False
         if _CLEAN.match(self.text, word.end):
             return True
@@ -104,16 +111,6 @@ class Extent(Pairs):
         if small:
             return _IS_OF_AGE.match(self.text, word.end) is not None
         return re.match(r"[ \t]+[a-z]", self.text[word.end : word.end + 8]) is not None
-
-    def _rather_given(self, index: int) -> bool:
-        """Return whether a word is a listed first name, or is not a listed surname."""
-        kind = self.words.classes[index]
-        return bool(kind & LexicalClass.GIVEN) or not kind & LexicalClass.FAMILY
-
-    def _may_be_last(self, index: int, word: Word) -> bool:
-        if word.lower in _NO_SURNAMES or word.text in CREDENTIALS or word.lower in word_list("eponym_nouns"):
-            return False
-        return not word.classes & LexicalClass.FUNCTION or bool(word.classes & LexicalClass.FAMILY)
 
     def _quoted(self, last: Word, word: Word, gap: str, index: int, trust: Trust | None) -> bool:
         """Accept names in quotes between names: `William "Bud" Smith`."""
@@ -153,24 +150,11 @@ class Extent(Pairs):
             return False
         if not word.ordinary:
             long = not word.shouted or (last.shouted and len(word.text) > 3)
-            return word.listed or trusted or (long and self._may_go_with(last, word, trust))
-        return self._fits_word(last, word, index, trusted)
-
-    def _may_go_with(self, last: Word, word: Word, trust: Trust | None) -> bool:
-        """Return whether an unknown word may continue a name: after a first name or unknown word, at a cue after
-        any name.
-        """
-        if last.classes & LexicalClass.GIVEN or (trust is not None and not last.ordinary):
-            return True
-        behind_particle = is_particle(last) or last.text in _GAELIC
-        return (unknown(last) or behind_particle) and shaped_like_name(word.text)
-
-    def _after_initial(self, first: int, index: int, last: Word, word: Word) -> bool:
-        if len(word.text) == 1:
-            return word.text.isupper() and not (word.text in "AI" and "  " in self.state.gap(index))
-        if is_particle(word):
-            return self.state.name_ahead(index + 1)
-        return (self.state.family_like(word) or not word.ordinary) and not self._labels(index)
+            # An unknown word may continue a name after a first name or unknown word, at a cue after any name.
+            named = bool(last.classes & LexicalClass.GIVEN) or (trust is not None and not last.ordinary)
+            behind = unknown(last) or is_particle(last) or last.text in _GAELIC
+            return word.listed or trusted or (long and (named or (behind and shaped_like_name(word.text))))
+        return self._fits_word(last, word, trusted)
 
     def _fits_small(self, last: Word, word: Word, index: int, trust: Trust | None) -> bool:
         if not last.text.islower():
@@ -187,7 +171,7 @@ class Extent(Pairs):
             return word.listed or trusted or not last.listed or (met and self._small_name(index))
         return self.state.given_like(last) and bool(word.classes & LexicalClass.FAMILIAR)
 
-    def _fits_word(self, last: Word, word: Word, index: int, trusted: bool) -> bool:
+    def _fits_word(self, last: Word, word: Word, trusted: bool) -> bool:
         """Accept an ordinary word as surname after a first name; in a field also after an unlisted word."""
         if is_particle(last) and word.listed and not word.classes & LexicalClass.FUNCTION:
             return True
@@ -211,22 +195,15 @@ class Extent(Pairs):
         if self._labels(index) or not self.state.family_like(last):
             return False
         if trusted:
+            following = self.words[index + 1] if index + 1 < len(self.words) else None
             return self._given_in_field(index) and (
                 bool(word.classes & LexicalClass.USUAL_GIVEN)
                 or self.state.closed(index + 1)
-                or self._initial_after(index)
+                or (following is not None and following.capital and bool(GAP.fullmatch(self.state.gap(index + 1))))
                 or _CREDENTIAL_NEXT.match(self.text, word.end) is not None
             )
         usual = word.classes & LexicalClass.USUAL_GIVEN and not word.ordinary
         return index == first + 1 and bool(usual) and rather_surname(last)
-
-    def _initial_after(self, index: int) -> bool:
-        following = self.words[index + 1] if index + 1 < len(self.words) else None
-        return following is not None and following.capital and GAP.fullmatch(self.state.gap(index + 1)) is not None
-
-    def _commas_in_field(self, index: int) -> bool:
-        end = self._listed_end(index)
-        return end - index > 1 and self._field_ends(end)
 
     def _listed_end(self, index: int) -> int:
         end = index + 1

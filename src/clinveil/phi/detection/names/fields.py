@@ -99,8 +99,12 @@ def field_names(note: NoteView) -> Iterator[NameSpan]:
         yield from _values(_KEYED, text, "name field of a key")
     if any(_EXTENSION.matches(note)):
         yield from _files(text)
-    if note.words.marked(_ACCOUNT_WORD):
-        yield from _accounts(text)
+    for match in _ACCOUNT.finditer(text) if note.words.marked(_ACCOUNT_WORD) else ():
+        name = match["phi"]
+        explicit = ":" in match[0] or "=" in match[0] or "." in name or any(c.isdigit() for c in name)
+        explicit = explicit or _ACTED.search(text, max(0, match.start() - 8), match.start()) is not None
+        if explicit and not any(lexical_classes(piece) & LexicalClass.WORD for piece in _PIECE.findall(name)):
+            yield NameSpan(*match.span("phi"), "user name")
 
 
 def _values(pattern: re.Pattern[str], text: str, why: str) -> Iterator[NameSpan]:
@@ -121,30 +125,16 @@ def _files(text: str) -> Iterator[NameSpan]:
                 yield NameSpan(match.start() + first.start(), match.start() + second.end(), "name of a file")
 
 
-def _accounts(text: str) -> Iterator[NameSpan]:
-    for match in _ACCOUNT.finditer(text):
-        name = match["phi"]
-        pieces = _PIECE.findall(name)
-        explicit = ":" in match[0] or "=" in match[0] or "." in name or any(c.isdigit() for c in name)
-        explicit = explicit or _ACTED.search(text, max(0, match.start() - 8), match.start()) is not None
-        if explicit and not any(lexical_classes(piece) & LexicalClass.WORD for piece in pieces):
-            yield NameSpan(*match.span("phi"), "user name")
-
-
 def headers(state: NameState) -> Iterator[tuple[int, int]]:
     """Yield runs of words at the beginning of a line: `Smith, John  MRN 123`."""
     if "," not in state.text:
         return
     for match in _HEADER.finditer(state.text):
         start, end = word_run(state.note, *match.span("phi"))
-        if _named(state, start, end) and not _glued(state, start, end):
+        text, found = state.text, state.words[start:end]
+        beside = "".join(text[w.start - 1 : w.start] + text[w.end : w.end + 2].strip("-")[:1] for w in found)
+        if _named(state, start, end) and not any(map(str.isdigit, beside)):  # not `BRCA1, CYP2D6`
             yield start, end
-
-
-def _glued(state: NameState, start: int, end: int) -> bool:
-    """Return whether a digit is attached to one of the words: `BRCA1, CYP2D6`."""
-    return any(state.text[w.start - 1 : w.start].isdigit() or state.text[w.end : w.end + 2].strip("-")[:1].isdigit()
-               for w in state.words[start:end])  # fmt: skip
 
 
 def _named(state: NameState, start: int, end: int) -> bool:
@@ -177,12 +167,14 @@ def initials(state: NameState) -> Iterator[NameSpan]:
     `JS/mk` on a line at the end.
     """
     text = state.text
-    known: set[str] | None = None
-    for match in _dotted(state):
-        letters = "".join(filter(str.isalpha, match[0]))
+    known, starts, reach = _name_initials(state), state.words.starts, 0
+    for start in (starts[index] for index in state.words.marked(CAPITAL)):  # only one-letter words are tried
+        match = _INITIALS.match(text, start) if start >= reach else None
+        if match is None:
+            continue
+        reach, letters = match.end(), "".join(filter(str.isalpha, match[0]))
         if letters.lower() in _ABBREVIATED:
             continue
-        known = _name_initials(state) if known is None else known
         spoken = _TO_INITIALS.search(text, max(0, match.start() - 16), match.start())
         if letters in known or spoken or _FROM_INITIALS.match(text, match.end()):
             yield NameSpan(*match.span(), "initials")
@@ -191,16 +183,6 @@ def initials(state: NameState) -> Iterator[NameSpan]:
             yield NameSpan(*match.span("phi"), "initials")
     for match in _DICTATED.finditer(text, max(0, len(text) - _NEAR_END)):
         yield NameSpan(*match.span("phi"), "initials of a dictation")
-
-
-def _dotted(state: NameState) -> Iterator[re.Match[str]]:
-    """Yield two or three capitals with dots. Only one-letter words are tried."""
-    starts, reach = state.words.starts, 0
-    for index in state.words.marked(CAPITAL):
-        match = _INITIALS.match(state.text, starts[index])
-        if match and starts[index] >= reach:
-            reach = match.end()
-            yield match
 
 
 def _name_initials(state: NameState) -> set[str]:
@@ -262,14 +244,6 @@ _MISREAD = mark(_misread)
 
 def damaged_names(state: NameState) -> Iterator[NameSpan]:
     """Yield letter-spaced names and names with misread letters."""
-    yield from _spaced(state)
-    yield from _with_digits(state.text)
-    for index in state.words.marked(_MISREAD):
-        word = state.words[index]
-        yield NameSpan(word.start, word.end, "misread name")
-
-
-def _spaced(state: NameState) -> Iterator[NameSpan]:
     reach = 0
     for index in state.words.marked(CAPITAL):
         start = state.words.starts[index]
@@ -280,6 +254,10 @@ def _spaced(state: NameState) -> Iterator[NameSpan]:
         names = [group for group in _GROUP.finditer(match[0]) if _may_be_name(group[0].replace(" ", ""))]
         if names:
             yield NameSpan(start + names[0].start(), start + names[-1].end(), "spaced letters")
+    yield from _with_digits(state.text)
+    for index in state.words.marked(_MISREAD):
+        word = state.words[index]
+        yield NameSpan(word.start, word.end, "misread name")
 
 
 def _may_be_name(word: str) -> bool:

@@ -44,7 +44,7 @@ class ListRuns:
     def take_before_credential(self, last: int) -> None:
         """Add the capitalised words before a credential that form a name: John Q. Smith, MD."""
         if self.words.texts[last].islower():
-            self.take_small_before_credential(last)
+            self._take_small_before_credential(last)
             return
         index = last
         while index >= 0 and last - index < MAX_WORDS - 1 and self._may_precede(index, last):
@@ -72,26 +72,20 @@ class ListRuns:
             return len(word.text) > 2 and (word.listed or (unknown(word) and not word.shouted))
         return any(w.listed or unknown(w) for w in full) and not all(len(w.text) < 3 for w in full)
 
-    def take_small_before_credential(self, last: int) -> None:
-        """Add two lower-case words before a credential: john smith, rn."""
+    def _take_small_before_credential(self, last: int) -> None:
+        """Add two lower-case words before a credential: john smith, rn.
+
+        If only a bullet, a number or a word for signing precedes them in their line, they need not be usual names.
+        """
         if not last or self.state.gap(last) != " ":
             return
         first, word = self.words[last - 1], self.words[last]
         if not (first.text.islower() and word.text.islower()):
             return
         usual = self.state.given_like(first) and self.state.family_like(word)
-        if usual or (self._begins_line(first.start) and self._small_pair(first, word)):
+        pair = not (first.ordinary and word.ordinary) or (first.listed and word.listed)
+        if usual or (pair and _LINE_START.search(self.text, max(0, first.start - 24), first.start)):
             self.state.add(last - 1, last + 1, 0.8, "credential")
-
-    def _begins_line(self, start: int) -> bool:
-        """Return whether only a bullet, a number or a word for signing precedes the offset in its line."""
-        return _LINE_START.search(self.text, max(0, start - 24), start) is not None
-
-    def _small_pair(self, first: Word, word: Word) -> bool:
-        """Return whether two words are not function words, and one is not an ordinary word or both are listed
-        names.
-        """
-        return not (first.ordinary and word.ordinary) or (first.listed and word.listed)
 
     def candidates(self) -> list[int]:
         """Return the indices of the words that may begin a name."""
@@ -177,9 +171,7 @@ class ListRuns:
             return False
         if word.lower in self.state.note.lower_case or not shaped_like_name(word.text):
             return False
-        if self.state.among_terms(index, index + 1):
-            return False
-        if self.state.after_noun(index):
+        if self.state.among_terms(index, index + 1) or self.state.after_noun(index):
             return False
         if index and self.words.lowers[index - 1] in _ARTICLES and self.state.gap(index) == " ":
             return False

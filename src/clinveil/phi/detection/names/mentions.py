@@ -35,7 +35,10 @@ class Mentions:
         self.exact = {self.words.texts[i] for i in self.state.taken}
         if not forms:
             return
-        lowers = self._lowers(forms)
+        odd = {self.words.lowers[index] for index in self.words.marked(_ODD)}
+        lowers = forms.intersection(self.words.lowers) | {  # hyphenated words are also compared by part
+            w for w in odd if name_form(w) in forms or ("-" in w and any(name_form(p) in forms for p in w.split("-")))
+        }
         for index in [i for i, lower in enumerate(self.words.lowers) if lower in lowers]:
             if index not in self.state.taken and self._other_mention(index, self.words[index]):
                 self.state.add(index, index + 1, 0.7, "found elsewhere in the note")
@@ -68,13 +71,6 @@ class Mentions:
         ]
         parts = [part for text in texts for part in (text, *(text.split("-") if "-" in text else ())) if len(part) > 2]
         return {name_form(part) for part in parts} - PARTICLES
-
-    def _lowers(self, forms: set[str]) -> set[str]:
-        """Return the words of the note whose form is that of a name; hyphenated words are also compared by part."""
-        odd = {self.words.lowers[index] for index in self.words.marked(_ODD)}
-        return forms.intersection(self.words.lowers) | {
-            w for w in odd if name_form(w) in forms or ("-" in w and any(name_form(p) in forms for p in w.split("-")))
-        }
 
     def _other_mention(self, index: int, word: Word) -> bool:
         if self.state.before_noun(index + 1):

@@ -34,14 +34,16 @@ class FirstWord(Extent):
             return word.text != "I" and not self.state.abbreviated(index) and self._pair(index, word, trust)
         if len(word.text) == 1:
             return trust is Trust.TITLE and word.text.isupper()
-        if trust is Trust.LIST and not word.shouted and self._commas_in_field(index):
-            return True
+        if trust is Trust.LIST and not word.shouted:
+            end = self._listed_end(index)
+            if end - index > 1 and self._field_ends(end):
+                return True
         if trust >= Trust.SPOKEN and is_particle(word) and self.state.name_ahead(index + 1):
             return True
         return self._may_begin_word(index, word, trust)
 
     def _may_begin_word(self, index: int, word: Word, trust: Trust) -> bool:
-        if trust in (Trust.FIELD, Trust.LIST) and self._before_initial(index):
+        if trust in (Trust.FIELD, Trust.LIST) and _COMMA_INITIAL.match(self.text, word.end):  # `Thorn, N.`
             return not word.ordinary or bool(word.classes & LexicalClass.NAME)
         if word.ordinary:
             return self._word_as_name(index, word, trust)
@@ -55,17 +57,10 @@ class FirstWord(Extent):
         if not unknown(word):
             return False
         if word.shouted and trust >= Trust.FIELD:
-            return self._pair(index, word, trust) or self._field_of_one(index)
+            return self._pair(index, word, trust) or (len(word.text) > 3 and self.state.closed(index + 1))
         if quiet:
             return False
         return trust is not Trust.HINT or self._pair(index, word, trust)
-
-    def _before_initial(self, index: int) -> bool:
-        """Return whether a surname and an initial fill a field: `Thorn, N.`"""
-        return _COMMA_INITIAL.match(self.text, self.words[index].end) is not None
-
-    def _field_of_one(self, index: int) -> bool:
-        return len(self.words.texts[index]) > 3 and self.state.closed(index + 1)
 
     def _word_as_name(self, index: int, word: Word, trust: Trust) -> bool:
         """Decide for an ordinary word at a cue: it needs a second name, a field of its own, or to be a usual name."""
@@ -80,7 +75,9 @@ class FirstWord(Extent):
         if word.lower in NO_NAMES:
             return False
         if trust is Trust.LIST and self.state.closed(index + 1) and not self.state.abbreviated(index):
-            return self._alone_in_field(index, word)
+            # As the only content of a name field, any listed name is accepted: `Last name: Bell`.
+            named = _NAMED_FIELD.search(self.text, max(0, word.start - 40), word.start)
+            return bool(word.classes & (LexicalClass.NAME if named else LexicalClass.FAMILIAR))
         if trust >= Trust.FIELD:
             return bool(word.classes & LexicalClass.FAMILIAR) and self.state.closed(index + 1)
         if self.state.abbreviated(index) and not word.classes & LexicalClass.FAMILIAR:
@@ -90,11 +87,6 @@ class FirstWord(Extent):
         if trust is Trust.KIN:
             return bool(word.classes & LexicalClass.GIVEN)
         return trust is Trust.SPOKEN and bool(word.classes & (LexicalClass.FAMILIAR | LexicalClass.GIVEN))
-
-    def _alone_in_field(self, index: int, word: Word) -> bool:
-        """Return whether any listed name is accepted as the only content of a name field: `Last name: Bell`."""
-        named = _NAMED_FIELD.search(self.text, max(0, word.start - 40), word.start) is not None
-        return bool(word.classes & (LexicalClass.NAME if named else LexicalClass.FAMILIAR))
 
     def _may_begin_small(self, index: int, word: Word, trust: Trust) -> bool:
         if trust >= Trust.SPOKEN and is_particle(word):
@@ -109,7 +101,10 @@ class FirstWord(Extent):
             usual = LexicalClass.USUAL_FAMILY if dotted else LexicalClass.FAMILIAR
             return self._small_name(index) or self._small_word_as_name(index, word, usual)
         if trust >= Trust.FIELD:
-            return self._small_in_field(index, word)
+            if not word.ordinary:
+                return word.listed or self._small_name(index)
+            familiar = bool(word.classes & LexicalClass.FAMILIAR)
+            return self._small_pair(index) or (familiar and self.state.closed(index + 1))
         if trust is Trust.KIN:
             if word.ordinary:
                 return self._small_word_as_name(index, word, LexicalClass.USUAL_GIVEN)
@@ -123,28 +118,19 @@ class FirstWord(Extent):
         sure = not word.ordinary and word.classes & usual and not word.classes & LexicalClass.EPONYM
         return bool(sure and len(word.text) > 3) or self._small_pair(index)
 
-    def _per_whom(self, index: int, word: Word) -> bool:
-        return self.words.lowers[index - 1] == "per" and len(word.text) > 4 and self._small_name(index)
-
     def _small_person(self, index: int, word: Word) -> bool:
         """Match `per ann okafor`: a first name (or syllables of one) and a word that is not an ordinary word."""
         following = self.state.neighbour(index)
         if following is None or word.ordinary or not following.text.islower():
             return False
-        given = bool(word.classes & LexicalClass.GIVEN) or syllabic(word.lower) or self._per_whom(index, word)
+        per = self.words.lowers[index - 1] == "per" and len(word.text) > 4 and self._small_name(index)
+        given = bool(word.classes & LexicalClass.GIVEN) or syllabic(word.lower) or per
         return given and not following.ordinary and (following.listed or self._small_name(index + 1))
 
     def _small_word_as_name(self, index: int, word: Word, usual: int) -> bool:
         following = self.words.lowers[index + 1] if index + 1 < len(self.words) else ""
         named = bool(word.classes & usual) and following not in BASE_VERBS and len(word.text) > 2
         return named and (word.lower not in COMPOUNDS or self.text[word.start - 2 : word.start] != "e ")
-
-    def _small_in_field(self, index: int, word: Word) -> bool:
-        if not word.ordinary:
-            return word.listed or self._small_name(index)
-        if self._small_pair(index):
-            return True
-        return bool(word.classes & LexicalClass.FAMILIAR) and self.state.closed(index + 1)
 
 
 class CueRuns(FirstWord):
@@ -168,17 +154,15 @@ class CueRuns(FirstWord):
     def _take_shared(self, end: int, cue: Cue) -> None:
         """Add further names of an enumeration: after `and`, and after commas in fields and among relatives."""
         while end < len(self.words):
-            following = end
-            if self.words.lowers[end] in ("and", "or"):
-                following += 1
+            following = end + (self.words.lowers[end] in ("and", "or"))
             if following >= len(self.words) or following in self.state.taken:
                 return
-            last = self.words[end - 1]
-            gap = self.text[last.end : self.words.starts[following]]
-            word = self.words[following]
+            word, gap = self.words[following], self.text[self.words[end - 1].end : self.words.starts[following]]
             if not _SHARED.fullmatch(gap):
                 return
-            doctors = self._of_doctors(cue) and word.classes & LexicalClass.NAME and len(word.text) > 1
+            # Several names must follow, also ordinary words: `Drs. Hill and Mall`.
+            doctors = cue.word > 0 and self.words.lowers[cue.word - 1] == "drs"
+            doctors = doctors and bool(word.classes & LexicalClass.NAME) and len(word.text) > 1
             if not doctors and not self._may_follow(following, word, cue.trust, "," in gap):
                 return
             end = self.run(following, cue.trust)
@@ -186,16 +170,13 @@ class CueRuns(FirstWord):
                 return
             self.state.add(following, end, 0.85, cue.why)
 
-    def _of_doctors(self, cue: Cue) -> bool:
-        """Return whether several names must follow, also ordinary words: `Drs. Hill and Mall`."""
-        return cue.word > 0 and self.words.lowers[cue.word - 1] == "drs"
-
     def _may_follow(self, index: int, word: Word, trust: Trust, comma: bool) -> bool:
         if len(word.text) < 3 or self._labels(index):
             return False
         if not word.capital:
             return self._may_follow_small(index, word, trust, comma)
-        if word.shouted != self._shouted_before(index):
+        before = [w for w in self.words.texts[max(0, index - 2) : index] if len(w) > 3]
+        if word.shouted != (not before or before[-1].isupper()):
             return False
         if not word.ordinary:
             return word.listed or (trust >= Trust.TITLE and not comma and unknown(word))
@@ -215,7 +196,3 @@ class CueRuns(FirstWord):
         return (
             (word.listed and not comma) or (trust is Trust.TITLE and self._small_name(index)) or self._small_pair(index)
         )
-
-    def _shouted_before(self, index: int) -> bool:
-        before = [w for w in self.words.texts[max(0, index - 2) : index] if len(w) > 3]
-        return not before or before[-1].isupper()

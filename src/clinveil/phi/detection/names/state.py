@@ -71,18 +71,13 @@ class NameState:
         """Add a run, extended by the particles before it. An empty run is ignored."""
         if start >= end:
             return
-        start = self._with_particles(start)
-        self.taken.update(range(start, end))
-        self.runs.append(Run(start, end, score, why))
-
-    def _with_particles(self, start: int) -> int:
-        """Return the start of a name with its lower-case particles: `de la Fisher`."""
         first, texts = start, self.words.texts
         while first and texts[first - 1] in PARTICLES and first - 1 not in self.taken and self.gap(first) in _TIGHT:
             first -= 1
         while first < start and texts[first] not in _LEADING:
             first += 1
-        return first
+        self.taken.update(range(first, end))
+        self.runs.append(Run(first, end, score, why))
 
     def gap(self, index: int) -> str:
         """Return the text between a word and the word before it."""
@@ -291,8 +286,11 @@ class Pairs:
             return (self.state.given_like(word) or not word.ordinary) and self.state.name_ahead(index + 2)
         if not following.capital:
             return False
-        if len(following.text) == 1:
-            return self._pair_over_initial(index, word)
+        if len(following.text) == 1:  # an initial
+            last, dotted = self.state.neighbour(index + 1), self.text[following.end : following.end + 1] == "."
+            if last is None or not last.capital or not (self.state.given_like(word) or not word.ordinary):
+                return False
+            return dotted and self.state.family_like(last) and not self._labels(index + 2)
         loose = trust >= Trust.KIN or bool(following.classes & LexicalClass.USUAL_FAMILY and not following.ordinary)
         if following.shouted != word.shouted or self._labels(index + 1):
             return False
@@ -308,13 +306,6 @@ class Pairs:
     def _word_ends_name(self, first: int, index: int, trust: Trust | None) -> bool:
         """Return whether a capitalised word ends a name."""
         raise NotImplementedError
-
-    def _pair_over_initial(self, index: int, word: Word) -> bool:
-        following = self.state.neighbour(index + 1)
-        dotted = self.text[self.words[index + 1].end : self.words[index + 1].end + 1] == "."
-        if following is None or not following.capital or not (self.state.given_like(word) or not word.ordinary):
-            return False
-        return dotted and self.state.family_like(following) and not self._labels(index + 2)
 
     def _given_in_field(self, index: int) -> bool:
         word = self.words[index]

@@ -54,9 +54,7 @@ def old_age(original: str, after: str = "") -> str | None:
 def three_digits(original: str, after: str = "") -> str | None:
     """Return `02114-1234` -> 021**, or 000** for a sparse area; None for codes outside the United States."""
     match = _ZIP.fullmatch(original.strip())
-    if match is None:
-        return None
-    return "000**" if match[1] in SPARSE else f"{match[1]}**"
+    return None if match is None else "000**" if match[1] in SPARSE else f"{match[1]}**"
 
 
 def state(original: str, after: str = "") -> str | None:
@@ -77,9 +75,5 @@ def _states() -> dict[str, str]:
     }
 
 
-GENERALISED: dict[str, Callable[[str, str], str | None]] = {
-    "DATE": year,
-    "AGE": old_age,
-    "ZIP": three_digits,
-    "CITY": state,
-}
+GENERALISED: dict[str, Callable[[str, str], str | None]]
+GENERALISED = {"DATE": year, "AGE": old_age, "ZIP": three_digits, "CITY": state}

@@ -60,6 +60,9 @@ _ABBREVIATED = re.compile(r"[A-Z]{2,3}")
 class NoteNames:
     """Evidence from one note about its names: roles and usual spellings of unlisted ones.
 
+    Attributes:
+        roles: by form. counts: mentions of each form.
+
     Args:
         text: the plain text of the note.
         spans: half-open character ranges of its names.
@@ -67,33 +70,29 @@ class NoteNames:
 
     def __init__(self, text: str, spans: Iterable[tuple[int, int]]) -> None:
         self.roles: dict[str, Role] = {}
-        self._counts: Counter[str] = Counter()
+        self.counts: Counter[str] = Counter()
         self._shortened: dict[str, list[str]] = {}
         for start, end in spans:
             name = text[start:end]
             forms = [name_form(POSSESSIVE.sub("", piece)) for piece in _PIECE.findall(name)]
             forms = [form for form in forms if form not in _PARTICLES]
-            self._counts.update(form for form in forms if len(form) > 1)
+            self.counts.update(form for form in forms if len(form) > 1)
             relative = kin(text, start)
             if len(forms) > 1 or relative:
                 first = forms[1:2] if "," in name else forms[:1]
                 self.roles.update({form: relative or by_ending_given(form) for form in first if role_of(form) is None})
-
-    def has(self, form: str) -> bool:
-        """Return whether a name of the note has this form."""
-        return form in self._counts
 
     def spelling(self, form: str) -> str:
         """Return the form that an unlisted one misspells within the note, or the form itself."""
         if len(form) < 5 or listed(form):
             return form
         if not self._shortened:
-            for name in self._counts:
+            for name in self.counts:
                 for short in _shortened(name) if len(name) > 3 else ():
                     self._shortened.setdefault(short, []).append(name)
         near = {name for short in _shortened(form) for name in self._shortened.get(short, ())} - {form}
         near = {name for name in near if within_one_edit(form, name)}
-        return max([form, *sorted(near)], key=lambda name: (self._counts[name], name == form))
+        return max([form, *sorted(near)], key=lambda name: (self.counts[name], name == form))
 
 
 def _shortened(form: str) -> set[str]:
@@ -129,17 +128,18 @@ class NameSurrogates:
 
     def of(self, original: str) -> str:
         """Return the name with every word and number replaced; particles belong to their word."""
-        surrogate = self._cache.get(original)
-        if surrogate is None:
-            surrogate = self._cache[original] = self._of(original)
-        return surrogate
-
-    def _of(self, original: str) -> str:
+        if original in self._cache:
+            return self._cache[original]
         pieces = list(_PIECE.finditer(original))
         particles = {i for i in range(len(pieces)) if _is_particle(original, pieces, i)}
         if len(particles) == len(pieces):
             particles = set()
-        family = self._hyphened_surnames(original, pieces)
+        family, start = set[int](), 0
+        for i in range(1, len(pieces) + 1):  # the words of hyphenated names of which one part is a surname
+            if i == len(pieces) or original[pieces[i - 1].end() : pieces[i].start()] != "-":
+                if i - start > 1 and any(self.role(self.form(pieces[j][0])) == "family" for j in range(start, i)):
+                    family.update(range(start, i))
+                start = i
         if len(pieces) > 1 and all(len(piece[0]) == 1 for piece in pieces):
             family.add(len(pieces) - 1)
         out, position = [], 0
@@ -151,17 +151,8 @@ class NameSurrogates:
             else:
                 out.append(self._word(piece[0], family=i in family))
         joined = "".join([*out, self._between(original[position:])])
-        return re.sub(r",\s*$", "", joined) if particles else joined  # `Berg, van der`
-
-    def _hyphened_surnames(self, text: str, pieces: list[re.Match[str]]) -> set[int]:
-        """Return the indices of the words in hyphenated names of which one part is a surname."""
-        surnames, start = set[int](), 0
-        for i in range(1, len(pieces) + 1):
-            if i == len(pieces) or text[pieces[i - 1].end() : pieces[i].start()] != "-":
-                if i - start > 1 and any(self.role(self.form(pieces[j][0])) == "family" for j in range(start, i)):
-                    surnames.update(range(start, i))
-                start = i
-        return surnames
+        self._cache[original] = re.sub(r",\s*$", "", joined) if particles else joined  # `Berg, van der`
+        return self._cache[original]
 
     def _between(self, marks: str) -> str:
         """Return the text between words with other digits (it may have a record number), without combining marks."""
@@ -175,10 +166,9 @@ class NameSurrogates:
         form = name_form(word)
         return own_form(word, self._own) or self._note.spelling(usual_spelling(_GLUED.sub("", form)))
 
-    def knows(self, word: str) -> bool:
-        """Return whether a word is a name of the patient or of the note."""
-        form = name_form(word)
-        return form in self._own or self._note.has(form)
+    def knows(self, form: str) -> bool:
+        """Return whether a name of the patient or of the note has this form."""
+        return form in self._own or form in self._note.counts
 
     def initial(self, letter: str, *, family: bool = False) -> str:
         """Return the new initial of a single letter."""
@@ -318,7 +308,7 @@ def _named(part: str, names: NameSurrogates) -> str:
 def _is_name(part: str, names: NameSurrogates) -> bool:
     """Return whether a part is a name of the patient or of the note, or a usual one."""
     form = name_form(part)
-    return names.knows(part) or max(surnames().get(form, 0.0), all_given_names().get(form, 0.0)) >= _KNOWN
+    return names.knows(form) or max(surnames().get(form, 0.0), all_given_names().get(form, 0.0)) >= _KNOWN
 
 
 def _letters_like(surrogate: str, part: str) -> str:

@@ -20,7 +20,6 @@ from clinveil.lexicons.names import name_form
 _ALPHABETS = (string.digits, string.ascii_lowercase, string.ascii_uppercase)
 DOMAINS = ("example.com", "example.net", "example.org")
 _NETS = ("192.0.2", "198.51.100", "203.0.113")
-_LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
 
 def other_number(key: Key, patient_id: str, original: str) -> str | None:
@@ -71,7 +70,7 @@ def url(key: Key, patient_id: str, original: str) -> str:
     """Return another address with the same scheme; nothing else of the original is kept."""
     stream = key.stream("surrogate-url", patient_id, original.casefold())
     scheme = re.match(r"(?:\w+://)?(?:www\.)?", original, re.IGNORECASE)
-    path = "".join(stream.choice(_LETTERS) for _ in range(8))
+    path = "".join(stream.choice(string.ascii_lowercase) for _ in range(8))
     return f"{scheme[0] if scheme else ''}{stream.choice(DOMAINS)}/{path}"
 
 

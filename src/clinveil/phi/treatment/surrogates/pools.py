@@ -61,13 +61,6 @@ class Pool:
     def __len__(self) -> int:
         return len(self.names)
 
-    def __contains__(self, name: str) -> bool:
-        return self._index(name) is not None
-
-    def _index(self, name: str) -> int | None:
-        index = bisect_left(self.names, name)
-        return index if index < len(self.names) and self.names[index] == name else None
-
     def draw(self, stream: Stream, original: str) -> str | None:
         """Draw a name by its share among all except the original; return None if there is no other.
 
@@ -75,7 +68,8 @@ class Pool:
         """
         if not self.names:
             return None
-        index = self._index(original)
+        at = bisect_left(self.names, original)
+        index = at if at < len(self.names) and self.names[at] == original else None
         start = self._ends[index - 1] if index else 0.0
         width = self._ends[index] - start if index is not None else 0.0
         position = stream.uniform() * (self._ends[-1] - width)
@@ -134,7 +128,7 @@ def culture_of(form: str, role: Role) -> str:
         candidates = ["spanish"]
     if len(candidates) != 1 or (len(containing) > _MAX_CULTURES and form not in _cultures()[candidates[0]]["typical"]):
         return ""
-    english = form in _english()["family" if role == "family" else "given"]
+    english = form in _english("last_" if role == "family" else "first_")
     near = _culture_file()[candidates[0]].get("near", False) or candidates[0] not in _CERTAIN
     return "" if english and (near or table.get(form, 0.0) >= _USUAL) else candidates[0]
 
@@ -178,8 +172,8 @@ def _culture(entry: Mapping[str, Any]) -> dict[str, frozenset[str]]:
 
 
 @cache
-def _english() -> dict[str, frozenset[str]]:
-    return {"family": frozenset(_listed(_ENGLISH, "last_")), "given": frozenset(_listed(_ENGLISH, "first_"))}
+def _english(part: str) -> frozenset[str]:
+    return frozenset(_listed(_ENGLISH, part))
 
 
 @cache

@@ -79,7 +79,9 @@ def _labelled(
 ) -> tuple[LabelledNotes, Columns]:
     """Return the notes with their labels, and the columns to write."""
     only = selection(settings.only)
-    admission = settings.admission or _admission(path, settings.notes.encoding)
+    admission = settings.admission or column(open_source(path, settings.notes.encoding)[0], "hadm_id")
+    if admission is None:
+        raise InputError("no column HADM_ID", where=path.name, hint="pass --admission COLUMN")
     needed = tuple(dict.fromkeys((*settings.keep, admission, *only)))
     corpus = open_corpus(path, settings.notes, keep=needed)
     found = corpus.columns
@@ -88,13 +90,6 @@ def _labelled(
         raise UsageError("the notes have a column of the new column's name", hint="pass another --column")
     columns = replace(found, keep=(*settings.keep, settings.column), order=(*order, settings.column))
     return LabelledNotes(corpus, admission, source.by_admission(table), table, settings.column, only), columns
-
-
-def _admission(path: Path, encoding: str) -> str:
-    name = column(open_source(path, encoding)[0], "hadm_id")
-    if name is None:
-        raise InputError("no column HADM_ID", where=path.name, hint="pass --admission COLUMN")
-    return name
 
 
 def _lines(written: int, labelled: LabelledNotes, source: Diagnoses) -> Iterator[str]:
