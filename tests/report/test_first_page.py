@@ -248,6 +248,7 @@ def test_the_card_has_the_verdicts_of_the_report(external):
     held = replace(external, kind="synthetic", findings=(replace(copies, low=0.922, high=0.981),))
     verdict_text = "above the threshold, not above the control"
     assert verdict_text in render(held) and verdict_text in release_card(held)
+    assert "Notes found from their whole text" in release_card(external)
 
 
 def test_a_value_far_below_chance_is_still_stronger_than_none():

@@ -206,7 +206,6 @@ _MISSING = {
 }
 _OF_SYNTHETIC = {
     "known": "does not apply to synthetic notes; see the gate on known names",
-    "keep": "does not apply, because the values of kept columns are drawn",
 }
 
 

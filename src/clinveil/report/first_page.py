@@ -29,11 +29,7 @@ TASKS = {
     "utility.language_model": "Language model of the release, predicting real notes",
     "utility.within": "Train and test a classifier on released text",
 }
-PURPOSES = {
-    "utility.transfer": "text classifiers",
-    "utility.sequence": "taggers",
-    "utility.vectors": "word vectors",
-}
+PURPOSES = {"utility.transfer": "text classifiers", "utility.sequence": "taggers", "utility.vectors": "word vectors"}
 TERMS = {
     "shadow vectors": "Shadow vectors: trained by the recipient on similar notes.",
     "known pair": "Known pairs: notes held in both forms.",
@@ -118,6 +114,7 @@ class FirstPage:
     others: tuple[Risk, ...]
     unchanged: tuple[str, ...]
     gates: tuple[GateList, ...]
+    purposes: tuple[str, ...]  # what the release can train: no task on which it is worse than the floor
 
     @property
     def terms(self) -> list[str]:
@@ -130,12 +127,6 @@ class FirstPage:
     def judged(self) -> tuple[Risk, ...]:
         """The risks that the headline counts: those of the table, and the others that were measured."""
         return self.risks + self.others
-
-    @property
-    def purposes(self) -> list[str]:
-        """What the release can train as far as this page shows: not where it is worse than the floor."""
-        worse = {use.task for use in self.uses if use.warning}
-        return [purpose for task, purpose in PURPOSES.items() if TASKS[task] not in worse]
 
     @property
     def above(self) -> int:
@@ -155,16 +146,19 @@ class FirstPage:
 
 def first_page(record: ReleaseRecord) -> FirstPage:
     """Return the first page of a record, in its edition."""
+    table, others = _risks(record)
+    worse = {finding.measure for finding in record.findings if finding.value is not None and finding.value < 0}
     return FirstPage(
         state="refused" if record.refused else "clear" if all_clear(record.gates) else "open",
         headline=_headline(record),
         kind=record.about or KINDS.get(record.kind, ""),
         excerpts=tuple(clipped(text, EXCERPT_LENGTH) for text in record.excerpts[:EXCERPTS]),
         uses=_three_uses(record),
-        risks=_risks(record),
-        others=_others(record),
+        risks=table,
+        others=others,
         unchanged=tuple(column.name for column in record.corpus.columns if column.disposition.startswith("kept")),
         gates=_gate_lists(record.gates),
+        purposes=tuple(purpose for task, purpose in PURPOSES.items() if task not in worse),
     )
 
 
@@ -239,29 +233,21 @@ def _use(finding: Finding, of: int = 1) -> Use:
     )
 
 
-def _risks(record: ReleaseRecord) -> tuple[Risk, ...]:
-    """Names, ten words, words by known pairs or else identifiers and copies, and other information on the patient."""
-    if record.kind in ("obfuscated", "coded"):
-        third = risk("Recover words, given known pairs", _WORDS, record)
-        measured = {f.detail.get("adversary") for f in record.findings if f.value is not None}
-        if third.row and (pairs := [pair for pair in _PAIRS if pair in measured]):
-            third = replace(third, target=f"{third.target}, by known pairs", adversary=NAMES[pairs[-1]])
-    else:
-        third = risk("Find identifiers or copied passages", _IDENTIFIERS, record)
-    without_attack = {"deidentified": MISSED, "synthetic": REPEATED}
-    return (
-        without_attack.get(record.kind) or risk("Recover a patient's name", _NAMES, record),
-        risk("Find a note from ten words", _TEN_WORDS, record),
-        third,
-        risk("Find a note from other information on the patient", _LINKED, record),
+def _risks(record: ReleaseRecord) -> tuple[tuple[Risk, ...], tuple[Risk, ...]]:
+    """Return the risks of the table (names, ten words, text, other information), and all others that were measured."""
+    targets = _WORDS if record.kind in ("obfuscated", "coded") else _IDENTIFIERS
+    third = risk(
+        f"Find {'words, given known pairs' if targets == _WORDS else 'identifiers or copies'}", targets, record
     )
-
-
-def _others(record: ReleaseRecord) -> tuple[Risk, ...]:
-    """Return the risks of all other targets that were measured."""
-    third = _WORDS if record.kind in ("obfuscated", "coded") else _IDENTIFIERS
-    others = (target for target in TARGETS if target not in (*_NAMES, *_TEN_WORDS, *third, *_LINKED))
-    return tuple(found for target in others if (found := risk("", (target,), record)).row)
+    measured = {f.detail.get("adversary") for f in record.findings if f.value is not None}
+    if targets == _WORDS and third.row and (pairs := [pair for pair in _PAIRS if pair in measured]):
+        third = replace(third, target=f"{third.target}, by known pairs", adversary=NAMES[pairs[-1]])
+    without_attack = {"deidentified": MISSED, "synthetic": REPEATED}
+    names = without_attack.get(record.kind) or risk("Recover a patient's name", _NAMES, record)
+    linked = risk("Find a note from other information on the patient", _LINKED, record)
+    others = [risk("", (name,), record) for name in TARGETS if name not in _NAMES + _TEN_WORDS + targets + _LINKED]
+    table = names, risk("Find a note from ten words", _TEN_WORDS, record), third, linked
+    return table, tuple(other for other in others if other.row)
 
 
 def gap_bar(share: Number, ends: tuple[Number, Number] | None) -> Markup:
@@ -270,7 +256,8 @@ def gap_bar(share: Number, ends: tuple[Number, Number] | None) -> Markup:
         return Markup("")
     shapes = [Markup(_TRACK).format(w=WIDTH), Markup(_FILL).format(kind="share", x=_at(share.value, 1))]
     shapes += _range(ends, 1)
-    return _drawn(f"{share.text} of the way from floor to ceiling", shapes)
+    label = f"{share.text} of the way from floor to ceiling"
+    return Markup(_SVG).format(w=WIDTH, h=HEIGHT, label=label, shapes=Markup("").join(shapes))
 
 
 def risk_bar(shown: Row, threshold: float, above: bool) -> Markup:
@@ -282,7 +269,8 @@ def risk_bar(shown: Row, threshold: float, above: bool) -> Markup:
     fill = Markup(_FILL).format(kind="over" if above else "under", x=_at(shown.value.value, top))
     limit = Markup(_TICK).format(x=_at(threshold, top))
     shapes = [Markup(_TRACK).format(w=WIDTH), fill, *_range(shown.ends, top), limit]
-    return _drawn(f"{shown.value.text}; the line marks the threshold", shapes)
+    label = f"{shown.value.text}; the line marks the threshold"
+    return Markup(_SVG).format(w=WIDTH, h=HEIGHT, label=label, shapes=Markup("").join(shapes))
 
 
 def _at(value: float, top: float) -> float:
@@ -293,7 +281,3 @@ def _range(ends: tuple[Number, Number] | None, top: float) -> list[Markup]:
     if ends is None or ends[0].value is None or ends[1].value is None:
         return []
     return [Markup(_RANGE).format(low=_at(ends[0].value, top), high=_at(ends[1].value, top))]
-
-
-def _drawn(label: str, shapes: list[Markup]) -> Markup:
-    return Markup(_SVG).format(w=WIDTH, h=HEIGHT, label=label, shapes=Markup("").join(shapes))

@@ -131,16 +131,17 @@ def strongest(findings: Iterable[Finding], targets: Collection[str], threshold: 
     for finding in findings:
         target = str(finding.detail.get("target"))
         if target in targets and finding.detail.get("adversary") in GATED:
-            tops[target] = max(tops.get(target, finding), finding, key=_above_chance)
+            tops[target] = max(tops.get(target, finding), finding, key=above_chance)
 
     def rank(finding: Finding) -> tuple[bool, bool, float]:
         above = finding.value is not None and finding.value > threshold
-        return above and verdict(finding, threshold) == "above the threshold", above, _above_chance(finding)
+        return above and verdict(finding, threshold) == "above the threshold", above, above_chance(finding)
 
     return max(tops.values(), key=rank, default=None)
 
 
-def _above_chance(finding: Finding) -> float:
+def above_chance(finding: Finding) -> float:
+    """Return success less chance; -2 without a value."""
     return -2.0 if finding.value is None else finding.value - (finding.chance or 0.0)
 
 
@@ -224,16 +225,6 @@ def effective(finding: Finding) -> float:
     return many
 
 
-@dataclass(frozen=True, slots=True)
-class Rule:
-    """One rule; `measured` is false where none of the targets that its evidence needs was measured."""
-
-    rule: str
-    evidence: str
-    human: str
-    measured: bool
-
-
 @cache
 def _text() -> Mapping[str, Any]:
     return tomllib.loads(files("clinveil.report").joinpath("rules.toml").read_text(encoding="utf-8"))
@@ -244,10 +235,7 @@ def criteria(record: ReleaseRecord) -> list[tuple[str, str, Risk]]:
     return [(entry["name"], entry["asks"], risk("", entry["targets"], record)) for entry in _text()["criterion"]]
 
 
-def rules(record: ReleaseRecord) -> list[Rule]:
-    """Return the map of rules for this record."""
+def rules(record: ReleaseRecord) -> list[dict[str, Any]]:
+    """Return the map of rules; `measured` is false where none of the targets that the evidence needs was measured."""
     measured = {f.detail.get("target") for f in record.findings if f.value is not None}
-    return [
-        Rule(e["rule"], e["evidence"], e["human"], not e["targets"] or bool(measured & set(e["targets"])))
-        for e in _text()["rule"]
-    ]
+    return [{**e, "measured": not e["targets"] or bool(measured & set(e["targets"]))} for e in _text()["rule"]]
