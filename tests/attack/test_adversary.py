@@ -176,6 +176,14 @@ def shuffled(corpus):
 def test_targets_that_no_gate_of_a_kind_judges_are_not_marked():
     one = tagged(Finding("attack.x", 0.5, 10), "recipient", "note by ten words")
     own, plain = tagged(Finding("attack.y", 0.5, 10), "recipient", "own identifiers"), Finding("utility.z", 0.5, 10)
-    found = gated_only([one, own, plain], ("own identifiers",))
+    found = gated_only([one, own, plain], ("own identifiers",), "deidentified")
     assert [f.detail.get("gated") for f in found] == [False, True, None]
     assert SourcedProduct.judged == ("own identifiers",)
+
+
+def test_a_target_that_does_not_apply_to_a_kind_has_no_figure_in_the_table():
+    layout = tagged(Finding("attack.layout_unique", 1.0, 10, detail={"distinct": 10}), "recipient", "layout")
+    for kind, value in (("synthetic", None), ("obfuscated", 1.0)):
+        (found,) = gated_only([layout], (), kind)
+        cell = cells([found, *not_applicable(kind)]).get(("recipient", "layout"))
+        assert cell.value == value and found.value == 1.0 and found.detail["distinct"] == 10

@@ -11,7 +11,7 @@ from clinveil.attacks.attack import Attack, Context, attacks, of_release
 from clinveil.core.errors import UsageError
 from clinveil.core.finding import Finding
 from clinveil.corpus.corpus import memory_corpus, rows
-from clinveil.releases.measured import Measured, attacked
+from clinveil.releases.measured import Measured, attacked, skipped
 from clinveil.report.measures import find
 
 
@@ -80,3 +80,15 @@ def test_a_release_keeps_the_numbers_only_of_an_attack_that_is_not_ours():
         assert "Zyra" not in str(caught.value)
     finally:
         attacks.forget("loud")
+
+
+@pytest.mark.parametrize(("kind", "listed"), [("synthetic", True), ("synthetic", False), ("deidentified", False)])
+def test_attacks_that_were_not_run_have_a_plain_reason(kind, listed):
+    notes = memory_corpus([("n1", "p1", "one two")])
+    source = {} if kind == "synthetic" else {"original": notes, "entered": notes}
+    lines = skipped(Context(released=notes, **source), kind, listed)
+    assert not any(": no channel" in line or ": no original" in line or " and no " in line for line in lines)
+    assert any("does not apply, because words are not replaced one by one" in line for line in lines)
+    own = next(line for line in lines if "own identifiers" in line)
+    assert ("no known-patient list was given" in own) == (not listed)
+    assert ("see the gate on known names" in own) == listed

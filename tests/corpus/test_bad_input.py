@@ -277,7 +277,7 @@ def test_keys_that_not_every_record_has_are_counted_not_listed(write: Write) -> 
     columns = open_corpus(path).columns
     assert (columns.dropped, columns.other_dropped) == (("ward",), 3)
     assert SECRET not in repr(columns)
-    assert "columns: note_id, text, ward and 3 columns of other names" in refusal(path, keep=("x",))
+    assert "columns: note_id, text, ward and 3 of other names (column 4, 5, 6)" in refusal(path, keep=("x",))
     kept = open_corpus(path, keep=(f"{SECRET} 1",))
     assert (kept.columns.dropped, kept.columns.other_dropped) == (("ward",), 2)
     assert next(kept.batches()).column(3).to_pylist() == [None, "coughs", None]

@@ -122,7 +122,7 @@ def test_a_kept_column_that_plays_a_role() -> None:
     assert "already" in refused(["id", "text"], label=("id",))
 
 
-LOOK = "look at the file's first row"
+LOOK = "other names are hidden, as they may be data: look at the file's first row"
 
 
 @pytest.mark.parametrize(
@@ -137,7 +137,9 @@ LOOK = "look at the file's first row"
 )
 def test_a_file_without_header_shows_nothing_of_itself(first: list[str]) -> None:
     """What stands where names should be may be a note and a name, and a short one looks like a column's."""
-    columns = "1 column of another name" if len(first) == 1 else f"{len(first)} columns of other names"
+    columns = "1 of another name (column 1)"
+    if len(first) > 1:
+        columns = f"{len(first)} of other names (column {', '.join(str(i + 1) for i in range(len(first)))})"
     assert candidates(first) == f"{columns}; {LOOK}"
     assert refused(first) == f"f.csv: cannot tell which column is the text (pass --text NAME; {columns}; {LOOK})"
     for flag in ("text", "id", "patient"):
@@ -148,8 +150,9 @@ def test_a_file_without_header_shows_nothing_of_itself(first: list[str]) -> None
 
 
 def test_usual_names_are_shown_and_others_counted() -> None:
-    assert candidates(["id", "Quorbina"]) == f"columns: id and 1 column of another name; {LOOK}"
-    assert candidates(["ID", "a", "HADM_ID", "b", "c"]) == f"columns: ID, HADM_ID and 3 columns of other names; {LOOK}"
+    assert candidates(["id", "Quorbina"]) == f"columns: id and 1 of another name (column 2); {LOOK}"
+    listed = candidates(["ID", "a", "HADM_ID", "b", "c"])
+    assert listed == f"columns: ID, HADM_ID and 3 of other names (column 2, 4, 5); {LOOK}"
     assert candidates(["note-id", "Sample Name"]) == "columns: note-id, Sample Name"
     assert candidates([]) == ""
 
@@ -162,16 +165,23 @@ def test_all_names_of_known_sources_and_of_guesses_are_usual() -> None:
 
 def test_names_that_the_user_said_are_said_back() -> None:
     message = refused(["Quorbina", "verdict", "id"], keep=("verdict",))
-    assert f"columns: verdict, id and 1 column of another name; {LOOK}" in message
+    assert f"columns: verdict, id and 1 of another name (column 1); {LOOK}" in message
     message = refused(["verdict", "tale", "id"], text="tale", label=("verdict",), patient="gone")
     assert "no column 'gone' (pass --patient NAME; columns: verdict, tale, id)" in message
     assert "verdict" not in refused(["verdict", "id"], keep=("verdic",))
 
 
+def test_a_record_number_is_the_patient_where_no_column_is_named_after_the_patient() -> None:
+    assert columns(["id", "text", "MRN"]).patient_id == "MRN"
+    assert columns(["id", "text", "mrn", "patient_id"]).patient_id == "patient_id"
+    assert not columns(["id", "text", "name"]).has_patients
+
+
 def test_many_columns_are_not_all_shown() -> None:
     usual = [f"label{'_' * i}" for i in range(20)]
     assert candidates(usual).endswith(f"{usual[11]} and 8 more")
-    assert candidates([*usual, "x"]).endswith(f" and 8 more and 1 column of another name; {LOOK}")
+    assert candidates([*usual, "x"]).endswith(f" and 8 more and 1 of another name (column 21); {LOOK}")
+    assert "(column 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, …)" in candidates([f"x{i}" for i in range(20)])
 
 
 @given(st.lists(st.text(min_size=1, max_size=20), unique=True, max_size=8))

@@ -35,7 +35,7 @@ def names(server, path: str) -> set[str]:
     return {one.path[len(path) + 1 :] for one in infos if one.type == pafs.FileType.File}
 
 
-def test_all_of_the_release_goes_and_nothing_of_the_vault(run, server, tmp_path):
+def test_all_of_the_release_goes_and_nothing_of_the_vault(run, server, tmp_path, capfd):
     assert main([*run, "s3://notes/release"]) == 0
     assert names(server, "notes/release") == {
         *released_files(tmp_path / "out" / "release"),
@@ -47,6 +47,7 @@ def test_all_of_the_release_goes_and_nothing_of_the_vault(run, server, tmp_path)
     assert main(again) == 2
     assert main([*again, "--force"]) == 0
     assert main([*again[:2], str(tmp_path / "elsewhere")]) == 2
+    assert "is a local path" in (message := capfd.readouterr().err) and "cp -r OUT/release" in message
 
 
 def test_what_does_not_verify_is_not_sent(run, server, capfd, tmp_path):

@@ -57,6 +57,12 @@ def test_each_lie_fails(tmp_path, change):
 RAWS = ["", "[]", "{}", "nul", '{"schema": 3}', json.dumps({"schema": SCHEMA}), "[" * 50_000]
 
 
+def test_a_changed_file_is_not_called_a_note(tmp_path):
+    folder = release(tmp_path / "r", {**GOOD, "files": {"README.md": "0" * 64}})
+    (failed,) = [check for check in verify(folder) if "README.md" in str(check)]
+    assert "released files" in str(failed) and "notes" not in str(failed)
+
+
 @pytest.mark.parametrize("case", range(len(RAWS)))
 def test_no_manifest(tmp_path, case):
     assert not all(check.passed for check in verify(release(tmp_path / "r", raw=RAWS[case])))

@@ -18,7 +18,7 @@ from clinveil.report.record import (
     StageRow,
     TokenRow,
 )
-from clinveil.report.risks import NAMES, VAULT
+from clinveil.report.risks import NAMES
 from clinveil.stats.intervals import clopper_pearson
 
 CANARIES = ("Zanzibarovich", "quibblewort", "Maplethorpe")
@@ -82,7 +82,7 @@ def use(
 
 def adversaries() -> list[Finding]:
     """The adversary table of an obfuscated release."""
-    held = [name for name in NAMES if name != VAULT]
+    held = [name for name in NAMES if name != "stolen-vault"]
     none = "does not apply, because the release keeps no column"
     table = [
         share(target, adversary, hits, n, 0.0035, gated=adversary in GATED and target in JUDGED, unit=unit)

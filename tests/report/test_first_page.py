@@ -7,9 +7,10 @@ from invented_release import adversaries, gates, missing, of_kind, record, share
 
 from clinveil.core.finding import Finding
 from clinveil.report.edition import external_edition
-from clinveil.report.first_page import clipped, first_page
-from clinveil.report.render import render
-from clinveil.report.risks import enough, strongest, table, verdict
+from clinveil.report.first_page import KINDS, clipped, first_page
+from clinveil.report.numerals import number
+from clinveil.report.render import release_card, render
+from clinveil.report.risks import criteria, enough, strongest, table, verdict
 
 
 def risk(value, low=None, high=None, n=300):
@@ -49,7 +50,8 @@ def test_a_finding_without_a_value_has_no_verdict():
 
 
 def test_the_risks_are_those_of_the_strongest_gated_adversary():
-    names, linked, pairs = first_page(record()).risks
+    names, linked, pairs, others = first_page(record()).risks
+    assert others.target == "Notes found from the patient's other notes" and others.row.value.value == 111 / 300
     assert (names.target, names.adversary) == ("Planted names recovered", "Recipient with 20 known pairs")
     assert linked.row.value.value == 47 / 300 and linked.verdict == "above the threshold"
     assert pairs.adversary == "Recipient with 20 known pairs" and pairs.target != names.target
@@ -64,12 +66,13 @@ def test_the_third_risk_depends_on_the_kind(kind):
 def test_the_first_page_of_readable_notes_names_linkage_without_a_gate_and_that_recall_is_unknown():
     ungated = share("note by ten words", "recipient", 240, 300, 0.003, unit="notes")
     page = first_page(replace(of_kind("deidentified"), findings=(ungated,)))
-    assert page.risks[0].why.startswith("Not measured on these notes") and page.without_figure == 2
+    assert page.risks[0].why.startswith("Not measured on these notes") and page.without_figure == 3
     assert page.risks[1].row.value.value == 0.8 and page.risks[1].verdict == "above the threshold"
 
 
 def test_terms_are_explained_where_they_are_used():
-    assert [term.partition(":")[0] for term in first_page(record()).terms] == ["Known pairs", "Planted names"]
+    terms = [term.partition(":")[0] for term in first_page(record()).terms]
+    assert terms == ["Shadow vectors", "Known pairs", "Planted names"]
     assert first_page(replace(of_kind("deidentified"), findings=())).terms == []
     off = replace(gates()[0], name="names not recovered, with shadow vectors", switched_off=True)
     terms = first_page(replace(record(), findings=(), gates=(off,))).terms
@@ -81,7 +84,7 @@ def test_own_identifiers_name_their_limit_and_what_does_not_apply_is_not_unmeasu
     third = first_page(replace(of_kind("deidentified"), findings=(own,))).risks[2]
     assert "known-patient list only" in third.adversary
     page = first_page(replace(of_kind("synthetic"), findings=()))
-    assert page.risks[0].why.startswith("Does not apply") and page.without_figure == 2
+    assert page.risks[0].why.startswith("Does not apply") and page.without_figure == 3
 
 
 def test_own_identifiers_state_the_coverage_of_the_patient_list():
@@ -102,7 +105,7 @@ def test_a_risk_at_chance_stays_above_the_threshold_and_says_so():
     at_chance = replace(share("names", "recipient", 60, 300, 0.2, gated=True, unit="names"), low=0.156, high=0.25)
     page = first_page(replace(record(), findings=(at_chance,)))
     assert page.above == page.not_better == 1 and page.risks[0].not_above == "chance"
-    assert "1 of 3 risks above the threshold (1 not above chance or control)" in render(
+    assert "1 of 4 risks above the threshold (1 not above chance or control)" in render(
         replace(record(), findings=(at_chance,))
     )
     assert not first_page(replace(record(), findings=(replace(at_chance, chance=0.1),))).risks[0].not_above
@@ -121,21 +124,16 @@ def test_copies_that_held_out_patients_have_too_say_so(control, told):
     )
 
 
-def test_limits_of_passed_gates_are_listed_unless_refused():
-    assert [gate.name for gate in first_page(record()).limits] == ["Names not recovered"]
-    assert first_page(record(failed=True)).limits == ()
-
-
 def test_a_share_below_the_floor_is_said_in_words(external):
     worse = replace(use("transfer", -11.2, (0.3, 0.2, 0.31)), low=-70.0, high=-5.0)
     page = render(replace(external, findings=(worse,)))
-    assert "worse than the floor" in page.partition('id="details"')[0]
+    assert "worse than the floor" in page.partition('id="adversaries"')[0]
 
 
 def test_risks_that_were_not_measured_have_a_reason():
     why = missing("attack.reading.names", "no name is known", adversary="recipient", target="names", gated=True)
     page = first_page(replace(record(), findings=(why,)))
-    assert [one.why for one in page.risks] == ["No name is known.", "Not measured.", "Not measured."]
+    assert [one.why for one in page.risks] == ["No name is known.", *["Not measured."] * 3]
 
 
 def test_a_hidden_small_count_still_has_a_verdict():
@@ -193,8 +191,68 @@ def test_reasons_are_listed_once():
     assert len(reasons) == 2 and ("Kept columns inferred or unique" in dict(reasons))
 
 
+def verdicts(held):
+    return {name: (item.target, item.verdict) for name, _, item in criteria(held)}
+
+
+def test_below_the_threshold_is_true_of_every_target_of_a_criterion():
+    rare = share("rare words", "pairs-20", 250, 10_000, 0.001)
+    words = share("words", "pairs-20", 1130, 10_000, 0.1)  # nearer to chance, but above the threshold
+    assert verdicts(replace(record(), findings=(rare, words)))["Inference"] == (
+        "Words recovered",
+        "above the threshold",
+    )
+    few = share("words", "pairs-20", 3, 25, 0.1)
+    assert verdicts(replace(record(), findings=(rare, few)))["Inference"] == (
+        "Words recovered",
+        "too few cases to tell",
+    )
+    assert verdicts(replace(record(), findings=(rare,)))["Inference"][1] == "below the threshold"
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_headline_counts_what_the_three_criteria_call_above_the_threshold(kind):
+    held = of_kind(kind)
+    unique = share("layout", "recipient", 300, 300, 0.0, unit="notes")
+    held = replace(held, findings=(*held.findings, unique))
+    page = first_page(held)
+    counted = {one.target.partition(",")[0] for one in page.judged if one.verdict == "above the threshold"}
+    above = {target for target, said in verdicts(held).values() if said == "above the threshold"}
+    assert above and above <= counted
+    assert page.above == len([one for one in page.judged if one.verdict == "above the threshold"])
+    said = render(held).partition('id="adversaries"')[0]
+    assert f"{page.above} of {len(page.judged)} risks above the threshold" in said
+    assert "notes found from their whole text" in said and "notes unique by their layout" in said
+
+
+def test_known_pairs_have_one_figure_on_page_one_and_in_the_table():
+    found = (share("words", "shadow", 94, 10_000, 0.001), share("words", "pairs-1", 47, 10_000, 0.001))
+    held = replace(record(), findings=found)
+    third, (line,) = first_page(held).risks[2], table(held).lines
+    assert (third.target, third.adversary) == ("Words recovered, by known pairs", "Recipient with 1 known pair")
+    assert third.row.value == line.cells[-1].row.value == number(0.0094, "share")
+
+
+def test_a_task_below_the_floor_is_a_warning_and_not_a_purpose(external):
+    bad = replace(use("transfer", -0.3, (0.33, 0.2, 0.94)), low=-0.5, high=-0.1)
+    held = replace(external, findings=(bad, *external.findings))
+    scores = "release 0.200, floor 0.330, real notes 0.940"
+    card, page = release_card(held), render(held).partition('id="adversaries"')[0]
+    assert "Warning: the release is of no use" in page and scores in page
+    assert scores in card and "training and testing taggers, word vectors;" in card and "text classifiers" not in card
+    assert "task_categories" not in card and "text classifiers" in release_card(external)
+
+
+def test_the_card_has_the_verdicts_of_the_report(external):
+    copies = replace(share("copies", "recipient", 229, 239, None, gated=True), control=0.958, control_kind="negative")
+    held = replace(external, kind="synthetic", findings=(replace(copies, low=0.922, high=0.981),))
+    verdict_text = "above the threshold, not above the control"
+    assert verdict_text in render(held) and verdict_text in release_card(held)
+    assert "Notes found from their whole text" in release_card(external)
+
+
 def test_a_value_far_below_chance_is_still_stronger_than_none():
     none = missing("attack.x", "no", adversary="recipient", target="names")
     low = share("names", "recipient", 0, 10, 1.0)
-    assert strongest([none, low], {"names"}, {"recipient"}) is low
-    assert strongest(adversaries(), {"membership"}, {"recipient"}) is None
+    assert strongest([none, low], {"names"}, 0.09) is low
+    assert strongest(adversaries(), {"membership"}, 0.09) is None

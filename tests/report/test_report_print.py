@@ -7,7 +7,7 @@ import shutil
 from dataclasses import replace
 
 import pytest
-from invented_release import findings, gates, of_kind, record
+from invented_release import findings, gates, of_kind, record, share
 
 from clinveil.report.edition import external_edition
 from clinveil.report.first_page import KINDS
@@ -53,11 +53,20 @@ def switched_off():
     return replace(held, kind="deidentified", gates=off)
 
 
+def worse():
+    """A record with each utility below the floor, and risks above the threshold that have no row of their own."""
+    low = [replace(f, value=-0.3, low=-0.5, high=-0.1) if f.measure.startswith("utility") and f.value else f
+           for f in findings()]  # fmt: skip
+    unique = [share(target, "recipient", 300, 300, 0.0, unit="notes") for target in ("layout", "kept columns")]
+    return replace(record(), findings=(*low, *unique))
+
+
 CASES = {
     **{kind: of_kind(kind) for kind in KINDS},
     "long": long(),
     "limits": switched_off(),
     "failed": record(failed=True),
+    "worse": worse(),
 }
 
 

@@ -86,14 +86,21 @@ def tagged(finding: Finding, holding: Holding, target: Target, *, gated: bool | 
     return replace(finding, detail={**finding.detail, "adversary": holding, "target": target, "gated": is_gated})
 
 
-def gated_only(findings: Iterable[Finding], targets: Collection[Target]) -> list[Finding]:
-    """Return the findings; those on other targets than these are marked as not judged by a gate."""
-    return [
-        replace(f, detail={**f.detail, "gated": f.detail["gated"] and f.detail["target"] in targets})
-        if "gated" in f.detail
-        else f
-        for f in findings
-    ]
+def gated_only(findings: Iterable[Finding], targets: Collection[Target], kind: str) -> list[Finding]:
+    """Return the findings; those on other targets than these are marked as not judged by a gate.
+
+    Findings on targets that do not apply to this kind of release lose their cell of the adversary table.
+    """
+    cell = ("adversary", "target", "gated")
+    result = []
+    for finding in findings:
+        detail = finding.detail
+        if detail.get("target") in _NOT_APPLICABLE[kind]:
+            detail = {key: value for key, value in detail.items() if key not in cell}
+        elif "gated" in detail:
+            detail = {**detail, "gated": detail["gated"] and detail["target"] in targets}
+        result.append(replace(finding, detail=detail))
+    return result
 
 
 @dataclass(frozen=True, slots=True)

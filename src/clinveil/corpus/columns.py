@@ -119,15 +119,16 @@ _KNOWN = frozenset((*_COMMON, *_OF_PRESETS, *(name for names in USUAL.values() f
 
 
 def candidates(names: Sequence[str], given: Collection[str] = ()) -> str:
-    """Return the columns that an error may list: common names and those in `given`, with the number of others."""
+    """Return the columns that an error may list: common names and those in `given`, and the positions of others."""
     shown = [name for name in names if name in given or bare(name) in _KNOWN]
-    others = len(names) - len(shown)
+    others = [str(position) for position, name in enumerate(names, 1) if name not in shown]
     more = [f"{len(shown) - _SHOWN} more"] * (len(shown) > _SHOWN)
     if others:
-        more.append(f"{others} {'column of another name' if others == 1 else 'columns of other names'}")
+        at = ", ".join(others[:_SHOWN]) + ", …" * (len(others) > _SHOWN)
+        more.append(f"{len(others)} of {'another name' if len(others) == 1 else 'other names'} (column {at})")
     listed = ", ".join(shown[:_SHOWN])
     text = " and ".join([f"columns: {listed}"] * bool(shown) + more)
-    return text + "; look at the file's first row" * bool(others)
+    return text + "; other names are hidden, as they may be data: look at the file's first row" * bool(others)
 
 
 @dataclass(frozen=True)
@@ -212,6 +213,8 @@ def _match(names: Sequence[str], lower: str) -> str | None:
 
 def _guess(names: Sequence[str], role: str, taken: set[str], where: str, shown: Collection[str]) -> str | None:
     matches = [name for name in names if bare(name) in USUAL[role] and name not in taken]
+    if role == "patient" and not matches:  # a record number belongs to one patient
+        matches = [name for name in names if bare(name) == "mrn" and name not in taken]
     if len(matches) == 1 or (role == "patient" and not matches):
         return matches[0] if matches else None
     if matches:

@@ -22,7 +22,7 @@ from clinveil.releases.gates import FAULT, gate
 from clinveil.report.edition import too_small
 from clinveil.report.numerals import SMALL, SPACE, share
 from clinveil.report.record import Gate
-from clinveil.report.risks import ONE_SIDED, effective, enough
+from clinveil.report.risks import ONE_SIDED, above_chance, effective, enough
 from clinveil.stats.random_order import SELDOM, found_refused_from
 from clinveil.stats.refusals import ALPHA, has_power, leaks_refused_from
 
@@ -71,7 +71,7 @@ def reading_gates(findings: Sequence[Finding], most: float) -> list[Gate]:
     ]
 
 
-def linkage_gates(findings: Sequence[Finding], most: float, other_notes: float = MOST_BY_NOTES) -> list[Gate]:
+def linkage_gates(findings: Sequence[Finding], most: float) -> list[Gate]:
     """Return a gate for each kind of knowledge by which recipients were tried to link notes.
 
     Judged are ten words in a row of a note, public texts about the patients, and the patient's other notes. Other
@@ -82,8 +82,7 @@ def linkage_gates(findings: Sequence[Finding], most: float, other_notes: float =
     learns nothing else from the release.
 
     Args:
-        most: share linked at most, above chance; with 1 the gates are listed as switched off. other_notes: the same by
-            the patient's other notes; `most` where that is larger.
+        most: share linked at most, above chance; with 1 the gates are listed as switched off.
     """
     gated = [f for f in findings if f.value is not None and f.detail.get("gated")]
     by_words = [f for f in gated if f.detail.get("target") == TEN_WORDS]
@@ -91,7 +90,7 @@ def linkage_gates(findings: Sequence[Finding], most: float, other_notes: float =
         ("linked", [f for f in by_words if f.detail["adversary"] != "shadow"], most),
         ("linked_by_shadow", [f for f in by_words if f.detail["adversary"] == "shadow"], max(most, MOST_BY_SHADOW)),
         ("linked", [f for f in gated if f.detail.get("target") == PUBLIC], most),
-        ("linked_by_notes", [f for f in gated if f.detail.get("target") == OTHER_NOTES], max(most, other_notes)),
+        ("linked_by_notes", [f for f in gated if f.detail.get("target") == OTHER_NOTES], max(most, MOST_BY_NOTES)),
     ]
     judged = [view for view in views if view[1]]
     return [_decisive(of, attacks, limit, known=attacks[0].detail["against"]) for of, attacks, limit in judged]
@@ -117,7 +116,7 @@ def stolen_gates(findings: Sequence[Finding], most: float | None) -> list[Gate]:
 def _decisive(of: str, tried: Sequence[Finding], most: float, **fill: object) -> Gate:
     """Return the gate of a failing attack, else of the strongest with enough cases, else of the strongest."""
     gates = list[Gate]()
-    for finding in sorted(tried, key=_above, reverse=True):
+    for finding in sorted(tried, key=above_chance, reverse=True):
         attack = str(finding.detail.get("reader") or finding.detail.get("attacker") or "an attack").replace("_", " ")
         gates.append(_estimated(of, finding, most, **fill, attack=attack))
     return min(gates, key=lambda gate: (gate.passed, gate.blind))
@@ -138,15 +137,11 @@ def linkage_warnings(findings: Sequence[Finding], most: float) -> Iterator[str]:
     for finding in (f for f in linked if f.detail.get("adversary") in RECIPIENTS):
         known, limit = str(finding.detail["against"]), (finding.chance or 0.0) + most
         if finding.detail["target"] not in (TEN_WORDS, PUBLIC) and (finding.low or 0.0) > limit:
-            views[known] = max(views.get(known, finding), finding, key=_above)
+            views[known] = max(views.get(known, finding), finding, key=above_chance)
     for known, finding in views.items():
         much = "some" if too_small(finding, "external") else f"{finding.value:.0%}"
         text = "the whole text of a note" if known == "whole texts" else known
         yield f"A recipient with {text} links {much} of the notes to the right patient."
-
-
-def _above(finding: Finding) -> float:
-    return (finding.value or 0.0) - (finding.chance or 0.0)
 
 
 def _estimated(of: str, finding: Finding, most: float, **fill: object) -> Gate:

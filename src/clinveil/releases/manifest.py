@@ -256,7 +256,7 @@ def _file_checks(folder: Path, manifest: dict[str, Any]) -> Iterator[Check]:
     yield Check("the hashes agree", not changed and bool(wrong or lines == _sums(found)), _names(changed))
     moved = sorted(name for name in named if found.get(name) != named[name])
     notes = any(Path(name).parts[0] == manifest["notes"]["file"] for name in named)
-    yield Check("the manifest lists the released notes", notes and not moved, _names(moved))
+    yield Check("the manifest lists the released files", notes and not moved, _names(moved))
 
 
 def _manifest_checks(folder: Path, manifest: dict[str, Any], trusted: str | None) -> Iterator[Check]:

@@ -8,7 +8,7 @@ this many words, and all versions of their notes are copied to the vault's scrat
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -198,21 +198,33 @@ NOT_TRIED = (
     "Linkage with known pairs; these were used to recover words and names only.",
     "Inference of attributes that are not kept columns (clinveil attack inference).",
 )
-_AT_HAND = {
+_MISSING = {
+    "channel": "does not apply, because words are not replaced one by one",
+    "original": "does not apply, because no released note is the protected form of a source note",
     "known": "no known-patient list was given",
     "keep": "no column is kept",
 }
+_OF_SYNTHETIC = {
+    "known": "does not apply to synthetic notes; see the gate on known names",
+}
 
 
-def skipped(context: Context) -> tuple[str, ...]:
-    """Return one sentence per attack that was not run: not available, or its input was missing."""
-    known = [field.name for field in fields(context)]
-    lacking = []
+def skipped(context: Context, kind: str, listed: bool) -> tuple[str, ...]:
+    """Return one sentence per attack that was not run: it does not apply, or its input was missing.
+
+    Args:
+        kind: kind of the release. listed: whether a known-patient list was given.
+    """
+    reasons = _MISSING | (_OF_SYNTHETIC if kind == "synthetic" else {})
+    if not listed:
+        reasons["known"] = _MISSING["known"]
+    lines = list(NOT_TRIED if context.channel else NOT_TRIED[-1:])
     for attack in of_release():
-        missing = [need for need in known if need in attack.needs and not context.has(frozenset({need}))]
+        missing = {need for need in attack.needs if not context.has(frozenset({need}))}
         if missing:
-            why = " and ".join(_AT_HAND.get(need, f"no {need.replace('_', ' ')}") for need in missing)
-            lacking.append(f"{attack.help().rstrip('.')}: {why}.")
-    if context.public is None:
-        lacking.append("Linkage with public texts about the patients: none were given.")
-    return (*NOT_TRIED, *lacking)
+            named = (why for need, why in reasons.items() if need in missing)
+            why = next(named, f"a release has no {', '.join(sorted(missing))}")
+            lines.append(f"{attack.help().rstrip('.')}: {why}.")
+    if context.public is None and kind != "synthetic":
+        lines.append("Linkage with public texts about the patients: none were given.")
+    return tuple(lines)

@@ -144,7 +144,8 @@ def publish_release(out: Path, to: Path, *, force: bool = False) -> None:
         DiskError: writing to the store failed; a retry resumes.
     """
     if not isinstance(to, RemotePath):
-        raise UsageError("is a local path", where=to.name, hint="pass a URL, for example s3://bucket/release")
+        hint = "pass a URL, for example s3://bucket/release; for a folder, use: cp -r OUT/release FOLDER"
+        raise UsageError("is a local path", where=to.name, hint=hint)
     release = out / "release"
     if not release.is_dir():
         raise InputError("contains no release", where=out.name, hint="pass the OUT of a run that passed all gates")

@@ -214,13 +214,13 @@ def _run(job: ReleaseContext, producer: Producer, enter: Callable[[str], None]) 
         if seen.drawn:
             job.say(f"measured on {seen.drawn.description}")
         tried = [*attacked(seen, rng, job.say), *product.findings(seen, rng)]
-        findings = [*gated_only(tried, product.judged), *not_applicable(job.settings.kind)]
+        kind, listed = job.settings.kind, job.settings.identifiers.patients is not None
+        findings = [*gated_only(tried, product.judged, kind), *not_applicable(kind)]
         tasks = product.for_utility(seen.context), product.columns.labels, job.settings.model, job.pairs
         findings += seen.marked(useful(*tasks))
-        synthetic = job.settings.kind == "synthetic"  # its kept values are drawn
         gates = [
             *product.gates(findings),
-            *(kept_gates(findings, job.settings.max_kept) if product.varied and not synthetic else []),
+            *(kept_gates(findings, job.settings.max_kept) if product.varied and kind != "synthetic" else []),
             *(variety_gates(product.check, findings) if product.varied else []),
             contents_gate(job.folder.staging, product.path.name, product.columns),
             *product.accounted(),
@@ -230,5 +230,5 @@ def _run(job: ReleaseContext, producer: Producer, enter: Callable[[str], None]) 
     account = account_of(product, [*gates, *more], findings)
     notes, shown = product.sampled(rng), excerpts(product.released, job.key)
     job.say("report: two editions")
-    record = record_of(product, account, skipped(seen.context), notes, shown)
+    record = record_of(product, account, skipped(seen.context, kind, listed), notes, shown)
     return finish(job.folder, account, record, partial(enter, account.run), job.settings.switched_off_by)

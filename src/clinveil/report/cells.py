@@ -76,6 +76,11 @@ def row(
     )
 
 
+def sentence(text: str) -> str:
+    """Return the text with a capital letter and a full stop."""
+    return text[:1].upper() + text[1:].rstrip(".") + "."
+
+
 def remarks(finding: Finding) -> dict[str, str]:
     """Return texts that must be read with the number: warnings, unchecked assumptions, reasons for a missing value."""
     return {key: str(finding.detail[key]) for key in REMARKS if finding.detail.get(key)}

@@ -9,12 +9,12 @@ from markupsafe import Markup
 
 from clinveil.core.finding import Finding
 from clinveil.core.words import Kind
-from clinveil.report.cells import Row, row
+from clinveil.report.cells import Row, sentence
 from clinveil.report.numerals import Number, interval, number
 from clinveil.report.record import Gate, ReleaseRecord, all_clear
-from clinveil.report.risks import NAMES, RECIPIENTS, TARGETS, Verdict, strongest, verdict
+from clinveil.report.risks import NAMES, TARGETS, Risk, risk
 
-EXCERPTS, EXCERPT_LENGTH = 3, 190  # characters; longer text would not fit the page
+EXCERPTS, EXCERPT_LENGTH = 2, 190  # characters; longer text would not fit the page
 LISTED, NAME_LENGTH = 3, 52  # gates named one by one, and characters of their names
 KINDS = {
     "obfuscated": "Running text in which a similar or a common word, drawn under a secret key, replaces every word.",
@@ -29,14 +29,13 @@ TASKS = {
     "utility.language_model": "Language model of the release, predicting real notes",
     "utility.within": "Train and test a classifier on released text",
 }
+PURPOSES = {"utility.transfer": "text classifiers", "utility.sequence": "taggers", "utility.vectors": "word vectors"}
 TERMS = {
     "shadow vectors": "Shadow vectors: trained by the recipient on similar notes.",
     "known pair": "Known pairs: notes held in both forms.",
     "planted names": "Planted names: invented, added for this test.",
 }
-SHOWN_LIMITS = 6
 NOT_APPLICABLE = "Does not apply"
-RECALL = "known-patient list{} only; what detection missed is not measured"
 _MODELS = {"tfidf-lr": "TF-IDF and logistic regression", "lr": "logistic regression", "lstm": "LSTM", "cnn": "CNN"}
 _FORMATS: dict[str, Kind] = {"bits per word": "length"}
 # The bars, drawn as inline SVG; colours come from the CSS of the page.
@@ -46,9 +45,9 @@ _TRACK = '<rect class="track" x="0" y="3" width="{w}" height="6"/>'
 _FILL = '<rect class="{kind}" x="0" y="3" width="{x:.1f}" height="6"/>'
 _RANGE = '<path class="range" d="M{low:.1f} 6H{high:.1f}"/>'
 _TICK = '<path class="limit" d="M{x:.1f} 0V12"/>'
-_PAIRS = tuple(h for h in RECIPIENTS if h.startswith("pairs-"))
-_TEXT = ("names", "planted names", "words", "rare words")
-_MORE_KNOWN = ("note by the patient's other notes", "note by its whole text", "note by public knowledge")
+_PAIRS = ("pairs-1", "pairs-20")  # that gates judge
+_NAMES, _WORDS, _TEN_WORDS = ("names", "planted names"), ("words", "rare words"), ("note by ten words",)
+_LINKED = ("note by the patient's other notes", "note by public knowledge")
 _IDENTIFIERS = ("own identifiers", "copies", "membership")
 
 
@@ -73,29 +72,13 @@ class Use:
     of: int = 1
     why: str = ""
 
-
-@dataclass(frozen=True, slots=True)
-class Risk:
-    """One risk: the strongest gated adversary, its figure and the verdict; without a figure the reason why."""
-
-    target: str
-    adversary: str = ""
-    row: Row | None = None
-    verdict: Verdict | None = None
-    why: str = ""
-
     @property
-    def not_above(self) -> str:
-        """What a risk above the threshold does not exceed: chance, or the control where chance is unknown; or ""."""
-        if self.row is None or self.verdict != "above the threshold":
+    def warning(self) -> str:
+        """The task and its scores where the release is worse than the floor, otherwise ""."""
+        if self.share.value is None or self.share.value >= 0:
             return ""
-        found = self.row.finding
-        low = found.value if found.low is None else found.low
-        control = found.control if found.chance is None and found.control_kind == "negative" else None
-        for name, level in (("chance", found.chance), ("the control", control)):
-            if level is not None and low is not None and low <= level:
-                return name
-        return ""
+        scores = f"release {self.score.text}, floor {self.floor.text}, real notes {self.ceiling.text}"
+        return f"{self.task} ({self.metric}): {scores}"
 
 
 MISSED = Risk(
@@ -131,7 +114,7 @@ class FirstPage:
     others: tuple[Risk, ...]
     unchanged: tuple[str, ...]
     gates: tuple[GateList, ...]
-    limits: tuple[Gate, ...]  # passed gates with a limit above 0 on a share, the largest limits first
+    purposes: tuple[str, ...]  # what the release can train: no task on which it is worse than the floor
 
     @property
     def terms(self) -> list[str]:
@@ -141,14 +124,19 @@ class FirstPage:
         return [meaning for term, meaning in TERMS.items() if term in " ".join(used).casefold()]
 
     @property
+    def judged(self) -> tuple[Risk, ...]:
+        """The risks that the headline counts: those of the table, and the others that were measured."""
+        return self.risks + self.others
+
+    @property
     def above(self) -> int:
         """Number of risks above the threshold."""
-        return sum(risk.verdict == "above the threshold" for risk in self.risks)
+        return sum(risk.verdict == "above the threshold" for risk in self.judged)
 
     @property
     def not_better(self) -> int:
         """Number of risks above the threshold although the attack does not exceed chance or its control."""
-        return sum(bool(risk.not_above) for risk in self.risks)
+        return sum(bool(risk.not_above) for risk in self.judged)
 
     @property
     def without_figure(self) -> int:
@@ -158,20 +146,19 @@ class FirstPage:
 
 def first_page(record: ReleaseRecord) -> FirstPage:
     """Return the first page of a record, in its edition."""
-    passed = [gate for gate in record.gates if gate.outcome == "passed" and gate.unit.split(" ")[0] == "share"]
-    limits = {gate.name: gate for gate in passed if isinstance(gate.threshold, float) and gate.threshold > 0}
-    largest = sorted(limits.values(), key=lambda gate: -float(gate.threshold or 0))[:SHOWN_LIMITS]
+    table, others = _risks(record)
+    worse = {finding.measure for finding in record.findings if finding.value is not None and finding.value < 0}
     return FirstPage(
         state="refused" if record.refused else "clear" if all_clear(record.gates) else "open",
         headline=_headline(record),
         kind=record.about or KINDS.get(record.kind, ""),
         excerpts=tuple(clipped(text, EXCERPT_LENGTH) for text in record.excerpts[:EXCERPTS]),
         uses=_three_uses(record),
-        risks=_risks(record),
-        others=_others(record),
+        risks=table,
+        others=others,
         unchanged=tuple(column.name for column in record.corpus.columns if column.disposition.startswith("kept")),
         gates=_gate_lists(record.gates),
-        limits=() if record.refused else tuple(largest),
+        purposes=tuple(purpose for task, purpose in PURPOSES.items() if task not in worse),
     )
 
 
@@ -182,11 +169,6 @@ def clipped(text: str, length: int) -> str:
         return line
     words = line[:length].rpartition(" ")[0]
     return (words if len(words) > length / 2 else line[:length]) + " …"
-
-
-def sentence(text: str) -> str:
-    """Return the text with a capital letter and a full stop."""
-    return text[:1].upper() + text[1:].rstrip(".") + "."
 
 
 def _headline(record: ReleaseRecord) -> str:
@@ -251,49 +233,21 @@ def _use(finding: Finding, of: int = 1) -> Use:
     )
 
 
-def _risks(record: ReleaseRecord) -> tuple[Risk, ...]:
-    """Names, ten words, and: known pairs where words are replaced one by one, else identifiers and copies."""
-    gated = [f for f in record.findings if f.detail.get("gated")]
-
-    def top(targets: Sequence[str], holdings: Sequence[str], but: Finding | None = None) -> Finding | None:
-        judged = strongest((f for f in gated if f is not but), targets, holdings)
-        return judged or strongest(record.findings, targets, holdings)
-
-    names = top(("names", "planted names"), RECIPIENTS)
-    without_attack = {"deidentified": MISSED, "synthetic": REPEATED}
-    if record.kind in ("obfuscated", "coded"):
-        third = _risk("Recover text, given known pairs", top(_TEXT, _PAIRS, names), record)
-        third = replace(third, target=f"{third.target}, by known pairs") if third.row else third
-    else:
-        third = _risk("Find identifiers or copied passages", top(_IDENTIFIERS, RECIPIENTS), record)
-    return (
-        without_attack.get(record.kind) or _risk("Recover a patient's name", names, record),
-        _risk("Find a note from ten words", top(("note by ten words",), RECIPIENTS), record),
-        third,
+def _risks(record: ReleaseRecord) -> tuple[tuple[Risk, ...], tuple[Risk, ...]]:
+    """Return the risks of the table (names, ten words, text, other information), and all others that were measured."""
+    targets = _WORDS if record.kind in ("obfuscated", "coded") else _IDENTIFIERS
+    third = risk(
+        f"Find {'words, given known pairs' if targets == _WORDS else 'identifiers or copies'}", targets, record
     )
-
-
-def _others(record: ReleaseRecord) -> tuple[Risk, ...]:
-    """What else recipients link, as far as it was measured: more than a fragment of a note is needed."""
-    tops = (strongest(record.findings, (target,), RECIPIENTS) for target in _MORE_KNOWN)
-    return tuple(_risk("", top, record) for top in tops if top is not None and top.value is not None)
-
-
-def _risk(what: str, finding: Finding | None, record: ReleaseRecord) -> Risk:
-    if finding is None:
-        return Risk(what, why="Not measured.")
-    adversary = NAMES.get(str(finding.detail.get("adversary")), "")
-    if finding.value is None:
-        return Risk(what, adversary, why=sentence(str(finding.detail["why"])))
-    target, shown = str(finding.detail.get("target")), row(finding, record.edition, kind="share")
-    if target == "own identifiers":
-        listed, patients = finding.detail.get("in_release"), record.corpus.patients
-        covers = f" ({number(int(listed) / patients, 'share').text} of the patients)" if listed and patients else ""
-        adversary = f"{adversary}; {RECALL.format(covers)}"
-    elif target == "copies":
-        span = f"; runs of {finding.detail['span']} words" if "span" in finding.detail else ""
-        adversary = f"{adversary}{span}; control {shown.control.text} ({finding.control_is.partition(',')[0]})"
-    return Risk(TARGETS.get(target, what), adversary, shown, verdict(finding, record.risk_threshold))
+    measured = {f.detail.get("adversary") for f in record.findings if f.value is not None}
+    if targets == _WORDS and third.row and (pairs := [pair for pair in _PAIRS if pair in measured]):
+        third = replace(third, target=f"{third.target}, by known pairs", adversary=NAMES[pairs[-1]])
+    without_attack = {"deidentified": MISSED, "synthetic": REPEATED}
+    names = without_attack.get(record.kind) or risk("Recover a patient's name", _NAMES, record)
+    linked = risk("Find a note from other information on the patient", _LINKED, record)
+    others = [risk("", (name,), record) for name in TARGETS if name not in _NAMES + _TEN_WORDS + targets + _LINKED]
+    table = names, risk("Find a note from ten words", _TEN_WORDS, record), third, linked
+    return table, tuple(other for other in others if other.row)
 
 
 def gap_bar(share: Number, ends: tuple[Number, Number] | None) -> Markup:
@@ -302,7 +256,8 @@ def gap_bar(share: Number, ends: tuple[Number, Number] | None) -> Markup:
         return Markup("")
     shapes = [Markup(_TRACK).format(w=WIDTH), Markup(_FILL).format(kind="share", x=_at(share.value, 1))]
     shapes += _range(ends, 1)
-    return _drawn(f"{share.text} of the way from floor to ceiling", shapes)
+    label = f"{share.text} of the way from floor to ceiling"
+    return Markup(_SVG).format(w=WIDTH, h=HEIGHT, label=label, shapes=Markup("").join(shapes))
 
 
 def risk_bar(shown: Row, threshold: float, above: bool) -> Markup:
@@ -314,7 +269,8 @@ def risk_bar(shown: Row, threshold: float, above: bool) -> Markup:
     fill = Markup(_FILL).format(kind="over" if above else "under", x=_at(shown.value.value, top))
     limit = Markup(_TICK).format(x=_at(threshold, top))
     shapes = [Markup(_TRACK).format(w=WIDTH), fill, *_range(shown.ends, top), limit]
-    return _drawn(f"{shown.value.text}; the line marks the threshold", shapes)
+    label = f"{shown.value.text}; the line marks the threshold"
+    return Markup(_SVG).format(w=WIDTH, h=HEIGHT, label=label, shapes=Markup("").join(shapes))
 
 
 def _at(value: float, top: float) -> float:
@@ -325,7 +281,3 @@ def _range(ends: tuple[Number, Number] | None, top: float) -> list[Markup]:
     if ends is None or ends[0].value is None or ends[1].value is None:
         return []
     return [Markup(_RANGE).format(low=_at(ends[0].value, top), high=_at(ends[1].value, top))]
-
-
-def _drawn(label: str, shapes: list[Markup]) -> Markup:
-    return Markup(_SVG).format(w=WIDTH, h=HEIGHT, label=label, shapes=Markup("").join(shapes))

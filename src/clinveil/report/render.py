@@ -19,9 +19,9 @@ from markupsafe import Markup, escape
 from clinveil.core.files import private_text
 from clinveil.core.words import Kind
 from clinveil.report import risks
-from clinveil.report.cells import Row, accounting, blocks
+from clinveil.report.cells import Row, accounting, blocks, sentence
 from clinveil.report.edition import hidden, hidden_gate
-from clinveil.report.first_page import KINDS, clipped, first_page, gap_bar, risk_bar, sentence, uses
+from clinveil.report.first_page import clipped, first_page, gap_bar, risk_bar, uses
 from clinveil.report.numerals import Number, number, small
 from clinveil.report.record import AlignedNote, Gate, Plain, ReleaseRecord, tally
 
@@ -178,18 +178,12 @@ def release_card(record: ReleaseRecord, notes: str = "notes.parquet") -> str:
         raise ValueError("a card is made from the external edition only")
     front, columns = first_page(record), record.corpus.columns
     made = environment().overlay(autoescape=False)
-    made.filters = made.filters | {"yaml": _yaml, "whole": "{:,}".format, "hits": hits}
+    made.filters = made.filters | {"yaml": lambda words: json.dumps(" ".join(words.split())), "hits": hits}
     return made.get_template("card.md").render(
         record=record,
-        about=record.about or KINDS.get(record.kind, ""),
         front=front,
         score=tally(gate.outcome for gate in record.gates),
         notes=notes,
         text=next((column.name for column in columns if column.disposition.startswith("text")), "text"),
         label=next((column.name for column in columns if "label" in column.disposition), ""),
     )
-
-
-def _yaml(words: str) -> str:
-    """A YAML scalar and a Python string: a JSON string is both."""
-    return json.dumps(" ".join(words.split()), ensure_ascii=True)

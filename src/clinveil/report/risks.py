@@ -14,18 +14,17 @@ from importlib.resources import files
 from typing import Any, Literal
 
 from clinveil.attacks import threats
-from clinveil.attacks.threats import LABELS, adversary_table
+from clinveil.attacks.threats import GATED, LABELS, adversary_table
 from clinveil.core.finding import Finding
-from clinveil.report.cells import Row, row
-from clinveil.report.numerals import Number
+from clinveil.report.cells import Row, row, sentence
+from clinveil.report.numerals import Number, number
 from clinveil.report.record import ReleaseRecord
 from clinveil.stats.intervals import clopper_pearson
 
 Verdict = Literal["above the threshold", "below the threshold", "too few cases to tell"]
 ONE_SIDED = 1.645  # normal quantile of 95 %
 NAMES: Mapping[str, str] = {str(holding): label for holding, label in LABELS.items()}
-UPPER_BOUND, VAULT = "stolen-vectors", "stolen-vault"
-RECIPIENTS: tuple[str, ...] = tuple(holding for holding in LABELS if holding not in (UPPER_BOUND, VAULT))
+RECALL = "known-patient list{} only; what detection missed is not measured"
 TARGETS: Mapping[str, str] = {
     "names": "Names of patients recovered",
     "planted names": "Planted names recovered",
@@ -41,6 +40,35 @@ TARGETS: Mapping[str, str] = {
     "kept columns": "Kept columns inferred or unique",
     "layout": "Notes unique by their layout",
 }
+
+
+@dataclass(frozen=True, slots=True)
+class Risk:
+    """One risk: the strongest judged adversary, its figure and the verdict; without a figure the reason why."""
+
+    target: str
+    adversary: str = ""
+    row: Row | None = None
+    verdict: Verdict | None = None
+    why: str = ""
+
+    @property
+    def not_above(self) -> str:
+        """What a risk above the threshold does not exceed: chance, or the control where chance is unknown; or ""."""
+        if self.row is None or self.verdict != "above the threshold":
+            return ""
+        found = self.row.finding
+        low = found.value if found.low is None else found.low
+        control = found.control if found.chance is None and found.control_kind == "negative" else None
+        for name, level in (("chance", found.chance), ("the control", control)):
+            if level is not None and low is not None and low <= level:
+                return name
+        return ""
+
+    @property
+    def judgement(self) -> str:
+        """The verdict, and what the risk does not exceed."""
+        return f"{self.verdict}, not above {self.not_above}" if self.not_above else self.verdict or ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,10 +121,47 @@ def _range(numbers: Sequence[Number]) -> str:
     return texts[0] if len(set(texts)) == 1 else f"{texts[0]} to {texts[-1]}" if texts else ""
 
 
-def strongest(findings: Iterable[Finding], targets: Collection[str], holdings: Collection[str]) -> Finding | None:
-    """Return the finding furthest above chance among these targets and adversaries; measured ones come first."""
-    fits = (f for f in findings if f.detail.get("target") in targets and f.detail.get("adversary") in holdings)
-    return max(fits, key=lambda f: -2.0 if f.value is None else f.value - (f.chance or 0.0), default=None)
+def strongest(findings: Iterable[Finding], targets: Collection[str], threshold: float) -> Finding | None:
+    """Return the strongest finding on these targets among adversaries that gates judge; measured ones come first.
+
+    For one target, as in the table, it is the one furthest above chance. Among targets, one above the threshold comes
+    first, so that "below the threshold" is true of all of them.
+    """
+    tops: dict[str, Finding] = {}
+    for finding in findings:
+        target = str(finding.detail.get("target"))
+        if target in targets and finding.detail.get("adversary") in GATED:
+            tops[target] = max(tops.get(target, finding), finding, key=above_chance)
+
+    def rank(finding: Finding) -> tuple[bool, bool, float]:
+        above = finding.value is not None and finding.value > threshold
+        return above and verdict(finding, threshold) == "above the threshold", above, above_chance(finding)
+
+    return max(tops.values(), key=rank, default=None)
+
+
+def above_chance(finding: Finding) -> float:
+    """Return success less chance; -2 without a value."""
+    return -2.0 if finding.value is None else finding.value - (finding.chance or 0.0)
+
+
+def risk(what: str, targets: Collection[str], record: ReleaseRecord) -> Risk:
+    """Return the strongest result on these targets; `what` names the risk where there is none."""
+    finding = strongest(record.findings, targets, record.risk_threshold)
+    if finding is None:
+        return Risk(what, why="Not measured.")
+    adversary = NAMES.get(str(finding.detail.get("adversary")), "")
+    if finding.value is None:
+        return Risk(what, adversary, why=sentence(str(finding.detail["why"])))
+    target, shown = str(finding.detail.get("target")), row(finding, record.edition, kind="share")
+    if target == "own identifiers":
+        listed, patients = finding.detail.get("in_release"), record.corpus.patients
+        covers = f" ({number(int(listed) / patients, 'share').text} of the patients)" if listed and patients else ""
+        adversary = f"{adversary}; {RECALL.format(covers)}"
+    elif target == "copies":
+        span = f"; runs of {finding.detail['span']} words" if "span" in finding.detail else ""
+        adversary = f"{adversary}{span}; control {shown.control.text} ({finding.control_is.partition(',')[0]})"
+    return Risk(TARGETS.get(target, what), adversary, shown, verdict(finding, record.risk_threshold))
 
 
 def table(record: ReleaseRecord) -> Table:
@@ -160,51 +225,17 @@ def effective(finding: Finding) -> float:
     return many
 
 
-@dataclass(frozen=True, slots=True)
-class Criterion:
-    """One criterion: its question and the figure furthest above chance among recipients; no row: not measured."""
-
-    name: str
-    asks: str
-    target: str = ""
-    adversary: str = ""
-    row: Row | None = None
-    verdict: Verdict | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Rule:
-    """One rule; `measured` is false where none of the targets that its evidence needs was measured."""
-
-    rule: str
-    evidence: str
-    human: str
-    measured: bool
-
-
 @cache
 def _text() -> Mapping[str, Any]:
     return tomllib.loads(files("clinveil.report").joinpath("rules.toml").read_text(encoding="utf-8"))
 
 
-def criteria(record: ReleaseRecord) -> list[Criterion]:
-    """Return the three criteria for this record. The upper bound of stolen vectors does not count."""
-    made = []
-    for entry in _text()["criterion"]:
-        top = strongest(record.findings, entry["targets"], RECIPIENTS)
-        if top is None or top.value is None:
-            made.append(Criterion(entry["name"], entry["asks"]))
-            continue
-        names = TARGETS[str(top.detail["target"])], NAMES[str(top.detail["adversary"])]
-        shown = row(top, record.edition, kind="share"), verdict(top, record.risk_threshold)
-        made.append(Criterion(entry["name"], entry["asks"], *names, *shown))
-    return made
+def criteria(record: ReleaseRecord) -> list[tuple[str, str, Risk]]:
+    """Return name, question and strongest result of the three criteria for this record."""
+    return [(entry["name"], entry["asks"], risk("", entry["targets"], record)) for entry in _text()["criterion"]]
 
 
-def rules(record: ReleaseRecord) -> list[Rule]:
-    """Return the map of rules for this record."""
+def rules(record: ReleaseRecord) -> list[dict[str, Any]]:
+    """Return the map of rules; `measured` is false where none of the targets that the evidence needs was measured."""
     measured = {f.detail.get("target") for f in record.findings if f.value is not None}
-    return [
-        Rule(e["rule"], e["evidence"], e["human"], not e["targets"] or bool(measured & set(e["targets"])))
-        for e in _text()["rule"]
-    ]
+    return [{**e, "measured": not e["targets"] or bool(measured & set(e["targets"]))} for e in _text()["rule"]]
