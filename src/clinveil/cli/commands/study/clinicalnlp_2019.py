@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from clinveil.cli.command import Run, command
-from clinveil.cli.commands.study._print import show
+from clinveil.cli.findings import show_study
 from clinveil.cli.options import Out
 from clinveil.study.clinicalnlp_2019.settings import StudySettings
 from clinveil.study.clinicalnlp_2019.study import run_study
@@ -25,4 +25,4 @@ def clinicalnlp_2019(
     Run the same command again to resume. All of OUT is secret.
     """
     results = run_study(notes, out, run.settings, run.say)
-    show(run, results, out)
+    show_study(run, results, out)

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from clinveil.cli.command import Run, command
-from clinveil.cli.commands.study._print import show
+from clinveil.cli.findings import show_study
 from clinveil.cli.options import Out
 from clinveil.study.jamia_2020.study import StudySettings, run_study
 
@@ -27,4 +27,4 @@ def jamia_2020(
     Run the same command again to resume. All of OUT is secret.
     """
     results = run_study(notes, out, run.settings, pairs=tuple(pairs or ()), say=run.say)
-    show(run, results, out)
+    show_study(run, results, out)

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from clinveil.cli.command import Run, command
-from clinveil.cli.commands.study._print import show
+from clinveil.cli.findings import show_study
 from clinveil.cli.options import Out
 from clinveil.study.jmir_2020.settings import StudySettings
 from clinveil.study.jmir_2020.study import run_study
@@ -30,4 +30,4 @@ def jmir_2020(
     Run the same command again to resume. All of OUT is secret.
     """
     results = run_study(notes, patients, codes, out, run.settings, run.say)
-    show(run, results, out)
+    show_study(run, results, out)
