@@ -23,7 +23,7 @@ from clinveil.releases.gates import (
     seed_gate,
     variety_gates,
 )
-from clinveil.report.record import score
+from clinveil.report.record import tally as summary_of
 
 CLEAN = OutputCheck(
     notes=100,
@@ -39,6 +39,10 @@ CLEAN = OutputCheck(
 )
 TALLY = Tally(notes=100, words=900, known=900, replaced=900, released=900)
 ROWS = Accounting(101, 100, Counter({"null text": 1}))
+
+
+def score(gates):
+    return summary_of(gate.outcome for gate in gates)
 
 
 def channel(*, identity=False):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from review_cases import deidentify, write_notes
 
-from clinveil.phi import review
+from clinveil.phi.review.desk import open_desk as desk_of
 from clinveil.phi.review.desk import past_run, review_queue
 
 
@@ -23,6 +23,6 @@ def open_desk(made):
 
     def opened(reviewer="first", most=100, order="given"):
         run = past_run(made / "out.parquet")
-        return review.open_desk(run, review_queue(run.entries(), most, order), reviewer)
+        return desk_of(run, review_queue(run.entries(), most, order), reviewer)
 
     return opened

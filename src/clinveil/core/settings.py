@@ -116,7 +116,7 @@ class Settings(BaseModel):
     def _into_groups(cls, values: Any) -> Any:
         if not isinstance(values, Mapping):
             return values
-        unset = {name for name, field in cls.model_fields.items() if field.default is None}
+        unset = {name for name, field in cls.model_fields.items() if "Path" in str(field.annotation)}
         return _grouped(cls, {k: v for k, v in values.items() if v != "" or k not in unset})  # as init-config writes
 
 

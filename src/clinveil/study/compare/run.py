@@ -180,7 +180,7 @@ class _Bench:
         return [measured for measured in results if measured is not None]
 
     def _not_possible(self, candidate: Candidate) -> Measured | None:
-        """Return the reason if an extra is missing, or the notes do not suffice for an epsilon.
+        """Return the reason if an extra is missing, or the notes do not suffice for synthetic ones.
 
         Raises InputError or UsageError for what does not fit.
         """
@@ -188,7 +188,7 @@ class _Bench:
         try:
             deque(dry_run(self.notes, settings), maxlen=0)
         except (InputError, MissingExtra) as error:
-            if isinstance(error, InputError) and settings.synthetic.epsilon is None:
+            if isinstance(error, InputError) and settings.kind != "synthetic":
                 raise
             return Measured(candidate.name, settings.kind, why=str(error))
         return None
