@@ -66,7 +66,8 @@ def refuse_private(settings: ReleaseSettings) -> bool:
         if how.public is not None or how.delta is not None:
             raise UsageError("synthetic.public and synthetic.delta apply with synthetic.epsilon only")
         return False
-    if "min_patients" in settings.channel.model_fields_set:
+    channel = settings.channel
+    if channel.min_patients != type(channel).model_fields["min_patients"].default:
         message = "--min-patients does not apply with synthetic.epsilon: words are public, and labels are not protected"
         raise UsageError(message, hint="omit it")
     refuse_parameters(how.epsilon, 0.5 if how.delta is None else how.delta)
