@@ -17,7 +17,8 @@ from clinveil.lm.layout import pieces_of, train_layout
 from clinveil.phi.settings import PhiSettings
 from clinveil.phi.treatment.dates import parse
 from clinveil.phi.treatment.deidentifier import Deidentifier
-from clinveil.phi.treatment.placeholders import DAYS, Invented, place
+from clinveil.phi.treatment.placeholders import DAYS, Invented, Placeholders, place
+from clinveil.phi.treatment.surrogates.names import NoteNames
 
 KEY = Key.from_seed(1)
 NOTE = (
@@ -69,6 +70,19 @@ def test_signs_of_placeholders_in_a_note_are_no_placeholders():
     (batch,) = memory_corpus([("n", "p", f"Fever {OPEN}Family 1{CLOSE} since Monday, {OPEN}x")]).batches()
     ((_, _, text),) = rows([engine()(batch).batch])
     assert OPEN not in text and CLOSE not in text and "Fever" in text
+
+
+@pytest.mark.parametrize("inner", ["x", "Family", "Family one", "Family 12", "Family 1x", " 1"])
+def test_other_text_between_the_signs_is_text(inner):
+    """Notes whose identifiers are kept reach the model as they are."""
+    text = f"Fever {OPEN}{inner}{CLOSE} today"
+    assert Invented(KEY, 0).filled(text, 0)[0] == text
+    assert not any(OPEN in piece or CLOSE in piece for piece in pieces_of(text))
+
+
+def test_a_number_keeps_its_format_only():
+    made = Placeholders(KEY, NoteNames("", ()), (), day_first=False)
+    assert made.make("MRN", "Ä-12É ٣x", "p") == place("MRN", 1, "A-00A 0a")
 
 
 def test_a_placeholder_is_one_piece_and_a_rare_one_becomes_the_commonest_of_its_kind():

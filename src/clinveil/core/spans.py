@@ -35,7 +35,7 @@ LABELS: dict[str, str] = {
 }
 
 OPEN, CLOSE = "\ue003", "\ue004"  # around a placeholder of an identifier; in notes they are replaced by spaces
-PLACEHOLDER = re.compile(rf" ?{OPEN}(?P<inner>[^{OPEN}{CLOSE}]+){CLOSE}")
+PLACEHOLDER = re.compile(rf" ?{OPEN}(?P<inner>[A-Za-z_-]+ \d(?: [^{OPEN}{CLOSE}]+)?){CLOSE}")
 
 
 class _Fields(NamedTuple):

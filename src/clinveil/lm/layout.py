@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Container, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -40,20 +40,17 @@ def pieces_of(text: str, headings: Container[str] = frozenset()) -> list[str]:
 
     Each of the `headings` is one piece at the start of a line, or after a comma without a space (MTSamples).
     """
-    rows, end = list[str](), 0
-    for match in _HEADING.finditer(text):
-        if match[0] in headings:
-            rows += [*_plain_pieces(text[end : match.start()]), match[0]]
-            end = match.end()
-    return [*rows, *_plain_pieces(text[end:])]
+    found = (match for match in _HEADING.finditer(text) if match[0] in headings)
+    return _around(text, found, lambda part: _around(part, PLACEHOLDER.finditer(part), _written_pieces))
 
 
-def _plain_pieces(text: str) -> list[str]:
+def _around(text: str, matches: Iterable[re.Match[str]], pieces: Callable[[str], list[str]]) -> list[str]:
+    """Return the matches, and the pieces of the text between them."""
     rows, end = list[str](), 0
-    for match in PLACEHOLDER.finditer(text):
-        rows += [*_written_pieces(text[end : match.start()]), match[0]]
+    for match in matches:
+        rows += [*pieces(text[end : match.start()]), match[0]]
         end = match.end()
-    return [*rows, *_written_pieces(text[end:])]
+    return [*rows, *pieces(text[end:])]
 
 
 def _written_pieces(text: str) -> list[str]:

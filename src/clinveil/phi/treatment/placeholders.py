@@ -108,7 +108,8 @@ class _Names(NameSurrogates):
 
 def _form(label: str, original: str) -> str:
     """Return what a placeholder keeps of an identifier: the kind of a place, or the format of a number."""
-    form = _FORMS.get(label, re.sub(r"\d", "0", re.sub("[a-z]", "a", re.sub("[A-Z]", "A", original))))
+    signs = ("0" if c.isdigit() else "A" if c.isupper() else "a" if c.isalpha() else c for c in original)
+    form = _FORMS.get(label, "".join(signs))
     if label == "HOSPITAL":
         form = kind_of_institution(original)
     elif label == "ADDRESS":
