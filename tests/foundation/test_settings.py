@@ -90,6 +90,8 @@ def test_set_takes_keys_of_groups_and_tables(tmp_path):
         ("layers=2", r"did you mean lm\.layers\?"),
         ("lm.layers=many", r"^--set lm\.layers: a value of the wrong type"),
         ("lm.layers", r"^--set lm\.layers: no value \(write --set key=value\)"),
+        ("lm=3", r"^--set lm is a table, not a value \(set its keys, such as lm\.KEY\)$"),
+        ("synthetic=x", r"^--set synthetic is a table, not a value"),
         ("lm.layers=0", r"^lm\.layers: Input should be greater than or equal to 1"),
         ("lm.model=lute", r"^lm\.model: one of unigram, ngram, lstm, gpt"),
     ],
@@ -97,6 +99,22 @@ def test_set_takes_keys_of_groups_and_tables(tmp_path):
 def test_a_mistake_in_set_names_the_key(text, message):
     with pytest.raises(UsageError, match=message):
         load_settings(ReleaseSettings, {"kind": "synthetic"}, None, [text])
+
+
+def test_a_file_sets_no_table_to_a_value_and_no_setting_twice(tmp_path):
+    path = tmp_path / "c.toml"
+    path.write_text('kind = "synthetic"\nlm = 3\n')
+    with pytest.raises(UsageError, match=r"^lm in c\.toml is a table, not a value"):
+        load_settings(ReleaseSettings, {}, path)
+    for text in ('kind = "coded"\nas = "synthetic"\n', 'as = "coded"\nkind = "coded"\n'):
+        path.write_text(text)
+        with pytest.raises(UsageError, match=r"^c\.toml: (kind and as|as and kind) are the same setting"):
+            load_settings(ReleaseSettings, {}, path)
+    path.write_text("dim = 12\n[vectors]\ndim = 13\n")
+    with pytest.raises(UsageError, match=r"dim and vectors\.dim are the same setting"):
+        load_settings(ReleaseSettings, {}, path)
+    with pytest.raises(UsageError, match=r"^--lm is a table"):
+        load_settings(ReleaseSettings, {"kind": "synthetic", "lm": 3})
 
 
 def test_flags_win_over_the_file(tmp_path):

@@ -39,6 +39,8 @@ def load_settings(model: type[S], flags: Mapping[str, Any], config: Path | None 
     values: Values = {}
     for name, value in (*file.items(), *typed.items(), *given.items()):
         into, leaf, _ = keys[name]
+        if name in sections(model, tables=True) and not isinstance(value, Mapping | Settings):
+            raise UsageError(f"{sources[name]} is a table, not a value", hint=f"set its keys, such as {name}.KEY")
         (values.setdefault(into, {}) if into and isinstance(values.get(into, {}), dict) else values)[leaf] = value
     model.refuse_given(sources, values)
     try:
@@ -127,7 +129,11 @@ def _read_toml(keys: Mapping[str, Key], config: Path) -> Values:
     for name, value in read.items():
         nested = isinstance(value, dict) and name in nests
         values |= {f"{name}.{leaf}": inner for leaf, inner in value.items()} if nested else {name: value}
-    values = {_named(keys, name, config.name): value for name, value in values.items()}
+    named = {name: _named(keys, name, config.name) for name in values}
+    stored = {name: keys[key][:2] for name, key in named.items()}
+    if twice := [name for name, place in stored.items() if [*stored.values()].count(place) > 1]:
+        raise UsageError(f"{' and '.join(twice)} are the same setting", where=config.name, hint="keep one of them")
+    values = {named[name]: value for name, value in values.items()}
     for name, value in values.items():
         if not _fits(value, keys[name][2].annotation):
             raise UsageError(f"{name}: {_KIND}", where=config.name, hint=_KIND_HINT)

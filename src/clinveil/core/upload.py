@@ -104,7 +104,8 @@ def send(local: Path, out: RemotePath, *, command: str, force: bool) -> None:
             _put(system, local, path)
             return
         _refuse_foreign(system, path, out.name, command, force=force)
-        files = sorted(name for name in files_in(local) if name != MARKER and not name.endswith("/"))
+        # A folder that was downloaded from a store has a marker and `_SUCCESS` of its own.
+        files = sorted(name for name in files_in(local) - {MARKER, SUCCESS} if not name.endswith("/"))
         for name in [SUCCESS, *sorted(_below(system, path) - {*files, MARKER, SUCCESS})]:
             if system.get_file_info(f"{path}/{name}").type.name == "File":
                 system.delete_file(f"{path}/{name}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ from clinveil.core.files import remove
 from clinveil.core.finding import Finding
 from clinveil.core.neural import device_named, need_torch
 from clinveil.core.runfolder import fingerprint
+from clinveil.core.spans import NO_MARKS
 from clinveil.core.tokens import words
 from clinveil.corpus.corpus import Accounting, Corpus
 from clinveil.corpus.people import read_patients
@@ -79,11 +80,12 @@ class Synthetic(Producer):
         refuse_init(settings)
         if written.tags and (written.epsilon is not None or not settings.phi):
             raise UsageError("synthetic.tags requires phi=true, without synthetic.epsilon", hint="identifiers are kept")
-        if refuse_private(settings):
-            return
-        if settings.synthetic.source is not None:
-            return
-        if how.neural:
+        private = refuse_private(settings)
+        if written.source is not None:
+            _refuse_unused(settings, "synthetic.source", {"device"}, {"held_out"})
+        elif private and not how.neural:
+            _refuse_unused(settings, f"synthetic.epsilon and lm.model {how.model}", {"model"}, _OF_MODELS)
+        elif not private and how.neural:
             need_torch()
             how.recipe()
             if how.device != "cpu":
@@ -121,6 +123,8 @@ class Synthetic(Producer):
         labels = LabelColumns.read(job.corpus, job.settings.channel.floor)
         entered = treated(job, placeholders=True)
         notes, seed = labels.notes(entered.corpus), training_seed(job)
+        if not job.settings.phi:
+            notes = replace(notes, texts=tuple(text.translate(NO_MARKS) for text in notes.texts))
         findings: list[Finding] = []
         with timer.stage("language model", f"{job.settings.lm.model}", "statistical"):
             public = PublicModel.open(how.init) if how.init is not None else None
@@ -159,6 +163,22 @@ class Synthetic(Producer):
             ),
             digests={MODEL: fingerprint(vault / MODEL)} if (vault / MODEL).exists() else {},
         )
+
+
+_OF_MODELS = frozenset({"temperature", "top_p", "exact"})  # settings of drawing from a model
+
+
+def _refuse_unused(settings: ReleaseSettings, reason: str, used: Collection[str], unused: Collection[str]) -> None:
+    """Raise UsageError for a changed setting of `lm`, except `used`, or one of `synthetic` that is `unused`."""
+    tables = (("lm", settings.lm, settings.lm.flags().keys() - used), ("synthetic", settings.synthetic, unused))
+    changed = [
+        f"{table}.{name}"
+        for table, how, names in tables
+        for name, field in how.flags().items()
+        if name in names and getattr(how, name) != field.default
+    ]
+    if changed:
+        raise UsageError(f"{', '.join(changed)} cannot be used with {reason}", hint="omit it; it has no effect")
 
 
 def _refuse_named(settings: ReleaseSettings, corpus: Corpus) -> None:
