@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
+import time
 from contextlib import contextmanager
 
 import pytest
 
 from clinveil.cli.progress import Speaker, Work, duration
 from clinveil.core.progress import Countdown, shown, stage, steps, track
+from clinveil.releases import context
 from clinveil.scale import serial
 
 
@@ -121,6 +124,29 @@ def test_a_stage_is_shown_with_its_counts_on_a_terminal(monkeypatch, capsys):
     assert "stage 2/2, vectors: " in written and "a line" in written
     with stage("vectors", plan, Speaker(quiet=True)), stage("other", plan, speaker), stage("vectors", plan, print):
         pass
+    assert capsys.readouterr().err == ""
+
+
+def test_a_stage_has_a_line_at_its_start_and_at_its_end():
+    lines = []
+    with context.StageTimer(lines.append).stage("vectors", "skipgram"):
+        pass
+    assert lines[0] == "vectors: skipgram" and len(lines) == 2
+    assert re.fullmatch(r"vectors: ended at \d\d:\d\d:\d\d after 1 s", lines[1])
+
+
+def test_a_log_has_a_line_per_minute(monkeypatch, capsys):
+    monkeypatch.setattr("clinveil.cli.progress.MINUTE", 0.05)
+    speaker, ended = Speaker(), time.monotonic() + 10
+    with stage("vectors", {"vectors": 60.0}, speaker), speaker.count("passes", 3) as show:
+        show(2)
+        while not (written := capsys.readouterr().err) and time.monotonic() < ended:
+            time.sleep(0.01)
+    assert written.startswith("stage 1/1, vectors: 2 of 3 passes, 0:00:00 elapsed, about ")
+    time.sleep(0.2)
+    assert capsys.readouterr().err.count("\n") <= 1, "no line after the work"
+    with Speaker(quiet=True).count("notes"):
+        time.sleep(0.2)
     assert capsys.readouterr().err == ""
 
 

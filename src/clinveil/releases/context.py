@@ -14,7 +14,7 @@ from clinveil.core.runfolder import KEY
 from clinveil.core.tokens import word_set
 from clinveil.core.types import Say
 from clinveil.corpus.corpus import Corpus
-from clinveil.corpus.estimate import stage_of
+from clinveil.corpus.estimate import duration, stage_of
 from clinveil.phi.name_index import NameIndex
 from clinveil.phi.treatment.deidentifier import Deidentifier
 from clinveil.releases.earlier.ledger import Earlier
@@ -43,7 +43,9 @@ class StageTimer:
         result, began = {"determinism": determinism}, time.perf_counter()
         with stage(stage_of(name), self.plan, self.say):
             yield result
-        self.rows.append(StageRow(name, what, result["determinism"], round(time.perf_counter() - began, 2)))
+        seconds = time.perf_counter() - began
+        self.say(f"{name}: ended at {time.strftime('%H:%M:%S')} after {duration(seconds)}")
+        self.rows.append(StageRow(name, what, result["determinism"], round(seconds, 2)))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -176,7 +176,8 @@ class Ledger:
     def description(self) -> str:
         """Which ledger is used, and how many releases it lists."""
         number = sum(1 for _ in self.folder.glob("*.parquet"))
-        return f"ledger {self.folder}: {f'{number:,} releases' if number else 'new, empty'}"
+        releases = f"{number:,} release{'s' * (number > 1)}" if number else "new, empty"
+        return f"ledger {self.folder}: {releases}"
 
     def entries(self) -> list[Entry]:
         """Return all entries, and those of vaults next to OUT that the ledger lacks.

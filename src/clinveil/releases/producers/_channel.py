@@ -23,7 +23,7 @@ from clinveil.core.finding import Finding
 from clinveil.core.progress import steps
 from clinveil.core.runfolder import fingerprint
 from clinveil.corpus.corpus import Accounting, Corpus
-from clinveil.corpus.estimate import estimate
+from clinveil.corpus.estimate import CHARACTERS_PER_WORD, estimate, types_of
 from clinveil.releases.attack_gates import (
     LINKAGE_WARNED,
     adversary_gates,
@@ -36,7 +36,7 @@ from clinveil.releases.crosswalk import vault_batches
 from clinveil.releases.earlier.parent import NewNotes
 from clinveil.releases.gates import accounting_gates, output_gates
 from clinveil.releases.measured import Measured
-from clinveil.releases.preflight import CHARACTERS_PER_WORD, Preflight
+from clinveil.releases.preflight import Preflight
 from clinveil.releases.producer import Producer
 from clinveil.releases.producers.deidentified import SourcedProduct
 from clinveil.releases.record import singled_out
@@ -53,7 +53,6 @@ from clinveil.vectors.table import Vectors
 from clinveil.vectors.train import train
 
 FEWEST = 50  # paper A: not for small data sets
-HEAPS = (44.0, 0.445)  # word types = 44 · words^0.445, fitted on MTSamples
 GIVEN = "given, not trained on these notes"
 LEARNED = ("vectors", "neighbours", "channel")
 LAYOUT = "Layout was kept:", "are the only ones with theirs"
@@ -86,7 +85,7 @@ class ChannelProducer(Producer):
     ) -> Iterator[tuple[str, str, float]]:
         """Yield the stages of a run: name, description, estimated seconds."""
         mechanism = mechanism_of(settings.channel)
-        vectors, types = settings.vectors, round(HEAPS[0] * max(found.tokens, 1) ** HEAPS[1])
+        vectors = settings.vectors
         more = _words_in(vectors.more_text) if vectors.more_text and train else 0
         learnt = vectors.words_of(found.tokens) + more
         passes = vectors.passes_over(learnt)
@@ -95,13 +94,12 @@ class ChannelProducer(Producer):
             "replace PHI": f"find identifiers, policy {settings.identifiers.policy().name}",
             "train vectors": f"{vectors.algorithm}, window {vectors.window}, {vectors.dim} dimensions, {passes} passes"
             f" over {learnt:,} words",
-            "find neighbours": f"the {mechanism.reach} nearest of about {types:,} words",
+            "find neighbours": f"the {mechanism.reach} nearest of about {types_of(found.tokens):,} words",
             "replace words": f"every word, {mechanism.description}",
             "check and report": "read the release back, attack it, measure utility",
         }
         stages = estimate(
             found.tokens,
-            types,
             workers=settings.workers,
             phi=settings.phi,
             algorithm=vectors.algorithm,
