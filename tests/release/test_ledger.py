@@ -6,6 +6,7 @@ import errno
 import json
 import shutil
 import stat
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -37,6 +38,11 @@ def test_the_site_has_one_ledger(tmp_path, monkeypatch):
     monkeypatch.setenv("CLINVEIL_LEDGER", str(tmp_path / "site"))
     assert Ledger.at(None, tmp_path / "elsewhere" / "out").folder == tmp_path / "site"
     assert Ledger.at(tmp_path / "given", tmp_path / "out").folder == tmp_path / "given"
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("CLINVEIL_LEDGER", "~/home")
+    monkeypatch.chdir(tmp_path)
+    assert Ledger.at(None, tmp_path / "out").folder == tmp_path / "home"
+    assert Ledger.at(Path("near"), tmp_path / "out").description == f"ledger {tmp_path / 'near'}: new, empty"
 
 
 def test_the_copy_in_a_vault_stands_in_for_a_lost_ledger(tmp_path):
@@ -49,6 +55,14 @@ def test_the_copy_in_a_vault_stands_in_for_a_lost_ledger(tmp_path):
     shutil.rmtree(ledger.folder)
     (earlier,) = Ledger.at(None, tmp_path / "new").earlier(text_hashes(notes(20)))
     assert earlier.share == 1 and earlier.entry.commitment == KEYS[0]
+    for name, n in (("a", 40), ("z", 30)):  # what was added later, under the same key
+        (tmp_path / name / "vault").mkdir(parents=True)
+        grown = earlier.entry.grown(text_hashes(notes(n - 20, first=20)), name, vault)
+        grown.write(tmp_path / name / "vault" / IN_VAULT)
+    (earlier,) = Ledger.at(None, tmp_path / "new").earlier(text_hashes(notes(20, first=20)))
+    assert earlier.share == 1
+    for name in ("a", "z"):
+        shutil.rmtree(tmp_path / name)
     (vault / IN_VAULT).write_text("damaged")
     assert Ledger.at(None, tmp_path / "new").earlier(text_hashes(notes(20))) == []
 

@@ -158,6 +158,9 @@ def test_report_again(desk, tmp_path, capsys):
     assert main(["report", str(desk / "out"), "-o", str(target), "--edition", "external"]) == 0
     assert target.read_text() == (desk / "out/release/report.html").read_text()
     assert main(["report", str(desk / "out")]) == 0
+    before = (desk / "out/release/report.html").read_bytes()
+    assert main(["report", str(desk / "out"), "-o", str(desk / "out/release/report.html"), "--force"]) == 2
+    assert (desk / "out/release/report.html").read_bytes() == before
     assert main(["report", str(tmp_path)]) == 3
     (tmp_path / "out/vault").mkdir(parents=True)
     for damaged in ('{"internal": ', "[]", '{"internal": "{}"}', "{}", '{"internal": 3}'):

@@ -173,9 +173,9 @@ def write_array(file: BinaryIO, array: NDArray[Any]) -> None:
 
 
 def read_json(path: Path) -> Any:
-    """Return the content of a JSON file; None if it cannot be read or is not valid JSON."""
+    """Return the content of a JSON file; None if it cannot be read or is not valid JSON, and for a pipe or device."""
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
+        return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else None
     except (OSError, ValueError, RecursionError):
         return None
 

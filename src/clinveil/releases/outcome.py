@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from clinveil.core.errors import InputError, UsageError
-from clinveil.core.files import private_text, read_json, refuse_existing, remove
+from clinveil.core.files import private_text, read_json, refuse_existing, refuse_nested, remove
 from clinveil.core.finding import Finding, write_findings
 from clinveil.core.locations import RemotePath
 from clinveil.core.runfolder import Kind, RunFolder
@@ -130,6 +130,7 @@ def rerender_report(run: Path, out: Path | None, *, edition: str, force: bool) -
     if not place.is_file():
         raise InputError("contains no record of a run", where=run.name, hint="pass the OUT of a release")
     target = out or run / "vault" / f"report{'-external' if edition == 'external' else ''}.html"
+    refuse_nested(OUT=target, the_release=run / "release")
     refuse_existing(target, force=force or out is None)
     stored = read_json(place)
     record = stored.get(edition) if isinstance(stored, dict) else None

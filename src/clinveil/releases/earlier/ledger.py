@@ -160,7 +160,7 @@ class Ledger:
             folder = Path(site)
         if folder is None:
             refuse_nameless(out)
-        place = folder or out.with_name(NAME)
+        place = folder.expanduser() if folder else out.with_name(NAME)
         near = next((path for path in (place, *place.absolute().parents) if path.exists()), place)
         usable = near.is_dir() and os.access(near, os.W_OK | os.X_OK | os.R_OK)
         names = [path.name for path in near.iterdir()] if usable and near == place else []
@@ -177,23 +177,23 @@ class Ledger:
         """Which ledger is used, and how many releases it lists."""
         number = sum(1 for _ in self.folder.glob("*.parquet"))
         releases = f"{number:,} release{'s' * (number > 1)}" if number else "new, empty"
-        return f"ledger {self.folder}: {releases}"
+        return f"ledger {self.folder.absolute()}: {releases}"
 
     def entries(self) -> list[Entry]:
-        """Return all entries, and those of vaults next to OUT that the ledger lacks.
+        """Return all entries, and those of vaults next to OUT that the ledger lacks: of one key, the largest.
 
         Raises InputError for a file in the ledger that is not an entry.
         """
         listed = [read_entry(path) for path in sorted(self.folder.glob("*.parquet"))]
-        known = {made.commitment for made in listed}
+        known, lost = {made.commitment for made in listed}, dict[str, Entry]()
         copies = sorted(self.vaults.glob(f"*/{VAULT}/{IN_VAULT}")) if self.vaults else ()
         for path in copies:
             with suppress(InputError):  # another file of this name
                 made = read_entry(path)
                 if made.commitment not in known:
-                    known.add(made.commitment)
-                    listed.append(made)
-        return listed
+                    other = lost.setdefault(made.commitment, made)
+                    lost[made.commitment] = max(other, made, key=lambda one: one.notes.size)
+        return [*listed, *lost.values()]
 
     def alone(self) -> AbstractContextManager[None]:
         """Return a block in which no other run reads and enters; a second run waits."""
