@@ -47,6 +47,9 @@ def test_all_of_the_release_goes_and_nothing_of_the_vault(run, server, tmp_path,
     again = [*run, "s3://notes/release"]
     assert main(again) == 2
     assert main([*again, "--force"]) == 0
+    for inside in ("vault", "release"):
+        assert main([*again[:2], f"file://{tmp_path}/out/{inside}/x"]) == 2
+        assert not (tmp_path / "out" / inside / "x").exists()
     assert main([*again[:2], str(tmp_path / "elsewhere")]) == 2
     assert "is a local path" in (message := capfd.readouterr().err) and "cp -r OUT/release" in message
 

@@ -120,8 +120,10 @@ def private_folder(path: Path) -> Path:
     """Create a folder with mode 0700, and its parents; return it.
 
     An existing folder must be empty or already private, because other users may need its contents. Raises UsageError
-    for any other folder, for one that everyone may write to (such as /tmp), and for a file.
+    for any other folder, for one that everyone may write to (such as /tmp), for a file, and inside a release.
     """
+    if any((above / "manifest.sig").exists() for above in path.absolute().parents):
+        raise UsageError("is inside a release, which is handed over", where=path.name, hint="use another path")
     if path.exists():
         if not path.is_dir():
             raise UsageError("not a folder", where=path.name, hint="use another path")
