@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from clinveil.channel.settings import NeighbourRange
-from clinveil.core.errors import InputWarning, UsageError
+from clinveil.core.errors import UsageError
 from clinveil.core.load_settings import load_settings
 from clinveil.core.registry import Registry
 from clinveil.core.settings import NotesSettings, Settings, choice, flag, group, own_settings
@@ -278,11 +278,3 @@ def test_a_key_that_the_command_lacks_is_refused_in_the_file_too(tmp_path, text)
 def test_values_of_a_list_add_up_and_other_names_are_accepted():
     made = load_settings(ReleaseSettings, {}, None, ["label=a", "label=b", 'keep=["x", "y"]', "as=coded"])
     assert (made.label, made.keep, made.kind) == (("a", "b"), ("x", "y"), "coded")
-
-
-@pytest.mark.parametrize("text", ["memo = 'note'", "[channel]\nmemo = 'note'"])
-def test_an_earlier_name_is_accepted_with_a_warning(tmp_path, text):
-    path = tmp_path / "c.toml"
-    path.write_text(text)
-    with pytest.warns(InputWarning, match=r"^c\.toml: memo is now scope"):
-        assert load_settings(ReleaseSettings, {}, path).channel.scope == "note"

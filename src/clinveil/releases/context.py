@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from clinveil.core.keys import Key
-from clinveil.core.progress import stage
+from clinveil.core.progress import Showing
 from clinveil.core.runfolder import KEY
 from clinveil.core.tokens import word_set
 from clinveil.core.types import Say
@@ -40,8 +40,11 @@ class StageTimer:
     def stage(self, name: str, what: str, determinism: str = "bitwise") -> Iterator[dict[str, str]]:
         """Time a stage; it can overwrite the determinism in the yielded dictionary."""
         self.say(f"{name}: {what}")
-        result, began = {"determinism": determinism}, time.perf_counter()
-        with stage(stage_of(name), self.plan, self.say):
+        result, began, planned = {"determinism": determinism}, time.perf_counter(), stage_of(name)
+        with ExitStack() as shown:
+            if isinstance(self.say, Showing) and planned in self.plan:
+                number = [*self.plan].index(planned) + 1
+                shown.enter_context(self.say.stage(planned, number, len(self.plan), self.plan[planned]))
             yield result
         seconds = time.perf_counter() - began
         self.say(f"{name}: ended at {time.strftime('%H:%M:%S')} after {duration(seconds)}")

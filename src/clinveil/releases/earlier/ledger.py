@@ -106,10 +106,8 @@ def read_entry(path: Path) -> Entry:
         stored = json.loads(table.schema.metadata[b"clinveil"])
         notes = table["note"].to_numpy().astype(np.uint64, casting="safe")
         salt = bytes.fromhex(stored["salt"])
-        noises = {str(question): value for question, value in stored.get("spent", {}).items()}
-        # A number alone is the deviation of a noisy table.
-        triples = {of: value if isinstance(value, list) else (value, 1, 1) for of, value in noises.items()}
-        spent = {of: Noise(float(sigma), float(rate), int(steps)) for of, (sigma, rate, steps) in triples.items()}
+        noises = stored.get("spent", {}).items()
+        spent = {str(of): Noise(float(sigma), float(rate), int(steps)) for of, (sigma, rate, steps) in noises}
         made = Entry(str(stored["run"]), str(stored["commitment"]), Path(stored["vault"]), salt, notes, spent)
         known = stored["schema"] == SCHEMA and len(salt) == SALT
     except (OSError, ValueError, KeyError, TypeError, AttributeError, pa.ArrowException):

@@ -18,7 +18,6 @@ from clinveil.core.files import remove
 from clinveil.core.finding import Finding
 from clinveil.core.neural import device_named, need_torch
 from clinveil.core.runfolder import fingerprint
-from clinveil.core.spans import NO_MARKS
 from clinveil.core.tokens import words
 from clinveil.corpus.corpus import Accounting, Corpus
 from clinveil.corpus.people import read_patients
@@ -122,9 +121,7 @@ class Synthetic(Producer):
         how, vault, timer = job.settings.synthetic, job.folder.vault, job.timer
         labels = LabelColumns.read(job.corpus, job.settings.channel.floor)
         entered = treated(job, placeholders=True)
-        notes, seed = labels.notes(entered.corpus), training_seed(job)
-        if not job.settings.phi:
-            notes = replace(notes, texts=tuple(text.translate(NO_MARKS) for text in notes.texts))
+        notes, seed = labels.notes(entered.corpus, placeholders=job.settings.phi), training_seed(job)
         findings: list[Finding] = []
         with timer.stage("language model", f"{job.settings.lm.model}", "statistical"):
             public = PublicModel.open(how.init) if how.init is not None else None
@@ -195,7 +192,7 @@ def _refuse_named(settings: ReleaseSettings, corpus: Corpus) -> None:
 
 def training_seed(job: ReleaseContext) -> int:
     """Return the seed of split and training: the public test seed, or one derived from the key."""
-    return job.key.digest("training seed") % 2**31 if job.key.test_seed is None else job.key.test_seed
+    return job.seeds["training"] if job.key.test_seed is None else job.key.test_seed
 
 
 def refuse_init(settings: ReleaseSettings) -> None:
@@ -246,8 +243,10 @@ def _trained(
 def _written(job: ReleaseContext, trained: Trained, path: Path, labels: LabelColumns) -> tuple[Counts, Checked]:
     """Write the notes; return their counts, and what the gates need."""
     how, counts, training = job.settings.synthetic, Counts(), trained.sides.training
-    size = batch_size_for(how.count or len(training), how.batch)
-    drawing = SamplingConfig(size, how.longest, how.temperature, how.top_p, _steering(job, trained))
+    size, vocabulary = batch_size_for(how.count or len(training), how.batch), trained.model.vocabulary
+    bias = BIAS if getattr(trained.model, "labelled", False) else 1.0
+    steering = Steering.of(encoded_training(training, vocabulary, job.settings), vocabulary, bias)
+    drawing = SamplingConfig(size, how.longest, how.temperature, how.top_p, steering)
 
     def enough() -> bool:
         return counts.words >= training.words if how.count is None else counts.notes >= how.count
@@ -264,13 +263,6 @@ def _written(job: ReleaseContext, trained: Trained, path: Path, labels: LabelCol
     with trained.model.ready(double=how.doubles(trained.model.kind), threads=how.threads):
         write_corpus(announced(), path, job.corpus.columns, job.corpus.suffix)
     return counts, checked
-
-
-def _steering(job: ReleaseContext, trained: Trained) -> Steering:
-    """Return the bias of labels; a model with labels of its own needs less."""
-    model, training = trained.model, trained.sides.training
-    encoded = encoded_training(training, model.vocabulary, job.settings)
-    return Steering.of(encoded, model.vocabulary, BIAS if getattr(model, "labelled", False) else 1.0)
 
 
 def _truncated(counts: Counts) -> Finding:
