@@ -37,8 +37,7 @@ class Teller:
         self.told.append((what, total))
         yield self.told.append
 
-    def stage(self, *_):
-        raise NotImplementedError
+    stage = count
 
 
 def test_the_results_of_a_map_are_counted_by_their_size():

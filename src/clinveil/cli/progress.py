@@ -6,7 +6,6 @@ A terminal shows them in one line that changes. A log has a line per minute.
 from __future__ import annotations
 
 import sys
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -69,11 +68,10 @@ class Speaker:
     """Writes the messages of a command, and its progress.
 
     Attributes:
-        quiet: write nothing. clock: returns seconds.
+        quiet: write nothing.
     """
 
     quiet: bool = False
-    clock: Callable[[], float] = time.monotonic
     _bar: Progress | None = field(default=None, init=False, repr=False)
     _work: Work | None = field(default=None, init=False, repr=False)
 
@@ -89,7 +87,7 @@ class Speaker:
     @contextmanager
     def stage(self, name: str, number: int, n_stages: int, seconds: float | None = None) -> Iterator[None]:
         """Show the running stage: its number, elapsed and remaining time."""
-        work = Work(Countdown(None, seconds, self.clock), f"stage {number}/{n_stages}, {name}")
+        work = Work(Countdown(None, seconds), f"stage {number}/{n_stages}, {name}")
         with self._showing(work):
             yield
 
@@ -100,7 +98,7 @@ class Speaker:
         if stage is not None and stage.count is not None:  # a count within a count is not shown
             yield lambda done: None
             return
-        count = Countdown(total, stage.time.left if stage else None, self.clock)
+        count = Countdown(total, stage.time.left if stage else None)
         if stage is None:
             with self._showing(Work(count, what=what, count=count)):
                 yield count.update

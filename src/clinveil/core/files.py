@@ -40,8 +40,7 @@ class Maker:
 
     def mark(self, folder: Path) -> None:
         """Write the marker."""
-        marker = {"schema": SCHEMA, "command": self.command, "files": sorted(files_in(folder))}
-        (folder / MARKER).write_text(json.dumps(marker, indent=1) + "\n", encoding="ascii")
+        (folder / MARKER).write_bytes(mark(self.command, sorted(files_in(folder))))
 
     def refuse_foreign(self, place: Path) -> None:
         """Raise UsageError unless the folder is empty or contains only files that this command wrote."""
@@ -56,6 +55,11 @@ class Maker:
         if not fits or (marker.get("schema"), marker.get("command")) != (SCHEMA, self.command):
             raise UsageError(f"not an output folder of clinveil {self.command}", where=place.name, hint=HINT)
         refuse_more(place, files_in(place), {MARKER, *listed})
+
+
+def mark(command: str, files: list[str]) -> bytes:
+    """Return the marker of a folder: the command that wrote it, and the names of its files."""
+    return json.dumps({"schema": SCHEMA, "command": command, "files": files}).encode()
 
 
 def files_in(folder: Path) -> set[str]:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from clinveil.core.errors import DiskError, UsageError, check_interrupt
-from clinveil.core.files import HINT, MARKER, SCHEMA, files_in, private_folder, private_text, remove
+from clinveil.core.files import HINT, MARKER, SCHEMA, files_in, mark, private_folder, private_text, remove
 from clinveil.core.locations import RemotePath, failing
 from clinveil.core.types import Say
 
@@ -138,11 +138,6 @@ def _below(system: Any, path: str) -> set[str]:
 
     infos = system.get_file_info(FileSelector(path, recursive=True, allow_not_found=True))
     return {info.path[len(path) :].lstrip("/") for info in infos if info.type == FileType.File}
-
-
-def mark(command: str, files: list[str]) -> bytes:
-    """Return the marker of an upload: the command and the names of its files."""
-    return json.dumps({"schema": SCHEMA, "command": command, "files": files}).encode()
 
 
 def _read(system: Any, path: str) -> dict[str, Any]:

@@ -59,11 +59,6 @@ FLOATS_PER_TYPE = 3
 DICTIONARY_PER_TYPE = 400 + 14 * 8
 
 
-def stage_of(step: str) -> str:
-    """Return the stage of the plan that a step belongs to; a step without a rate is its own stage."""
-    return RATES[step].stage if step in RATES else step
-
-
 def types_of(n_words: int) -> int:
     """Return the expected number of word types among this many words."""
     return round(HEAPS[0] * max(n_words, 1) ** HEAPS[1])

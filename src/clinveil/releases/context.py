@@ -14,7 +14,7 @@ from clinveil.core.runfolder import KEY
 from clinveil.core.tokens import word_set
 from clinveil.core.types import Say
 from clinveil.corpus.corpus import Corpus
-from clinveil.corpus.estimate import duration, stage_of
+from clinveil.corpus.estimate import RATES, duration
 from clinveil.phi.name_index import NameIndex
 from clinveil.phi.treatment.deidentifier import Deidentifier
 from clinveil.releases.earlier.ledger import Earlier
@@ -40,7 +40,8 @@ class StageTimer:
     def stage(self, name: str, what: str, determinism: str = "bitwise") -> Iterator[dict[str, str]]:
         """Time a stage; it can overwrite the determinism in the yielded dictionary."""
         self.say(f"{name}: {what}")
-        result, began, planned = {"determinism": determinism}, time.perf_counter(), stage_of(name)
+        result, began = {"determinism": determinism}, time.perf_counter()
+        planned = RATES[name].stage if name in RATES else name
         with ExitStack() as shown:
             if isinstance(self.say, Showing) and planned in self.plan:
                 number = [*self.plan].index(planned) + 1

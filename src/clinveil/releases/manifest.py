@@ -18,11 +18,11 @@ from pathlib import Path
 from typing import Any
 
 from clinveil.core.errors import ClinveilError, InputError
-from clinveil.core.files import MARKER, read_json, sha256
+from clinveil.core.files import MARKER, mark, read_json, sha256
 from clinveil.core.finding import Finding
 from clinveil.core.keys import Key, SigningKey, canonical_pem, fingerprint_of, signature_agrees
 from clinveil.core.settings import NotesSettings
-from clinveil.core.upload import SUCCESS, mark
+from clinveil.core.upload import SUCCESS
 from clinveil.corpus.open import open_corpus
 from clinveil.report.edition import outward_finding, outward_value
 from clinveil.report.record import Edition, Gate, tally

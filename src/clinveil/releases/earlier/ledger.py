@@ -26,10 +26,10 @@ from clinveil.core.atomic import atomic
 from clinveil.core.errors import ClinveilError, DiskError, InputError, UsageError
 from clinveil.core.files import locked, private_folder, refuse_nameless
 from clinveil.core.locations import RemotePath
+from clinveil.corpus.uniqueness import Hashes
 from clinveil.lm.private.sgd import Noise
 from clinveil.report.numerals import SMALL, SPACE, share
 
-Hashes = NDArray[np.uint64]
 NAME, IN_VAULT, SCHEMA = "clinveil-ledger", "ledger.parquet", "clinveil.ledger/1"
 VAULT, VARIABLE = "vault", "CLINVEIL_LEDGER"
 LOCK, WAIT = ".lock", 60.0  # seconds
@@ -37,7 +37,6 @@ SALT = 32  # bytes
 SAME = 0.01  # share of the smaller release; a few texts are common to all ("did not attend")
 _LOWER = bytes(range(256)).lower()
 _OTHER = bytes(code for code in range(128) if not chr(code).isalpha())
-NO_HASHES: Hashes = np.zeros(0, dtype=np.uint64)
 
 
 def text_hashes(texts: Sequence[str | None]) -> Hashes:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any, ClassVar
 
 from numpy.random import Generator
@@ -52,6 +51,7 @@ from clinveil.vectors.neighbours import save_neighbours
 from clinveil.vectors.table import Vectors
 from clinveil.vectors.train import train
 
+PACKED = frozenset({".gz", ".zst", ".parquet"})
 FEWEST = 50  # paper A: not for small data sets
 GIVEN = "given, not trained on these notes"
 LEARNED = ("vectors", "neighbours", "channel")
@@ -86,7 +86,11 @@ class ChannelProducer(Producer):
         """Yield the stages of a run: name, description, estimated seconds."""
         mechanism = mechanism_of(settings.channel)
         vectors = settings.vectors
-        more = _words_in(vectors.more_text) if vectors.more_text and train else 0
+        more = 0
+        if (place := vectors.more_text) and train:  # by size; compressed files count three times
+            files = [file for file in place.rglob("*") if file.is_file()] if place.is_dir() else [place]
+            sizes = (file.stat().st_size * (3 if file.suffix.lower() in PACKED else 1) for file in files)
+            more = round(sum(sizes) / CHARACTERS_PER_WORD)
         learnt = vectors.words_of(found.tokens) + more
         passes = vectors.passes_over(learnt)
         descriptions = {
@@ -262,14 +266,6 @@ class ChannelProduct(SourcedProduct):
         """Return sampled source notes aligned with their released versions."""
         sample = sources(self.job.corpus, rng, self.job.deidentifier(self.name_index))
         return aligned(sample, Obfuscator(self.channel, self.job.key, align=True))
-
-
-def _words_in(place: Path) -> int:
-    """Estimate the words of text files by size; compressed files count three times."""
-    files = [file for file in place.rglob("*") if file.is_file()] if place.is_dir() else [place]
-    packed = {".gz", ".zst", ".parquet"}
-    size = sum(file.stat().st_size * (3 if file.suffix.lower() in packed else 1) for file in files)
-    return round(size / CHARACTERS_PER_WORD)
 
 
 def vectors_of(job: ReleaseContext, entered: Corpus, counts: WordCounts) -> Vectors:
