@@ -5,7 +5,7 @@
     python benchmarks/scale.py table FOLDER
 
 `run` generates each corpus once, runs each job that has no result yet as a separate command, and prints the tables; it
-can be interrupted and run again. Results are stored in FOLDER/results/*.json with command, date and machine, and `table`
+can be interrupted and run again. Results are stored in FOLDER/results/*.json with command, date and machine; `table`
 prints them as Markdown. A release has the list of known patients and a label, as in the README. Memory is the
 proportional set size (PSS) of all processes of the command, sampled once per second, so shorter peaks are missed.
 """
