@@ -85,7 +85,7 @@ def release(
     Source: paper A, Algorithm 1, with what `docs/design.md` adds.
     """
     producer, settings = _producer(settings, vectors, base)
-    ledger = Ledger.at(settings.ledger, out)
+    ledger = Ledger.at(settings.ledger, base.vault.resolve().parent if base else out)
     refuse_nested(OUT=out, NOTES=notes, the_ledger=ledger.folder, **(base.places if base else {}))
     left = base.refuse_unledgered(ledger, out / KIND.vault) if base else None
     with _opened_for_parts(notes, settings) as over:
