@@ -157,7 +157,7 @@ class Ledger:
             folder = Path(site)
         if folder is None:
             refuse_nameless(out)
-        place = folder.expanduser() if folder else out.with_name(NAME)
+        place = Path(os.path.expanduser(folder)) if folder else out.with_name(NAME)  # noqa: PTH111  never raises
         near = next((path for path in (place, *place.absolute().parents) if path.exists()), place)
         usable = near.is_dir() and os.access(near, os.W_OK | os.X_OK | os.R_OK)
         names = [path.name for path in near.iterdir()] if usable and near == place else []
