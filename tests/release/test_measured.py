@@ -20,7 +20,7 @@ from clinveil.core.finding import Finding
 from clinveil.corpus.corpus import memory_corpus, rows
 from clinveil.corpus.people import Patient
 from clinveil.releases.attack_gates import patient_gates
-from clinveil.releases.crosswalk import CROSSWALK
+from clinveil.releases.crosswalk import CROSSWALK, TableWriter, VaultTable
 from clinveil.releases.measured import measured
 from clinveil.stats.findings import clustered_share
 from clinveil.vectors.count import count_words
@@ -50,12 +50,16 @@ def case(tmp_path_factory):
     counts = count_words(original, tmp_path_factory.mktemp("counts"))
     order = np.random.default_rng(1).permutation(len(released))
     sides = {"original": original, "entered": original, "released": memory_corpus([released[i] for i in order])}
-    return Context(**sides, counts=counts, alignment=lambda: iter([alignment])), lambda: iter([crosswalk])
+    vault = tmp_path_factory.mktemp("vault")
+    for name, table in (("crosswalk", crosswalk), ("alignment", alignment)):
+        with TableWriter(vault / f"{name}.parquet") as file:
+            file.write(table)
+    return Context(**sides, counts=counts, alignment=VaultTable(vault, "alignment").batches), vault
 
 
 def drawn(case, tmp_path, words=PATIENTS * NOTES * LENGTH // 4, salt=b"salt", **more):
-    whole, crosswalk = case
-    return measured(replace(whole, **more), crosswalk, words, salt, tmp_path / "measured")
+    whole, vault = case
+    return measured(replace(whole, **more), vault, words, salt, tmp_path / "measured")
 
 
 def identity(n):
@@ -167,6 +171,6 @@ def test_intervals_of_drawn_patients_cover_the_figures_of_all(case, tmp_path):
 
 
 def test_a_sample_never_has_a_patient_or_two(case, tmp_path):
-    whole, crosswalk = case
-    seen = measured(whole, crosswalk, 1, b"salt", tmp_path / "drawn")
+    whole, vault = case
+    seen = measured(whole, vault, 1, b"salt", tmp_path / "drawn")
     assert seen.drawn is not None and seen.drawn.patients >= 25

@@ -22,6 +22,8 @@ from clinveil.releases.outcome import Places
 from clinveil.releases.preflight import PreparedInput
 from clinveil.releases.settings import ReleaseSettings
 from clinveil.report.record import StageRow
+from clinveil.scale import Map
+from clinveil.vectors.count import over_words
 
 
 @dataclass
@@ -74,6 +76,11 @@ class ReleaseContext(PreparedInput):
     def seeds(self) -> dict[str, int]:
         """Seeds of training and measuring, derived from the key."""
         return {name: self.key.digest(f"{name} seed") % 2**31 for name in ("training", "measuring")}
+
+    @property
+    def over_all(self) -> Map:
+        """Map for work on all notes: the executor of part files, or processes here for many words."""
+        return self.over if self.facts else over_words(self.found.tokens, self.settings.workers)
 
     @property
     def known_names(self) -> frozenset[str]:

@@ -8,6 +8,7 @@ workers or source order.
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Iterator
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Self
@@ -80,21 +81,40 @@ class TableWriter:
             self.path.chmod(0o600)
 
 
-def vault_batches(vault: Path, name: str) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of `crosswalk` or `alignment` of a vault, in source order.
+@dataclass(frozen=True)
+class VaultTable:
+    """The table `crosswalk` or `alignment` of a vault, in source order.
 
-    For part files the table is a folder with one file per part, in source order.
+    Of part files the table is a folder with one file per part.
     """
-    path = vault / f"{name}.parquet"
-    for part in sorted(path.iterdir()) if path.is_dir() else [path] if path.exists() else []:
-        with pq.ParquetFile(part) as file:
-            yield from file.iter_batches()
+
+    vault: Path
+    name: str
+
+    @property
+    def path(self) -> Path:
+        """File or folder of the table; it may be missing."""
+        return self.vault / f"{self.name}.parquet"
+
+    @property
+    def parts(self) -> tuple[VaultTable, ...]:
+        """The tables of the parts, in source order; empty for a single file."""
+        files = sorted(self.path.iterdir()) if self.path.is_dir() else []
+        return tuple(VaultTable(self.path, file.stem) for file in files)
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """Yield all rows; none if the table is missing."""
+        for part in self.parts:
+            yield from part.batches()
+        if self.path.is_file():
+            with pq.ParquetFile(self.path) as file:
+                yield from file.iter_batches()
 
 
 def source_notes(vault: Path) -> dict[str, str]:
     """Return the source note id by released note id. Raises InputError if the vault has no crosswalk."""
     try:
-        notes, _ = id_maps(vault_batches(vault, "crosswalk"))
+        notes, _ = id_maps(VaultTable(vault, "crosswalk").batches())
     except (OSError, ValueError, pa.ArrowException):
         notes = {}
     if not notes:
@@ -112,12 +132,6 @@ def id_maps(crosswalk: Iterator[pa.RecordBatch]) -> tuple[dict[str, str], dict[s
         notes.update(zip(note, source_note, strict=True))
         patients.update(zip(patient, source_patient, strict=True))
     return notes, patients
-
-
-def patient_ids(crosswalk: Iterator[pa.RecordBatch]) -> dict[str, str]:
-    """Return source patient ids by released patient ids."""
-    pairs = (batch.select(["patient_id", "source_patient_id"]).to_pylist() for batch in crosswalk)
-    return {row["patient_id"]: row["source_patient_id"] for rows in pairs for row in rows}
 
 
 Ranks = NDArray[np.uint64]

@@ -7,11 +7,13 @@ this many words, and all versions of their notes are copied to the vault's scrat
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.random import Generator
@@ -25,7 +27,10 @@ from clinveil.core.types import Say
 from clinveil.corpus.corpus import NOTE_ID, PATIENT_ID, TEXT, Corpus
 from clinveil.corpus.open import open_corpus
 from clinveil.corpus.sample import KeyedShare
-from clinveil.releases.crosswalk import TableWriter, id_maps, patient_ids, vault_batches
+from clinveil.corpus.uniqueness import Hashes, hashes, n_distinct
+from clinveil.releases.crosswalk import TableWriter, VaultTable, id_maps
+from clinveil.scale import Map, serial
+from clinveil.scale.pieces import Batched, each_batch
 
 FEWEST = 50  # patients that a sample has on average at least
 NOTES = frozenset({"original", "released", "entered", "alignment"})
@@ -89,81 +94,92 @@ class Measured:
         return list(findings) if self.drawn is None else [self.drawn.marked(finding) for finding in findings]
 
 
-def measured(
-    whole: Context, crosswalk: Callable[[], Iterator[pa.RecordBatch]], words: int, salt: bytes, scratch: Path
-) -> Measured:
+def measured(whole: Context, vault: Path, words: int, salt: bytes, scratch: Path, over: Map = serial) -> Measured:
     """Return the input of attacks: the whole release, or a sample of patients copied to `scratch`.
 
     Args:
         whole: source and released notes, channel and counts, without id maps.
-        crosswalk: yields the ids of every released note. words: approximate maximum; 0: all.
-        salt: secret of the sampling. scratch: folder in the vault; replaced.
+        vault: with the crosswalk, and the alignment if there is one. words: approximate maximum; 0: all.
+        salt: secret of the sampling. scratch: folder in the vault; replaced. over: map that reads part files.
     """
     assert whole.counts is not None
     n_words = whole.counts.n_tokens
     share = max(words / max(n_words, 1), FEWEST / max(whole.counts.n_patients, 1))
     if not words or share >= 1:
-        notes, patients = id_maps(crosswalk())
+        notes, patients = id_maps(VaultTable(vault, "crosswalk").batches())
         all_ = replace(whole, notes=notes, patients=patients)
         return Measured(all_, all_)
-    if whole.known:  # all of their notes are searched
-        whole = replace(whole, patients=patient_ids(crosswalk()))
-    return _of_drawn(whole, KeyedShare(share, salt), crosswalk(), scratch)
+    return _of_drawn(whole, KeyedShare(share, salt), vault, scratch, over)
 
 
-def _of_drawn(whole: Context, share: KeyedShare, crosswalk: Iterator[pa.RecordBatch], scratch: Path) -> Measured:
+def _of_drawn(whole: Context, share: KeyedShare, vault: Path, scratch: Path, over: Map) -> Measured:
     """Copy all sides of the notes of sampled patients to the scratch folder."""
     remove(scratch)
-    place, all_notes, all_patients = private_folder(scratch), 0, set[int]()
-
-    def counted() -> Iterator[pa.RecordBatch]:
-        nonlocal all_notes
-        for batch in crosswalk:
-            all_notes += batch.num_rows
-            all_patients.update(map(hash, pc.unique(batch.column("source_patient_id")).to_pylist()))
-            yield batch
-
-    def in_sample(patients: pa.Array) -> pa.Array:
-        coded = patients.dictionary_encode()
-        return pa.array([name in share for name in coded.dictionary.to_pylist()], pa.bool_()).take(coded.indices)
-
-    def of_source(batch: pa.RecordBatch) -> pa.Array:  # a note without a patient id is its own patient
-        return in_sample(pc.coalesce(batch.column(PATIENT_ID), batch.column(NOTE_ID)))
-
-    _copy(counted(), place / "crosswalk.parquet", lambda batch: in_sample(batch.column("source_patient_id")))
-    notes, patients = id_maps(vault_batches(place, "crosswalk"))
+    place, all_notes, owners = private_folder(scratch), 0, list[Hashes]()
+    drawn, all_patients = list[pa.RecordBatch](), dict[str, str]()
+    for n_notes, patients_of, drawn_of, ids_of in each_batch(
+        over, partial(_drawn_ids, share, bool(whole.known)), VaultTable(vault, "crosswalk")
+    ):
+        all_notes += n_notes
+        owners.append(patients_of)
+        drawn.append(drawn_of)
+        all_patients |= ids_of
+    notes, patients = id_maps(iter(drawn))
     own, theirs = (pa.array(list(ids), pa.string()) for ids in (patients, notes.values()))
-    if whole.alignment:
-        aligned = place / "alignment.parquet"
-        _copy(whole.alignment(), aligned, lambda batch: pc.is_in(batch.column(NOTE_ID), value_set=theirs))
-    assert whole.original is not None and whole.released is not None and whole.entered is not None
+    alignment = VaultTable(place, "alignment") if whole.alignment else None
+    if alignment:
+        _copy(over, partial(_of_ids, NOTE_ID, theirs), VaultTable(vault, alignment.name), alignment.path)
+
+    def side(name: str, takes: Callable[[pa.RecordBatch], pa.RecordBatch]) -> Corpus:
+        corpus, path = getattr(whole, name), place / f"{name}.parquet"
+        _copy(over, takes, corpus, path)
+        roles = NotesSettings(text=TEXT, id=NOTE_ID, patient=PATIENT_ID, preset="none")
+        return open_corpus(path, roles, label=corpus.columns.labels, keep=corpus.columns.keep)
+
     some = replace(
         whole,
-        original=_side(place / "original.parquet", whole.original, of_source),
-        entered=_side(place / "entered.parquet", whole.entered, of_source),
-        released=_side(
-            place / "released.parquet",
-            whole.released,
-            lambda batch: pc.is_in(batch.column(PATIENT_ID), value_set=own),
-        ),
-        alignment=(lambda: vault_batches(place, "alignment")) if whole.alignment else None,
+        original=side("original", partial(_of_share, share)),
+        entered=side("entered", partial(_of_share, share)),
+        released=side("released", partial(_of_ids, PATIENT_ID, own)),
+        alignment=alignment and alignment.batches,
         notes=notes,
         patients=patients,
     )
-    drawn = Drawn(len(notes), len(patients), all_notes, len(all_patients))
-    return Measured(some, replace(whole, original=some.original), drawn)
+    size = Drawn(len(notes), len(patients), all_notes, n_distinct(owners))
+    return Measured(some, replace(whole, original=some.original, patients=all_patients or None), size)
 
 
-def _copy(batches: Iterable[pa.RecordBatch], path: Path, takes: Callable[[pa.RecordBatch], pa.Array]) -> None:
-    with TableWriter(path) as part:
-        for batch in batches:
-            part.write(batch.filter(takes(batch)))
+def _drawn_ids(
+    share: KeyedShare, known: bool, crosswalk: pa.RecordBatch
+) -> tuple[int, Hashes, pa.RecordBatch, dict[str, str]]:
+    """Return the number of notes, hashes of their patients, the sampled rows, and for known patients all their ids."""
+    source, released = (crosswalk.column(name) for name in ("source_patient_id", "patient_id"))
+    ids = dict(zip(released.to_pylist(), source.to_pylist(), strict=True)) if known else {}
+    owners = np.unique(hashes(source.unique().to_pylist()))
+    return crosswalk.num_rows, owners, crosswalk.filter(_in_share(share, source)), ids
 
 
-def _side(path: Path, corpus: Corpus, takes: Callable[[pa.RecordBatch], pa.Array]) -> Corpus:
-    _copy(corpus.batches(), path, takes)
-    roles = NotesSettings(text=TEXT, id=NOTE_ID, patient=PATIENT_ID, preset="none")
-    return open_corpus(path, roles, label=corpus.columns.labels, keep=corpus.columns.keep)
+def _in_share(share: KeyedShare, patients: pa.Array) -> pa.Array:
+    coded = patients.dictionary_encode()
+    return pa.array([name in share for name in coded.dictionary.to_pylist()], pa.bool_()).take(coded.indices)
+
+
+def _of_share(share: KeyedShare, batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Return the source notes of sampled patients; a note without a patient id is its own patient."""
+    return batch.filter(_in_share(share, pc.coalesce(batch.column(PATIENT_ID), batch.column(NOTE_ID))))
+
+
+def _of_ids(column: str, ids: pa.Array, batch: pa.RecordBatch) -> pa.RecordBatch:
+    return batch.filter(pc.is_in(batch.column(column), value_set=ids))
+
+
+def _copy(
+    over: Map, takes: Callable[[pa.RecordBatch], pa.RecordBatch], source: Batched[pa.RecordBatch], path: Path
+) -> None:
+    """Write the selected rows of a source; part files are read and filtered where the map runs."""
+    with TableWriter(path) as table:
+        for batch in each_batch(over, takes, source):
+            table.write(batch)
 
 
 def attacked(seen: Measured, rng: Generator, say: Say = lambda line: None) -> list[Finding]:

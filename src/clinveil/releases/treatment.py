@@ -13,7 +13,7 @@ from pathlib import Path
 
 from clinveil.core.files import private_folder
 from clinveil.core.keys import Key
-from clinveil.core.progress import shown, track
+from clinveil.core.progress import track
 from clinveil.core.settings import NotesSettings
 from clinveil.corpus.corpus import NOTE_ID, PATIENT_ID, TEXT, Corpus
 from clinveil.corpus.open import PartedCorpus, open_corpus
@@ -29,7 +29,7 @@ from clinveil.releases.crosswalk import TableWriter
 from clinveil.scale.executor import opened_for
 from clinveil.scale.pieces import each
 from clinveil.scale.tasks import Store
-from clinveil.vectors.count import WordCounts, count_parts, count_words, over_words
+from clinveil.vectors.count import WordCounts, count_words
 
 TASKS = "tasks"
 
@@ -119,8 +119,4 @@ def _treat_part(item: tuple[TreatPart, Path]) -> Counts:
 def counted(job: ReleaseContext, entered: Corpus) -> WordCounts:
     """Count the words of notes and the patients who use them; part files are counted where they are read."""
     with job.timer.stage("vocabulary", "words and the patients who use them"):
-        if job.facts and isinstance(entered, PartedCorpus):
-            return count_parts(entered.parts, job.folder.work, job.over, job.say)
-        over = over_words(job.found.tokens, job.settings.workers)
-        over = shown(over, "notes counted", job.say, job.found.rows, lambda part: part.n_notes)
-        return count_words(entered, job.folder.work, over=over)
+        return count_words(entered, job.folder.work, over=job.over_all, say=job.say, total=job.found.rows)

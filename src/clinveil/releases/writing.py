@@ -36,13 +36,12 @@ from clinveil.corpus.part_facts import digest_of
 from clinveil.corpus.write import Writer
 from clinveil.releases.check import NOTHING, OutputCheck, check_output
 from clinveil.releases.context import ReleaseContext
-from clinveil.releases.crosswalk import Renamer, TableWriter, by_new_id, by_source, reordered, vault_batches
+from clinveil.releases.crosswalk import Renamer, TableWriter, VaultTable, by_new_id, by_source, reordered
 from clinveil.releases.treatment import TASKS, recipe
 from clinveil.scale import Map, serial
 from clinveil.scale.executor import opened_for
 from clinveil.scale.pieces import each
 from clinveil.scale.tasks import Store, name_of, performed
-from clinveil.vectors.count import over_words
 
 NOTES = "notes"
 TABLES = ("crosswalk", "alignment")
@@ -86,18 +85,18 @@ class Target:
 
     def check(self, entered: Corpus, channel: Channel | None, over: Map = serial) -> OutputCheck:
         """Read the written notes back and compare them with the notes that entered the channel, if there is one."""
-        crosswalk, alignment = (vault_batches(self.vault, name) for name in TABLES)
+        crosswalk, alignment = (VaultTable(self.vault, name).batches() for name in TABLES)
         if self.path.is_dir():
             released = self._by_name()
         else:
-            ranks, notes = by_source(vault_batches(self.vault, "crosswalk")), opened(self.path, self.columns)
+            ranks, notes = by_source(VaultTable(self.vault, "crosswalk").batches()), opened(self.path, self.columns)
             released = reordered(notes.batches(), ranks, self.work / "read back")
         return check_output(entered.batches(), crosswalk, released, channel, alignment if channel else (), over)
 
     def _by_name(self) -> Iterator[pa.RecordBatch]:
         """Yield the notes of a .txt folder in source order."""
         left = {file.stem for file in self.path.iterdir()}
-        for batch in vault_batches(self.vault, "crosswalk"):
+        for batch in VaultTable(self.vault, "crosswalk").batches():
             ids = [i for i in batch.column("note_id").to_pylist() if i in left]
             left.difference_update(ids)
             texts = [(self.path / f"{i}.txt").read_bytes().decode("utf-8") for i in ids]
@@ -128,8 +127,7 @@ def write_notes(job: ReleaseContext, entered: Corpus, channel: Channel | None) -
         if channel is None:
             return tally, target.check(entered, None), path
     with job.timer.stage("check", "read the release back"):
-        over = over_words(job.found.tokens, job.settings.workers)
-        over = shown(over, "notes read back", job.say, job.found.rows, lambda one: one.notes)
+        over = shown(job.over_all, "notes read back", job.say, job.found.rows, lambda one: one.notes)
         return tally, target.check(entered, channel, over), path
 
 

@@ -19,7 +19,7 @@ from clinveil.core.progress import track
 from clinveil.core.types import Say
 from clinveil.corpus.corpus import Corpus, rows
 from clinveil.scale import Map, processes, serial
-from clinveil.scale.pieces import each
+from clinveil.scale.pieces import each_batch
 from clinveil.vectors.sentences import Splitter, whole_note
 
 PAIRS_IN_MEMORY = 1 << 20  # 8 MiB; more saves no time
@@ -59,6 +59,8 @@ def count_words(
     pairs_in_memory: int = PAIRS_IN_MEMORY,
     split: Splitter = whole_note,
     over: Map = serial,
+    say: Say = lambda _: None,
+    total: int | None = None,
 ) -> WordCounts:
     """Count the words of all notes and the patients of each word, in one pass.
 
@@ -67,32 +69,19 @@ def count_words(
         scratch: a private folder; (patient, word) pairs beyond the limit are written there and removed at the end.
         pairs_in_memory: distinct (patient, word) pairs in memory, 8 bytes each.
         split: splits a note into words; must be a module-level function if `over` uses other processes.
-        over: map that runs the counting of batches; it does not change the result.
+        over: map that runs the counting of batches, or of part files; it does not change the result.
+        say: receives the progress. total: number of notes, if known.
 
     Returns:
-        The counts. Memory grows with the vocabulary and the number of patients, not with the number of notes.
-    """
-    with _Sum(scratch, pairs_in_memory) as total:
-        for part in over(partial(counted, split), corpus.batches()):
-            total.add(part)
-        return total.counts()
-
-
-def count_parts(parts: Iterable[Corpus], scratch: Path, over: Map, say: Say = lambda _: None) -> WordCounts:
-    """Count the words of part files, each in the process that reads it; memory also grows with the largest part.
+        The counts. Memory grows with the vocabulary, the number of patients and the largest part.
 
     Raises Incomplete if some parts cannot be read.
     """
-    with _Sum(scratch, PAIRS_IN_MEMORY) as total:
-        counts = each(over, _counted_part, parts)
-        for part in track(counts, "notes counted", say, size=lambda part: sum(batch.n_notes for batch in part)):
-            for batch in part:
-                total.add(batch)
-        return total.counts()
-
-
-def _counted_part(part: Corpus) -> list[Counted]:
-    return [counted(whole_note, batch) for batch in part.batches()]
+    with _Sum(scratch, pairs_in_memory) as counts:
+        batches = each_batch(over, partial(counted, split), corpus)
+        for batch in track(batches, "notes counted", say, total, size=lambda batch: batch.n_notes):
+            counts.add(batch)
+        return counts.counts()
 
 
 def over_words(n_words: int, workers: int) -> Map:

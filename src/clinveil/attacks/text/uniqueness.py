@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 from array import array
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -24,8 +25,8 @@ from clinveil.core.tokens import Kind, character_classes, tokenize
 from clinveil.core.types import Ints
 from clinveil.corpus.corpus import NOTE_ID, PATIENT_ID, Corpus, rows
 from clinveil.scale import Map, serial
+from clinveil.scale.pieces import each_batch
 from clinveil.stats.findings import unmeasured
-from clinveil.vectors.count import over_words
 
 SMALL = 5
 SOURCE = "k-anonymity: Sweeney 2002"
@@ -43,10 +44,8 @@ class Uniqueness(Attack):
     def __call__(self, context: Context, rng: Generator) -> list[Finding]:
         """Run the attack; deterministic."""
         assert context.released is not None
-        n_words = 0 if context.counts is None else context.counts.n_tokens
-        over = over_words(n_words, context.workers)
-        shapes = [tagged(f, "recipient", "layout", gated=False) for f in layout(context.released, over)]
-        kept = kept_columns(context.released, context.keep)
+        shapes = [tagged(f, "recipient", "layout", gated=False) for f in layout(context.released, context.over)]
+        kept = kept_columns(context.released, context.keep, context.over)
         return [*shapes, *(tagged(f, "recipient", "kept columns", gated=False) for f in kept)]
 
 
@@ -56,7 +55,7 @@ def layout(released: Corpus, over: Map = serial) -> list[Finding]:
     Streams; 16 bytes per note are kept. All notes of the release are counted, so there is no sampling interval.
     """
     shapes, lengths = array("Q"), array("Q")
-    for hashes, tokens in over(shapes_of, released.batches()):
+    for hashes, tokens in each_batch(over, shapes_of, released):
         shapes.extend(hashes)
         lengths.extend(tokens)
     found = []
@@ -121,7 +120,7 @@ def _shape(kind: Kind, token: str) -> str:
     return _space(token) if kind == Kind.SPACE else shapes[kind]
 
 
-def kept_columns(released: Corpus, keep: Sequence[str]) -> list[Finding]:
+def kept_columns(released: Corpus, keep: Sequence[str], over: Map = serial) -> list[Finding]:
     """Measure the share of notes with a combination of kept values that no other patient's note has.
 
     Empty if no column is kept. A note without a patient counts as a patient. Streams; 16 bytes per note are kept.
@@ -130,15 +129,21 @@ def kept_columns(released: Corpus, keep: Sequence[str]) -> list[Finding]:
     if not keep:
         return []
     keys, people = array("Q"), array("Q")
-    for batch in released.batches():
-        columns = [batch.column(name).to_pylist() for name in keep]
-        keys.extend(_hash(repr(values)) for values in zip(*columns, strict=True))
-        owners_of = zip(*(batch.column(name).to_pylist() for name in (PATIENT_ID, NOTE_ID)), strict=True)
-        people.extend(_hash(repr(patient or (note,))) for patient, note in owners_of)
+    for of_values, of_owners in each_batch(over, partial(kept_values_of, keep), released):
+        keys.extend(of_values)
+        people.extend(of_owners)
     sizes, owners = _owners(keys, people)
     more = {"combinations": int(sizes.size), "smallest": int(owners.min())} if sizes.size else {}
     n_unique = int(sizes[owners == 1].sum())
     return [_unique("attack.kept_columns_unique", len(keys), n_unique, {"columns": len(keep), **more})]
+
+
+def kept_values_of(keep: Sequence[str], batch: pa.RecordBatch) -> tuple[array[int], array[int]]:
+    """Return a hash of the kept values, and one of the patient, for each note of a batch."""
+    values = zip(*(batch.column(name).to_pylist() for name in keep), strict=True)
+    owners = zip(*(batch.column(name).to_pylist() for name in (PATIENT_ID, NOTE_ID)), strict=True)
+    people = (repr(patient or (note,)) for patient, note in owners)
+    return array("Q", map(_hash, map(repr, values))), array("Q", map(_hash, people))
 
 
 def _owners(keys: array[int], people: array[int]) -> tuple[Ints, Ints]:

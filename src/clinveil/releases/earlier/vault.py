@@ -14,7 +14,7 @@ from pydantic import ValidationError
 from clinveil.channel.apply import ALIGNMENT
 from clinveil.core.errors import InputError
 from clinveil.core.files import read_json
-from clinveil.releases.crosswalk import CROSSWALK, vault_batches
+from clinveil.releases.crosswalk import CROSSWALK, VaultTable
 from clinveil.releases.manifest import NAME, OLDER, SCHEMA, canonical, older
 from clinveil.releases.outcome import EARLIER, KIND
 from clinveil.releases.settings import ReleaseSettings
@@ -29,7 +29,7 @@ def vault_table(vault: Path, name: str) -> Iterator[pa.RecordBatch]:
     try:
         if not (vault / f"{name}.parquet").exists():
             raise pa.ArrowInvalid
-        for batch in vault_batches(vault, name):
+        for batch in VaultTable(vault, name).batches():
             if batch.schema.names != SCHEMAS[name].names:
                 raise pa.ArrowInvalid
             yield batch

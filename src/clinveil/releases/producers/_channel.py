@@ -32,7 +32,7 @@ from clinveil.releases.attack_gates import (
     switched_off,
 )
 from clinveil.releases.context import ReleaseContext
-from clinveil.releases.crosswalk import vault_batches
+from clinveil.releases.crosswalk import VaultTable
 from clinveil.releases.earlier.parent import NewNotes
 from clinveil.releases.gates import accounting_gates, output_gates
 from clinveil.releases.measured import Measured
@@ -153,8 +153,8 @@ class ChannelProduct(SourcedProduct):
 
     def context(self) -> Context:
         """Return source and released notes, channel and alignment."""
-        vault = self.job.folder.vault
-        return replace(super().context(), channel=self.channel, alignment=lambda: vault_batches(vault, "alignment"))
+        alignment = VaultTable(self.job.folder.vault, "alignment")
+        return replace(super().context(), channel=self.channel, alignment=alignment.batches)
 
     def findings(self, seen: Measured, rng: Generator) -> list[Finding]:
         """Return findings on names with an output of their own; with `keep_words`, the inversion without kept words."""
@@ -284,10 +284,10 @@ def vectors_of(job: ReleaseContext, entered: Corpus, counts: WordCounts) -> Vect
     learning = "use those of the release that is added to" if isinstance(job.corpus, NewNotes) else learning
     with job.timer.stage("vectors", learning) as row, steps("passes", job.say) as on_epoch:
         how: Any = {"seed": job.seeds["training"], "workers": job.settings.workers, "scratch": job.folder.work}
-        how["over"] = job.over if job.facts else None
+        how |= {"over": job.over_all, "on_epoch": on_epoch}
         if not place.exists():
             made = (
-                train(entered, job.settings.vectors, counts=counts, on_epoch=on_epoch, **how)
+                train(entered, job.settings.vectors, counts=counts, **how)
                 if job.imported is None
                 else of_notes(job.imported, counts)
             )
