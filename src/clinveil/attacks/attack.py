@@ -107,8 +107,13 @@ def source_id(released: str, crosswalk: Mapping[str, str] | None) -> str:
     if crosswalk is None:
         return released
     if released not in crosswalk:
-        raise InputError("a released id is not in the crosswalk", hint="pass the vault of this release")
+        raise not_in_crosswalk()
     return crosswalk[released]
+
+
+def not_in_crosswalk() -> InputError:
+    """Return the error for a released id without a source id."""
+    return InputError("a released id is not in the crosswalk", hint="pass the vault of this release")
 
 
 class Attack(Settings):

@@ -18,7 +18,7 @@ from clinveil.attacks.threats import gated_only, not_applicable
 from clinveil.core.errors import GateError, UsageError
 from clinveil.core.files import owner_only, private_text, read_json, refuse_nested, remove
 from clinveil.core.keys import TEST_SEED, Key, SigningKey
-from clinveil.core.runfolder import FREE, fingerprint, run_folder, run_hash
+from clinveil.core.runfolder import FREE, KEY, fingerprint, run_folder, run_hash
 from clinveil.core.types import Say
 from clinveil.corpus.corpus import NO_PATIENTS, Corpus
 from clinveil.corpus.part_facts import digest_of
@@ -39,6 +39,7 @@ from clinveil.releases.samples import excerpts
 from clinveil.releases.settings import ReleaseSettings
 from clinveil.scale import Map, serial
 from clinveil.scale.executor import opened_for
+from clinveil.scale.pieces import each
 from clinveil.utility.evaluations.transfer import useful
 
 _NO_MATTER = FREE | {"again", "ledger", "signing_key"}
@@ -89,7 +90,8 @@ def release(
     left = base.refuse_unledgered(ledger, out / KIND.vault) if base else None
     with _opened_for_parts(notes, settings) as over:
         ready = prepared(notes, settings, producer, vectors, over, say)
-        source, stages = fingerprint(notes), [*producer.plan(ready.found, settings, train=ready.imported is None)]
+        stages = [*producer.plan(ready.found, settings, train=ready.imported is None)]
+        source = fingerprint(notes, partial(each, over))
         # Parts are named, not hashed: a run may go on after a part was corrected.
         words = settings.channel.keep_words, settings.channel.drop_words
         people = settings.identifiers.patients, settings.identifiers.phi_policy
@@ -228,7 +230,8 @@ def _run(job: ReleaseContext, producer: Producer, enter: Callable[[str], None]) 
         ]
         findings, more = product.jointly(findings)
     account = account_of(product, [*gates, *more], findings)
-    notes, shown = product.sampled(rng), excerpts(product.released, job.key)
+    notes, shown = product.sampled(rng), excerpts(product.released, job.folder.vault / KEY, job.over)
     job.say("report: two editions")
     record = record_of(product, account, skipped(seen.context, kind, listed), notes, shown)
-    return finish(job.folder, account, record, partial(enter, account.run), job.settings.switched_off_by)
+    hashing = partial(each, job.over)
+    return finish(job.folder, account, record, partial(enter, account.run), hashing, job.settings.switched_off_by)

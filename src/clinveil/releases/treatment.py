@@ -94,8 +94,8 @@ def _treat_parts(
     parts = [(part, one.digest) for part, one in zip(corpus.parts, job.facts, strict=True)]
     store, scratch = Store(job.folder.vault / TASKS), job.folder.work / "names"
     how = replace(recipe(job), make=_with_placeholders) if placeholders else recipe(job)
-    shared = how.sharing(job.known, scratch)
-    works = detect_parts(parts, shared, store, scratch, job.over, job.say, deidentifier.finder.uses_other_notes)
+    how = how.sharing(job.known, scratch)
+    works = detect_parts(parts, how, store, scratch, job.over, job.say, deidentifier.finder.uses_other_notes)
     job.broken.refuse()  # only now, after the longest work on the other parts
     place = private_folder(job.folder.work / "protected")
     items = [(work, place / f"part-{number:05d}.parquet") for number, work in enumerate(works)]

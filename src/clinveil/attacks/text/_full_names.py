@@ -10,7 +10,7 @@ except with probability 2^-64, so one sorted look-up per window finds names, how
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -108,6 +108,20 @@ class NameIndex:
         found.append(Hits(none, none, none, none.astype(np.uint64)))
         return Hits(*(np.concatenate(column) for column in zip(*found, strict=True)))
 
+    def search(self, own: Ints, notes: Sequence[Sequence[str]]) -> NamesFound:
+        """Search a batch: each note's lookup forms, and the row of its patient or -1."""
+        hits = self.find(notes)
+        of_note = own[hits.note]
+        if self.tested.size:  # another patient may have the same name
+            same = (hits.code == self.real.whole[of_note]) | (hits.code == self.real.ends[of_note])
+            other = ~(same & (of_note >= 0))
+        else:
+            other = np.ones(hits.note.size, dtype=bool)
+        own_patient = (hits.replicate == 0) & (of_note >= 0)
+        pairs = np.unique(np.stack([of_note[own_patient], hits.row[own_patient]], axis=1), axis=0)
+        replicate, note = np.unique(np.stack([hits.replicate[other], hits.note[other]], axis=1), axis=0).T
+        return NamesFound(pairs, np.bincount(replicate, minlength=self.replicates + 1), note[replicate == 0])
+
 
 def _summed(codes: Codes, lengths: Ints) -> NameCodes:
     ends = (codes[:, 0] + codes[:, -1], lengths[:, 0] + lengths[:, -1])
@@ -148,89 +162,69 @@ def _windows(ids: Ints, codes: Codes, size: int, table: _Table, note_of: Ints) -
     )
 
 
-class NameScan:
-    """Count the names found in each note; `findings` returns the result.
+class NamesFound(NamedTuple):
+    """Names found in a batch of notes, or in several."""
 
-    Attributes:
-        index: the names; rows: row of each source patient id in it.
+    pairs: Ints  # (m, 2) distinct rows of a note's patient and of a real name in the note
+    counts: Ints  # (replicates + 1,) notes with the name of another patient, by set of names
+    others: Ints  # index of the notes with a real name of another patient
+
+
+def name_findings(
+    index: NameIndex,
+    present: Ints,
+    found: Sequence[NamesFound],
+    notes: Ints,
+    rng: Generator,
+    permutations: int = PERMUTATIONS,
+) -> list[Finding]:
+    """Return findings on own full names against permuted names, and other patients' names against shuffled ones.
+
+    Args:
+        present: rows of the patients with a note. found: of all batches.
+        notes: (n, 2) notes of each patient, and those with the name of another patient.
     """
+    pairs = np.concatenate([np.zeros((0, 2), dtype=np.int64), *(batch.pairs for batch in found)])
+    counts = sum((batch.counts for batch in found), np.zeros(index.replicates + 1, dtype=np.int64))
+    return [_own_names(index, present, pairs, rng, permutations), _other_names(index, counts, notes)]
 
-    def __init__(self, index: NameIndex, rows: Mapping[str, int]) -> None:
-        self.index, self.rows = index, rows
-        self._patients: dict[str, int] = {}
-        self._notes, self._others = [np.zeros(0, dtype=np.int64)], [np.zeros(0, dtype=np.int64)]
-        self._pairs = [np.zeros((0, 2), dtype=np.int64)]
-        self._counts = np.zeros(index.replicates + 1, dtype=np.int64)
 
-    def add(self, patients: Sequence[str], notes: Sequence[Sequence[str]]) -> None:
-        """Count a batch: each note's source patient id and its lookup forms."""
-        patient_rows = np.array([self._patients.setdefault(p, len(self._patients)) for p in patients], dtype=np.int64)
-        own = np.array([self.rows.get(p, -1) for p in patients], dtype=np.int64)
-        hits = self.index.find(notes)
-        self._notes.append(patient_rows)
-        real = hits.replicate == 0
-        table_codes = real & (own[hits.note] >= 0)
-        self._pairs.append(np.unique(np.stack([own[hits.note[table_codes]], hits.row[table_codes]], axis=1), axis=0))
-        other = ~self._is_own(hits, own[hits.note])
-        positions = np.stack([hits.replicate[other], hits.note[other]], axis=1)
-        replicate, note = np.unique(positions, axis=0).T
-        self._counts += np.bincount(replicate, minlength=self._counts.size)
-        self._others.append(patient_rows[note[replicate == 0]])
+def _own_names(index: NameIndex, present: Ints, pairs: Ints, rng: Generator, permutations: int) -> Finding:
+    tested_rows = present[index.tested[present]]
+    detail: dict[str, Any] = {"one_part_names": present.size - tested_rows.size, "in_feed": index.tested.size}
+    detail["in_release"] = present.size
+    about: dict[str, Any] = {"source": SOURCE}
+    if not tested_rows.size:
+        why = "no patient with a full name has released notes"
+        return unmeasured("attack.own_name", why, detail=detail, unit="patients", **about)
+    place = np.full(index.tested.size, -1)
+    place[tested_rows] = np.arange(tested_rows.size)
+    pairs = place[np.unique(pairs, axis=0)]
+    patient, name = pairs[(pairs >= 0).all(axis=1)].T
+    count, n = int((patient == name).sum()), int(tested_rows.size)
+    p, p_is = own_name_p(patient, name, n, rng, permutations)
+    # Exact mean over all permutations.
+    about |= {"p": p, "p_is": p_is, "chance": patient.size / n**2, "chance_is": CHANCE_IS}
+    detail |= {"expected": patient.size / n, "alone": alone(patient, name, n)}
+    return proportion("attack.own_name", count, n, over="patients", detail=detail, **about)
 
-    def _is_own(self, hits: Hits, own: Ints) -> NDArray[np.bool_]:
-        """Return whether a hit is the name of the note's patient (another patient may have the same name)."""
-        if not self.index.tested.size:
-            return np.zeros(hits.note.size, dtype=bool)
-        real = self.index.real
-        same = (hits.code == real.whole[own]) | (hits.code == real.ends[own])
-        return np.asarray(same & (own >= 0))
 
-    def findings(self, rng: Generator, *, permutations: int = PERMUTATIONS) -> list[Finding]:
-        """Return findings on own full names against permuted names, and other patients' names against shuffled ones."""
-        return [self._own(rng, permutations), self._other(rng)]
-
-    def _own(self, rng: Generator, permutations: int) -> Finding:
-        present = [row for patient in self._patients if (row := self.rows.get(patient)) is not None]
-        tested_rows = np.array([row for row in present if self.index.tested[row]], dtype=np.int64)
-        detail: dict[str, Any] = {"one_part_names": len(present) - len(tested_rows), "in_feed": len(self.rows)}
-        detail["in_release"] = len(present)
-        about: dict[str, Any] = {"source": SOURCE}
-        if not tested_rows.size:
-            why = "no patient with a full name has released notes"
-            return unmeasured("attack.own_name", why, detail=detail, unit="patients", **about)
-        patient, name = self._pairs_found(tested_rows)
-        count, n = int((patient == name).sum()), int(tested_rows.size)
-        p, p_is = own_name_p(patient, name, n, rng, permutations)
-        # Exact mean over all permutations.
-        about |= {"p": p, "p_is": p_is, "chance": patient.size / n**2, "chance_is": CHANCE_IS}
-        detail |= {"expected": patient.size / n, "alone": alone(patient, name, n)}
-        return proportion("attack.own_name", count, n, over="patients", detail=detail, **about)
-
-    def _pairs_found(self, tested_rows: Ints) -> tuple[Ints, Ints]:
-        """Return the indices of the note's patient and of the name's patient for each distinct hit."""
-        place = np.full(self.index.tested.size, -1)
-        place[tested_rows] = np.arange(tested_rows.size)
-        pairs = place[np.unique(np.concatenate(self._pairs), axis=0)]
-        patient, name = pairs[(pairs >= 0).all(axis=1)].T
-        return patient, name
-
-    def _other(self, rng: Generator) -> Finding:
-        notes = np.bincount(np.concatenate(self._notes), minlength=1)
-        n, names = int(notes.sum()), int(self.index.tested.sum())
-        detail: dict[str, float | str] = {"names": names, "shuffled_sets": self.index.replicates}
-        if not n or not names:
-            why = "no released notes" if not n else "no full names to search for"
-            return unmeasured("attack.other_names", why, n, source=SOURCE, detail=detail, unit="notes")
-        shuffled = self._counts[1:]
-        return clustered_share(
-            "attack.other_names",
-            np.stack([np.bincount(np.concatenate(self._others), minlength=len(notes)), notes], axis=1),
-            over="patients",
-            chance=float(shuffled.mean() / n),
-            source="chance: first names combined with other last names, each part as frequent as before",
-            detail={**detail, "chance_most": float(shuffled.max() / n)},
-            unit="notes",
-            p=permutation_p(self._counts[0], shuffled),
-            p_is="against the shuffled sets of names",
-            chance_is="names of the same parts, shuffled within each position",
-        )
+def _other_names(index: NameIndex, counts: Ints, notes: Ints) -> Finding:
+    n, names = int(notes[:, 0].sum()), int(index.tested.sum())
+    detail: dict[str, float | str] = {"names": names, "shuffled_sets": index.replicates}
+    if not n or not names:
+        why = "no released notes" if not n else "no full names to search for"
+        return unmeasured("attack.other_names", why, n, source=SOURCE, detail=detail, unit="notes")
+    shuffled = counts[1:]
+    return clustered_share(
+        "attack.other_names",
+        notes[:, ::-1],
+        over="patients",
+        chance=float(shuffled.mean() / n),
+        source="chance: first names combined with other last names, each part as frequent as before",
+        detail={**detail, "chance_most": float(shuffled.max() / n)},
+        unit="notes",
+        p=permutation_p(counts[0], shuffled),
+        p_is="against the shuffled sets of names",
+        chance_is="names of the same parts, shuffled within each position",
+    )

@@ -11,27 +11,34 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from functools import lru_cache
-from itertools import islice
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import lru_cache, partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from numpy.random import Generator
 
-from clinveil.attacks.attack import Attack, Context, attacks, source_id
-from clinveil.attacks.text._full_names import PERMUTATIONS, REPLICATES, NameIndex, NameScan
+from clinveil.attacks.attack import Attack, Context, attacks, not_in_crosswalk
+from clinveil.attacks.text._full_names import PERMUTATIONS, REPLICATES, NameIndex, NamesFound, name_findings
 from clinveil.attacks.threats import tagged
 from clinveil.core.finding import Finding
 from clinveil.core.tokens import Kind, character_classes, words
+from clinveil.core.types import Ints
 from clinveil.corpus.corpus import PATIENT_ID, Corpus, rows
-from clinveil.corpus.people import Patient
+from clinveil.corpus.people import Patient, Patients
+from clinveil.corpus.uniqueness import Hashes, hashes
+from clinveil.scale import Map, serial
+from clinveil.scale.pieces import each_batch
+from clinveil.scale.shared import shared
 from clinveil.stats.findings import proportion, unmeasured
 from clinveil.stats.random_order import P_IS, PhraseOdds, found_p, one_refused_below
+from clinveil.vectors.count import Numbering
 
 MIN_DIGITS = 4
-BATCH = 2_000  # notes searched for names in one batch
 LONG_NUMBER = 7
 _ASCII_DIGITS = re.compile("[0-9]+")
 _SEPARATOR = r"[\s().\-/+]{0,3}"
@@ -57,12 +64,13 @@ class Identifiers(Attack):
     def __call__(self, context: Context, rng: Generator) -> list[Finding]:
         """Run `identifiers`; with the source notes, the same search in them is the control."""
         assert context.released is not None and context.known is not None
-        made = identifiers(context.released, context.known, rng, crosswalk=context.patients)
-        made += kept_identifiers(context.released, context.known, context.keep, crosswalk=context.patients)
+        how: Any = {"over": context.over, "scratch": context.scratch}
+        ids = {"crosswalk": context.patients, "keep": context.keep}
+        made = identifiers(context.released, context.known, rng, **ids, **how)
         found = [tagged(f, "recipient", "own identifiers") if f.measure in OWN else f for f in made]
         if context.original is None:
             return found
-        in_source = {f.measure: f.value for f in identifiers(context.original, context.known, rng)}
+        in_source = {f.measure: f.value for f in identifiers(context.original, context.known, rng, **how)}
         controls = [(f, in_source.get(f.measure), f.measure.startswith("attack.own_")) for f in found]
         # The source must contain own identifiers, but not others' names.
         return [
@@ -115,138 +123,249 @@ def _numbers(values: Sequence[str]) -> list[str]:
     return sorted({digits for value in values if len(digits := digits_of(value)) >= MIN_DIGITS})
 
 
-class _NumberSearch:
-    """One patient's numbers of one kind not yet found in their notes, and another patient's."""
+@dataclass(frozen=True)
+class Sought:
+    """What is searched for, and whose note is whose; tasks map its arrays into memory.
 
-    __slots__ = ("n_sought", "n_sought_other", "other", "own")
+    Attributes:
+        patients: the feed. other: (n_patients,) the row of another patient, whose numbers are searched for by chance.
+        names: the full names of the feed.
+        ids: (n,) ascending hashes of released patient ids. owners: (n,) hashes of their source ids. rows: (n,) their
+            rows in the feed, or -1. complete: whether every released id is among them.
+    """
 
-    def __init__(self, own: Sequence[str], other: Sequence[str]) -> None:
-        self.own = _numbers(own)
-        # A number of both (a family's phone) would count as the other's.
-        self.other = [number for number in _numbers(other) if number not in self.own]
-        self.n_sought, self.n_sought_other = len(self.own), len(self.other)
+    patients: Mapping[str, Patient] = field(repr=False)
+    other: Ints
+    names: NameIndex = field(repr=False)
+    ids: Hashes
+    owners: Hashes
+    rows: Ints
+    complete: bool
 
-    def search(self, note: ReleasedText) -> None:
-        """Search one note for the numbers not yet found."""
-        self.own = [number for number in self.own if not note.has_number(number)]
-        self.other = [number for number in self.other if not note.has_number(number)]
+    @classmethod
+    def of(
+        cls, patients: Mapping[str, Patient], crosswalk: Mapping[str, str] | None, names: NameIndex, rng: Generator
+    ) -> Sought:
+        """Return what is searched for; `crosswalk` as in `identifiers`."""
+        other = np.zeros(len(patients), dtype=np.int64)
+        order = rng.permutation(len(patients))
+        other[order] = np.roll(order, -1)
+        feed = hashes(patients)
+        by_id = np.argsort(feed)
+        ids, owners = (feed, feed) if crosswalk is None else (hashes(crosswalk), hashes(crosswalk.values()))
+        place = places(feed[by_id], owners)
+        rows = np.where(place >= 0, by_id[place] if feed.size else -1, -1)
+        ascending = np.argsort(ids)
+        of_ids = ids[ascending], owners[ascending], rows[ascending]
+        return cls(patients, other, names, *of_ids, complete=crosswalk is not None)
 
-    @staticmethod
-    def finding(measure: str, searches: Sequence[_NumberSearch], detail: Mapping[str, Any], unit: str) -> Finding:
+    def owners_of(self, released: Sequence[str]) -> tuple[Hashes, Ints]:
+        """Return the hash of each source patient, and the row in the feed or -1. Raises InputError like `source_id`."""
+        wanted = hashes(released)
+        place = places(self.ids, wanted)
+        if self.complete and (place < 0).any():
+            raise not_in_crosswalk()
+        if not self.ids.size:
+            return wanted, place
+        return np.where(place < 0, wanted, self.owners[place]), np.where(place < 0, -1, self.rows[place])
+
+    def people(self, rows: Ints) -> list[Patient]:
+        """Return the patients of some rows of the feed."""
+        if isinstance(self.patients, Patients):
+            return self.patients.take(rows)
+        everyone = [*self.patients.values()]
+        return [everyone[row] for row in rows.tolist()]
+
+
+def places(keys: Hashes, wanted: Hashes) -> Ints:
+    """Return the index of each hash among ascending keys, -1 where it is missing."""
+    index = np.searchsorted(keys, wanted)
+    there = np.append(keys, 0)[index] == wanted
+    return np.where(there & (index < keys.size), index, -1)
+
+
+class _OwnSearch:
+    """Search notes of one patient for their own identifiers, and for another patient's numbers.
+
+    Attributes:
+        counts: (kinds, 3) known values, own values that are sought, and another patient's.
+        numbers: (kind, whether it is own, index) of numbers not yet found. phrases: (kind, index) of phrases.
+    """
+
+    def __init__(self, own: Patient, other: Patient) -> None:
+        self.counts, self.numbers = list[tuple[int, int, int]](), dict[_Number, str]()
+        self.phrases = dict[tuple[int, int], tuple[Sequence[str], Sequence[str]]]()
+        for kind, name in enumerate(KINDS):
+            values, theirs = (getattr(one, KINDS[name]) for one in (own, other))
+            if name in NUMBERS:
+                mine = _numbers(values)
+                # A number of both (a family's phone) would count as the other's.
+                strange = [number for number in _numbers(theirs) if number not in mine]
+                self.numbers |= {(kind, True, i): number for i, number in enumerate(mine)}
+                self.numbers |= {(kind, False, i): number for i, number in enumerate(strange)}
+                sought = len(mine), len(strange)
+            else:
+                phrases = sorted({tuple(found) for value in values if len(found := words(value)) >= MIN_WORDS})
+                # Longer words are rarer, so most notes are excluded by the first.
+                rare_first = (
+                    sorted((f" {word} " for word in set(phrase)), key=len, reverse=True) for phrase in phrases
+                )
+                self.phrases |= {(kind, i): pair for i, pair in enumerate(zip(phrases, rare_first, strict=True))}
+                sought = len(phrases), 0
+            self.counts.append((len(set(values)), *sought))
+
+    def search(self, note: ReleasedText) -> tuple[list[_Number], list[_Phrase]]:
+        """Return the numbers found for the first time, and the phrases that a random order of the note can contain."""
+        numbers = [key for key, number in self.numbers.items() if note.has_number(number)]
+        for key in numbers:
+            del self.numbers[key]
+        phrases = []
+        for (kind, i), (forms, rare_first) in self.phrases.items():
+            if all(word in note.phrase for word in rare_first):
+                odds = PhraseOdds.of(forms)
+                chance = odds.chance([note.forms.count(word) for word in odds.words], len(note.forms))
+                phrases.append((kind, i, f" {' '.join(forms)} " in note.phrase, chance))
+        return numbers, phrases
+
+
+_Number = tuple[int, bool, int]  # kind, whether it is the patient's own, index
+_Phrase = tuple[int, int, bool, float]  # kind, index, whether it occurs, its chance in a random order of the note
+
+
+@dataclass(frozen=True)
+class Found:
+    """What was found in a batch of notes.
+
+    Attributes:
+        owners: (k,) hashes of the patients, in order of their first notes. rows: (k,) their rows in the feed, or -1.
+        notes: (k, 2) notes of each patient, and those with the full name of another patient.
+        counts: (k, kinds, 3) as in `_OwnSearch`. numbers, phrases: with the row of the patient.
+        names: the names found. kept: notes of known patients, and those with an own identifier in a kept column.
+    """
+
+    owners: Hashes
+    rows: Ints
+    notes: Ints
+    counts: Ints
+    numbers: list[tuple[int, _Number]] = field(repr=False)
+    phrases: list[tuple[int, _Phrase]] = field(repr=False)
+    names: NamesFound = field(repr=False)
+    kept: tuple[int, int]
+
+
+def search_batch(sought: Callable[[], Sought], keep: Sequence[str], batch: pa.RecordBatch) -> Found:
+    """Search a batch of released notes. Raises InputError if a patient is not in the crosswalk."""
+    search, notes = sought(), [*rows([batch])]
+    hashed, feed = search.owners_of([note.patient_id for note in notes])
+    _, first, number = np.unique(hashed, return_index=True, return_inverse=True)
+    order = np.argsort(first)
+    number, first = np.argsort(order)[number], first[order]
+    owners, of_owners = hashed[first], feed[first]
+    known = of_owners[of_owners >= 0]
+    both = zip(search.people(known), search.people(search.other[known]), strict=True)
+    own = {row: _OwnSearch(*pair) for row, pair in zip(known.tolist(), both, strict=True)}
+    counts = np.zeros((first.size, len(KINDS), 3), dtype=np.int32)
+    if own:
+        counts[of_owners >= 0] = [one.counts for one in own.values()]
+    numbers, phrases, forms = list[tuple[int, _Number]](), list[tuple[int, _Phrase]](), list[Sequence[str]]()
+    for row, note in zip(feed.tolist(), notes, strict=True):
+        text = ReleasedText(note.text)
+        forms.append(text.forms)
+        if row >= 0:
+            for target, hits in zip((numbers, phrases), own[row].search(text), strict=True):
+                target.extend((row, hit) for hit in hits)
+    names = search.names.search(feed, forms)
+    of_notes = [np.bincount(some, minlength=first.size) for some in (number, number[names.others])]
+    kept = _kept(search, keep, batch) if keep else (0, 0)
+    return Found(owners, of_owners, np.stack(of_notes, axis=1), counts, numbers, phrases, names, kept)
+
+
+def _kept(search: Sought, keep: Sequence[str], batch: pa.RecordBatch) -> tuple[int, int]:
+    """Return the notes of known patients, and those with an own identifier or the own full name in a kept column."""
+    owned = batch.filter(batch.column(PATIENT_ID).is_valid())
+    _, feed = search.owners_of(owned.column(PATIENT_ID).to_pylist())
+    values = [row for row, place in zip(owned.select(list(keep)).to_pylist(), feed, strict=True) if place >= 0]
+    people = search.people(feed[feed >= 0])
+    named = (
+        any(_mentions(ReleasedText(str(value)), patient) for value in of_note.values() if value is not None)
+        for of_note, patient in zip(values, people, strict=True)
+    )
+    return len(people), sum(named)
+
+
+class _Totals:
+    """Sum of `Found` over batches, in the order of the notes."""
+
+    def __init__(self, sought: Sought) -> None:
+        self._sought, self._numbering = sought, Numbering[int]()
+        self._rows, self._counts = [np.zeros(0, dtype=np.int64)], [np.zeros((0, len(KINDS), 3), dtype=np.int32)]
+        self._notes = np.zeros((0, 2), dtype=np.int64)
+        self._numbers, self._phrases = set[tuple[int, _Number]](), list[tuple[int, _Phrase]]()
+        self._names, self._kept = list[NamesFound](), np.zeros(2, dtype=np.int64)
+
+    def add(self, found: Found) -> None:
+        """Add a batch."""
+        before, number = len(self._numbering), self._numbering.of(found.owners.tolist())
+        new = number >= before
+        self._rows.append(found.rows[new])
+        self._counts.append(found.counts[new])
+        self._notes = np.concatenate([self._notes, np.zeros((new.sum(), 2), dtype=np.int64)])
+        self._notes[number] += found.notes
+        self._numbers.update(found.numbers)
+        self._phrases += found.phrases
+        self._names.append(found.names)
+        self._kept += found.kept
+
+    def findings(self, rng: Generator, permutations: int) -> Iterator[Finding]:
+        """Yield the findings on all notes."""
+        rows, counts, search = np.concatenate(self._rows), np.concatenate(self._counts), self._sought
+        present = rows[rows >= 0]
+        for kind, name in enumerate(KINDS):
+            known, own, other = counts[rows >= 0, kind].T
+            measure, unit = f"attack.own_{name}", f"own {KINDS[name].replace('_', ' ')}"
+            about: dict[str, Any] = {"unit": unit, "source": SOURCE}
+            about["detail"] = {"known": int(known.sum()), "in_feed": len(search.patients), "in_release": present.size}
+            if not own.any():
+                why = "the patients of the release have no known identifier of sufficient length"
+                yield unmeasured(measure, why, **about)
+            elif name in NUMBERS:
+                yield self._of_numbers(kind, measure, int(own.sum()), int(other.sum()), about)
+            else:
+                yield self._of_phrases(kind, measure, present, own, about)
+        yield from name_findings(search.names, present, self._names, self._notes, rng, permutations)
+        if self._kept[0]:
+            yield proportion(KEPT, int(self._kept[1]), int(self._kept[0]), over="notes", source=SOURCE)
+
+    def _of_numbers(self, kind: int, measure: str, n: int, others: int, about: dict[str, Any]) -> Finding:
         """Return the share of own numbers that were found, with that of another patient's numbers as chance."""
-        n, count = sum(s.n_sought for s in searches), sum(s.n_sought - len(s.own) for s in searches)
-        others = sum(s.n_sought_other for s in searches)
-        by_chance = others - sum(len(s.other) for s in searches)
-        about: dict[str, Any] = {"source": SOURCE, "unit": unit}
+        count, by_chance = (sum(key[:2] == (kind, own) for _, key in self._numbers) for own in (True, False))
         if others:
             about |= {"chance": by_chance / others, "chance_is": CHANCE_IS}
         else:
-            detail = {**detail, "why": "no other patient has different numbers, so chance is unknown"}
-        return proportion(measure, count, n, over=unit, detail={**detail, "chance_count": by_chance}, **about)
+            about["detail"]["why"] = "no other patient has different numbers, so chance is unknown"
+        about["detail"]["chance_count"] = by_chance
+        return proportion(measure, count, n, over=about["unit"], **about)
 
-
-class _Phrase:
-    """One phrase to search for in its patient's notes."""
-
-    __slots__ = ("_odds", "_text", "_words", "chance", "found")
-
-    def __init__(self, forms: Sequence[str]) -> None:
-        self._text = f" {' '.join(forms)} "
-        self._odds = PhraseOdds.of(forms)
-        # Longer words are rarer, so most notes are excluded by the first.
-        self._words = sorted((f" {word} " for word in self._odds.words), key=len, reverse=True)
-        self.found, self.chance = False, 0.0
-
-    def search(self, note: ReleasedText) -> None:
-        """Search one more note."""
-        if not all(word in note.phrase for word in self._words):
-            return
-        self.found = self.found or self._text in note.phrase
-        chance_here = self._odds.chance([note.forms.count(word) for word in self._odds.words], len(note.forms))
-        self.chance += (
-            chance_here - chance_here * self.chance
-        )  # probability of at least one note; exact where it is smallest
-
-
-class PhraseSearch:
-    """One patient's phrases of one kind, searched for in all of their notes."""
-
-    __slots__ = ("phrases",)
-
-    def __init__(self, values: Sequence[str]) -> None:
-        forms = {tuple(found) for value in values if len(found := words(value)) >= MIN_WORDS}
-        self.phrases = [_Phrase(phrase) for phrase in sorted(forms)]
-
-    def search(self, note: ReleasedText) -> None:
-        """Search one note."""
-        for phrase in self.phrases:
-            phrase.search(note)
-
-    @property
-    def n_sought(self) -> int:
-        """Return the number of phrases to search for."""
-        return len(self.phrases)
-
-    @staticmethod
-    def finding(measure: str, searches: Sequence[PhraseSearch], detail: Mapping[str, Any], unit: str) -> Finding:
-        """Return the finding on the share of phrases found, with its chance."""
-        phrases = [phrase for search in searches for phrase in search.phrases]
-        chances = np.array([phrase.chance for phrase in phrases])
-        found = np.array([phrase.found for phrase in phrases])
-        owners = np.repeat(np.arange(len(searches)), [search.n_sought for search in searches])
-        about: dict[str, Any] = {
-            "unit": unit,
-            "source": PHRASE_SOURCE,
-            "p": found_p(chances, found, owners),
-            "p_is": P_IS,
-        }
+    def _of_phrases(self, kind: int, measure: str, present: Ints, own: Ints, about: dict[str, Any]) -> Finding:
+        """Return the share of own phrases that were found, with the chance of random orders of the notes' words."""
+        starts = dict(zip(present.tolist(), (np.cumsum(own) - own).tolist(), strict=True))
+        chances, found = np.zeros(own.sum()), np.zeros(own.sum(), dtype=bool)
+        for row, (of_kind, i, occurs, chance) in self._phrases:
+            if of_kind == kind:
+                at = starts[row] + i
+                found[at] |= occurs
+                chances[at] += chance - chance * chances[at]  # of at least one note; exact where it is smallest
+        owners = np.repeat(np.arange(own.size), own)
+        about |= {"source": PHRASE_SOURCE, "p": found_p(chances, found, owners), "p_is": P_IS}
         about |= {"chance": float(chances.mean()), "chance_is": PHRASE_CHANCE}
-        more = {**detail, "expected": float(chances.sum()), "one_refused_below": one_refused_below(chances)}
-        return proportion(measure, int(found.sum()), len(phrases), over=unit, detail=more, **about)
+        about["detail"] |= {"expected": float(chances.sum()), "one_refused_below": one_refused_below(chances)}
+        return proportion(measure, int(found.sum()), found.size, over=about["unit"], **about)
 
 
 KINDS = {"record_number": "record_numbers", "phone": "phones", "email": "emails", "address": "addresses"}
 """The field of a patient for each kind."""
 OWN = frozenset({"attack.own_name", *(f"attack.own_{kind}" for kind in KINDS)})
 NUMBERS = frozenset({"record_number", "phone"})
-_Search = _NumberSearch | PhraseSearch
-
-
-class OwnIdentifiers:
-    """Search each patient's released notes for their own identifiers, and for another patient's."""
-
-    def __init__(self, patients: Mapping[str, Patient], rng: Generator) -> None:
-        self._patients = patients
-        ids = list(patients)
-        order = [ids[i] for i in rng.permutation(len(ids))]
-        self._other = dict(zip(order, order[1:] + order[:1], strict=True))
-        self._searches: dict[str, dict[str, _Search]] = {}
-
-    def add(self, patient: str, note: ReleasedText) -> None:
-        """Search one note of a source patient."""
-        if patient not in self._patients:
-            return
-        if patient not in self._searches:
-            own, other = self._patients[patient], self._patients[self._other[patient]]
-            values = {kind: [getattr(one, field) for one in (own, other)] for kind, field in KINDS.items()}
-            self._searches[patient] = {
-                kind: _NumberSearch(*both) if kind in NUMBERS else PhraseSearch(both[0])
-                for kind, both in values.items()
-            }
-        for search in self._searches[patient].values():
-            search.search(note)
-
-    def finding(self, kind: str) -> Finding:
-        """Return the share of own identifiers of one kind that were found, with chance."""
-        searches: list[Any] = [search[kind] for search in self._searches.values()]
-        field = KINDS[kind]
-        known = sum(len(set(getattr(self._patients[patient], field))) for patient in self._searches)
-        detail = {"known": known, "in_feed": len(self._patients), "in_release": len(searches)}
-        measure, unit = f"attack.own_{kind}", f"own {field.replace('_', ' ')}"
-        if not any(search.n_sought for search in searches):
-            why = "the patients of the release have no known identifier of sufficient length"
-            return unmeasured(measure, why, detail=detail, unit=unit, source=SOURCE)
-        return type(searches[0]).finding(measure, searches, detail, unit)
 
 
 def identifiers(
@@ -255,51 +374,34 @@ def identifiers(
     rng: Generator,
     *,
     crosswalk: Mapping[str, str] | None = None,
+    keep: Sequence[str] = (),
     permutations: int = PERMUTATIONS,
     replicates: int = REPLICATES,
+    over: Map = serial,
+    scratch: Path | None = None,
 ) -> list[Finding]:
     """Search released notes for own identifiers (four kinds), own full names, and other patients' full names.
 
-    Streams the release once; memory grows with the number of patients, not of notes.
+    Reads the release once; memory grows with the number of patients, not of notes.
 
     Args:
         patients: the known-patient feed, by source patient id.
         crosswalk: source patient id of each released one; None if they are equal.
+        keep: columns that are searched for the patient's own identifiers and full name; any hit is a disclosure.
+        over: map that searches batches, or part files. scratch: private folder for what its workers share.
 
     Raises:
-        InputError: a released patient is not in the crosswalk.
+        InputError: a released patient is not in the crosswalk. Incomplete: that of a part file.
     Source: 45 CFR 164.514(b)(2) for the identifiers; `_full_names` for the tests of names.
     """
-    rows_of = {patient: place for place, patient in enumerate(patients)}
-    index = NameIndex([patient.name for patient in patients.values()], rng, replicates=replicates)
-    names, own = NameScan(index, rows_of), OwnIdentifiers(patients, rng)
-    notes = ((source_id(patient, crosswalk), text) for _, patient, text in rows(released))
-    while batch := [(patient, ReleasedText(text)) for patient, text in islice(notes, BATCH)]:
-        for patient, note in batch:
-            own.add(patient, note)
-        names.add([patient for patient, _ in batch], [note.forms for _, note in batch])
-    return [*(own.finding(kind) for kind in KINDS), *names.findings(rng, permutations=permutations)]
-
-
-def kept_identifiers(
-    released: Corpus,
-    patients: Mapping[str, Patient],
-    keep: Sequence[str],
-    *,
-    crosswalk: Mapping[str, str] | None = None,
-) -> list[Finding]:
-    """Count the notes of known patients whose kept columns contain an own identifier or the own full name.
-
-    Empty if no column is kept. Kept values are released unchanged, so any hit is a disclosure.
-    """
-    n, count = 0, 0
-    for batch in released.batches() if keep else ():
-        columns = [batch.column(name).to_pylist() for name in keep]
-        for owner, *values in zip(batch.column(PATIENT_ID).to_pylist(), *columns, strict=True):
-            if owner is not None and (patient := patients.get(source_id(owner, crosswalk))) is not None:
-                n += 1
-                count += any(_mentions(ReleasedText(str(value)), patient) for value in values if value is not None)
-    return [proportion(KEPT, count, n, over="notes", source=SOURCE)] if n else []
+    names = NameIndex([patient.name for patient in patients.values()], rng, replicates=replicates)
+    sought = Sought.of(patients, crosswalk, names, rng)
+    totals = _Totals(sought)
+    with TemporaryDirectory(prefix="identifiers", dir=scratch) as folder:
+        opened = (lambda: sought) if over is serial else shared(sought, Path(folder, "sought"))
+        for found in each_batch(over, partial(search_batch, opened, tuple(keep)), released):
+            totals.add(found)
+    return [*totals.findings(rng, permutations)]
 
 
 def _mentions(value: ReleasedText, patient: Patient) -> bool:

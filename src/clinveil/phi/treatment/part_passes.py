@@ -30,6 +30,7 @@ from clinveil.phi.treatment.deidentifier import Deidentified, Deidentifier
 from clinveil.phi.treatment.passes import BatchSpans, changed, detect_batch, patients_of, treat_batch
 from clinveil.scale import Map
 from clinveil.scale.pieces import each
+from clinveil.scale.shared import shared
 from clinveil.scale.tasks import Store, name_of, performed
 
 SPANS = "spans.bin"
@@ -42,7 +43,7 @@ class Recipe:
     Attributes:
         make: module-level function, called with `settings`, the key in the file `key` and `patients`.
         dependencies: everything that detection depends on as JSON: the settings, and hashes of the files they name.
-        commitment: of the key. known: file of the known patients, which all workers share.
+        commitment: of the key. known: returns the known patients, whose memory workers share.
     """
 
     make: Callable[..., Deidentifier]
@@ -50,7 +51,7 @@ class Recipe:
     key: Path = field(compare=False)
     dependencies: str
     commitment: str
-    known: Path | None = field(default=None, compare=False)
+    known: Callable[[], Patients] | None = field(default=None, compare=False)
 
     @classmethod
     def of(cls, make: Callable[..., Deidentifier], settings: Settings, key: Path) -> Recipe:
@@ -62,14 +63,13 @@ class Recipe:
     @lru_cache(maxsize=1)  # noqa: B019  one per process
     def __call__(self) -> Deidentifier:
         """Return the de-identifier."""
-        return self.make(self.settings, Key.load(self.key), patients=Patients.open(self.known) if self.known else None)
+        return self.make(self.settings, Key.load(self.key), patients=self.known() if self.known else None)
 
     def sharing(self, known: Mapping[str, Patient], scratch: Path) -> Recipe:
         """Return a recipe whose workers map the known patients into memory, from a file in the scratch folder."""
         if not isinstance(known, Patients):
             return self
-        known.save(path := private_folder(scratch) / "patients.arrow")
-        return replace(self, known=path)
+        return replace(self, known=shared(known, private_folder(scratch) / "patients"))
 
 
 def _files(settings: Settings) -> Iterator[tuple[str, Path]]:

@@ -262,7 +262,7 @@ class ChannelProduct(SourcedProduct):
 
     def sampled(self, rng: Generator) -> list[AlignedNote]:
         """Return sampled source notes aligned with their released versions."""
-        sample = sources(self.job.corpus, rng, self.job.deidentifier(self.name_index))
+        sample = sources(self.job.corpus, rng, self.job.deidentifier(self.name_index), over=self.job.over)
         return aligned(sample, Obfuscator(self.channel, self.job.key, align=True))
 
 

@@ -102,7 +102,7 @@ class SourcedProduct(Product):
 
     def sampled(self, rng: Generator) -> list[AlignedNote]:
         """Return sampled source notes aligned with their released versions."""
-        return as_treated(sources(self.job.corpus, rng, self.job.deidentifier(self.name_index)))
+        return as_treated(sources(self.job.corpus, rng, self.job.deidentifier(self.name_index), over=self.job.over))
 
 
 producers.register("deidentified")(Deidentified())
