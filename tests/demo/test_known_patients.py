@@ -22,7 +22,7 @@ from clinveil.corpus.people import (
     write_codes,
     write_patients,
 )
-from clinveil.scale.shared import shared
+from clinveil.scale.pieces import shared
 
 ROSE = Patient(
     "p1", ("Rosé", "May", "O'Neill-Núñez"), ("401", "250"), ("4482913",), ("419-555-0101",), ("r@example.org",),

@@ -84,7 +84,7 @@ def write_patients(patients: Iterable[Patient], path: Path) -> int:
 class Patients(Mapping[str, Patient]):
     """Known patients by id, in the order of their file; a fifth of the memory of a dictionary.
 
-    Processes that read them by `scale.shared` share their memory.
+    Processes that read them by `scale.pieces.shared` share their memory.
     """
 
     def __init__(self, table: pa.Table) -> None:
@@ -92,7 +92,7 @@ class Patients(Mapping[str, Patient]):
         self._ids = self._table.column("patient_id")
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle as one array, which `scale.shared` maps into memory."""
+        """Pickle as one array, which `scale.pieces.shared` maps into memory."""
         sink = pa.BufferOutputStream()
         with pa.ipc.new_stream(sink, PATIENTS_SCHEMA) as writer:
             writer.write_table(self._table)

@@ -15,7 +15,6 @@ from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 from clinveil.core.errors import ClinveilError, InputError
@@ -153,11 +152,9 @@ def released_files(folder: Path, over: Callable[..., Iterable[str]] = map) -> di
     return dict(zip(names, over(sha256, [folder / name for name in names]), strict=True))
 
 
-def write_sums(folder: Path, known: Mapping[str, str] = MappingProxyType({})) -> None:
-    """Write `SHA256SUMS` in the format of `sha256sum --check`; `known`: hashes that were computed before."""
-    names = sorted(contents(folder)[0] - {SUMS})
-    sums = {name: known.get(name) or sha256(folder / name) for name in names}
-    (folder / SUMS).write_text(_sums(sums), encoding="utf-8")
+def write_sums(folder: Path, over: Callable[..., Iterable[str]] = map) -> None:
+    """Write `SHA256SUMS` in the format of `sha256sum --check`; `over`: map that reads the files."""
+    (folder / SUMS).write_text(_sums(released_files(folder, over)), encoding="utf-8")
 
 
 def _sums(files: Mapping[str, str]) -> str:
@@ -178,7 +175,7 @@ def write_companions(
     (folder / NAME).write_bytes(manifest)
     (folder / SIGNATURE).write_bytes(account.signer.sign(manifest))
     (folder / PUBLIC_KEY).write_bytes(account.signer.public_pem)
-    write_sums(folder, listed)
+    write_sums(folder, over)
     return listed
 
 

@@ -18,7 +18,7 @@ from clinveil.attacks.threats import gated_only, not_applicable
 from clinveil.core.errors import GateError, UsageError
 from clinveil.core.files import owner_only, private_text, read_json, refuse_nested, remove
 from clinveil.core.keys import TEST_SEED, Key, SigningKey
-from clinveil.core.runfolder import FREE, KEY, fingerprint, run_folder, run_hash
+from clinveil.core.runfolder import FREE, fingerprint, run_folder, run_hash
 from clinveil.core.types import Say
 from clinveil.corpus.corpus import NO_PATIENTS, Corpus
 from clinveil.corpus.part_facts import digest_of
@@ -230,7 +230,7 @@ def _run(job: ReleaseContext, producer: Producer, enter: Callable[[str], None]) 
         ]
         findings, more = product.jointly(findings)
     account = account_of(product, [*gates, *more], findings)
-    notes, shown = product.sampled(rng), excerpts(product.released, job.folder.vault / KEY, job.over)
+    notes, shown = product.sampled(seen.context, rng), excerpts(seen.context.released or product.released, job.key)
     job.say("report: two editions")
     record = record_of(product, account, skipped(seen.context, kind, listed), notes, shown)
     hashing = partial(each, job.over)

@@ -4,24 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 from heapq import nsmallest
-from itertools import chain, islice
-from pathlib import Path
 
-import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.random import Generator
 
 from clinveil.channel.apply import Obfuscator
 from clinveil.channel.channel import Channel
 from clinveil.core.keys import Key
 from clinveil.core.tokens import Kind, lookup_form, tokenize, words
-from clinveil.corpus.corpus import TEXT, Corpus, Note, memory_corpus, rows
+from clinveil.corpus.corpus import Corpus, Note, memory_corpus, rows
 from clinveil.phi.treatment.deidentifier import Deidentifier
 from clinveil.report.record import AlignedNote, AlignedToken, Mark
-from clinveil.scale import Map, serial
-from clinveil.scale.pieces import each, each_batch
 
 SAMPLED, LONGEST = 12, 2500  # notes shown, and characters shown of each
 EXCERPTS, WORDS = 3, 25
@@ -41,26 +34,13 @@ class Source:
         return "".join(entered for _, entered, _ in self.pieces)
 
 
-def sources(
-    corpus: Corpus, rng: Generator, deidentifier: Deidentifier | None, size: int = SAMPLED, over: Map = serial
-) -> list[Source]:
-    """Draw a simple random sample of notes (reservoir) and treat them as in the run.
-
-    `over`: map that counts the notes of part files; only parts with a sampled note are read here.
-    """
-    parts: Sequence[Corpus] = getattr(corpus, "parts", (corpus,))
-    counts = list(each(over, _with_text, parts))
-    slots: list[int] = []
-    for seen in range(sum(counts)):
+def sources(corpus: Corpus, rng: Generator, deidentifier: Deidentifier | None, size: int = SAMPLED) -> list[Source]:
+    """Draw a simple random sample of notes (reservoir) and treat them as in the run."""
+    chosen: list[Note] = []
+    for seen, row in enumerate(note for note in rows(corpus) if note.text):
         slot = seen if seen < size else int(rng.integers(seen + 1))
         if slot < size:
-            slots[slot : slot + 1] = [seen]
-    chosen, start = list[Note](), 0
-    for part, count in zip(parts, counts, strict=True):
-        wanted = {place - start for place in slots if start <= place < start + count}
-        start += count
-        some = islice((note for note in rows(part) if note.text), max(wanted, default=-1) + 1)
-        chosen += [note for place, note in enumerate(some) if place in wanted]
+            chosen[slot : slot + 1] = [row]
     sample = []
     for note_id, patient_id, text, *_ in sorted(chosen):
         spans = deidentifier.find(text, patient_id, note_id) if deidentifier else []
@@ -72,12 +52,6 @@ def sources(
             position = span.end
         sample.append(Source(note_id, patient_id, [*pieces, (text[position:], text[position:], False)]))
     return sample
-
-
-def _with_text(part: Corpus) -> int:
-    """Return the number of notes with a text."""
-    lengths = (pc.binary_length(batch.column(TEXT)) for batch in part.batches())
-    return sum(pc.sum(pc.greater(length, 0)).as_py() or 0 for length in lengths)
 
 
 def aligned(notes: Sequence[Source], obfuscator: Obfuscator) -> list[AlignedNote]:
@@ -150,19 +124,10 @@ def _plain(text: str, position: int, written: dict[int, str], channel: Channel) 
             yield AlignedToken(source, "", "dropped")
 
 
-def excerpts(released: Corpus, key: Path, over: Map = serial) -> list[str]:
-    """Return about 25 words each of three released notes, chosen by the key; long notes are cut at sentences.
-
-    `key`: file of the key. `over`: map that reads part files.
-    """
-    drawn = chain.from_iterable(each_batch(over, partial(_smallest, key), released))
+def excerpts(released: Corpus, key: Key) -> list[str]:
+    """Return about 25 words each of three released notes, chosen by the key; long notes are cut at sentences."""
+    drawn = ((key.digest("excerpt", note.note_id), note.text) for note in rows(released) if note.text.strip())
     return [_piece(text, rank) for rank, text in nsmallest(EXCERPTS, drawn)]
-
-
-def _smallest(key: Path, batch: pa.RecordBatch) -> list[tuple[int, str]]:
-    own = Key.load(key)
-    drawn = ((own.digest("excerpt", note.note_id), note.text) for note in rows([batch]) if note.text.strip())
-    return nsmallest(EXCERPTS, drawn)
 
 
 def _piece(text: str, rank: int) -> str:

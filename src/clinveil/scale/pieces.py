@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from functools import partial
+from functools import lru_cache, partial
 from itertools import chain
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from clinveil.core.errors import Incomplete, InputError
 from clinveil.core.files import owner_only
@@ -97,3 +97,22 @@ def _try(function: Callable[[T], R], folder: Path, part: T) -> tuple[R | None, s
             return function(part), ""
         except InputError as error:
             return None, str(error)
+
+
+def shared(value: T, path: Path) -> Callable[[], T]:
+    """Write a value to a file that all workers can read; return a function that returns it in any process.
+
+    The workers of a machine map its arrays into memory, so they share one copy.
+    """
+    import joblib  # type: ignore[import-untyped]  # of scikit-learn
+
+    path.unlink(missing_ok=True)  # a process may still map an older file
+    joblib.dump(value, path)
+    return partial(_loaded, path.absolute(), path.stat().st_mtime_ns)
+
+
+@lru_cache(maxsize=1)
+def _loaded(path: Path, stamp: int) -> Any:
+    import joblib
+
+    return joblib.load(path, mmap_mode="r")

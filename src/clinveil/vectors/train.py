@@ -20,7 +20,7 @@ from clinveil.core.files import private_folder
 from clinveil.corpus.corpus import NOTE_ID, PATIENT_ID, ROLE_FIELDS, TEXT, Corpus, MemoryCorpus, Note, rows
 from clinveil.corpus.open import joined, open_text
 from clinveil.corpus.sample import KeyedShare
-from clinveil.scale import Map, processes_later, serial
+from clinveil.scale import Map, serial
 from clinveil.scale.pieces import each_batch
 from clinveil.vectors.algorithm import Algorithm, Notes, OnEpoch, algorithms
 from clinveil.vectors.count import WordCounts, count_words, over_words
@@ -69,9 +69,7 @@ def train(
         InputError: fewer than two words to train on, GloVe with lines, or unusable other text or start vectors.
     """
     private_folder(scratch)
-    if counts is None:  # batches are read here, so that ids in several parts are detected
-        here = MemoryCorpus(corpus.batches)
-        counts = count_words(here, scratch, split=split, over=processes_later(workers))
+    counts = counts or count_words(corpus, scratch, split=split)
     n_words = int((counts.counts >= settings.min_count).sum())
     if n_words < 2:
         raise InputError(

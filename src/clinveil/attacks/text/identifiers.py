@@ -32,11 +32,9 @@ from clinveil.corpus.corpus import PATIENT_ID, Corpus, rows
 from clinveil.corpus.people import Patient, Patients
 from clinveil.corpus.uniqueness import Hashes, hashes
 from clinveil.scale import Map, serial
-from clinveil.scale.pieces import each_batch
-from clinveil.scale.shared import shared
+from clinveil.scale.pieces import each_batch, shared
 from clinveil.stats.findings import proportion, unmeasured
 from clinveil.stats.random_order import P_IS, PhraseOdds, found_p, one_refused_below
-from clinveil.vectors.count import Numbering
 
 MIN_DIGITS = 4
 LONG_NUMBER = 7
@@ -125,49 +123,41 @@ def _numbers(values: Sequence[str]) -> list[str]:
 
 @dataclass(frozen=True)
 class Sought:
-    """What is searched for, and whose note is whose; tasks map its arrays into memory.
+    """What is searched for in whose notes; tasks map its arrays into memory.
 
     Attributes:
-        patients: the feed. other: (n_patients,) the row of another patient, whose numbers are searched for by chance.
-        names: the full names of the feed.
-        ids: (n,) ascending hashes of released patient ids. owners: (n,) hashes of their source ids. rows: (n,) their
-            rows in the feed, or -1. complete: whether every released id is among them.
+        patients: the feed. names: their full names. other: (n_patients,) row of another patient, for the chance.
+        ids: (n,) ascending hashes of released patient ids. rows: (n,) their rows in the feed, or -1.
+        complete: whether every released patient is among them.
     """
 
     patients: Mapping[str, Patient] = field(repr=False)
-    other: Ints
     names: NameIndex = field(repr=False)
+    other: Ints
     ids: Hashes
-    owners: Hashes
     rows: Ints
     complete: bool
 
     @classmethod
-    def of(
-        cls, patients: Mapping[str, Patient], crosswalk: Mapping[str, str] | None, names: NameIndex, rng: Generator
-    ) -> Sought:
-        """Return what is searched for; `crosswalk` as in `identifiers`."""
-        other = np.zeros(len(patients), dtype=np.int64)
+    def of(cls, patients: Mapping[str, Patient], crosswalk: Mapping[str, str] | None, rng: Generator, n: int) -> Sought:
+        """Return what is searched for, with `n` sets of shuffled names; `crosswalk` as in `identifiers`."""
+        names = NameIndex([patient.name for patient in patients.values()], rng, replicates=n)
         order = rng.permutation(len(patients))
-        other[order] = np.roll(order, -1)
         feed = hashes(patients)
-        by_id = np.argsort(feed)
-        ids, owners = (feed, feed) if crosswalk is None else (hashes(crosswalk), hashes(crosswalk.values()))
-        place = places(feed[by_id], owners)
-        rows = np.where(place >= 0, by_id[place] if feed.size else -1, -1)
-        ascending = np.argsort(ids)
-        of_ids = ids[ascending], owners[ascending], rows[ascending]
-        return cls(patients, other, names, *of_ids, complete=crosswalk is not None)
+        by_id, other = np.argsort(feed), np.zeros_like(order)
+        other[order] = np.roll(order, -1)
+        if crosswalk is None:
+            return cls(patients, names, other, feed[by_id], by_id, complete=False)
+        ids, place = hashes(crosswalk), places(feed[by_id], hashes(crosswalk.values()))
+        rows, ascending = np.append(by_id, -1)[place], np.argsort(ids)
+        return cls(patients, names, other, ids[ascending], rows[ascending], complete=True)
 
-    def owners_of(self, released: Sequence[str]) -> tuple[Hashes, Ints]:
-        """Return the hash of each source patient, and the row in the feed or -1. Raises InputError like `source_id`."""
-        wanted = hashes(released)
-        place = places(self.ids, wanted)
+    def rows_of(self, hashed: Hashes) -> Ints:
+        """Return the row in the feed, or -1, of each released patient. Raises InputError like `source_id`."""
+        place = places(self.ids, hashed)
         if self.complete and (place < 0).any():
             raise not_in_crosswalk()
-        if not self.ids.size:
-            return wanted, place
-        return np.where(place < 0, wanted, self.owners[place]), np.where(place < 0, -1, self.rows[place])
+        return np.append(self.rows, -1)[place]
 
     def people(self, rows: Ints) -> list[Patient]:
         """Return the patients of some rows of the feed."""
@@ -180,8 +170,7 @@ class Sought:
 def places(keys: Hashes, wanted: Hashes) -> Ints:
     """Return the index of each hash among ascending keys, -1 where it is missing."""
     index = np.searchsorted(keys, wanted)
-    there = np.append(keys, 0)[index] == wanted
-    return np.where(there & (index < keys.size), index, -1)
+    return np.where((index < keys.size) & (np.append(keys, 0)[index] == wanted), index, -1)
 
 
 class _OwnSearch:
@@ -256,17 +245,14 @@ class Found:
 def search_batch(sought: Callable[[], Sought], keep: Sequence[str], batch: pa.RecordBatch) -> Found:
     """Search a batch of released notes. Raises InputError if a patient is not in the crosswalk."""
     search, notes = sought(), [*rows([batch])]
-    hashed, feed = search.owners_of([note.patient_id for note in notes])
-    _, first, number = np.unique(hashed, return_index=True, return_inverse=True)
-    order = np.argsort(first)
-    number, first = np.argsort(order)[number], first[order]
-    owners, of_owners = hashed[first], feed[first]
-    known = of_owners[of_owners >= 0]
+    hashed = hashes(note.patient_id for note in notes)
+    feed, (first, number) = search.rows_of(hashed), _by_first(hashed)
+    known = feed[first][feed[first] >= 0]
     both = zip(search.people(known), search.people(search.other[known]), strict=True)
     own = {row: _OwnSearch(*pair) for row, pair in zip(known.tolist(), both, strict=True)}
     counts = np.zeros((first.size, len(KINDS), 3), dtype=np.int32)
     if own:
-        counts[of_owners >= 0] = [one.counts for one in own.values()]
+        counts[feed[first] >= 0] = [one.counts for one in own.values()]
     numbers, phrases, forms = list[tuple[int, _Number]](), list[tuple[int, _Phrase]](), list[Sequence[str]]()
     for row, note in zip(feed.tolist(), notes, strict=True):
         text = ReleasedText(note.text)
@@ -275,15 +261,22 @@ def search_batch(sought: Callable[[], Sought], keep: Sequence[str], batch: pa.Re
             for target, hits in zip((numbers, phrases), own[row].search(text), strict=True):
                 target.extend((row, hit) for hit in hits)
     names = search.names.search(feed, forms)
-    of_notes = [np.bincount(some, minlength=first.size) for some in (number, number[names.others])]
+    of_notes = np.stack([np.bincount(some, minlength=first.size) for some in (number, number[names.others])], axis=1)
     kept = _kept(search, keep, batch) if keep else (0, 0)
-    return Found(owners, of_owners, np.stack(of_notes, axis=1), counts, numbers, phrases, names, kept)
+    return Found(hashed[first], feed[first], of_notes, counts, numbers, phrases, names, kept)
+
+
+def _by_first(values: Hashes) -> tuple[Ints, Ints]:
+    """Number distinct values in the order of their first places; return these places, and the number of each value."""
+    _, first, number = np.unique(values, return_index=True, return_inverse=True)
+    order = np.argsort(first)
+    return first[order], np.argsort(order)[number]
 
 
 def _kept(search: Sought, keep: Sequence[str], batch: pa.RecordBatch) -> tuple[int, int]:
     """Return the notes of known patients, and those with an own identifier or the own full name in a kept column."""
     owned = batch.filter(batch.column(PATIENT_ID).is_valid())
-    _, feed = search.owners_of(owned.column(PATIENT_ID).to_pylist())
+    feed = search.rows_of(hashes(owned.column(PATIENT_ID).to_pylist()))
     values = [row for row, place in zip(owned.select(list(keep)).to_pylist(), feed, strict=True) if place >= 0]
     people = search.people(feed[feed >= 0])
     named = (
@@ -293,73 +286,66 @@ def _kept(search: Sought, keep: Sequence[str], batch: pa.RecordBatch) -> tuple[i
     return len(people), sum(named)
 
 
-class _Totals:
-    """Sum of `Found` over batches, in the order of the notes."""
-
-    def __init__(self, sought: Sought) -> None:
-        self._sought, self._numbering = sought, Numbering[int]()
-        self._rows, self._counts = [np.zeros(0, dtype=np.int64)], [np.zeros((0, len(KINDS), 3), dtype=np.int32)]
-        self._notes = np.zeros((0, 2), dtype=np.int64)
-        self._numbers, self._phrases = set[tuple[int, _Number]](), list[tuple[int, _Phrase]]()
-        self._names, self._kept = list[NamesFound](), np.zeros(2, dtype=np.int64)
-
-    def add(self, found: Found) -> None:
-        """Add a batch."""
-        before, number = len(self._numbering), self._numbering.of(found.owners.tolist())
-        new = number >= before
-        self._rows.append(found.rows[new])
-        self._counts.append(found.counts[new])
-        self._notes = np.concatenate([self._notes, np.zeros((new.sum(), 2), dtype=np.int64)])
-        self._notes[number] += found.notes
-        self._numbers.update(found.numbers)
-        self._phrases += found.phrases
-        self._names.append(found.names)
-        self._kept += found.kept
-
-    def findings(self, rng: Generator, permutations: int) -> Iterator[Finding]:
-        """Yield the findings on all notes."""
-        rows, counts, search = np.concatenate(self._rows), np.concatenate(self._counts), self._sought
-        present = rows[rows >= 0]
-        for kind, name in enumerate(KINDS):
-            known, own, other = counts[rows >= 0, kind].T
-            measure, unit = f"attack.own_{name}", f"own {KINDS[name].replace('_', ' ')}"
-            about: dict[str, Any] = {"unit": unit, "source": SOURCE}
-            about["detail"] = {"known": int(known.sum()), "in_feed": len(search.patients), "in_release": present.size}
-            if not own.any():
-                why = "the patients of the release have no known identifier of sufficient length"
-                yield unmeasured(measure, why, **about)
-            elif name in NUMBERS:
-                yield self._of_numbers(kind, measure, int(own.sum()), int(other.sum()), about)
-            else:
-                yield self._of_phrases(kind, measure, present, own, about)
-        yield from name_findings(search.names, present, self._names, self._notes, rng, permutations)
-        if self._kept[0]:
-            yield proportion(KEPT, int(self._kept[1]), int(self._kept[0]), over="notes", source=SOURCE)
-
-    def _of_numbers(self, kind: int, measure: str, n: int, others: int, about: dict[str, Any]) -> Finding:
-        """Return the share of own numbers that were found, with that of another patient's numbers as chance."""
-        count, by_chance = (sum(key[:2] == (kind, own) for _, key in self._numbers) for own in (True, False))
-        if others:
-            about |= {"chance": by_chance / others, "chance_is": CHANCE_IS}
+def _findings(search: Sought, batches: Sequence[Found], rng: Generator, permutations: int) -> Iterator[Finding]:
+    """Yield the findings on all batches, which are in the order of the notes."""
+    owners, rows, notes, counts = (
+        np.concatenate([getattr(batch, name) for batch in batches]) for name in ("owners", "rows", "notes", "counts")
+    )
+    first, number = _by_first(owners)
+    totals = np.zeros((first.size, 2), dtype=np.int64)
+    np.add.at(totals, number, notes)
+    is_known = rows[first] >= 0
+    present, counts = rows[first][is_known], counts[first][is_known]
+    for kind, name in enumerate(KINDS):
+        known, own, other = counts[:, kind].T
+        measure, unit = f"attack.own_{name}", f"own {KINDS[name].replace('_', ' ')}"
+        detail = {"known": int(known.sum()), "in_feed": len(search.patients), "in_release": present.size}
+        about: dict[str, Any] = {"unit": unit, "source": SOURCE, "detail": detail}
+        if not own.any():
+            why = "the patients of the release have no known identifier of sufficient length"
+            yield unmeasured(measure, why, **about)
+        elif name in NUMBERS:
+            hits = {(row, key) for batch in batches for row, key in batch.numbers if key[0] == kind}
+            yield _of_numbers(measure, [mine for _, (_, mine, _) in hits], int(own.sum()), int(other.sum()), about)
         else:
-            about["detail"]["why"] = "no other patient has different numbers, so chance is unknown"
-        about["detail"]["chance_count"] = by_chance
-        return proportion(measure, count, n, over=about["unit"], **about)
+            starts = dict(zip(present.tolist(), (np.cumsum(own) - own).tolist(), strict=True))
+            places = [(starts[row] + hit[1], *hit[2:]) for b in batches for row, hit in b.phrases if hit[0] == kind]
+            yield _of_phrases(measure, places, np.repeat(np.arange(own.size), own), about)
+    yield from name_findings(search.names, present, [batch.names for batch in batches], totals, rng, permutations)
+    n, count = map(sum, zip(*(batch.kept for batch in batches), strict=True))
+    if n:
+        yield proportion(KEPT, count, n, over="notes", source=SOURCE)
 
-    def _of_phrases(self, kind: int, measure: str, present: Ints, own: Ints, about: dict[str, Any]) -> Finding:
-        """Return the share of own phrases that were found, with the chance of random orders of the notes' words."""
-        starts = dict(zip(present.tolist(), (np.cumsum(own) - own).tolist(), strict=True))
-        chances, found = np.zeros(own.sum()), np.zeros(own.sum(), dtype=bool)
-        for row, (of_kind, i, occurs, chance) in self._phrases:
-            if of_kind == kind:
-                at = starts[row] + i
-                found[at] |= occurs
-                chances[at] += chance - chance * chances[at]  # of at least one note; exact where it is smallest
-        owners = np.repeat(np.arange(own.size), own)
-        about |= {"source": PHRASE_SOURCE, "p": found_p(chances, found, owners), "p_is": P_IS}
-        about |= {"chance": float(chances.mean()), "chance_is": PHRASE_CHANCE}
-        about["detail"] |= {"expected": float(chances.sum()), "one_refused_below": one_refused_below(chances)}
-        return proportion(measure, int(found.sum()), found.size, over=about["unit"], **about)
+
+def _of_numbers(measure: str, hits: Sequence[bool], n: int, others: int, about: dict[str, Any]) -> Finding:
+    """Return the share of own numbers that were found, with that of another patient's numbers as chance.
+
+    Args:
+        hits: for each number found, whether it is the patient's own. n, others: numbers sought.
+    """
+    count, by_chance = sum(hits), len(hits) - sum(hits)
+    if others:
+        about |= {"chance": by_chance / others, "chance_is": CHANCE_IS}
+    else:
+        about["detail"]["why"] = "no other patient has different numbers, so chance is unknown"
+    about["detail"]["chance_count"] = by_chance
+    return proportion(measure, count, n, over=about["unit"], **about)
+
+
+def _of_phrases(measure: str, hits: Sequence[tuple[int, bool, float]], owners: Ints, about: dict[str, Any]) -> Finding:
+    """Return the share of own phrases that were found, with the chance of random orders of the notes' words.
+
+    Args:
+        hits: index of a phrase, whether a note has it, and its chance in that note. owners: (n,) of the phrases.
+    """
+    chances, found = np.zeros(owners.size), np.zeros(owners.size, dtype=bool)
+    for at, occurs, chance in hits:
+        found[at] |= occurs
+        chances[at] += chance - chance * chances[at]  # of at least one note; exact where it is smallest
+    about |= {"source": PHRASE_SOURCE, "p": found_p(chances, found, owners), "p_is": P_IS}
+    about |= {"chance": float(chances.mean()), "chance_is": PHRASE_CHANCE}
+    about["detail"] |= {"expected": float(chances.sum()), "one_refused_below": one_refused_below(chances)}
+    return proportion(measure, int(found.sum()), found.size, over=about["unit"], **about)
 
 
 KINDS = {"record_number": "record_numbers", "phone": "phones", "email": "emails", "address": "addresses"}
@@ -394,14 +380,11 @@ def identifiers(
         InputError: a released patient is not in the crosswalk. Incomplete: that of a part file.
     Source: 45 CFR 164.514(b)(2) for the identifiers; `_full_names` for the tests of names.
     """
-    names = NameIndex([patient.name for patient in patients.values()], rng, replicates=replicates)
-    sought = Sought.of(patients, crosswalk, names, rng)
-    totals = _Totals(sought)
+    sought = Sought.of(patients, crosswalk, rng, replicates)
     with TemporaryDirectory(prefix="identifiers", dir=scratch) as folder:
         opened = (lambda: sought) if over is serial else shared(sought, Path(folder, "sought"))
-        for found in each_batch(over, partial(search_batch, opened, tuple(keep)), released):
-            totals.add(found)
-    return [*totals.findings(rng, permutations)]
+        batches = list(each_batch(over, partial(search_batch, opened, tuple(keep)), released))
+    return list(_findings(sought, batches, rng, permutations))
 
 
 def _mentions(value: ReleasedText, patient: Patient) -> bool:

@@ -29,8 +29,7 @@ from clinveil.phi.name_index_store import NameIndexStore, open_name_index
 from clinveil.phi.treatment.deidentifier import Deidentified, Deidentifier
 from clinveil.phi.treatment.passes import BatchSpans, changed, detect_batch, patients_of, treat_batch
 from clinveil.scale import Map
-from clinveil.scale.pieces import each
-from clinveil.scale.shared import shared
+from clinveil.scale.pieces import each, shared
 from clinveil.scale.tasks import Store, name_of, performed
 
 SPANS = "spans.bin"

@@ -260,9 +260,9 @@ class ChannelProduct(SourcedProduct):
             words = f"Words that occur {how.rare_below} or more times" if how.scope == "rare" else "Words"
             yield f"{words} are replaced independently at each occurrence, so repeated words disclose more."
 
-    def sampled(self, rng: Generator) -> list[AlignedNote]:
+    def sampled(self, seen: Context, rng: Generator) -> list[AlignedNote]:
         """Return sampled source notes aligned with their released versions."""
-        sample = sources(self.job.corpus, rng, self.job.deidentifier(self.name_index), over=self.job.over)
+        sample = sources(seen.original or self.job.corpus, rng, self.job.deidentifier(self.name_index))
         return aligned(sample, Obfuscator(self.channel, self.job.key, align=True))
 
 

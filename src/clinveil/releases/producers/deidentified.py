@@ -100,9 +100,9 @@ class SourcedProduct(Product):
         """Return the gates that the notes are unchanged after treatment, without patients' own identifiers."""
         return [sound("copied_text", self.check.unaligned), *patient_gates(findings)]
 
-    def sampled(self, rng: Generator) -> list[AlignedNote]:
+    def sampled(self, seen: Context, rng: Generator) -> list[AlignedNote]:
         """Return sampled source notes aligned with their released versions."""
-        return as_treated(sources(self.job.corpus, rng, self.job.deidentifier(self.name_index), over=self.job.over))
+        return as_treated(sources(seen.original or self.job.corpus, rng, self.job.deidentifier(self.name_index)))
 
 
 producers.register("deidentified")(Deidentified())
