@@ -10,7 +10,7 @@ import pytest
 from part_cases import copied, cut, release_command, rows, small_vectors, without_attacks
 
 from clinveil.cli.main import main
-from clinveil.phi.treatment.part_passes import DetectPart
+from clinveil.phi.treatment.part_passes import PartTask
 from clinveil.releases import writing
 from clinveil.releases.attacked import attacked_release
 from clinveil.releases.producers import _channel
@@ -69,7 +69,7 @@ def test_what_a_stop_left_is_gone_on_with(dealt, vectors, one, tmp_path, monkeyp
     done = {path: path.stat().st_mtime_ns for path in (out / "vault/tasks").rglob("notes.parquet")}
     assert len(done) == 3
     with monkeypatch.context() as patch:
-        patch.setattr(DetectPart, "__call__", stopped)  # neither look nor draw again
+        patch.setattr(PartTask, "__call__", stopped)  # neither look nor draw again
         patch.setattr(writing.Target, "write", stopped)
         assert main(release_command(dealt, out, vectors)) == 4
     assert rows(out / "vault/refused/notes") == rows(one / "refused/notes.parquet")
@@ -88,8 +88,8 @@ def test_a_broken_part_is_named_the_rest_is_done_and_mended_the_same_command_mak
     where = asked.index("-o")
     assert main([*asked[:where], *asked[where + 2 :]]) == 5
     (parts / "ward-0.parquet").write_bytes(whole)
-    looked, real = [], DetectPart.__call__
-    monkeypatch.setattr(DetectPart, "__call__", lambda task, *rest: looked.append(real(task, *rest)) or looked[-1])
+    looked, real = [], PartTask.__call__
+    monkeypatch.setattr(PartTask, "__call__", lambda task, *rest: looked.append(real(task, *rest)) or looked[-1])
     assert main(asked) == 4
     assert looked == [{"notes": len(pq.read_table(parts / "ward-0.parquet"))}]
     assert rows(out / "vault/refused/notes") == rows(one / "refused/notes.parquet")

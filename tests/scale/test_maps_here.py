@@ -14,7 +14,7 @@ from clinveil.core.runfolder import run_hash
 from clinveil.phi.settings import DeidentifySettings
 from clinveil.releases.record import public_settings
 from clinveil.releases.settings import ReleaseSettings
-from clinveil.scale import processes_later, serial, threads
+from clinveil.scale import serial, threads
 from clinveil.scale.executor import ExecutorSettings, executors, opened, opened_for
 from clinveil.scale.executors._cluster import Job, Outcome, environment, outcomes, scratch
 from clinveil.study.jamia_2020.study import StudySettings
@@ -30,16 +30,6 @@ class TestThreads(MapContract):
     @pytest.fixture
     def over(self):
         return threads(2)
-
-
-class TestProcessesLater(MapContract):
-    @pytest.fixture
-    def over(self):
-        return processes_later(2, 0.0)
-
-    def test_work_that_lasts_is_spread(self, over):
-        assert [pid == os.getpid() for pid in over(process, range(4))] == [True, False, False, False]
-        assert set(processes_later(2)(process, range(4))) == {os.getpid()}
 
 
 class TestProcesses(WorkersContract):

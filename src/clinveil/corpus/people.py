@@ -123,10 +123,6 @@ class Patients(Mapping[str, Patient]):
         """Return the patients in the order of the file."""
         return _Values(self)
 
-    def rows(self) -> Iterator[Patient]:
-        """Yield the patients in the order of the file, without a search for each."""
-        return (patient for batch in self._table.to_batches(ROWS) for patient in _patients(batch))
-
 
 def _of_bytes(raw: NDArray[np.uint8]) -> Patients:
     return Patients(pa.ipc.open_stream(pa.py_buffer(raw)).read_all())
@@ -136,7 +132,8 @@ class _Values(ValuesView[Patient]):
     _mapping: Patients
 
     def __iter__(self) -> Iterator[Patient]:
-        return self._mapping.rows()
+        batches = self._mapping._table.to_batches(ROWS)
+        return (patient for batch in batches for patient in _patients(batch))
 
 
 def read_patients(path: Path) -> Patients:

@@ -21,7 +21,7 @@ from clinveil.corpus.people import Patient
 from clinveil.phi.name_index import NameIndex
 from clinveil.phi.settings import PhiSettings
 from clinveil.phi.treatment.deidentifier import Deidentifier
-from clinveil.phi.treatment.part_passes import Recipe, TreatPart, detect_parts, load_name_index
+from clinveil.phi.treatment.part_passes import PartTask, Recipe, detect_parts
 from clinveil.phi.treatment.passes import deidentify_corpus
 from clinveil.phi.treatment.records import Counts
 from clinveil.releases.context import ReleaseContext
@@ -102,13 +102,12 @@ def _treat_parts(
     total = Counts(deidentifier.policy)
     for counts in track(each(job.over, _treat_part, items), "notes", job.say, size=lambda one: one.written):
         total.add_counts(counts)
-    index = load_name_index(works[0].names) if works and works[0].names else None
-    return Treated(_opened(job, place), total.labels, total.skipped, index)
+    return Treated(_opened(job, place), total.labels, total.skipped, works[0].index)
 
 
-def _treat_part(item: tuple[TreatPart, Path]) -> Counts:
+def _treat_part(item: tuple[PartTask, Path]) -> Counts:
     work, path = item
-    counts = Counts(work.detection.recipe().policy)
+    counts = Counts(work.recipe().policy)
     with TableWriter(path) as table:
         for done in work.treated():
             counts.add(done)

@@ -7,8 +7,6 @@ words. With the kept values of a person, an attacker finds the one note that has
 
 from __future__ import annotations
 
-import hashlib
-from array import array
 from collections.abc import Sequence
 from functools import partial
 from typing import Any
@@ -24,6 +22,7 @@ from clinveil.core.finding import Detail, Finding
 from clinveil.core.tokens import Kind, character_classes, tokenize
 from clinveil.core.types import Ints
 from clinveil.corpus.corpus import NOTE_ID, PATIENT_ID, Corpus, rows
+from clinveil.corpus.uniqueness import Hashes, hashes, joined
 from clinveil.scale import Map, serial
 from clinveil.scale.pieces import each_batch
 from clinveil.stats.findings import unmeasured
@@ -54,13 +53,11 @@ def layout(released: Corpus, over: Map = serial) -> list[Finding]:
 
     Streams; 16 bytes per note are kept. All notes of the release are counted, so there is no sampling interval.
     """
-    shapes, lengths = array("Q"), array("Q")
-    for hashes, tokens in each_batch(over, shapes_of, released):
-        shapes.extend(hashes)
-        lengths.extend(tokens)
+    batches = list(each_batch(over, shapes_of, released))
+    shapes, lengths = (joined([batch[i] for batch in batches]) for i in (0, 1))
     found = []
     for measure, keys in (("attack.layout_unique", shapes), ("attack.length_unique", lengths)):
-        sizes = _sizes(keys)
+        sizes = np.unique(keys, return_counts=True)[1]
         detail: dict[str, Any] = {"why": "no guess is made, so there is no chance level"}
         if sizes.size:
             few = float(sizes[sizes < SMALL].sum() / len(keys))
@@ -69,14 +66,10 @@ def layout(released: Corpus, over: Map = serial) -> list[Finding]:
     return found
 
 
-def shapes_of(batch: pa.RecordBatch) -> tuple[array[int], array[int]]:
+def shapes_of(batch: pa.RecordBatch) -> tuple[Hashes, Hashes]:
     """Return a hash of the skeleton and the number of tokens for each note of a batch."""
-    shapes, lengths = array("Q"), array("Q")
-    for note in rows([batch]):
-        shape = skeleton(note.text)
-        shapes.append(_hash(shape))
-        lengths.append(shape.count("a") + shape.count("0"))
-    return shapes, lengths
+    shapes = [skeleton(note.text) for note in rows([batch])]
+    return hashes(shapes), np.array([shape.count("a") + shape.count("0") for shape in shapes], dtype=np.uint64)
 
 
 def skeleton(text: str) -> str:
@@ -128,40 +121,27 @@ def kept_columns(released: Corpus, keep: Sequence[str], over: Map = serial) -> l
     """
     if not keep:
         return []
-    keys, people = array("Q"), array("Q")
-    for of_values, of_owners in each_batch(over, partial(kept_values_of, keep), released):
-        keys.extend(of_values)
-        people.extend(of_owners)
+    batches = list(each_batch(over, partial(kept_values_of, keep), released))
+    keys, people = (joined([batch[i] for batch in batches]) for i in (0, 1))
     sizes, owners = _owners(keys, people)
     more = {"combinations": int(sizes.size), "smallest": int(owners.min())} if sizes.size else {}
     n_unique = int(sizes[owners == 1].sum())
     return [_unique("attack.kept_columns_unique", len(keys), n_unique, {"columns": len(keep), **more})]
 
 
-def kept_values_of(keep: Sequence[str], batch: pa.RecordBatch) -> tuple[array[int], array[int]]:
+def kept_values_of(keep: Sequence[str], batch: pa.RecordBatch) -> tuple[Hashes, Hashes]:
     """Return a hash of the kept values, and one of the patient, for each note of a batch."""
     values = zip(*(batch.column(name).to_pylist() for name in keep), strict=True)
     owners = zip(*(batch.column(name).to_pylist() for name in (PATIENT_ID, NOTE_ID)), strict=True)
-    people = (repr(patient or (note,)) for patient, note in owners)
-    return array("Q", map(_hash, map(repr, values))), array("Q", map(_hash, people))
+    return hashes(map(repr, values)), hashes(repr(patient or (note,)) for patient, note in owners)
 
 
-def _owners(keys: array[int], people: array[int]) -> tuple[Ints, Ints]:
+def _owners(keys: Hashes, people: Hashes) -> tuple[Ints, Ints]:
     """Return the number of notes and of patients for each key."""
-    one, two = (np.frombuffer(values, dtype=np.uint64) for values in (keys, people))
-    order = np.lexsort((two, one))
-    new_key, new_one = (np.diff(values[order], prepend=~values[order][:1]) != 0 for values in (one, two))
+    order = np.lexsort((people, keys))
+    new_key, new_one = (np.diff(values[order], prepend=~values[order][:1]) != 0 for values in (keys, people))
     group = np.cumsum(new_key) - 1
     return np.bincount(group), np.bincount(group[new_key | new_one])
-
-
-def _hash(text: str) -> int:
-    return int.from_bytes(hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "little")
-
-
-def _sizes(keys: array[int]) -> Ints:
-    """Return the number of notes for each key."""
-    return np.unique(np.frombuffer(keys, dtype=np.uint64), return_counts=True)[1].astype(np.int64)
 
 
 def _unique(measure: str, n: int, n_unique: int, detail: Detail) -> Finding:

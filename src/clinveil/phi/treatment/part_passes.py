@@ -12,7 +12,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
-from functools import lru_cache, partial
+from functools import lru_cache
 from pathlib import Path
 from typing import IO, Any
 
@@ -32,7 +32,7 @@ from clinveil.scale import Map
 from clinveil.scale.pieces import each, shared
 from clinveil.scale.tasks import Store, name_of, performed
 
-SPANS = "spans.bin"
+SPANS, ALL_NAMES = "spans.bin", "all.names"
 
 
 @dataclass(frozen=True)
@@ -82,17 +82,20 @@ def _files(settings: Settings) -> Iterator[tuple[str, Path]]:
 
 
 @dataclass(frozen=True)
-class DetectPart:
-    """Task that runs the detectors on one part.
+class PartTask:
+    """Detection in one part, and its treatment.
 
     Attributes:
-        digest: of the part. scratch: folder of the name store, which is needed only during the run.
+        digest: of the part. store: of the spans. scratch: folder of the names, which are needed only during the run.
+        independent: whether the result for a note does not depend on other notes; then detection is part of treatment.
     """
 
     part: NotesCorpus = field(repr=False)
     digest: str
     recipe: Recipe = field(repr=False)
+    store: Store
     scratch: Path
+    independent: bool
 
     @property
     def title(self) -> str:
@@ -103,6 +106,12 @@ class DetectPart:
     def names(self) -> Path:
         """File of the names found in this part."""
         return self.scratch / f"{name_of(self)}.names"
+
+    @property
+    def index(self) -> NameIndex | None:
+        """The names of all parts; None if notes are independent."""
+        path = self.scratch / ALL_NAMES
+        return None if self.independent else open_name_index(path, path.stat().st_mtime_ns)
 
     def identity(self) -> Mapping[str, Any]:
         """Return the part, and everything that detection depends on."""
@@ -129,6 +138,20 @@ class DetectPart:
                 count += result.rows
         return count
 
+    def treated(self) -> Iterator[Deidentified]:
+        """Yield the treated batches of the part, in order. Raises InputError if it has changed since detection."""
+        deidentifier, index = self.recipe(), self.index
+        if index is None:
+            for batch in self.part.batches():
+                yield deidentifier.for_patients(patients_of(batch))(batch)
+            return
+        deidentifier = deidentifier.with_finder(deidentifier.finder.with_context(index))
+        with (self.store.folder(self) / SPANS).open("rb") as file:
+            for batch in self.part.batches():
+                yield treat_batch(batch, deidentifier.for_patients(patients_of(batch)), BatchSpans.read(file))
+            if file.read(1):
+                raise changed()
+
 
 @contextmanager
 def _new_name_store(path: Path) -> Iterator[NameIndexStore]:
@@ -143,45 +166,13 @@ def _new_name_store(path: Path) -> Iterator[NameIndexStore]:
     partial_path.replace(path)
 
 
-def _detected(store: Store, task: DetectPart) -> int:
+def _detected(task: PartTask) -> int:
     """Run the detectors on a part, or load the result of an earlier run; return the number of notes."""
-    result = performed(store, task)
+    result = performed(task.store, task)
     if not task.names.exists():
-        with (store.folder(task) / SPANS).open("rb") as file:
+        with (task.store.folder(task) / SPANS).open("rb") as file:
             task.collect_names(file, stored=True)
     return int(result["notes"])
-
-
-@dataclass(frozen=True)
-class TreatPart:
-    """Treatment of one part.
-
-    Attributes:
-        root: folder of the stored spans. names: file of the names of all parts; None if notes are independent.
-    """
-
-    detection: DetectPart = field(repr=False)
-    root: Path
-    names: Path | None
-
-    def treated(self) -> Iterator[Deidentified]:
-        """Yield the treated batches of the part, in order. Raises InputError if it has changed since detection."""
-        deidentifier, part = self.detection.recipe(), self.detection.part
-        if self.names is None:
-            for batch in part.batches():
-                yield deidentifier.for_patients(patients_of(batch))(batch)
-            return
-        deidentifier = deidentifier.with_finder(deidentifier.finder.with_context(load_name_index(self.names)))
-        with (Store(self.root).folder(self.detection) / SPANS).open("rb") as file:
-            for batch in part.batches():
-                yield treat_batch(batch, deidentifier.for_patients(patients_of(batch)), BatchSpans.read(file))
-            if file.read(1):
-                raise changed()
-
-
-def load_name_index(path: Path) -> NameIndex:
-    """Open a name store of the scratch folder."""
-    return open_name_index(path, path.stat().st_mtime_ns)
 
 
 def detect_parts(
@@ -192,26 +183,23 @@ def detect_parts(
     over: Map,
     say: Say,
     uses_other_notes: bool,
-) -> list[TreatPart]:
-    """Run the detectors on all parts; return the treatment tasks in the order of the parts.
+) -> list[PartTask]:
+    """Run the detectors on all parts, if notes depend on other notes; return the tasks in the order of the parts.
 
     Args:
         parts: each with its digest. store: of the spans, which are kept. scratch: folder of the names, which are text.
-        uses_other_notes: whether the result for a note depends on other notes; if False, detection is left to the
-            treatment tasks.
 
     Raises:
         Incomplete: some parts failed; the spans of the others are kept.
     """
-    tasks = [DetectPart(part, digest, recipe, private_folder(scratch)) for part, digest in parts]
+    own = recipe, store, private_folder(scratch), not uses_other_notes
+    tasks = [PartTask(*part, *own) for part in parts]
     if not uses_other_notes:
-        return [TreatPart(task, store.root, None) for task in tasks]
-    counts = each(over, partial(_detected, store), tasks)
-    for _ in track(counts, "notes searched", say, size=lambda notes: notes):
+        return tasks
+    for _ in track(each(over, _detected, tasks), "notes searched", say, size=lambda notes: notes):
         """Consumed for the progress display only."""
-    path = scratch / "all.names"
-    with _new_name_store(path) as names:
+    with _new_name_store(scratch / ALL_NAMES) as names:
         for task in tasks:
             names.merge(task.names)
             remove(task.names)
-    return [TreatPart(task, store.root, path) for task in tasks]
+    return tasks
