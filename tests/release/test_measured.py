@@ -97,7 +97,7 @@ def ids(corpus):
 def test_small_releases_and_a_setting_of_all_are_measured_whole(case, tmp_path):
     for words in (0, PATIENTS * NOTES * LENGTH):
         seen = drawn(case, tmp_path, words)
-        assert seen.drawn is None and seen.context is seen.whole
+        assert not seen.drawn and seen.context is seen.whole
         assert len(seen.context.notes) == PATIENTS * NOTES and len(seen.context.patients) == PATIENTS
     assert not (tmp_path / "measured").exists()
 
@@ -110,8 +110,8 @@ def test_all_sides_hold_the_same_whole_patients(case, tmp_path):
     assert {i for batch in some.alignment() for i in batch.column("note_id").to_pylist()} == set(some.notes.values())
     assert len(some.notes) == NOTES * len(some.patients)
     assert 10 < len(some.patients) < 60
-    assert (seen.drawn.notes, seen.drawn.patients) == (len(some.notes), len(some.patients))
-    assert (seen.drawn.all_notes, seen.drawn.all_patients) == (PATIENTS * NOTES, PATIENTS)
+    notes, patients = f"{len(some.notes)} of {PATIENTS * NOTES}", f"{len(some.patients)} of {PATIENTS}"
+    assert seen.drawn == f"{notes} notes, those of {patients} patients sampled with the key"
     assert ids(seen.whole.released) == ids(case[0].released)
     assert all(file.stat().st_mode & 0o777 == 0o600 for file in (tmp_path / "measured").iterdir())
 
@@ -124,8 +124,7 @@ def test_the_key_decides_who_is_drawn(case, tmp_path):
 def test_findings_say_on_what_they_were_measured_and_exact_ones_do_not(case, tmp_path):
     seen, rng = drawn(case, tmp_path), np.random.default_rng(0)
     marked = seen.by(Linkage(own_vectors=False), rng)
-    assert marked and all(f.detail["measured_on"] == seen.drawn.description for f in marked)
-    assert f"{seen.drawn.notes:,} of {PATIENTS * NOTES:,} notes" in seen.drawn.description
+    assert marked and all(f.detail["measured_on"] == seen.drawn for f in marked)
     assert not any("measured_on" in f.detail for f in of_words(seen, rng))
     exact = seen.by(Uniqueness(), rng)
     assert all("measured_on" not in f.detail and f.n == PATIENTS * NOTES for f in exact)
@@ -134,7 +133,7 @@ def test_findings_say_on_what_they_were_measured_and_exact_ones_do_not(case, tmp
 def test_findings_of_an_attack_that_is_not_ours_say_it_too_and_nothing_else(case, tmp_path):
     seen = drawn(case, tmp_path)
     marked = seen.by(SameFirst(), np.random.default_rng(0))
-    assert marked and all(f.detail == {"measured_on": seen.drawn.description} and not f.method for f in marked)
+    assert marked and all(f.detail == {"measured_on": seen.drawn} and not f.method for f in marked)
 
 
 def test_one_leak_outside_of_the_drawn_patients_is_still_refused(case, tmp_path):
@@ -173,4 +172,4 @@ def test_intervals_of_drawn_patients_cover_the_figures_of_all(case, tmp_path):
 def test_a_sample_never_has_a_patient_or_two(case, tmp_path):
     whole, vault = case
     seen = measured(whole, vault, 1, b"salt", tmp_path / "drawn")
-    assert seen.drawn is not None and seen.drawn.patients >= 25
+    assert seen.drawn and len(seen.context.patients) >= 25

@@ -22,6 +22,7 @@ from clinveil.core.errors import InputError
 from clinveil.core.files import remove
 from clinveil.core.keys import Key
 from clinveil.corpus.corpus import NOTE_ID, PATIENT_ID
+from clinveil.corpus.uniqueness import places
 
 IDS = ("source_note_id", "source_patient_id", "note_id", "patient_id")
 CROSSWALK = pa.schema([(name, pa.string()) for name in IDS])
@@ -156,16 +157,11 @@ def by_new_id(batch: pa.RecordBatch) -> Ranks:
 def by_source(crosswalk: Iterable[pa.RecordBatch]) -> Callable[[pa.RecordBatch], Ranks]:
     """Return a rank function that sorts released notes as the crosswalk; unknown ids come last. 16 bytes per note."""
     ids = np.concatenate([np.zeros(0, dtype=np.uint64), *map(by_new_id, crosswalk)])
-    order = np.argsort(ids, kind="stable").astype(np.uint64)
+    order = np.argsort(ids, kind="stable")
     ids, step = np.sort(ids), np.uint64((2**64 - 1) // (ids.size + 1))
 
     def ranks(batch: pa.RecordBatch) -> Ranks:
-        wanted = by_new_id(batch)
-        place = np.minimum(np.searchsorted(ids, wanted), max(ids.size - 1, 0))
-        known = ids[place] == wanted if ids.size else np.zeros(wanted.size, dtype=np.bool_)
-        position = np.full(wanted.size, ids.size, dtype=np.uint64)
-        position[known] = order[place[known]]
-        return position * step
+        return np.append(order, ids.size)[places(ids, by_new_id(batch))].astype(np.uint64) * step
 
     return ranks
 

@@ -37,44 +37,17 @@ NOTES = frozenset({"original", "released", "entered", "alignment"})
 
 
 @dataclass(frozen=True)
-class Drawn:
-    """The size of the measured sample.
-
-    Attributes:
-        notes, patients: numbers in the sample.
-        all_notes, all_patients: numbers in the release.
-    """
-
-    notes: int
-    patients: int
-    all_notes: int
-    all_patients: int
-
-    @property
-    def description(self) -> str:
-        """The sample as text."""
-        return (
-            f"{self.notes:,} of {self.all_notes:,} notes, those of {self.patients:,} of {self.all_patients:,} patients "
-            "sampled with the key"
-        )
-
-    def marked(self, finding: Finding) -> Finding:
-        """Return the finding with a note on its sample."""
-        return replace(finding, detail={**finding.detail, "measured_on": self.description})
-
-
-@dataclass(frozen=True)
 class Measured:
     """Input of the attacks on a release.
 
     Attributes:
         context: for most attacks. whole: for attacks that need every note.
-        drawn: size of the sample; None if `context` is the whole release.
+        drawn: size of the sample, as text; "" if `context` is the whole release.
     """
 
     context: Context
     whole: Context = field(repr=False)
-    drawn: Drawn | None = None
+    drawn: str = ""
 
     def of(self, attack: type[Attack]) -> Context:
         """Return the input of an attack."""
@@ -83,7 +56,7 @@ class Measured:
     def by(self, attack: Attack, rng: Generator) -> list[Finding]:
         """Run an attack and return its findings."""
         found = [_safe_text(type(attack), finding) for finding in attack(self.of(type(attack)), rng)]
-        if self.drawn is None:
+        if not self.drawn:
             return found
         if attack.sees_all:  # except controls, which search the sampled source notes
             return [replace(f, control_is=f"{f.control_is}, of sampled patients") if f.control_is else f for f in found]
@@ -91,7 +64,8 @@ class Measured:
 
     def marked(self, findings: Iterable[Finding]) -> list[Finding]:
         """Return findings on the sample with a note on it."""
-        return list(findings) if self.drawn is None else [self.drawn.marked(finding) for finding in findings]
+        note = {"measured_on": self.drawn} if self.drawn else {}
+        return [replace(finding, detail={**finding.detail, **note}) for finding in findings]
 
 
 def measured(whole: Context, vault: Path, words: int, salt: bytes, scratch: Path, over: Map = serial) -> Measured:
@@ -141,11 +115,14 @@ def _of_drawn(whole: Context, share: KeyedShare, vault: Path, scratch: Path, ove
         original=side("original", partial(_of_share, share)),
         entered=side("entered", partial(_of_share, share)),
         released=side("released", partial(_of_ids, PATIENT_ID, own)),
-        alignment=alignment and alignment.batches,
+        alignment=alignment.batches if alignment else None,
         notes=notes,
         patients=patients,
     )
-    size = Drawn(len(notes), len(patients), all_notes, n_distinct(owners))
+    size = (
+        f"{len(notes):,} of {all_notes:,} notes, those of {len(patients):,} of {n_distinct(owners):,} patients sampled "
+        "with the key"
+    )
     return Measured(some, replace(whole, original=some.original, patients=all_patients or None), size)
 
 

@@ -214,7 +214,7 @@ def _run(job: ReleaseContext, producer: Producer, enter: Callable[[str], None]) 
     with job.timer.stage("measure", "attacks and utility", f"seed {seed}"):
         seen = product.measured(replace(product.context(), public=job.public))
         if seen.drawn:
-            job.say(f"measured on {seen.drawn.description}")
+            job.say(f"measured on {seen.drawn}")
         tried = [*attacked(seen, rng, job.say), *product.findings(seen, rng)]
         kind, listed = job.settings.kind, job.settings.identifiers.patients is not None
         findings = [*gated_only(tried, product.judged, kind), *not_applicable(kind)]

@@ -27,10 +27,10 @@ from clinveil.attacks.text._full_names import PERMUTATIONS, REPLICATES, NameInde
 from clinveil.attacks.threats import tagged
 from clinveil.core.finding import Finding
 from clinveil.core.tokens import Kind, character_classes, words
-from clinveil.core.types import Ints
+from clinveil.core.types import Ints, SmallInts
 from clinveil.corpus.corpus import PATIENT_ID, Corpus, rows
 from clinveil.corpus.people import Patient, Patients
-from clinveil.corpus.uniqueness import Hashes, hashes
+from clinveil.corpus.uniqueness import Hashes, hashes, places
 from clinveil.scale import Map, serial
 from clinveil.scale.pieces import each_batch, shared
 from clinveil.stats.findings import proportion, unmeasured
@@ -63,7 +63,7 @@ class Identifiers(Attack):
         """Run `identifiers`; with the source notes, the same search in them is the control."""
         assert context.released is not None and context.known is not None
         how: Any = {"over": context.over, "scratch": context.scratch}
-        ids = {"crosswalk": context.patients, "keep": context.keep}
+        ids: Any = {"crosswalk": context.patients, "keep": context.keep}
         made = identifiers(context.released, context.known, rng, **ids, **how)
         found = [tagged(f, "recipient", "own identifiers") if f.measure in OWN else f for f in made]
         if context.original is None:
@@ -167,12 +167,6 @@ class Sought:
         return [everyone[row] for row in rows.tolist()]
 
 
-def places(keys: Hashes, wanted: Hashes) -> Ints:
-    """Return the index of each hash among ascending keys, -1 where it is missing."""
-    index = np.searchsorted(keys, wanted)
-    return np.where((index < keys.size) & (np.append(keys, 0)[index] == wanted), index, -1)
-
-
 class _OwnSearch:
     """Search notes of one patient for their own identifiers, and for another patient's numbers.
 
@@ -235,7 +229,7 @@ class Found:
     owners: Hashes
     rows: Ints
     notes: Ints
-    counts: Ints
+    counts: SmallInts
     numbers: list[tuple[int, _Number]] = field(repr=False)
     phrases: list[tuple[int, _Phrase]] = field(repr=False)
     names: NamesFound = field(repr=False)
@@ -258,8 +252,9 @@ def search_batch(sought: Callable[[], Sought], keep: Sequence[str], batch: pa.Re
         text = ReleasedText(note.text)
         forms.append(text.forms)
         if row >= 0:
-            for target, hits in zip((numbers, phrases), own[row].search(text), strict=True):
-                target.extend((row, hit) for hit in hits)
+            of_note = own[row].search(text)
+            numbers += [(row, hit) for hit in of_note[0]]
+            phrases += [(row, hit) for hit in of_note[1]]
     names = search.names.search(feed, forms)
     of_notes = np.stack([np.bincount(some, minlength=first.size) for some in (number, number[names.others])], axis=1)
     kept = _kept(search, keep, batch) if keep else (0, 0)
@@ -305,12 +300,12 @@ def _findings(search: Sought, batches: Sequence[Found], rng: Generator, permutat
             why = "the patients of the release have no known identifier of sufficient length"
             yield unmeasured(measure, why, **about)
         elif name in NUMBERS:
-            hits = {(row, key) for batch in batches for row, key in batch.numbers if key[0] == kind}
-            yield _of_numbers(measure, [mine for _, (_, mine, _) in hits], int(own.sum()), int(other.sum()), about)
+            found = {(row, key) for batch in batches for row, key in batch.numbers if key[0] == kind}
+            yield _of_numbers(measure, [mine for _, (_, mine, _) in found], int(own.sum()), int(other.sum()), about)
         else:
             starts = dict(zip(present.tolist(), (np.cumsum(own) - own).tolist(), strict=True))
-            places = [(starts[row] + hit[1], *hit[2:]) for b in batches for row, hit in b.phrases if hit[0] == kind]
-            yield _of_phrases(measure, places, np.repeat(np.arange(own.size), own), about)
+            hits = [(starts[row] + hit[1], *hit[2:]) for b in batches for row, hit in b.phrases if hit[0] == kind]
+            yield _of_phrases(measure, hits, np.repeat(np.arange(own.size), own), about)
     yield from name_findings(search.names, present, [batch.names for batch in batches], totals, rng, permutations)
     n, count = map(sum, zip(*(batch.kept for batch in batches), strict=True))
     if n:
@@ -389,12 +384,11 @@ def identifiers(
 
 def _mentions(value: ReleasedText, patient: Patient) -> bool:
     """Return whether a value contains an identifier, or all parts of the name, of the patient."""
-    numbers = (number for kind in NUMBERS for number in _numbers(getattr(patient, KINDS[kind])))
-    phrases = (words(text) for kind in KINDS.keys() - NUMBERS for text in getattr(patient, KINDS[kind]))
+    numbers, phrases = _OwnSearch(patient, patient).search(value)
     name, born = {*words(" ".join(patient.name))}, patient.birth_date
     return (
         (born is not None and value.has_number(born.strftime("%Y%m%d")))
-        or any(value.has_number(number) for number in numbers)
-        or any(len(own) >= MIN_WORDS and f" {' '.join(own)} " in value.phrase for own in phrases)
+        or len(numbers) > 0
+        or any(occurs for _, _, occurs, _ in phrases)
         or (len(name) >= MIN_WORDS and name <= {*value.forms})
     )

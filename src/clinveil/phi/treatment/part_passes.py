@@ -192,8 +192,8 @@ def detect_parts(
     Raises:
         Incomplete: some parts failed; the spans of the others are kept.
     """
-    own = recipe, store, private_folder(scratch), not uses_other_notes
-    tasks = [PartTask(*part, *own) for part in parts]
+    private_folder(scratch)
+    tasks = [PartTask(part, digest, recipe, store, scratch, not uses_other_notes) for part, digest in parts]
     if not uses_other_notes:
         return tasks
     for _ in track(each(over, _detected, tasks), "notes searched", say, size=lambda notes: notes):
