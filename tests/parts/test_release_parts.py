@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
-import os
+from contextlib import nullcontext
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from part_cases import copied, cut, release_command, rows, small_vectors, without_attacks
+from part_cases import HOW, copied, cut, release_command, rows, small_vectors, without_attacks
 
 from clinveil.attacks.text.identifiers import Identifiers
 from clinveil.attacks.text.uniqueness import Uniqueness
 from clinveil.cli.main import main
 from clinveil.corpus.open import NotesCorpus
 from clinveil.phi.treatment.part_passes import PartTask
-from clinveil.releases import measured, pipeline, writing
+from clinveil.releases import measured, pipeline, preflight, writing
 from clinveil.releases.attacked import attacked_release
 from clinveil.releases.crosswalk import VaultTable
 from clinveil.releases.producers import _channel
+from clinveil.scale import serial
 
 
 @pytest.fixture(autouse=True)
@@ -138,24 +138,38 @@ def test_deidentified_parts_have_the_rows_of_one_file(dealt, tmp_path):
     assert len(list((parts / "notes").iterdir())) == 3
 
 
-@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="one core: all work is done in this process")
-def test_the_driver_reads_no_part_and_finds_the_same(dealt, vectors, tmp_path, monkeypatch):
-    """Worker processes are started anew, so what is patched here counts the reads of the driver alone."""
-    read, batches, rows_of, digest = [], NotesCorpus.batches, VaultTable.batches, hashlib.file_digest
+def test_the_driver_reads_no_part_and_finds_the_same(dealt, tmp_path, monkeypatch):
+    """All reads of part files are those of tasks that the executor's map runs."""
+    read, at_work, batches, rows_of = [], [], NotesCorpus.batches, VaultTable.batches
+
+    def over(function, items):
+        for item in items:
+            at_work.append(function)
+            result = function(item)
+            at_work.clear()
+            yield result
+
+    def reads(name):
+        if not at_work:
+            read.append(name)
+
     monkeypatch.setattr(pipeline, "attacked", measured.attacked)
     monkeypatch.setattr(measured, "of_release", lambda: [Identifiers, Uniqueness])
-    monkeypatch.setattr(NotesCorpus, "batches", lambda corpus: read.append(corpus.name) or batches(corpus))
-    monkeypatch.setattr(VaultTable, "batches", lambda table: read.append(table.path.name) or rows_of(table))
-    monkeypatch.setattr(hashlib, "file_digest", lambda file, kind: read.append(file.name) or digest(file, kind))
-    found, some = [], ("--keep", "note_type", "--set", "max_kept=1", "--set", "measure_words=6000")
-    for workers in ("2", "1"):
-        out = tmp_path / workers
-        assert main([*release_command(dealt, out, vectors, "parts", *some), "--workers", workers]) == 4
-        found.append(json.loads((out / "vault/findings.json").read_text()))
+    monkeypatch.setattr(preflight, "MANY_WORDS", 0)
+    monkeypatch.setattr(NotesCorpus, "batches", lambda corpus: reads(corpus.name) or batches(corpus))
+    monkeypatch.setattr(VaultTable, "batches", lambda table: reads(table.path.name) or rows_of(table))
+    how = ["--patients", str(dealt / "demo/patients.parquet"), "--as", "deidentified", "--keep", "note_type", *HOW[:-4]]
+    how += ["--set", "max_kept=1", "--set", "measure_words=6000"]
+    made = []
+    for name, used in (("tasks", over), ("here", serial)):
+        out = tmp_path / name
+        monkeypatch.setattr(pipeline, "opened_for", lambda *_, used=used: nullcontext(used))
+        assert main(["release", str(dealt / "parts"), "-o", str(out), *how]) == 4
+        made.append(json.loads((out / "vault/findings.json").read_text())["findings"])
         parts = {path.name for place in (dealt / "parts", out / "vault/refused/notes") for path in place.iterdir()}
         parts |= {f"part-{number:05d}.parquet" for number in range(3)}  # of the notes with surrogates, and of tables
-        assert {os.path.basename(name) for name in read} & parts == (parts if workers == "1" else set())
-    assert found[0] == found[1] and any("measured_on" in finding["detail"] for finding in found[0]["findings"])
-    assert {"attack.own_name", "attack.layout_unique", "attack.kept_columns_unique"} <= {
-        finding["measure"] for finding in found[0]["findings"]
-    }
+        assert set(read) & parts == (parts if used is serial else set())
+    assert made[0] == made[1]
+    controls = {one["measure"]: one["control_is"] for one in made[0]}
+    assert {"attack.layout_unique", "attack.kept_columns_unique"} <= controls.keys()
+    assert "of sampled patients" in controls["attack.own_name"]

@@ -7,6 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from clinveil.attacks.attack import Attack, Context
@@ -18,6 +19,7 @@ from clinveil.channel.apply import ALIGNMENT
 from clinveil.channel.channel import Channel
 from clinveil.core.finding import Finding
 from clinveil.corpus.corpus import memory_corpus, rows
+from clinveil.corpus.open import open_corpus
 from clinveil.corpus.people import Patient
 from clinveil.releases.attack_gates import patient_gates
 from clinveil.releases.crosswalk import CROSSWALK, TableWriter, VaultTable
@@ -114,6 +116,35 @@ def test_all_sides_hold_the_same_whole_patients(case, tmp_path):
     assert seen.drawn == f"{notes} notes, those of {patients} patients sampled with the key"
     assert ids(seen.whole.released) == ids(case[0].released)
     assert all(file.stat().st_mode & 0o777 == 0o600 for file in (tmp_path / "measured").iterdir())
+
+
+def test_part_files_are_copied_where_they_are_read(case, tmp_path):
+    """Three parts of each side, and of the tables; the released ones in another order."""
+    whole, vault = case
+    sent, parts = [], {}
+    for side in ("original", "entered", "released"):
+        (tmp_path / side).mkdir()
+        table = pa.Table.from_batches(getattr(whole, side).batches())
+        for part in range(3):
+            pq.write_table(table.slice(120 * part, 120), tmp_path / side / f"{part}.parquet")
+        parts[side] = open_corpus(tmp_path / side)
+    for name in ("crosswalk", "alignment"):
+        (tmp_path / f"{name}.parquet").mkdir()
+        table = pq.read_table(vault / f"{name}.parquet")
+        for part in range(3):
+            pq.write_table(table.slice(120 * part, 120), tmp_path / f"{name}.parquet" / f"part-{part}.parquet")
+
+    def over(function, items):
+        sent.append(list(items))
+        return map(function, sent[-1])
+
+    seen = measured(replace(whole, **parts), tmp_path, 2700, b"salt", tmp_path / "some", over)
+    assert list(map(len, sent)) == [3, 12]
+    one, other = drawn(case, tmp_path).context, seen.context
+    assert (one.notes, one.patients, drawn(case, tmp_path).drawn) == (other.notes, other.patients, seen.drawn)
+    for side in ("original", "entered", "released"):
+        assert sorted(rows(getattr(one, side))) == sorted(rows(getattr(other, side)))
+    assert pa.Table.from_batches(one.alignment()) == pa.Table.from_batches(other.alignment())
 
 
 def test_the_key_decides_who_is_drawn(case, tmp_path):

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from clinveil.core.keys import Key
@@ -22,7 +23,8 @@ from clinveil.releases.outcome import Places
 from clinveil.releases.preflight import PreparedInput
 from clinveil.releases.settings import ReleaseSettings
 from clinveil.report.record import StageRow
-from clinveil.scale import Map
+from clinveil.scale import Map, threads
+from clinveil.scale.pieces import each
 from clinveil.vectors.count import over_words
 
 
@@ -46,6 +48,14 @@ class StageTimer:
         with stage(stage_of(name), self.plan, self.say):
             yield result
         self.rows.append(StageRow(name, what, result["determinism"], round(time.perf_counter() - began, 2)))
+
+
+Hashing = Callable[..., Iterable[str]]
+
+
+def hashing(settings: ReleaseSettings, over: Map) -> Hashing:
+    """Return the map that reads files to hash them: threads here, or tasks on a cluster."""
+    return threads(settings.workers) if settings.executor.on == "local" else partial(each, over)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,8 +89,13 @@ class ReleaseContext(PreparedInput):
 
     @property
     def over_all(self) -> Map:
-        """Map for work on all notes: the executor of part files, or processes here for many words."""
-        return self.over if self.facts else over_words(self.found.tokens, self.settings.workers)
+        """Map for quick work on all notes: `over_parts`, or processes here for many words of a single file."""
+        return self.over_parts if self.facts else over_words(self.found.tokens, self.settings.workers)
+
+    @property
+    def hashing(self) -> Hashing:
+        """Map that reads files to hash them."""
+        return hashing(self.settings, self.over)
 
     @property
     def known_names(self) -> frozenset[str]:

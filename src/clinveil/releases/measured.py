@@ -7,7 +7,8 @@ this many words, and all versions of their notes are copied to the vault's scrat
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -24,13 +25,13 @@ from clinveil.core.finding import Finding
 from clinveil.core.progress import track
 from clinveil.core.settings import NotesSettings
 from clinveil.core.types import Say
-from clinveil.corpus.corpus import NOTE_ID, PATIENT_ID, TEXT, Corpus
+from clinveil.corpus.corpus import NOTE_ID, PATIENT_ID, TEXT
 from clinveil.corpus.open import open_corpus
 from clinveil.corpus.sample import KeyedShare
 from clinveil.corpus.uniqueness import Hashes, hashes, n_distinct
 from clinveil.releases.crosswalk import TableWriter, VaultTable, id_maps
 from clinveil.scale import Map, serial
-from clinveil.scale.pieces import Batched, each_batch
+from clinveil.scale.pieces import each, each_batch
 
 FEWEST = 50  # patients that a sample has on average at least
 NOTES = frozenset({"original", "released", "entered", "alignment"})
@@ -100,25 +101,19 @@ def _of_drawn(whole: Context, share: KeyedShare, vault: Path, scratch: Path, ove
         all_patients |= ids_of
     notes, patients = id_maps(iter(drawn))
     own, theirs = (pa.array(list(ids), pa.string()) for ids in (patients, notes.values()))
-    alignment = VaultTable(place, "alignment") if whole.alignment else None
-    if alignment:
-        _copy(over, partial(_of_ids, NOTE_ID, theirs), VaultTable(vault, alignment.name), alignment.path)
-
-    def side(name: str, takes: Callable[[pa.RecordBatch], pa.RecordBatch]) -> Corpus:
-        corpus, path = getattr(whole, name), place / f"{name}.parquet"
-        _copy(over, takes, corpus, path)
-        roles = NotesSettings(text=TEXT, id=NOTE_ID, patient=PATIENT_ID, preset="none")
-        return open_corpus(path, roles, label=corpus.columns.labels, keep=corpus.columns.keep)
-
-    some = replace(
-        whole,
-        original=side("original", partial(_of_share, share)),
-        entered=side("entered", partial(_of_share, share)),
-        released=side("released", partial(_of_ids, PATIENT_ID, own)),
-        alignment=alignment.batches if alignment else None,
-        notes=notes,
-        patients=patients,
-    )
+    sides: list[_Side] = [(name, partial(_of_share, share), getattr(whole, name)) for name in ("original", "entered")]
+    sides.append(("released", partial(_of_ids, PATIENT_ID, own), whole.released))
+    if whole.alignment:
+        sides.append(("alignment", partial(_of_ids, NOTE_ID, theirs), VaultTable(vault, "alignment")))
+    _copy(over, sides, place)
+    roles = NotesSettings(text=TEXT, id=NOTE_ID, patient=PATIENT_ID, preset="none")
+    copies: dict[str, Any] = {
+        name: open_corpus(place / f"{name}.parquet", roles, label=corpus.columns.labels, keep=corpus.columns.keep)
+        for name, _, corpus in sides[:3]
+    }
+    if whole.alignment:
+        copies["alignment"] = VaultTable(place, "alignment").batches
+    some = replace(whole, **copies, notes=notes, patients=patients)
     size = (
         f"{len(notes):,} of {all_notes:,} notes, those of {len(patients):,} of {n_distinct(owners):,} patients sampled "
         "with the key"
@@ -150,13 +145,22 @@ def _of_ids(column: str, ids: pa.Array, batch: pa.RecordBatch) -> pa.RecordBatch
     return batch.filter(pc.is_in(batch.column(column), value_set=ids))
 
 
-def _copy(
-    over: Map, takes: Callable[[pa.RecordBatch], pa.RecordBatch], source: Batched[pa.RecordBatch], path: Path
-) -> None:
-    """Write the selected rows of a source; part files are read and filtered where the map runs."""
-    with TableWriter(path) as table:
-        for batch in each_batch(over, takes, source):
-            table.write(batch)
+_Side = tuple[str, Callable[[pa.RecordBatch], pa.RecordBatch], Any]  # name, filter of rows, source of batches
+
+
+def _copy(over: Map, sides: Sequence[_Side], place: Path) -> None:
+    """Write the selected rows of each side to a file; part files are read and filtered where the map runs."""
+    items = [(name, takes, part) for name, takes, source in sides for part in getattr(source, "parts", ()) or [source]]
+    with ExitStack() as stack:
+        tables = {name: stack.enter_context(TableWriter(place / f"{name}.parquet")) for name, *_ in sides}
+        for (name, *_), batches in zip(items, each(over, _selected, items), strict=True):
+            for batch in batches:
+                tables[name].write(batch)
+
+
+def _selected(side: _Side) -> list[pa.RecordBatch]:
+    _, takes, source = side
+    return [takes(batch) for batch in source.batches()]
 
 
 def attacked(seen: Measured, rng: Generator, say: Say = lambda line: None) -> list[Finding]:

@@ -25,7 +25,7 @@ from clinveil.corpus.part_facts import digest_of
 from clinveil.corpus.part_files import part_files
 from clinveil.corpus.uniqueness import Hashes
 from clinveil.releases.attack_gates import contents_gate, kept_gates
-from clinveil.releases.context import ReleaseContext, StageTimer
+from clinveil.releases.context import ReleaseContext, StageTimer, hashing
 from clinveil.releases.earlier.ledger import Earlier, Entry, Ledger, entry
 from clinveil.releases.earlier.parent import NewNotes, ParentRelease
 from clinveil.releases.gates import seed_gate, variety_gates
@@ -39,7 +39,6 @@ from clinveil.releases.samples import excerpts
 from clinveil.releases.settings import ReleaseSettings
 from clinveil.scale import Map, serial
 from clinveil.scale.executor import opened_for
-from clinveil.scale.pieces import each
 from clinveil.utility.evaluations.transfer import useful
 
 _NO_MATTER = FREE | {"again", "ledger", "signing_key"}
@@ -91,7 +90,7 @@ def release(
     with _opened_for_parts(notes, settings) as over:
         ready = prepared(notes, settings, producer, vectors, over, say)
         stages = [*producer.plan(ready.found, settings, train=ready.imported is None)]
-        source = fingerprint(notes, partial(each, over))
+        source = fingerprint(notes, hashing(settings, over))
         # Parts are named, not hashed: a run may go on after a part was corrected.
         words = settings.channel.keep_words, settings.channel.drop_words
         people = settings.identifiers.patients, settings.identifiers.phi_policy
@@ -233,5 +232,5 @@ def _run(job: ReleaseContext, producer: Producer, enter: Callable[[str], None]) 
     notes, shown = product.sampled(seen.context, rng), excerpts(seen.context.released or product.released, job.key)
     job.say("report: two editions")
     record = record_of(product, account, skipped(seen.context, kind, listed), notes, shown)
-    hashing = partial(each, job.over)
-    return finish(job.folder, account, record, partial(enter, account.run), hashing, job.settings.switched_off_by)
+    enter_run, how = partial(enter, account.run), (job.hashing, job.settings.switched_off_by)
+    return finish(job.folder, account, record, enter_run, *how)

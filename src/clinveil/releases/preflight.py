@@ -30,6 +30,7 @@ from clinveil.scale import Map, serial
 from clinveil.scale.pieces import Broken, each
 from clinveil.utility.classifiers import any_neural
 from clinveil.vectors.algorithms.cbow import need_gensim
+from clinveil.vectors.count import MANY_WORDS
 from clinveil.vectors.files import load_vectors
 from clinveil.vectors.imported import refuse_foreign
 from clinveil.vectors.table import Vectors
@@ -156,6 +157,11 @@ class PreparedInput:
     names: tuple[str, ...] = ()
     broken: Broken = field(default_factory=Broken)
     over: Map = serial
+
+    @property
+    def over_parts(self) -> Map:
+        """Executor for quick work on parts; of few words it is done here, because starting processes takes seconds."""
+        return self.over if self.found.tokens >= MANY_WORDS else serial
 
 
 def prepared(

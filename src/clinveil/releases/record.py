@@ -6,7 +6,6 @@ import platform
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -35,7 +34,6 @@ from clinveil.report.record import (
     PhiCount,
     ReleaseRecord,
 )
-from clinveil.scale.pieces import each
 
 TITLE = "Release of clinical notes"
 # Settings that contain paths of the custodian; the public edition states only whether they were given.
@@ -192,7 +190,7 @@ def _phi(product: Product) -> tuple[PhiCount, ...] | None:
 def _provenance(product: Product) -> tuple[Fact, ...]:
     job = product.job
     return (
-        Fact("released notes (SHA-256)", fingerprint(product.path, partial(each, job.over))),
+        Fact("released notes (SHA-256)", fingerprint(product.path, job.hashing)),
         Fact("key commitment (SHA-256)", job.key.commitment),
         *(Fact(f"{name} (SHA-256)", digest) for name, digest in product.digests.items()),
         *(Fact(f"{name} seed", seed, internal=name == "training") for name, seed in job.seeds.items()),

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from clinveil.core.finding import Finding
 from clinveil.core.tokens import words
-from clinveil.core.types import Ints
+from clinveil.core.types import Ints, SmallInts
 from clinveil.stats import permutation_p
 from clinveil.stats.findings import clustered_share, proportion, unmeasured
 from clinveil.stats.refusals import alone, own_name_p
@@ -29,24 +29,24 @@ REPLICATES = 39
 SOURCE = "permutation test, exact if no two matches share a patient or a name (Riordan 1958), else Phipson & Smyth 2010"
 CHANCE_IS = "own names found if names are permuted between patients, mean over all permutations"
 Codes = NDArray[np.uint64]
-_Table = tuple[Codes, Ints, Ints]  # codes, the names' rows, replicates
+_Table = tuple[Codes, SmallInts, NDArray[np.int16]]  # codes, the names' rows, replicates
 
 
 class NameCodes(NamedTuple):
     """Names as sums of word codes: of all parts, and of the first and last part only (the same for two parts)."""
 
     whole: Codes  # (n,)
-    whole_words: Ints  # (n,) number of words
+    whole_words: NDArray[np.int16]  # (n,) number of words
     ends: Codes
-    ends_words: Ints
+    ends_words: NDArray[np.int16]
 
 
 class Hits(NamedTuple):
     """Names found in a batch of notes."""
 
     note: Ints  # index of the note in its batch
-    row: Ints  # row of the name
-    replicate: Ints  # 0 for real names
+    row: SmallInts  # row of the name
+    replicate: NDArray[np.int16]  # 0 for real names
     code: Codes
 
 
@@ -72,7 +72,7 @@ class NameIndex:
         self.tested = np.array([len(n) > 1 and sum(map(len, n)) > 1 for n in parts], dtype=bool)
         n = len(names)
         self.real = NameCodes(
-            np.zeros(n, np.uint64), np.zeros(n, np.int64), np.zeros(n, np.uint64), np.zeros(n, np.int64)
+            np.zeros(n, np.uint64), np.zeros(n, np.int16), np.zeros(n, np.uint64), np.zeros(n, np.int16)
         )
         sizes = np.array([len(name) for name in parts], dtype=np.int64)
         groups = (np.flatnonzero(self.tested & (sizes == size)) for size in np.unique(sizes[self.tested]))
@@ -82,9 +82,10 @@ class NameIndex:
         """Return the codes of names of one number of parts: real ones (also stored in `real`), then replicates."""
         named = [[[self.ids[w] for w in part] for part in parts[row]] for row in rows.tolist()]
         codes = np.array([[self._codes[part].sum(dtype=np.uint64) for part in name] for name in named], dtype=np.uint64)
-        lengths = np.array([[len(part) for part in name] for name in named], dtype=np.int64)
+        lengths = np.array([[len(part) for part in name] for name in named], dtype=np.int16)
         code_sets = [(real := _summed(codes, lengths), rows, 0)]
-        for target, values in zip(self.real, real, strict=True):
+        pairs: Any = zip(self.real, real, strict=True)
+        for target, values in pairs:
             target[rows] = values
         for replicate in range(1, self.replicates + 1):
             for column in range(1, codes.shape[1]):
@@ -105,7 +106,7 @@ class NameIndex:
         row, note_of = np.array(ids, dtype=np.int64), np.repeat(np.arange(len(lengths)), lengths)
         found = [_windows(row, self._codes, size, table, note_of) for size, table in self._tables.items()]
         none = np.zeros(0, dtype=np.int64)
-        found.append(Hits(none, none, none, none.astype(np.uint64)))
+        found.append(Hits(none, none.astype(np.int32), none.astype(np.int16), none.astype(np.uint64)))
         return Hits(*(np.concatenate(column) for column in zip(*found, strict=True)))
 
     def search(self, own: Ints, notes: Sequence[Sequence[str]]) -> NamesFound:
@@ -123,20 +124,19 @@ class NameIndex:
         return NamesFound(pairs, np.bincount(replicate, minlength=self.replicates + 1), note[replicate == 0])
 
 
-def _summed(codes: Codes, lengths: Ints) -> NameCodes:
+def _summed(codes: Codes, lengths: NDArray[np.int16]) -> NameCodes:
     ends = (codes[:, 0] + codes[:, -1], lengths[:, 0] + lengths[:, -1])
-    return NameCodes(codes.sum(axis=1, dtype=np.uint64), lengths.sum(axis=1), *ends)
+    return NameCodes(codes.sum(axis=1, dtype=np.uint64), lengths.sum(axis=1, dtype=np.int16), *ends)
 
 
 def _tables(code_sets: list[tuple[NameCodes, Ints, int]]) -> dict[int, _Table]:
     """Group all codes by number of words, sorted by code."""
     if not code_sets:
         return {}
-    pieces = [(codes_.whole, codes_.whole_words, rows, np.full(rows.size, n)) for codes_, rows, n in code_sets]
+    sets = [(codes_, rows.astype(np.int32), np.full(rows.size, n, dtype=np.int16)) for codes_, rows, n in code_sets]
+    pieces = [(codes_.whole, codes_.whole_words, *of_set) for codes_, *of_set in sets]
     # For a name of two parts, the ends are the full name.
-    pieces += [
-        (f.ends, f.ends_words, rows, np.full(rows.size, n)) for f, rows, n in code_sets if (f.ends != f.whole).any()
-    ]
+    pieces += [(f.ends, f.ends_words, *of_set) for f, *of_set in sets if (f.ends != f.whole).any()]
     codes, sizes, rows, replicates = (np.concatenate(column) for column in zip(*pieces, strict=True))
     tables = {}
     for size in np.unique(sizes[sizes > 1]).tolist():

@@ -13,7 +13,7 @@ import re
 import unicodedata
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache, partial
+from functools import cached_property, lru_cache, partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -38,7 +38,7 @@ from clinveil.stats.random_order import P_IS, PhraseOdds, found_p, one_refused_b
 
 MIN_DIGITS = 4
 LONG_NUMBER = 7
-_ASCII_DIGITS = re.compile("[0-9]+")
+_NO_DIGITS, _NOT_ASCII = re.compile("[\x00-/:-\x7f]+"), re.compile("[^\x00-\x7f]")
 _SEPARATOR = r"[\s().\-/+]{0,3}"
 SOURCE = "45 CFR 164.514(b)(2); gate of own identifiers: none"
 CHANCE_IS = "another patient's numbers, searched for in the same notes"
@@ -81,24 +81,18 @@ class Identifiers(Attack):
 
 def digits_of(text: str) -> str:
     """Return the digits of a text, in any script, as 0 to 9."""
-    if text.isascii():
-        return "".join(_ASCII_DIGITS.findall(text))
-    return "".join(str(unicodedata.digit(c)) for c in text if unicodedata.digit(c, None) is not None)
+    return "".join(map(_digit, _NO_DIGITS.sub("", text)))
 
 
-def _plain_digits(text: str) -> str:
-    """Return the text with digits of any script as 0 to 9, and without ignorable characters."""
-    if text.isascii():
-        return text
-    classes = character_classes()
-    kept = (c for c in unicodedata.normalize("NFKC", text) if classes[ord(c)] != Kind.IGNORABLE)
-    return "".join(str(unicodedata.digit(c)) if unicodedata.digit(c, None) is not None else c for c in kept)
+@lru_cache(maxsize=4096)
+def _digit(character: str, other: str = "") -> str:
+    """Return a digit of any script as 0 to 9, and `other` for other characters."""
+    digit = unicodedata.digit(character, None)
+    return other if digit is None else str(digit)
 
 
 class ReleasedText:
     """One released note, in the forms that are searched."""
-
-    __slots__ = ("_text", "digits", "forms", "phrase")
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -106,9 +100,19 @@ class ReleasedText:
         self.forms = words(text)
         self.phrase = f" {' '.join(self.forms)} "
 
+    @cached_property
+    def _plain(self) -> str:
+        """The text with digits of any script as 0 to 9, and without ignorable characters."""
+        classes, ignorable = character_classes(), int(Kind.IGNORABLE)
+
+        def plain(match: re.Match[str]) -> str:
+            return "" if classes[ord(match[0])] == ignorable else _digit(match[0], match[0])
+
+        return _NOT_ASCII.sub(plain, unicodedata.normalize("NFKC", self._text))
+
     def has_number(self, digits: str) -> bool:
         """Return whether the digits occur with usual separators; short numbers only as complete numbers."""
-        return digits in self.digits and _number(digits).search(_plain_digits(self._text)) is not None
+        return digits in self.digits and _number(digits).search(self._plain) is not None
 
 
 @lru_cache(maxsize=4096)

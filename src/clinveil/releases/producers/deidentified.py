@@ -93,8 +93,8 @@ class SourcedProduct(Product):
     def measured(self, whole: Context) -> Measured:
         """Return all notes, or a keyed sample of patients."""
         job = self.job
-        how = job.settings.measure_words, job.key.subkey("measured patients"), job.folder.work / "measured", job.over
-        return measured(whole, job.folder.vault, *how)
+        how = job.settings.measure_words, job.key.subkey("measured patients"), job.folder.work / "measured"
+        return measured(whole, job.folder.vault, *how, job.over_parts)
 
     def gates(self, findings: Sequence[Finding]) -> list[Gate]:
         """Return the gates that the notes are unchanged after treatment, without patients' own identifiers."""
