@@ -8,14 +8,12 @@ from contextlib import nullcontext
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from part_cases import HOW, copied, cut, release_command, rows, small_vectors, without_attacks
+from part_cases import copied, cut, measured_release, release_command, rows, small_vectors, without_attacks
 
-from clinveil.attacks.text.identifiers import Identifiers
-from clinveil.attacks.text.uniqueness import Uniqueness
 from clinveil.cli.main import main
 from clinveil.corpus.open import NotesCorpus
 from clinveil.phi.treatment.part_passes import PartTask
-from clinveil.releases import measured, pipeline, preflight, writing
+from clinveil.releases import pipeline, writing
 from clinveil.releases.attacked import attacked_release
 from clinveil.releases.crosswalk import VaultTable
 from clinveil.releases.producers import _channel
@@ -153,19 +151,13 @@ def test_the_driver_reads_no_part_and_finds_the_same(dealt, tmp_path, monkeypatc
         if not at_work:
             read.append(name)
 
-    monkeypatch.setattr(pipeline, "attacked", measured.attacked)
-    monkeypatch.setattr(measured, "of_release", lambda: [Identifiers, Uniqueness])
-    monkeypatch.setattr(preflight, "MANY_WORDS", 0)
     monkeypatch.setattr(NotesCorpus, "batches", lambda corpus: reads(corpus.name) or batches(corpus))
     monkeypatch.setattr(VaultTable, "batches", lambda table: reads(table.path.name) or rows_of(table))
-    how = ["--patients", str(dealt / "demo/patients.parquet"), "--as", "deidentified", "--keep", "note_type", *HOW[:-4]]
-    how += ["--set", "max_kept=1", "--set", "measure_words=6000"]
     made = []
     for name, used in (("tasks", over), ("here", serial)):
         out = tmp_path / name
         monkeypatch.setattr(pipeline, "opened_for", lambda *_, used=used: nullcontext(used))
-        assert main(["release", str(dealt / "parts"), "-o", str(out), *how]) == 4
-        made.append(json.loads((out / "vault/findings.json").read_text())["findings"])
+        made.append(measured_release(dealt, out, monkeypatch))
         parts = {path.name for place in (dealt / "parts", out / "vault/refused/notes") for path in place.iterdir()}
         parts |= {f"part-{number:05d}.parquet" for number in range(3)}  # of the notes with surrogates, and of tables
         assert set(read) & parts == (parts if used is serial else set())

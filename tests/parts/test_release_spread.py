@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 from held_workers import alive, gone, held, killer, told, unmoved
-from part_cases import release_command, small_vectors, without_attacks
+from part_cases import measured_release, release_command, small_vectors, without_attacks
 
 from clinveil.cli.main import main
 from clinveil.releases import writing
@@ -100,6 +100,12 @@ class Spread:
             patch.setattr(writing, "performed", partial(unmoved, looked))
             assert main(asked) == 4
         assert made(out) == alone
+
+    @pytest.mark.slow
+    def test_every_note_is_measured_alike(self, dealt, on, tmp_path, monkeypatch):
+        flags = {"here": (), "there": ("--on", on, "--workers", "2")}
+        here, there = (measured_release(dealt, tmp_path / name, monkeypatch, *how) for name, how in flags.items())
+        assert here == there and any("of sampled patients" in one["control_is"] for one in here)
 
 
 class TestProcesses(Spread):
