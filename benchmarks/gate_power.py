@@ -26,7 +26,7 @@ from functools import cache, partial
 import numpy as np
 
 from clinveil.attacks.models.membership import written
-from clinveil.attacks.text._full_names import NameIndex, name_findings
+from clinveil.attacks.text._full_names import NameIndex, own_names
 from clinveil.corpus.corpus import memory_corpus
 from clinveil.corpus.demo.notes import many_notes
 from clinveil.lexicons.names import all_given_names, surnames
@@ -176,7 +176,7 @@ def _leaks(patients: int, leaked: int, others: float, seed: int) -> bool:
         for row in said:
             texts[i] += [*(word.lower() for part in people[row] for word in part.split()), "and"]
     rows = np.arange(patients)
-    finding = name_findings(index, rows, [index.search(rows, texts)], np.zeros((patients, 2)), rng)[0]
+    finding = own_names(index, rows, [index.search(rows, texts)], rng)
     return any(not gate.passed for gate in patient_gates([finding]))
 
 

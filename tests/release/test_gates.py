@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from clinveil.attacks.text._full_names import NameIndex, name_findings
+from clinveil.attacks.text._full_names import NameIndex, own_names
 from clinveil.channel.channel import Channel
 from clinveil.channel.tally import Tally
 from clinveil.core.finding import Finding
@@ -151,8 +151,7 @@ def scanned(n, leaks, *, others=()):
     for patient, name in [*((i, i) for i in range(leaks)), *others]:
         notes[patient] += [*NAMES[name], "and"]
     index = NameIndex(NAMES[:n], rng, replicates=1)
-    found = index.search(patients, notes)
-    return name_findings(index, patients, [found], np.zeros((n, 2)), rng)[0]
+    return own_names(index, patients, [index.search(patients, notes)], rng)
 
 
 @pytest.mark.parametrize("n", [1, 2, 5, 10, 50, 100, 101, 160])

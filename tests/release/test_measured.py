@@ -56,7 +56,7 @@ def case(tmp_path_factory):
     for name, table in (("crosswalk", crosswalk), ("alignment", alignment)):
         with TableWriter(vault / f"{name}.parquet") as file:
             file.write(table)
-    return Context(**sides, counts=counts, alignment=VaultTable(vault, "alignment").batches), vault
+    return Context(**sides, counts=counts, alignment=VaultTable(vault / "alignment.parquet").batches), vault
 
 
 def drawn(case, tmp_path, words=PATIENTS * NOTES * LENGTH // 4, salt=b"salt", **more):
@@ -139,7 +139,7 @@ def test_part_files_are_copied_where_they_are_read(case, tmp_path):
         return map(function, sent[-1])
 
     seen = measured(replace(whole, **parts), tmp_path, 2700, b"salt", tmp_path / "some", over)
-    assert list(map(len, sent)) == [3, 12]
+    assert list(map(len, sent)) == [3] * 5
     one, other = drawn(case, tmp_path).context, seen.context
     assert (one.notes, one.patients, drawn(case, tmp_path).drawn) == (other.notes, other.patients, seen.drawn)
     for side in ("original", "entered", "released"):

@@ -47,9 +47,7 @@ def fingerprint(path: Path, over: Callable[..., Iterable[str]] = map) -> str:
     """Return the SHA-256 of a file, or of the names and hashes of a folder's or pattern's files; "" if it is missing.
 
     In an object store it covers the files' names, sizes and modification times; their content is not read.
-
-    Args:
-        over: map that reads the files.
+    `over`: map that reads the files.
     """
     if isinstance(path, RemotePath):
         return hashlib.sha256("\n".join(listing(path)).encode()).hexdigest()

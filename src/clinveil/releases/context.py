@@ -50,10 +50,7 @@ class StageTimer:
         self.rows.append(StageRow(name, what, result["determinism"], round(time.perf_counter() - began, 2)))
 
 
-Hashing = Callable[..., Iterable[str]]
-
-
-def hashing(settings: ReleaseSettings, over: Map) -> Hashing:
+def hashing(settings: ReleaseSettings, over: Map) -> Callable[..., Iterable[str]]:
     """Return the map that reads files to hash them: threads here, or tasks on a cluster."""
     return threads(settings.workers) if settings.executor.on == "local" else partial(each, over)
 
@@ -91,11 +88,6 @@ class ReleaseContext(PreparedInput):
     def over_all(self) -> Map:
         """Map for quick work on all notes: `over_parts`, or processes here for many words of a single file."""
         return self.over_parts if self.facts else over_words(self.found.tokens, self.settings.workers)
-
-    @property
-    def hashing(self) -> Hashing:
-        """Map that reads files to hash them."""
-        return hashing(self.settings, self.over)
 
     @property
     def known_names(self) -> frozenset[str]:

@@ -84,38 +84,26 @@ class TableWriter:
 
 @dataclass(frozen=True)
 class VaultTable:
-    """The table `crosswalk` or `alignment` of a vault, in source order.
+    """The file of `crosswalk` or `alignment` in a vault, or a folder with one file per part, in source order."""
 
-    Of part files the table is a folder with one file per part.
-    """
-
-    vault: Path
-    name: str
-
-    @property
-    def path(self) -> Path:
-        """File or folder of the table; it may be missing."""
-        return self.vault / f"{self.name}.parquet"
+    path: Path
 
     @property
     def parts(self) -> tuple[VaultTable, ...]:
-        """The tables of the parts, in source order; empty for a single file."""
-        files = sorted(self.path.iterdir()) if self.path.is_dir() else []
-        return tuple(VaultTable(self.path, file.stem) for file in files)
+        """The tables of the parts; empty for a single file."""
+        return tuple(map(VaultTable, sorted(self.path.iterdir()))) if self.path.is_dir() else ()
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """Yield all rows; none if the table is missing."""
-        for part in self.parts:
-            yield from part.batches()
-        if self.path.is_file():
-            with pq.ParquetFile(self.path) as file:
+        for part in self.parts or ([self] if self.path.exists() else []):
+            with pq.ParquetFile(part.path) as file:
                 yield from file.iter_batches()
 
 
 def source_notes(vault: Path) -> dict[str, str]:
     """Return the source note id by released note id. Raises InputError if the vault has no crosswalk."""
     try:
-        notes, _ = id_maps(VaultTable(vault, "crosswalk").batches())
+        notes, _ = id_maps(VaultTable(vault / "crosswalk.parquet").batches())
     except (OSError, ValueError, pa.ArrowException):
         notes = {}
     if not notes:

@@ -144,10 +144,7 @@ def contents(folder: Path) -> tuple[set[str], set[str]]:
 
 
 def released_files(folder: Path, over: Callable[..., Iterable[str]] = map) -> dict[str, str]:
-    """Return the SHA-256 of every regular file of a release folder, except the list of sums, by relative name.
-
-    `over`: map that reads the files.
-    """
+    """Return the SHA-256 of all regular files of a release except the list of sums; `over`: map that reads them."""
     names = sorted(contents(folder)[0] - {SUMS})
     return dict(zip(names, over(sha256, [folder / name for name in names]), strict=True))
 
@@ -164,10 +161,7 @@ def _sums(files: Mapping[str, str]) -> str:
 def write_companions(
     folder: Path, card: str, report: str, account: Account, over: Callable[..., Iterable[str]] = map
 ) -> dict[str, str]:
-    """Write card, report, signed manifest and sums. Returns the SHA-256 of the files that the manifest lists.
-
-    `over`: map that reads the files.
-    """
+    """Write card, report, signed manifest and sums. Returns the SHA-256 of the files that the manifest lists."""
     (folder / CARD).write_text(card, encoding="utf-8")
     (folder / REPORT).write_text(report, encoding="utf-8")
     listed = released_files(folder, over)

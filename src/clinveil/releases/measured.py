@@ -7,8 +7,7 @@ this many words, and all versions of their notes are copied to the vault's scrat
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import ExitStack
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -23,15 +22,14 @@ from clinveil.attacks.attack import Attack, Context, of_release
 from clinveil.core.files import private_folder, remove
 from clinveil.core.finding import Finding
 from clinveil.core.progress import track
-from clinveil.core.settings import NotesSettings
 from clinveil.core.types import Say
-from clinveil.corpus.corpus import NOTE_ID, PATIENT_ID, TEXT
-from clinveil.corpus.open import open_corpus
+from clinveil.corpus.corpus import NOTE_ID, PATIENT_ID
+from clinveil.corpus.open import AS_BATCHES, open_corpus
 from clinveil.corpus.sample import KeyedShare
 from clinveil.corpus.uniqueness import Hashes, hashes, n_distinct
 from clinveil.releases.crosswalk import TableWriter, VaultTable, id_maps
 from clinveil.scale import Map, serial
-from clinveil.scale.pieces import each, each_batch
+from clinveil.scale.pieces import each_batch
 
 FEWEST = 50  # patients that a sample has on average at least
 NOTES = frozenset({"original", "released", "entered", "alignment"})
@@ -81,7 +79,7 @@ def measured(whole: Context, vault: Path, words: int, salt: bytes, scratch: Path
     n_words = whole.counts.n_tokens
     share = max(words / max(n_words, 1), FEWEST / max(whole.counts.n_patients, 1))
     if not words or share >= 1:
-        notes, patients = id_maps(VaultTable(vault, "crosswalk").batches())
+        notes, patients = id_maps(VaultTable(vault / "crosswalk.parquet").batches())
         all_ = replace(whole, notes=notes, patients=patients)
         return Measured(all_, all_)
     return _of_drawn(whole, KeyedShare(share, salt), vault, scratch, over)
@@ -93,7 +91,7 @@ def _of_drawn(whole: Context, share: KeyedShare, vault: Path, scratch: Path, ove
     place, all_notes, owners = private_folder(scratch), 0, list[Hashes]()
     drawn, all_patients = list[pa.RecordBatch](), dict[str, str]()
     for n_notes, patients_of, drawn_of, ids_of in each_batch(
-        over, partial(_drawn_ids, share, bool(whole.known)), VaultTable(vault, "crosswalk")
+        over, partial(_drawn_ids, share, bool(whole.known)), VaultTable(vault / "crosswalk.parquet")
     ):
         all_notes += n_notes
         owners.append(patients_of)
@@ -101,18 +99,17 @@ def _of_drawn(whole: Context, share: KeyedShare, vault: Path, scratch: Path, ove
         all_patients |= ids_of
     notes, patients = id_maps(iter(drawn))
     own, theirs = (pa.array(list(ids), pa.string()) for ids in (patients, notes.values()))
-    sides: list[_Side] = [(name, partial(_of_share, share), getattr(whole, name)) for name in ("original", "entered")]
-    sides.append(("released", partial(_of_ids, PATIENT_ID, own), whole.released))
+    of_share = partial(_of_share, share)
+    takes = {"original": of_share, "entered": of_share, "released": partial(_of_ids, PATIENT_ID, own)}
+    copies: dict[str, Any] = {}
+    for name, taken in takes.items():
+        corpus, path = getattr(whole, name), place / f"{name}.parquet"
+        _copy(each_batch(over, taken, corpus), path)
+        copies[name] = open_corpus(path, AS_BATCHES, label=corpus.columns.labels, keep=corpus.columns.keep)
     if whole.alignment:
-        sides.append(("alignment", partial(_of_ids, NOTE_ID, theirs), VaultTable(vault, "alignment")))
-    _copy(over, sides, place)
-    roles = NotesSettings(text=TEXT, id=NOTE_ID, patient=PATIENT_ID, preset="none")
-    copies: dict[str, Any] = {
-        name: open_corpus(place / f"{name}.parquet", roles, label=corpus.columns.labels, keep=corpus.columns.keep)
-        for name, _, corpus in sides[:3]
-    }
-    if whole.alignment:
-        copies["alignment"] = VaultTable(place, "alignment").batches
+        source, copy = (VaultTable(folder / "alignment.parquet") for folder in (vault, place))
+        _copy(each_batch(over, partial(_of_ids, NOTE_ID, theirs), source), copy.path)
+        copies["alignment"] = copy.batches
     some = replace(whole, **copies, notes=notes, patients=patients)
     size = (
         f"{len(notes):,} of {all_notes:,} notes, those of {len(patients):,} of {n_distinct(owners):,} patients sampled "
@@ -145,22 +142,10 @@ def _of_ids(column: str, ids: pa.Array, batch: pa.RecordBatch) -> pa.RecordBatch
     return batch.filter(pc.is_in(batch.column(column), value_set=ids))
 
 
-_Side = tuple[str, Callable[[pa.RecordBatch], pa.RecordBatch], Any]  # name, filter of rows, source of batches
-
-
-def _copy(over: Map, sides: Sequence[_Side], place: Path) -> None:
-    """Write the selected rows of each side to a file; part files are read and filtered where the map runs."""
-    items = [(name, takes, part) for name, takes, source in sides for part in getattr(source, "parts", ()) or [source]]
-    with ExitStack() as stack:
-        tables = {name: stack.enter_context(TableWriter(place / f"{name}.parquet")) for name, *_ in sides}
-        for (name, *_), batches in zip(items, each(over, _selected, items), strict=True):
-            for batch in batches:
-                tables[name].write(batch)
-
-
-def _selected(side: _Side) -> list[pa.RecordBatch]:
-    _, takes, source = side
-    return [takes(batch) for batch in source.batches()]
+def _copy(batches: Iterable[pa.RecordBatch], path: Path) -> None:
+    with TableWriter(path) as table:
+        for batch in batches:
+            table.write(batch)
 
 
 def attacked(seen: Measured, rng: Generator, say: Say = lambda line: None) -> list[Finding]:
@@ -201,9 +186,6 @@ _MISSING = {
     "known": "no known-patient list was given",
     "keep": "no column is kept",
 }
-_OF_SYNTHETIC = {
-    "known": "does not apply to synthetic notes; see the gate on known names",
-}
 
 
 def skipped(context: Context, kind: str, listed: bool) -> tuple[str, ...]:
@@ -212,9 +194,8 @@ def skipped(context: Context, kind: str, listed: bool) -> tuple[str, ...]:
     Args:
         kind: kind of the release. listed: whether a known-patient list was given.
     """
-    reasons = _MISSING | (_OF_SYNTHETIC if kind == "synthetic" else {})
-    if not listed:
-        reasons["known"] = _MISSING["known"]
+    of_synthetic = {"known": "does not apply to synthetic notes; see the gate on known names"}
+    reasons = _MISSING | (of_synthetic if kind == "synthetic" and listed else {})
     lines = list(NOT_TRIED if context.channel else NOT_TRIED[-1:])
     for attack in of_release():
         missing = {need for need in attack.needs if not context.has(frozenset({need}))}

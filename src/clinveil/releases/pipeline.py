@@ -232,5 +232,5 @@ def _run(job: ReleaseContext, producer: Producer, enter: Callable[[str], None]) 
     notes, shown = product.sampled(seen.context, rng), excerpts(seen.context.released or product.released, job.key)
     job.say("report: two editions")
     record = record_of(product, account, skipped(seen.context, kind, listed), notes, shown)
-    enter_run, how = partial(enter, account.run), (job.hashing, job.settings.switched_off_by)
-    return finish(job.folder, account, record, enter_run, *how)
+    over, off = hashing(job.settings, job.over), job.settings.switched_off_by
+    return finish(job.folder, account, record, partial(enter, account.run), over, off)

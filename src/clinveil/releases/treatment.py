@@ -14,9 +14,8 @@ from pathlib import Path
 from clinveil.core.files import private_folder
 from clinveil.core.keys import Key
 from clinveil.core.progress import track
-from clinveil.core.settings import NotesSettings
-from clinveil.corpus.corpus import NOTE_ID, PATIENT_ID, TEXT, Corpus
-from clinveil.corpus.open import PartedCorpus, open_corpus
+from clinveil.corpus.corpus import Corpus
+from clinveil.corpus.open import AS_BATCHES, PartedCorpus, open_corpus
 from clinveil.corpus.people import Patient
 from clinveil.phi.name_index import NameIndex
 from clinveil.phi.settings import PhiSettings
@@ -71,12 +70,7 @@ def _treat(job: ReleaseContext, deidentifier: Deidentifier) -> Treated:
         for result in track(results, "notes", job.say, size=lambda one: one.batch.num_rows):
             counts.add(result)
             table.write(result.batch)
-    return Treated(_opened(job, path), counts.labels, counts.skipped, *indexes)
-
-
-def _opened(job: ReleaseContext, place: Path) -> Corpus:
-    roles = NotesSettings(text=TEXT, id=NOTE_ID, patient=PATIENT_ID, preset="none")
-    return open_corpus(place, roles, keep=job.corpus.columns.keep)
+    return Treated(open_corpus(path, AS_BATCHES, keep=job.corpus.columns.keep), counts.labels, counts.skipped, *indexes)
 
 
 def recipe(job: ReleaseContext) -> Recipe:
@@ -102,7 +96,9 @@ def _treat_parts(
     total = Counts(deidentifier.policy)
     for counts in track(each(job.over, _treat_part, items), "notes", job.say, size=lambda one: one.written):
         total.add_counts(counts)
-    return Treated(_opened(job, place), total.labels, total.skipped, works[0].index)
+    return Treated(
+        open_corpus(place, AS_BATCHES, keep=job.corpus.columns.keep), total.labels, total.skipped, works[0].index
+    )
 
 
 def _treat_part(item: tuple[PartTask, Path]) -> Counts:

@@ -170,26 +170,10 @@ class NamesFound(NamedTuple):
     others: Ints  # index of the notes with a real name of another patient
 
 
-def name_findings(
-    index: NameIndex,
-    present: Ints,
-    found: Sequence[NamesFound],
-    notes: Ints,
-    rng: Generator,
-    permutations: int = PERMUTATIONS,
-) -> list[Finding]:
-    """Return findings on own full names against permuted names, and other patients' names against shuffled ones.
-
-    Args:
-        present: rows of the patients with a note. found: of all batches.
-        notes: (n, 2) notes of each patient, and those with the name of another patient.
-    """
-    pairs = np.concatenate([np.zeros((0, 2), dtype=np.int64), *(batch.pairs for batch in found)])
-    counts = sum((batch.counts for batch in found), np.zeros(index.replicates + 1, dtype=np.int64))
-    return [_own_names(index, present, pairs, rng, permutations), _other_names(index, counts, notes)]
-
-
-def _own_names(index: NameIndex, present: Ints, pairs: Ints, rng: Generator, permutations: int) -> Finding:
+def own_names(
+    index: NameIndex, present: Ints, found: Sequence[NamesFound], rng: Generator, permutations: int = PERMUTATIONS
+) -> Finding:
+    """Return the finding on own full names against permuted names; `present`: rows of the patients with a note."""
     tested_rows = present[index.tested[present]]
     detail: dict[str, Any] = {"one_part_names": present.size - tested_rows.size, "in_feed": index.tested.size}
     detail["in_release"] = present.size
@@ -199,7 +183,7 @@ def _own_names(index: NameIndex, present: Ints, pairs: Ints, rng: Generator, per
         return unmeasured("attack.own_name", why, detail=detail, unit="patients", **about)
     place = np.full(index.tested.size, -1)
     place[tested_rows] = np.arange(tested_rows.size)
-    pairs = place[np.unique(pairs, axis=0)]
+    pairs = place[np.unique(np.concatenate([batch.pairs for batch in found]), axis=0)]
     patient, name = pairs[(pairs >= 0).all(axis=1)].T
     count, n = int((patient == name).sum()), int(tested_rows.size)
     p, p_is = own_name_p(patient, name, n, rng, permutations)
@@ -209,12 +193,17 @@ def _own_names(index: NameIndex, present: Ints, pairs: Ints, rng: Generator, per
     return proportion("attack.own_name", count, n, over="patients", detail=detail, **about)
 
 
-def _other_names(index: NameIndex, counts: Ints, notes: Ints) -> Finding:
+def other_names(index: NameIndex, found: Sequence[NamesFound], notes: Ints) -> Finding:
+    """Return the finding on other patients' full names against shuffled ones.
+
+    `notes`: (n, 2) notes of each patient, and those with the name of another patient.
+    """
     n, names = int(notes[:, 0].sum()), int(index.tested.sum())
     detail: dict[str, float | str] = {"names": names, "shuffled_sets": index.replicates}
     if not n or not names:
         why = "no released notes" if not n else "no full names to search for"
         return unmeasured("attack.other_names", why, n, source=SOURCE, detail=detail, unit="notes")
+    counts = np.sum([batch.counts for batch in found], axis=0)
     shuffled = counts[1:]
     return clustered_share(
         "attack.other_names",

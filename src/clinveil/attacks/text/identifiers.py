@@ -23,7 +23,7 @@ import pyarrow as pa
 from numpy.random import Generator
 
 from clinveil.attacks.attack import Attack, Context, attacks, not_in_crosswalk
-from clinveil.attacks.text._full_names import PERMUTATIONS, REPLICATES, NameIndex, NamesFound, name_findings
+from clinveil.attacks.text._full_names import PERMUTATIONS, REPLICATES, NameIndex, NamesFound, other_names, own_names
 from clinveil.attacks.threats import tagged
 from clinveil.core.finding import Finding
 from clinveil.core.tokens import Kind, character_classes, words
@@ -310,7 +310,9 @@ def _findings(search: Sought, batches: Sequence[Found], rng: Generator, permutat
             starts = dict(zip(present.tolist(), (np.cumsum(own) - own).tolist(), strict=True))
             hits = [(starts[row] + hit[1], *hit[2:]) for b in batches for row, hit in b.phrases if hit[0] == kind]
             yield _of_phrases(measure, hits, np.repeat(np.arange(own.size), own), about)
-    yield from name_findings(search.names, present, [batch.names for batch in batches], totals, rng, permutations)
+    names = [batch.names for batch in batches]
+    yield own_names(search.names, present, names, rng, permutations)
+    yield other_names(search.names, names, totals)
     n, count = map(sum, zip(*(batch.kept for batch in batches), strict=True))
     if n:
         yield proportion(KEPT, count, n, over="notes", source=SOURCE)

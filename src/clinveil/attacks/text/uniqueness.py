@@ -104,13 +104,9 @@ def _collapsed(kind: NDArray[np.uint32]) -> str:
     return kind[kept].tobytes().decode("utf-32-le", "surrogatepass")
 
 
-def _space(run: str) -> str:
-    return "\n" * run.count("\n") or " "
-
-
 def _shape(kind: Kind, token: str) -> str:
-    shapes = {Kind.WORD: "a", Kind.NUMBER: "0", Kind.PUNCT: token, Kind.OTHER: ""}
-    return _space(token) if kind == Kind.SPACE else shapes[kind]
+    space = "\n" * token.count("\n") or " "
+    return {Kind.WORD: "a", Kind.NUMBER: "0", Kind.PUNCT: token, Kind.OTHER: "", Kind.SPACE: space}[kind]
 
 
 def kept_columns(released: Corpus, keep: Sequence[str], over: Map = serial) -> list[Finding]:

@@ -30,7 +30,7 @@ from clinveil.phi.treatment.deidentifier import Deidentified, Deidentifier
 from clinveil.phi.treatment.passes import BatchSpans, changed, detect_batch, patients_of, treat_batch
 from clinveil.scale import Map
 from clinveil.scale.pieces import each, shared
-from clinveil.scale.tasks import Store, name_of, performed
+from clinveil.scale.tasks import Store, name_of, perform
 
 SPANS, ALL_NAMES = "spans.bin", "all.names"
 
@@ -168,7 +168,7 @@ def _new_name_store(path: Path) -> Iterator[NameIndexStore]:
 
 def _detected(task: PartTask) -> int:
     """Run the detectors on a part, or load the result of an earlier run; return the number of notes."""
-    result = performed(task.store, task)
+    result = perform(task.store, task)
     if not task.names.exists():
         with (task.store.folder(task) / SPANS).open("rb") as file:
             task.collect_names(file, stored=True)

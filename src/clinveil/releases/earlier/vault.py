@@ -29,7 +29,7 @@ def vault_table(vault: Path, name: str) -> Iterator[pa.RecordBatch]:
     try:
         if not (vault / f"{name}.parquet").exists():
             raise pa.ArrowInvalid
-        for batch in VaultTable(vault, name).batches():
+        for batch in VaultTable(vault / f"{name}.parquet").batches():
             if batch.schema.names != SCHEMAS[name].names:
                 raise pa.ArrowInvalid
             yield batch

@@ -101,7 +101,7 @@ class AddedProduct(ChannelProduct):
         if not (earlier := base.released(self.columns.keep)):
             return None
         before = (batch.select(CROSSWALK.names) for batch in base.crosswalk())
-        notes, patients = id_maps(chain(before, VaultTable(job.folder.vault, "crosswalk").batches()))
+        notes, patients = id_maps(chain(before, VaultTable(job.folder.vault / "crosswalk.parquet").batches()))
         both = chain.from_iterable
         released = MemoryCorpus(lambda: both(c.batches() for c in [*earlier, self.released]), self.columns)
         ids: dict[str, Any] = {"notes": notes, "patients": patients, "known": job.known, "keep": self.columns.keep}

@@ -153,7 +153,7 @@ class ChannelProduct(SourcedProduct):
 
     def context(self) -> Context:
         """Return source and released notes, channel and alignment."""
-        alignment = VaultTable(self.job.folder.vault, "alignment")
+        alignment = VaultTable(self.job.folder.vault / "alignment.parquet")
         return replace(super().context(), channel=self.channel, alignment=alignment.batches)
 
     def findings(self, seen: Measured, rng: Generator) -> list[Finding]:
