@@ -90,12 +90,6 @@ class Preflight:
         """Estimated number of words."""
         return round(self.characters / CHARACTERS_PER_WORD)
 
-    def counted(self) -> Preflight:
-        """Return these counts. Raises InputError if there are no notes."""
-        if not self.rows:
-            raise InputError("contains no notes", hint="pass a file with at least one row")
-        return self
-
 
 def preflight(corpus: Corpus, say: Say = lambda _: None) -> Preflight:
     """Read all notes once to count them and to detect a broken file early. Raises InputError."""
@@ -103,7 +97,7 @@ def preflight(corpus: Corpus, say: Say = lambda _: None) -> Preflight:
     for batch in track(corpus.batches(), "notes read", say, size=lambda batch: batch.num_rows):
         found.take(batch)
     found.skipped = Counter(getattr(corpus, "skipped", {}))
-    return found.counted()
+    return found
 
 
 def preflight_parts(
@@ -115,7 +109,7 @@ def preflight_parts(
         broken: collects unreadable parts.
 
     Raises:
-        Incomplete: the readable parts contain no notes. InputError: an id occurs in two parts.
+        Incomplete: only damaged parts contain notes. InputError: an id occurs in two parts.
     """
     total, facts = Preflight(), list[PartFacts]()
     scanned = each(over, _scan, corpus.parts, broken)
@@ -127,7 +121,7 @@ def preflight_parts(
     if not total.rows:
         broken.refuse()
     held = [i for i, one in enumerate(facts) if one.rows]  # Spark writes empty parts
-    return replace(sound, parts=tuple(sound.parts[i] for i in held)), total.counted(), tuple(facts[i] for i in held)
+    return replace(sound, parts=tuple(sound.parts[i] for i in held)), total, tuple(facts[i] for i in held)
 
 
 def _scan(part: NotesCorpus) -> tuple[Preflight, PartFacts]:
@@ -187,6 +181,8 @@ def prepared(
         corpus, found, facts = preflight_parts(corpus, over, say, broken)
     else:
         found = preflight(corpus, say)
+    if not found.rows:
+        raise InputError("contains no notes", hint="pass a file with at least one row")
     if not broken.errors:
         producer.refuse_notes(found, settings, corpus)
     # Gates judge part files and added notes; a test seed never leaves.

@@ -87,8 +87,7 @@ def digits_of(text: str) -> str:
 @lru_cache(maxsize=4096)
 def _digit(character: str, other: str = "") -> str:
     """Return a digit of any script as 0 to 9, and `other` for other characters."""
-    digit = unicodedata.digit(character, None)
-    return other if digit is None else str(digit)
+    return str(unicodedata.digit(character, other))
 
 
 class ReleasedText:
@@ -167,8 +166,7 @@ class Sought:
         """Return the patients of some rows of the feed."""
         if isinstance(self.patients, Patients):
             return self.patients.take(rows)
-        everyone = [*self.patients.values()]
-        return [everyone[row] for row in rows.tolist()]
+        return list(map([*self.patients.values()].__getitem__, rows.tolist()))
 
 
 class _OwnSearch:
