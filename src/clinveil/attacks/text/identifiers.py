@@ -126,7 +126,7 @@ def _numbers(values: Sequence[str]) -> list[str]:
 
 @dataclass(frozen=True)
 class Sought:
-    """What is searched for in whose notes; tasks map its arrays into memory.
+    """The identifiers and patients of a search; tasks map its arrays into memory.
 
     Attributes:
         patients: the feed. names: their full names. other: (n_patients,) row of another patient, for the chance.
@@ -219,7 +219,7 @@ _Phrase = tuple[int, int, bool, float]  # kind, index, whether it occurs, its ch
 
 @dataclass(frozen=True)
 class Found:
-    """What was found in a batch of notes.
+    """Matches in a batch of notes.
 
     Attributes:
         owners: (k,) hashes of the patients, in order of their first notes. rows: (k,) their rows in the feed, or -1.
@@ -380,7 +380,7 @@ def identifiers(
     Source: 45 CFR 164.514(b)(2) for the identifiers; `_full_names` for the tests of names.
     """
     sought = Sought.of(patients, crosswalk, rng, replicates)
-    with TemporaryDirectory(prefix="identifiers", dir=scratch) as folder:
+    with TemporaryDirectory(prefix="identifiers", dir=scratch, ignore_cleanup_errors=True) as folder:
         opened = (lambda: sought) if over is serial else shared(sought, Path(folder, "sought"))
         batches = list(each_batch(over, partial(search_batch, opened, tuple(keep)), released))
     return list(_findings(sought, batches, rng, permutations))

@@ -42,7 +42,7 @@ class Recipe:
     Attributes:
         make: module-level function, called with `settings`, the key in the file `key` and `patients`.
         dependencies: everything that detection depends on as JSON: the settings, and hashes of the files they name.
-        commitment: of the key. known: returns the known patients, whose memory workers share.
+        commitment: of the key. known: returns the known patients; workers share their memory.
     """
 
     make: Callable[..., Deidentifier]
