@@ -18,7 +18,7 @@ from pathlib import Path
 from clinveil.corpus.demo import write_demo
 from clinveil.phi.settings import DeidentifySettings
 from clinveil.phi.treatment.run import deidentify_notes
-from clinveil.scale.executor import opened
+from clinveil.scale.executor import ExecutorSettings, opened_for
 
 WORKERS, ITEMS, LARGE, MEGABYTES = 2, 100, 8, 4
 
@@ -40,7 +40,7 @@ def seconds(call) -> float:
 def overhead(on: str) -> dict[str, float]:
     """Seconds of an executor's start, of each item, of each megabyte there and back."""
     start = time.perf_counter()
-    with opened(on, WORKERS) as over:
+    with opened_for(ExecutorSettings(on=on), WORKERS) as over:
         list(over(nothing, range(WORKERS)))
         found = {"start": time.perf_counter() - start}
         # Local processes are started for each map: what that takes is the start's, not the items'.
@@ -64,7 +64,7 @@ def ray_data() -> tuple[float, float]:
     """Seconds of the first pass of Ray Data, in order, over so many rows, and for each row of a second one."""
     import ray
 
-    with opened("ray", WORKERS):
+    with opened_for(ExecutorSettings(on="ray"), WORKERS):
         logging.getLogger("ray.data").setLevel(logging.CRITICAL)
         context = ray.data.DataContext.get_current()
         context.execution_options.preserve_order = True

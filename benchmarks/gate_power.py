@@ -26,7 +26,7 @@ from functools import cache, partial
 import numpy as np
 
 from clinveil.attacks.models.membership import written
-from clinveil.attacks.text._full_names import NameIndex, NameScan
+from clinveil.attacks.text._full_names import NameIndex, own_names
 from clinveil.corpus.corpus import memory_corpus
 from clinveil.corpus.demo.notes import many_notes
 from clinveil.lexicons.names import all_given_names, surnames
@@ -169,15 +169,14 @@ def _leaks(patients: int, leaked: int, others: float, seed: int) -> bool:
     pools = [sorted(pool) for pool in (all_given_names(), surnames())]
     people = [tuple(pool[rng.integers(len(pool))] for pool in pools) for _ in range(patients)]
     index = NameIndex(people, rng, replicates=1)
-    scan = NameScan(index, {str(i): i for i in range(patients)})
     texts = [["seen", "today"] for _ in range(patients)]
     for i in range(patients):
         said = [i] if i < leaked else []
         said += [int(rng.integers(patients))] if rng.random() < others else []
         for row in said:
             texts[i] += [*(word.lower() for part in people[row] for word in part.split()), "and"]
-    scan.add([str(i) for i in range(patients)], texts)
-    finding = scan.findings(rng)[0]
+    rows = np.arange(patients)
+    finding = own_names(index, rows, [index.search(rows, texts)], rng)
     return any(not gate.passed for gate in patient_gates([finding]))
 
 

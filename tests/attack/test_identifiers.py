@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clinveil.attacks.text._full_names import NameIndex
-from clinveil.attacks.text.identifiers import ReleasedText, digits_of, identifiers, kept_identifiers
+from clinveil.attacks.text.identifiers import KEPT, ReleasedText, digits_of, identifiers
 from clinveil.core.errors import InputError
 from clinveil.core.tokens import words
 from clinveil.corpus.corpus import memory_corpus
@@ -270,6 +270,9 @@ def test_own_identifiers_in_kept_columns(values, hits):
 
     columns = {NOTE_ID: ["1", "2", "3"], PATIENT_ID: ["q1", "q2", "q4"], TEXT: ["a"] * 3, "ward": values}
     corpus = MemoryCorpus([pa.record_batch(columns)], Columns(TEXT, NOTE_ID, PATIENT_ID, ("ward",)))
-    (found,) = kept_identifiers(corpus, PEOPLE, ["ward"], crosswalk={f"q{i}": f"p{i}" for i in range(1, 5)})
-    assert (found.count, found.n) == (hits, 3)
-    assert kept_identifiers(corpus, PEOPLE, []) == []
+    crosswalk = {f"q{i}": f"p{i}" for i in range(1, 5)}
+    both = (
+        identifiers(corpus, PEOPLE, np.random.default_rng(1), crosswalk=crosswalk, keep=keep) for keep in ("", ["ward"])
+    )
+    none, found = ([f for f in made if f.measure == KEPT] for made in both)
+    assert not none and [(f.count, f.n) for f in found] == [(hits, 3)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import date, datetime
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -14,7 +15,6 @@ from hypothesis import strategies as st
 from clinveil.core.errors import InputError
 from clinveil.corpus.people import (
     Patient,
-    Patients,
     patients_batch,
     read_codes,
     read_names,
@@ -22,6 +22,7 @@ from clinveil.corpus.people import (
     write_codes,
     write_patients,
 )
+from clinveil.scale.pieces import shared
 
 ROSE = Patient(
     "p1", ("Rosé", "May", "O'Neill-Núñez"), ("401", "250"), ("4482913",), ("419-555-0101",), ("r@example.org",),
@@ -56,21 +57,20 @@ def test_any_patients_read_back(tmp_path: Path, patients: list[Patient]):
     known = [p for p in patients if all(token.split() == [token] for token in p.name)]
     read = read_patients(tmp_path / "any.parquet")
     assert [p for p in read.values() if p in known] == known
-    read.save(tmp_path / "any.arrow")
-    shared = Patients.open(tmp_path / "any.arrow")
-    assert list(shared) == [p.patient_id for p in patients]
-    assert [shared[p.patient_id] for p in patients] == list(read.values())
+    mapped = shared(read, tmp_path / "any")()
+    assert list(mapped) == [p.patient_id for p in patients]
+    assert [mapped[p.patient_id] for p in patients] == mapped.take(np.arange(len(patients))) == list(read.values())
 
 
 def test_the_patients_of_a_saved_file_are_mapped_and_found_by_id(tmp_path: Path):
     people = {f"p{n}": Patient(f"p{n}", ("Ann", f"Lee{n}")) for n in range(9000)}
     write_patients(people.values(), tmp_path / "p.parquet")
-    read_patients(tmp_path / "p.parquet").save(tmp_path / "p.arrow")
+    opened = shared(read_patients(tmp_path / "p.parquet"), tmp_path / "p")
     before = pa.total_allocated_bytes()
-    shared = Patients.open(tmp_path / "p.arrow")
+    mapped = opened()
     assert pa.total_allocated_bytes() - before < 1000  # the file is mapped, not read
-    assert shared == people and shared["p8999"] == people["p8999"]
-    assert "p9000" not in shared and shared.get("") is None
+    assert mapped == people and mapped["p8999"] == people["p8999"]
+    assert "p9000" not in mapped and mapped.get("") is None
 
 
 def test_many_patients_are_written_in_a_stream(tmp_path: Path):

@@ -9,9 +9,8 @@ from contextlib import contextmanager
 import pytest
 
 from clinveil.cli.progress import Speaker, Work, duration
-from clinveil.core.progress import Countdown, shown, steps, track
+from clinveil.core.progress import Countdown, steps, track
 from clinveil.releases.context import StageTimer
-from clinveil.scale import serial
 
 
 class Clock:
@@ -40,11 +39,11 @@ class Teller:
     stage = count
 
 
-def test_the_results_of_a_map_are_counted_by_their_size():
+def test_results_are_counted_by_their_size():
     teller = Teller()
-    assert list(shown(serial, "notes", teller, 6, len)(lambda item: item * 2, ["a", "bb"])) == ["aa", "bbbb"]
-    assert teller.told == [("notes", 6), 2, 6]
-    assert list(shown(serial, "notes", print, 6, len)(str.upper, ["a"])) == ["A"]
+    assert list(track(map(str.upper, ["a", "bb"]), "notes", teller, 3, len)) == ["A", "BB"]
+    assert teller.told == [("notes", 3), 1, 3]
+    assert list(track(map(str.upper, ["a"]), "notes", print, 6, len)) == ["A"]
 
 
 def test_steps_are_shown_from_the_first_on():

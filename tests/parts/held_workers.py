@@ -18,7 +18,7 @@ PATIENCE = 120.0  # seconds
 
 
 def held(mark, store, work):
-    """As `performed`, but the first worker that has written the notes of a part waits there; `mark` says who it is."""
+    """As `perform`, but the first worker that has written the notes of a part waits there; `mark` says who it is."""
     real = writing.Target.check
 
     def wait(self, *given):
@@ -29,15 +29,15 @@ def held(mark, store, work):
 
     writing.Target.check = wait
     try:
-        return tasks.performed(store, work)
+        return tasks.perform(store, work)
     finally:
         writing.Target.check = real
 
 
 def unmoved(files, store, work):
-    """As `performed`, for parts that were looked through before and were not again."""
+    """As `perform`, for parts that were looked through before and were not again."""
     assert all(file.stat().st_mtime_ns == time for file, time in files.items())
-    return tasks.performed(store, work)
+    return tasks.perform(store, work)
 
 
 def first(mark):

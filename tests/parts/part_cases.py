@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from clinveil.attacks.text.identifiers import Identifiers
+from clinveil.attacks.text.uniqueness import Uniqueness
 from clinveil.cli.main import main
-from clinveil.releases import pipeline
+from clinveil.releases import measured, pipeline, preflight
 
 FAST = ["--set", "dim=8", "--set", "epochs=1", "--set", "window=3"]
 HOW = [
@@ -38,6 +41,17 @@ def without_attacks(patch):
     """What is measured is asked elsewhere, stays with the driver, and takes most of a release's time."""
     patch.setattr(pipeline, "attacked", lambda *_: [])
     patch.setattr(pipeline, "useful", lambda *_: [])
+
+
+def measured_release(dealt, out, patch, *flags):
+    """The findings of what reads every note, of a release of which some patients are measured; all of it as tasks."""
+    patch.setattr(pipeline, "attacked", measured.attacked)
+    patch.setattr(measured, "of_release", lambda: [Identifiers, Uniqueness])
+    patch.setattr(preflight, "MANY_WORDS", 0)
+    how = ["--patients", str(dealt / "demo/patients.parquet"), "--as", "deidentified", "--keep", "note_type", *HOW[:-4]]
+    how += ["--set", "max_kept=1", "--set", "measure_words=6000"]
+    assert main(["release", str(dealt / "parts"), "-o", str(out), *how, *flags]) == 4
+    return json.loads((out / "vault/findings.json").read_text())["findings"]
 
 
 def copied(dealt, folder):

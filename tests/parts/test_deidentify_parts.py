@@ -52,7 +52,7 @@ def test_what_was_found_outlives_a_run_that_is_stopped(dealt, one, tmp_path, mon
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(part_passes.TreatPart, "treated", stopped)
+        patch.setattr(part_passes.PartTask, "treated", stopped)
         assert main(of_parts(dealt, out, "--workers", "1")) == 130
     vault = tmp_path / "out.vault"
     assert not out.exists() and not (vault / "work").exists()

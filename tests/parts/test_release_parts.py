@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import json
+from contextlib import nullcontext
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from part_cases import copied, cut, release_command, rows, small_vectors, without_attacks
+from part_cases import copied, cut, measured_release, release_command, rows, small_vectors, without_attacks
 
 from clinveil.cli.main import main
-from clinveil.phi.treatment.part_passes import DetectPart
-from clinveil.releases import writing
+from clinveil.corpus.open import NotesCorpus
+from clinveil.phi.treatment.part_passes import PartTask
+from clinveil.releases import pipeline, writing
 from clinveil.releases.attacked import attacked_release
+from clinveil.releases.crosswalk import VaultTable
 from clinveil.releases.producers import _channel
+from clinveil.scale import serial
 
 
 @pytest.fixture(autouse=True)
@@ -69,7 +73,7 @@ def test_what_a_stop_left_is_gone_on_with(dealt, vectors, one, tmp_path, monkeyp
     done = {path: path.stat().st_mtime_ns for path in (out / "vault/tasks").rglob("notes.parquet")}
     assert len(done) == 3
     with monkeypatch.context() as patch:
-        patch.setattr(DetectPart, "__call__", stopped)  # neither look nor draw again
+        patch.setattr(PartTask, "__call__", stopped)  # neither look nor draw again
         patch.setattr(writing.Target, "write", stopped)
         assert main(release_command(dealt, out, vectors)) == 4
     assert rows(out / "vault/refused/notes") == rows(one / "refused/notes.parquet")
@@ -88,8 +92,8 @@ def test_a_broken_part_is_named_the_rest_is_done_and_mended_the_same_command_mak
     where = asked.index("-o")
     assert main([*asked[:where], *asked[where + 2 :]]) == 5
     (parts / "ward-0.parquet").write_bytes(whole)
-    looked, real = [], DetectPart.__call__
-    monkeypatch.setattr(DetectPart, "__call__", lambda task, *rest: looked.append(real(task, *rest)) or looked[-1])
+    looked, real = [], PartTask.__call__
+    monkeypatch.setattr(PartTask, "__call__", lambda task, *rest: looked.append(real(task, *rest)) or looked[-1])
     assert main(asked) == 4
     assert looked == [{"notes": len(pq.read_table(parts / "ward-0.parquet"))}]
     assert rows(out / "vault/refused/notes") == rows(one / "refused/notes.parquet")
@@ -130,3 +134,34 @@ def test_deidentified_parts_have_the_rows_of_one_file(dealt, tmp_path):
     parts, one = (tmp_path / name / "vault/refused" for name in ("parts/", "one"))
     assert rows(parts / "notes") == rows(one / "notes.parquet")
     assert len(list((parts / "notes").iterdir())) == 3
+
+
+def test_the_driver_reads_no_part_and_finds_the_same(dealt, tmp_path, monkeypatch):
+    """All reads of part files are those of tasks that the executor's map runs."""
+    read, at_work, batches, rows_of = [], [], NotesCorpus.batches, VaultTable.batches
+
+    def over(function, items):
+        for item in items:
+            at_work.append(function)
+            result = function(item)
+            at_work.clear()
+            yield result
+
+    def reads(name):
+        if not at_work:
+            read.append(name)
+
+    monkeypatch.setattr(NotesCorpus, "batches", lambda corpus: reads(corpus.name) or batches(corpus))
+    monkeypatch.setattr(VaultTable, "batches", lambda table: reads(table.path.name) or rows_of(table))
+    made = []
+    for name, used in (("tasks", over), ("here", serial)):
+        out = tmp_path / name
+        monkeypatch.setattr(pipeline, "opened_for", lambda *_, used=used: nullcontext(used))
+        made.append(measured_release(dealt, out, monkeypatch))
+        parts = {path.name for place in (dealt / "parts", out / "vault/refused/notes") for path in place.iterdir()}
+        parts |= {f"part-{number:05d}.parquet" for number in range(3)}  # of the notes with surrogates, and of tables
+        assert set(read) & parts == (parts if used is serial else set())
+    assert made[0] == made[1]
+    controls = {one["measure"]: one["control_is"] for one in made[0]}
+    assert {"attack.layout_unique", "attack.kept_columns_unique"} <= controls.keys()
+    assert "of sampled patients" in controls["attack.own_name"]

@@ -13,11 +13,11 @@ from pathlib import Path
 
 import pytest
 from held_workers import alive, gone, held, killer, told, unmoved
-from part_cases import release_command, small_vectors, without_attacks
+from part_cases import measured_release, release_command, small_vectors, without_attacks
 
 from clinveil.cli.main import main
 from clinveil.releases import writing
-from clinveil.scale.executor import opened
+from clinveil.scale.executor import ExecutorSettings, opened_for
 
 HERE = Path(__file__).parent
 DRIVER = """
@@ -29,7 +29,7 @@ from clinveil.cli.main import main
 from clinveil.releases import writing
 
 if __name__ == "__main__":
-    writing.performed = partial(held, sys.argv[1])
+    writing.perform = partial(held, sys.argv[1])
     main(sys.argv[2:])
 """
 
@@ -65,7 +65,7 @@ def started(on, *address):
     """Two worker processes that can import what is beside this file."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PYTHONPATH", f"{HERE}{os.pathsep}{os.environ['PYTHONPATH']}")
-        with opened(on, 2, *address):
+        with opened_for(ExecutorSettings(on=on, address=next(iter(address), None)), 2):
             yield on
 
 
@@ -77,7 +77,7 @@ class Spread:
 
     def test_a_worker_is_killed_in_the_middle(self, dealt, vectors, alone, on, tmp_path, monkeypatch):
         out, mark = tmp_path / "out", tmp_path / "mark"
-        monkeypatch.setattr(writing, "performed", partial(held, str(mark)))
+        monkeypatch.setattr(writing, "perform", partial(held, str(mark)))
         with killer(mark) as seen:
             assert main(self.command(dealt, out, vectors, on)) == 4
         assert seen["was alive"] and not alive(seen["pid"]) and seen["pid"] != seen["driver"]
@@ -97,9 +97,15 @@ class Spread:
         looked = {file: file.stat().st_mtime_ns for file in (out / "vault/tasks").rglob("spans.bin")}
         assert len(looked) == 3 and not (out / "vault/refused").exists()
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(writing, "performed", partial(unmoved, looked))
+            patch.setattr(writing, "perform", partial(unmoved, looked))
             assert main(asked) == 4
         assert made(out) == alone
+
+    @pytest.mark.slow
+    def test_every_note_is_measured_alike(self, dealt, on, tmp_path, monkeypatch):
+        flags = {"here": (), "there": ("--on", on, "--workers", "2")}
+        here, there = (measured_release(dealt, tmp_path / name, monkeypatch, *how) for name, how in flags.items())
+        assert here == there and any("of sampled patients" in one["control_is"] for one in here)
 
 
 class TestProcesses(Spread):

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from clinveil.attacks.text._full_names import NameIndex, NameScan
+from clinveil.attacks.text._full_names import NameIndex, own_names
 from clinveil.channel.channel import Channel
 from clinveil.channel.tally import Tally
 from clinveil.core.finding import Finding
@@ -147,12 +147,11 @@ NAMES = [(first + chr(97 + i % 26) + chr(97 + i // 26), last) for i, (first, las
 def scanned(n, leaks, *, others=()):
     """The own-name finding of n patients; `leaks` rows name their bearer, `others` are (patient, name)."""
     rng = np.random.default_rng(n)
-    scan = NameScan(NameIndex(NAMES[:n], rng, replicates=1), {str(i): i for i in range(n)})
-    notes = [["seen"] for _ in range(n)]
+    notes, patients = [["seen"] for _ in range(n)], np.arange(n)
     for patient, name in [*((i, i) for i in range(leaks)), *others]:
         notes[patient] += [*NAMES[name], "and"]
-    scan.add([str(i) for i in range(n)], notes)
-    return scan.findings(rng)[0]
+    index = NameIndex(NAMES[:n], rng, replicates=1)
+    return own_names(index, patients, [index.search(patients, notes)], rng)
 
 
 @pytest.mark.parametrize("n", [1, 2, 5, 10, 50, 100, 101, 160])

@@ -7,6 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from clinveil.attacks.attack import Attack, Context
@@ -18,9 +19,10 @@ from clinveil.channel.apply import ALIGNMENT
 from clinveil.channel.channel import Channel
 from clinveil.core.finding import Finding
 from clinveil.corpus.corpus import memory_corpus, rows
+from clinveil.corpus.open import open_corpus
 from clinveil.corpus.people import Patient
 from clinveil.releases.attack_gates import patient_gates
-from clinveil.releases.crosswalk import CROSSWALK
+from clinveil.releases.crosswalk import CROSSWALK, TableWriter, VaultTable
 from clinveil.releases.measured import measured
 from clinveil.stats.findings import clustered_share
 from clinveil.vectors.count import count_words
@@ -50,12 +52,16 @@ def case(tmp_path_factory):
     counts = count_words(original, tmp_path_factory.mktemp("counts"))
     order = np.random.default_rng(1).permutation(len(released))
     sides = {"original": original, "entered": original, "released": memory_corpus([released[i] for i in order])}
-    return Context(**sides, counts=counts, alignment=lambda: iter([alignment])), lambda: iter([crosswalk])
+    vault = tmp_path_factory.mktemp("vault")
+    for name, table in (("crosswalk", crosswalk), ("alignment", alignment)):
+        with TableWriter(vault / f"{name}.parquet") as file:
+            file.write(table)
+    return Context(**sides, counts=counts, alignment=VaultTable(vault / "alignment.parquet").batches), vault
 
 
 def drawn(case, tmp_path, words=PATIENTS * NOTES * LENGTH // 4, salt=b"salt", **more):
-    whole, crosswalk = case
-    return measured(replace(whole, **more), crosswalk, words, salt, tmp_path / "measured")
+    whole, vault = case
+    return measured(replace(whole, **more), vault, words, salt, tmp_path / "measured")
 
 
 def identity(n):
@@ -93,7 +99,7 @@ def ids(corpus):
 def test_small_releases_and_a_setting_of_all_are_measured_whole(case, tmp_path):
     for words in (0, PATIENTS * NOTES * LENGTH):
         seen = drawn(case, tmp_path, words)
-        assert seen.drawn is None and seen.context is seen.whole
+        assert not seen.drawn and seen.context is seen.whole
         assert len(seen.context.notes) == PATIENTS * NOTES and len(seen.context.patients) == PATIENTS
     assert not (tmp_path / "measured").exists()
 
@@ -106,10 +112,39 @@ def test_all_sides_hold_the_same_whole_patients(case, tmp_path):
     assert {i for batch in some.alignment() for i in batch.column("note_id").to_pylist()} == set(some.notes.values())
     assert len(some.notes) == NOTES * len(some.patients)
     assert 10 < len(some.patients) < 60
-    assert (seen.drawn.notes, seen.drawn.patients) == (len(some.notes), len(some.patients))
-    assert (seen.drawn.all_notes, seen.drawn.all_patients) == (PATIENTS * NOTES, PATIENTS)
+    notes, patients = f"{len(some.notes)} of {PATIENTS * NOTES}", f"{len(some.patients)} of {PATIENTS}"
+    assert seen.drawn == f"{notes} notes, those of {patients} patients sampled with the key"
     assert ids(seen.whole.released) == ids(case[0].released)
     assert all(file.stat().st_mode & 0o777 == 0o600 for file in (tmp_path / "measured").iterdir())
+
+
+def test_part_files_are_copied_where_they_are_read(case, tmp_path):
+    """Three parts of each side, and of the tables; the released ones in another order."""
+    whole, vault = case
+    sent, parts = [], {}
+    for side in ("original", "entered", "released"):
+        (tmp_path / side).mkdir()
+        table = pa.Table.from_batches(getattr(whole, side).batches())
+        for part in range(3):
+            pq.write_table(table.slice(120 * part, 120), tmp_path / side / f"{part}.parquet")
+        parts[side] = open_corpus(tmp_path / side)
+    for name in ("crosswalk", "alignment"):
+        (tmp_path / f"{name}.parquet").mkdir()
+        table = pq.read_table(vault / f"{name}.parquet")
+        for part in range(3):
+            pq.write_table(table.slice(120 * part, 120), tmp_path / f"{name}.parquet" / f"part-{part}.parquet")
+
+    def over(function, items):
+        sent.append(list(items))
+        return map(function, sent[-1])
+
+    seen = measured(replace(whole, **parts), tmp_path, 2700, b"salt", tmp_path / "some", over)
+    assert list(map(len, sent)) == [3] * 5
+    one, other = drawn(case, tmp_path).context, seen.context
+    assert (one.notes, one.patients, drawn(case, tmp_path).drawn) == (other.notes, other.patients, seen.drawn)
+    for side in ("original", "entered", "released"):
+        assert sorted(rows(getattr(one, side))) == sorted(rows(getattr(other, side)))
+    assert pa.Table.from_batches(one.alignment()) == pa.Table.from_batches(other.alignment())
 
 
 def test_the_key_decides_who_is_drawn(case, tmp_path):
@@ -120,8 +155,7 @@ def test_the_key_decides_who_is_drawn(case, tmp_path):
 def test_findings_say_on_what_they_were_measured_and_exact_ones_do_not(case, tmp_path):
     seen, rng = drawn(case, tmp_path), np.random.default_rng(0)
     marked = seen.by(Linkage(own_vectors=False), rng)
-    assert marked and all(f.detail["measured_on"] == seen.drawn.description for f in marked)
-    assert f"{seen.drawn.notes:,} of {PATIENTS * NOTES:,} notes" in seen.drawn.description
+    assert marked and all(f.detail["measured_on"] == seen.drawn for f in marked)
     assert not any("measured_on" in f.detail for f in of_words(seen, rng))
     exact = seen.by(Uniqueness(), rng)
     assert all("measured_on" not in f.detail and f.n == PATIENTS * NOTES for f in exact)
@@ -130,7 +164,7 @@ def test_findings_say_on_what_they_were_measured_and_exact_ones_do_not(case, tmp
 def test_findings_of_an_attack_that_is_not_ours_say_it_too_and_nothing_else(case, tmp_path):
     seen = drawn(case, tmp_path)
     marked = seen.by(SameFirst(), np.random.default_rng(0))
-    assert marked and all(f.detail == {"measured_on": seen.drawn.description} and not f.method for f in marked)
+    assert marked and all(f.detail == {"measured_on": seen.drawn} and not f.method for f in marked)
 
 
 def test_one_leak_outside_of_the_drawn_patients_is_still_refused(case, tmp_path):
@@ -167,6 +201,6 @@ def test_intervals_of_drawn_patients_cover_the_figures_of_all(case, tmp_path):
 
 
 def test_a_sample_never_has_a_patient_or_two(case, tmp_path):
-    whole, crosswalk = case
-    seen = measured(whole, crosswalk, 1, b"salt", tmp_path / "drawn")
-    assert seen.drawn is not None and seen.drawn.patients >= 25
+    whole, vault = case
+    seen = measured(whole, vault, 1, b"salt", tmp_path / "drawn")
+    assert seen.drawn and len(seen.context.patients) >= 25

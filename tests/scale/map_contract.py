@@ -134,7 +134,7 @@ class ElsewhereContract(WorkersContract):
 SCRIPT = """
 import os, sys, time
 from clinveil.core.errors import install_signal_handlers
-from clinveil.scale.executor import opened
+from clinveil.scale.executor import ExecutorSettings, opened_for
 
 def work(place):
     open(place, "w").close()
@@ -143,7 +143,7 @@ def work(place):
 if __name__ == "__main__":
     install_signal_handlers()
     try:
-        with opened(sys.argv[1], 2) as over:
+        with opened_for(ExecutorSettings(on=sys.argv[1]), 2) as over:
             list(over(work, sys.argv[2:]))
     except KeyboardInterrupt:
         sys.exit(130)

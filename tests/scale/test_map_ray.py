@@ -9,7 +9,7 @@ import pytest
 from map_contract import HERE, LOOPBACK, ElsewhereContract, interrupted, listening
 
 from clinveil.core.errors import InputError, UsageError
-from clinveil.scale.executor import opened
+from clinveil.scale.executor import ExecutorSettings, opened_for
 
 ray = pytest.importorskip("ray")
 
@@ -26,7 +26,7 @@ def started(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         for name, value in variables.items():
             patch.setenv(name, value)
-        with opened("ray", 2) as over:
+        with opened_for(ExecutorSettings(on="ray"), 2) as over:
             assert signal.getsignal(signal.SIGTERM) == before
             yield over, log
     assert not ray.is_initialized() and "RAY_AUTH_TOKEN" not in os.environ
@@ -40,10 +40,13 @@ class TestRay(ElsewhereContract):
         return started[0]
 
     def test_a_ray_that_is_there_is_used_and_left(self, over):
-        with opened("ray", 2) as again:
+        with opened_for(ExecutorSettings(on="ray"), 2) as again:
             assert list(again(len, ["a", "bc"])) == [1, 2]
         assert ray.is_initialized()
-        with pytest.raises(UsageError, match="already uses a Ray"), opened("ray", 2, "127.0.0.1:6379"):
+        with (
+            pytest.raises(UsageError, match="already uses a Ray"),
+            opened_for(ExecutorSettings(on="ray", address="127.0.0.1:6379"), 2),
+        ):
             pass
 
     def test_nothing_leaves_this_machine(self, started):

@@ -11,7 +11,7 @@ import pytest
 from map_contract import HERE, LOOPBACK, ElsewhereContract, _first, interrupted, listening
 
 from clinveil.core.errors import InputError, MissingExtra, UsageError
-from clinveil.scale.executor import opened
+from clinveil.scale.executor import ExecutorSettings, opened_for
 
 pytest.importorskip("pyspark")
 needs_java = pytest.mark.skipif(shutil.which("java") is None, reason="no Java is here")
@@ -37,7 +37,7 @@ def started():
     before = signal.getsignal(signal.SIGINT)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PYTHONPATH", f"{HERE}{os.pathsep}{os.environ['PYTHONPATH']}")
-        with opened("spark", 2, "local-cluster[2,1,1024]") as over:
+        with opened_for(ExecutorSettings(on="spark", address="local-cluster[2,1,1024]"), 2) as over:
             assert signal.getsignal(signal.SIGINT) == before
             yield over
 
@@ -55,10 +55,13 @@ class TestSpark(ElsewhereContract):
         assert len(found) > 3 and set(found) <= LOOPBACK
 
     def test_a_spark_that_is_there_is_used_and_left(self, over):
-        with opened("spark", 2) as again:
+        with opened_for(ExecutorSettings(on="spark"), 2) as again:
             assert list(again(len, ["a", "bc"])) == [1, 2]
         assert list(over(len, ["a"])) == [1]
-        with pytest.raises(UsageError, match="already has a Spark session"), opened("spark", 2, "spark://h:7077"):
+        with (
+            pytest.raises(UsageError, match="already has a Spark session"),
+            opened_for(ExecutorSettings(on="spark", address="spark://h:7077"), 2),
+        ):
             pass
 
     def test_a_killed_executor_changes_nothing(self, over, tmp_path):

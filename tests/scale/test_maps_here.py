@@ -14,8 +14,8 @@ from clinveil.core.runfolder import run_hash
 from clinveil.phi.settings import DeidentifySettings
 from clinveil.releases.record import public_settings
 from clinveil.releases.settings import ReleaseSettings
-from clinveil.scale import processes_later, serial, threads
-from clinveil.scale.executor import ExecutorSettings, executors, opened, opened_for
+from clinveil.scale import serial, threads
+from clinveil.scale.executor import ExecutorSettings, executors, opened_for
 from clinveil.scale.executors._cluster import Job, Outcome, environment, outcomes, scratch
 from clinveil.study.jamia_2020.study import StudySettings
 
@@ -32,20 +32,10 @@ class TestThreads(MapContract):
         return threads(2)
 
 
-class TestProcessesLater(MapContract):
-    @pytest.fixture
-    def over(self):
-        return processes_later(2, 0.0)
-
-    def test_work_that_lasts_is_spread(self, over):
-        assert [pid == os.getpid() for pid in over(process, range(4))] == [True, False, False, False]
-        assert set(processes_later(2)(process, range(4))) == {os.getpid()}
-
-
 class TestProcesses(WorkersContract):
     @pytest.fixture
     def over(self):
-        with opened("local", 2) as over:
+        with opened_for(ExecutorSettings(on="local"), 2) as over:
             yield over
 
 
@@ -69,7 +59,7 @@ def test_who_did_the_work_changes_no_run_and_is_told_to_nobody():
 
 def test_no_more_processes_and_threads_than_cores(monkeypatch):
     monkeypatch.setattr(os, "sched_getaffinity", lambda process: {0, 1})
-    with opened("local", 640) as over:
+    with opened_for(ExecutorSettings(on="local"), 640) as over:
         assert len(set(over(process, range(40)))) <= 2
     assert len(set(threads(640)(lambda item: threading.get_ident(), range(40)))) <= 2
 
@@ -103,7 +93,10 @@ def test_what_needs_no_processes_gets_threads():
 @pytest.mark.parametrize(("on", "library"), [("ray", "ray"), ("spark", "pyspark.sql")])
 def test_without_the_extra(on, library, monkeypatch):
     monkeypatch.setitem(sys.modules, library, None)
-    with pytest.raises(MissingExtra, match=rf"pip install 'clinveil\[{on}\]'") as raised, opened(on):
+    with (
+        pytest.raises(MissingExtra, match=rf"pip install 'clinveil\[{on}\]'") as raised,
+        opened_for(ExecutorSettings(on=on), 1),
+    ):
         pass
     assert raised.value.exit_code == 6
 

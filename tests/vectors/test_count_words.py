@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 from clinveil.core.tokens import Kind, lookup_form, tokenize, words
 from clinveil.corpus.corpus import MemoryCorpus, memory_corpus
+from clinveil.corpus.open import PartedCorpus
 from clinveil.scale import processes
-from clinveil.vectors.count import count_parts, count_words
+from clinveil.vectors.count import count_words
 
 TEXTS = st.one_of(
     st.none(),
@@ -107,13 +108,14 @@ def test_processes_count_the_same(tmp_path):
 def test_parts_are_counted_where_they_are_read(tmp_path):
     notes = [(f"p{i % 7}", f"pain {chr(97 + i % 20)} fever " * (i % 5)) for i in range(60)]
     parts = [memory_corpus((f"{at}-{i}", who, text) for i, (who, text) in enumerate(notes[at::3])) for at in range(3)]
+    corpus = PartedCorpus(tuple(parts), "notes", parts[0].columns, ".parquet")
     sent = []
 
     def over(function, items):
         sent.extend(items)
         return map(function, sent)
 
-    found = count_parts(parts, tmp_path, over)
+    found = count_words(corpus, tmp_path, over=over)
     assert sent == parts
     assert (list(found.words), found.counts.tolist(), found.patients.tolist()) == slow_counts(notes)
     assert (found.n_patients, found.n_notes) == (7, 60)

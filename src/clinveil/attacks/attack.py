@@ -23,6 +23,7 @@ from clinveil.core.registry import Registry
 from clinveil.core.settings import Settings
 from clinveil.core.types import Say
 from clinveil.core.words import MeasureText, read_words
+from clinveil.scale import Map, serial
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -51,8 +52,8 @@ class Context:
         codes: code -> words of its description.
         model: a language model. training, held_out: notes it was and was not trained on; reference: of other patients.
         keep: columns released unchanged. scratch: private folder for temporary text, such as the vault; None: the
-            system's temporary folder. workers: threads; no finding depends on it.
-        say: receives progress lines.
+            system's temporary folder. workers: threads. over: map for attacks that read all notes. No finding depends
+            on them. say: receives progress lines.
     """
 
     channel: Channel | None = None
@@ -76,6 +77,7 @@ class Context:
     keep: tuple[str, ...] = ()
     scratch: Path | None = field(default=None, repr=False)
     workers: int = 2
+    over: Map = field(default=serial, repr=False)
     say: Say = lambda line: None
 
     @cached_property
@@ -105,8 +107,13 @@ def source_id(released: str, crosswalk: Mapping[str, str] | None) -> str:
     if crosswalk is None:
         return released
     if released not in crosswalk:
-        raise InputError("a released id is not in the crosswalk", hint="pass the vault of this release")
+        raise not_in_crosswalk()
     return crosswalk[released]
+
+
+def not_in_crosswalk() -> InputError:
+    """Return the error for a released id without a source id."""
+    return InputError("a released id is not in the crosswalk", hint="pass the vault of this release")
 
 
 class Attack(Settings):

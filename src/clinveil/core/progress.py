@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Sized
 from contextlib import AbstractContextManager, ExitStack, contextmanager
-from typing import Any, Protocol, TypeVar, runtime_checkable
+from typing import Protocol, TypeVar, runtime_checkable
 
 from clinveil.core.types import Say
 
@@ -100,13 +100,6 @@ def track(
             yield item
             if waiting:
                 show(done)
-
-
-def shown(
-    over: Callable[..., Iterator[Any]], what: str, say: Say, total: int | None, size: Callable[[Any], int]
-) -> Callable[..., Iterator[Any]]:
-    """Return a map (`scale.Map`) whose results are counted as in `track`."""
-    return lambda function, items, /: track(over(function, items), what, say, total, size)
 
 
 @contextmanager

@@ -44,22 +44,25 @@ FREE = frozenset(
 _HALF = re.compile(r"\.(.+\.)?[0-9a-f]{8}\.part(/.*)?")  # left by a killed run, see `atomic.workplace`
 
 
-def fingerprint(path: Path) -> str:
+def fingerprint(path: Path, over: Callable[..., Iterable[str]] = map) -> str:
     """Return the SHA-256 of a file, or of the names and hashes of a folder's or pattern's files; "" if it is missing.
 
     In an object store it covers the files' names, sizes and modification times; their content is not read.
+    `over`: map that reads the files.
     """
     if isinstance(path, RemotePath):
         return hashlib.sha256("\n".join(listing(path)).encode()).hexdigest()
     if is_pattern(path):
-        return _hashed(root_of(path), files_of(path))
+        return _hashed(root_of(path), files_of(path), over)
     if not path.is_dir():
         return sha256(path) if path.exists() else ""
-    return _hashed(path, path.rglob("*"))
+    return _hashed(path, path.rglob("*"), over)
 
 
-def _hashed(root: Path, paths: Iterable[Path]) -> str:
-    listing = "".join(f"{p.relative_to(root)}\0{sha256(p)}\n" for p in sorted(paths) if p.is_file())
+def _hashed(root: Path, paths: Iterable[Path], over: Callable[..., Iterable[str]] = map) -> str:
+    files = [path for path in sorted(paths) if path.is_file()]
+    pairs = zip(files, over(sha256, files), strict=True)
+    listing = "".join(f"{path.relative_to(root)}\0{digest}\n" for path, digest in pairs)
     return hashlib.sha256(listing.encode("utf-8", "surrogateescape")).hexdigest()
 
 

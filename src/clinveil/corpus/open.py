@@ -20,6 +20,8 @@ from clinveil.corpus.columns import drop_errors, resolve
 from clinveil.corpus.corpus import (
     BATCH_ROWS,
     NOTE_ID,
+    PATIENT_ID,
+    TEXT,
     Columns,
     Corpus,
     MemoryCorpus,
@@ -45,6 +47,7 @@ from clinveil.corpus.uniqueness import Hashes, hashes, repeated
 ENTERED_IN_ERROR = "entered in error"
 MANIFEST = "manifest.json"  # of a release
 AS_GUESSED = NotesSettings()
+AS_BATCHES = NotesSettings(text=TEXT, id=NOTE_ID, patient=PATIENT_ID, preset="none")  # of a file of our batches
 
 
 @dataclass(frozen=True)

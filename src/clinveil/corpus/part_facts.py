@@ -54,17 +54,11 @@ def part_facts(part: NotesCorpus, also: Callable[[pa.RecordBatch], None] = lambd
     return PartFacts(part.name, len(all_ids), digest, all_ids)
 
 
-def facts_of(
-    corpus: PartedCorpus, over: Map, say: Say, broken: Broken | None = None
-) -> tuple[PartedCorpus, tuple[PartFacts, ...]]:
-    """Return the readable parts and their facts; damaged ones are recorded in `broken`.
-
-    Raises:
-        Incomplete: some parts are damaged and `broken` is None; all are tried. InputError: an id is in two parts.
-    """
+def facts_of(corpus: PartedCorpus, over: Map, say: Say, broken: Broken) -> tuple[PartedCorpus, tuple[PartFacts, ...]]:
+    """Return the readable parts and their facts; others are recorded in `broken`. Raises InputError for equal ids."""
     results = each(over, part_facts, corpus.parts, broken)
     facts = tuple(track(results, "notes read", say, size=lambda part: part.rows))
-    intact = corpus if broken is None else replace(corpus, parts=broken.left(corpus.parts))
+    intact = replace(corpus, parts=broken.left(corpus.parts))
     intact.refuse_repeats([part.ids for part in facts])
     return intact, facts
 

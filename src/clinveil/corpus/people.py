@@ -84,22 +84,19 @@ def write_patients(patients: Iterable[Patient], path: Path) -> int:
 class Patients(Mapping[str, Patient]):
     """Known patients by id, in the order of their file; a fifth of the memory of a dictionary.
 
-    Processes that open the same saved file share it in memory.
+    Processes that read them by `scale.pieces.shared` share their memory.
     """
 
     def __init__(self, table: pa.Table) -> None:
         self._table = table.combine_chunks()
         self._ids = self._table.column("patient_id")
 
-    @classmethod
-    def open(cls, path: Path) -> Patients:
-        """Map the file of `save` into memory."""
-        return cls(pa.ipc.open_file(pa.memory_map(str(path))).read_all())
-
-    def save(self, path: Path) -> None:
-        """Write the patients. The caller ensures a private file."""
-        with pa.ipc.new_file(path, PATIENTS_SCHEMA) as writer:
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle as one array, which `scale.pieces.shared` maps into memory."""
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_stream(sink, PATIENTS_SCHEMA) as writer:
             writer.write_table(self._table)
+        return _of_bytes, (np.frombuffer(sink.getvalue(), np.uint8),)
 
     @cached_property
     def _order(self) -> NDArray[np.uint64]:
@@ -112,6 +109,10 @@ class Patients(Mapping[str, Patient]):
             return next(_patients(self._table.slice(row, 1).to_batches()[0]))
         raise KeyError
 
+    def take(self, rows: NDArray[np.int64]) -> list[Patient]:
+        """Return the patients of some rows, counted from 0."""
+        return [patient for batch in self._table.take(rows).to_batches() for patient in _patients(batch)]
+
     def __iter__(self) -> Iterator[str]:
         return iter(self._ids.to_pylist())
 
@@ -122,16 +123,17 @@ class Patients(Mapping[str, Patient]):
         """Return the patients in the order of the file."""
         return _Values(self)
 
-    def rows(self) -> Iterator[Patient]:
-        """Yield the patients in the order of the file, without a search for each."""
-        return (patient for batch in self._table.to_batches(ROWS) for patient in _patients(batch))
+
+def _of_bytes(raw: NDArray[np.uint8]) -> Patients:
+    return Patients(pa.ipc.open_stream(pa.py_buffer(raw)).read_all())
 
 
 class _Values(ValuesView[Patient]):
     _mapping: Patients
 
     def __iter__(self) -> Iterator[Patient]:
-        return self._mapping.rows()
+        batches = self._mapping._table.to_batches(ROWS)
+        return (patient for batch in batches for patient in _patients(batch))
 
 
 def read_patients(path: Path) -> Patients:

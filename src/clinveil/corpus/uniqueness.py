@@ -27,6 +27,12 @@ def n_distinct(batches: Sequence[Hashes]) -> int:
     return len(np.unique(joined(batches)))
 
 
+def places(keys: Hashes, wanted: Hashes) -> NDArray[np.int64]:
+    """Return the index of each hash among ascending keys, -1 where it is missing."""
+    index = np.searchsorted(keys, wanted)
+    return np.where((index < keys.size) & (np.append(keys, np.uint64(0))[index] == wanted), index, -1)
+
+
 def repeated(batches: Sequence[Hashes], again: Callable[[], Iterator[list[str]]]) -> tuple[int, int] | None:
     """Return the first two rows with the same id, counted from 1; None if all ids are unique.
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from clinveil.core.keys import Key
@@ -22,6 +23,9 @@ from clinveil.releases.outcome import Places
 from clinveil.releases.preflight import PreparedInput
 from clinveil.releases.settings import ReleaseSettings
 from clinveil.report.record import StageRow
+from clinveil.scale import Map, threads
+from clinveil.scale.pieces import each
+from clinveil.vectors.count import over_words
 
 
 @dataclass
@@ -52,6 +56,11 @@ class StageTimer:
         self.rows.append(StageRow(name, what, result["determinism"], round(seconds, 2)))
 
 
+def hashing(settings: ReleaseSettings, over: Map) -> Callable[..., Iterable[str]]:
+    """Return the map that reads files to hash them: threads here, or tasks on a cluster."""
+    return threads(settings.workers) if settings.executor.on == "local" else partial(each, over)
+
+
 @dataclass(frozen=True, kw_only=True)
 class ReleaseContext(PreparedInput):
     """Context of all stages: the prepared input, and where and how the release is made.
@@ -80,6 +89,11 @@ class ReleaseContext(PreparedInput):
     def seeds(self) -> dict[str, int]:
         """Seeds of training and measuring, derived from the key."""
         return {name: self.key.digest(f"{name} seed") % 2**31 for name in ("training", "measuring")}
+
+    @property
+    def over_all(self) -> Map:
+        """Map for quick work on all notes: `over_parts`, or processes here for many words of a single file."""
+        return self.over_parts if self.facts else over_words(self.found.tokens, self.settings.workers)
 
     @property
     def known_names(self) -> frozenset[str]:

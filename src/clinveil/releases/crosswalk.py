@@ -8,6 +8,7 @@ workers or source order.
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Iterator
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Self
@@ -21,6 +22,7 @@ from clinveil.core.errors import InputError
 from clinveil.core.files import remove
 from clinveil.core.keys import Key
 from clinveil.corpus.corpus import NOTE_ID, PATIENT_ID
+from clinveil.corpus.uniqueness import places
 
 IDS = ("source_note_id", "source_patient_id", "note_id", "patient_id")
 CROSSWALK = pa.schema([(name, pa.string()) for name in IDS])
@@ -80,21 +82,28 @@ class TableWriter:
             self.path.chmod(0o600)
 
 
-def vault_batches(vault: Path, name: str) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of `crosswalk` or `alignment` of a vault, in source order.
+@dataclass(frozen=True)
+class VaultTable:
+    """The file of `crosswalk` or `alignment` in a vault, or a folder with one file per part, in source order."""
 
-    For part files the table is a folder with one file per part, in source order.
-    """
-    path = vault / f"{name}.parquet"
-    for part in sorted(path.iterdir()) if path.is_dir() else [path] if path.exists() else []:
-        with pq.ParquetFile(part) as file:
-            yield from file.iter_batches()
+    path: Path
+
+    @property
+    def parts(self) -> tuple[VaultTable, ...]:
+        """The tables of the parts; empty for a single file."""
+        return tuple(map(VaultTable, sorted(self.path.iterdir()))) if self.path.is_dir() else ()
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """Yield all rows; none if the table is missing."""
+        for part in self.parts or ([self] if self.path.exists() else []):
+            with pq.ParquetFile(part.path) as file:
+                yield from file.iter_batches()
 
 
 def source_notes(vault: Path) -> dict[str, str]:
     """Return the source note id by released note id. Raises InputError if the vault has no crosswalk."""
     try:
-        notes, _ = id_maps(vault_batches(vault, "crosswalk"))
+        notes, _ = id_maps(VaultTable(vault / "crosswalk.parquet").batches())
     except (OSError, ValueError, pa.ArrowException):
         notes = {}
     if not notes:
@@ -112,12 +121,6 @@ def id_maps(crosswalk: Iterator[pa.RecordBatch]) -> tuple[dict[str, str], dict[s
         notes.update(zip(note, source_note, strict=True))
         patients.update(zip(patient, source_patient, strict=True))
     return notes, patients
-
-
-def patient_ids(crosswalk: Iterator[pa.RecordBatch]) -> dict[str, str]:
-    """Return source patient ids by released patient ids."""
-    pairs = (batch.select(["patient_id", "source_patient_id"]).to_pylist() for batch in crosswalk)
-    return {row["patient_id"]: row["source_patient_id"] for rows in pairs for row in rows}
 
 
 Ranks = NDArray[np.uint64]
@@ -142,16 +145,11 @@ def by_new_id(batch: pa.RecordBatch) -> Ranks:
 def by_source(crosswalk: Iterable[pa.RecordBatch]) -> Callable[[pa.RecordBatch], Ranks]:
     """Return a rank function that sorts released notes as the crosswalk; unknown ids come last. 16 bytes per note."""
     ids = np.concatenate([np.zeros(0, dtype=np.uint64), *map(by_new_id, crosswalk)])
-    order = np.argsort(ids, kind="stable").astype(np.uint64)
+    order = np.argsort(ids, kind="stable")
     ids, step = np.sort(ids), np.uint64((2**64 - 1) // (ids.size + 1))
 
     def ranks(batch: pa.RecordBatch) -> Ranks:
-        wanted = by_new_id(batch)
-        place = np.minimum(np.searchsorted(ids, wanted), max(ids.size - 1, 0))
-        known = ids[place] == wanted if ids.size else np.zeros(wanted.size, dtype=np.bool_)
-        position = np.full(wanted.size, ids.size, dtype=np.uint64)
-        position[known] = order[place[known]]
-        return position * step
+        return np.append(order, ids.size)[places(ids, by_new_id(batch))].astype(np.uint64) * step
 
     return ranks
 

@@ -10,7 +10,7 @@ import json
 import os
 import re
 import stat
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -143,30 +143,33 @@ def contents(folder: Path) -> tuple[set[str], set[str]]:
     return regular, other
 
 
-def released_files(folder: Path) -> dict[str, str]:
-    """Return the SHA-256 of every regular file of a release folder, except the list of sums, by relative name."""
-    return {name: sha256(folder / name) for name in sorted(contents(folder)[0] - {SUMS})}
+def released_files(folder: Path, over: Callable[..., Iterable[str]] = map) -> dict[str, str]:
+    """Return the SHA-256 of all regular files of a release except the list of sums; `over`: map that reads them."""
+    names = sorted(contents(folder)[0] - {SUMS})
+    return dict(zip(names, over(sha256, [folder / name for name in names]), strict=True))
 
 
-def write_sums(folder: Path) -> None:
-    """Write `SHA256SUMS` in the format of `sha256sum --check`."""
-    (folder / SUMS).write_text(_sums(released_files(folder)), encoding="utf-8")
+def write_sums(folder: Path, over: Callable[..., Iterable[str]] = map) -> None:
+    """Write `SHA256SUMS` in the format of `sha256sum --check`; `over`: map that reads the files."""
+    (folder / SUMS).write_text(_sums(released_files(folder, over)), encoding="utf-8")
 
 
 def _sums(files: Mapping[str, str]) -> str:
     return "".join(f"{digest}  {name}\n" for name, digest in files.items())
 
 
-def write_companions(folder: Path, card: str, report: str, account: Account) -> dict[str, str]:
+def write_companions(
+    folder: Path, card: str, report: str, account: Account, over: Callable[..., Iterable[str]] = map
+) -> dict[str, str]:
     """Write card, report, signed manifest and sums. Returns the SHA-256 of the files that the manifest lists."""
     (folder / CARD).write_text(card, encoding="utf-8")
     (folder / REPORT).write_text(report, encoding="utf-8")
-    listed = released_files(folder)
+    listed = released_files(folder, over)
     manifest = sealed(account.manifest("external", listed)).encode()
     (folder / NAME).write_bytes(manifest)
     (folder / SIGNATURE).write_bytes(account.signer.sign(manifest))
     (folder / PUBLIC_KEY).write_bytes(account.signer.public_pem)
-    write_sums(folder)
+    write_sums(folder, over)
     return listed
 
 

@@ -7,11 +7,13 @@ this many words, and all versions of their notes are copied to the vault's scrat
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.random import Generator
@@ -20,42 +22,17 @@ from clinveil.attacks.attack import Attack, Context, of_release
 from clinveil.core.files import private_folder, remove
 from clinveil.core.finding import Finding
 from clinveil.core.progress import track
-from clinveil.core.settings import NotesSettings
 from clinveil.core.types import Say
-from clinveil.corpus.corpus import NOTE_ID, PATIENT_ID, TEXT, Corpus
-from clinveil.corpus.open import open_corpus
+from clinveil.corpus.corpus import NOTE_ID, PATIENT_ID
+from clinveil.corpus.open import AS_BATCHES, open_corpus
 from clinveil.corpus.sample import KeyedShare
-from clinveil.releases.crosswalk import TableWriter, id_maps, patient_ids, vault_batches
+from clinveil.corpus.uniqueness import Hashes, hashes, n_distinct
+from clinveil.releases.crosswalk import TableWriter, VaultTable, id_maps
+from clinveil.scale import Map, serial
+from clinveil.scale.pieces import each_batch
 
 FEWEST = 50  # patients that a sample has on average at least
 NOTES = frozenset({"original", "released", "entered", "alignment"})
-
-
-@dataclass(frozen=True)
-class Drawn:
-    """The size of the measured sample.
-
-    Attributes:
-        notes, patients: numbers in the sample.
-        all_notes, all_patients: numbers in the release.
-    """
-
-    notes: int
-    patients: int
-    all_notes: int
-    all_patients: int
-
-    @property
-    def description(self) -> str:
-        """The sample as text."""
-        return (
-            f"{self.notes:,} of {self.all_notes:,} notes, those of {self.patients:,} of {self.all_patients:,} patients "
-            "sampled with the key"
-        )
-
-    def marked(self, finding: Finding) -> Finding:
-        """Return the finding with a note on its sample."""
-        return replace(finding, detail={**finding.detail, "measured_on": self.description})
 
 
 @dataclass(frozen=True)
@@ -64,12 +41,12 @@ class Measured:
 
     Attributes:
         context: for most attacks. whole: for attacks that need every note.
-        drawn: size of the sample; None if `context` is the whole release.
+        drawn: size of the sample, as text; "" if `context` is the whole release.
     """
 
     context: Context
     whole: Context = field(repr=False)
-    drawn: Drawn | None = None
+    drawn: str = ""
 
     def of(self, attack: type[Attack]) -> Context:
         """Return the input of an attack."""
@@ -78,7 +55,7 @@ class Measured:
     def by(self, attack: Attack, rng: Generator) -> list[Finding]:
         """Run an attack and return its findings."""
         found = [_safe_text(type(attack), finding) for finding in attack(self.of(type(attack)), rng)]
-        if self.drawn is None:
+        if not self.drawn:
             return found
         if attack.sees_all:  # except controls, which search the sampled source notes
             return [replace(f, control_is=f"{f.control_is}, of sampled patients") if f.control_is else f for f in found]
@@ -86,84 +63,89 @@ class Measured:
 
     def marked(self, findings: Iterable[Finding]) -> list[Finding]:
         """Return findings on the sample with a note on it."""
-        return list(findings) if self.drawn is None else [self.drawn.marked(finding) for finding in findings]
+        note = {"measured_on": self.drawn} if self.drawn else {}
+        return [replace(finding, detail={**finding.detail, **note}) for finding in findings]
 
 
-def measured(
-    whole: Context, crosswalk: Callable[[], Iterator[pa.RecordBatch]], words: int, salt: bytes, scratch: Path
-) -> Measured:
+def measured(whole: Context, vault: Path, words: int, salt: bytes, scratch: Path, over: Map = serial) -> Measured:
     """Return the input of attacks: the whole release, or a sample of patients copied to `scratch`.
 
     Args:
         whole: source and released notes, channel and counts, without id maps.
-        crosswalk: yields the ids of every released note. words: approximate maximum; 0: all.
-        salt: secret of the sampling. scratch: folder in the vault; replaced.
+        vault: with the crosswalk, and the alignment if there is one. words: approximate maximum; 0: all.
+        salt: secret of the sampling. scratch: folder in the vault; replaced. over: map that reads part files.
     """
     assert whole.counts is not None
     n_words = whole.counts.n_tokens
     share = max(words / max(n_words, 1), FEWEST / max(whole.counts.n_patients, 1))
     if not words or share >= 1:
-        notes, patients = id_maps(crosswalk())
+        notes, patients = id_maps(VaultTable(vault / "crosswalk.parquet").batches())
         all_ = replace(whole, notes=notes, patients=patients)
         return Measured(all_, all_)
-    if whole.known:  # all of their notes are searched
-        whole = replace(whole, patients=patient_ids(crosswalk()))
-    return _of_drawn(whole, KeyedShare(share, salt), crosswalk(), scratch)
+    return _of_drawn(whole, KeyedShare(share, salt), vault, scratch, over)
 
 
-def _of_drawn(whole: Context, share: KeyedShare, crosswalk: Iterator[pa.RecordBatch], scratch: Path) -> Measured:
+def _of_drawn(whole: Context, share: KeyedShare, vault: Path, scratch: Path, over: Map) -> Measured:
     """Copy all sides of the notes of sampled patients to the scratch folder."""
     remove(scratch)
-    place, all_notes, all_patients = private_folder(scratch), 0, set[int]()
-
-    def counted() -> Iterator[pa.RecordBatch]:
-        nonlocal all_notes
-        for batch in crosswalk:
-            all_notes += batch.num_rows
-            all_patients.update(map(hash, pc.unique(batch.column("source_patient_id")).to_pylist()))
-            yield batch
-
-    def in_sample(patients: pa.Array) -> pa.Array:
-        coded = patients.dictionary_encode()
-        return pa.array([name in share for name in coded.dictionary.to_pylist()], pa.bool_()).take(coded.indices)
-
-    def of_source(batch: pa.RecordBatch) -> pa.Array:  # a note without a patient id is its own patient
-        return in_sample(pc.coalesce(batch.column(PATIENT_ID), batch.column(NOTE_ID)))
-
-    _copy(counted(), place / "crosswalk.parquet", lambda batch: in_sample(batch.column("source_patient_id")))
-    notes, patients = id_maps(vault_batches(place, "crosswalk"))
+    place, all_notes, owners = private_folder(scratch), 0, list[Hashes]()
+    drawn, all_patients = list[pa.RecordBatch](), dict[str, str]()
+    for n_notes, patients_of, drawn_of, ids_of in each_batch(
+        over, partial(_drawn_ids, share, bool(whole.known)), VaultTable(vault / "crosswalk.parquet")
+    ):
+        all_notes += n_notes
+        owners.append(patients_of)
+        drawn.append(drawn_of)
+        all_patients |= ids_of
+    notes, patients = id_maps(iter(drawn))
     own, theirs = (pa.array(list(ids), pa.string()) for ids in (patients, notes.values()))
+    of_share = partial(_of_share, share)
+    takes = {"original": of_share, "entered": of_share, "released": partial(_of_ids, PATIENT_ID, own)}
+    copies: dict[str, Any] = {}
+    for name, taken in takes.items():
+        corpus, path = getattr(whole, name), place / f"{name}.parquet"
+        _copy(each_batch(over, taken, corpus), path)
+        copies[name] = open_corpus(path, AS_BATCHES, label=corpus.columns.labels, keep=corpus.columns.keep)
     if whole.alignment:
-        aligned = place / "alignment.parquet"
-        _copy(whole.alignment(), aligned, lambda batch: pc.is_in(batch.column(NOTE_ID), value_set=theirs))
-    assert whole.original is not None and whole.released is not None and whole.entered is not None
-    some = replace(
-        whole,
-        original=_side(place / "original.parquet", whole.original, of_source),
-        entered=_side(place / "entered.parquet", whole.entered, of_source),
-        released=_side(
-            place / "released.parquet",
-            whole.released,
-            lambda batch: pc.is_in(batch.column(PATIENT_ID), value_set=own),
-        ),
-        alignment=(lambda: vault_batches(place, "alignment")) if whole.alignment else None,
-        notes=notes,
-        patients=patients,
+        source, copy = (VaultTable(folder / "alignment.parquet") for folder in (vault, place))
+        _copy(each_batch(over, partial(_of_ids, NOTE_ID, theirs), source), copy.path)
+        copies["alignment"] = copy.batches
+    some = replace(whole, **copies, notes=notes, patients=patients)
+    size = (
+        f"{len(notes):,} of {all_notes:,} notes, those of {len(patients):,} of {n_distinct(owners):,} patients sampled "
+        "with the key"
     )
-    drawn = Drawn(len(notes), len(patients), all_notes, len(all_patients))
-    return Measured(some, replace(whole, original=some.original), drawn)
+    return Measured(some, replace(whole, original=some.original, patients=all_patients or None), size)
 
 
-def _copy(batches: Iterable[pa.RecordBatch], path: Path, takes: Callable[[pa.RecordBatch], pa.Array]) -> None:
-    with TableWriter(path) as part:
+def _drawn_ids(
+    share: KeyedShare, known: bool, crosswalk: pa.RecordBatch
+) -> tuple[int, Hashes, pa.RecordBatch, dict[str, str]]:
+    """Return the number of notes, hashes of their patients, the sampled rows, and for known patients all their ids."""
+    source, released = (crosswalk.column(name) for name in ("source_patient_id", "patient_id"))
+    ids = dict(zip(released.to_pylist(), source.to_pylist(), strict=True)) if known else {}
+    owners = np.unique(hashes(source.unique().to_pylist()))
+    return crosswalk.num_rows, owners, crosswalk.filter(_in_share(share, source)), ids
+
+
+def _in_share(share: KeyedShare, patients: pa.Array) -> pa.Array:
+    coded = patients.dictionary_encode()
+    return pa.array([name in share for name in coded.dictionary.to_pylist()], pa.bool_()).take(coded.indices)
+
+
+def _of_share(share: KeyedShare, batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Return the source notes of sampled patients; a note without a patient id is its own patient."""
+    return batch.filter(_in_share(share, pc.coalesce(batch.column(PATIENT_ID), batch.column(NOTE_ID))))
+
+
+def _of_ids(column: str, ids: pa.Array, batch: pa.RecordBatch) -> pa.RecordBatch:
+    return batch.filter(pc.is_in(batch.column(column), value_set=ids))
+
+
+def _copy(batches: Iterable[pa.RecordBatch], path: Path) -> None:
+    with TableWriter(path) as table:
         for batch in batches:
-            part.write(batch.filter(takes(batch)))
-
-
-def _side(path: Path, corpus: Corpus, takes: Callable[[pa.RecordBatch], pa.Array]) -> Corpus:
-    _copy(corpus.batches(), path, takes)
-    roles = NotesSettings(text=TEXT, id=NOTE_ID, patient=PATIENT_ID, preset="none")
-    return open_corpus(path, roles, label=corpus.columns.labels, keep=corpus.columns.keep)
+            table.write(batch)
 
 
 def attacked(seen: Measured, rng: Generator, say: Say = lambda line: None) -> list[Finding]:
@@ -204,9 +186,6 @@ _MISSING = {
     "known": "no known-patient list was given",
     "keep": "no column is kept",
 }
-_OF_SYNTHETIC = {
-    "known": "does not apply to synthetic notes; see the gate on known names",
-}
 
 
 def skipped(context: Context, kind: str, listed: bool) -> tuple[str, ...]:
@@ -215,9 +194,8 @@ def skipped(context: Context, kind: str, listed: bool) -> tuple[str, ...]:
     Args:
         kind: kind of the release. listed: whether a known-patient list was given.
     """
-    reasons = _MISSING | (_OF_SYNTHETIC if kind == "synthetic" else {})
-    if not listed:
-        reasons["known"] = _MISSING["known"]
+    of_synthetic = {"known": "does not apply to synthetic notes; see the gate on known names"}
+    reasons = _MISSING | (of_synthetic if kind == "synthetic" and listed else {})
     lines = list(NOT_TRIED if context.channel else NOT_TRIED[-1:])
     for attack in of_release():
         missing = {need for need in attack.needs if not context.has(frozenset({need}))}

@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -93,6 +93,7 @@ def finish(
     account: Account,
     record: ReleaseRecord,
     enter: Callable[[], None],
+    over: Callable[..., Iterable[str]],
     switched_off_by: str = "",
 ) -> Outcome:
     """Write all results of a run, and publish the release if all gates passed.
@@ -101,13 +102,14 @@ def finish(
 
     Args:
         record: internal edition. enter: adds the release to the ledger just before it is published.
+        over: map that reads the files of the release.
     """
     outcome = Outcome(folder, tuple(account.gates), tuple(account.findings), account.kind)
     leaves = () if outcome.refused else record.excerpts
     outcome = replace(outcome, excerpts=leaves, switched_off_by=switched_off_by)
     outward = external_edition(record)
     card, report = release_card(outward, account.notes.file), render(outward)
-    files = write_companions(folder.staging, card, report, account)
+    files = write_companions(folder.staging, card, report, account, over)
     private_text(folder.vault / NAME, sealed(account.manifest("internal", files)))
     private_text(folder.vault / RECORD, json.dumps({"internal": to_json(record), "external": to_json(outward)}))
     write_report(record, folder.vault / "report.html")

@@ -26,7 +26,7 @@ from clinveil.corpus.part_facts import digest_of
 from clinveil.corpus.part_files import part_files
 from clinveil.corpus.uniqueness import Hashes
 from clinveil.releases.attack_gates import contents_gate, kept_gates
-from clinveil.releases.context import ReleaseContext, StageTimer
+from clinveil.releases.context import ReleaseContext, StageTimer, hashing
 from clinveil.releases.earlier.ledger import Earlier, Entry, Ledger, entry
 from clinveil.releases.earlier.parent import NewNotes, ParentRelease
 from clinveil.releases.gates import seed_gate, variety_gates
@@ -90,7 +90,8 @@ def release(
     left = base.refuse_unledgered(ledger, out / KIND.vault) if base else None
     with _opened_for_parts(notes, settings) as over:
         ready = prepared(notes, settings, producer, vectors, over, say)
-        source, stages = fingerprint(notes), [*producer.plan(ready.found, settings, train=ready.imported is None)]
+        stages = [*producer.plan(ready.found, settings, train=ready.imported is None)]
+        source = fingerprint(notes, hashing(settings, over))
         # Parts are named, not hashed: a run may go on after a part was corrected.
         words = settings.channel.keep_words, settings.channel.drop_words
         people = settings.identifiers.patients, settings.identifiers.phi_policy
@@ -213,7 +214,7 @@ def _run(job: ReleaseContext, producer: Producer, enter: Callable[[str], None]) 
     with job.timer.stage("measure", "attacks and utility", f"seed {seed}"):
         seen = product.measured(replace(product.context(), public=job.public))
         if seen.drawn:
-            job.say(f"measured on {seen.drawn.description}")
+            job.say(f"measured on {seen.drawn}")
         tried = [*attacked(seen, rng, job.say), *product.findings(seen, rng)]
         kind, listed = job.settings.kind, job.settings.identifiers.patients is not None
         findings = [*gated_only(tried, product.judged, kind), *not_applicable(kind)]
@@ -229,7 +230,8 @@ def _run(job: ReleaseContext, producer: Producer, enter: Callable[[str], None]) 
         ]
         findings, more = product.jointly(findings)
     account = account_of(product, [*gates, *more], findings)
-    notes, shown = product.sampled(rng), excerpts(product.released, job.key)
+    notes, shown = product.sampled(seen.context, rng), excerpts(seen.context.released or product.released, job.key)
     job.say("report: two editions")
     record = record_of(product, account, skipped(seen.context, kind, listed), notes, shown)
-    return finish(job.folder, account, record, partial(enter, account.run), job.settings.switched_off_by)
+    over, off = hashing(job.settings, job.over), job.settings.switched_off_by
+    return finish(job.folder, account, record, partial(enter, account.run), over, off)

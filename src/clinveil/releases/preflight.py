@@ -31,6 +31,7 @@ from clinveil.scale import Map, serial
 from clinveil.scale.pieces import Broken, each
 from clinveil.utility.classifiers import any_neural
 from clinveil.vectors.algorithms.cbow import need_gensim
+from clinveil.vectors.count import MANY_WORDS
 from clinveil.vectors.files import load_vectors
 from clinveil.vectors.imported import refuse_foreign
 from clinveil.vectors.table import Vectors
@@ -88,12 +89,6 @@ class Preflight:
         """Estimated number of words."""
         return round(self.characters / CHARACTERS_PER_WORD)
 
-    def counted(self) -> Preflight:
-        """Return these counts. Raises InputError if there are no notes."""
-        if not self.rows:
-            raise InputError("contains no notes", hint="pass a file with at least one row")
-        return self
-
 
 def preflight(corpus: Corpus, say: Say = lambda _: None) -> Preflight:
     """Read all notes once to count them and to detect a broken file early. Raises InputError."""
@@ -101,7 +96,7 @@ def preflight(corpus: Corpus, say: Say = lambda _: None) -> Preflight:
     for batch in track(corpus.batches(), "notes read", say, size=lambda batch: batch.num_rows):
         found.take(batch)
     found.skipped = Counter(getattr(corpus, "skipped", {}))
-    return found.counted()
+    return found
 
 
 def preflight_parts(
@@ -113,7 +108,7 @@ def preflight_parts(
         broken: collects unreadable parts.
 
     Raises:
-        Incomplete: the readable parts contain no notes. InputError: an id occurs in two parts.
+        Incomplete: only damaged parts contain notes. InputError: an id occurs in two parts.
     """
     total, facts = Preflight(), list[PartFacts]()
     scanned = each(over, _scan, corpus.parts, broken)
@@ -125,7 +120,7 @@ def preflight_parts(
     if not total.rows:
         broken.refuse()
     held = [i for i, one in enumerate(facts) if one.rows]  # Spark writes empty parts
-    return replace(sound, parts=tuple(sound.parts[i] for i in held)), total.counted(), tuple(facts[i] for i in held)
+    return replace(sound, parts=tuple(sound.parts[i] for i in held)), total, tuple(facts[i] for i in held)
 
 
 def _scan(part: NotesCorpus) -> tuple[Preflight, PartFacts]:
@@ -156,6 +151,11 @@ class PreparedInput:
     broken: Broken = field(default_factory=Broken)
     over: Map = serial
 
+    @property
+    def over_parts(self) -> Map:
+        """Executor for quick work on parts; of few words it is done here, because starting processes takes seconds."""
+        return self.over if self.found.tokens >= MANY_WORDS else serial
+
 
 def prepared(
     notes: Path,
@@ -180,6 +180,8 @@ def prepared(
         corpus, found, facts = preflight_parts(corpus, over, say, broken)
     else:
         found = preflight(corpus, say)
+    if not found.rows:
+        raise InputError("contains no notes", hint="pass a file with at least one row")
     if not broken.errors:
         producer.refuse_notes(found, settings, corpus)
     # Gates judge part files and added notes; a test seed never leaves.

@@ -145,8 +145,8 @@ class Product(ABC):
         """Yield warnings for the report."""
         yield from ()
 
-    def sampled(self, rng: Generator) -> list[AlignedNote]:
-        """Return sampled source notes aligned with their released versions, for the internal report."""
+    def sampled(self, seen: Context, rng: Generator) -> list[AlignedNote]:
+        """Return some of the measured source notes aligned with their released versions, for the internal report."""
         return []
 
     @property

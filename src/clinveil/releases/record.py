@@ -20,6 +20,7 @@ from clinveil.core.spans import LABELS
 from clinveil.corpus.corpus import Columns
 from clinveil.phi.detection.detector import covered as covered_labels
 from clinveil.releases.attack_gates import KEPT_UNIQUE
+from clinveil.releases.context import hashing
 from clinveil.releases.earlier.parent import FILES
 from clinveil.releases.manifest import Account, NotesFile
 from clinveil.releases.producer import Product
@@ -190,7 +191,7 @@ def _phi(product: Product) -> tuple[PhiCount, ...] | None:
 def _provenance(product: Product) -> tuple[Fact, ...]:
     job = product.job
     return (
-        Fact("released notes (SHA-256)", fingerprint(product.path)),
+        Fact("released notes (SHA-256)", fingerprint(product.path, hashing(job.settings, job.over))),
         Fact("key commitment (SHA-256)", job.key.commitment),
         *(Fact(f"{name} (SHA-256)", digest) for name, digest in product.digests.items()),
         *(Fact(f"{name} seed", seed, internal=name == "training") for name, seed in job.seeds.items()),

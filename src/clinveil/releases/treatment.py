@@ -13,15 +13,14 @@ from pathlib import Path
 
 from clinveil.core.files import private_folder
 from clinveil.core.keys import Key
-from clinveil.core.progress import shown, track
-from clinveil.core.settings import NotesSettings
-from clinveil.corpus.corpus import NOTE_ID, PATIENT_ID, TEXT, Corpus
-from clinveil.corpus.open import PartedCorpus, open_corpus
+from clinveil.core.progress import track
+from clinveil.corpus.corpus import Corpus
+from clinveil.corpus.open import AS_BATCHES, PartedCorpus, open_corpus
 from clinveil.corpus.people import Patient
 from clinveil.phi.name_index import NameIndex
 from clinveil.phi.settings import PhiSettings
 from clinveil.phi.treatment.deidentifier import Deidentifier
-from clinveil.phi.treatment.part_passes import Recipe, TreatPart, detect_parts, load_name_index
+from clinveil.phi.treatment.part_passes import PartTask, Recipe, detect_parts
 from clinveil.phi.treatment.passes import deidentify_corpus
 from clinveil.phi.treatment.records import Counts
 from clinveil.releases.context import ReleaseContext
@@ -29,7 +28,7 @@ from clinveil.releases.crosswalk import TableWriter
 from clinveil.scale.executor import opened_for
 from clinveil.scale.pieces import each
 from clinveil.scale.tasks import Store
-from clinveil.vectors.count import WordCounts, count_parts, count_words, over_words
+from clinveil.vectors.count import WordCounts, count_words
 
 TASKS = "tasks"
 
@@ -71,12 +70,7 @@ def _treat(job: ReleaseContext, deidentifier: Deidentifier) -> Treated:
         for result in track(results, "notes", job.say, size=lambda one: one.batch.num_rows):
             counts.add(result)
             table.write(result.batch)
-    return Treated(_opened(job, path), counts.labels, counts.skipped, *indexes)
-
-
-def _opened(job: ReleaseContext, place: Path) -> Corpus:
-    roles = NotesSettings(text=TEXT, id=NOTE_ID, patient=PATIENT_ID, preset="none")
-    return open_corpus(place, roles, keep=job.corpus.columns.keep)
+    return Treated(open_corpus(path, AS_BATCHES, keep=job.corpus.columns.keep), counts.labels, counts.skipped, *indexes)
 
 
 def recipe(job: ReleaseContext) -> Recipe:
@@ -94,21 +88,22 @@ def _treat_parts(
     parts = [(part, one.digest) for part, one in zip(corpus.parts, job.facts, strict=True)]
     store, scratch = Store(job.folder.vault / TASKS), job.folder.work / "names"
     how = replace(recipe(job), make=_with_placeholders) if placeholders else recipe(job)
-    shared = how.sharing(job.known, scratch)
-    works = detect_parts(parts, shared, store, scratch, job.over, job.say, deidentifier.finder.uses_other_notes)
+    how = how.sharing(job.known, scratch)
+    works = detect_parts(parts, how, store, scratch, job.over, job.say, deidentifier.finder.uses_other_notes)
     job.broken.refuse()  # only now, after the longest work on the other parts
     place = private_folder(job.folder.work / "protected")
     items = [(work, place / f"part-{number:05d}.parquet") for number, work in enumerate(works)]
     total = Counts(deidentifier.policy)
     for counts in track(each(job.over, _treat_part, items), "notes", job.say, size=lambda one: one.written):
         total.add_counts(counts)
-    index = load_name_index(works[0].names) if works and works[0].names else None
-    return Treated(_opened(job, place), total.labels, total.skipped, index)
+    return Treated(
+        open_corpus(place, AS_BATCHES, keep=job.corpus.columns.keep), total.labels, total.skipped, works[0].index
+    )
 
 
-def _treat_part(item: tuple[TreatPart, Path]) -> Counts:
+def _treat_part(item: tuple[PartTask, Path]) -> Counts:
     work, path = item
-    counts = Counts(work.detection.recipe().policy)
+    counts = Counts(work.recipe().policy)
     with TableWriter(path) as table:
         for done in work.treated():
             counts.add(done)
@@ -119,8 +114,4 @@ def _treat_part(item: tuple[TreatPart, Path]) -> Counts:
 def counted(job: ReleaseContext, entered: Corpus) -> WordCounts:
     """Count the words of notes and the patients who use them; part files are counted where they are read."""
     with job.timer.stage("vocabulary", "words and the patients who use them"):
-        if job.facts and isinstance(entered, PartedCorpus):
-            return count_parts(entered.parts, job.folder.work, job.over, job.say)
-        over = over_words(job.found.tokens, job.settings.workers)
-        over = shown(over, "notes counted", job.say, job.found.rows, lambda part: part.n_notes)
-        return count_words(entered, job.folder.work, over=over)
+        return count_words(entered, job.folder.work, over=job.over_all, say=job.say, total=job.found.rows)

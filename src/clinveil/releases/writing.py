@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field
 from functools import lru_cache, partial
 from pathlib import Path
 from shutil import copyfile
-from typing import Any
+from typing import Any, TypeVar
 
 import pyarrow as pa
 
@@ -27,7 +27,7 @@ from clinveil.channel.policy import PLAIN, Policy
 from clinveil.channel.tally import Tally, tally_from
 from clinveil.core.files import private_folder, remove
 from clinveil.core.keys import Key
-from clinveil.core.progress import shown, track
+from clinveil.core.progress import track
 from clinveil.core.runfolder import KEY
 from clinveil.core.settings import NotesSettings
 from clinveil.corpus.corpus import Columns, Corpus, memory_corpus
@@ -36,14 +36,14 @@ from clinveil.corpus.part_facts import digest_of
 from clinveil.corpus.write import Writer
 from clinveil.releases.check import NOTHING, OutputCheck, check_output
 from clinveil.releases.context import ReleaseContext
-from clinveil.releases.crosswalk import Renamer, TableWriter, by_new_id, by_source, reordered, vault_batches
+from clinveil.releases.crosswalk import Renamer, TableWriter, VaultTable, by_new_id, by_source, reordered
 from clinveil.releases.treatment import TASKS, recipe
 from clinveil.scale import Map, serial
 from clinveil.scale.executor import opened_for
 from clinveil.scale.pieces import each
-from clinveil.scale.tasks import Store, name_of, performed
-from clinveil.vectors.count import over_words
+from clinveil.scale.tasks import Store, name_of, perform
 
+T = TypeVar("T")
 NOTES = "notes"
 TABLES = ("crosswalk", "alignment")
 
@@ -86,18 +86,21 @@ class Target:
 
     def check(self, entered: Corpus, channel: Channel | None, over: Map = serial) -> OutputCheck:
         """Read the written notes back and compare them with the notes that entered the channel, if there is one."""
-        crosswalk, alignment = (vault_batches(self.vault, name) for name in TABLES)
+        crosswalk, alignment = (VaultTable(self.vault / f"{name}.parquet").batches() for name in TABLES)
         if self.path.is_dir():
             released = self._by_name()
         else:
-            ranks, notes = by_source(vault_batches(self.vault, "crosswalk")), opened(self.path, self.columns)
+            ranks, notes = (
+                by_source(VaultTable(self.vault / "crosswalk.parquet").batches()),
+                opened(self.path, self.columns),
+            )
             released = reordered(notes.batches(), ranks, self.work / "read back")
         return check_output(entered.batches(), crosswalk, released, channel, alignment if channel else (), over)
 
     def _by_name(self) -> Iterator[pa.RecordBatch]:
         """Yield the notes of a .txt folder in source order."""
         left = {file.stem for file in self.path.iterdir()}
-        for batch in vault_batches(self.vault, "crosswalk"):
+        for batch in VaultTable(self.vault / "crosswalk.parquet").batches():
             ids = [i for i in batch.column("note_id").to_pylist() if i in left]
             left.difference_update(ids)
             texts = [(self.path / f"{i}.txt").read_bytes().decode("utf-8") for i in ids]
@@ -128,8 +131,11 @@ def write_notes(job: ReleaseContext, entered: Corpus, channel: Channel | None) -
         if channel is None:
             return tally, target.check(entered, None), path
     with job.timer.stage("check", "read the release back"):
-        over = over_words(job.found.tokens, job.settings.workers)
-        over = shown(over, "notes read back", job.say, job.found.rows, lambda one: one.notes)
+
+        def over(function: Callable[[T], Any], items: Iterable[T], /) -> Iterator[Any]:
+            results = job.over_all(function, items)
+            return track(results, "notes read back", job.say, job.found.rows, lambda one: one.notes)
+
         return tally, target.check(entered, channel, over), path
 
 
@@ -165,11 +171,6 @@ class WritePart:
         """Description for progress messages."""
         return f"{self.part.name} written"
 
-    @property
-    def file(self) -> str:
-        """Name of the notes file."""
-        return f"{NOTES}{self.suffix}"
-
     def identity(self) -> Mapping[str, Any]:
         """Return hashes of part, channel, key and output options."""
         drawn = {"part": self.entered, "channel": self.channel, "policy": asdict(self.policy), "key": self.commitment}
@@ -180,7 +181,7 @@ class WritePart:
         drawn_from = self.vault, self.policy, self.channel, self.commitment
         obfuscator = _obfuscator(*drawn_from) if self.channel else None
         work = private_folder(self.scratch / name_of(self))
-        target = Target(folder / self.file, folder, work, self.columns, self.suffix)
+        target = Target(folder / f"{NOTES}{self.suffix}", folder, work, self.columns, self.suffix)
         tally = target.write(_results(self.part, obfuscator), Key.load(self.vault / KEY))
         check = target.check(self.part, obfuscator.channel if obfuscator else None) if tally.notes else NOTHING
         remove(work)
@@ -195,9 +196,17 @@ def _obfuscator(vault: Path, policy: Policy, channel: str, commitment: str) -> O
 
 def _write_parts(job: ReleaseContext, entered: Corpus, channel: Channel | None) -> tuple[Tally, OutputCheck, Path]:
     """Write every part: notes to staging, crosswalk and alignment to the vault, one file per part."""
-    works, tally, check = list(_tasks(job, entered, channel)), Tally(), NOTHING
+    assert isinstance(entered, PartedCorpus)
+    # A task depends on the part, on the detection in all parts, and on the key.
+    of = digest_of(job.facts) + job.key.commitment + (recipe(job).dependencies if job.settings.phi else "")
+    drawn_from, policy = ("", PLAIN) if channel is None else (channel_digest(channel), channel.policy)
+    how = job.folder.vault, drawn_from, policy, job.key.commitment, job.folder.work
+    works, tally, check = list[WritePart](), Tally(), NOTHING
+    for part, facts in zip(entered.parts, job.facts, strict=True):
+        digest = hashlib.sha256((facts.digest + of).encode()).hexdigest()
+        works.append(WritePart(part, digest, *how, job.corpus.columns, job.corpus.suffix))
     store = Store(job.folder.vault / TASKS)
-    results = each(job.over, partial(performed, store), works)
+    results = each(job.over, partial(perform, store), works)
     for result in track(results, "notes", job.say, size=lambda one: one["tally"]["notes"]):
         tally += tally_from(result["tally"])
         check += OutputCheck.of(result["check"], result["check"]["outputs"])
@@ -208,7 +217,7 @@ def _write_parts(job: ReleaseContext, entered: Corpus, channel: Channel | None) 
             if (file := written / f"{table}.parquet").exists():
                 _link(file, private_folder(vault / file.name) / f"{name}.parquet")
         hidden = job.key.digest("part name", facts.name, facts.digest)  # hides source name and order
-        _link(written / work.file, place / f"part-{hidden:016x}{work.suffix}")
+        _link(written / f"{NOTES}{work.suffix}", place / f"part-{hidden:016x}{work.suffix}")
     return tally, check, place
 
 
@@ -219,14 +228,3 @@ def _link(source: Path, target: Path) -> None:
         os.link(source, target)
     except OSError:
         copyfile(source, target)
-
-
-def _tasks(job: ReleaseContext, entered: Corpus, channel: Channel | None) -> Iterator[WritePart]:
-    """Yield the task of each part, with a hash of the part, of the detection in all parts, and of the key."""
-    assert isinstance(entered, PartedCorpus)
-    of = digest_of(job.facts) + job.key.commitment + (recipe(job).dependencies if job.settings.phi else "")
-    drawn_from, policy = ("", PLAIN) if channel is None else (channel_digest(channel), channel.policy)
-    drawn = job.folder.vault, drawn_from, policy, job.key.commitment
-    written = job.folder.work, job.corpus.columns, job.corpus.suffix
-    for part, facts in zip(entered.parts, job.facts, strict=True):
-        yield WritePart(part, hashlib.sha256((facts.digest + of).encode()).hexdigest(), *drawn, *written)

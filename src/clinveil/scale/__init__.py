@@ -5,6 +5,6 @@ A `Map` takes a function and items and yields the results in the order of the it
 
 from __future__ import annotations
 
-from clinveil.scale.local import Map, processes, processes_later, serial, threads
+from clinveil.scale.local import Map, processes, serial, threads
 
-__all__ = ["Map", "processes", "processes_later", "serial", "threads"]
+__all__ = ["Map", "processes", "serial", "threads"]

@@ -6,9 +6,8 @@ whose worker was killed is retried; an error raised by the function is raised by
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import Protocol
 
 from pydantic import model_validator
 
@@ -16,23 +15,8 @@ from clinveil.core.registry import Registry
 from clinveil.core.settings import Settings, choice, flag
 from clinveil.scale.local import Map, processes, threads
 
-
-class Opener(Protocol):
-    """The function that an executor's file registers."""
-
-    def __call__(
-        self, workers: int, address: str | None, tasks: int | None, ahead: int | None, /
-    ) -> AbstractContextManager[Map]:
-        """Return a context manager for a map.
-
-        Args:
-            workers: processes to start on this machine, if the executor starts any; never more than it has cores.
-            address: of a cluster; None to start a local one.
-            tasks: number of tasks sent to a cluster at a time; None for two per core.
-            ahead: number of items read ahead; two per worker or core if None.
-        """
-
-
+Opener = Callable[[int, str | None, int | None, int | None], AbstractContextManager[Map]]
+"""The function that an executor's file registers; its arguments are workers, address, tasks and ahead."""
 executors: Registry[Opener] = Registry("executor", "clinveil.scale.executors", first=("local",))
 
 
@@ -60,30 +44,20 @@ def local(workers: int, address: str | None, tasks: int | None, ahead: int | Non
     yield processes(workers, ahead=ahead)
 
 
-def opened(
-    on: str = "local",
-    workers: int = 1,
-    address: str | None = None,
-    *,
-    tasks: int | None = None,
-    ahead: int | None = None,
+def opened_for(
+    executor: ExecutorSettings, workers: int, *, ahead: int | None = None, threaded: bool = False
 ) -> AbstractContextManager[Map]:
-    """Open the map of an executor, with the arguments of `Opener`.
+    """Open the map that a command's settings ask for.
+
+    Args:
+        workers: processes to start on this machine, if the executor starts any; never more than it has cores.
+        ahead: number of items read ahead; two per worker or core if None.
+        threaded: use threads for local work, for functions that release the GIL.
 
     Raises:
         UsageError: an unknown executor. MissingExtra: its extra is not installed.
         InputError: no cluster answers at the address.
     """
-    return executors.get(on)(workers, address, tasks, ahead)
-
-
-def opened_for(
-    executor: ExecutorSettings, workers: int, *, ahead: int | None = None, threaded: bool = False
-) -> AbstractContextManager[Map]:
-    """Open the map that a command's settings ask for. Raises like `opened`.
-
-    `threaded`: use threads for local work, for functions that release the GIL.
-    """
     if threaded and executor == ExecutorSettings():
         return nullcontext(threads(workers))
-    return opened(executor.on, workers, executor.address, tasks=executor.tasks, ahead=ahead)
+    return executors.get(executor.on)(workers, executor.address, executor.tasks, ahead)

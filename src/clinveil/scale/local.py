@@ -21,7 +21,6 @@ from clinveil.core.compiled import at_most_cores
 from clinveil.core.errors import LostWorkers
 
 WATCH_SECONDS = 2.0
-ALONE_SECONDS = 2.0  # about the time to start processes
 TRIES = 4  # attempts per item before LostWorkers
 T = TypeVar("T")
 R = TypeVar("R")
@@ -70,20 +69,6 @@ def processes(workers: int, *, ahead: int | None = None) -> Map:
             sent = (_Sent(item, pools.submit(item)) for item in items)
             for item in _behind(sent, window, ahead or 2 * at_once):
                 yield pools.result(item, window)
-
-    return run
-
-
-def processes_later(workers: int, seconds: float = ALONE_SECONDS) -> Map:
-    """Return a map that starts in the calling thread and moves to processes after some seconds, for unknown work."""
-
-    def run(function: Callable[[Any], Any], items: Iterable[Any], /) -> Iterator[Any]:
-        remaining, end = iter(items), time.monotonic() + seconds
-        for item in remaining:
-            yield function(item)
-            if time.monotonic() > end:
-                break
-        yield from processes(workers)(function, remaining)
 
     return run
 

@@ -1,20 +1,22 @@
-"""Apply a function to parts; a damaged part is recorded and the others are processed."""
+"""Apply a function to parts, or to each batch of a source; a damaged part is recorded, the others are processed."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from functools import partial
+from functools import lru_cache, partial
+from itertools import chain
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, Protocol, TypeVar
 
 from clinveil.core.errors import Incomplete, InputError
 from clinveil.core.files import owner_only
-from clinveil.scale.local import Map
+from clinveil.scale.local import Map, serial
 
 T = TypeVar("T")
 R = TypeVar("R")
+Item_co = TypeVar("Item_co", covariant=True)
 NAMED = 3  # damaged parts listed in a message
 
 
@@ -65,6 +67,27 @@ def each(over: Map, function: Callable[[T], R], parts: Iterable[T], broken: Brok
         record.refuse()
 
 
+class Batched(Protocol[Item_co]):
+    """A source of batches, such as a corpus; `parts`, if it has any, are such sources that workers can open."""
+
+    def batches(self) -> Iterator[Item_co]:
+        """Yield all batches, from the start."""
+
+
+def each_batch(over: Map, function: Callable[[T], R], source: Batched[T]) -> Iterator[R]:
+    """Yield the function's result for each batch of a source, in order; parts are read where the map runs.
+
+    Raises Incomplete at the end if the map's workers cannot read some parts.
+    """
+    if over is not serial and (parts := getattr(source, "parts", ())):
+        return chain.from_iterable(each(over, partial(_in_part, function), parts))
+    return over(function, source.batches())
+
+
+def _in_part(function: Callable[[T], R], part: Batched[T]) -> list[R]:
+    return [function(batch) for batch in part.batches()]
+
+
 def _try(function: Callable[[T], R], folder: Path, part: T) -> tuple[R | None, str]:
     """Return the function's result, or the reason why the part cannot be read."""
     if Path.cwd() != folder:  # in a cluster's worker: paths may be relative to the driver's folder
@@ -74,3 +97,22 @@ def _try(function: Callable[[T], R], folder: Path, part: T) -> tuple[R | None, s
             return function(part), ""
         except InputError as error:
             return None, str(error)
+
+
+def shared(value: T, path: Path) -> Callable[[], T]:
+    """Write a value to a file that all workers can read; return a function that returns it in any process.
+
+    The workers of a machine map its arrays into memory, so they share one copy.
+    """
+    import joblib  # type: ignore[import-untyped]  # of scikit-learn
+
+    path.unlink(missing_ok=True)  # a process may still map an older file
+    joblib.dump(value, path)
+    return partial(_loaded, path.absolute(), path.stat().st_mtime_ns)
+
+
+@lru_cache(maxsize=1)
+def _loaded(path: Path, stamp: int) -> Any:
+    import joblib
+
+    return joblib.load(path, mmap_mode="r")

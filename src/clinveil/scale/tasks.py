@@ -75,24 +75,17 @@ class Store:
             raise InputError("the task has no readable result", where=name_of(work), hint=hint) from None
 
 
-def perform(store: Store, work: Work) -> str:
-    """Run a task unless it is done; return its name. Linear algebra uses one thread, for reproducible bits."""
+def perform(store: Store, work: Work) -> Result:
+    """Run a task unless it is done; return its result. Linear algebra uses one thread, for reproducible bits."""
     from threadpoolctl import threadpool_limits
 
-    if store.done(work):
-        return name_of(work)
-    folder = store.folder(work)
-    remove(folder)
-    with owner_only(), threadpool_limits(1):
-        result = work(private_folder(folder), store)
-    private_text(folder / "result.json", json.dumps(result, allow_nan=False, ensure_ascii=False))
-    private_text(folder / "done", json.dumps(sorted(files_in(folder))))
-    return name_of(work)
-
-
-def performed(store: Store, work: Work) -> Result:
-    """Run a task unless it is done; return its result."""
-    perform(store, work)
+    if not store.done(work):
+        folder = store.folder(work)
+        remove(folder)
+        with owner_only(), threadpool_limits(1):
+            result = work(private_folder(folder), store)
+        private_text(folder / "result.json", json.dumps(result, allow_nan=False, ensure_ascii=False))
+        private_text(folder / "done", json.dumps(sorted(files_in(folder))))
     return store.result(work)
 
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Generic, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -19,15 +18,13 @@ from clinveil.core.progress import track
 from clinveil.core.types import Say
 from clinveil.corpus.corpus import Corpus, rows
 from clinveil.scale import Map, processes, serial
-from clinveil.scale.pieces import each
+from clinveil.scale.pieces import each_batch
 from clinveil.vectors.sentences import Splitter, whole_note
 
 PAIRS_IN_MEMORY = 1 << 20  # 8 MiB; more saves no time
 MANY_WORDS = 3_000_000
 _BUCKETS = 64
 _LOW = (1 << 32) - 1
-
-K = TypeVar("K", bound=Hashable)
 
 
 @dataclass(frozen=True)
@@ -59,6 +56,8 @@ def count_words(
     pairs_in_memory: int = PAIRS_IN_MEMORY,
     split: Splitter = whole_note,
     over: Map = serial,
+    say: Say = lambda _: None,
+    total: int | None = None,
 ) -> WordCounts:
     """Count the words of all notes and the patients of each word, in one pass.
 
@@ -67,32 +66,19 @@ def count_words(
         scratch: a private folder; (patient, word) pairs beyond the limit are written there and removed at the end.
         pairs_in_memory: distinct (patient, word) pairs in memory, 8 bytes each.
         split: splits a note into words; must be a module-level function if `over` uses other processes.
-        over: map that runs the counting of batches; it does not change the result.
+        over: map that runs the counting of batches, or of part files; it does not change the result.
+        say: receives the progress. total: number of notes, if known.
 
     Returns:
-        The counts. Memory grows with the vocabulary and the number of patients, not with the number of notes.
-    """
-    with _Sum(scratch, pairs_in_memory) as total:
-        for part in over(partial(counted, split), corpus.batches()):
-            total.add(part)
-        return total.counts()
-
-
-def count_parts(parts: Iterable[Corpus], scratch: Path, over: Map, say: Say = lambda _: None) -> WordCounts:
-    """Count the words of part files, each in the process that reads it; memory also grows with the largest part.
+        The counts. Memory grows with the vocabulary, the number of patients and the largest part.
 
     Raises Incomplete if some parts cannot be read.
     """
-    with _Sum(scratch, PAIRS_IN_MEMORY) as total:
-        counts = each(over, _counted_part, parts)
-        for part in track(counts, "notes counted", say, size=lambda part: sum(batch.n_notes for batch in part)):
-            for batch in part:
-                total.add(batch)
-        return total.counts()
-
-
-def _counted_part(part: Corpus) -> list[Counted]:
-    return [counted(whole_note, batch) for batch in part.batches()]
+    with _Sum(scratch, pairs_in_memory) as counts:
+        batches = each_batch(over, partial(counted, split), corpus)
+        for batch in track(batches, "notes counted", say, total, size=lambda batch: batch.n_notes):
+            counts.add(batch)
+        return counts.counts()
 
 
 def over_words(n_words: int, workers: int) -> Map:
@@ -100,14 +86,14 @@ def over_words(n_words: int, workers: int) -> Map:
     return processes(workers) if n_words >= MANY_WORDS else serial
 
 
-class Numbering(dict[K, int], Generic[K]):
+class Numbering(dict[str, int]):
     """Number keys in the order of their first use."""
 
-    def __missing__(self, key: K) -> int:
+    def __missing__(self, key: str) -> int:
         self[key] = number = len(self)
         return number
 
-    def of(self, keys: Iterable[K]) -> NDArray[np.int64]:
+    def of(self, keys: Iterable[str]) -> NDArray[np.int64]:
         """Return the numbers of some keys, shape (n,)."""
         return np.fromiter(map(self.__getitem__, keys), dtype=np.int64)
 
@@ -130,7 +116,7 @@ class Counted:
 
 def counted(split: Splitter, batch: pa.RecordBatch) -> Counted:
     """Count one batch."""
-    numbering, owners = Numbering[str](), Numbering[str]()
+    numbering, owners = Numbering(), Numbering()
     number = numbering.__getitem__
     tokens: list[int] = []
     lengths: list[int] = []
@@ -151,7 +137,7 @@ class _Sum:
     """Sum of batches, with words and patients numbered over the whole corpus."""
 
     def __init__(self, scratch: Path, pairs_in_memory: int) -> None:
-        self._words, self._owners = Numbering[str](), Numbering[str]()
+        self._words, self._owners = Numbering(), Numbering()
         self._counts = np.zeros(1 << 10, dtype=np.int64)
         self._notes = 0
         self._pairs = _Pairs(scratch, pairs_in_memory)
@@ -173,17 +159,12 @@ class _Sum:
 
     def counts(self) -> WordCounts:
         """Return the counts of all added batches."""
-        per_word = self._pairs.patients_per_word(len(self._words))
-        totals = len(self._owners), self._notes
-        return _sorted(list(self._words), self._counts[: len(self._words)], per_word, totals)
-
-
-def _sorted(
-    words: list[str], counts: NDArray[np.int64], patients: NDArray[np.int64], totals: tuple[int, int]
-) -> WordCounts:
-    by_word = np.array(sorted(range(len(words)), key=words.__getitem__), dtype=np.int64)
-    order = by_word[np.argsort(-counts[by_word], kind="stable")]
-    return WordCounts([words[i] for i in order], counts[order], patients[order], *totals, n_tokens=int(counts.sum()))
+        words, counts = list(self._words), self._counts[: len(self._words)]
+        patients = self._pairs.patients_per_word(len(words))
+        by_word = np.array(sorted(range(len(words)), key=words.__getitem__), dtype=np.int64)
+        order = by_word[np.argsort(-counts[by_word], kind="stable")]
+        totals = len(self._owners), self._notes, int(counts.sum())
+        return WordCounts([words[i] for i in order], counts[order], patients[order], *totals)
 
 
 class _Pairs:
@@ -218,7 +199,9 @@ class _Pairs:
         order = np.argsort(bucket, kind="stable")
         ends = np.searchsorted(bucket[order], np.arange(_BUCKETS + 1))
         for name in range(_BUCKETS):
-            _append(self._folder / str(name), pairs[order[ends[name] : ends[name + 1]]])
+            file = os.open(self._folder / str(name), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+            with os.fdopen(file, "ab") as out:
+                out.write(pairs[order[ends[name] : ends[name + 1]]].tobytes())
         self._parts, self._held = [], 0
 
     def patients_per_word(self, n_words: int) -> NDArray[np.int64]:
@@ -242,8 +225,3 @@ def _distinct(pairs: NDArray[np.int64]) -> NDArray[np.int64]:
     first = np.ones(len(pairs), dtype=bool)
     np.not_equal(pairs[1:], pairs[:-1], out=first[1:])
     return pairs[first]
-
-
-def _append(file: Path, pairs: NDArray[np.int64]) -> None:
-    with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "ab") as out:
-        out.write(pairs.tobytes())

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -19,10 +18,10 @@ import pyarrow as pa
 from clinveil.core.errors import InputError
 from clinveil.core.files import private_folder
 from clinveil.corpus.corpus import NOTE_ID, PATIENT_ID, ROLE_FIELDS, TEXT, Corpus, MemoryCorpus, Note, rows
-from clinveil.corpus.open import PartedCorpus, joined, open_text
+from clinveil.corpus.open import joined, open_text
 from clinveil.corpus.sample import KeyedShare
-from clinveil.scale import Map, processes_later, serial
-from clinveil.scale.pieces import each
+from clinveil.scale import Map, serial
+from clinveil.scale.pieces import each_batch
 from clinveil.vectors.algorithm import Algorithm, Notes, OnEpoch, algorithms
 from clinveil.vectors.count import WordCounts, count_words, over_words
 from clinveil.vectors.imported import of_notes
@@ -70,7 +69,7 @@ def train(
         InputError: fewer than two words to train on, GloVe with lines, or unusable other text or start vectors.
     """
     private_folder(scratch)
-    counts = counts or count_words(corpus, scratch, split=split, over=processes_later(workers))
+    counts = counts or count_words(corpus, scratch, split=split)
     n_words = int((counts.counts >= settings.min_count).sum())
     if n_words < 2:
         raise InputError(
@@ -143,14 +142,7 @@ def subsampled(corpus: Corpus, rule: Subsampling, split: Splitter = whole_note, 
 
     `over`: map that processes the batches, or the part files; it does not change the rows.
     """
-    if isinstance(corpus, PartedCorpus):
-        parts = corpus.parts
-        return MemoryCorpus(lambda: chain.from_iterable(each(over, partial(_subsampled_part, rule, split), parts)))
-    return MemoryCorpus(lambda: over(partial(subsampled_batch, rule, split), corpus.batches()))
-
-
-def _subsampled_part(rule: Subsampling, split: Splitter, part: Corpus) -> list[pa.RecordBatch]:
-    return [subsampled_batch(rule, split, batch) for batch in part.batches()]
+    return MemoryCorpus(lambda: each_batch(over, partial(subsampled_batch, rule, split), corpus))
 
 
 def subsampled_batch(rule: Subsampling, split: Splitter, batch: pa.RecordBatch) -> pa.RecordBatch:

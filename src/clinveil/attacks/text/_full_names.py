@@ -10,7 +10,7 @@ except with probability 2^-64, so one sorted look-up per window finds names, how
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from clinveil.core.finding import Finding
 from clinveil.core.tokens import words
-from clinveil.core.types import Ints
+from clinveil.core.types import Ints, SmallInts
 from clinveil.stats import permutation_p
 from clinveil.stats.findings import clustered_share, proportion, unmeasured
 from clinveil.stats.refusals import alone, own_name_p
@@ -29,24 +29,24 @@ REPLICATES = 39
 SOURCE = "permutation test, exact if no two matches share a patient or a name (Riordan 1958), else Phipson & Smyth 2010"
 CHANCE_IS = "own names found if names are permuted between patients, mean over all permutations"
 Codes = NDArray[np.uint64]
-_Table = tuple[Codes, Ints, Ints]  # codes, the names' rows, replicates
+_Table = tuple[Codes, SmallInts, NDArray[np.int16]]  # codes, the names' rows, replicates
 
 
 class NameCodes(NamedTuple):
     """Names as sums of word codes: of all parts, and of the first and last part only (the same for two parts)."""
 
     whole: Codes  # (n,)
-    whole_words: Ints  # (n,) number of words
+    whole_words: NDArray[np.int16]  # (n,) number of words
     ends: Codes
-    ends_words: Ints
+    ends_words: NDArray[np.int16]
 
 
 class Hits(NamedTuple):
     """Names found in a batch of notes."""
 
     note: Ints  # index of the note in its batch
-    row: Ints  # row of the name
-    replicate: Ints  # 0 for real names
+    row: SmallInts  # row of the name
+    replicate: NDArray[np.int16]  # 0 for real names
     code: Codes
 
 
@@ -72,7 +72,7 @@ class NameIndex:
         self.tested = np.array([len(n) > 1 and sum(map(len, n)) > 1 for n in parts], dtype=bool)
         n = len(names)
         self.real = NameCodes(
-            np.zeros(n, np.uint64), np.zeros(n, np.int64), np.zeros(n, np.uint64), np.zeros(n, np.int64)
+            np.zeros(n, np.uint64), np.zeros(n, np.int16), np.zeros(n, np.uint64), np.zeros(n, np.int16)
         )
         sizes = np.array([len(name) for name in parts], dtype=np.int64)
         groups = (np.flatnonzero(self.tested & (sizes == size)) for size in np.unique(sizes[self.tested]))
@@ -82,9 +82,10 @@ class NameIndex:
         """Return the codes of names of one number of parts: real ones (also stored in `real`), then replicates."""
         named = [[[self.ids[w] for w in part] for part in parts[row]] for row in rows.tolist()]
         codes = np.array([[self._codes[part].sum(dtype=np.uint64) for part in name] for name in named], dtype=np.uint64)
-        lengths = np.array([[len(part) for part in name] for name in named], dtype=np.int64)
+        lengths = np.array([[len(part) for part in name] for name in named], dtype=np.int16)
         code_sets = [(real := _summed(codes, lengths), rows, 0)]
-        for target, values in zip(self.real, real, strict=True):
+        pairs: Any = zip(self.real, real, strict=True)
+        for target, values in pairs:
             target[rows] = values
         for replicate in range(1, self.replicates + 1):
             for column in range(1, codes.shape[1]):
@@ -105,24 +106,37 @@ class NameIndex:
         row, note_of = np.array(ids, dtype=np.int64), np.repeat(np.arange(len(lengths)), lengths)
         found = [_windows(row, self._codes, size, table, note_of) for size, table in self._tables.items()]
         none = np.zeros(0, dtype=np.int64)
-        found.append(Hits(none, none, none, none.astype(np.uint64)))
+        found.append(Hits(none, none.astype(np.int32), none.astype(np.int16), none.astype(np.uint64)))
         return Hits(*(np.concatenate(column) for column in zip(*found, strict=True)))
 
+    def search(self, own: Ints, notes: Sequence[Sequence[str]]) -> NamesFound:
+        """Search a batch: each note's lookup forms, and the row of its patient or -1."""
+        hits = self.find(notes)
+        of_note = own[hits.note]
+        if self.tested.size:  # another patient may have the same name
+            same = (hits.code == self.real.whole[of_note]) | (hits.code == self.real.ends[of_note])
+            other = ~(same & (of_note >= 0))
+        else:
+            other = np.ones(hits.note.size, dtype=bool)
+        own_patient = (hits.replicate == 0) & (of_note >= 0)
+        pairs = np.unique(np.stack([of_note[own_patient], hits.row[own_patient]], axis=1), axis=0)
+        replicate, note = np.unique(np.stack([hits.replicate[other], hits.note[other]], axis=1), axis=0).T
+        return NamesFound(pairs, np.bincount(replicate, minlength=self.replicates + 1), note[replicate == 0])
 
-def _summed(codes: Codes, lengths: Ints) -> NameCodes:
+
+def _summed(codes: Codes, lengths: NDArray[np.int16]) -> NameCodes:
     ends = (codes[:, 0] + codes[:, -1], lengths[:, 0] + lengths[:, -1])
-    return NameCodes(codes.sum(axis=1, dtype=np.uint64), lengths.sum(axis=1), *ends)
+    return NameCodes(codes.sum(axis=1, dtype=np.uint64), lengths.sum(axis=1, dtype=np.int16), *ends)
 
 
 def _tables(code_sets: list[tuple[NameCodes, Ints, int]]) -> dict[int, _Table]:
     """Group all codes by number of words, sorted by code."""
     if not code_sets:
         return {}
-    pieces = [(codes_.whole, codes_.whole_words, rows, np.full(rows.size, n)) for codes_, rows, n in code_sets]
+    sets = [(codes_, rows.astype(np.int32), np.full(rows.size, n, dtype=np.int16)) for codes_, rows, n in code_sets]
+    pieces = [(codes_.whole, codes_.whole_words, *of_set) for codes_, *of_set in sets]
     # For a name of two parts, the ends are the full name.
-    pieces += [
-        (f.ends, f.ends_words, rows, np.full(rows.size, n)) for f, rows, n in code_sets if (f.ends != f.whole).any()
-    ]
+    pieces += [(f.ends, f.ends_words, *of_set) for f, *of_set in sets if (f.ends != f.whole).any()]
     codes, sizes, rows, replicates = (np.concatenate(column) for column in zip(*pieces, strict=True))
     tables = {}
     for size in np.unique(sizes[sizes > 1]).tolist():
@@ -148,89 +162,58 @@ def _windows(ids: Ints, codes: Codes, size: int, table: _Table, note_of: Ints) -
     )
 
 
-class NameScan:
-    """Count the names found in each note; `findings` returns the result.
+class NamesFound(NamedTuple):
+    """Names found in a batch of notes, or in several."""
 
-    Attributes:
-        index: the names; rows: row of each source patient id in it.
+    pairs: Ints  # (m, 2) distinct rows of a note's patient and of a real name in the note
+    counts: Ints  # (replicates + 1,) notes with the name of another patient, by set of names
+    others: Ints  # index of the notes with a real name of another patient
+
+
+def own_names(
+    index: NameIndex, present: Ints, found: Sequence[NamesFound], rng: Generator, permutations: int = PERMUTATIONS
+) -> Finding:
+    """Return the finding on own full names against permuted names; `present`: rows of the patients with a note."""
+    tested_rows = present[index.tested[present]]
+    detail: dict[str, Any] = {"one_part_names": present.size - tested_rows.size, "in_feed": index.tested.size}
+    detail["in_release"] = present.size
+    about: dict[str, Any] = {"source": SOURCE}
+    if not tested_rows.size:
+        why = "no patient with a full name has released notes"
+        return unmeasured("attack.own_name", why, detail=detail, unit="patients", **about)
+    place = np.full(index.tested.size, -1)
+    place[tested_rows] = np.arange(tested_rows.size)
+    pairs = place[np.unique(np.concatenate([batch.pairs for batch in found]), axis=0)]
+    patient, name = pairs[(pairs >= 0).all(axis=1)].T
+    count, n = int((patient == name).sum()), int(tested_rows.size)
+    p, p_is = own_name_p(patient, name, n, rng, permutations)
+    # Exact mean over all permutations.
+    about |= {"p": p, "p_is": p_is, "chance": patient.size / n**2, "chance_is": CHANCE_IS}
+    detail |= {"expected": patient.size / n, "alone": alone(patient, name, n)}
+    return proportion("attack.own_name", count, n, over="patients", detail=detail, **about)
+
+
+def other_names(index: NameIndex, found: Sequence[NamesFound], notes: Ints) -> Finding:
+    """Return the finding on other patients' full names against shuffled ones.
+
+    `notes`: (n, 2) notes of each patient, and those with the name of another patient.
     """
-
-    def __init__(self, index: NameIndex, rows: Mapping[str, int]) -> None:
-        self.index, self.rows = index, rows
-        self._patients: dict[str, int] = {}
-        self._notes, self._others = [np.zeros(0, dtype=np.int64)], [np.zeros(0, dtype=np.int64)]
-        self._pairs = [np.zeros((0, 2), dtype=np.int64)]
-        self._counts = np.zeros(index.replicates + 1, dtype=np.int64)
-
-    def add(self, patients: Sequence[str], notes: Sequence[Sequence[str]]) -> None:
-        """Count a batch: each note's source patient id and its lookup forms."""
-        patient_rows = np.array([self._patients.setdefault(p, len(self._patients)) for p in patients], dtype=np.int64)
-        own = np.array([self.rows.get(p, -1) for p in patients], dtype=np.int64)
-        hits = self.index.find(notes)
-        self._notes.append(patient_rows)
-        real = hits.replicate == 0
-        table_codes = real & (own[hits.note] >= 0)
-        self._pairs.append(np.unique(np.stack([own[hits.note[table_codes]], hits.row[table_codes]], axis=1), axis=0))
-        other = ~self._is_own(hits, own[hits.note])
-        positions = np.stack([hits.replicate[other], hits.note[other]], axis=1)
-        replicate, note = np.unique(positions, axis=0).T
-        self._counts += np.bincount(replicate, minlength=self._counts.size)
-        self._others.append(patient_rows[note[replicate == 0]])
-
-    def _is_own(self, hits: Hits, own: Ints) -> NDArray[np.bool_]:
-        """Return whether a hit is the name of the note's patient (another patient may have the same name)."""
-        if not self.index.tested.size:
-            return np.zeros(hits.note.size, dtype=bool)
-        real = self.index.real
-        same = (hits.code == real.whole[own]) | (hits.code == real.ends[own])
-        return np.asarray(same & (own >= 0))
-
-    def findings(self, rng: Generator, *, permutations: int = PERMUTATIONS) -> list[Finding]:
-        """Return findings on own full names against permuted names, and other patients' names against shuffled ones."""
-        return [self._own(rng, permutations), self._other(rng)]
-
-    def _own(self, rng: Generator, permutations: int) -> Finding:
-        present = [row for patient in self._patients if (row := self.rows.get(patient)) is not None]
-        tested_rows = np.array([row for row in present if self.index.tested[row]], dtype=np.int64)
-        detail: dict[str, Any] = {"one_part_names": len(present) - len(tested_rows), "in_feed": len(self.rows)}
-        detail["in_release"] = len(present)
-        about: dict[str, Any] = {"source": SOURCE}
-        if not tested_rows.size:
-            why = "no patient with a full name has released notes"
-            return unmeasured("attack.own_name", why, detail=detail, unit="patients", **about)
-        patient, name = self._pairs_found(tested_rows)
-        count, n = int((patient == name).sum()), int(tested_rows.size)
-        p, p_is = own_name_p(patient, name, n, rng, permutations)
-        # Exact mean over all permutations.
-        about |= {"p": p, "p_is": p_is, "chance": patient.size / n**2, "chance_is": CHANCE_IS}
-        detail |= {"expected": patient.size / n, "alone": alone(patient, name, n)}
-        return proportion("attack.own_name", count, n, over="patients", detail=detail, **about)
-
-    def _pairs_found(self, tested_rows: Ints) -> tuple[Ints, Ints]:
-        """Return the indices of the note's patient and of the name's patient for each distinct hit."""
-        place = np.full(self.index.tested.size, -1)
-        place[tested_rows] = np.arange(tested_rows.size)
-        pairs = place[np.unique(np.concatenate(self._pairs), axis=0)]
-        patient, name = pairs[(pairs >= 0).all(axis=1)].T
-        return patient, name
-
-    def _other(self, rng: Generator) -> Finding:
-        notes = np.bincount(np.concatenate(self._notes), minlength=1)
-        n, names = int(notes.sum()), int(self.index.tested.sum())
-        detail: dict[str, float | str] = {"names": names, "shuffled_sets": self.index.replicates}
-        if not n or not names:
-            why = "no released notes" if not n else "no full names to search for"
-            return unmeasured("attack.other_names", why, n, source=SOURCE, detail=detail, unit="notes")
-        shuffled = self._counts[1:]
-        return clustered_share(
-            "attack.other_names",
-            np.stack([np.bincount(np.concatenate(self._others), minlength=len(notes)), notes], axis=1),
-            over="patients",
-            chance=float(shuffled.mean() / n),
-            source="chance: first names combined with other last names, each part as frequent as before",
-            detail={**detail, "chance_most": float(shuffled.max() / n)},
-            unit="notes",
-            p=permutation_p(self._counts[0], shuffled),
-            p_is="against the shuffled sets of names",
-            chance_is="names of the same parts, shuffled within each position",
-        )
+    n, names = int(notes[:, 0].sum()), int(index.tested.sum())
+    detail: dict[str, float | str] = {"names": names, "shuffled_sets": index.replicates}
+    if not n or not names:
+        why = "no released notes" if not n else "no full names to search for"
+        return unmeasured("attack.other_names", why, n, source=SOURCE, detail=detail, unit="notes")
+    counts = np.sum([batch.counts for batch in found], axis=0)
+    shuffled = counts[1:]
+    return clustered_share(
+        "attack.other_names",
+        notes[:, ::-1],
+        over="patients",
+        chance=float(shuffled.mean() / n),
+        source="chance: first names combined with other last names, each part as frequent as before",
+        detail={**detail, "chance_most": float(shuffled.max() / n)},
+        unit="notes",
+        p=permutation_p(counts[0], shuffled),
+        p_is="against the shuffled sets of names",
+        chance_is="names of the same parts, shuffled within each position",
+    )

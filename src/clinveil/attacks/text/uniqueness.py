@@ -7,9 +7,8 @@ words. With the kept values of a person, an attacker finds the one note that has
 
 from __future__ import annotations
 
-import hashlib
-from array import array
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -23,9 +22,10 @@ from clinveil.core.finding import Detail, Finding
 from clinveil.core.tokens import Kind, character_classes, tokenize
 from clinveil.core.types import Ints
 from clinveil.corpus.corpus import NOTE_ID, PATIENT_ID, Corpus, rows
+from clinveil.corpus.uniqueness import Hashes, hashes, joined
 from clinveil.scale import Map, serial
+from clinveil.scale.pieces import each_batch
 from clinveil.stats.findings import unmeasured
-from clinveil.vectors.count import over_words
 
 SMALL = 5
 SOURCE = "k-anonymity: Sweeney 2002"
@@ -43,10 +43,8 @@ class Uniqueness(Attack):
     def __call__(self, context: Context, rng: Generator) -> list[Finding]:
         """Run the attack; deterministic."""
         assert context.released is not None
-        n_words = 0 if context.counts is None else context.counts.n_tokens
-        over = over_words(n_words, context.workers)
-        shapes = [tagged(f, "recipient", "layout", gated=False) for f in layout(context.released, over)]
-        kept = kept_columns(context.released, context.keep)
+        shapes = [tagged(f, "recipient", "layout", gated=False) for f in layout(context.released, context.over)]
+        kept = kept_columns(context.released, context.keep, context.over)
         return [*shapes, *(tagged(f, "recipient", "kept columns", gated=False) for f in kept)]
 
 
@@ -55,13 +53,11 @@ def layout(released: Corpus, over: Map = serial) -> list[Finding]:
 
     Streams; 16 bytes per note are kept. All notes of the release are counted, so there is no sampling interval.
     """
-    shapes, lengths = array("Q"), array("Q")
-    for hashes, tokens in over(shapes_of, released.batches()):
-        shapes.extend(hashes)
-        lengths.extend(tokens)
+    batches = list(each_batch(over, shapes_of, released))
+    shapes, lengths = (joined([batch[i] for batch in batches]) for i in (0, 1))
     found = []
     for measure, keys in (("attack.layout_unique", shapes), ("attack.length_unique", lengths)):
-        sizes = _sizes(keys)
+        sizes = np.unique(keys, return_counts=True)[1]
         detail: dict[str, Any] = {"why": "no guess is made, so there is no chance level"}
         if sizes.size:
             few = float(sizes[sizes < SMALL].sum() / len(keys))
@@ -70,14 +66,10 @@ def layout(released: Corpus, over: Map = serial) -> list[Finding]:
     return found
 
 
-def shapes_of(batch: pa.RecordBatch) -> tuple[array[int], array[int]]:
+def shapes_of(batch: pa.RecordBatch) -> tuple[Hashes, Hashes]:
     """Return a hash of the skeleton and the number of tokens for each note of a batch."""
-    shapes, lengths = array("Q"), array("Q")
-    for note in rows([batch]):
-        shape = skeleton(note.text)
-        shapes.append(_hash(shape))
-        lengths.append(shape.count("a") + shape.count("0"))
-    return shapes, lengths
+    shapes = [skeleton(note.text) for note in rows([batch])]
+    return hashes(shapes), np.array([shape.count("a") + shape.count("0") for shape in shapes], dtype=np.uint64)
 
 
 def skeleton(text: str) -> str:
@@ -112,16 +104,12 @@ def _collapsed(kind: NDArray[np.uint32]) -> str:
     return kind[kept].tobytes().decode("utf-32-le", "surrogatepass")
 
 
-def _space(run: str) -> str:
-    return "\n" * run.count("\n") or " "
-
-
 def _shape(kind: Kind, token: str) -> str:
-    shapes = {Kind.WORD: "a", Kind.NUMBER: "0", Kind.PUNCT: token, Kind.OTHER: ""}
-    return _space(token) if kind == Kind.SPACE else shapes[kind]
+    space = "\n" * token.count("\n") or " "
+    return {Kind.WORD: "a", Kind.NUMBER: "0", Kind.PUNCT: token, Kind.OTHER: "", Kind.SPACE: space}[kind]
 
 
-def kept_columns(released: Corpus, keep: Sequence[str]) -> list[Finding]:
+def kept_columns(released: Corpus, keep: Sequence[str], over: Map = serial) -> list[Finding]:
     """Measure the share of notes with a combination of kept values that no other patient's note has.
 
     Empty if no column is kept. A note without a patient counts as a patient. Streams; 16 bytes per note are kept.
@@ -129,34 +117,27 @@ def kept_columns(released: Corpus, keep: Sequence[str]) -> list[Finding]:
     """
     if not keep:
         return []
-    keys, people = array("Q"), array("Q")
-    for batch in released.batches():
-        columns = [batch.column(name).to_pylist() for name in keep]
-        keys.extend(_hash(repr(values)) for values in zip(*columns, strict=True))
-        owners_of = zip(*(batch.column(name).to_pylist() for name in (PATIENT_ID, NOTE_ID)), strict=True)
-        people.extend(_hash(repr(patient or (note,))) for patient, note in owners_of)
+    batches = list(each_batch(over, partial(kept_values_of, keep), released))
+    keys, people = (joined([batch[i] for batch in batches]) for i in (0, 1))
     sizes, owners = _owners(keys, people)
     more = {"combinations": int(sizes.size), "smallest": int(owners.min())} if sizes.size else {}
     n_unique = int(sizes[owners == 1].sum())
     return [_unique("attack.kept_columns_unique", len(keys), n_unique, {"columns": len(keep), **more})]
 
 
-def _owners(keys: array[int], people: array[int]) -> tuple[Ints, Ints]:
+def kept_values_of(keep: Sequence[str], batch: pa.RecordBatch) -> tuple[Hashes, Hashes]:
+    """Return a hash of the kept values, and one of the patient, for each note of a batch."""
+    values = zip(*(batch.column(name).to_pylist() for name in keep), strict=True)
+    owners = zip(*(batch.column(name).to_pylist() for name in (PATIENT_ID, NOTE_ID)), strict=True)
+    return hashes(map(repr, values)), hashes(repr(patient or (note,)) for patient, note in owners)
+
+
+def _owners(keys: Hashes, people: Hashes) -> tuple[Ints, Ints]:
     """Return the number of notes and of patients for each key."""
-    one, two = (np.frombuffer(values, dtype=np.uint64) for values in (keys, people))
-    order = np.lexsort((two, one))
-    new_key, new_one = (np.diff(values[order], prepend=~values[order][:1]) != 0 for values in (one, two))
+    order = np.lexsort((people, keys))
+    new_key, new_one = (np.diff(values[order], prepend=~values[order][:1]) != 0 for values in (keys, people))
     group = np.cumsum(new_key) - 1
     return np.bincount(group), np.bincount(group[new_key | new_one])
-
-
-def _hash(text: str) -> int:
-    return int.from_bytes(hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "little")
-
-
-def _sizes(keys: array[int]) -> Ints:
-    """Return the number of notes for each key."""
-    return np.unique(np.frombuffer(keys, dtype=np.uint64), return_counts=True)[1].astype(np.int64)
 
 
 def _unique(measure: str, n: int, n_unique: int, detail: Detail) -> Finding:

@@ -12,7 +12,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
-from functools import lru_cache, partial
+from functools import lru_cache
 from pathlib import Path
 from typing import IO, Any
 
@@ -29,10 +29,10 @@ from clinveil.phi.name_index_store import NameIndexStore, open_name_index
 from clinveil.phi.treatment.deidentifier import Deidentified, Deidentifier
 from clinveil.phi.treatment.passes import BatchSpans, changed, detect_batch, patients_of, treat_batch
 from clinveil.scale import Map
-from clinveil.scale.pieces import each
-from clinveil.scale.tasks import Store, name_of, performed
+from clinveil.scale.pieces import each, shared
+from clinveil.scale.tasks import Store, name_of, perform
 
-SPANS = "spans.bin"
+SPANS, ALL_NAMES = "spans.bin", "all.names"
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Recipe:
     Attributes:
         make: module-level function, called with `settings`, the key in the file `key` and `patients`.
         dependencies: everything that detection depends on as JSON: the settings, and hashes of the files they name.
-        commitment: of the key. known: file of the known patients, which all workers share.
+        commitment: of the key. known: returns the known patients; workers share their memory.
     """
 
     make: Callable[..., Deidentifier]
@@ -50,7 +50,7 @@ class Recipe:
     key: Path = field(compare=False)
     dependencies: str
     commitment: str
-    known: Path | None = field(default=None, compare=False)
+    known: Callable[[], Patients] | None = field(default=None, compare=False)
 
     @classmethod
     def of(cls, make: Callable[..., Deidentifier], settings: Settings, key: Path) -> Recipe:
@@ -62,14 +62,13 @@ class Recipe:
     @lru_cache(maxsize=1)  # noqa: B019  one per process
     def __call__(self) -> Deidentifier:
         """Return the de-identifier."""
-        return self.make(self.settings, Key.load(self.key), patients=Patients.open(self.known) if self.known else None)
+        return self.make(self.settings, Key.load(self.key), patients=self.known() if self.known else None)
 
     def sharing(self, known: Mapping[str, Patient], scratch: Path) -> Recipe:
         """Return a recipe whose workers map the known patients into memory, from a file in the scratch folder."""
         if not isinstance(known, Patients):
             return self
-        known.save(path := private_folder(scratch) / "patients.arrow")
-        return replace(self, known=path)
+        return replace(self, known=shared(known, private_folder(scratch) / "patients"))
 
 
 def _files(settings: Settings) -> Iterator[tuple[str, Path]]:
@@ -83,17 +82,20 @@ def _files(settings: Settings) -> Iterator[tuple[str, Path]]:
 
 
 @dataclass(frozen=True)
-class DetectPart:
-    """Task that runs the detectors on one part.
+class PartTask:
+    """Detection in one part, and its treatment.
 
     Attributes:
-        digest: of the part. scratch: folder of the name store, which is needed only during the run.
+        digest: of the part. store: of the spans. scratch: folder of the names, which are needed only during the run.
+        independent: whether the result for a note does not depend on other notes; then detection is part of treatment.
     """
 
     part: NotesCorpus = field(repr=False)
     digest: str
     recipe: Recipe = field(repr=False)
+    store: Store
     scratch: Path
+    independent: bool
 
     @property
     def title(self) -> str:
@@ -104,6 +106,12 @@ class DetectPart:
     def names(self) -> Path:
         """File of the names found in this part."""
         return self.scratch / f"{name_of(self)}.names"
+
+    @property
+    def index(self) -> NameIndex | None:
+        """The names of all parts; None if notes are independent."""
+        path = self.scratch / ALL_NAMES
+        return None if self.independent else open_name_index(path, path.stat().st_mtime_ns)
 
     def identity(self) -> Mapping[str, Any]:
         """Return the part, and everything that detection depends on."""
@@ -130,6 +138,20 @@ class DetectPart:
                 count += result.rows
         return count
 
+    def treated(self) -> Iterator[Deidentified]:
+        """Yield the treated batches of the part, in order. Raises InputError if it has changed since detection."""
+        deidentifier, index = self.recipe(), self.index
+        if index is None:
+            for batch in self.part.batches():
+                yield deidentifier.for_patients(patients_of(batch))(batch)
+            return
+        deidentifier = deidentifier.with_finder(deidentifier.finder.with_context(index))
+        with (self.store.folder(self) / SPANS).open("rb") as file:
+            for batch in self.part.batches():
+                yield treat_batch(batch, deidentifier.for_patients(patients_of(batch)), BatchSpans.read(file))
+            if file.read(1):
+                raise changed()
+
 
 @contextmanager
 def _new_name_store(path: Path) -> Iterator[NameIndexStore]:
@@ -144,45 +166,13 @@ def _new_name_store(path: Path) -> Iterator[NameIndexStore]:
     partial_path.replace(path)
 
 
-def _detected(store: Store, task: DetectPart) -> int:
+def _detected(task: PartTask) -> int:
     """Run the detectors on a part, or load the result of an earlier run; return the number of notes."""
-    result = performed(store, task)
+    result = perform(task.store, task)
     if not task.names.exists():
-        with (store.folder(task) / SPANS).open("rb") as file:
+        with (task.store.folder(task) / SPANS).open("rb") as file:
             task.collect_names(file, stored=True)
     return int(result["notes"])
-
-
-@dataclass(frozen=True)
-class TreatPart:
-    """Treatment of one part.
-
-    Attributes:
-        root: folder of the stored spans. names: file of the names of all parts; None if notes are independent.
-    """
-
-    detection: DetectPart = field(repr=False)
-    root: Path
-    names: Path | None
-
-    def treated(self) -> Iterator[Deidentified]:
-        """Yield the treated batches of the part, in order. Raises InputError if it has changed since detection."""
-        deidentifier, part = self.detection.recipe(), self.detection.part
-        if self.names is None:
-            for batch in part.batches():
-                yield deidentifier.for_patients(patients_of(batch))(batch)
-            return
-        deidentifier = deidentifier.with_finder(deidentifier.finder.with_context(load_name_index(self.names)))
-        with (Store(self.root).folder(self.detection) / SPANS).open("rb") as file:
-            for batch in part.batches():
-                yield treat_batch(batch, deidentifier.for_patients(patients_of(batch)), BatchSpans.read(file))
-            if file.read(1):
-                raise changed()
-
-
-def load_name_index(path: Path) -> NameIndex:
-    """Open a name store of the scratch folder."""
-    return open_name_index(path, path.stat().st_mtime_ns)
 
 
 def detect_parts(
@@ -193,26 +183,23 @@ def detect_parts(
     over: Map,
     say: Say,
     uses_other_notes: bool,
-) -> list[TreatPart]:
-    """Run the detectors on all parts; return the treatment tasks in the order of the parts.
+) -> list[PartTask]:
+    """Run the detectors on all parts, if notes depend on other notes; return the tasks in the order of the parts.
 
     Args:
         parts: each with its digest. store: of the spans, which are kept. scratch: folder of the names, which are text.
-        uses_other_notes: whether the result for a note depends on other notes; if False, detection is left to the
-            treatment tasks.
 
     Raises:
         Incomplete: some parts failed; the spans of the others are kept.
     """
-    tasks = [DetectPart(part, digest, recipe, private_folder(scratch)) for part, digest in parts]
+    private_folder(scratch)
+    tasks = [PartTask(part, digest, recipe, store, scratch, not uses_other_notes) for part, digest in parts]
     if not uses_other_notes:
-        return [TreatPart(task, store.root, None) for task in tasks]
-    counts = each(over, partial(_detected, store), tasks)
-    for _ in track(counts, "notes searched", say, size=lambda notes: notes):
+        return tasks
+    for _ in track(each(over, _detected, tasks), "notes searched", say, size=lambda notes: notes):
         """Consumed for the progress display only."""
-    path = scratch / "all.names"
-    with _new_name_store(path) as names:
+    with _new_name_store(scratch / ALL_NAMES) as names:
         for task in tasks:
             names.merge(task.names)
             remove(task.names)
-    return [TreatPart(task, store.root, path) for task in tasks]
+    return tasks

@@ -29,7 +29,7 @@ from clinveil.corpus.write import place_in, write_corpus
 from clinveil.phi.review.decisions import Decisions
 from clinveil.phi.settings import DeidentifySettings
 from clinveil.phi.treatment.deidentifier import Deidentifier
-from clinveil.phi.treatment.part_passes import Recipe, TreatPart, detect_parts
+from clinveil.phi.treatment.part_passes import PartTask, Recipe, detect_parts
 from clinveil.phi.treatment.passes import check_known_patients, deidentify_corpus
 from clinveil.phi.treatment.policy import Treatment
 from clinveil.phi.treatment.records import LEFTOVER, RECORD, Counts, Records, records
@@ -229,10 +229,10 @@ def _write_parts(
     return counts
 
 
-def _write_part(item: tuple[TreatPart, Path, Path]) -> tuple[Counts, Path]:
+def _write_part(item: tuple[PartTask, Path, Path]) -> tuple[Counts, Path]:
     """Write one part; return its counts and the file with its records for the vault."""
     task, place, scratch = item
-    part, deidentifier = task.detection.part, task.detection.recipe()
+    part, deidentifier = task.part, task.recipe()
     counts = Counts(deidentifier.policy, deidentifier.patients.keys())
     records = scratch / f"{place.name}.records"
     with records.open("w", encoding="utf-8") as file:

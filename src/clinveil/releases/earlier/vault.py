@@ -15,7 +15,7 @@ from clinveil.channel.apply import ALIGNMENT
 from clinveil.core.errors import InputError
 from clinveil.core.files import read_json
 from clinveil.core.runfolder import STATE
-from clinveil.releases.crosswalk import CROSSWALK, vault_batches
+from clinveil.releases.crosswalk import CROSSWALK, VaultTable
 from clinveil.releases.manifest import NAME, OLDER, SCHEMA, canonical, older
 from clinveil.releases.outcome import EARLIER, KIND
 from clinveil.releases.settings import ReleaseSettings
@@ -30,7 +30,7 @@ def vault_table(vault: Path, name: str) -> Iterator[pa.RecordBatch]:
     try:
         if not (vault / f"{name}.parquet").exists():
             raise pa.ArrowInvalid
-        for batch in vault_batches(vault, name):
+        for batch in VaultTable(vault / f"{name}.parquet").batches():
             if batch.schema.names != SCHEMAS[name].names:
                 raise pa.ArrowInvalid
             yield batch

@@ -19,7 +19,7 @@ from clinveil.core.finding import Finding, write_findings
 from clinveil.corpus.corpus import Corpus, MemoryCorpus
 from clinveil.corpus.open import OpenedCorpus
 from clinveil.releases.context import ReleaseContext
-from clinveil.releases.crosswalk import CROSSWALK, id_maps, vault_batches
+from clinveil.releases.crosswalk import CROSSWALK, VaultTable, id_maps
 from clinveil.releases.earlier.parent import NewNotes, ParentRelease
 from clinveil.releases.measured import Measured, attacked
 from clinveil.releases.outcome import NEW_ALONE
@@ -101,11 +101,11 @@ class AddedProduct(ChannelProduct):
         if not (earlier := base.released(self.columns.keep)):
             return None
         before = (batch.select(CROSSWALK.names) for batch in base.crosswalk())
-        notes, patients = id_maps(chain(before, vault_batches(job.folder.vault, "crosswalk")))
+        notes, patients = id_maps(chain(before, VaultTable(job.folder.vault / "crosswalk.parquet").batches()))
         both = chain.from_iterable
         released = MemoryCorpus(lambda: both(c.batches() for c in [*earlier, self.released]), self.columns)
         ids: dict[str, Any] = {"notes": notes, "patients": patients, "known": job.known, "keep": self.columns.keep}
-        where: dict[str, Any] = {"scratch": job.folder.work, "workers": job.settings.workers}
+        where: dict[str, Any] = {"scratch": job.folder.work, "workers": job.settings.workers, "over": job.over_all}
         return Context(released=released, channel=self.channel, **ids, **where)
 
     def jointly(self, findings: list[Finding]) -> tuple[list[Finding], list[Gate]]:

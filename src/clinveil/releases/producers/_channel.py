@@ -31,7 +31,7 @@ from clinveil.releases.attack_gates import (
     switched_off,
 )
 from clinveil.releases.context import ReleaseContext
-from clinveil.releases.crosswalk import vault_batches
+from clinveil.releases.crosswalk import VaultTable
 from clinveil.releases.earlier.parent import NewNotes
 from clinveil.releases.gates import accounting_gates, output_gates
 from clinveil.releases.measured import Measured
@@ -155,8 +155,8 @@ class ChannelProduct(SourcedProduct):
 
     def context(self) -> Context:
         """Return source and released notes, channel and alignment."""
-        vault = self.job.folder.vault
-        return replace(super().context(), channel=self.channel, alignment=lambda: vault_batches(vault, "alignment"))
+        alignment = VaultTable(self.job.folder.vault / "alignment.parquet")
+        return replace(super().context(), channel=self.channel, alignment=alignment.batches)
 
     def findings(self, seen: Measured, rng: Generator) -> list[Finding]:
         """Return findings on names with an output of their own; with `keep_words`, the inversion without kept words."""
@@ -262,9 +262,9 @@ class ChannelProduct(SourcedProduct):
             words = f"Words that occur {how.rare_below} or more times" if how.scope == "rare" else "Words"
             yield f"{words} are replaced independently at each occurrence, so repeated words disclose more."
 
-    def sampled(self, rng: Generator) -> list[AlignedNote]:
+    def sampled(self, seen: Context, rng: Generator) -> list[AlignedNote]:
         """Return sampled source notes aligned with their released versions."""
-        sample = sources(self.job.corpus, rng, self.job.deidentifier(self.name_index))
+        sample = sources(seen.original or self.job.corpus, rng, self.job.deidentifier(self.name_index))
         return aligned(sample, Obfuscator(self.channel, self.job.key, align=True))
 
 
@@ -278,10 +278,10 @@ def vectors_of(job: ReleaseContext, entered: Corpus, counts: WordCounts) -> Vect
     learning = "use those of the release that is added to" if isinstance(job.corpus, NewNotes) else learning
     with job.timer.stage("vectors", learning) as row, steps("passes", job.say) as on_epoch:
         how: Any = {"seed": job.seeds["training"], "workers": job.settings.workers, "scratch": job.folder.work}
-        how["over"] = job.over if job.facts else None
+        how |= {"over": job.over_all, "on_epoch": on_epoch}
         if not place.exists():
             made = (
-                train(entered, job.settings.vectors, counts=counts, on_epoch=on_epoch, **how)
+                train(entered, job.settings.vectors, counts=counts, **how)
                 if job.imported is None
                 else of_notes(job.imported, counts)
             )

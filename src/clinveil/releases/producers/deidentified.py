@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from typing import ClassVar
 
 from numpy.random import Generator
@@ -20,7 +19,6 @@ from clinveil.corpus.estimate import estimate
 from clinveil.phi.name_index import NameIndex
 from clinveil.releases.attack_gates import patient_gates
 from clinveil.releases.context import ReleaseContext
-from clinveil.releases.crosswalk import vault_batches
 from clinveil.releases.gates import sound
 from clinveil.releases.measured import Measured, measured
 from clinveil.releases.preflight import Preflight
@@ -89,21 +87,22 @@ class SourcedProduct(Product):
             keep=self.released.columns.keep,
             scratch=self.job.folder.work,
             workers=self.job.settings.workers,
+            over=self.job.over_all,
         )
 
     def measured(self, whole: Context) -> Measured:
         """Return all notes, or a keyed sample of patients."""
         job = self.job
         how = job.settings.measure_words, job.key.subkey("measured patients"), job.folder.work / "measured"
-        return measured(whole, partial(vault_batches, job.folder.vault, "crosswalk"), *how)
+        return measured(whole, job.folder.vault, *how, job.over_parts)
 
     def gates(self, findings: Sequence[Finding]) -> list[Gate]:
         """Return the gates that the notes are unchanged after treatment, without patients' own identifiers."""
         return [sound("copied_text", self.check.unaligned), *patient_gates(findings)]
 
-    def sampled(self, rng: Generator) -> list[AlignedNote]:
+    def sampled(self, seen: Context, rng: Generator) -> list[AlignedNote]:
         """Return sampled source notes aligned with their released versions."""
-        return as_treated(sources(self.job.corpus, rng, self.job.deidentifier(self.name_index)))
+        return as_treated(sources(seen.original or self.job.corpus, rng, self.job.deidentifier(self.name_index)))
 
 
 producers.register("deidentified")(Deidentified())

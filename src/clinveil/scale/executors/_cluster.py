@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from clinveil.core.errors import InputError
-from clinveil.core.files import owner_only, remove
+from clinveil.core.files import owner_only
 from clinveil.core.runfolder import code_version
 from clinveil.scale.local import in_order
 
@@ -124,12 +124,9 @@ def environment(values: dict[str, str]) -> Iterator[None]:
 @contextmanager
 def scratch() -> Iterator[Path]:
     """Create a private folder, removed at the end."""
-    default = tempfile.gettempdir()
-    folder = Path(tempfile.mkdtemp(prefix="clinveil-", dir=default if len(default) < LONGEST else "/tmp"))
-    try:
-        yield folder
-    finally:
-        remove(folder)
+    place = tempfile.gettempdir() if len(tempfile.gettempdir()) < LONGEST else "/tmp"
+    with tempfile.TemporaryDirectory(prefix="clinveil-", dir=place) as folder:
+        yield Path(folder)
 
 
 @contextmanager
