@@ -13,7 +13,7 @@ from clinveil.core.runfolder import Kind, code_version, fingerprint, run_folder,
 from clinveil.releases.settings import ReleaseSettings as Settings
 
 ONE = Kind("run of ours", own=frozenset({"made"}), notes={"README.txt": "SECRET"}, scratch=("scratch",))
-GROWS = Kind("vault of ours", notes={"README.txt": "SECRET"}, known=lambda root: (root / "README.txt").is_file())
+GROWS = Kind("vault of ours", notes={"README.txt": "SECRET"}, known=lambda marked, _: marked)
 
 
 def tree(folder):

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from clinveil.core.errors import DiskError, UsageError, check_interrupt
-from clinveil.core.files import HINT, MARKER, SCHEMA, files_in, private_folder, private_text, remove
+from clinveil.core.files import HINT, MARKER, PART, SCHEMA, files_in, private_folder, private_text, remove
 from clinveil.core.locations import RemotePath, failing
 from clinveil.core.types import Say
 
@@ -119,7 +119,7 @@ def send(local: Path, out: RemotePath, *, command: str, force: bool) -> None:
 def _refuse_foreign(system: Any, path: str, where: str, command: str, *, force: bool) -> None:
     """Raise UsageError for a store folder that this command did not write, or, without `force`, a finished one."""
     with failing(where):
-        names = _below(system, path)
+        names = _below(system, path) - {f"{MARKER}{PART}", f"{SUCCESS}{PART}"}  # of a killed run, see `_write`
         marker = _read(system, f"{path}/{MARKER}") if MARKER in names else {}
     if not names:
         return
@@ -154,8 +154,11 @@ def _read(system: Any, path: str) -> dict[str, Any]:
 
 
 def _write(system: Any, path: str, data: bytes) -> None:
-    with system.open_output_stream(path, compression=None) as file:
+    part = path if system.type_name in _WITHOUT_FOLDERS else f"{path}{PART}"  # object stores write atomically
+    with system.open_output_stream(part, compression=None) as file:
         file.write(data)
+    if part != path:
+        system.move(part, path)
 
 
 def _put(system: Any, local: Path, path: str) -> None:

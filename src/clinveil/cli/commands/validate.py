@@ -33,7 +33,8 @@ def validate(
         return
     if out is None:
         raise UsageError("no folder for the result", hint="pass -o FOLDER, a new private folder")
-    found, seed = validate_notes(notes, out, run.settings, say=run.say)
+    made = Path(run.json) if run.json not in (None, "-") else None
+    found, seed = validate_notes(notes, out, run.settings, say=run.say, made=made)
     run.show(found, f"{notes.name}, without gold spans (seed {seed}; survival: lower is safer)", seed=seed)
     say(f"SECRET: {out.name}/spots.html and spots.csv contain note text")
     say(f"annotate the samples in one of them, then: clinveil validate --marked MARKS {out.name}")

@@ -243,7 +243,9 @@ class Validation:
         return found_spans(self.corpus, engine, processes(self.settings.workers))
 
 
-def validate_notes(notes: Path, out: Path, settings: ValidateSettings, *, say: Say) -> tuple[list[Finding], int]:
+def validate_notes(
+    notes: Path, out: Path, settings: ValidateSettings, *, say: Say, made: Path | None = None
+) -> tuple[list[Finding], int]:
     """Estimate recall on notes without annotations, and draw the sample of locations to annotate.
 
     Returns the findings and the seed. Without a configured seed, it is derived from the notes, so that a run can
@@ -251,6 +253,7 @@ def validate_notes(notes: Path, out: Path, settings: ValidateSettings, *, say: S
 
     Args:
         out: a private folder, which will contain note text.
+        made: file to which the caller writes the findings; a finished run without it is resumed.
 
     Raises:
         UsageError: conflicting paths or settings.
@@ -262,7 +265,7 @@ def validate_notes(notes: Path, out: Path, settings: ValidateSettings, *, say: S
     seed = int(hashed[:8], 16) if settings.seed is None else settings.seed
     run = Validation(settings, corpus, read_patients(feed) if feed else None, seed, say)
     asked = run_hash(settings, hashed, feed, str(seed), free={"workers", "quiet", "force", "seed", "patients"})
-    with owner_only(), run_folder(out, KIND, asked, force=settings.force) as folder:
+    with owner_only(), run_folder(out, KIND, asked, force=settings.force, made=made) as folder:
         findings = _kept(folder, "spots", lambda: _spots(run, folder, asked, hashed), seed)
         findings += _kept(folder, "known", lambda: _known(run), seed)
         write_findings(folder.vault / FINDINGS, "validate", findings, seed=seed)

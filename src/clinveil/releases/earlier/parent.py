@@ -29,7 +29,6 @@ from clinveil.corpus.open import OpenedCorpus, open_corpus
 from clinveil.corpus.uniqueness import Hashes, hashes, joined
 from clinveil.phi.treatment.passes import patients_of
 from clinveil.releases.earlier.ledger import IN_VAULT, SAME, Earlier, Entry, Ledger, read_entry, text_hashes
-from clinveil.releases.earlier.ledger import NAME as LEDGER
 from clinveil.releases.earlier.vault import (
     EARLIER_SCHEMA,
     damaged,
@@ -162,7 +161,7 @@ class ParentRelease:
         # Not inherited: settings of the call, ledger and columns.
         notes, roles = self.manifest["notes"], self.settings.notes
         values: dict[str, Any] = {name: value for name, value in asked.flat().items() if name in _CALL}
-        values |= {"seed": None, "ledger": self.settings.ledger or self.vault.resolve().parent.with_name(LEDGER)}
+        values |= {"seed": None, "ledger": Ledger.at(self.settings.ledger, self.vault.resolve().parent).folder}
         values |= {name: getattr(roles, name) or notes[name] for name in ("text", "id", "patient")}
         settings = self.settings.but(**{**values, **taken})
         self._refuse_files(settings)
