@@ -15,7 +15,7 @@ from clinveil.core.compiled import at_most_cores
 
 # Relative seconds per million words on one core: one pass with up to 100 dimensions, and what each word
 # of the window adds to it (benchmarks/vectors.md). The row "vectors" of RATES is in units of these.
-PASS = {"cbow": (0.9, 0.022), "skipgram": (1.2, 0.15), "fasttext": (2.0, 0.5), "glove": (0.3, 0.1)}
+PASS = {"cbow": (0.9, 0.022), "skipgram": (0.5, 0.07), "fasttext": (2.0, 0.5), "glove": (0.3, 0.1)}
 # Above this many words, training and measuring use a sample (settings `train-words`, `measure-words`).
 TRAIN_WORDS, MEASURE_WORDS = 4_000_000, 2_000_000
 # Small corpora need more passes: this many words of training, in this many passes.

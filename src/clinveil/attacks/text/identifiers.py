@@ -13,7 +13,7 @@ import re
 import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import islice
 from typing import Any
 
@@ -80,19 +80,8 @@ def digits_of(text: str) -> str:
     return "".join(str(unicodedata.digit(c)) for c in text if unicodedata.digit(c, None) is not None)
 
 
-def _plain_digits(text: str) -> str:
-    """Return the text with digits of any script as 0 to 9, and without ignorable characters."""
-    if text.isascii():
-        return text
-    classes = character_classes()
-    kept = (c for c in unicodedata.normalize("NFKC", text) if classes[ord(c)] != Kind.IGNORABLE)
-    return "".join(str(unicodedata.digit(c)) if unicodedata.digit(c, None) is not None else c for c in kept)
-
-
 class ReleasedText:
     """One released note, in the forms that are searched."""
-
-    __slots__ = ("_text", "digits", "forms", "phrase")
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -102,7 +91,16 @@ class ReleasedText:
 
     def has_number(self, digits: str) -> bool:
         """Return whether the digits occur with usual separators; short numbers only as complete numbers."""
-        return digits in self.digits and _number(digits).search(_plain_digits(self._text)) is not None
+        return digits in self.digits and _number(digits).search(self._plain) is not None
+
+    @cached_property
+    def _plain(self) -> str:
+        """Return the text with digits of any script as 0 to 9, and without ignorable characters."""
+        if self._text.isascii():
+            return self._text
+        classes, ignorable = character_classes(), Kind.IGNORABLE
+        kept = (c for c in unicodedata.normalize("NFKC", self._text) if classes[ord(c)] != ignorable)
+        return "".join(str(unicodedata.digit(c)) if unicodedata.digit(c, None) is not None else c for c in kept)
 
 
 @lru_cache(maxsize=4096)

@@ -3,6 +3,7 @@
 Each word of the text is a centre. Every word around it is trained to distinguish the centre from `negative` random
 words. All words around a centre share these samples (Ji, Satish, Li and Dubey, Parallelizing Word2Vec in Shared and
 Distributed Memory, 2016), so a centre reads a few rows from memory instead of hundreds, even for large vocabularies.
+Two words are trained at a time, so that a target in a register is used for both.
 
 A lane updates copies of the rows that it uses. Its changes are added to the model afterwards, lane by lane, so the
 result does not depend on the number of threads.
@@ -22,6 +23,8 @@ from clinveil.vectors.sentences import Ids
 # Sums may be reordered, so that loops over dimensions compile to vector instructions; NaN is still handled.
 _FAST = {"error_model": "numpy", "fastmath": {"reassoc", "contract", "arcp", "nsz"}}
 _AT_ONCE = 6  # targets per loop over the dimensions: all of the default
+_HALF = 8  # two words have a multiple of 16 gradients: whole vector registers
+_LARGEST = np.float32(20)  # the sigmoid of larger numbers is 0 or 1 in single precision
 _END = -1  # `sentences.END`: a kernel may use constants of its own file only
 
 
@@ -53,22 +56,29 @@ class Side(NamedTuple):
 
 
 class Lane(NamedTuple):
-    """Working memory of a lane: copies of rows, and the targets of the current centre with their gradients."""
+    """Working memory of a lane: copies of rows, and the targets of the current centre with their gradients.
+
+    `held`: (n, dim) vectors of targets, 0 beyond the last. `wanted`, `rates`, `gains`: (2 m,) with m >= n for each
+    target, of one word and then of another: the label, the learning rate (0 beyond the last target) and the factor of
+    the gradient. `old`: (2, dim) both words before the step. `blank`: (dim,) the second word if there is only one.
+    """
 
     inputs: Side
     outputs: Side
     targets: Ids
     held: Floats
+    wanted: Floats
+    rates: Floats
     gains: Floats
     old: Floats
+    blank: Floats
 
 
 class Rule(NamedTuple):
-    """The largest window, the number of negative samples, and the learning rate."""
+    """The largest window and the number of negative samples."""
 
     window: int
     negative: int
-    alpha: np.float32
 
 
 def new_lane(n_words: int, dim: int, *, centres: int, window: int, negative: int) -> Lane:
@@ -79,12 +89,16 @@ def new_lane(n_words: int, dim: int, *, centres: int, window: int, negative: int
         return Side(slots, np.empty(capacity, np.int32), np.empty((capacity, dim), np.float32), np.zeros(1, np.int32))
 
     width = -(-(negative + 1) // _AT_ONCE) * _AT_ONCE
+    half = -(-width // _HALF) * _HALF
     return Lane(
         side(min(n_words, centres + 2 * window)),
         side(min(n_words, centres * (negative + 1))),
         np.zeros(width, np.int32),
         np.zeros((width, dim), np.float32),
-        np.zeros(width, np.float32),
+        (np.arange(2 * half) % half == 0).astype(np.float32),
+        np.zeros(2 * half, np.float32),
+        np.zeros(2 * half, np.float32),
+        np.empty((2, dim), np.float32),
         np.empty(dim, np.float32),
     )
 
@@ -150,56 +164,100 @@ def _draw_targets(centre: int, model: Model, lane: Lane, negative: int, rng: np.
 
 
 @compiled(**_FAST, **INLINED)
-def _step(vector: Floats, lane: Lane, n_targets: int, alpha: np.float32) -> None:
-    """Update the vector of one word around the centre and those of all targets, from the same old vectors."""
-    held, gains, old, dim = lane.held, lane.gains, lane.old, vector.size
-    for first in range(0, n_targets, _AT_ONCE):
-        t0, t1, t2 = held[first], held[first + 1], held[first + 2]
-        t3, t4, t5 = held[first + 3], held[first + 4], held[first + 5]
-        a = b = c = d = e = f = np.float32(0)
-        for k in range(dim):
-            x = vector[k]
-            a, b, c = a + x * t0[k], b + x * t1[k], c + x * t2[k]
-            d, e, f = d + x * t3[k], e + x * t4[k], f + x * t5[k]
-        gains[first], gains[first + 1], gains[first + 2] = a, b, c
-        gains[first + 3], gains[first + 4], gains[first + 5] = d, e, f
-    for target in range(gains.size):
-        wanted = np.float32(1) if target == 0 else np.float32(0)
-        predicted = np.float32(1) / (np.float32(1) + np.exp(-gains[target]))
-        gains[target] = (wanted - predicted) * alpha if target < n_targets else np.float32(0)
-    for k in range(dim):
-        old[k] = vector[k]
-    for first in range(0, n_targets, _AT_ONCE):
-        t0, t1, t2 = held[first], held[first + 1], held[first + 2]
-        t3, t4, t5 = held[first + 3], held[first + 4], held[first + 5]
-        a, b, c = gains[first], gains[first + 1], gains[first + 2]
-        d, e, f = gains[first + 3], gains[first + 4], gains[first + 5]
-        for k in range(dim):
-            x, x0, x1, x2, x3, x4, x5 = old[k], t0[k], t1[k], t2[k], t3[k], t4[k], t5[k]
-            vector[k] += a * x0 + b * x1 + c * x2 + d * x3 + e * x4 + f * x5
-            t0[k], t1[k], t2[k] = x0 + a * x, x1 + b * x, x2 + c * x
-            t3[k], t4[k], t5[k] = x3 + d * x, x4 + e * x, x5 + f * x
+def _predict(u: Floats, v: Floats, held: Floats, gains: Floats, first: int) -> None:
+    """Set `gains` to the products of two words and six targets."""
+    t0, t1, t2 = held[first], held[first + 1], held[first + 2]
+    t3, t4, t5 = held[first + 3], held[first + 4], held[first + 5]
+    a0 = a1 = a2 = a3 = a4 = a5 = b0 = b1 = b2 = b3 = b4 = b5 = np.float32(0)
+    for k in range(u.size):
+        x, y = u[k], v[k]
+        a0, a1, a2 = a0 + x * t0[k], a1 + x * t1[k], a2 + x * t2[k]
+        a3, a4, a5 = a3 + x * t3[k], a4 + x * t4[k], a5 + x * t5[k]
+        b0, b1, b2 = b0 + y * t0[k], b1 + y * t1[k], b2 + y * t2[k]
+        b3, b4, b5 = b3 + y * t3[k], b4 + y * t4[k], b5 + y * t5[k]
+    a, b = gains[first:], gains[gains.size // 2 + first :]
+    a[0], a[1], a[2], a[3], a[4], a[5] = a0, a1, a2, a3, a4, a5
+    b[0], b[1], b[2], b[3], b[4], b[5] = b0, b1, b2, b3, b4, b5
 
 
-@compiled(**_FAST)
-def train_lane(ids: Ids, first: int, last: int, model: Model, lane: Lane, rule: Rule, rng: np.random.Generator) -> None:
-    """Train on the centres from `first` to before `last`; windows do not cross lines.
+@compiled(**_FAST, **INLINED)
+def _differentiate(lane: Lane) -> None:
+    """Replace each product by the factor of its gradient.
 
-    Changes only the lane; `add_changes` applies the changes to `model`.
-
-    Source: Mikolov et al., Distributed Representations of Words and Phrases and their Compositionality, 2013.
+    exp(x) is (exp(x / 64))^64 with a polynomial, which compiles to vector instructions. The absolute error of the
+    sigmoid is below 2e-6.
     """
+    for i in range(lane.gains.size):
+        x = max(-_LARGEST, min(_LARGEST, lane.gains[i])) * np.float32(-1 / 64)
+        power = np.float32(1 / 24) + x * np.float32(1 / 120)
+        power = np.float32(1) + x * (np.float32(1) + x * (np.float32(1 / 2) + x * (np.float32(1 / 6) + x * power)))
+        power *= power
+        power *= power
+        power *= power
+        power *= power
+        power *= power
+        lane.gains[i] = (lane.wanted[i] - np.float32(1) / (np.float32(1) + power * power)) * lane.rates[i]
+
+
+@compiled(**_FAST, **INLINED)
+def _update(u: Floats, v: Floats, old: Floats, held: Floats, gains: Floats, first: int) -> None:
+    """Add the gradients of two words and six targets, from the same old vectors."""
+    x_old, y_old, t0, t1, t2 = old[0], old[1], held[first], held[first + 1], held[first + 2]
+    t3, t4, t5 = held[first + 3], held[first + 4], held[first + 5]
+    a, b = gains[first:], gains[gains.size // 2 + first :]
+    a0, a1, a2, a3, a4, a5 = a[0], a[1], a[2], a[3], a[4], a[5]
+    b0, b1, b2, b3, b4, b5 = b[0], b[1], b[2], b[3], b[4], b[5]
+    for k in range(u.size):
+        x, y, x0, x1, x2, x3, x4, x5 = x_old[k], y_old[k], t0[k], t1[k], t2[k], t3[k], t4[k], t5[k]
+        u[k] += a0 * x0 + a1 * x1 + a2 * x2 + a3 * x3 + a4 * x4 + a5 * x5
+        v[k] += b0 * x0 + b1 * x1 + b2 * x2 + b3 * x3 + b4 * x4 + b5 * x5  # after u: both may be one word
+        t0[k], t1[k], t2[k] = x0 + a0 * x + b0 * y, x1 + a1 * x + b1 * y, x2 + a2 * x + b2 * y
+        t3[k], t4[k], t5[k] = x3 + a3 * x + b3 * y, x4 + a4 * x + b4 * y, x5 + a5 * x + b5 * y
+
+
+@compiled(**_FAST, **INLINED)
+def _step(u: Floats, v: Floats, lane: Lane) -> None:
+    """Update two words around the centre and all targets; a constant offset of the first six is faster than a loop."""
+    held, gains, old = lane.held, lane.gains, lane.old
+    _predict(u, v, held, gains, 0)
+    for first in range(_AT_ONCE, held.shape[0], _AT_ONCE):
+        _predict(u, v, held, gains, first)
+    _differentiate(lane)
+    for k in range(u.size):
+        old[0, k], old[1, k] = u[k], v[k]
+    _update(u, v, old, held, gains, 0)
+    for first in range(_AT_ONCE, held.shape[0], _AT_ONCE):
+        _update(u, v, old, held, gains, first)
+
+
+@compiled(**_FAST, **INLINED)
+def _train_lane(
+    ids: Ids, first: int, last: int, model: Model, lane: Lane, rule: Rule, alpha: np.float32, rng: np.random.Generator
+) -> None:
+    """Train on the centres from `first` to before `last`; windows do not cross lines."""
     for centre in range(first, last):
         if ids[centre] == _END:
             continue
         reach = 1 + int(rng.random() * rule.window)
         n_targets = _draw_targets(ids[centre], model, lane, rule.negative, rng)
-        for step in (-1, 1):
-            at = centre + step
-            while abs(at - centre) <= reach and 0 <= at < ids.size and ids[at] != _END:
+        for i in range(lane.rates.size):
+            lane.rates[i] = alpha if i % (lane.rates.size // 2) < n_targets else 0
+        at, left = centre, -1
+        while at > 0 and centre - at < reach and ids[at - 1] != _END:
+            at -= 1
+        while at < ids.size and at - centre <= reach and ids[at] != _END:
+            if at != centre:
                 slot = _copied(lane.inputs, model.inputs, ids[at])
-                _step(lane.inputs.vectors[slot], lane, n_targets, rule.alpha)
-                at += step
+                if left < 0:
+                    left = slot
+                else:
+                    _step(lane.inputs.vectors[left], lane.inputs.vectors[slot], lane)
+                    left = -1
+            at += 1
+        if left >= 0:
+            for k in range(lane.blank.size):
+                lane.blank[k] = 0
+            _step(lane.inputs.vectors[left], lane.blank, lane)
         for target in range(n_targets):
             held, vector = lane.held[target], lane.outputs.vectors[lane.targets[target]]
             for k in range(held.size):
@@ -216,12 +274,52 @@ def _subtract(side: Side, matrix: Floats) -> None:
             side.vectors[slot, k] -= matrix[row, k]
 
 
-@kernel
-def add_changes(side: Side, matrix: Floats) -> None:
-    """Add the changes of a lane to a matrix, and clear the lane."""
+@helper
+def _add(side: Side, matrix: Floats) -> None:
     for slot in range(side.used[0]):
         row = side.rows[slot]
         side.slots[row] = -1
         for k in range(matrix.shape[1]):
             matrix[row, k] += side.vectors[slot, k]
     side.used[0] = 0
+
+
+@helper
+def _add_lanes(lanes: tuple[Lane, ...], model: Model) -> None:
+    for lane in lanes:
+        _add(lane.inputs, model.inputs)
+        _add(lane.outputs, model.outputs)
+
+
+@compiled(**_FAST)
+def train_rounds(
+    ids: Ids,
+    centres: Ints,
+    alphas: Floats,
+    model: Model,
+    lanes: tuple[Lane, ...],
+    rule: Rule,
+    rngs: tuple[np.random.Generator, ...],
+    worker: int,
+    workers: int,
+) -> None:
+    """Train every `workers`-th lane, round by round; a worker that is alone also applies the changes of each round.
+
+    Args:
+        ids: words of all lanes. centres: (rounds, lanes, 2) the first centre of each lane and the one after its last.
+        alphas: (rounds,) learning rates.
+
+    Source: Mikolov et al., Distributed Representations of Words and Phrases and their Compositionality, 2013.
+    """
+    for number in range(alphas.size):
+        for lane in range(worker, len(lanes), workers):
+            first, last = centres[number, lane]
+            _train_lane(ids, first, last, model, lanes[lane], rule, alphas[number], rngs[lane])
+        if workers == 1:
+            _add_lanes(lanes, model)
+
+
+@kernel
+def add_changes(lanes: tuple[Lane, ...], model: Model) -> None:
+    """Add the changes of all lanes to the model, lane by lane, and clear the lanes."""
+    _add_lanes(lanes, model)

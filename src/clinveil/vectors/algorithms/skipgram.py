@@ -7,7 +7,7 @@ count once, and each epoch reads the lines in a new order. benchmarks/vectors.md
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import ClassVar
@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 
 from clinveil.core.compiled import at_most_cores
 from clinveil.core.errors import InputError
-from clinveil.core.types import Floats, Ints
+from clinveil.core.types import Doubles, Floats, Ints
 from clinveil.corpus.estimate import passes
 from clinveil.vectors.algorithm import Notes, OnEpoch, Predicting, algorithms
-from clinveil.vectors.algorithms._steps import Model, Rule, add_changes, new_lane, subsample_lines, train_lane
+from clinveil.vectors.algorithms._steps import Model, Rule, add_changes, new_lane, subsample_lines, train_rounds
 from clinveil.vectors.sentences import END, IdFile, Ids, encoded_file, words_in
 from clinveil.vectors.table import Vectors
 
@@ -28,9 +28,9 @@ LANES = 4  # parts of the text that are trained concurrently; changes the result
 FIRST_RATE, LAST_RATE = 0.025, 0.0001
 SAMPLE = 1e-3  # words above this share of all words are subsampled
 POWER = 0.75  # negative samples are drawn in proportion to count ** POWER
-# Lanes do not see each other's changes until they are added up. This limits the unseen steps of one row. Three times as
-# many cost no quality on MTSamples, OHSUMED and invented notes; with twelve times as many, training diverged on these.
-UNSEEN = 500
+# Lanes do not see each other's changes until they are added up. This limits the unseen steps of one row. With 1,500
+# vectors were as good on MTSamples, OHSUMED and invented notes; with 6,000 training diverged on these.
+UNSEEN = 1_000
 FEWER = 8  # if training diverges, it restarts with UNSEEN divided by this, at most twice
 _MOST_CENTRES = 512
 _CHUNK = 1 << 20  # words that are subsampled and trained on at a time
@@ -100,7 +100,7 @@ class _Training:
         self.model = Model(inputs, np.zeros_like(inputs), *_samples(counts))
         self.keep = _keep(counts)
         sizes = {"centres": centres, "window": plan.window, "negative": plan.negative}
-        self.lanes = [new_lane(*inputs.shape, **sizes) for _ in range(LANES)]
+        self.lanes = tuple(new_lane(*inputs.shape, **sizes) for _ in range(LANES))
 
     def one_pass(self, ids: Ids | IdFile, words: int, epoch: int, on_epoch: OnEpoch | None) -> bool:
         """Train once on all lines (`words` words); return whether all numbers are finite."""
@@ -116,19 +116,31 @@ class _Training:
 
     def chunk(self, ids: Ids, done: float, then: float, seed: list[int]) -> None:
         """Train on some lines once, while the share of words done grows from `done` to `then`."""
-        rngs = [np.random.default_rng([*seed, lane]) for lane in range(LANES + 1)]
-        kept = self._subsampled(ids, rngs.pop())
+        *rngs, last = (np.random.default_rng([*seed, lane]) for lane in range(LANES + 1))
+        kept = self._subsampled(ids, last)
         share = -(-kept.size // LANES)  # each lane has a separate part of the lines
-        for first in range(0, share, self.centres):
-            alpha = np.float32(rate(done + (then - done) * first / share))
-            rule = Rule(self.plan.window, self.plan.negative, alpha)
-            ends = min(first + self.centres, share)
+        firsts = np.arange(0, share, self.centres)
+        ends = np.stack([firsts, np.minimum(firsts + self.centres, share)], axis=1)
+        centres = np.minimum(ends[:, None] + np.arange(LANES)[:, None] * share, kept.size)
+        alphas = rate(done + (then - done) * firsts / max(1, share)).astype(np.float32)
+        self._rounds(kept, centres, alphas, tuple(rngs))
 
-            def train(lane: int, first: int = first, ends: int = ends, rule: Rule = rule) -> None:
-                start, end = (min(lane * share + offset, kept.size) for offset in (first, ends))
-                train_lane(kept, start, end, self.model, self.lanes[lane], rule, rngs[lane])
+    def _rounds(self, ids: Ids, centres: Ints, alphas: Floats, rngs: tuple[np.random.Generator, ...]) -> None:
+        """Train all lanes, some of them in this thread; after each round, their changes are added up."""
+        workers, rule = max(1, min(at_most_cores(self.plan.workers), LANES)), Rule(self.plan.window, self.plan.negative)
 
-            self._all_lanes(train)
+        def train(worker: int, rounds: slice) -> None:
+            train_rounds(ids, centres[rounds], alphas[rounds], self.model, self.lanes, rule, rngs, worker, workers)
+
+        at_once = 1 if workers > 1 else 256  # a signal is handled between calls
+        for first in range(0, len(alphas), at_once):
+            rounds = slice(first, first + at_once)
+            futures = [self.pool.submit(train, worker, rounds) for worker in range(1, workers)]
+            train(0, rounds)
+            for future in futures:
+                future.result()
+            if workers > 1:
+                add_changes(self.lanes, self.model)
 
     def _subsampled(self, ids: Ids, rng: np.random.Generator) -> Ids:
         """Return the words to train on, with lines in random order."""
@@ -136,22 +148,6 @@ class _Training:
         starts = np.concatenate([[0], ends[:-1] + 1])
         kept = np.empty_like(ids)
         return kept[: subsample_lines(ids, starts, rng.permutation(len(starts)), self.keep, rng, kept)]
-
-    def _all_lanes(self, train: Callable[[int], None]) -> None:
-        """Train all lanes, some of them in this thread, and add up their changes."""
-        workers = max(1, min(at_most_cores(self.plan.workers), LANES))
-        futures = [self.pool.submit(_each, train, range(first, LANES, workers)) for first in range(1, workers)]
-        _each(train, range(0, LANES, workers))
-        for future in futures:
-            future.result()
-        for lane in self.lanes:
-            add_changes(lane.inputs, self.model.inputs)
-            add_changes(lane.outputs, self.model.outputs)
-
-
-def _each(train: Callable[[int], None], lanes: range) -> None:
-    for lane in lanes:
-        train(lane)
 
 
 def chunks(ids: Ids | IdFile, size: int) -> Iterator[Ids]:
@@ -172,8 +168,8 @@ def stretch(counts: Ints, window: int, negative: int) -> int:
     return max(1, min(_MOST_CENTRES, int(UNSEEN / (LANES * use * (window + 1)))))
 
 
-def rate(done: float) -> float:
-    """Return the learning rate after this share of all words, from 0 to 1."""
+def rate(done: Doubles) -> Doubles:
+    """Return the learning rates after these shares of all words, from 0 to 1."""
     return FIRST_RATE - (FIRST_RATE - LAST_RATE) * done
 
 
