@@ -16,7 +16,7 @@ import stat
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import permutations
 from pathlib import Path
 from secrets import token_hex
@@ -35,21 +35,15 @@ HINT = "use another path or move it; --force replaces only output of the same co
 
 @dataclass(frozen=True)
 class Maker:
-    """A command that writes folders, each identified by its JSON file `marker`.
-
-    The file contains the `fields` (default: our schema and the command) and lists all `files` except `unlisted`.
-    """
+    """A command that writes folders, each with a JSON file that contains the command and the list of files."""
 
     command: str
-    marker: str = MARKER
-    fields: Mapping[str, str] = field(default_factory=dict)
-    unlisted: frozenset[str] = frozenset()
 
     def mark(self, folder: Path) -> None:
         """Write the marker, unless the command wrote its own."""
-        if not (folder / self.marker).exists():
-            fields = {**self._identity(), "files": sorted(files_in(folder))}
-            (folder / self.marker).write_text(json.dumps(fields, indent=1) + "\n", encoding="ascii")
+        if not (folder / MARKER).exists():
+            fields = {"schema": SCHEMA, "command": self.command, "files": sorted(files_in(folder))}
+            (folder / MARKER).write_text(json.dumps(fields, indent=1) + "\n", encoding="ascii")
 
     def refuse_foreign(self, place: Path) -> None:
         """Raise UsageError unless the folder is empty or contains only files that this command wrote."""
@@ -57,15 +51,12 @@ class Maker:
             raise UsageError("the output folder exists as a file", where=place.name, hint=HINT)
         if not any(place.iterdir()):
             return
-        marker = read_json(place / self.marker)
+        marker = read_json(place / MARKER)
         listed: Any = marker.get("files") if isinstance(marker, dict) else None
         fits = isinstance(listed, list | dict) and all(isinstance(name, str) for name in listed)
-        if not fits or any(marker.get(key) != value for key, value in self._identity().items()):
+        if not fits or (marker.get("schema"), marker.get("command")) != (SCHEMA, self.command):
             raise UsageError(f"not an output folder of clinveil {self.command}", where=place.name, hint=HINT)
-        refuse_more(place, files_in(place), {self.marker, *self.unlisted, *listed})
-
-    def _identity(self) -> Mapping[str, str]:
-        return self.fields or {"schema": SCHEMA, "command": self.command}
+        refuse_more(place, files_in(place), {MARKER, *listed})
 
 
 def files_in(folder: Path) -> set[str]:

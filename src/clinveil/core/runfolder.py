@@ -93,8 +93,8 @@ class Kind:
         own: relative names that a run may leave, including everything below them; other files are foreign.
         notes: file name -> text, written into the vault at the start: explains what is secret.
         scratch: folders created for each run and removed at exit. stale: names that a resumed run creates again.
-        known: whether a cumulative folder is of this kind, from whether it contains one of the `notes` and from its
-            other names, without those of every run; None for a folder of one task.
+        known: whether a cumulative folder is of this kind; None for a folder of one task. It is called with whether
+            one of the `notes` is in the folder, and with the names of the rest.
         costly: names of results that a failed run never removes.
     """
 

@@ -125,14 +125,8 @@ def study_folder(out: Path, *, force: bool = False, secret: str = SECRET) -> Ite
     Raises:
         UsageError: the folder is not a study's, contains foreign files, or is in use by another run.
     """
-    with run_folder(
-        out,
-        Kind(  # other commands use a file of the same name as MARK
-            "study folder",
-            notes={MARK: secret},
-            known=lambda marked, names: marked and (not names or "tasks" in names),
-        ),
-    ):
+    kind = Kind("study folder", notes={MARK: secret}, known=lambda ours, rest: ours and (not rest or "tasks" in rest))
+    with run_folder(out, kind):
         if force:
             _refuse_no_tasks(out)
             remove(out / "tasks")

@@ -116,7 +116,7 @@ def _about(key: Key, run: str) -> dict[str, Any]:
 VAULT = Kind(
     "vault of clinveil deidentify",
     notes={"README.txt": README},
-    known=lambda marked, names: marked or RECORD in names or names <= {KEY},
+    known=lambda ours, rest: ours or RECORD in rest or rest <= {KEY},
     scratch=(SCRATCH,),
 )
 

@@ -120,7 +120,8 @@ class Synthetic(Producer):
         how, vault, timer = job.settings.synthetic, job.folder.vault, job.timer
         labels = LabelColumns.read(job.corpus, job.settings.channel.floor)
         entered = treated(job, placeholders=True)
-        notes, seed = labels.notes(entered.corpus), training_seed(job)
+        notes, seed = labels.notes(entered.corpus), job.key.test_seed  # of split and training
+        seed = job.key.digest("training seed") % 2**31 if seed is None else seed
         findings: list[Finding] = []
         with timer.stage("language model", f"{job.settings.lm.model}", "statistical"):
             public = PublicModel.open(how.init) if how.init is not None else None
@@ -171,11 +172,6 @@ def _refuse_named(settings: ReleaseSettings, corpus: Corpus) -> None:
         values = {str(value) for batch in corpus.batches() for value in batch.column(column).unique().to_pylist()}
         if any(name <= forms for forms in map(set, map(words, values)) if len(forms) > 1 for name in names):
             raise InputError("contains the full name of a known patient", where=column, hint="do not keep this column")
-
-
-def training_seed(job: ReleaseContext) -> int:
-    """Return the seed of split and training: the public test seed, or one derived from the key."""
-    return job.key.digest("training seed") % 2**31 if job.key.test_seed is None else job.key.test_seed
 
 
 def refuse_init(settings: ReleaseSettings) -> None:

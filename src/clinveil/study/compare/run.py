@@ -32,11 +32,8 @@ SECRET = """SECRET: all of this comparison. It must not leave.
 runs/ holds a run for each release that was compared, made with a public seed, so that anyone can undo it. Table, page
 and findings describe how well attacks on these notes work.
 """
-_KIND = Kind(
-    "comparison",
-    notes={MARK: SECRET},
-    known=lambda marked, names: marked and names <= {RUNS, TABLE, FINDINGS, PAGE},
-)
+_OUTPUT = {RUNS, TABLE, FINDINGS, PAGE}
+_KIND = Kind("comparison", notes={MARK: SECRET}, known=lambda ours, rest: ours and rest <= _OUTPUT)
 FEWEST = 2  # patients with a public text
 SEED_GATE = "no test seed"  # always fails in a comparison
 
