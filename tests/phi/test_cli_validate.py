@@ -59,6 +59,15 @@ def marked(done, path, change=lambda row: "not", drop=()):
     return path
 
 
+def test_a_finished_run_without_its_json_is_resumed(demo, done, tmp_path):
+    out, json_file = shutil.copytree(done, tmp_path / "out"), tmp_path / "findings.json"
+    again = [demo, out, "--patients", str(demo / "patients.parquet")]
+    assert validate(*again) == 2
+    assert validate(*again, "--json", str(json_file)) == 0
+    assert read_findings(json_file) == read_findings(out / "findings.json")
+    assert validate(*again, "--json", str(json_file)) == 2
+
+
 def test_the_folder_is_private_and_whole(done):
     assert stat.S_IMODE(done.stat().st_mode) == 0o700
     files = [path for path in done.rglob("*") if path.is_file()]

@@ -246,6 +246,13 @@ def test_flags_that_do_not_belong_together(desk, capsys):
     assert not (desk / "other").exists()
 
 
+def test_the_ledger_is_that_of_the_site(desk, tmp_path, monkeypatch):
+    base = ParentRelease.read(desk / "out/vault")
+    assert base.settings_for(ReleaseSettings()).ledger == desk / NAME
+    monkeypatch.setenv("CLINVEIL_LEDGER", str(tmp_path / "site"))
+    assert base.settings_for(ReleaseSettings()).ledger == tmp_path / "site"
+
+
 def test_settings_are_those_of_the_first_release(desk):
     base = ParentRelease.read(desk / "out/vault")
     kept = base.settings_for(ReleaseSettings(workers=1, model=("lr", "lr"), epochs=1))

@@ -50,6 +50,26 @@ def test_all_of_the_release_goes_and_nothing_of_the_vault(run, server, tmp_path,
     assert "is a local path" in (message := capfd.readouterr().err) and "cp -r OUT/release" in message
 
 
+@pytest.mark.parametrize("left", [f"{MARKER}.part", f"{SUCCESS}.part"])
+def test_what_a_killed_upload_to_a_folder_left_is_replaced(run, tmp_path, left):
+    (tmp_path / "sent").mkdir()
+    (tmp_path / "sent" / left).write_text("{")
+    assert main([*run, f"file://{tmp_path}/sent"]) == 0
+    assert (tmp_path / "sent" / SUCCESS).exists() and not (tmp_path / "sent" / left).exists()
+
+
+def test_an_upload_that_finds_no_space_can_be_repeated(run, tmp_path):
+    import resource
+
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (20, limits[1]))  # bytes of a file
+    try:
+        assert main([*run, f"file://{tmp_path}/sent"]) == 5
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert main([*run, f"file://{tmp_path}/sent"]) == 0
+
+
 def test_what_does_not_verify_is_not_sent(run, server, capfd, tmp_path):
     (tmp_path / "out" / "release" / "README.md").write_text("changed")
     assert main([*run, "s3://notes/changed"]) == 3
