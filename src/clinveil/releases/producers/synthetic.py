@@ -118,14 +118,14 @@ class Synthetic(Producer):
         if job.settings.synthetic.epsilon is not None:
             return make_private(job)
         how, vault, timer = job.settings.synthetic, job.folder.vault, job.timer
-        labels = LabelColumns.read(job.corpus, job.settings.channel.floor)
+        labels, feed = LabelColumns.read(job.corpus, job.settings.channel.floor), job.settings.identifiers.patients
         entered = treated(job, placeholders=True)
         notes, seed = labels.notes(entered.corpus), job.key.test_seed  # of split and training
         seed = job.key.digest("training seed") % 2**31 if seed is None else seed
         findings: list[Finding] = []
         with timer.stage("language model", f"{job.settings.lm.model}", "statistical"):
             public = PublicModel.open(how.init) if how.init is not None else None
-            if public is not None and (feed := job.settings.identifiers.patients) is not None:
+            if public is not None and feed is not None:
                 findings.append(public_names(public, feed, np.random.default_rng([seed, 2])))
             trained = _trained(job, notes, seed, public, labels)
             del public
@@ -142,8 +142,7 @@ class Synthetic(Producer):
         remove(vault / STATE)
         written = read_notes(released := opened(path, columns), layout=True)
         with timer.stage("copies", "search for copies of training notes"):
-            rng, feed = np.random.default_rng([seed, 1]), job.settings.identifiers.patients
-            how_read = trained.sides, trained.model.vocabulary, rng
+            how_read = trained.sides, trained.model.vocabulary, np.random.default_rng([seed, 1])
             examined = examine(written, counts.notes, *how_read, span=how.span, feed=feed, checked=checked)
         job.say(f"{counts.notes} notes, {counts.words:,} words; {counts.truncated} truncated at the maximum length")
         outputs = Counter(word for text in written.texts for word in words(text))
