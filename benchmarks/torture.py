@@ -170,8 +170,7 @@ class Desk:
             return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
         code = 99
         try:
-            os.dup2(os.open(self.log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), 1)
-            os.dup2(1, 2)
+            os.dup2(os.dup2(os.open(self.log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), 1), 2)
             with self.progress.open("w") as progress:
                 operations = count_operations(kill_at, progress.fileno())
                 signal.alarm(300)  # a run that takes longer hangs
@@ -346,8 +345,8 @@ def read_damaged(parser: Parser, path: Path, random: Random) -> Result:
 def lane(number: int, root: Path, seed: int, until: float) -> Counter[Result]:
     """Try commands and files in one process until the time is over; return how often each result occurred."""
     random, results = Random(f"{seed} {number}"), Counter[Result]()
-    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-    os.dup2(1, 2)
+    os.dup2(os.dup2(os.open(os.devnull, os.O_WRONLY), 1), 2)
+    del sys.modules["__main__"].__file__  # spawned workers need not import it
     desk = Desk(root / str(number))
     for name in COMMANDS:
         desk.learn(name)
