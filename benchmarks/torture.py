@@ -77,20 +77,19 @@ COMMANDS = {
     "deidentify --seed": f"deidentify NOTES -o HERE/notes.csv --vault HERE/vault --patients PATIENTS --seed 7 {ONE}",
     "deidentify, two processes": "deidentify PARTS -o HERE/out --vault HERE/vault --workers 2 --quiet",
     "reidentify": "reidentify HERE/notes.parquet -o HERE/restored.parquet --vault HERE/vault --reason test",
-    "validate": f"validate NOTES -o HERE/out --json HERE/findings.json --seed 7 {ONE}",
+    "validate": f"validate NOTES -o HERE/out --seed 7 {ONE}",
     **RELEASES,
     **{f"{name} --seed": f"{line} --seed 7" for name, line in RELEASES.items()},
     "release --add": f"release MORE -o HERE/more --add --vault HERE/out/vault {ONE}",
     "release --force": f"release NOTES {RELEASE} deidentified --force --again",
     "report": "report HERE/out",
-    "publish": "publish HERE/out file://HERE/sent --quiet",
     "compare": f"compare NOTES -o HERE/out --label group --kind deidentified --kind synthetic {ONE}",
     "embed": f"embed NOTES -o HERE/out --set epochs=1 --dim 10 --seed 7 {ONE}",
     "attack linkage": "attack linkage NOTES --known NOTES --json HERE/findings.json --seed 7",
     "evaluate transfer": "evaluate transfer NOTES NOTES --label group --json HERE/findings.json",
     "study jamia-2020": "study jamia-2020 NOTES -o HERE/out --size tiny --workers 1 --label group",
 }
-AFTER = dict.fromkeys(("release --force", "report", "publish"), "release deidentified")
+AFTER = dict.fromkeys(("release --force", "report"), "release deidentified")
 AFTER |= {"release --add": "release obfuscated", "reidentify": "deidentify"}  # start with the output of another command
 Parser = tuple[bytes, Callable[[Path], object]]
 

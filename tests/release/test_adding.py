@@ -219,6 +219,18 @@ def test_a_ledger_that_lacks_the_release_vouches_for_nothing(desk, tmp_path, cap
     assert "new: does not contain release" in capsys.readouterr().err and not (desk / "other").exists()
 
 
+def test_the_ledger_of_a_site_and_another_signing_key_hold_for_what_is_added(desk, tmp_path, capsys, monkeypatch):
+    monkeypatch.setenv("CLINVEIL_LEDGER", str(tmp_path / "site"))
+    assert main(command(desk, "out3", *onto(desk, "out2"), out="other")) == 3
+    assert "site: does not contain release" in capsys.readouterr().err
+    shutil.copytree(desk / NAME, tmp_path / "site")
+    key = ["--set", f"signing_key={tmp_path / 'no.pem'}"]
+    assert main(command(desk, "out3", *onto(desk, "out3"), *key, out="other")) == 3
+    assert "no.pem: is not an unencrypted Ed25519 private key" in capsys.readouterr().err
+    assert main(command(desk, "out3", *onto(desk, "out3"), out="other")) == 3
+    assert "were released before" in capsys.readouterr().err and not (desk / "other").exists()
+
+
 def test_a_feed_without_anything_new_is_told_so(desk, capsys):
     assert main(command(desk, "out3", *onto(desk, "out3"), out="other")) == 3
     assert (
@@ -244,13 +256,6 @@ def test_flags_that_do_not_belong_together(desk, capsys):
         assert main(command(desk, "out3", *flags, out="other")) == 2, said
         assert said in capsys.readouterr().err
     assert not (desk / "other").exists()
-
-
-def test_the_ledger_is_that_of_the_site(desk, tmp_path, monkeypatch):
-    base = ParentRelease.read(desk / "out/vault")
-    assert base.settings_for(ReleaseSettings()).ledger == desk / NAME
-    monkeypatch.setenv("CLINVEIL_LEDGER", str(tmp_path / "site"))
-    assert base.settings_for(ReleaseSettings()).ledger == tmp_path / "site"
 
 
 def test_settings_are_those_of_the_first_release(desk):

@@ -47,7 +47,7 @@ from clinveil.report.numerals import SMALL
 _CALL = ("workers", "on", "address", "tasks", "quiet", "force", "again")
 LEFT_BEFORE = "released before"
 # Settings that do not affect written notes, or that describe the input; others cannot differ.
-MAY_DIFFER: tuple[str, ...] = (*_CALL, "ledger", "patients")
+MAY_DIFFER: tuple[str, ...] = (*_CALL, "ledger", "signing_key", "patients")
 MAY_DIFFER += ("text", "id", "patient", "preset", "encoding", "max_note_bytes", "model")
 MAY_DIFFER += ("max_names", "max_linkage", "max_stolen", "measure_words", "risk_threshold")
 # Files that determine the output: they may have moved, but must have the same content.
@@ -158,10 +158,10 @@ class ParentRelease:
             what = f"{_flags(differ)} cannot differ from the release that is added to"
             raise UsageError(what, hint=f"omit it; these may differ: {_flags(MAY_DIFFER)}")
         taken = {name: value for name, value in given.items() if name in (*MAY_DIFFER, *FILES)}
-        # Not inherited: settings of the call, ledger and columns.
+        # Not inherited: settings of the call and columns.
         notes, roles = self.manifest["notes"], self.settings.notes
         values: dict[str, Any] = {name: value for name, value in asked.flat().items() if name in _CALL}
-        values |= {"seed": None, "ledger": Ledger.at(self.settings.ledger, self.vault.resolve().parent).folder}
+        values["seed"] = None
         values |= {name: getattr(roles, name) or notes[name] for name in ("text", "id", "patient")}
         settings = self.settings.but(**{**values, **taken})
         self._refuse_files(settings)
