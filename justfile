@@ -1,3 +1,3 @@
-# Nightly: kill commands, limit files, read damaged input; see benchmarks/robustness.md.
+# Nightly: kill commands, fill the disk, read damaged input; see benchmarks/robustness.md.
 torture minutes="60":
     python benchmarks/torture.py --minutes {{minutes}}

@@ -1,9 +1,15 @@
-"""Kill commands at random file operations, limit the size of files, and read damaged files; print a table of faults.
+"""End every command early in three ways and run it again; read damaged files; print tables of results and faults.
 
     python benchmarks/torture.py --minutes 60
 
-A fault is: a released folder that does not verify, note text in a message or outside the output, a killed command that
-does not finish when it is run again, or an exception that is not one clear line.
+A try runs one command in a forked process, ends it by a kill at a random file operation or time, by a limit on the size
+of files or by a full disk, and runs it again undisturbed. The process that forks has run every command already, so
+that a try does not import, load or compile anything. Faults, compared with undisturbed runs of the same command:
+
+- a released folder or an audit log that does not verify;
+- note text in a message or a file outside the output;
+- another exit code or other files of the second run, such as remaining scratch, or other bytes in files that two
+  undisturbed runs write with the same bytes.
 """
 
 from __future__ import annotations
@@ -11,138 +17,269 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import platform
+import re
 import resource
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
 import time
-from collections import Counter
-from collections.abc import Callable, Iterator
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from datetime import date
+from functools import partial
+from multiprocessing import get_context
 from pathlib import Path
 from random import Random
+from typing import NamedTuple
+
+os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1")  # threads of these libraries do not survive a fork
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from pyarrow import csv
 
+from clinveil.cli.main import main as clinveil
 from clinveil.core.errors import ClinveilError
-from clinveil.core.finding import read_findings
+from clinveil.core.files import files_in, remove, sha256
+from clinveil.core.finding import read_findings, write_findings
 from clinveil.core.load_settings import load_settings
 from clinveil.core.settings import NotesSettings
 from clinveil.corpus.open import open_corpus
 from clinveil.corpus.people import read_patients
-from clinveil.releases.manifest import verify
+from clinveil.phi.treatment.audit import audit_checks, logs
+from clinveil.releases.manifest import Check, verify
 from clinveil.releases.settings import ReleaseSettings
 from clinveil.vectors.files import load_vectors
 
 CANARY = "Xylophonova"  # a name in every note of one patient
-HOOK = """
-import os, signal, sys
-left = int(os.environ["TORTURE_AFTER"])
-names = {"os.mkdir", "os.rename", "os.remove", "os.rmdir", "os.chmod", "os.link", "os.symlink", "os.truncate"}
-mine = os.getpid()
-def count(event, arguments):
-    global left
-    writes = event == "open" and isinstance(arguments[1], str) and set(arguments[1]) & set("wxa+")
-    opened = event == "open" and arguments[1] is None and arguments[2] & (os.O_WRONLY | os.O_RDWR)
-    if (event in names or writes or opened) and os.getpid() == mine:
-        left -= 1
-        if left == 0:
-            os.kill(mine, signal.SIGKILL)
-sys.addaudithook(count)
-"""
-QUICK = [f"--set={key}" for key in ("epochs=1", "dim=20", "measure_words=2000", "allow_small=true", "phi=false")]
-NOTES_TO_OUT = ["NOTES", "-o", "OUT", "--quiet"]
-COMMANDS = {
-    "deidentify": ["deidentify", "NOTES", "-o", "OUT/notes.parquet", "--vault", "OUT/vault", "--patients", "PATIENTS"],
-    "release deidentified": ["release", *NOTES_TO_OUT, "--as", "deidentified", "--patients", "PATIENTS", "--again"],
-    "release coded": ["release", *NOTES_TO_OUT, "--as", "coded", "--again", *QUICK],
-    "release synthetic": ["release", *NOTES_TO_OUT, "--as", "synthetic", "--again"],
-    "embed": ["embed", *NOTES_TO_OUT, "--set=epochs=1"],
-}
+OPERATIONS = {"os.mkdir", "os.rename", "os.remove", "os.rmdir", "os.chmod", "os.link", "os.truncate", "fcntl.flock"}
+RANDOM = re.compile(r"(?:(?<=crosswalk-)|(?<=ledger/))[0-9a-f]{16}|[0-9a-f]{8}(?=\.part)|(?<=audit-)\d{4}")
+KILLED, LIMITED, FULL, DAMAGED = "killed", "limited files", "full disk", "damaged"
 
+
+ONE = "--quiet --workers 1"
+RELEASE = f"-o HERE/out {ONE} --set measure_words=500 --as"
+VECTORS = "--set allow_small=true --min-patients 2 --set epochs=1 --set dim=10 --set phi=false"
+RELEASES = {
+    "release obfuscated": f"release NOTES {RELEASE} obfuscated {VECTORS}",
+    "release coded": f"release NOTES {RELEASE} coded {VECTORS} --set cluster_size=2",
+    "release deidentified": f"release NOTES {RELEASE} deidentified --patients PATIENTS",
+    "release synthetic": f"release NOTES {RELEASE} synthetic --set synthetic.count=8",
+}
+COMMANDS = {
+    "demo": f"demo --notes-only -o HERE/out --patients 5 {ONE}",
+    "init-config": "init-config release -o HERE/release.toml",
+    "inspect": "inspect NOTES --json HERE/findings.json",
+    "deidentify": f"deidentify NOTES -o HERE/notes.parquet --vault HERE/vault --spans --crosswalk {ONE}",
+    "deidentify --seed": f"deidentify NOTES -o HERE/notes.csv --vault HERE/vault --patients PATIENTS --seed 7 {ONE}",
+    "deidentify, two processes": "deidentify PARTS -o HERE/out --vault HERE/vault --workers 2 --quiet",
+    "reidentify": "reidentify HERE/notes.parquet -o HERE/restored.parquet --vault HERE/vault --reason test",
+    "validate": f"validate NOTES -o HERE/out --seed 7 {ONE}",
+    **RELEASES,
+    **{f"{name} --seed": f"{line} --seed 7" for name, line in RELEASES.items()},
+    "release --add": f"release MORE -o HERE/more --add --vault HERE/out/vault {ONE}",
+    "release --force": f"release NOTES {RELEASE} deidentified --force --again",
+    "report": "report HERE/out",
+    "compare": f"compare NOTES -o HERE/out --label group --kind deidentified --kind synthetic {ONE}",
+    "embed": f"embed NOTES -o HERE/out --set epochs=1 --dim 10 --seed 7 {ONE}",
+    "attack linkage": "attack linkage NOTES --known NOTES --json HERE/findings.json --seed 7",
+    "evaluate transfer": "evaluate transfer NOTES NOTES --label group --json HERE/findings.json",
+    "study jamia-2020": "study jamia-2020 NOTES -o HERE/out --size tiny --workers 1 --label group",
+}
+AFTER = dict.fromkeys(("release --force", "report"), "release deidentified")
+AFTER |= {"release --add": "release obfuscated", "reidentify": "deidentify"}  # start with the output of another command
 Parser = tuple[bytes, Callable[[Path], object]]
 
 
+class Undisturbed(NamedTuple):
+    """What an undisturbed run does; `files`: their hashes, empty if two runs write different bytes."""
+
+    code: int
+    operations: int
+    seconds: float
+    files: dict[str, str]
+
+
 class Desk:
-    """A folder with invented notes, one of whose patients has a name that must not be seen elsewhere."""
+    """Folders of one process: invented notes, the output and temporary files of a try, and what commands should do."""
 
     def __init__(self, root: Path) -> None:
-        self.root, self.notes, self.patients = root, root / "demo" / "notes.parquet", root / "demo" / "patients.parquet"
-        (root / "hook").mkdir()
-        (root / "hook" / "sitecustomize.py").write_text(HOOK)
-        self.run(["demo", "--notes-only", "-o", str(root / "demo"), "--patients", "70", "--seed", "3"])
-        table = pq.read_table(self.notes)
-        first = table["patient_id"][0].as_py()
-        pairs = zip(table["patient_id"].to_pylist(), table["text"].to_pylist(), strict=True)
-        text = [f"Seen with {CANARY} today. {text}" if patient == first else text for patient, text in pairs]
-        pq.write_table(table.set_column(table.schema.get_field_index("text"), "text", pa.array(text)), self.notes)
+        self.root, self.input, self.here, self.kept = root, root / "input", root / "here", root / "kept"
+        self.outside, self.log, self.progress = root / "outside", root / "outside" / "log", root / "progress"
+        for folder in (self.here, self.kept, self.outside):
+            folder.mkdir(parents=True)
+        os.environ.update(TMPDIR=str(self.outside), CLINVEIL_LEDGER=str(self.here / "ledger"))
+        tempfile.tempdir = None
+        os.chdir(self.outside)
+        clinveil(f"demo --notes-only -o {self.input} --patients 24 --seed 3 {ONE}".split())
+        notes: dict[str, list[dict[str, str]]] = defaultdict(list)
+        for row in pq.read_table(self.input / "notes.parquet").to_pylist():
+            of_patient = notes[row["patient_id"]]
+            text = f"{f'Seen with {CANARY} today. ' * (len(notes) == 1)}{row['text'][-500:]}"
+            of_patient.append({**row, "text": text, "group": "ab"[len(notes) % 2]})
+        table = pa.Table.from_pylist([row for rows in notes.values() for row in rows[:2]])
+        table = table.select(["note_id", "patient_id", "text", "group"])
+        (self.input / "parts").mkdir()
+        for name, start, end in (("notes", 0, 40), ("more", 40, 48), ("parts/a", 0, 20), ("parts/b", 20, 40)):
+            pq.write_table(table.slice(start, end - start), self.input / f"{name}.parquet")
+        self.undisturbed: dict[str, Undisturbed] = {}
 
-    def run(self, arguments: list[str], after: int = 0, largest: int = 0) -> subprocess.CompletedProcess[str]:
-        """Run a command; kill it at file operation `after`, or limit files to `largest` bytes."""
-        temporary = self.root / "tmp"
-        temporary.mkdir(exist_ok=True)
-        path = [str(self.root / "hook")] if after else []
-        more = {"TORTURE_AFTER": str(after), "TMPDIR": str(temporary), "CLINVEIL_LEDGER": str(self.root / "ledger")}
-        more["PYTHONPATH"] = os.pathsep.join(filter(None, [*path, os.environ.get("PYTHONPATH", "")]))
+    def arguments(self, name: str) -> list[str]:
+        """Return the arguments of a command with real paths."""
+        places = {"NOTES": "notes.parquet", "MORE": "more.parquet", "PARTS": "parts", "PATIENTS": "patients.parquet"}
+        real = {word: str(self.input / file) for word, file in places.items()}
+        return [real.get(word, word.replace("HERE", str(self.here))) for word in COMMANDS[name].split()]
 
-        def limit() -> None:
-            if largest:
-                resource.setrlimit(resource.RLIMIT_FSIZE, (largest, largest))
+    def learn(self, name: str) -> None:
+        """Run a command twice undisturbed, first in this process to fill its caches, and store what it does."""
+        self.prepare(name)
+        clinveil(self.arguments(name))
+        before = self.files()
+        self.prepare(name)
+        time.sleep(1)  # so that the times in files differ
+        began = time.monotonic()
+        code = self.run(name)
+        seconds, operations = time.monotonic() - began, int(self.progress.read_text())
+        files = {file: digest if before.get(file) == digest else "" for file, digest in self.files().items()}
+        self.undisturbed[name] = Undisturbed(code, operations, seconds, files)
+        shutil.copytree(self.here, self.kept / name)
 
-        call = [sys.executable, "-m", "clinveil", *arguments]
-        return subprocess.run(call, env={**os.environ, **more}, text=True, capture_output=True, preexec_fn=limit)
+    def prepare(self, name: str) -> None:
+        """Empty the folders, and copy the output of the command that this one follows."""
+        for path in (*self.here.iterdir(), *self.outside.iterdir()):
+            remove(path)
+        if name in AFTER:
+            shutil.copytree(self.kept / AFTER[name], self.here, dirs_exist_ok=True)
 
-    def arguments(self, command: str, out: Path) -> list[str]:
-        """Return the arguments with real paths."""
-        places = {"NOTES": str(self.notes), "PATIENTS": str(self.patients)}
-        return [places.get(word, word.replace("OUT", str(out))) for word in COMMANDS[command]]
+    def files(self) -> dict[str, str]:
+        """Return the names and hashes of the output; random digits are replaced by `*`, and these have no hash."""
+        made: dict[str, str] = {}
+        for name in files_in(self.here):
+            known = RANDOM.sub("*", name)
+            if Path(name).name != "lock":  # the next run takes it
+                made[known] = "" if known != name or name.endswith("/") else sha256(self.here / name)
+        return made
 
-    def faults(self, done: subprocess.CompletedProcess[str], out: Path) -> Iterator[str]:
-        """Yield the faults of a command that was killed or limited."""
-        if CANARY in done.stdout + done.stderr:
-            yield "note text in a message"
-        if any(CANARY.encode() in path.read_bytes() for path in (self.root / "tmp").rglob("*") if path.is_file()):
-            yield "note text in a temporary file"
-        if (out / "release").is_dir() and not all(check.passed for check in verify(out / "release")):
-            yield "a release that does not verify"
+    def run(self, name: str, disturb: Callable[[], object] = int, kill_at: int = 0) -> int:
+        """Run a command in a forked process that calls `disturb` first; return its exit code, or minus its signal."""
+        if child := os.fork():
+            return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        code = 99
+        try:
+            os.dup2(os.dup2(os.open(self.log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), 1), 2)
+            with self.progress.open("w") as progress:
+                operations = count_operations(kill_at, progress.fileno())
+                signal.alarm(300)  # a run that takes longer hangs
+                disturb()
+                code = clinveil(self.arguments(name))
+                sys.stdout.flush()
+                os.pwrite(progress.fileno(), b"%d" % operations[0], 0)
+        finally:
+            os._exit(code)
+
+    def faults(self) -> Iterator[str]:
+        """Yield the faults of any run, disturbed or not."""
+        for path in self.outside.rglob("*"):
+            if path.is_file() and CANARY.encode() in path.read_bytes():
+                yield f"note text in {'a message' if path == self.log else 'a temporary file'}"
+        checks = [check for folder in self.here.rglob("release") if folder.is_dir() for check in verify(folder)]
+        checks += [Check(*each) for vault in self.here.rglob("vault") if logs(vault) for each in audit_checks(vault)]
+        yield from (f"not verified: {check.name}" for check in checks if not check.passed)
+
+    def differences(self, name: str, code: int) -> Iterator[str]:
+        """Yield the faults of a run that should have ended well, or found the output of the run before complete."""
+        known, files, message = self.undisturbed[name], self.files(), self.log.read_text().strip()
+        missing, more = sorted(known.files.keys() - files), sorted(files.keys() - known.files)
+        complete = code == 2 and ("already exists" in message or "contains a " in message) and not missing
+        if code != known.code and not complete:
+            yield f"exit {code}: {message[-200:]}"
+        if missing or more:
+            yield f"{'complete, ' * complete}missing {missing}, left {more}"
+        elif differ := [file for file, digest in known.files.items() if digest and files[file] != digest]:
+            yield f"other bytes: {differ}"
+        yield from self.faults()
 
 
-def killed(desk: Desk, random: Random, until: float, kills: int) -> Iterator[tuple[str, str]]:
-    """Kill each command at random file operations and run it again; yield command and result."""
-    calls = dict.fromkeys(COMMANDS, 400)
-    for n in range(kills):
-        command = list(COMMANDS)[n % len(COMMANDS)]
-        if time.monotonic() > until:
-            return
-        out = desk.root / f"{command.replace(' ', '-')}-{n}"
-        at = random.randint(1, calls[command])
-        done = desk.run(desk.arguments(command, out), after=at)
-        if done.returncode >= 0:  # it ended before
-            calls[command] = max(20, at - 1)
-            yield command, "ended before" if done.returncode == 0 else f"exit {done.returncode} without a kill"
-        else:
-            faults = [*desk.faults(done, out)]
-            again = desk.run(desk.arguments(command, out))
-            if again.returncode:
-                faults.append(f"exit {again.returncode} when run again: {again.stderr.strip().splitlines()[-1:]}")
-            yield command, "; ".join([*faults, *desk.faults(again, out)]) or "finished when run again"
-        shutil.rmtree(out, ignore_errors=True)
+def count_operations(kill_at: int, progress: int) -> list[int]:
+    """Count the file operations of this process; write the last one to the descriptor `progress` before a kill."""
+    count, own = [0], os.getpid()
+
+    def hook(event: str, arguments: tuple[object, ...]) -> None:
+        opened = event == "open" and isinstance(arguments[2], int) and arguments[2] & (os.O_WRONLY | os.O_RDWR)
+        if (event in OPERATIONS or opened) and os.getpid() == own:
+            count[0] += 1
+            if count[0] == kill_at:
+                os.pwrite(progress, f"{event} {arguments}".encode(), 0)
+                os.kill(own, signal.SIGKILL)
+
+    sys.addaudithook(hook)
+    return count
 
 
-def limited(desk: Desk, random: Random, until: float) -> Iterator[tuple[str, str]]:
-    """Run each command with a limit on the size of files, as a full disk; yield command and result."""
-    while time.monotonic() < until:
-        for command in COMMANDS:
-            out = desk.root / f"limited-{random.randrange(10**9)}"
-            done = desk.run(desk.arguments(command, out), largest=int(10 ** random.uniform(1, 5.5)))
-            faults = [*desk.faults(done, out)]
-            if done.returncode not in (0, 2, 3, 5) or len(done.stderr.strip().splitlines()) > 40:
-                faults.append(f"exit {done.returncode}: {done.stderr.strip().splitlines()[-1:]}")
-            yield f"{command}, limited files", "; ".join(faults) or f"exit {done.returncode}"
-            shutil.rmtree(out, ignore_errors=True)
+def killed(desk: Desk, name: str, random: Random) -> tuple[int, str]:
+    """Run a command until a random operation or, one time in four, a random time; return exit code and point."""
+    known = desk.undisturbed[name]
+    if random.random() < 0.25 or known.operations == 0:
+        seconds = random.uniform(0.001, known.seconds)
+        code = desk.run(name, partial(signal.setitimer, signal.ITIMER_REAL, seconds))
+        return code, f"after {seconds:.2f} of {known.seconds:.2f} s"
+    at = random.randint(1, known.operations)
+    return desk.run(name, kill_at=at), f"at operation {at} of {known.operations}: {desk.progress.read_text()[:200]}"
+
+
+def limited(desk: Desk, name: str, random: Random) -> tuple[int, str]:
+    """Run a command with a limit on the size of files; return exit code and limit."""
+    most = int(10 ** random.uniform(1, 5))
+    return desk.run(name, lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))), f"at {most} bytes"
+
+
+def filled(desk: Desk, name: str, random: Random) -> tuple[int, str]:
+    """Run a command with its output on a small disk, and enlarge the disk; return exit code and free space.
+
+    Where this user may not mount a disk, limit the size of files.
+    """
+    free = int(10 ** random.uniform(3.5, 6))
+    used = 8192 + sum(path.stat().st_size + 8192 for path in desk.here.rglob("*"))
+    if not mount(desk.here, f"size={used + free}"):
+        return limited(desk, name, random)
+    desk.prepare(name)
+    code = desk.run(name)
+    mount(desk.here, "remount,size=100m")
+    return code, f"of {free} free bytes"
+
+
+def mount(folder: Path, options: str) -> bool:
+    """Mount a file system in memory, or change its size; return whether this user may."""
+    return not subprocess.run(["mount", "-t", "tmpfs", "-o", options, "tmpfs", folder], capture_output=True).returncode
+
+
+WAYS = {KILLED: killed, LIMITED: limited, FULL: filled}
+Result = tuple[str, str, str]  # command or file, way, and result; a fault begins with FAULT
+
+
+def tried(desk: Desk, way: str, random: Random) -> Result:
+    """Disturb a command, run it again, and return the result."""
+    weights = [max(20, known.operations) / (1 + known.seconds) for known in desk.undisturbed.values()]
+    name = random.choices([*desk.undisturbed], weights)[0]
+    desk.prepare(name)
+    code, point = WAYS[way](desk, name, random)
+    if code == desk.undisturbed[name].code:
+        result, faults = "ended", [*desk.differences(name, code)]
+    else:
+        result, faults = "ended when run again", [*desk.faults()]
+        if code not in ((-signal.SIGKILL, -signal.SIGALRM) if way == KILLED else (5,)):
+            faults.append(f"exit {code}: {desk.log.read_text().strip()[-200:]}")
+        temporary = {*desk.outside.iterdir()}
+        again = [*desk.differences(name, desk.run(name))]
+        again += [f"left {path.name}" for path in {*desk.outside.iterdir()} - temporary]
+        faults += [f"run again, {fault}" for fault in again]
+    if desk.here.is_mount():
+        subprocess.run(["umount", str(desk.here)], check=True)
+    text = f"FAULT {point}: {'; '.join(dict.fromkeys(faults))}".replace(str(desk.root), "")
+    return name, way, text if faults else result
 
 
 def parsers(desk: Desk) -> dict[str, Parser]:
@@ -151,38 +288,33 @@ def parsers(desk: Desk) -> dict[str, Parser]:
     def notes(path: Path) -> int:
         return sum(batch.num_rows for batch in open_corpus(path, NotesSettings()).batches())
 
-    rows = pq.read_table(desk.notes).slice(0, 8).select(["note_id", "patient_id", "text"]).to_pylist()
-    cells = [[str(row[name]).replace('"', '""') for name in row] for row in rows]
-    csv = "note_id,patient_id,text\n" + "".join(",".join(f'"{cell}"' for cell in row) + "\n" for row in cells)
-
-    def settings(path: Path) -> ReleaseSettings:
-        return load_settings(ReleaseSettings, {}, path, ())
-
-    lines = "".join(json.dumps(row) + "\n" for row in rows)
-    vectors = "3 2\n" + "".join(f"{word} {n} .5\n" for n, word in enumerate("abc"))
-    kinds: dict[str, Parser] = {
-        "notes.parquet": (desk.notes.read_bytes(), notes),
-        "notes.csv": (csv.encode(), notes),
-        "notes.tsv": (csv.replace('","', '"\t"').replace(",", "\t", 2).encode(), notes),
-        "notes.jsonl": (lines.encode(), notes),
-        "patients.parquet": (desk.patients.read_bytes(), read_patients),
-        "settings.toml": (b"min_patients = 5\nlabel = ['a']\n[vectors]\ndim = 50\n", settings),
-        "findings.json": (b'{"schema": "clinveil.findings/1", "version": "0.1.0", "findings": []}', read_findings),
-        "vectors.txt": (vectors.encode(), load_vectors),
+    parquet = desk.input / "notes.parquet"
+    table = pq.read_table(parquet, columns=["note_id", "patient_id", "text"]).slice(0, 8)
+    csv.write_csv(table, desk.root / "notes.csv")
+    csv.write_csv(table, desk.root / "notes.tsv", csv.WriteOptions(delimiter="\t"))
+    (desk.root / "notes.jsonl").write_text("".join(json.dumps(row) + "\n" for row in table.to_pylist()))
+    (desk.root / "vectors.txt").write_text("3 2\n" + "".join(f"{word} {n} .5\n" for n, word in enumerate("abc")))
+    (desk.root / "settings.toml").write_text("min_patients = 5\nlabel = ['a']\n[vectors]\ndim = 50\n")
+    write_findings(desk.root / "findings.json", "test", [], seed=1)
+    shutil.copytree(desk.input, desk.root, dirs_exist_ok=True)
+    readers: dict[str, Callable[[Path], object]] = {
+        **dict.fromkeys(("notes.parquet", "notes.csv", "notes.tsv", "notes.jsonl"), notes),
+        "patients.parquet": read_patients,
+        "settings.toml": lambda path: load_settings(ReleaseSettings, {}, path, ()),
+        "findings.json": read_findings,
+        "vectors.txt": load_vectors,
     }
-    (desk.root / "fuzz").mkdir()
-    for name, (valid, reader) in kinds.items():
-        (desk.root / "fuzz" / name).write_bytes(valid)
-        reader(desk.root / "fuzz" / name)
-    return kinds
+    for name, reader in readers.items():
+        reader(desk.root / name)
+    return {name: ((desk.root / name).read_bytes(), reader) for name, reader in readers.items()}
 
 
 def damaged(data: bytes, random: Random) -> bytes:
     """Return the bytes with a few flips, cuts, repeats or insertions."""
+    inserted = [b"\x00", b"\xff\xfe", b'"', b"\n", b"{", "\ud800".encode("utf-8", "surrogatepass")]
     made = bytearray(data)
-    for _ in range(random.randint(1, 6)):
+    for way in random.choices(range(4), k=random.randint(1, 6)):
         at = random.randrange(len(made) + 1)
-        way = random.randrange(4)
         if way == 0 and at < len(made):
             made[at] ^= 1 << random.randrange(8)
         elif way == 1:
@@ -190,54 +322,76 @@ def damaged(data: bytes, random: Random) -> bytes:
         elif way == 2:
             made[at:at] = made[at : at + random.randint(1, 60)]
         else:
-            made[at:at] = random.choice(
-                [b"\x00", b"\xff\xfe", b'"', b"\n", b"{", "\ud800".encode("utf-8", "surrogatepass")]
-            )
+            made[at:at] = random.choice(inserted)
     return bytes(made)
 
 
-def read_damaged(kinds: dict[str, Parser], root: Path, random: Random, until: float) -> Iterator[tuple[str, str]]:
-    """Read damaged files in this process; yield the kind of file and the result."""
+def read_damaged(parser: Parser, path: Path, random: Random) -> Result:
+    """Read a damaged file; one that causes a fault is kept next to the folders of the tries."""
+    path.write_bytes(damaged(parser[0], random))
+    try:
+        parser[1](path)
+        return path.name, DAMAGED, "read"
+    except ClinveilError as error:
+        leak = CANARY in str(error)
+        return path.name, DAMAGED, "FAULT note text in a message" if leak else "refused in one line"
+    except Exception as error:  # noqa: BLE001  any other exception is the fault that is sought
+        kept = path.parents[1].with_name(f"fault-{random.randrange(10**9)}-{path.name}")
+        shutil.copy(path, kept)
+        return path.name, DAMAGED, f"FAULT {type(error).__name__} ({kept.name})"
+
+
+def lane(number: int, root: Path, seed: int, until: float) -> Counter[Result]:
+    """Try commands and files in one process until the time is over; return how often each result occurred."""
+    random, results = Random(f"{seed} {number}"), Counter[Result]()
+    os.dup2(os.dup2(os.open(os.devnull, os.O_WRONLY), 1), 2)
+    del sys.modules["__main__"].__file__  # spawned workers need not import it
+    desk = Desk(root / str(number))
+    for name in COMMANDS:
+        desk.learn(name)
+    began = time.monotonic()
+    for way, share in ((KILLED, 0.75), (LIMITED, 0.82), (FULL, 0.9)):
+        while time.monotonic() < began + share * (until - began):
+            results[tried(desk, way, random)] += 1
+    kinds = parsers(desk)
     while time.monotonic() < until:
-        for name, (valid, reader) in kinds.items():
-            path = root / "fuzz" / name
-            path.write_bytes(damaged(valid, random))
-            try:
-                reader(path)
-                yield name, "read"
-            except ClinveilError as error:
-                leak = CANARY in str(error)
-                yield name, "note text in a message" if leak else "refused in one line"
-            except Exception as error:  # noqa: BLE001  any other exception is the fault that is sought
-                kept = root.parent / f"fault-{random.randrange(10**9)}-{name}"
-                shutil.copy(path, kept)
-                yield name, f"{type(error).__name__} ({kept.name})"
+        for name, parser in kinds.items():
+            results[read_damaged(parser, desk.root / name, random)] += 1
+    return results
+
+
+def table(results: Counter[Result], title: str, ways: Sequence[str]) -> Iterator[str]:
+    """Yield the lines of a table with one row per command or file, and of its faults."""
+    counts = Counter[tuple[str, str, str]]()
+    for (name, way, result), times in results.items():
+        if way in ways:
+            counts[name, way, "fault" if result.startswith("FAULT") else result] += times
+    columns = sorted({(way, result) for _, way, result in counts}, key=lambda column: (ways.index(column[0]), column))
+    yield f"| {title} | {' | '.join(f'{way}: {result}' for way, result in columns)} |"
+    yield "| --- |" + " ---: |" * len(columns)
+    for name in dict.fromkeys(name for name, _, _ in sorted(counts)):
+        yield f"| {name} | {' | '.join(f'{counts[name, *column]:,}' for column in columns)} |"
+    totals = (sum(counts[name, *column] for name in {name for name, _, _ in counts}) for column in columns)
+    yield f"| in all | {' | '.join(f'{total:,}' for total in totals)} |\n"
+    for (name, way, result), times in sorted(results.items()):
+        if way in ways and result.startswith("FAULT"):
+            yield f"- {name}, {way}, {times}×: {result.removeprefix('FAULT ')}"
 
 
 def main() -> None:
-    """Run all three, and print the table."""
+    """Run one process per core, and print the tables."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--minutes", type=float, default=60)
-    parser.add_argument("--kills", type=int, default=1_000)
     parser.add_argument("--seed", type=int, default=0)
     how = parser.parse_args()
-    random, began, results = Random(how.seed), time.monotonic(), Counter[tuple[str, str]]()
-    shares = (0.7, 0.8, 1.0)
-    with tempfile.TemporaryDirectory() as folder:
-        desk = Desk(Path(folder))
-        until = [began + share * how.minutes * 60 for share in shares]
-        kinds = parsers(desk)
-        for tried in (
-            killed(desk, random, until[0], how.kills),
-            limited(desk, random, until[1]),
-            read_damaged(kinds, Path(folder), random, until[2]),
-        ):
-            results.update(tried)
-    machine = f"{platform.machine()}, {os.cpu_count()} cores, {date.today()}"
-    print(f"`python benchmarks/torture.py --minutes {how.minutes:g} --seed {how.seed}`; {machine}.\n")
-    print("| What | Result | Times |\n| --- | --- | ---: |")
-    for (what, result), times in sorted(results.items()):
-        print(f"| {what} | {result} | {times:,} |")
+    cores, until = os.cpu_count() or 1, time.monotonic() + 60 * how.minutes
+    with tempfile.TemporaryDirectory() as folder, ProcessPoolExecutor(cores, mp_context=get_context("fork")) as pool:
+        run = partial(lane, root=Path(folder), seed=how.seed, until=until)
+        results = sum(pool.map(run, range(cores)), Counter[Result]())
+    print(
+        f"`python benchmarks/torture.py --minutes {how.minutes:g} --seed {how.seed}`; {cores} cores, {date.today()}.\n"
+    )
+    print("\n".join([*table(results, "Command", [KILLED, LIMITED, FULL]), *table(results, "File", [DAMAGED])]))
 
 
 if __name__ == "__main__":

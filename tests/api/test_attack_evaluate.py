@@ -15,7 +15,7 @@ from clinveil.attacks.vectors.names import Names
 from clinveil.cli.main import main
 from clinveil.core.errors import UsageError
 from clinveil.core.finding import Finding
-from clinveil.corpus.demo import demo_patients
+from clinveil.corpus.demo import demo_chunks
 from clinveil.utility.evaluations import evaluations
 
 
@@ -37,7 +37,7 @@ def fitted(frame):
 
 @pytest.fixture(scope="module")
 def known():
-    return {patient.patient_id: patient for patient in demo_patients(patients=60, seed=1)}
+    return {patient.patient_id: patient for chunk in demo_chunks(60, 1) for patient in chunk.patients}
 
 
 def test_names_are_paired_as_the_room_below_does_it(fitted, known):

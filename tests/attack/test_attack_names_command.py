@@ -12,7 +12,7 @@ from clinveil.attacks.vectors._name_scores import attack_names
 from clinveil.cli.main import main
 from clinveil.core.finding import read_findings
 from clinveil.core.keys import Key
-from clinveil.corpus.demo import demo_corpus, demo_patients
+from clinveil.corpus.demo import demo_chunks, demo_corpus
 from clinveil.corpus.people import Patient, write_patients
 from clinveil.phi.treatment.partial_removal import redrawn_names
 from clinveil.vectors.files import save_vectors
@@ -126,7 +126,7 @@ def test_mistakes_are_one_line(files, arguments, code, says, capsys, monkeypatch
 @pytest.mark.slow
 def test_trained_vectors_know_names_and_the_control_does_not(tmp_path):
     """Vectors of notes with all names left put names together; with names dealt out anew in each note they do not."""
-    people = list(demo_patients(50, 11))
+    people = next(demo_chunks(50, 11)).patients
     names = NameTokens(person.name for person in people)
     k = len(names.true_pairs)
     settings = VectorSettings(algorithm="cbow", window=9, epochs=20, dim=20)

@@ -15,7 +15,7 @@ import clinveil.corpus.demo as demo_files
 from clinveil.cli.main import main
 from clinveil.core.errors import UsageError
 from clinveil.core.files import sha256
-from clinveil.corpus.demo import demo_codes, demo_patients, write_demo
+from clinveil.corpus.demo import demo_chunks, demo_codes, write_demo
 from clinveil.corpus.people import read_codes, read_names, read_patients
 
 
@@ -49,7 +49,7 @@ def test_spans_are_the_text_at_their_place(made: Path):
 
 def test_patients_and_codes_read_back(made: Path):
     patients = read_patients(made / "patients.parquet")
-    assert list(patients.values()) == list(demo_patients(30, 5))
+    assert list(patients.values()) == next(demo_chunks(30, 5)).patients
     notes = pq.read_table(made / "notes.parquet").to_pylist()
     assert {note["patient_id"] for note in notes} == set(patients)
     codes = read_codes(made / "codes.csv")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import islice
-
 import pyarrow as pa
 import pytest
 
@@ -16,8 +14,6 @@ from clinveil.corpus.demo import (
     demo_codes,
     demo_corpus,
     demo_notes,
-    demo_patients,
-    demo_spans,
 )
 from clinveil.corpus.demo.notes import patient_notes
 
@@ -78,18 +74,7 @@ def test_the_corpus_can_be_read_again():
     assert "Dear" not in repr(corpus)
 
 
-def test_streams_of_patients_and_spans_agree_with_the_chunks():
-    chunk = next(demo_chunks(20, 6))
-    assert list(demo_patients(20, 6)) == chunk.patients
-    texts = {row["note_id"]: row["text"] for row in chunk.notes.to_pylist()}
-    spans = list(demo_spans(20, 6))
-    assert len(spans) == chunk.spans.count("\n")
-    assert all(0 <= span.start < span.end <= len(texts[note_id]) for note_id, span in spans)
-    assert {span.detector for _, span in spans} == {"gold"}
-
-
 def test_streams_are_lazy():
-    assert len(list(islice(demo_patients(9_000_000, 1), 3))) == 3
     assert next(demo_notes(9_000_000, 1)).num_rows > 500
 
 

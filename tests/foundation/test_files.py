@@ -8,13 +8,16 @@ import os
 import stat
 import subprocess
 import sys
+from contextlib import suppress
 
 import numpy as np
 import pytest
+from kills import killed_at_each
 
 from clinveil.core.atomic import atomic, workplace
 from clinveil.core.errors import UsageError
 from clinveil.core.files import default_vault, locked, private_folder, private_text, refuse_nested, save_array, sha256
+from clinveil.core.finding import write_findings
 
 
 def test_success_renames_and_is_private(tmp_path):
@@ -80,6 +83,7 @@ def test_files_of_the_user_beside_the_output_stay(tmp_path):
 
 KILLED = """
 import os, sys
+from contextlib import suppress
 from pathlib import Path
 from clinveil.core.atomic import atomic
 with atomic(Path(sys.argv[1]), force=True) as part:
@@ -103,6 +107,20 @@ def test_what_a_killed_run_left_goes_with_the_next_run_of_the_same_name(tmp_path
     with atomic(tmp_path / "x") as part:
         part.write_text("done")
     assert sorted(tmp_path.iterdir()) == sorted([other, tmp_path / "x"])
+
+
+def test_a_run_killed_at_any_file_operation_leaves_nothing_to_the_next(tmp_path):
+    def run(folder):
+        with atomic(folder / "x") as part:
+            part.write_text("done")
+        write_findings(folder / "findings.json", "test", [], seed=1)
+
+    for folder in killed_at_each(run, tmp_path):
+        with suppress(UsageError):  # already exists
+            run(folder)
+        write_findings(folder / "findings.json", "test", [], seed=1)
+        assert sorted(path.name for path in folder.iterdir()) == ["findings.json", "x"]
+        assert (folder / "x").read_text() == "done"
 
 
 def test_an_output_that_a_killed_run_set_aside_comes_back(tmp_path):
@@ -219,6 +237,7 @@ def test_places_beside_one_another_are_fine(tmp_path, monkeypatch):
 
 HOLD = """
 import sys
+from contextlib import suppress
 from pathlib import Path
 from clinveil.core.files import locked
 with locked(Path(sys.argv[1])):

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import stat
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from kills import killed_at_each
 
 from clinveil.core.errors import GateError, InputError, UsageError
-from clinveil.core.files import private_folder
+from clinveil.core.files import private_folder, private_text
 from clinveil.core.runfolder import Kind, code_version, fingerprint, run_folder, run_hash
 from clinveil.releases.settings import ReleaseSettings as Settings
 
 ONE = Kind("run of ours", own=frozenset({"made"}), notes={"README.txt": "SECRET"}, scratch=("scratch",))
-GROWS = Kind("vault of ours", notes={"README.txt": "SECRET"}, known=lambda root: (root / "README.txt").is_file())
+GROWS = Kind("vault of ours", notes={"README.txt": "SECRET"}, known=lambda marked, _: marked)
 
 
 def tree(folder):
@@ -94,6 +96,23 @@ def test_what_a_kill_left_half_written_is_ours(tmp_path):
     (tmp_path / "run" / "mine.0123abcd.part").write_text("mine")
     with pytest.raises(UsageError, match="did not write"), run_folder(tmp_path / "run", ONE, "c", force=True):
         pass
+
+
+@pytest.mark.parametrize("kind", [ONE, GROWS], ids=["one", "grows"])
+def test_a_run_killed_at_any_file_operation_goes_on(tmp_path, kind):
+    def run(folder):
+        with run_folder(folder / "run", kind, "a" if kind is ONE else "") as opened:
+            opened.key()
+            private_text(opened.root / "made", "made")
+            for name in kind.scratch:
+                (opened.root / name / "text").write_text("text")
+            opened.finish()
+
+    for folder in killed_at_each(run, tmp_path):
+        with suppress(UsageError):  # a finished run
+            run(folder)
+        names = {path.name for path in (folder / "run").rglob("*")}
+        assert names - {"lock"} == {"README.txt", "key.bin", "made", "state.json"}
 
 
 def test_a_run_at_work_is_not_set_aside(tmp_path):

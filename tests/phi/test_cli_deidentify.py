@@ -188,6 +188,25 @@ def test_the_feed_of_patients_is_not_overwritten(notes, tmp_path, capsys):
     assert everything(tmp_path) == before
 
 
+@pytest.mark.parametrize("left", ["lock", "work/", ".01234567.part", ".spans.jsonl.01234567.part/"])
+def test_a_run_goes_on_in_the_vault_of_a_killed_one(notes, tmp_path, left):
+    vault = tmp_path / "vault"
+    (vault / left if left.endswith("/") else vault).mkdir(parents=True, mode=0o700)
+    vault.chmod(0o700)
+    (vault / left).touch()
+    assert run(notes, "-o", tmp_path / "o.csv", "--vault", vault) == 0
+    assert not (vault / left).exists()
+
+
+def test_a_run_with_a_seed_goes_on_after_its_audit_log(notes, tmp_path):
+    again = [notes, "-o", tmp_path / "o.csv", "--vault", tmp_path / "vault", "--seed", "1"]
+    assert run(*again) == 0
+    for name in ("o.csv", "vault/deidentify.json"):  # the last to be written
+        (tmp_path / name).unlink()
+    assert run(*again) == 0
+    assert (tmp_path / "vault" / "audit-0002.jsonl").exists()
+
+
 def test_a_folder_of_others_is_not_shut(notes, tmp_path, capsys):
     shared = tmp_path / "shared"
     shared.mkdir()

@@ -14,7 +14,7 @@ import pytest
 from clinveil.cli.main import main
 from clinveil.core.finding import read_findings
 from clinveil.core.spans import Span
-from clinveil.corpus.demo import demo_spans, write_demo
+from clinveil.corpus.demo import demo_chunks, write_demo
 from clinveil.phi.validation import run as validation
 
 
@@ -129,8 +129,9 @@ def test_marked_with_keys_in_a_browser(done, tmp_path):
 
 def gold_marks(done):
     gold = defaultdict(list)
-    for note_id, span in demo_spans(8, 5):
-        gold[note_id].append(span)
+    for line in next(demo_chunks(8, 5)).spans.splitlines():
+        span = json.loads(line)
+        gold[span["note_id"]].append(Span(span["start"], span["end"], span["label"]))
 
     def mark(row):
         here = Span(int(row["start"]), int(row["end"]), "NAME")

@@ -12,7 +12,7 @@ from clinveil.core.errors import InputError, UsageError
 from clinveil.core.keys import Key
 from clinveil.core.tokens import words
 from clinveil.corpus.corpus import memory_corpus
-from clinveil.corpus.demo import demo_corpus, demo_patients
+from clinveil.corpus.demo import demo_chunks, demo_corpus
 from clinveil.corpus.people import Patient
 from clinveil.lexicons.names import name_form
 from clinveil.phi.treatment.partial_removal import EmulatedRemover, own_words, redrawn_names
@@ -75,14 +75,14 @@ def test_who_is_missed_depends_on_ids_and_key_only():
 
 
 def test_rate_one_removes_nothing_and_rate_zero_misses_nobody():
-    corpus, people = demo_corpus(12, 3), list(demo_patients(12, 3))
+    corpus, people = demo_corpus(12, 3), next(demo_chunks(12, 3)).patients
     assert texts(remover(people, 1).over(corpus)) == texts(corpus)
     assert remover(people, 1).missed == people
     assert remover(people, 0).missed == []
 
 
 def test_no_word_of_a_treated_name_is_left_in_the_demo_corpus():
-    corpus, people = demo_corpus(40, 3), {p.patient_id: p for p in demo_patients(40, 3)}
+    corpus, people = demo_corpus(40, 3), {p.patient_id: p for p in next(demo_chunks(40, 3)).patients}
     one = EmulatedRemover(KEY, people, 0.25)
     missed, removed = {p.patient_id for p in one.missed}, 0
     for before, after in zip(corpus.batches(), one.over(corpus).batches(), strict=True):

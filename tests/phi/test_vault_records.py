@@ -192,6 +192,13 @@ def test_there_and_back(vault):
     assert len(lines) == 4  # two notes between
 
 
+def test_what_a_killed_run_left_of_the_log_is_removed(vault):
+    left = vault / ".audit-0001.jsonl.01234567.part"
+    left.mkdir(mode=0o700)
+    assert back(vault) == 0
+    assert not left.exists()
+
+
 @pytest.mark.parametrize("mode", ["remove", "tag"])
 def test_there_and_back_in_other_modes(tmp_path, mode):
     pq.write_table(pa.table(ROWS), tmp_path / "n.parquet")

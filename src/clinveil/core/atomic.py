@@ -4,62 +4,54 @@ from __future__ import annotations
 
 import fcntl
 import os
-import re
-import stat
-import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from secrets import token_hex
+from typing import BinaryIO
 
-from clinveil.core.errors import UsageError, check_interrupt
-from clinveil.core.files import PART, Maker, locked, refuse_existing, remove
-
-OLD = ".old"
+from clinveil.core.errors import check_interrupt
+from clinveil.core.files import OLD, PART, Maker, clear, clear_leftovers, refuse_existing
 
 
 @contextmanager
 def workplace(out: Path) -> Iterator[Path]:
     """Yield a new private folder next to OUT for unfinished output; it is always removed at the end.
 
-    It is named `.OUT.<8 hex digits>.part` and contains a locked file while the run is alive. The next run with the same
-    OUT removes the folder of a killed run, and restores an earlier OUT from it. Only a folder with such a name that
-    belongs to this user, has mode 0700 and contains an unlocked lock file is treated this way.
+    It is named `.OUT.<8 hex digits>.part` and contains a locked file while the run is alive, so that `clear_leftovers`
+    recognizes the folder of a killed run.
     """
     out.parent.mkdir(parents=True, exist_ok=True)
-    _clear_leftovers(out)
-    # Lock it before renaming it, so that no other run mistakes it for the folder of a killed run.
-    fresh = Path(tempfile.mkdtemp(prefix=".clinveil-", dir=out.parent))
+    clear_leftovers(out)
+    while True:
+        folder = out.with_name(f".{out.name}.{token_hex(4)}{PART}")
+        if lock := _begun(folder, out):
+            with lock:
+                try:
+                    yield folder
+                finally:
+                    clear(folder, out)
+            return
+
+
+def _begun(folder: Path, out: Path) -> BinaryIO | None:
+    """Create and lock the folder; return None if another run took it for the folder of a killed run before that."""
+    folder.mkdir(mode=0o700)
+    path = folder / f"{out.name}.lock"
     try:
-        with (fresh / f"{out.name}.lock").open("xb") as lock:
-            with suppress(OSError):  # without support for locks, no run can take another's lock either
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            folder = fresh.rename(out.with_name(f".{out.name}.{token_hex(4)}{PART}"))
-            try:
-                yield folder
-            finally:
-                _clear(folder, out)
-    finally:
-        remove(fresh)
-
-
-def _clear_leftovers(out: Path) -> None:
-    pattern = re.compile(rf"\.{re.escape(out.name)}\.[0-9a-f]{{8}}{re.escape(PART)}")
-    for folder in [p for p in out.parent.iterdir() if pattern.fullmatch(p.name)]:
-        # A locked folder is in use; one that has disappeared belonged to another run, which has ended.
-        with suppress(UsageError, FileNotFoundError):
-            status, lock = folder.lstat(), folder / f"{out.name}.lock"
-            private = stat.S_ISDIR(status.st_mode) and stat.S_IMODE(status.st_mode) == 0o700
-            if private and status.st_uid == os.geteuid() and lock.is_file():
-                with locked(lock):
-                    _clear(folder, out)
-
-
-def _clear(folder: Path, out: Path) -> None:
-    old = folder / (out.name + OLD)
-    if old.exists() and not out.exists():
-        old.replace(out)
-    remove(folder)
+        lock = path.open("xb")
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return None
+        except OSError:
+            """Without support for locks, no run can take another's lock either."""
+        return lock if os.path.samestat(os.fstat(lock.fileno()), path.stat()) else None
+    except FileNotFoundError:
+        return None
+    except OSError:
+        folder.rmdir()
+        raise
 
 
 @contextmanager
@@ -72,7 +64,6 @@ def atomic(out: Path, *, force: bool = False, maker: Maker | None = None) -> Ite
     """
     refuse_existing(out, force=force, maker=maker)
     with workplace(out) as folder:
-        refuse_existing(out, force=force, maker=maker)  # `workplace` may have restored what a killed run had moved
         part = folder / out.name
         yield part
         if maker and part.is_dir():

@@ -10,6 +10,7 @@ import fcntl
 import hashlib
 import json
 import os
+import re
 import shutil
 import stat
 import time
@@ -27,7 +28,7 @@ from clinveil.core.locations import RemotePath, files_of, is_pattern
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-PART = ".part"
+PART, OLD = ".part", ".old"
 MARKER, SCHEMA = ".clinveil.json", "clinveil.output/1"
 HINT = "use another path or move it; --force replaces only output of the same command"
 
@@ -194,9 +195,11 @@ def remove(path: Path) -> None:
 def refuse_existing(out: Path, *, force: bool, maker: Maker | None = None) -> None:
     """Raise UsageError if OUT exists and `--force` is missing or may not replace it.
 
-    `maker`: the command, if OUT may be a folder; a folder is replaced only if the same command wrote all of it.
+    `maker`: the command, if OUT may be a folder; a folder is replaced only if the same command wrote all of it. What a
+    killed run left next to OUT is removed first.
     """
     refuse_nameless(out)
+    clear_leftovers(out)
     if not out.exists():
         return
     if not force:
@@ -205,6 +208,33 @@ def refuse_existing(out: Path, *, force: bool, maker: Maker | None = None) -> No
         raise UsageError("the output file exists as a folder", where=out.name, hint=HINT)
     if maker and (out.is_dir() or not out.suffix):  # a path with a suffix may be a file
         maker.refuse_foreign(out)
+
+
+def clear_leftovers(out: Path) -> None:
+    """Remove what killed runs left next to OUT (see `atomic.workplace`), and restore an earlier OUT from it.
+
+    Only a folder with such a name that belongs to this user, has mode 0700 and is empty or contains an unlocked lock
+    file is treated this way.
+    """
+    pattern = re.compile(rf"\.{re.escape(out.name)}\.[0-9a-f]{{8}}{re.escape(PART)}")
+    for folder in [path for path in out.parent.glob(f".*{PART}") if pattern.fullmatch(path.name)]:
+        # A locked folder is in use; one that has disappeared belonged to another run, which has ended.
+        with suppress(UsageError, OSError):
+            status, lock = folder.lstat(), folder / f"{out.name}.lock"
+            private = stat.S_ISDIR(status.st_mode) and stat.S_IMODE(status.st_mode) == 0o700
+            if private and status.st_uid == os.geteuid() and lock.is_file():
+                with locked(lock):
+                    clear(folder, out)
+            elif private and status.st_uid == os.geteuid():
+                folder.rmdir()
+
+
+def clear(folder: Path, out: Path) -> None:
+    """Remove a folder of unfinished output; restore an earlier OUT from it if there is none."""
+    old = folder / (out.name + OLD)
+    if old.exists() and not out.exists():
+        old.replace(out)
+    remove(folder)
 
 
 def refuse_nested(**places: Path | None) -> None:

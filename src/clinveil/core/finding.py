@@ -16,8 +16,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal
 
+from clinveil.core.atomic import atomic
 from clinveil.core.errors import InputError
-from clinveil.core.files import private_text
 
 SCHEMA = "clinveil.findings/1"
 Better = Literal["lower", "higher"]
@@ -162,7 +162,8 @@ def write_findings(target: str | Path, command: str, findings: Iterable[Finding]
     if str(target) == "-":
         sys.stdout.write(text)
         return
-    private_text(Path(target), text)
+    with atomic(Path(target), force=True) as part:
+        part.write_text(text, encoding="utf-8")
 
 
 def read_findings(path: str | Path) -> list[Finding]:

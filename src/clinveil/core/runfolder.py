@@ -11,7 +11,7 @@ import hashlib
 import json
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
@@ -20,6 +20,7 @@ from typing import Any, Literal
 
 from clinveil.core.errors import InputError, UsageError
 from clinveil.core.files import (
+    PART,
     files_in,
     locked,
     private_folder,
@@ -41,7 +42,7 @@ STATE = "state.json"  # the run's hash and its status
 FREE = frozenset(
     {"workers", "on", "address", "tasks", "quiet", "force"}
 )  # they change how a run executes, not its output
-_HALF = re.compile(r"\.(.+\.)?[0-9a-f]{8}\.part(/.*)?")  # left by a killed run, see `atomic.workplace`
+_HALF = re.compile(r"\.(.+\.)?[0-9a-f]{8}\.part")  # left by a killed run, see `atomic.workplace`
 
 
 def fingerprint(path: Path, over: Callable[..., Iterable[str]] = map) -> str:
@@ -95,7 +96,8 @@ class Kind:
         own: relative names that a run may leave, including everything below them; other files are foreign.
         notes: file name -> text, written into the vault at the start: explains what is secret.
         scratch: folders created for each run and removed at exit. stale: names that a resumed run creates again.
-        known: whether a cumulative folder is of this kind; None for a folder of one task.
+        known: whether a cumulative folder is of this kind; None for a folder of one task. It is called with whether
+            one of the `notes` is in the folder, and with the names of the rest.
         costly: names of results that a failed run never removes.
     """
 
@@ -105,7 +107,7 @@ class Kind:
     notes: Mapping[str, str] = field(default_factory=dict)
     scratch: tuple[str, ...] = ()
     stale: tuple[str, ...] = ()
-    known: Callable[[Path], bool] | None = None
+    known: Callable[[bool, set[str]], bool] | None = None
     costly: frozenset[str] = frozenset()
 
     def at(self, name: str) -> str:
@@ -148,7 +150,9 @@ class RunFolder:
         return key
 
     def finish(self, status: Status = "finished") -> None:
-        """Record the run's status and files; remove the run that it replaced, if it succeeded."""
+        """Remove scratch, record the run's status and files, and remove the run that it replaced if it succeeded."""
+        for name in self.kind.scratch:
+            remove(self.root / name)
         state = {**(_state(self.root, self.kind) or {}), "status": status, "files": sorted(files_in(self.root))}
         private_text(self.vault / STATE, json.dumps(state))
         if status == "finished" and _state(self.aside, self.kind):
@@ -193,11 +197,14 @@ def run_folder(root: Path, kind: Kind, asked: str = "", *, force: bool = False) 
 def _enter(folder: RunFolder, asked: str, *, force: bool) -> bool:
     """Prepare the folder; return whether the run is resumed. Raises UsageError if the folder may not be used."""
     root, kind = folder.root, folder.kind
-    if not root.is_file() and not (root.is_dir() and files_in(root) - {kind.at(LOCK), f"{kind.vault}/"}):
+    first = {kind.at(LOCK), *(f"{name}/" for name in (kind.vault, *kind.scratch))}
+    kept = {root.name} if root.is_file() else _kept(root) - first
+    if not kept:
         return False
     foreign = UsageError(f"already exists and is not a {kind.what}", where=root.name, hint="use another path")
     if kind.known is not None:
-        if not kind.known(root):
+        names = {Path(name).parts[0] for name in kept} - {*kind.notes, *kind.scratch}
+        if not kind.known(_marked(root, kind), names):
             raise foreign
         return True
     state = _state(root, kind)
@@ -229,7 +236,23 @@ def _enter(folder: RunFolder, asked: str, *, force: bool) -> bool:
 _STATUS = {"running": "an unfinished run", "refused": "a refused run"}
 
 
+def _kept(root: Path) -> set[str]:
+    """Return the names of all files of a folder but those that a killed run left half-written."""
+    return {name for name in files_in(root) if not any(map(_HALF.fullmatch, Path(name).parts))}
+
+
+def _marked(root: Path, kind: Kind) -> bool:
+    """Whether one of the notes of this kind is in the folder, at least with its first line."""
+    for name, text in kind.notes.items():
+        with suppress(OSError, ValueError):
+            if (root / name).read_text(encoding="utf-8").startswith(text.partition("\n")[0]):
+                return True
+    return False
+
+
 def _begin(folder: RunFolder, asked: str) -> None:
+    for path in [path for path in folder.root.rglob(f".*{PART}") if _HALF.fullmatch(path.name)]:
+        remove(path)
     # Output that an interrupted run published is created again: it must not remain if a gate now fails.
     for name in (*folder.kind.stale, *folder.kind.scratch):
         remove(folder.root / name)
@@ -260,7 +283,7 @@ def _undo(folder: RunFolder, before: set[str], *, new: bool, existed: bool) -> N
 
 def _refuse_foreign(root: Path, kind: Kind, state: Mapping[str, Any]) -> None:
     """Raise UsageError if the folder contains files that its run did not write, since they would be deleted."""
-    names = {name for name in files_in(root) if not _HALF.fullmatch(name.removeprefix(f"{kind.vault}/"))}
+    names = _kept(root)
     own = {*kind.own, *kind.scratch, *kind.stale}
     below = {name for name in names if any(str(above) in own for above in (Path(name), *Path(name).parents))}
     refuse_more(root, names, {*kind.first, *({*own, *state["files"]} if "files" in state else below)})

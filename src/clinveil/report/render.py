@@ -16,7 +16,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from clinveil.core.files import private_text
+from clinveil.core.atomic import atomic
 from clinveil.core.words import Kind
 from clinveil.report import risks
 from clinveil.report.cells import Row, accounting, blocks, sentence
@@ -61,7 +61,8 @@ def render(record: ReleaseRecord) -> str:
 
 def write_report(record: ReleaseRecord, path: Path) -> None:
     """Write the page of this record atomically, readable by its owner only."""
-    private_text(path, render(record))
+    with atomic(path, force=True) as part:
+        part.write_text(render(record), encoding="utf-8")
 
 
 @cache

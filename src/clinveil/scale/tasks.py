@@ -18,7 +18,7 @@ from typing import Any, Protocol
 
 from clinveil.core.errors import InputError
 from clinveil.core.files import files_in, owner_only, private_folder, private_text, read_json, refuse_more, remove
-from clinveil.core.runfolder import LOCK, Kind, code_version, run_folder
+from clinveil.core.runfolder import Kind, code_version, run_folder
 from clinveil.scale.local import Map
 
 Result = dict[str, Any]
@@ -96,16 +96,6 @@ def perform_all(store: Store, works: Sequence[Work], over: Map, say: Callable[[s
         say(f"{number} of {len(waiting)}: {work.title}")
 
 
-def _a_study(out: Path) -> bool:
-    """Return whether the folder belongs to a study; other commands use a file of the same name."""
-    try:
-        ours = (out / MARK).read_text(encoding="utf-8").startswith(SECRET.partition("\n")[0])
-        names = {path.name for path in out.iterdir()}
-    except (OSError, ValueError):
-        return False
-    return ours and ("tasks" in names or names <= {MARK, LOCK})
-
-
 def _refuse_no_tasks(out: Path) -> None:
     """Raise UsageError for foreign files among the tasks or in the folder of a finished task."""
     names = {item.name for item in (out / "tasks").iterdir()} if (out / "tasks").is_dir() else set()
@@ -128,7 +118,8 @@ def study_folder(out: Path, *, force: bool = False, secret: str = SECRET) -> Ite
     Raises:
         UsageError: the folder is not a study's, contains foreign files, or is in use by another run.
     """
-    with run_folder(out, Kind("study folder", notes={MARK: secret}, known=_a_study)):
+    kind = Kind("study folder", notes={MARK: secret}, known=lambda ours, rest: ours and (not rest or "tasks" in rest))
+    with run_folder(out, kind):
         if force:
             _refuse_no_tasks(out)
             remove(out / "tasks")

@@ -20,7 +20,6 @@ import pyarrow.parquet as pq
 from clinveil.core.atomic import atomic
 from clinveil.core.errors import InputError
 from clinveil.core.files import Maker, private_folder
-from clinveil.core.spans import Span
 from clinveil.corpus.corpus import NOTE_ID, PATIENT_ID, ROLE_FIELDS, TEXT, Columns, MemoryCorpus
 from clinveil.corpus.demo.language import language
 from clinveil.corpus.demo.notes import Note, many_notes
@@ -102,18 +101,6 @@ def _lines(notes: list[Note]) -> Iterator[str]:
 def demo_notes(patients: int, seed: int, *, workers: int = 1) -> Iterator[pa.RecordBatch]:
     """Yield the notes as record batches of note_id, patient_id, text, note_type, code, diagnosis_group."""
     return (chunk.notes for chunk in demo_chunks(patients, seed, workers=workers, spans=False))
-
-
-def demo_patients(patients: int, seed: int) -> Iterator[Patient]:
-    """Yield the patients, as in `patients.parquet`."""
-    return (patient for patient, _ in many_notes(seed, 0, patients))
-
-
-def demo_spans(patients: int, seed: int) -> Iterator[tuple[str, Span]]:
-    """Yield (note id, gold span) for all PHI of all notes, in order."""
-    for _, notes in many_notes(seed, 0, patients):
-        for note in notes:
-            yield from ((note.note_id, Span(*mark)) for mark in note.marks)
 
 
 def demo_codes() -> dict[str, str]:

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, TextIO
 
 from clinveil.core.errors import InputError
+from clinveil.core.files import clear_leftovers
 from clinveil.core.keys import Key
 from clinveil.core.spans import Span
 from clinveil.phi.treatment.policy import Treated
@@ -98,7 +99,7 @@ def next_log(vault: Path) -> tuple[Path, str]:
     """Return the log file of the next run, and the chain value that it continues."""
     if not (paths := logs(vault)):
         return vault / "audit-0001.jsonl", ""
-    last = paths[-1]
+    clear_leftovers(last := paths[-1])
     with last.open("rb") as file:
         file.seek(max(0, last.stat().st_size - (1 << 16)))
         match = re.search(rb'"chain":"([0-9a-f]{64})"\}\n$', file.read())

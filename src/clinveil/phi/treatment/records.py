@@ -17,17 +17,13 @@ from clinveil.core.atomic import atomic
 from clinveil.core.errors import GateError
 from clinveil.core.keys import Key
 from clinveil.corpus.corpus import PATIENT_ID
-from clinveil.phi.treatment.audit import NAME, Chain, next_log
+from clinveil.phi.treatment.audit import Chain, next_log
 from clinveil.phi.treatment.crosswalk import Writer
 from clinveil.phi.treatment.deidentifier import RAISED, Deidentified
 from clinveil.phi.treatment.policy import Policy
 
 RECORD = "deidentify.json"
 SPANS, CROSSWALK = "spans.jsonl", re.compile(r"crosswalk-[0-9a-f]{16}\.bin")
-LEFTOVER = re.compile(
-    rf"{SPANS}|{NAME.pattern}|{CROSSWALK.pattern}|\.(?:spans|audit-\d+|crosswalk-[0-9a-f]+)\.(?:jsonl|bin)\.[0-9a-f]{{8}}\.part"
-)
-"""Names of the files that a killed run may leave in its vault."""
 
 
 @dataclass

@@ -83,7 +83,7 @@ def reidentify(notes: Path, out: Path, vault: Path, reason: str, settings: Reide
             message = "none of these notes is in the crosswalk: they belong to another run or were changed later"
             raise InputError(message, hint=_HINT)
 
-    with locked(vault / LOCK), atomic(out, force=settings.force, maker=MAKER) as part:
+    with atomic(out, force=settings.force, maker=MAKER) as part, locked(vault / LOCK):
         place, suffix = place_in(part, out, corpus.suffix)
         write_corpus(batches(), place, corpus.columns, suffix)
         _log(vault, key, reason, notes, counts)

@@ -6,7 +6,6 @@ Part files are treated part by part; each output file has the name of its source
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from importlib.metadata import version
@@ -20,7 +19,7 @@ from clinveil.core.errors import InputError
 from clinveil.core.files import Maker, default_vault, private_text, refuse_places, remove
 from clinveil.core.keys import Key
 from clinveil.core.progress import track
-from clinveil.core.runfolder import KEY, LOCK, Kind, code_version, fingerprint, run_folder
+from clinveil.core.runfolder import KEY, Kind, code_version, fingerprint, run_folder
 from clinveil.core.types import Say
 from clinveil.corpus.open import OpenedCorpus, PartedCorpus, open_corpus
 from clinveil.corpus.part_facts import as_parts, facts_of, names_of
@@ -32,7 +31,7 @@ from clinveil.phi.treatment.deidentifier import Deidentifier
 from clinveil.phi.treatment.part_passes import PartTask, Recipe, detect_parts
 from clinveil.phi.treatment.passes import check_known_patients, deidentify_corpus
 from clinveil.phi.treatment.policy import Treatment
-from clinveil.phi.treatment.records import LEFTOVER, RECORD, Counts, Records, records
+from clinveil.phi.treatment.records import RECORD, Counts, Records, records
 from clinveil.phi.treatment.surrogates.pools import sizes
 from clinveil.scale import Map
 from clinveil.scale.executor import opened_for
@@ -84,7 +83,8 @@ def deidentify_notes(
         say(_SURROGATE_RISK)
     if settings.decisions:
         Decisions.read(*settings.decisions).check_corpus(corpus)
-    with run_folder(secrets, VAULT) as folder, atomic(out, force=settings.force, maker=MAKER) as part:
+    # OUT appears last, when the vault is complete and its scratch is removed.
+    with atomic(out, force=settings.force, maker=MAKER) as part, run_folder(secrets, VAULT) as folder:
         # An existing key is used again, so that later notes of a patient are treated like the earlier ones.
         key = folder.key() if settings.seed is None else Key.from_seed(settings.seed)
         deidentifier = in_worker(settings, key, read_patients(patients) if patients else None)
@@ -113,18 +113,12 @@ def _about(key: Key, run: str) -> dict[str, Any]:
     return {**about, "test_seed": key.test_seed, "key_commitment": key.commitment}
 
 
-def _is_vault(vault: Path) -> bool:
-    """Whether a folder is a vault of this command, or what a killed run left of one."""
-    names = {item.name for item in vault.iterdir()} if vault.is_dir() else {vault.name}
-    if RECORD in names or names <= {KEY, LOCK}:
-        return True
-    ours = {name for name in names if name in (KEY, LOCK, SCRATCH) or LEFTOVER.fullmatch(name)}
-    if (tasks := vault / TASKS).is_dir() and all(re.fullmatch("[0-9a-f]{32}", path.name) for path in tasks.iterdir()):
-        ours.add(TASKS)
-    return bool({KEY, TASKS} & names) and names == ours
-
-
-VAULT = Kind("vault of clinveil deidentify", known=_is_vault, scratch=(SCRATCH,))
+VAULT = Kind(
+    "vault of clinveil deidentify",
+    notes={"README.txt": README},
+    known=lambda ours, rest: ours or RECORD in rest or rest <= {KEY},
+    scratch=(SCRATCH,),
+)
 
 
 def in_worker(settings: DeidentifySettings, key: Key, patients: Mapping[str, Patient] | None) -> Deidentifier:
@@ -186,7 +180,6 @@ def _write_record(
         "audit_chain": kept.audit.head,
     }
     private_text(secrets / RECORD, json.dumps(record, indent=2) + "\n")
-    private_text(secrets / "README.txt", README)
 
 
 def _write_parts(

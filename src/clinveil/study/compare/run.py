@@ -13,7 +13,7 @@ from typing import Any
 from clinveil.core.errors import InputError, MissingExtra, UsageError
 from clinveil.core.files import owner_only, private_folder, private_text, read_json, refuse_nested, remove
 from clinveil.core.finding import Finding
-from clinveil.core.runfolder import LOCK, Kind, fingerprint, run_folder, run_hash
+from clinveil.core.runfolder import Kind, fingerprint, run_folder, run_hash
 from clinveil.core.settings import NotesSettings
 from clinveil.core.tokens import words
 from clinveil.core.types import Say
@@ -32,6 +32,8 @@ SECRET = """SECRET: all of this comparison. It must not leave.
 runs/ holds a run for each release that was compared, made with a public seed, so that anyone can undo it. Table, page
 and findings describe how well attacks on these notes work.
 """
+_OUTPUT = {RUNS, TABLE, FINDINGS, PAGE}
+_KIND = Kind("comparison", notes={MARK: SECRET}, known=lambda ours, rest: ours and rest <= _OUTPUT)
 FEWEST = 2  # patients with a public text
 SEED_GATE = "no test seed"  # always fails in a comparison
 
@@ -105,7 +107,7 @@ def compare_releases(notes: Path, out: Path, settings: CompareSettings, say: Say
         open_text(settings.public)
     for pairs in settings.pairs:
         read_pairs(pairs)
-    with owner_only(), run_folder(out, Kind("comparison", notes={MARK: SECRET}, known=_is_ours)):
+    with owner_only(), run_folder(out, _KIND):
         if settings.force:
             remove(out / RUNS)
         n_notes, patients = 0, set[str]()
@@ -123,15 +125,6 @@ def compare_releases(notes: Path, out: Path, settings: CompareSettings, say: Say
         comparison = Comparison(settings, n_notes, len(patients), tuple(measured), out)
         write_outputs(comparison)
     return comparison
-
-
-def _is_ours(out: Path) -> bool:
-    """Return whether a comparison may work in a folder."""
-    try:
-        marked = (out / MARK).read_text(encoding="utf-8").startswith(SECRET.partition("\n")[0])
-        return marked and {path.name for path in out.iterdir()} <= {MARK, LOCK, RUNS, TABLE, FINDINGS, PAGE}
-    except (OSError, ValueError):
-        return False
 
 
 def public_texts(known: Path | None, patients: set[str]) -> Corpus | None:
