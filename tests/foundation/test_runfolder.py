@@ -115,6 +115,21 @@ def test_a_run_killed_at_any_file_operation_goes_on(tmp_path, kind):
         assert names - {"lock"} == {"README.txt", "key.bin", "made", "state.json"}
 
 
+def test_a_replacement_killed_at_any_file_operation_goes_on(tmp_path):
+    def run(folder):
+        with run_folder(folder / "run", ONE, "b", force=True) as opened:
+            private_text(opened.root / "made", "made")
+            opened.finish()
+
+    def replaced(folder):
+        stopped(folder / "run", made=["made"])
+        run(folder)
+
+    for folder in killed_at_each(replaced, tmp_path):
+        run(folder)
+        assert [path.name for path in folder.iterdir()] == ["run"]
+
+
 def test_a_run_at_work_is_not_set_aside(tmp_path):
     with (
         run_folder(tmp_path / "run", ONE, "a"),

@@ -72,9 +72,11 @@ def main(arguments: list[str]) -> int:
     except BrokenPipeError:
         return _closed_output()
     except OSError as error:
-        if error.errno in (errno.ENOSPC, errno.EFBIG, errno.EDQUOT):
+        full = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT)
+        if error.errno in full or any(os.strerror(code) in str(error) for code in full):  # Arrow has no numbers
             return _failed("no space left on the disk (free some, then run the same command again)", 5)
-        return _failed(f"a file operation failed: {error.strerror} (check the paths of the command)", 2)
+        why = error.strerror or "Input/output error"
+        return _failed(f"a file operation failed: {why} (check the paths of the command)", 2)
     except Exception as error:  # noqa: BLE001  the message may contain note text, so only the location is shown
         if hasattr(error, "format_message"):  # raised by the parser: a wrong option
             return _failed(wrong_value(" ".join(error.format_message().split())), 2)

@@ -95,19 +95,17 @@ class Speaker:
     def count(self, what: str, total: int | None = None) -> Iterator[Callable[[int], None]]:
         """Show the number of finished items, their rate and the remaining time."""
         stage = self._work
-        if stage is not None and stage.count is not None:  # a count within a count is not shown
-            yield lambda done: None
-            return
         count = Countdown(total, stage.time.left if stage else None)
         if stage is None:
             with self._showing(Work(count, what=what, count=count)):
                 yield count.update
             return
+        outer = stage.what, stage.count  # shown again after a count within a count, as of a first pass
         stage.what, stage.count = what, count
         try:
             yield count.update
         finally:
-            stage.count = None
+            stage.what, stage.count = outer
             if count.done == total:
                 stage.time.forget()
 

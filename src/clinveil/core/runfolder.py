@@ -18,9 +18,11 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, Literal
 
+from clinveil.core.atomic import workplace
 from clinveil.core.errors import InputError, UsageError
 from clinveil.core.files import (
     PART,
+    clear_leftovers,
     files_in,
     locked,
     private_folder,
@@ -156,7 +158,7 @@ class RunFolder:
         state = {**(_state(self.root, self.kind) or {}), "status": status, "files": sorted(files_in(self.root))}
         private_text(self.vault / STATE, json.dumps(state))
         if status == "finished" and _state(self.aside, self.kind):
-            remove(self.aside)
+            _discard(self.aside, self.root)
 
 
 @contextmanager
@@ -177,6 +179,7 @@ def run_folder(root: Path, kind: Kind, asked: str = "", *, force: bool = False) 
     refuse_nameless(root)
     if root.is_symlink() and not root.exists():
         raise UsageError("is a link to a missing folder", where=root.name, hint="create the folder or use another path")
+    clear_leftovers(root)
     folder = RunFolder(root, kind, _enter(RunFolder(root, kind), asked, force=force))
     existed = root.is_dir()
     with locked(private_folder(folder.vault) / LOCK, of=root):
@@ -227,7 +230,7 @@ def _enter(folder: RunFolder, asked: str, *, force: bool) -> bool:
     if not folder.aside.exists():
         root.replace(folder.aside)
     elif _state(folder.aside, kind):
-        remove(root)
+        _discard(root, root)
     else:
         raise UsageError("this name is needed to keep the old run", where=folder.aside.name, hint="move it elsewhere")
     return False
@@ -264,6 +267,12 @@ def _begin(folder: RunFolder, asked: str) -> None:
     for name, text in folder.kind.notes.items():
         if not (folder.vault / name).exists():
             private_text(folder.vault / name, text)
+
+
+def _discard(folder: Path, root: Path) -> None:
+    """Remove a folder; if this is interrupted, the next run removes the rest."""
+    with workplace(root) as place:
+        folder.replace(place / "replaced")
 
 
 def _undo(folder: RunFolder, before: set[str], *, new: bool, existed: bool) -> None:

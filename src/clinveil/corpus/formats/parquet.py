@@ -56,7 +56,7 @@ class ParquetSource:
         while True:
             try:
                 batch = next(batches, None)
-            except (pa.ArrowException, OSError) as error:
+            except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
                 raise self._damaged(error) from None
             if batch is None:
                 return
@@ -66,7 +66,7 @@ class ParquetSource:
         try:
             # With a buffer, pages are read one by one; without it, a complete row group is held in memory.
             return pq.ParquetFile(open_input(self.path), buffer_size=_BUFFER, pre_buffer=False)
-        except (pa.ArrowException, OSError) as error:
+        except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
             raise self._damaged(error) from None
 
     def _damaged(self, error: Exception) -> ClinveilError:
