@@ -57,7 +57,7 @@ def plainly(notes):
 
 
 def unigram_of(counts):
-    return Unigram(WordVocabulary([f"u{i}" for i in range(len(counts) - 3)]), np.array(counts, dtype=np.int64), 1e-9)
+    return Unigram(WordVocabulary([f"u{i}" for i in range(len(counts) - 3)]), np.array(counts, dtype=np.int64) * 10**12)
 
 
 def networks():

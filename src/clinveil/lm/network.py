@@ -217,11 +217,6 @@ class NeuralModel:
         return {"recipe": self.network.recipe.as_dict(), "prefixes": [list(row) for row in self.prefixes]}
 
 
-def reset_state(state: State, lanes: Tensor) -> State:
-    """Return the state with zeros in the lanes of a mask, (lanes,) bool."""
-    return tuple(part.masked_fill(lanes.reshape(1, -1, *[1] * (part.dim() - 2)), 0.0) for part in state)
-
-
 def build(size: int, recipe: Recipe) -> Network:
     """Return a network with initial weights from PyTorch's generator; call it inside `seeded`."""
     network: Network = neural_kind(recipe.kind).network(size, recipe)

@@ -17,7 +17,7 @@ from torch.nn import functional
 
 from clinveil.core.errors import InputError
 from clinveil.core.fit import Progress, Trainer, Weights, mixed
-from clinveil.lm.network import Network, State, build, read_tensors, reset_state, set_weights, weights_of, write_tensors
+from clinveil.lm.network import Network, State, build, read_tensors, set_weights, weights_of, write_tensors
 from clinveil.lm.plan import Batch
 from clinveil.lm.recipe import Recipe
 
@@ -112,7 +112,8 @@ class Training(Trainer[Network, Batch]):
             torch.from_numpy(part).to(self.device) for part in (batch.inputs, batch.targets, batch.weights)
         )
         state = self.state if self.state is not None else self.network.start(inputs.shape[1])
-        state = reset_state(state, torch.from_numpy(batch.reset).to(self.device))
+        reset = torch.from_numpy(batch.reset).to(self.device)
+        state = tuple(part.masked_fill(reset.reshape(1, -1, *[1] * (part.dim() - 2)), 0.0) for part in state)
         with self.autocast():
             hidden, state = self.network(inputs, state)
             scores = self.network.scores(hidden)

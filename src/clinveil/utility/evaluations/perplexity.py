@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -22,7 +22,7 @@ from clinveil.lm.files import load_model
 from clinveil.lm.layout import LayoutVocabulary, pieces_of
 from clinveil.lm.model import Fit, LanguageModel, fit_of, keeps_layout
 from clinveil.lm.models.unigram import train_unigram
-from clinveil.lm.notes import Form, PlainNotes, Seen, encode, read_notes
+from clinveil.lm.notes import PlainNotes, encode, fingerprint, read_notes
 from clinveil.lm.recipe import ModelSettings
 from clinveil.lm.train import make_vocabulary, train_model
 from clinveil.lm.vocabulary import Vocabulary, WordVocabulary
@@ -32,9 +32,7 @@ from clinveil.utility.evaluations import THREADS, Evaluated, Evaluation, Input, 
 SOURCE = "paper C, Table 2 (perplexity); bits per character: this project"
 NO_CONTROL = "none with --from: a unigram model needs the training notes"
 NOT_CHECKED = "whether the model was trained on some of these notes; its folder has no record of them"
-READ = "{name} contains <unk>, so it was read as MedText, as with --set prepared=true"
-LOOKS_PREPARED = "{name} looks like MedText; if it is, pass --set prepared=true"
-LOOKS_PLAIN = "{name} does not look like MedText; if it is not, leave --set prepared out"
+TRAINED_ON = "{some:,} of {n:,} notes are verbatim training notes of the model"
 SPELLING = "unknown words are charged for their spelling, {bits:.2f} bits per letter and per end of word"
 STANDING = "{standing:,} words are <unk> in the notes; their spelling is unknown and not charged"
 
@@ -199,7 +197,7 @@ class Perplexity(Evaluation):
 
     def __call__(self, given: Mapping[str, Any], seed: int = 1, say: Say = lambda line: None) -> Evaluated:
         """Return perplexity and bits per character of a model that is given, or trained on `train`."""
-        train, source, remarks = given.get("train"), given.get("source"), _Remarks([], [])
+        train, source = given.get("train"), given.get("source")
         if (train is None) == (source is None):
             raise UsageError("no model, or two", hint="pass --train NOTES or --from MODEL")
         if source is None and self.lm.neural:
@@ -207,11 +205,11 @@ class Perplexity(Evaluation):
         control = None
         if source is not None:
             model, about = load_model(source, device=self.lm.device)
-            test = self._read(given["notes"], remarks, layout=keeps_layout(model))
-            seen = Seen.from_dict(about.get("notes"))
+            test, record = self._read(given["notes"], layout=keeps_layout(model)), about.get("notes")
+            known = record.get("fingerprints") if isinstance(record, dict) else None
         else:
-            test, training = self._read(given["notes"], remarks), self._read(train, remarks)
-            seen = Seen.of(training)
+            test, training = self._read(given["notes"]), self._read(train)
+            known = list(map(fingerprint, training.texts))
             vocabulary = make_vocabulary(training, self.lm)
             encoded = encode(training.texts, vocabulary)
             model, _ = train_model(encoded, vocabulary, self.lm, seed=seed, threads=self.workers, say=say)
@@ -219,28 +217,16 @@ class Perplexity(Evaluation):
         with model.ready(threads=self.workers):
             fit = fit_of(model, encode(test.texts, model.vocabulary))
         more = {} if source is None else {"control_is": NO_CONTROL}
-        more |= {} if seen else {"not_checked": NOT_CHECKED}
-        warnings = [*remarks.warning, *(seen.warnings(test) if seen else ())]
-        lines = (("warning", warnings), ("read", remarks.read))
-        more |= {key: "; ".join(dict.fromkeys(texts)) for key, texts in lines if texts}
+        if not isinstance(known, list):
+            more["not_checked"] = NOT_CHECKED
+        elif some := sum(fingerprint(text) in set(known) for text in test.texts):
+            more["warning"] = TRAINED_ON.format(n=len(test), some=some)
         findings = perplexity_findings(model, fit, test, "test", control=control, more=more)
         title = f"{model.kind} on {name_of(given['notes'], 'notes')} (seed {seed}; lower is better)"
         return Evaluated(findings, title)
 
-    def _read(self, given: Any, remarks: _Remarks, *, layout: bool = False) -> PlainNotes:
+    def _read(self, given: Any, *, layout: bool = False) -> PlainNotes:
         """Return notes in MedText form, or unchanged for a model that keeps layout."""
-        corpus, name = as_corpus(given, self.notes), name_of(given, "notes")
-        if layout:
-            return read_notes(corpus, layout=True)
-        form, prepared = Form.of(note.text for note in rows(corpus)), self.prepared
-        if form.n_unk and not prepared:
-            prepared = True
-            remarks.read.append(READ.format(name=name))
-        elif form.prepared is not None and form.prepared != prepared:
-            remarks.warning.append((LOOKS_PREPARED if form.prepared else LOOKS_PLAIN).format(name=name))
-        return read_notes(corpus, prepared=prepared)
-
-
-class _Remarks(NamedTuple):
-    warning: list[str]
-    read: list[str]
+        corpus = as_corpus(given, self.notes)
+        prepared = self.prepared or (not layout and any(UNK in note.text.split() for note in rows(corpus)))
+        return read_notes(corpus, prepared=prepared, layout=layout)
