@@ -19,7 +19,7 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from clinveil.stats import (
+from clinveil.stats.intervals import (
     Interval,
     bootstrap_clusters,
     clopper_pearson,

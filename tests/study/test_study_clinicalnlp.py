@@ -18,7 +18,7 @@ from clinveil.core.finding import read_findings
 from clinveil.corpus.corpus import rows
 from clinveil.corpus.demo import write_demo
 from clinveil.corpus.open import open_corpus
-from clinveil.stats import t_interval
+from clinveil.stats.intervals import t_interval
 from clinveil.study.clinicalnlp_2019 import study
 from clinveil.study.clinicalnlp_2019.settings import SAME, SCALES, StudySettings
 from clinveil.study.clinicalnlp_2019.study import ClinicalNlp2019, audits_of, fall, rarities, run_study, tables

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy import special
 
 from clinveil.core.errors import InputError
-from clinveil.stats import Interval, clopper_pearson
+from clinveil.stats.intervals import Interval, clopper_pearson
 
 # Minimum number of expected false positives for measuring a rate: 500 non-members for 1 %.
 FALSE_POSITIVES = 5

@@ -57,8 +57,8 @@ from clinveil.releases.synthesis_rows import LabelColumns
 from clinveil.releases.treatment import treated
 from clinveil.releases.writing import opened
 from clinveil.report.record import Fact
-from clinveil.stats import wilson
 from clinveil.stats.findings import unmeasured
+from clinveil.stats.intervals import wilson
 from clinveil.utility.evaluations.perplexity import perplexity_findings
 
 BIAS = 0.5  # of a model that counts each label; at 0 contexts of several labels blur what a note is about

@@ -19,7 +19,7 @@ from clinveil.corpus.medtext import SplitSizes
 from clinveil.corpus.medtext.prepare import PARTS
 from clinveil.report.numerals import NONE, decimals
 from clinveil.scale.tasks import Store, perform, perform_all
-from clinveil.stats import t_interval
+from clinveil.stats.intervals import t_interval
 from clinveil.study.clinicalnlp_2019.settings import REAL, SAME, UNIGRAM, Mode, StudySettings, label_of
 from clinveil.study.clinicalnlp_2019.tasks import (
     Casing,

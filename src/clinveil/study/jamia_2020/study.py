@@ -19,7 +19,7 @@ from clinveil.core.neural import need_torch
 from clinveil.core.settings import LABEL, flag
 from clinveil.core.types import Say
 from clinveil.report.numerals import NONE, between, decimals
-from clinveil.stats import t_interval
+from clinveil.stats.intervals import t_interval
 from clinveil.study.engine import Bench, CommonSettings, Results, Task, choices, findings_of
 from clinveil.study.inputs import File, Source, Train
 from clinveil.study.jamia_2020.tasks import (

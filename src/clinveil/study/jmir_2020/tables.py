@@ -8,7 +8,7 @@ from typing import Any
 from clinveil.attacks.vectors.scenario import REPLICATES
 from clinveil.core.finding import Finding
 from clinveil.report.numerals import NONE, p_value
-from clinveil.stats import smallest_holm_p
+from clinveil.stats.hypotheses import smallest_holm_p
 from clinveil.study.engine import Results
 from clinveil.study.jmir_2020.settings import NAMES, PAPER_WINDOWS, label_of, main_models
 from clinveil.study.tables import Paper, Row, Spec, Table, cell, figure, hits

@@ -19,7 +19,7 @@ from clinveil.core.tokens import word_spans
 from clinveil.core.types import Doubles, Ints, Say
 from clinveil.phi.review.decisions import DecisionFile, NoteDecisions, read_file, revised, text_hash
 from clinveil.phi.review.desk import FOLDER, Entry, PastRun, decisions_of, past_run
-from clinveil.stats import clopper_pearson, jackknife_t
+from clinveil.stats.intervals import clopper_pearson, jackknife_t
 from clinveil.utility.evaluations import Evaluated, Evaluation, Input, evaluations
 
 METHOD = "jackknife over notes, 95 %"

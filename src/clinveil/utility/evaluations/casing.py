@@ -16,7 +16,7 @@ from clinveil.core.finding import Finding
 from clinveil.core.neural import device_named, need_torch, seeded
 from clinveil.core.settings import SEED, NotesSettings, Settings, flag, group
 from clinveil.core.types import Say
-from clinveil.stats import jackknife_t, share_by_patient, share_method
+from clinveil.stats.intervals import jackknife_t, share_by_patient, share_method
 from clinveil.utility.evaluations import THREADS, Evaluated, Evaluation, Input, evaluations
 from clinveil.utility.evaluations._case_lines import (
     GOLD,

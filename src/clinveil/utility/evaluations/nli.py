@@ -18,7 +18,7 @@ from clinveil.core.neural import device_named, need_torch, seeded
 from clinveil.core.settings import SEED, Settings, flag, group
 from clinveil.core.tokens import WordIds, lookup_form
 from clinveil.core.types import Doubles, Floats, Ints, Mask, Say
-from clinveil.stats import jackknife_t, share_by_patient, share_method
+from clinveil.stats.intervals import jackknife_t, share_by_patient, share_method
 from clinveil.utility.evaluations import VECTORS, Evaluated, Evaluation, Input, as_vectors, evaluations, name_of
 from clinveil.utility.evaluations._sentence_pairs import (
     NliParts,

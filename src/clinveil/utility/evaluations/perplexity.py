@@ -26,7 +26,7 @@ from clinveil.lm.notes import PlainNotes, encode, fingerprint, read_notes
 from clinveil.lm.recipe import ModelSettings
 from clinveil.lm.train import make_vocabulary, train_model
 from clinveil.lm.vocabulary import Vocabulary, WordVocabulary
-from clinveil.stats import Interval, jackknife_t
+from clinveil.stats.intervals import Interval, jackknife_t
 from clinveil.utility.evaluations import THREADS, Evaluated, Evaluation, Input, as_corpus, evaluations, name_of
 
 SOURCE = "paper C, Table 2 (perplexity); bits per character: this project"
