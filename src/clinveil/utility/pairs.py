@@ -237,7 +237,10 @@ def prepared(rows: Doubles, statistic: Statistic) -> Doubles:
 
     Constant rows become NaN.
     """
-    rows = rows if statistic == "pearson" else ranks(rows)
+    if statistic == "spearman":
+        from scipy.stats import rankdata  # takes half a second to import
+
+        rows = np.asarray(rankdata(rows, axis=1), dtype=np.float64)
     spread = np.ptp(rows, axis=1, keepdims=True)
     centred = (rows - rows.mean(axis=1, keepdims=True)) / np.where(spread > 0, spread, np.nan)
     return np.asarray(centred / np.sqrt(np.einsum("ij,ij->i", centred, centred))[:, None], dtype=np.float64)
@@ -246,13 +249,6 @@ def prepared(rows: Doubles, statistic: Statistic) -> Doubles:
 def products(one: Doubles, other: Doubles) -> Doubles:
     """Return the correlation of corresponding prepared rows, (n_rows,)."""
     return np.asarray(np.clip(np.einsum("ij,ij->i", one, other), -1, 1), dtype=np.float64)
-
-
-def ranks(rows: Doubles) -> Doubles:
-    """Return ranks within each row, with the mean rank for ties, (n_rows, n)."""
-    from scipy.stats import rankdata  # takes half a second to import
-
-    return np.asarray(rankdata(rows, axis=1), dtype=np.float64)
 
 
 def in_blocks(count: int, width: int, values: Callable[[int], Doubles]) -> Doubles:

@@ -227,7 +227,7 @@ def _written(job: ReleaseContext, trained: Trained, path: Path, labels: LabelCol
     """Write the notes; return their counts, and what the gates need."""
     how, counts, training = job.settings.synthetic, Counts(), trained.sides.training
     size = batch_size_for(how.count or len(training), how.batch)
-    drawing = SamplingConfig(size, how.longest, how.temperature, how.top_p, _steering(job, trained))
+    drawing = SamplingConfig(size, how.longest, how.temperature, _steering(job, trained))
 
     def enough() -> bool:
         return counts.words >= training.words if how.count is None else counts.notes >= how.count

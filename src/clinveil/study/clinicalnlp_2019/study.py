@@ -36,26 +36,16 @@ from clinveil.study.inputs import File, Source, Train
 from clinveil.study.tables import Paper, Row, Spec, Study, Table, run, shown
 from clinveil.vectors.settings import VectorSettings
 
-
-@dataclass(frozen=True)
-class Audits:
-    """The audits of a study.
-
-    Attributes:
-        models: by mode and dropout. unigram: of the same patients.
-    """
-
-    models: Mapping[tuple[Mode, float], Audit]
-    unigram: Audit
+Models = Mapping[tuple[Mode, float], Audit]  # by mode and dropout
 
 
-def audits_of(store: Store, parts: Parts, own: StudySettings) -> Audits:
-    """Return the audits of the settings, and write their data to the store."""
+def audits_of(store: Store, parts: Parts, own: StudySettings) -> tuple[Models, Audit]:
+    """Return the audits of the settings, and that of a unigram of the same patients; write their data to the store."""
     modes: tuple[Mode, ...] = ("exact", "compat") if own.compat else ("exact",)
     models = {(mode, p): _audit(store, parts, own, own.leave_out(p, mode)) for mode in modes for p in own.dropout}
     first = own.dropout[0]
     unigram = own.leave_out(first, "exact").but(model="unigram")
-    return Audits(models, audit_of(models["exact", first].data, unigram, seed=own.seed, name=UNIGRAM))
+    return models, audit_of(models["exact", first].data, unigram, seed=own.seed, name=UNIGRAM)
 
 
 def _audit(store: Store, parts: Parts, own: StudySettings, how: LeaveOutSettings) -> Audit:
@@ -82,11 +72,11 @@ class Privacy:
     rarity: dict[str, Mapping[str, Any]] = field(default_factory=dict)
 
 
-def privacy_of(store: Store, audits: Audits, own: StudySettings) -> Privacy:
+def privacy_of(store: Store, models: Models, unigram_audit: Audit, own: StudySettings) -> Privacy:
     """Compare the finished models."""
     privacy, seed, first = Privacy(), own.seed, own.dropout[0]
     scores: dict[tuple[Mode, float], Compared] = {}
-    for (mode, dropout), audit in audits.models.items():
+    for (mode, dropout), audit in models.items():
         label, name = label_of(dropout), f"units-{mode}-{dropout:g}"
         score = scores[mode, dropout] = _compared(store, audit, seed)
         privacy.findings += [labelled(f, corpus=label) for f in score.findings]
@@ -100,7 +90,7 @@ def privacy_of(store: Store, audits: Audits, own: StudySettings) -> Privacy:
         if dropout != first:
             detail = {"corpus": label_of(dropout), "mode": mode, "against": label_of(first)}
             privacy.findings += _falls(scores[mode, first], score, detail, seed)
-    unigram = _compared(store, audits.unigram, seed)
+    unigram = _compared(store, unigram_audit, seed)
     privacy.findings += [labelled(f, corpus=SAME) for f in unigram.findings]
     for (mode, dropout), score in scores.items():
         if mode == "exact":
@@ -316,15 +306,13 @@ class ClinicalNlp2019(Study):
         """Run unfinished tasks and collect the results."""
         own, store = self.settings, bench.store
         perform(store, self.parts)
-        audits = audits_of(store, self.parts, own)
-        train_audits(
-            store, list(audits.models.values()), bench.over, bench.say, workers=own.workers, most_hours=own.max_hours
-        )
-        perform_all(store, audits.unigram.models, bench.over, lambda line: None)
-        corpora = self.corpora(audits)
+        models, unigram = audits_of(store, self.parts, own)
+        train_audits(store, list(models.values()), bench.over, bench.say, workers=own.workers, most_hours=own.max_hours)
+        perform_all(store, unigram.models, bench.over, lambda line: None)
+        corpora = self.corpora(models)
         wanted = self.measures(corpora)
         bench.do(wanted)
-        privacy = privacy_of(store, audits, own)
+        privacy = privacy_of(store, models, unigram, own)
         others = (finding for task in wanted for finding in findings_of(store.result(task)))
         counts = store.result(self.parts)["counts"]
         by_model = next(corpus for corpus in reversed(corpora) if corpus.model is not None)
@@ -334,11 +322,11 @@ class ClinicalNlp2019(Study):
         facts |= {"sample": (by_model.label, texts[len(texts) // 2])}
         return Results(own, (*privacy.findings, *others), facts, privacy.files)
 
-    def corpora(self, audits: Audits) -> list[Written]:
+    def corpora(self, models: Models) -> list[Written]:
         """Return the compared corpora: the real notes, and the notes of each model."""
         own = [
             Written(label_of(dropout), self.parts, audit.full)
-            for (mode, dropout), audit in audits.models.items()
+            for (mode, dropout), audit in models.items()
             if mode == self.settings.main
         ]
         return [Written(REAL, self.parts), *own, Written(UNIGRAM, self.parts)]

@@ -130,6 +130,7 @@ ORIGINAL = Setting("original")
 LEVEL = 0.9  # level of paper A's intervals
 PAPER_N = ("0", "3", "5", "7", "9", "3-14")
 ALGORITHMS = ("cbow", "skipgram")
+SIMILARITY = "cbow"  # vectors that are trained again and scored on word pairs
 
 
 class StudySettings(CommonSettings):
@@ -155,7 +156,6 @@ class StudySettings(CommonSettings):
     n: tuple[str, ...] = flag(PAPER_N, "Values of N, 0 for the original; repeatable (default: the paper's).")
     algorithm: tuple[str, ...] = flag(ALGORITHMS, "Vectors that define the neighbours: cbow, skipgram; repeatable.")
     model: tuple[str, ...] = flag(("lr", "svm", "cnn", "lstm"), "Classifiers; repeatable.")
-    similarity_algorithm: tuple[str, ...] = flag(("cbow",), "Vectors retrained and scored on word pairs; repeatable.")
     subwords: bool = flag(True, "Get vectors of unknown words from fastText, trained on the same protected text.")
     repetitions: int = flag(5, "Repetitions of obfuscation and training (paper: 5).", ge=2, le=100)
     seeds: int = flag(1, "Runs of each network.", ge=1, le=20)
@@ -179,7 +179,7 @@ class StudySettings(CommonSettings):
                 raise ValueError("N must be 0 (the original), 2 or more, or a range such as 3-14")
         return tuple(dict.fromkeys(("0", *values)))
 
-    @field_validator("algorithm", "similarity_algorithm", "model")
+    @field_validator("algorithm", "model")
     @classmethod
     def _known(cls, values: tuple[str, ...], info: Any) -> tuple[str, ...]:
         return choices(values, classifiers.names() if info.field_name == "model" else ALGORITHMS)
@@ -270,12 +270,11 @@ class Jamia2020(Study):
     def similars(self) -> list[Similar]:
         """Word pairs by N, each repetition with separate draws and training."""
         tasks: list[Similar] = []
-        for algorithm in self.settings.similarity_algorithm if self.lists else ():
-            grid = [ORIGINAL] + [Setting("neighbours", n, algorithm) for n in self.settings.n if n != "0"]
-            for treat in (self._treat(s, repetition) for s in grid for repetition in range(self.settings.repetitions)):
-                fast = self._train(treat, "fasttext") if self.settings.subwords else None
-                tasks.append(Similar(treat, self._train(treat, algorithm), fast, self.lists))
-        return tasks
+        grid = [ORIGINAL] + [Setting("neighbours", n, SIMILARITY) for n in self.settings.n if n != "0"]
+        for treat in (self._treat(s, repetition) for s in grid for repetition in range(self.settings.repetitions)):
+            fast = self._train(treat, "fasttext") if self.settings.subwords else None
+            tasks.append(Similar(treat, self._train(treat, SIMILARITY), fast, self.lists))
+        return tasks if self.lists else []
 
     @cached_property
     def compares(self) -> list[Compare]:

@@ -36,7 +36,6 @@ class ClassifierSettings(Settings):
     max_documents: int | None = flag(None, "Maximum labelled notes, sampled (small: 5000, paper: all).", ge=20)
     max_tokens: int | None = flag(None, "Networks: words read of each note (small: 200, paper: 5000).", ge=5)
     epochs: int | None = flag(None, "Networks: epochs (small: 20, early stopping; paper: 25).", ge=1, le=1000)
-    static: bool = flag(False, "Networks: do not train the word vectors.")
     min_class: int = flag(50, "Leave out classes with fewer notes.", ge=2)
     separator: str | None = flag(None, "Separator of several labels of one note (default: one label per note).")
     device: str = flag("cpu", "Networks: cpu, cuda or cuda:1.")

@@ -43,9 +43,8 @@ def trained(name: str, job: Job) -> Predictions:
     train, valid = (_Texts(encoder.rows(job.texts(rows)), job.targets[rows]) for rows in (parts.train, parts.valid))
     with seeded(job.seed % 2**63):
         start = torch.from_numpy(encoder.matrix(vectors, rng))
-        network = NETWORKS[name](start, job.n_classes, several=job.several, static=settings.static).to(device)
-        weights = [weight for weight in network.parameters() if weight.requires_grad]
-        how = optimizer(name, weights, several=job.several)
+        network = NETWORKS[name](start, job.n_classes, several=job.several).to(device)
+        how = optimizer(name, list(network.parameters()), several=job.several)
         training = TextTraining(network, how, device, train, valid, settings.passes, rng)
         training.patience = PATIENCE if settings.size == "small" else float("inf")
         network = training.fit().finish()

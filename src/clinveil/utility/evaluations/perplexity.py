@@ -113,7 +113,10 @@ def perplexity_findings(
     rows, patient = _rows(fit, unknown), np.unique(np.array(notes.patients, dtype=object), return_inverse=True)[1]
     own: Doubles = np.stack([np.bincount(patient, weights=column) for column in rows.T], axis=1)
     other = None if control is None else _rows(control, unknown)
-    detail = _detail(model, fit, notes, of, unknown) | dict(more or {})
+    detail: dict[str, str | int | float] = {"model": model.kind, "of": of, "vocabulary": model.vocabulary.kind}
+    detail |= {"size": model.vocabulary.size, "tokens": int(fit.tokens.sum()), "words": int(unknown.words.sum())}
+    detail |= {"unknown_words": int(unknown.unknown.sum()), "unknown_share": unknown.share, "notes": len(notes)}
+    detail |= {"standing_unknown": int(unknown.unk_in_source.sum()), **(more or {})}
     control_is = str(detail.pop("control_is", "")) if control is None else "a unigram of the same notes"
     unit, findings = "notes" if notes.patients == notes.note_ids else "patients", []
     for measure, value, extra in (
@@ -156,16 +159,6 @@ def _perplexity(rows: Doubles) -> float:
 
 def _bits(rows: Doubles) -> float:
     return float((-rows[:, 0].sum() / np.log(2) + rows[:, 2].sum()) / rows[:, 3].sum())
-
-
-def _detail(
-    model: LanguageModel, fit: Fit, notes: PlainNotes, of: str, unknown: Unknown
-) -> dict[str, str | int | float]:
-    detail: dict[str, str | int | float] = {"model": model.kind, "of": of, "vocabulary": model.vocabulary.kind}
-    detail |= {"size": model.vocabulary.size, "tokens": int(fit.tokens.sum()), "words": int(unknown.words.sum())}
-    detail |= {"unknown_words": int(unknown.unknown.sum()), "unknown_share": unknown.share}
-    detail |= {"standing_unknown": int(unknown.unk_in_source.sum()), "notes": len(notes)}
-    return detail
 
 
 def _charged(unknown: Unknown, fit: Fit) -> dict[str, str | int | float]:
