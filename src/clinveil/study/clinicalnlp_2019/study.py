@@ -276,12 +276,7 @@ def _sample(results: Results, spec: Spec) -> Table:
 def run_study(notes: Path, out: Path, settings: StudySettings, say: Say = lambda line: None) -> Results:
     """Run the study of paper C on the user's notes; the same call again resumes it.
 
-    Args:
-        notes: a file or folder. out: the folder of the study, all of which is secret. say: receives plan and progress.
-
-    Raises:
-        InputError: invalid inputs. UsageError: the folder is in use, or the study takes too long. MissingExtra: no
-            PyTorch.
+    `notes`: a file or folder. Raises as `tables.run` does, and UsageError if the study takes too long.
     """
     need_torch()
     return run(ClinicalNlp2019(settings, Source.of(notes, settings.notes)), out, say)

@@ -195,15 +195,9 @@ def run_study(
 ) -> Results:
     """Run the study of paper A on the user's notes; the same call again resumes it.
 
-    Args:
-        notes: a file or folder. out: the folder of the study, all of which is secret.
-        pairs: word-pair lists, required for Table 3.
-        settings: grid and sizes; Table 4 requires a label.
-        say: receives the plan and a message for each finished task.
+    `notes`: a file or folder; `pairs`: word-pair lists, required for Table 3, as labels are for Table 4.
 
-    Raises:
-        InputError: invalid inputs. UsageError: neither label nor pairs, or a folder in use. MissingExtra: a network
-            without PyTorch, `--on ray` without Ray.
+    Raises as `tables.run` does, and UsageError without labels and pairs.
     """
     if not settings.label and not pairs:
         raise UsageError("the study needs labels or word pairs", hint="pass --label COLUMN, --pairs FILE, or both")

@@ -105,7 +105,7 @@ def casing(
     for series, guess in sides.items():
         control = score(count_words(reference, permuted(guess, rng))).f1
         findings.append(_side(series, counts[series], score(lower).f1, control, of, detail))
-    return [*findings, _gain(*counts.values(), of, detail)]
+    return [*findings, _gain(counts["model"], counts["usual casing"], of, detail)]
 
 
 def _restored(
