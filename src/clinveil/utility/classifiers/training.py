@@ -52,7 +52,7 @@ def trained(name: str, job: Job) -> Predictions:
     test = decided(probabilities, training.threshold, several=job.several)
     detail: dict[str, Any] = {"epochs": training.progress.best_look, "words": len(encoder)}
     detail |= {"dim": start.shape[1], "vectors": vectors is not None}
-    return Predictions(test, training.score, detail | ({"threshold": training.threshold} if job.several else {}))
+    return Predictions(test, detail | ({"threshold": training.threshold} if job.several else {}))
 
 
 @dataclass(frozen=True)

@@ -46,7 +46,6 @@ class CasingSettings(Settings):
     size: Literal["tiny", "small", "large"] = flag(
         "small", "2 layers of 300 (small), 3 of 700 (large), 1 of 64 (tiny)."
     )
-    layers: int | None = flag(None, "Layers (default: by --size).", ge=1, le=12)
     hidden: int | None = flag(None, "Units of a layer (default: by --size).", ge=1, le=8192)
     dropout: float = flag(0.25, "Dropout between layers and before the output.", ge=0, lt=1)
     batch: int = flag(100, "Columns of the training text.", ge=1, le=65_536)
@@ -64,7 +63,7 @@ class CasingSettings(Settings):
     def shape(self) -> tuple[int, int]:
         """Number of layers, and units of each."""
         layers, hidden = SIZES[self.size]
-        return self.layers or layers, self.hidden or hidden
+        return layers, self.hidden or hidden
 
 
 def casing(

@@ -50,7 +50,12 @@ def on_gold(
         ids.append(note.note_id)
         truth.of(note.note_id, note.text)
     truth.refuse_unknown(ids)
-    detections = _found_by(how, corpus) if found is None else _found_in(corpus, found)
+    if found is None:  # the same passes as `deidentify`
+        patients = read_patients(how.identifiers.patients) if how.identifiers.patients else None
+        deidentifier = Deidentifier.of(how.identifiers, Key.generate(), patients=patients, keep_spans=True)
+        detections: Detections = found_spans(corpus, deidentifier, processes(how.workers))
+    else:
+        detections = _found_in(corpus, found)
     selected = (
         GoldNote(*note, truth.of(note.note_id, note.text), spans)
         for note, spans in detections
@@ -88,13 +93,6 @@ def _over(corpus: Corpus) -> str:
 
 def _selected(how: Deidentification, truth: GoldSpans, note: Note) -> bool:
     return not how.listed or note.note_id in truth.marks
-
-
-def _found_by(how: Deidentification, corpus: Corpus) -> Detections:
-    """Return the detections of clinveil, from the same passes as `deidentify`."""
-    patients = read_patients(how.identifiers.patients) if how.identifiers.patients else None
-    deidentifier = Deidentifier.of(how.identifiers, Key.generate(), patients=patients, keep_spans=True)
-    return found_spans(corpus, deidentifier, processes(how.workers))
 
 
 def _found_in(corpus: Corpus, found: GoldSpans) -> Detections:
