@@ -18,7 +18,7 @@ import numpy as np
 from clinveil.core.keys import Key
 from clinveil.core.tokens import Kind
 from clinveil.core.types import Doubles, Ints, Mask
-from clinveil.lm.groups import FLOORS, Groups
+from clinveil.lm.groups import FLOORS, groups_of
 from clinveil.lm.layout import HEADING, RARE_WORD, LayoutVocabulary
 from clinveil.lm.model import LanguageModel
 from clinveil.lm.notes import Conditions, EncodedNotes
@@ -63,10 +63,10 @@ class Steering:
         ]
         overall = (np.sum(counts, axis=0) + 0.5) / (notes.weights.sum() + 0.5 * size)
         frequencies = np.array([(own + SMOOTHING * overall) / (own.sum() + SMOOTHING) for own in counts])
-        groups = Groups.of(notes, frequencies, labels, given.patients, FLOORS * given.min_patients)
-        bias = weight * np.log(frequencies / overall)[:, None] + groups.ratios
+        group, ratios = groups_of(notes, frequencies, labels, given.patients, FLOORS * given.min_patients)
+        bias = weight * np.log(frequencies / overall)[:, None] + ratios
         shares = np.full(bias.shape[:2], 1e-9)
-        np.add.at(shares, (labels, groups.of_note), 1.0)
+        np.add.at(shares, (labels, group), 1.0)
         once = frozenset(_once(notes, kept, given)) if kept else frozenset[int]()
         return cls(bias.reshape(-1, size), shares / shares.sum(axis=1, keepdims=True), kept, once)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar
@@ -63,40 +63,37 @@ def _audit(store: Store, parts: Parts, own: StudySettings, how: LeaveOutSettings
     return replace(audit, full=full, reseeded=(), other_seeds=())
 
 
-@dataclass
-class Privacy:
-    """Results of the audits: findings, CSV files with one row per unit, and the counts of section 4.4 by model."""
-
-    findings: list[Finding] = field(default_factory=list)
-    files: dict[str, str] = field(default_factory=dict)
-    rarity: dict[str, Mapping[str, Any]] = field(default_factory=dict)
+Privacy = tuple[list[Finding], dict[str, str], dict[str, dict[str, Any]]]
 
 
 def privacy_of(store: Store, models: Models, unigram_audit: Audit, own: StudySettings) -> Privacy:
-    """Compare the finished models."""
-    privacy, seed, first = Privacy(), own.seed, own.dropout[0]
+    """Compare the finished models.
+
+    Returns findings, CSV files with one row per unit by name, and the counts of section 4.4 by model.
+    """
+    findings, files, rarity, seed, first = list[Finding](), {}, {}, own.seed, own.dropout[0]
     scores: dict[tuple[Mode, float], Compared] = {}
     for (mode, dropout), audit in models.items():
         label, name = label_of(dropout), f"units-{mode}-{dropout:g}"
         score = scores[mode, dropout] = _compared(store, audit, seed)
-        privacy.findings += [labelled(f, corpus=label) for f in score.findings]
-        privacy.files[f"{name}.csv"] = score.table
-        privacy.rarity[f"{label}, {mode}"] = rarities(load_data(audit.data), score.leave_out)
+        findings += [labelled(f, corpus=label) for f in score.findings]
+        files[f"{name}.csv"] = score.table
+        rarity[f"{label}, {mode}"] = rarities(load_data(audit.data), score.leave_out)
         if mode == "exact":
             text = _compared(store, audit, seed, text=True)
-            privacy.findings += [labelled(f, corpus=label) for f in text.findings]
-            privacy.files[f"{name}-text.csv"] = text.table
+            findings += [labelled(f, corpus=label) for f in text.findings]
+            files[f"{name}-text.csv"] = text.table
     for (mode, dropout), score in scores.items():
         if dropout != first:
             detail = {"corpus": label_of(dropout), "mode": mode, "against": label_of(first)}
-            privacy.findings += _falls(scores[mode, first], score, detail, seed)
+            findings += _falls(scores[mode, first], score, detail, seed)
     unigram = _compared(store, unigram_audit, seed)
-    privacy.findings += [labelled(f, corpus=SAME) for f in unigram.findings]
+    findings += [labelled(f, corpus=SAME) for f in unigram.findings]
     for (mode, dropout), score in scores.items():
         if mode == "exact":
             detail = {"corpus": SAME, "mode": mode, "against": label_of(dropout)}
-            privacy.findings += _falls(score, unigram, detail, seed)
-    return privacy
+            findings += _falls(score, unigram, detail, seed)
+    return findings, files, rarity
 
 
 def _compared(store: Store, audit: Audit, seed: int, *, text: bool = False) -> Compared:
@@ -307,15 +304,15 @@ class ClinicalNlp2019(Study):
         corpora = self.corpora(models)
         wanted = self.measures(corpora)
         bench.do(wanted)
-        privacy = privacy_of(store, models, unigram, own)
+        leaks, files, rarity = privacy_of(store, models, unigram, own)
         others = (finding for task in wanted for finding in findings_of(store.result(task)))
         counts = store.result(self.parts)["counts"]
         by_model = next(corpus for corpus in reversed(corpora) if corpus.model is not None)
-        facts = {"lead": counts["notes"], "counts": counts, "rarity": privacy.rarity}
+        facts = {"lead": counts["notes"], "counts": counts, "rarity": rarity}
         facts |= {"labels": tuple(corpus.label for corpus in corpora)}
         texts = sorted(by_model.load(store).texts, key=len)
         facts |= {"sample": (by_model.label, texts[len(texts) // 2])}
-        return Results(own, (*privacy.findings, *others), facts, privacy.files)
+        return Results(own, (*leaks, *others), facts, files)
 
     def corpora(self, models: Models) -> list[Written]:
         """Return the compared corpora: the real notes, and the notes of each model."""

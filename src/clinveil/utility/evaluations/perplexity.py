@@ -61,11 +61,6 @@ class Unknown:
         """log2 of the number of symbols."""
         return float(np.log2(self.symbols))
 
-    @property
-    def share(self) -> float:
-        """Share of words that are encoded as `<unk>`."""
-        return float(self.unknown.sum() / max(1, self.words.sum()))
-
 
 def unknown_words(texts: tuple[str, ...], vocabulary: Vocabulary) -> Unknown:
     """Count the words of notes that are not in a vocabulary, and their letters; numbers count as words."""
@@ -115,7 +110,8 @@ def perplexity_findings(
     other = None if control is None else _rows(control, unknown)
     detail: dict[str, str | int | float] = {"model": model.kind, "of": of, "vocabulary": model.vocabulary.kind}
     detail |= {"size": model.vocabulary.size, "tokens": int(fit.tokens.sum()), "words": int(unknown.words.sum())}
-    detail |= {"unknown_words": int(unknown.unknown.sum()), "unknown_share": unknown.share, "notes": len(notes)}
+    detail |= {"unknown_words": int(unknown.unknown.sum()), "notes": len(notes)}
+    detail["unknown_share"] = float(unknown.unknown.sum() / max(1, unknown.words.sum()))
     detail |= {"standing_unknown": int(unknown.unk_in_source.sum()), **(more or {})}
     control_is = str(detail.pop("control_is", "")) if control is None else "a unigram of the same notes"
     unit, findings = "notes" if notes.patients == notes.note_ids else "patients", []
