@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -136,22 +135,20 @@ SIMILARITY = "cbow"  # vectors that are trained again and scored on word pairs
 class StudySettings(CommonSettings):
     """Settings of `clinveil study jamia-2020`."""
 
-    PROFILES: ClassVar[Mapping[str, Mapping[str, Any]]] = MappingProxyType(
-        {
-            "tiny": {
-                "n": ("0", "3"),
-                "algorithm": ("cbow",),
-                "model": ("lr",),
-                "repetitions": 2,
-                "dim": 16,
-                "max_documents": 400,
-                "max_tokens": 60,
-                "min_class": 10,
-                "transfers": False,
-            },
-            "paper": {"model": classifiers.names(), "seeds": 3, "max_documents": 10**9, "max_tokens": 5_000},
-        }
-    )
+    PROFILES: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+        "tiny": {
+            "n": ("0", "3"),
+            "algorithm": ("cbow",),
+            "model": ("lr",),
+            "repetitions": 2,
+            "dim": 16,
+            "max_documents": 400,
+            "max_tokens": 60,
+            "min_class": 10,
+            "transfers": False,
+        },
+        "paper": {"model": classifiers.names(), "seeds": 3, "max_documents": 10**9, "max_tokens": 5_000},
+    }
     label: tuple[str, ...] = LABEL
     n: tuple[str, ...] = flag(PAPER_N, "Values of N, 0 for the original; repeatable (default: the paper's).")
     algorithm: tuple[str, ...] = flag(ALGORITHMS, "Vectors that define the neighbours: cbow, skipgram; repeatable.")

@@ -206,9 +206,10 @@ class Perplexity(Evaluation):
         with model.ready(threads=self.workers):
             fit = fit_of(model, encode(test.texts, model.vocabulary))
         more = {} if source is None else {"control_is": NO_CONTROL}
-        if not isinstance(known, list):
+        seen = {*map(str, known)} if isinstance(known, list) else None
+        if seen is None:
             more["not_checked"] = NOT_CHECKED
-        elif some := sum(fingerprint(text) in set(known) for text in test.texts):
+        elif some := sum(fingerprint(text) in seen for text in test.texts):
             more["warning"] = TRAINED_ON.format(n=len(test), some=some)
         findings = perplexity_findings(model, fit, test, "test", control=control, more=more)
         title = f"{model.kind} on {name_of(given['notes'], 'notes')} (seed {seed}; lower is better)"
