@@ -30,7 +30,7 @@ from clinveil.core.keys import Key
 from clinveil.core.settings import NotesSettings
 from clinveil.corpus.corpus import NOTE_ID, PATIENT_ID, Corpus, MemoryCorpus
 from clinveil.corpus.open import open_corpus
-from clinveil.releases.producers.obfuscated import patient_floor
+from clinveil.releases.producers.obfuscated import Obfuscated
 from clinveil.utility.evaluations.transfer import useful
 from clinveil.vectors.count import WordCounts, count_words
 from clinveil.vectors.settings import VectorSettings
@@ -64,7 +64,7 @@ def half_of(corpus: Corpus, half: str | None, seed: int) -> MemoryCorpus:
 def released(corpus: Corpus, counts: WordCounts, vectors: Vectors, setting: str, scratch: Path) -> Context:
     """Obfuscate the notes with one setting under a public key."""
     n, floor, background = setting.split("/")
-    least = patient_floor(counts.n_patients) if floor == "auto" else int(floor)
+    least = Obfuscated().floor(counts.n_patients) if floor == "auto" else int(floor)
     how = ChannelSettings.model_validate(
         {"n": n, "min_patients": least, "background": float(background), "allow_small": True}
     )
@@ -106,9 +106,8 @@ def main() -> None:
         scratch = Path(name)
         counts = count_words(corpus, scratch)
         vectors = train(corpus, VectorSettings(), seed=told.seed, workers=2, scratch=scratch / "t", counts=counts)
-        print(
-            f"{counts.n_patients:,} patients, {counts.n_tokens:,} words; auto is {patient_floor(counts.n_patients)}\n"
-        )
+        auto = Obfuscated().floor(counts.n_patients)
+        print(f"{counts.n_patients:,} patients, {counts.n_tokens:,} words; auto is {auto}\n")
         print(f"| {' | '.join(HEAD)} |\n|{' --- |' * len(HEAD)}", flush=True)
         for setting in told.settings:
             context = released(corpus, counts, vectors, setting, scratch)

@@ -77,14 +77,16 @@ def census(notes: list[Note], gold: dict[str, list[Span]], found: dict[str, list
     return {patient: np.array(some) for patient, some in made.items()}
 
 
-def of_marks(table: dict[str, np.ndarray], spots: int, corpora: int, rng: np.random.Generator) -> tuple[float, ...]:
+def of_marks(
+    table: dict[str, np.ndarray], n_locations: int, corpora: int, rng: np.random.Generator
+) -> tuple[float, ...]:
     """Share of corpora whose own recall the interval holds; mean width and lower end; mean recall."""
     patients, held, low, width, truth = list(table), 0, [], [], []
     for _ in range(corpora):
         drawn = np.concatenate([table[patients[i]] for i in rng.integers(len(patients), size=len(patients))])
         by = {name: drawn[drawn[:, 0] == k, 1] for k, name in enumerate(KINDS)}
         sizes = {name: len(hits) for name, hits in by.items() if len(hits)}
-        taken = allocation(sizes, spots)
+        taken = allocation(sizes, n_locations)
         seen = []
         for name, size in sizes.items():
             some = rng.choice(by[name], taken[name], replace=False)
@@ -104,10 +106,10 @@ def marks_table(name: str, notes: list[Note], gold: dict[str, list[Span]], corpo
     for how, drop in WEAKER.items():
         found = {note: dropped(spans, drop, rng) for note, spans in rules.items()}
         table = census(notes, gold, found)
-        for spots in (100, 200, 400):
-            held, truth, low, width = of_marks(table, spots, corpora, rng)
+        for n_locations in (100, 200, 400):
+            held, truth, low, width = of_marks(table, n_locations, corpora, rng)
             cells = (f"{held:.3f}", f"{truth:.4f}", f"{low:.3f}", f"{width:.3f}")
-            print(f"| {name} | {how} | {spots} | {corpora} |", " | ".join(cells), "|", flush=True)
+            print(f"| {name} | {how} | {n_locations} | {corpora} |", " | ".join(cells), "|", flush=True)
 
 
 def shares_table(name: str, notes: list[Note], corpora: int, known: dict[str, object]) -> None:

@@ -1,13 +1,13 @@
-"""The main jobs by size: words a second, processor time and peak memory of each stage, and the curve.
+"""Measure the main jobs by size: words per second, processor time and peak memory of each stage, and straight lines.
 
     python benchmarks/scale.py run FOLDER --words 1e6 1e7 1e8 --jobs deidentify release --workers 1 2
     python benchmarks/scale.py run FOLDER --words 3e5 6e5 1e6 --jobs embed --train-words 0 --epochs 1
     python benchmarks/scale.py table FOLDER
 
-`run` generates each corpus once, runs what is not done yet, each as a command of its own, and prints the tables; it
-can be stopped and started again. Every figure lies in FOLDER/results/*.json with its command, date and machine, and
-`table` prints them as Markdown. Memory is the proportional share (PSS) of all processes of the command together,
-looked at once a second, so a peak between two looks is missed; processor time is exact to that second.
+`run` generates each corpus once, runs each job that has no result yet as a separate command, and prints the tables; it
+can be interrupted and run again. Results are stored in FOLDER/results/*.json with command, date and machine; `table`
+prints them as Markdown. A release has the list of known patients and a label, as in the README. Memory is the
+proportional set size (PSS) of all processes of the command, sampled once per second, so shorter peaks are missed.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ LOOK_SECONDS = 1.0
 
 @dataclass
 class Stage:
-    """One stage of a command: seconds on the clock, of processor time, and the most memory seen, in bytes."""
+    """One stage of a command: seconds of wall time and processor time, and peak memory in bytes."""
 
     name: str
     began: float
@@ -48,7 +48,7 @@ class Stage:
 
 @dataclass
 class Watch:
-    """Looks at a command and all that it started."""
+    """Measure a command and its descendants."""
 
     pid: int
     stages: list[Stage] = field(default_factory=list)
@@ -56,13 +56,13 @@ class Watch:
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def begin(self, name: str) -> None:
-        """A stage begins."""
+        """Record the start of a stage."""
         self.look()
         with self.lock:
             self.stages.append(Stage(name, time.perf_counter(), self.last_cpu))
 
     def look(self) -> None:
-        """Note time and memory down for the stage that runs."""
+        """Record time and memory of the current stage."""
         cpu, memory = 0.0, 0
         for pid in _tree(self.pid):
             cpu += _cpu(pid)
@@ -86,7 +86,7 @@ def _tree(root: int) -> Iterator[int]:
 
 
 def _cpu(pid: int) -> float:
-    """Seconds of a process, and of those of its children that are gone."""
+    """Return the seconds of a process and of its ended children."""
     try:
         parts = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:
@@ -103,7 +103,7 @@ def _pss(pid: int) -> int:
 
 
 def watched(line: Sequence[str], log: Path) -> tuple[int, list[Stage]]:
-    """Run a command; its exit code, and its stages by what it says on stderr."""
+    """Run a command; return its exit code, and its stages as printed on stderr."""
     with log.open("w") as out:
         run = subprocess.Popen(line, stdout=out, stderr=subprocess.PIPE, text=True)
         watch = Watch(run.pid)
@@ -131,19 +131,19 @@ def watched(line: Sequence[str], log: Path) -> tuple[int, list[Stage]]:
 
 
 def corpus(folder: Path, words: float, workers: int) -> Path:
-    """The invented corpus of so many words, generated once."""
+    """Return the invented corpus of about this many words, generated once."""
     patients = max(60, round(words / WORDS_PER_PATIENT))
     place = folder / f"notes-{int(words):.0e}".replace("+", "")
     if not (place / "notes.parquet").exists():
         shutil.rmtree(place, ignore_errors=True)
         line = ["demo", "--notes-only", "-o", str(place), "--patients", str(patients), "--workers", str(workers), "-q"]
         once(folder, f"generate-{int(words)}", line, words=None, workers=workers, notes=place / "notes.parquet")
-        (place / "spans.jsonl").unlink(missing_ok=True)  # nobody reads the gold here, and it is four times the notes
+        (place / "spans.jsonl").unlink(missing_ok=True)  # not used here, and four times as large as the notes
     return place / "notes.parquet"
 
 
 def counted(notes: Path) -> tuple[int, int]:
-    """Notes, and words as white space parts them."""
+    """Return the numbers of notes and of words separated by white space."""
     import pyarrow.compute as pc
     import pyarrow.parquet as pq
 
@@ -158,7 +158,7 @@ def counted(notes: Path) -> tuple[int, int]:
 def once(
     folder: Path, name: str, line: list[str], *, words: int | None, workers: int, notes: Path
 ) -> dict[str, Any] | None:
-    """Run a command unless its figures are there; they are written whole or not at all."""
+    """Run a command unless its result exists; results are written atomically."""
     file = folder / "results" / f"{name}.json"
     if file.exists():
         return json.loads(file.read_text())
@@ -167,7 +167,7 @@ def once(
     began = time.perf_counter()
     code, stages = watched([sys.executable, "-m", "clinveil", *line], file.with_suffix(".log"))
     seconds = time.perf_counter() - began
-    if code not in (0, 4):  # 4: a gate refused; the work was done all the same
+    if code not in (0, 4):  # 4: a gate refused, after all work
         print(f"{name}: exit {code}, see {file.with_suffix('.log')}", file=sys.stderr)
         return None
     n_notes, n_words = counted(notes)
@@ -194,7 +194,7 @@ def once(
 
 
 def run(folder: Path, words: Sequence[float], jobs: Sequence[str], workers: Sequence[int], more: list[str]) -> None:
-    """All that is not done yet, the smallest first."""
+    """Run all jobs without a result, smallest corpus first."""
     folder.mkdir(parents=True, exist_ok=True)
     for size in sorted(words):
         notes = corpus(folder, size, max(workers))
@@ -211,6 +211,7 @@ def run(folder: Path, words: Sequence[float], jobs: Sequence[str], workers: Sequ
                 line = [job, str(notes), "-o", str(target), "--workers", str(n)]
                 line += more if whole else []
                 if job == "release":
+                    line += ["--label", "diagnosis_group", "--patients", str(notes.with_name("patients.parquet"))]
                     line += ["--set", f"ledger={str(out) + '.ledger'}"]
                 once(folder, f"{job}-{int(size)}-{n}", line, words=int(size), workers=n, notes=notes)
                 shutil.rmtree(out, ignore_errors=True)
@@ -218,7 +219,7 @@ def run(folder: Path, words: Sequence[float], jobs: Sequence[str], workers: Sequ
 
 
 def results(folder: Path) -> list[dict[str, Any]]:
-    """All figures, by job, workers and size."""
+    """Return all results, sorted by job, workers and size."""
     found = [json.loads(file.read_text()) for file in (folder / "results").glob("*.json")]
     return sorted(found, key=lambda one: (one["job"], one["workers"], one["words"]))
 
@@ -254,7 +255,7 @@ def _stages(one: dict[str, Any]) -> None:
 
 
 def _curves(found: Sequence[dict[str, Any]]) -> None:
-    """Of each job with two sizes or more a straight line through processor time and memory by words."""
+    """Print a straight line through processor time and memory by words, for each job with two sizes or more."""
     import numpy as np
 
     print()
@@ -273,7 +274,7 @@ def _curves(found: Sequence[dict[str, Any]]) -> None:
 
 
 def _scaling(found: Sequence[dict[str, Any]]) -> None:
-    """Seconds with one worker over seconds with two, of the same job and corpus; a crowded machine shows less."""
+    """Print the ratio of seconds with one worker and with several, for the same job and corpus."""
     by = {(one["job"], one["words"], one["workers"]): one for one in found}
     for (job, words, n), one in sorted(by.items()):
         alone = by.get((job, words, 1))
@@ -285,7 +286,7 @@ def _scaling(found: Sequence[dict[str, Any]]) -> None:
 
 
 def main() -> None:
-    """Run, or print."""
+    """Run the jobs, or print the tables."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("do", choices=("run", "table"))
     parser.add_argument("folder", type=Path)

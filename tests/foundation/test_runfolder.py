@@ -80,13 +80,10 @@ def test_another_question_is_refused_until_it_replaces_what_is_there(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["run"]
 
 
-def test_a_finished_run_whose_product_is_gone_makes_it_again(tmp_path):
-    product = tmp_path / "notes.csv"
-    for _ in range(2):
-        with run_folder(tmp_path / "run", ONE, "a", made=product) as folder:
-            folder.finish()
-    product.write_text("notes")
-    with pytest.raises(UsageError, match="a finished run"), run_folder(tmp_path / "run", ONE, "a", made=product):
+def test_a_finished_run_is_not_made_again(tmp_path):
+    with run_folder(tmp_path / "run", ONE, "a") as folder:
+        folder.finish()
+    with pytest.raises(UsageError, match="contains a finished run"), run_folder(tmp_path / "run", ONE, "a"):
         pass
 
 

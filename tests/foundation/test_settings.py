@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from clinveil.channel.settings import NeighbourRange
-from clinveil.core.errors import InputWarning, UsageError
+from clinveil.core.errors import UsageError
 from clinveil.core.load_settings import load_settings
 from clinveil.core.registry import Registry
 from clinveil.core.settings import NotesSettings, Settings, choice, flag, group, own_settings
@@ -90,6 +90,8 @@ def test_set_takes_keys_of_groups_and_tables(tmp_path):
         ("layers=2", r"did you mean lm\.layers\?"),
         ("lm.layers=many", r"^--set lm\.layers: a value of the wrong type"),
         ("lm.layers", r"^--set lm\.layers: no value \(write --set key=value\)"),
+        ("lm=3", r"^--set lm is a table, not a value \(set its keys, such as lm\.KEY\)$"),
+        ("synthetic=x", r"^--set synthetic is a table, not a value"),
         ("lm.layers=0", r"^lm\.layers: Input should be greater than or equal to 1"),
         ("lm.model=lute", r"^lm\.model: one of unigram, ngram, lstm, gpt"),
     ],
@@ -97,6 +99,22 @@ def test_set_takes_keys_of_groups_and_tables(tmp_path):
 def test_a_mistake_in_set_names_the_key(text, message):
     with pytest.raises(UsageError, match=message):
         load_settings(ReleaseSettings, {"kind": "synthetic"}, None, [text])
+
+
+def test_a_file_sets_no_table_to_a_value_and_no_setting_twice(tmp_path):
+    path = tmp_path / "c.toml"
+    path.write_text('kind = "synthetic"\nlm = 3\n')
+    with pytest.raises(UsageError, match=r"^lm in c\.toml is a table, not a value"):
+        load_settings(ReleaseSettings, {}, path)
+    for text in ('kind = "coded"\nas = "synthetic"\n', 'as = "coded"\nkind = "coded"\n'):
+        path.write_text(text)
+        with pytest.raises(UsageError, match=r"^c\.toml: (kind and as|as and kind) are the same setting"):
+            load_settings(ReleaseSettings, {}, path)
+    path.write_text("dim = 12\n[vectors]\ndim = 13\n")
+    with pytest.raises(UsageError, match=r"dim and vectors\.dim are the same setting"):
+        load_settings(ReleaseSettings, {}, path)
+    with pytest.raises(UsageError, match=r"^--lm is a table"):
+        load_settings(ReleaseSettings, {"kind": "synthetic", "lm": 3})
 
 
 def test_flags_win_over_the_file(tmp_path):
@@ -260,11 +278,3 @@ def test_a_key_that_the_command_lacks_is_refused_in_the_file_too(tmp_path, text)
 def test_values_of_a_list_add_up_and_other_names_are_accepted():
     made = load_settings(ReleaseSettings, {}, None, ["label=a", "label=b", 'keep=["x", "y"]', "as=coded"])
     assert (made.label, made.keep, made.kind) == (("a", "b"), ("x", "y"), "coded")
-
-
-@pytest.mark.parametrize("text", ["memo = 'note'", "[channel]\nmemo = 'note'"])
-def test_an_earlier_name_is_accepted_with_a_warning(tmp_path, text):
-    path = tmp_path / "c.toml"
-    path.write_text(text)
-    with pytest.warns(InputWarning, match=r"^c\.toml: memo is now scope"):
-        assert load_settings(ReleaseSettings, {}, path).channel.scope == "note"

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import re
+import time
 from contextlib import contextmanager
 
 import pytest
 
 from clinveil.cli.progress import Speaker, Work, duration
-from clinveil.core.progress import Countdown, shown, stage, steps, track
+from clinveil.core.progress import Countdown, shown, steps, track
+from clinveil.releases.context import StageTimer
 from clinveil.scale import serial
 
 
-class StageTimer:
+class Clock:
     """Seconds that pass only when a test says so."""
 
     now = 100.0
@@ -21,7 +24,7 @@ class StageTimer:
 
 
 class Teller:
-    """A `Say` that can count, and remembers what it was told."""
+    """A `Say` that can show progress, and remembers what it was told."""
 
     def __init__(self):
         self.told = []
@@ -33,6 +36,8 @@ class Teller:
     def count(self, what, total=None):
         self.told.append((what, total))
         yield self.told.append
+
+    stage = count
 
 
 def test_the_results_of_a_map_are_counted_by_their_size():
@@ -64,7 +69,7 @@ def test_items_of_a_list_count_when_their_consumer_is_done():
 
 
 def test_the_remaining_time_follows_the_rate():
-    clock = StageTimer()
+    clock = Clock()
     work = Countdown(10, clock=clock)
     assert work.left is None and work.rate is None
     clock.now += 20
@@ -77,7 +82,7 @@ def test_the_remaining_time_follows_the_rate():
 
 
 def test_no_remaining_time_where_the_estimate_is_overrun():
-    clock = StageTimer()
+    clock = Clock()
     work = Countdown(10, seconds=60, clock=clock)
     clock.now += 59
     assert work.left == 1
@@ -92,7 +97,7 @@ def test_no_remaining_time_where_the_estimate_is_overrun():
 
 
 def test_the_line_of_a_stage():
-    clock = StageTimer()
+    clock = Clock()
     work = Work(Countdown(None, 70, clock), "stage 2/8, vectors")
     clock.now += 10
     assert work.line() == "stage 2/8, vectors: 0:00:10 elapsed, about 0:01:00 left"
@@ -111,21 +116,47 @@ def test_a_stage_is_shown_with_its_counts_on_a_terminal(monkeypatch, capsys):
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("COLUMNS", "120")
     speaker = Speaker()
-    plan = {"identifiers": 5.0, "vectors": 60.0}
-    with stage("vectors", plan, speaker):
+    plan = {"replace PHI": 5.0, "train vectors": 60.0}
+    with StageTimer(speaker, plan=plan).stage("vectors", "skipgram"):
         assert list(track(iter("ab"), "passes", speaker, 2)) == ["a", "b"]
         speaker("a line")
         with speaker.count("notes", 3) as show:
             show(3)
     written = capsys.readouterr().err
-    assert "stage 2/2, vectors: " in written and "a line" in written
-    with stage("vectors", plan, Speaker(quiet=True)), stage("other", plan, speaker), stage("vectors", plan, print):
+    assert "stage 2/2, train vectors: " in written and "a line" in written
+    with StageTimer(Speaker(quiet=True), plan=plan).stage("vectors", ""), StageTimer(print, plan=plan).stage("x", ""):
         pass
+    assert capsys.readouterr().err == ""
+    with StageTimer(speaker, plan=plan).stage("other", "not in the plan"):
+        pass
+    assert "stage" not in capsys.readouterr().err
+
+
+def test_a_stage_has_a_line_at_its_start_and_at_its_end():
+    lines = []
+    with StageTimer(lines.append).stage("vectors", "skipgram"):
+        pass
+    assert lines[0] == "vectors: skipgram" and len(lines) == 2
+    assert re.fullmatch(r"vectors: ended at \d\d:\d\d:\d\d after 1 s", lines[1])
+
+
+def test_a_log_has_a_line_per_minute(monkeypatch, capsys):
+    monkeypatch.setattr("clinveil.cli.progress.MINUTE", 0.05)
+    speaker, ended = Speaker(), time.monotonic() + 10
+    with speaker.stage("vectors", 1, 1, 60.0), speaker.count("passes", 3) as show:
+        show(2)
+        while not (written := capsys.readouterr().err) and time.monotonic() < ended:
+            time.sleep(0.01)
+    assert written.startswith("stage 1/1, vectors: 2 of 3 passes, 0:00:00 elapsed, about ")
+    time.sleep(0.2)
+    assert capsys.readouterr().err.count("\n") <= 1, "no line after the work"
+    with Speaker(quiet=True).count("notes"):
+        time.sleep(0.2)
     assert capsys.readouterr().err == ""
 
 
 def test_a_stage_whose_count_is_done_has_no_remaining_time():
-    clock = StageTimer()
+    clock = Clock()
     work = Countdown(None, 60, clock)
     clock.now += 5
     assert work.left == 55

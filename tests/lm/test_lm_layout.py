@@ -58,6 +58,15 @@ def test_headings_are_one_piece_at_the_start_of_a_line_or_after_a_comma(text):
     assert ("A B:" in pieces) == ("A B:" in text) and ("PLAN:" in pieces) == ("PLAN:" in text and text[0] != "x")
 
 
+@pytest.mark.parametrize("mark", "\ue000\ue001\ue002\ue003\ue004")
+def test_a_mark_in_a_note_is_not_taken_for_one_of_ours(mark):
+    texts = [f"Stage{mark} A:\nwell {word}" for word in "abcdefgh"]
+    vocabulary = train_layout(texts, [*"pqrstuvw"], 5)
+    assert not [piece for piece in vocabulary.headings if mark in piece]
+    written = vocabulary.decode(vocabulary.encode(texts[0]), np.random.default_rng(1))
+    assert "StageA" in written.replace(" ", "") and not re.search("[\\d\ue000-\ue004]", written)
+
+
 def sections_of(n=100, seed=0, between="\n"):
     """Notes of n patients: three headings in a label's order, with one to four sentences each, and a rare name."""
     rng = np.random.default_rng(seed)

@@ -53,7 +53,9 @@ def test_delta_by_hand():
     assert default_delta(1000) == pytest.approx(1 / (1000 * log(1000)))
 
 
-@pytest.mark.parametrize(("epsilon", "delta"), [(0.0, 1e-5), (-1.0, 1e-5), (101.0, 1e-5), (1.0, 0.0), (1.0, 1.0)])
+@pytest.mark.parametrize(
+    ("epsilon", "delta"), [(0.0, 1e-5), (-1.0, 1e-5), (101.0, 1e-5), (1.0, 0.0), (1.0, 1e-320), (1.0, 1.0)]
+)
 def test_parameters_out_of_range(epsilon, delta):
     with pytest.raises(UsageError, match=r"synthetic\.(epsilon|delta) must be"):
         noise_for(epsilon, delta)

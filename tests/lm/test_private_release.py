@@ -150,12 +150,15 @@ def test_pieces_restore_the_layout():
     assert readable(list(pieces(text))) == "HISTORY:\nThe patient's BP was 120/80 (sitting)."
 
 
+@pytest.mark.parametrize("delta", [None, 1e-12])
 @pytest.mark.parametrize("epsilon", [1.0, 3.0, 8.0])
-def test_300_patients_and_14_labels_are_refused_with_what_is_needed(epsilon):
+def test_300_patients_and_14_labels_are_refused_with_what_is_needed(epsilon, delta):
     with pytest.raises(InputError, match=r"300 patients, 14 labels\).*about [\d,]+ patients are needed") as error:
-        PrivatePlan.of(300, 14, epsilon, None).refuse_hopeless()
+        PrivatePlan.of(300, 14, epsilon, delta).refuse_hopeless()
     needed = int(str(error.value).partition("(about ")[2].partition(" patients")[0].replace(",", ""))
-    PrivatePlan.of(needed, 14, epsilon, None).refuse_hopeless()
+    PrivatePlan.of(needed, 14, epsilon, delta).refuse_hopeless()
+    with pytest.raises(InputError, match="patients are needed"):
+        PrivatePlan.of(int(needed * 0.9), 14, epsilon, delta).refuse_hopeless()
 
 
 @pytest.mark.parametrize(("patients", "labels", "epsilon"), [(1186, 4, 1.0), (1186, 4, 8.0), (3000, 14, 3.0)])

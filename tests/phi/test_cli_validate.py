@@ -40,7 +40,7 @@ def validate(demo, out, *more):
             "-o",
             str(out),
             "--set",
-            "spots=60",
+            "locations=60",
             "-q",
             "--workers",
             "1",
@@ -50,7 +50,7 @@ def validate(demo, out, *more):
 
 
 def marked(done, path, change=lambda row: "not", drop=()):
-    rows = list(csv.DictReader((done / "spots.csv").open()))
+    rows = list(csv.DictReader((done / "locations.csv").open()))
     with path.open("w") as file:
         writer = csv.DictWriter(file, [name for name in rows[0] if name not in drop])
         writer.writeheader()
@@ -62,10 +62,12 @@ def marked(done, path, change=lambda row: "not", drop=()):
 def test_the_folder_is_private_and_whole(done):
     assert stat.S_IMODE(done.stat().st_mode) == 0o700
     files = [path for path in done.rglob("*") if path.is_file()]
-    assert {"spots.csv", "spots.html", "design.json", "findings.json", "report.md"} <= {path.name for path in files}
+    assert {"locations.csv", "locations.html", "design.json", "findings.json", "report.md"} <= {
+        path.name for path in files
+    }
     assert all(stat.S_IMODE(path.stat().st_mode) == 0o600 for path in files)
-    rows = list(csv.DictReader((done / "spots.csv").open()))
-    assert len(rows) == 60 and len({row["spot"] for row in rows}) == 60 and len({row["run"] for row in rows}) == 1
+    rows = list(csv.DictReader((done / "locations.csv").open()))
+    assert len(rows) == 60 and len({row["location"] for row in rows}) == 60 and len({row["run"] for row in rows}) == 1
 
 
 def test_the_findings_hold_all_parts_and_no_text(done):
@@ -74,28 +76,28 @@ def test_the_findings_hold_all_parts_and_no_text(done):
     assert measures == {f"validate.{m}" for m in ("known_patients", "known_mentions")}
     feeds = {f.detail["setting"]: f.value for f in found if f.measure == "validate.known_patients"}
     assert feeds["with the patient list"] == 0.0 <= feeds["without the patient list"]
-    rows = list(csv.DictReader((done / "spots.csv").open()))
-    strata = json.loads((done / "design.json").read_text())["spots"]
-    names = [row["text"] for row in rows if strata[row["spot"]] == "found" and len(row["text"]) > 6]
+    rows = list(csv.DictReader((done / "locations.csv").open()))
+    strata = json.loads((done / "design.json").read_text())["locations"]
+    names = [row["text"] for row in rows if strata[row["location"]] == "found" and len(row["text"]) > 6]
     told = (done / "report.md").read_text() + (done / "findings.json").read_text()
     assert names and not [name for name in names if name in told]
 
 
-def test_the_page_asks_nothing_of_others_and_holds_every_spot(done):
-    page = (done / "spots.html").read_text()
+def test_the_page_asks_nothing_of_others_and_holds_every_location(done):
+    page = (done / "locations.html").read_text()
     before, data, after = re.split(r'(?<=id="data">)(.*?)(?=</script>)', page, maxsplit=1, flags=re.DOTALL)
     assert "default-src 'none'" in before and "http" not in before.replace("http-equiv", "") + after
     assert not re.search(r"\b(?:src|href)=", before + after)
     data = json.loads(data)
-    assert len(data["spots"]) == 60
-    rows = {row["spot"]: row for row in csv.DictReader((done / "spots.csv").open())}
+    assert len(data["locations"]) == 60
+    rows = {row["location"]: row for row in csv.DictReader((done / "locations.csv").open())}
     assert data["run"] == rows["1"]["run"]
 
 
 def test_who_judges_does_not_see_what_was_found(done):
-    told = (done / "spots.csv").read_text() + (done / "spots.html").read_text()
+    told = (done / "locations.csv").read_text() + (done / "locations.html").read_text()
     assert "found by the engine" not in told and "not found" not in told
-    assert {row["kind"] for row in csv.DictReader((done / "spots.csv").open())} == {"place", "passage"}
+    assert {row["kind"] for row in csv.DictReader((done / "locations.csv").open())} == {"place", "passage"}
 
 
 def test_marked_with_keys_in_a_browser(done, tmp_path):
@@ -107,7 +109,7 @@ def test_marked_with_keys_in_a_browser(done, tmp_path):
         asked, wrong = [], []
         page.on("request", lambda request: asked.append(request.url))
         page.on("pageerror", lambda error: wrong.append(error))
-        page.goto((done / "spots.html").as_uri())
+        page.goto((done / "locations.html").as_uri())
         for key in "iu" + "n" * 57:
             page.keyboard.press(key)
         page.reload()  # marks are kept
@@ -150,7 +152,7 @@ def test_marks_give_recall(done, tmp_path, capsys):
 
 def test_unsure_widens_both_ways(done, tmp_path):
     sure = gold_marks(done)
-    for name, change in {"a": sure, "b": lambda row: "unsure" if int(row["spot"]) % 4 == 0 else sure(row)}.items():
+    for name, change in {"a": sure, "b": lambda row: "unsure" if int(row["location"]) % 4 == 0 else sure(row)}.items():
         main(["validate", str(done), "--marked", str(marked(done, tmp_path / f"{name}.csv", change)),
               "--json", str(tmp_path / f"{name}.json")])  # fmt: skip
     a, b = (read_findings(tmp_path / f"{name}.json")[0] for name in "ab")
@@ -162,7 +164,7 @@ BAD = {
     "no mark": (lambda row: "", {}, 3, "no marks"),
     "unknown mark": (lambda row: "perhaps", {}, 3, "row 2: invalid mark"),
     "several of one": (lambda row: "3", {}, 3, ": invalid mark"),
-    "one stratum only": (lambda row: "n" if row["spot"] == "1" else "", {}, 3, "no marks in stratum"),
+    "one stratum only": (lambda row: "n" if row["location"] == "1" else "", {}, 3, "no marks in stratum"),
 }
 
 
@@ -177,15 +179,15 @@ def test_bad_marks_are_one_line(case, done, tmp_path, capsys):
     assert says in said and len(said.splitlines()) == 1
 
 
-def test_a_spot_twice_or_unknown_and_a_file_without_columns(done, tmp_path, capsys):
+def test_a_location_twice_or_unknown_and_a_file_without_columns(done, tmp_path, capsys):
     path = marked(done, tmp_path / "m.csv", lambda row: "n")
     lines = path.read_text().splitlines(keepends=True)
-    path.write_text("run,spot,mark\n" + "".join(",".join([*line.split(",")[:2], "n\n"]) for line in lines[1:2] * 2))
+    path.write_text("run,location,mark\n" + "".join(",".join([*line.split(",")[:2], "n\n"]) for line in lines[1:2] * 2))
     assert main(["validate", str(done), "--marked", str(path)]) == 3
-    assert "duplicate spot" in capsys.readouterr().err
+    assert "duplicate location" in capsys.readouterr().err
     path.write_text(path.read_text().splitlines()[0] + "\n" + lines[1].split(",")[0] + ",9999,n\n")
     assert main(["validate", str(done), "--marked", str(path)]) == 3
-    assert "unknown spot" in capsys.readouterr().err
+    assert "unknown location" in capsys.readouterr().err
     path.write_text("a,b\n1,2\n")
     assert main(["validate", str(done), "--marked", str(path)]) == 3
     assert "missing columns" in capsys.readouterr().err
@@ -193,9 +195,11 @@ def test_a_spot_twice_or_unknown_and_a_file_without_columns(done, tmp_path, caps
 
 def test_the_page_s_own_marks_are_taken(done, tmp_path):
     design, sure = json.loads((done / "design.json").read_text()), gold_marks(done)
-    rows = {row["spot"]: row for row in csv.DictReader((done / "spots.csv").open())}
+    rows = {row["location"]: row for row in csv.DictReader((done / "locations.csv").open())}
     path = tmp_path / "marks.csv"
-    path.write_text("run;spot;mark\n" + "".join(f"{design['run']};{spot};{sure(rows[spot])}\n" for spot in rows))
+    path.write_text(
+        "run;location;mark\n" + "".join(f"{design['run']};{location};{sure(rows[location])}\n" for location in rows)
+    )
     assert main(["validate", str(done), "--marked", str(path)]) == 0
 
 
@@ -213,7 +217,7 @@ def test_a_finished_run_a_wrong_folder_and_a_missing_place(done, demo, tmp_path,
     assert validate(demo, done) == 2
     assert "finished run" in capsys.readouterr().err
     assert main(["validate", str(demo / "notes.parquet")]) == 2
-    assert main(["validate", str(tmp_path), "--marked", str(done / "spots.csv")]) == 3
+    assert main(["validate", str(tmp_path), "--marked", str(done / "locations.csv")]) == 3
 
 
 def test_a_stopped_run_goes_on_and_comes_out_the_same(demo, done, tmp_path, monkeypatch):
@@ -226,15 +230,15 @@ def test_a_stopped_run_goes_on_and_comes_out_the_same(demo, done, tmp_path, monk
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
         patch.setattr(validation, "_known", stop)
         validation.validate_notes(demo / "notes.parquet", out, settings(demo), say=lambda _: None)
-    assert (out / "stages" / "spots.json").exists() and not (out / "stages" / "known.json").exists()
-    kept = (out / "spots.csv").stat().st_mtime_ns
+    assert (out / "stages" / "locations.json").exists() and not (out / "stages" / "known.json").exists()
+    kept = (out / "locations.csv").stat().st_mtime_ns
     assert validate(demo, out, *feed) == 0
-    assert (out / "spots.csv").stat().st_mtime_ns == kept
-    for name in ("findings.json", "spots.csv", "design.json"):
+    assert (out / "locations.csv").stat().st_mtime_ns == kept
+    for name in ("findings.json", "locations.csv", "design.json"):
         assert (out / name).read_bytes() == (done / name).read_bytes()
 
 
 def settings(demo):
     from clinveil.phi.settings import ValidateSettings
 
-    return ValidateSettings.model_validate({"patients": demo / "patients.parquet", "spots": 60} | {"workers": 1})
+    return ValidateSettings.model_validate({"patients": demo / "patients.parquet", "locations": 60} | {"workers": 1})

@@ -58,9 +58,9 @@ def test_words_of_many_patients_are_less_suspicious():
     st.text(st.sampled_from("aB 1.\nJohn é-/"), max_size=80),
     st.lists(st.tuples(st.integers(0, 79), st.integers(1, 9)), max_size=3),
 )
-def test_every_letter_and_digit_lies_in_exactly_one_place(text, spots):
+def test_every_letter_and_digit_lies_in_exactly_one_place(text, ranges):
     found, at = [], 0
-    for start, length in sorted(spots):
+    for start, length in sorted(ranges):
         if start >= at and start + length <= len(text):
             found.append(Span(start, start + length, "NAME"))
             at = start + length
@@ -73,7 +73,7 @@ def test_every_letter_and_digit_lies_in_exactly_one_place(text, spots):
     assert covered.max(initial=0) <= 1
 
 
-def test_allocation_takes_all_of_few_and_spots_in_all():
+def test_allocation_takes_all_of_few_and_so_many_in_all():
     sizes = {"found": 9000, "name_like": 5, "unknown_rare": 3000, "rest": 24_000}
     taken = allocation(sizes, 200)
     assert sum(taken.values()) == 200 and taken["name_like"] == 5
@@ -110,13 +110,13 @@ def test_intervals_of_sums_and_ratios():
     assert weighted_poisson([], most=10.0).high == pytest.approx(10 * weighted_poisson([]).high)
 
 
-def draws(sizes, rates, spots, seed, rounds):
+def draws(sizes, rates, n_locations, seed, rounds):
     """Recall's interval over rounds of drawing from one corpus of places; how often it holds the truth."""
     rng = np.random.default_rng(seed)
     truth = {name: rng.random(size) < rates[name] for name, size in sizes.items()}
     found = sum(hits.sum() for name, hits in truth.items() if KINDS[name].found)
     value = found / sum(hits.sum() for hits in truth.values())
-    taken, held, width = allocation(sizes, spots), 0, []
+    taken, held, width = allocation(sizes, n_locations), 0, []
     for _ in range(rounds):
         some = {name: rng.choice(hits, taken[name], replace=False) for name, hits in truth.items()}
         seen = [Annotated(KINDS[n].found, sizes[n], taken[n], (1,) * int(hits.sum())) for n, hits in some.items()]
@@ -138,10 +138,10 @@ def test_the_interval_holds_the_truth_and_narrows_with_more_places():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("leave", [0.2, 1.0, 3.0])
-@pytest.mark.parametrize("spots", [100, 200, 400])
-def test_coverage_over_many_corpora(leave, spots):
+@pytest.mark.parametrize("n_locations", [100, 200, 400])
+def test_coverage_over_many_corpora(leave, n_locations):
     rates = {n: min(r * (1 if KINDS[n].found else leave), 1.0) for n, r in RATES.items()}
-    held = np.mean([draws(SIZES, rates, spots, seed, 5)[0] for seed in range(200)])
+    held = np.mean([draws(SIZES, rates, n_locations, seed, 5)[0] for seed in range(200)])
     assert held >= 0.93
 
 

@@ -219,6 +219,18 @@ def test_a_ledger_that_lacks_the_release_vouches_for_nothing(desk, tmp_path, cap
     assert "new: does not contain release" in capsys.readouterr().err and not (desk / "other").exists()
 
 
+def test_the_ledger_of_a_site_and_another_signing_key_hold_for_what_is_added(desk, tmp_path, capsys, monkeypatch):
+    monkeypatch.setenv("CLINVEIL_LEDGER", str(tmp_path / "site"))
+    assert main(command(desk, "out3", *onto(desk, "out2"), out="other")) == 3
+    assert "site: does not contain release" in capsys.readouterr().err
+    shutil.copytree(desk / NAME, tmp_path / "site")
+    key = ["--set", f"signing_key={tmp_path / 'no.pem'}"]
+    assert main(command(desk, "out3", *onto(desk, "out3"), *key, out="other")) == 3
+    assert "no.pem: is not an unencrypted Ed25519 private key" in capsys.readouterr().err
+    assert main(command(desk, "out3", *onto(desk, "out3"), out="other")) == 3
+    assert "were released before" in capsys.readouterr().err and not (desk / "other").exists()
+
+
 def test_a_feed_without_anything_new_is_told_so(desk, capsys):
     assert main(command(desk, "out3", *onto(desk, "out3"), out="other")) == 3
     assert (

@@ -6,6 +6,7 @@ import errno
 import json
 import shutil
 import stat
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -37,6 +38,11 @@ def test_the_site_has_one_ledger(tmp_path, monkeypatch):
     monkeypatch.setenv("CLINVEIL_LEDGER", str(tmp_path / "site"))
     assert Ledger.at(None, tmp_path / "elsewhere" / "out").folder == tmp_path / "site"
     assert Ledger.at(tmp_path / "given", tmp_path / "out").folder == tmp_path / "given"
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("CLINVEIL_LEDGER", "~/home")
+    monkeypatch.chdir(tmp_path)
+    assert Ledger.at(None, tmp_path / "out").folder == tmp_path / "home"
+    assert Ledger.at(Path("near"), tmp_path / "out").description == f"ledger {tmp_path / 'near'}: new, empty"
 
 
 def test_the_copy_in_a_vault_stands_in_for_a_lost_ledger(tmp_path):
@@ -45,10 +51,18 @@ def test_the_copy_in_a_vault_stands_in_for_a_lost_ledger(tmp_path):
     vault = tmp_path / "out" / "vault"
     vault.mkdir(parents=True)
     ledger.enter(entry(text_hashes(notes(20)), "2026-11-22-a", KEYS[0], vault), vault)
-    assert ledger.description.endswith("1 releases")
+    assert ledger.description.endswith(": 1 release")
     shutil.rmtree(ledger.folder)
     (earlier,) = Ledger.at(None, tmp_path / "new").earlier(text_hashes(notes(20)))
     assert earlier.share == 1 and earlier.entry.commitment == KEYS[0]
+    for name, n in (("a", 40), ("z", 30)):  # what was added later, under the same key
+        (tmp_path / name / "vault").mkdir(parents=True)
+        grown = earlier.entry.grown(text_hashes(notes(n - 20, first=20)), name, vault)
+        grown.write(tmp_path / name / "vault" / IN_VAULT)
+    (earlier,) = Ledger.at(None, tmp_path / "new").earlier(text_hashes(notes(20, first=20)))
+    assert earlier.share == 1
+    for name in ("a", "z"):
+        shutil.rmtree(tmp_path / name)
     (vault / IN_VAULT).write_text("damaged")
     assert Ledger.at(None, tmp_path / "new").earlier(text_hashes(notes(20))) == []
 
@@ -195,6 +209,18 @@ def test_a_release_is_written_down_and_a_second_one_refused(fresh, capsys):
         assert f"{NAME}: 100 % of these notes were released before" in said and len(said.splitlines()) == 1
         assert sorted(p.name for p in fresh.iterdir()) == before and (fresh / "out/release").is_dir()
     assert main(release(fresh, "other", "--set", f"ledger={fresh / 'out'}")) == 2  # no place for it
+
+
+def test_a_site_names_one_ledger_for_all_folders(fresh, monkeypatch, capsys):
+    site, one = fresh / "site", fresh / "one" / "out"
+    shutil.rmtree(fresh / "out")
+    (fresh / "c.toml").write_text(f'ledger = "{site}"\n')
+    command = [word for word in release(fresh, "one/out", "--config", str(fresh / "c.toml")) if word != "--quiet"]
+    assert main(command) == 0
+    assert f"\nledger {site}: new, empty\n" in capsys.readouterr().err and one.is_dir()
+    monkeypatch.setenv("CLINVEIL_LEDGER", str(site))
+    assert main(release(fresh, "two/out")) == 2
+    assert "site: 100 % of these notes were released before" in capsys.readouterr().err
 
 
 def test_a_killed_run_goes_on_and_nothing_of_a_test_seed_counts(fresh):

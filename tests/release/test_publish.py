@@ -7,8 +7,9 @@ import pyarrow.fs as pafs
 import pytest
 
 from clinveil.cli.main import main
+from clinveil.core import upload
 from clinveil.core.upload import MARKER, SUCCESS
-from clinveil.releases.manifest import released_files
+from clinveil.releases.manifest import released_files, verify
 
 sys.path.append(str(Path(__file__).parents[1] / "corpus"))
 from signed_release import signed_release
@@ -46,8 +47,35 @@ def test_all_of_the_release_goes_and_nothing_of_the_vault(run, server, tmp_path,
     again = [*run, "s3://notes/release"]
     assert main(again) == 2
     assert main([*again, "--force"]) == 0
+    for inside in ("vault", "release"):
+        assert main([*again[:2], f"file://{tmp_path}/out/{inside}/x"]) == 2
+        assert not (tmp_path / "out" / inside / "x").exists()
     assert main([*again[:2], str(tmp_path / "elsewhere")]) == 2
     assert "is a local path" in (message := capfd.readouterr().err) and "cp -r OUT/release" in message
+
+
+def test_a_downloaded_release_is_sent_with_its_sign_last(run, server, tmp_path, monkeypatch):
+    release, sent = tmp_path / "out" / "release", []
+    assert main([*run, "s3://notes/down"]) == 0
+    for here, there in (("down", "up"), ("up", "again")):
+        for name in released_files(release):
+            (release / name).unlink()
+        for name in names(server, f"notes/{here}"):
+            with server.files.open_input_stream(f"notes/{here}/{name}") as file:
+                (release / name).write_bytes(file.read())
+        assert all(check.passed for check in verify(release))
+        for function in ("_put", "_write"):
+            real = getattr(upload, function)
+
+            def recorded(system, *given, real=real):
+                sent.extend(path.rpartition("/")[2] for path in given if isinstance(path, str))
+                real(system, *given)
+
+            monkeypatch.setattr(upload, function, recorded)
+        assert main([*run, f"s3://notes/{there}"]) == 0
+        monkeypatch.undo()
+        assert sent.index(SUCCESS) == len(sent) - 1
+        sent.clear()
 
 
 def test_what_does_not_verify_is_not_sent(run, server, capfd, tmp_path):

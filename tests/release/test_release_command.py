@@ -153,12 +153,21 @@ def test_a_finished_run_needs_force_and_survives_a_failing_one(desk, capsys):
     assert (desk / ".forced.replaced/release/SHA256SUMS").read_text() == before  # its vectors can be resumed from
 
 
-def test_report_again(desk, tmp_path):
+def test_report_again(desk, tmp_path, capsys):
     target = tmp_path / "r.html"
     assert main(["report", str(desk / "out"), "-o", str(target), "--edition", "external"]) == 0
     assert target.read_text() == (desk / "out/release/report.html").read_text()
     assert main(["report", str(desk / "out")]) == 0
+    before = (desk / "out/release/report.html").read_bytes()
+    assert main(["report", str(desk / "out"), "-o", str(desk / "out/release/report.html"), "--force"]) == 2
+    assert (desk / "out/release/report.html").read_bytes() == before
     assert main(["report", str(tmp_path)]) == 3
+    (tmp_path / "out/vault").mkdir(parents=True)
+    for damaged in ('{"internal": ', "[]", '{"internal": "{}"}', "{}", '{"internal": 3}'):
+        capsys.readouterr()
+        (tmp_path / "out/vault/record.json").write_text(damaged)
+        assert main(["report", str(tmp_path / "out")]) == 3
+        assert capsys.readouterr().err.startswith("clinveil: out/vault/record.json: is damaged, or not a report record")
 
 
 @pytest.mark.parametrize(

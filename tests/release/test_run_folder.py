@@ -155,6 +155,14 @@ def test_a_link_to_nowhere_is_one_line(tmp_path, notes):
         pass
 
 
+def test_no_vault_is_made_inside_a_release(tmp_path, notes):
+    (tmp_path / "release").mkdir()
+    (tmp_path / "release" / "manifest.sig").touch()
+    with pytest.raises(UsageError, match="is inside a release"), run_folder(tmp_path / "release/a/b", notes, PLAIN):
+        pass
+    assert [path.name for path in (tmp_path / "release").iterdir()] == ["manifest.sig"]
+
+
 def test_a_folder_of_notes_has_a_fingerprint(tmp_path):
     folder = tmp_path / "texts"
     folder.mkdir()

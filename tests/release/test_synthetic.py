@@ -69,6 +69,9 @@ def test_an_earlier_model_writes_again_for_its_own_notes_only(desk, capsys):
     write_csv(desk / "others.csv", rows_of(seed=5))
     assert written(desk, "never", "--set", model, notes="others.csv") == 3
     assert "was trained on other notes" in capsys.readouterr().err
+    assert written(desk, "never", "--set", model, "--set", "lm.epochs=2", "--set", "synthetic.held_out=0.2") == 2
+    message = "lm.epochs, synthetic.held_out cannot be used with synthetic.source"
+    assert message in capsys.readouterr().err and not (desk / "never").exists()
 
 
 @pytest.mark.parametrize("parts", [1, 2])
@@ -78,10 +81,9 @@ def test_an_earlier_model_meets_the_surrogates_that_it_was_trained_on(desk, caps
     (desk / notes).mkdir()
     for part in range(parts):
         write_csv(desk / notes / f"{part}.csv", rows[part::parts])
-    flags = ["--set", "phi=true", "--set", "lm.model=unigram"]
-    assert written(desk, f"{notes}-out", *flags, notes=notes) == 0
+    assert written(desk, f"{notes}-out", "--set", "phi=true", "--set", "lm.model=unigram", notes=notes) == 0
     model = f"synthetic.source={desk / f'{notes}-out/vault/model'}"
-    assert written(desk, f"{notes}-again", *flags, "--set", model, notes=notes) == 0
+    assert written(desk, f"{notes}-again", "--set", "phi=true", "--set", model, notes=notes) == 0
 
 
 def test_identifiers_are_surrogates_in_the_tags_that_were_asked_for(desk, capsys):

@@ -17,7 +17,7 @@ from clinveil.core.keys import Key
 from clinveil.lm.sequences import RARE, LabelSequences, numbered
 
 ROLES = ("--text", "body", "--id", "num", "--patient", "who")
-UNIGRAM = ("--as", "synthetic", "--set", "lm.model=unigram", "--set", "phi=false", "--again", "--seed", "1")
+SYNTHETIC = ("--as", "synthetic", "--set", "phi=false", "--again", "--seed", "1")
 TYPES = ("admission", "progress")
 
 
@@ -30,7 +30,8 @@ def table(**columns):
 
 def release(folder, *flags, name="notes.parquet", labels=("kind", "grade")):
     given = [part for label in labels for part in ("--label", label)]
-    return main(["release", str(folder / name), "-o", str(folder / "out"), *ROLES, *given, *UNIGRAM, *flags])
+    model = () if any("synthetic.source" in flag for flag in flags) else ("--set", "lm.model=unigram")
+    return main(["release", str(folder / name), "-o", str(folder / "out"), *ROLES, *given, *SYNTHETIC, *model, *flags])
 
 
 def write(path, notes):
@@ -91,6 +92,14 @@ def test_an_earlier_model_is_refused_for_other_labels(tmp_path, capsys):
     assert release(tmp_path, *model) == 3
     write(tmp_path / "notes.parquet", table())
     assert release(tmp_path, *model) == 4
+
+
+@pytest.mark.parametrize("sign", ["\ue003NAME 1\ue004", "\ue003NONE 1\ue004"])
+def test_what_looks_like_a_placeholder_in_a_note_is_text(tmp_path, sign):
+    write(tmp_path / "notes.parquet", table(body=[f"{text} {sign}" for text in table()["body"].to_pylist()]))
+    assert release(tmp_path) == 4
+    written = " ".join(pq.read_table(tmp_path / "out/vault/refused/notes.parquet")["body"].to_pylist())
+    assert sign[1:5] in written and not set(written) & set("[]\ue003\ue004")
 
 
 def test_a_label_that_does_not_exist_is_one_line(tmp_path, capsys):

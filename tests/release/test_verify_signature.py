@@ -120,7 +120,10 @@ def marked(folder, mark, success=""):
 CHANGES = {
     **{f"{change.__name__} {name}": partial(change, name=name) for change in (flip, removed, linked) for name in FILES},
     **{f"grow {name}": partial(grow, name=name) for name in FILES},
-    **{f"piped {name}": partial(piped, name=name) for name in ("notes/part-1.csv", "report.html", "manifest.sig", "p")},
+    **{
+        f"piped {name}": partial(piped, name=name)
+        for name in ("notes/part-1.csv", "report.html", "manifest.sig", "manifest.json", "SHA256SUMS", "p")
+    },
     **{
         f"added {n}": partial(added, name=n)
         for n in ("x", ".x", "d/SHA256SUMS", "notes/SHA256SUMS", "notes/part-3.csv")
@@ -206,6 +209,13 @@ def test_a_key_that_is_none_is_one_line(out, tmp_path, text, capsys):
     assert problem in capsys.readouterr().err
     with pytest.raises(InputError, match="not an unencrypted Ed25519 private key"):
         SigningKey.load(path)
+
+
+def test_the_key_of_the_release_itself_proves_nothing(out, capsys, monkeypatch):
+    monkeypatch.chdir(out / "release")
+    for key in (str(out / "release" / "signing-key.pem"), "signing-key.pem"):
+        assert main(["verify", str(out / "release"), "--public-key", key]) == 3
+        assert "--public-key: is a file of the release itself" in capsys.readouterr().err
 
 
 def test_a_part_of_a_fingerprint_is_refused(out, capsys):

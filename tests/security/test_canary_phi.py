@@ -153,7 +153,7 @@ def _good() -> list[list[str]]:
     """Commands that end well; the first argument of a review is what its reviewer takes for names."""
     known, measure = ["--set", "patients=patients.parquet"], ["evaluate", "deidentification"]
     full = ["--crosswalk", "--set", "audit=full"]
-    sampled = ["--set", "spots=200"]
+    sampled = ["--set", "locations=200"]
     return [
         ["deidentify", N, "-o", "out.parquet", *known, "--spans", *full, *Q],
         ["review", CANARIES, "out.parquet", "--set", "quiet=true"],
@@ -164,7 +164,7 @@ def _good() -> list[list[str]]:
         ["deidentify", N, "-o", "most.csv", "--phi-profile", "max-recall", "--set", "audit=counts", *Q],
         ["verify", "decided.parquet.vault"],
         ["validate", N, "-o", "validated", *known, *sampled, "--json", "findings-validate.json", *Q],
-        ["mark", "validated/spots.csv", "marks.csv"],
+        ["mark", "validated/locations.csv", "marks.csv"],
         ["validate", "--marked", "marks.csv", "validated", "-q", "--json", "findings-recall.json"],
         ["train", N, GOLD[1], "own.npz"],
         [*measure, N, *GOLD, "--set", "tagger=own.npz", "--errors", "errors.jsonl", "--json", "findings-gold.json", *Q],
@@ -208,7 +208,7 @@ def test_the_canaries_went_through_all_of_it(desk):
     """They stood in the notes, the crosswalk gave them back, and what holds text on purpose has them."""
     work = desk / "work"
     assert pq.read_table(work / "back.parquet").to_pylist() == pq.read_table(work / N).to_pylist()
-    for name in ("back.parquet", "errors.jsonl", "out.parquet.vault/spans.jsonl", "validated/spots.csv"):
+    for name in ("back.parquet", "errors.jsonl", "out.parquet.vault/spans.jsonl", "validated/locations.csv"):
         assert found(work / name), name
     assert len((work / FIRST).read_text().splitlines()) == 1 + 2 * len(CANARIES)
 

@@ -60,7 +60,6 @@ class ChannelSettings(Settings):
     scope: Scope = flag(
         "occurrence",
         "Scope in which a word keeps its replacement (rare: patient, rare words only).",
-        formerly="memo",
     )
     rare_below: int = flag(20, "Words with fewer occurrences are rare (scope=rare).", ge=1)
     layout: Layout = flag("plain", "Words only, words and sentence ends, or keep ASCII punctuation and lines.")

@@ -1,12 +1,15 @@
-"""Progress on stderr: messages, and on a terminal the running stage, its count, elapsed and remaining time."""
+"""Progress on stderr: messages, and the running stage, its count, elapsed and remaining time.
+
+A terminal shows them in one line that changes. A log has a line per minute.
+"""
 
 from __future__ import annotations
 
 import sys
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from threading import Event, Thread
 from typing import TYPE_CHECKING
 
 import typer
@@ -16,6 +19,9 @@ from clinveil.core.progress import Countdown
 if TYPE_CHECKING:
     from rich.progress import Progress, Task
     from rich.text import Text
+
+
+MINUTE = 60.0  # seconds
 
 
 def say(line: str) -> None:
@@ -59,14 +65,13 @@ class Work:
 
 @dataclass
 class Speaker:
-    """Writes the messages of a command, and on a terminal its progress.
+    """Writes the messages of a command, and its progress.
 
     Attributes:
-        quiet: write nothing. clock: returns seconds.
+        quiet: write nothing.
     """
 
     quiet: bool = False
-    clock: Callable[[], float] = time.monotonic
     _bar: Progress | None = field(default=None, init=False, repr=False)
     _work: Work | None = field(default=None, init=False, repr=False)
 
@@ -82,7 +87,7 @@ class Speaker:
     @contextmanager
     def stage(self, name: str, number: int, n_stages: int, seconds: float | None = None) -> Iterator[None]:
         """Show the running stage: its number, elapsed and remaining time."""
-        work = Work(Countdown(None, seconds, self.clock), f"stage {number}/{n_stages}, {name}")
+        work = Work(Countdown(None, seconds), f"stage {number}/{n_stages}, {name}")
         with self._showing(work):
             yield
 
@@ -93,7 +98,7 @@ class Speaker:
         if stage is not None and stage.count is not None:  # a count within a count is not shown
             yield lambda done: None
             return
-        count = Countdown(total, stage.time.left if stage else None, self.clock)
+        count = Countdown(total, stage.time.left if stage else None)
         if stage is None:
             with self._showing(Work(count, what=what, count=count)):
                 yield count.update
@@ -108,15 +113,33 @@ class Speaker:
 
     @contextmanager
     def _showing(self, work: Work) -> Iterator[None]:
-        if self.quiet or self._bar is not None or not sys.stderr.isatty():
+        if self.quiet or self._work is not None:
             yield
             return
         self._work = work
-        with _bar(work) as self._bar:
-            try:
+        try:
+            with _bar(work) if sys.stderr.isatty() else _minutes(work) as self._bar:
                 yield
-            finally:
-                self._bar = self._work = None
+        finally:
+            self._bar = self._work = None
+
+
+@contextmanager
+def _minutes(work: Work) -> Iterator[None]:
+    """Write the state of some work once per minute while it runs."""
+    ended = Event()
+
+    def write() -> None:
+        while not ended.wait(MINUTE):
+            say(work.line())
+
+    thread = Thread(target=write, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
 
 
 def _bar(work: Work) -> Progress:

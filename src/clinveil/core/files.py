@@ -15,7 +15,7 @@ import stat
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import permutations
 from pathlib import Path
 from secrets import token_hex
@@ -34,21 +34,13 @@ HINT = "use another path or move it; --force replaces only output of the same co
 
 @dataclass(frozen=True)
 class Maker:
-    """A command that writes folders, each identified by its JSON file `marker`.
-
-    The file contains the `fields` (default: our schema and the command) and lists all `files` except `unlisted`.
-    """
+    """A command that writes folders, each with a marker that names the command and lists all other files."""
 
     command: str
-    marker: str = MARKER
-    fields: Mapping[str, str] = field(default_factory=dict)
-    unlisted: frozenset[str] = frozenset()
 
     def mark(self, folder: Path) -> None:
-        """Write the marker, unless the command wrote its own."""
-        if not (folder / self.marker).exists():
-            fields = {**self._identity(), "files": sorted(files_in(folder))}
-            (folder / self.marker).write_text(json.dumps(fields, indent=1) + "\n", encoding="ascii")
+        """Write the marker."""
+        (folder / MARKER).write_bytes(mark(self.command, sorted(files_in(folder))))
 
     def refuse_foreign(self, place: Path) -> None:
         """Raise UsageError unless the folder is empty or contains only files that this command wrote."""
@@ -56,15 +48,18 @@ class Maker:
             raise UsageError("the output folder exists as a file", where=place.name, hint=HINT)
         if not any(place.iterdir()):
             return
-        marker = read_json(place / self.marker)
-        listed: Any = marker.get("files") if isinstance(marker, dict) else None
-        fits = isinstance(listed, list | dict) and all(isinstance(name, str) for name in listed)
-        if not fits or any(marker.get(key) != value for key, value in self._identity().items()):
+        found = read_json(place / MARKER)
+        marker = found if isinstance(found, dict) else {}
+        listed: Any = marker.get("files")
+        fits = isinstance(listed, list) and all(isinstance(name, str) for name in listed)
+        if not fits or (marker.get("schema"), marker.get("command")) != (SCHEMA, self.command):
             raise UsageError(f"not an output folder of clinveil {self.command}", where=place.name, hint=HINT)
-        refuse_more(place, files_in(place), {self.marker, *self.unlisted, *listed})
+        refuse_more(place, files_in(place), {MARKER, *listed})
 
-    def _identity(self) -> Mapping[str, str]:
-        return self.fields or {"schema": SCHEMA, "command": self.command}
+
+def mark(command: str, files: list[str]) -> bytes:
+    """Return the marker of a folder: the command that wrote it, and the names of its files."""
+    return json.dumps({"schema": SCHEMA, "command": command, "files": files}).encode()
 
 
 def files_in(folder: Path) -> set[str]:
@@ -120,8 +115,10 @@ def private_folder(path: Path) -> Path:
     """Create a folder with mode 0700, and its parents; return it.
 
     An existing folder must be empty or already private, because other users may need its contents. Raises UsageError
-    for any other folder, for one that everyone may write to (such as /tmp), and for a file.
+    for any other folder, for one that everyone may write to (such as /tmp), for a file, and inside a release.
     """
+    if any((above / "manifest.sig").exists() for above in path.absolute().parents):
+        raise UsageError("is inside a release, which is handed over", where=path.name, hint="use another path")
     if path.exists():
         if not path.is_dir():
             raise UsageError("not a folder", where=path.name, hint="use another path")
@@ -173,9 +170,9 @@ def write_array(file: BinaryIO, array: NDArray[Any]) -> None:
 
 
 def read_json(path: Path) -> Any:
-    """Return the content of a JSON file; None if it cannot be read or is not valid JSON."""
+    """Return the content of a JSON file; None if it cannot be read or is not valid JSON, and for a pipe or device."""
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
+        return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else None
     except (OSError, ValueError, RecursionError):
         return None
 
@@ -241,15 +238,13 @@ def refuse_places(
     force: bool,
     vault: Path | None = None,
     read: Mapping[str, Path | None],
-    apart: bool = False,
 ) -> None:
     """Check all paths of a run with `refuse_nested` and `refuse_existing`, before it overwrites anything.
 
-    `read`: the paths that the run reads, by their names in messages (`apart`: they must not overlap each other either).
-    `vault`: the folder of secrets.
+    `read`: the paths that the run reads, by their names in messages. `vault`: the folder of secrets.
     """
-    for places in [read] if apart else [{name: path} for name, path in read.items()]:
-        refuse_nested(OUT=out, the_vault=vault, **places)
+    for name, path in read.items():
+        refuse_nested(OUT=out, the_vault=vault, **{name: path})
     refuse_existing(out, force=force, maker=maker)
 
 

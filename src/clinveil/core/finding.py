@@ -170,10 +170,9 @@ def read_findings(path: str | Path) -> list[Finding]:
     path = Path(path)
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
-        known = data["schema"] == SCHEMA
-        findings = [Finding.from_dict(item) for item in data["findings"]] if known else []
+        if data["schema"] != SCHEMA:
+            raise ValueError
+        return [Finding.from_dict(item) for item in data["findings"]]
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
-        raise InputError("not a findings file", where=path.name, hint="create it with --json") from None
-    if not known:
-        raise InputError(f"the file's schema is not {SCHEMA}", where=path.name, hint="create it with this version")
-    return findings
+        hint = "create it with --json of this version"
+        raise InputError(f"not a findings file ({SCHEMA})", where=path.name, hint=hint) from None

@@ -174,9 +174,6 @@ class SigningKey:
         """Return the signature of the data, 64 bytes."""
         return self._private.sign(data)
 
-    def __repr__(self) -> str:
-        return f"SigningKey({self.fingerprint})"
-
 
 def _pem(public: Ed25519PublicKey) -> bytes:
     from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import tomllib
-import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import Path
@@ -13,7 +12,7 @@ from typing import Any, TypeVar, Union, get_args, get_origin
 from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 
-from clinveil.core.errors import InputWarning, UsageError
+from clinveil.core.errors import UsageError
 from clinveil.core.settings import Settings, Values, extra_of, flag_name, sections
 
 S = TypeVar("S", bound=Settings)
@@ -39,6 +38,8 @@ def load_settings(model: type[S], flags: Mapping[str, Any], config: Path | None 
     values: Values = {}
     for name, value in (*file.items(), *typed.items(), *given.items()):
         into, leaf, _ = keys[name]
+        if name in sections(model, tables=True) and not isinstance(value, Mapping | Settings):
+            raise UsageError(f"{sources[name]} is a table, not a value", hint=f"set its keys, such as {name}.KEY")
         (values.setdefault(into, {}) if into and isinstance(values.get(into, {}), dict) else values)[leaf] = value
     model.refuse_given(sources, values)
     try:
@@ -67,7 +68,7 @@ Key = tuple[str, str, FieldInfo]
 
 
 def keys_of(model: type[Settings]) -> dict[str, Key]:
-    """Return all keys that a file or `--set` may use: names, `group.name`, `table.name`, and other names of these."""
+    """Return all keys that a file or `--set` may use: names, `group.name`, `table.name`, and names of flags."""
     keys: dict[str, Key] = {name: ("", name, field) for name, field in model.flags().items()}
     for group, kind in sections(model).items():
         keys |= {f"{group}.{name}": ("", name, field) for name, field in kind.flags().items()}
@@ -76,21 +77,16 @@ def keys_of(model: type[Settings]) -> dict[str, Key]:
         if table not in keys:  # in Python a table is one value
             keys[table] = ("", table, model.model_fields[table])
     for name, key in [*keys.items()]:
-        others = {extra_of(key[2]).get("flag"), extra_of(key[2]).get("formerly")} - {None}
-        keys |= {f"{name.rpartition('.')[0]}.{other}".lstrip("."): key for other in others}
+        if other := extra_of(key[2]).get("flag"):
+            keys[f"{name.rpartition('.')[0]}.{other}".lstrip(".")] = key
     return keys
 
 
 def _named(keys: Mapping[str, Key], name: str, where: str) -> str:
-    """Return the present name of a key. Raises UsageError for an unknown one; warns about an earlier one."""
+    """Return the name of a key's field (`kind` for `as`). Raises UsageError for an unknown key."""
     _refuse_foreign(keys, [name], where)
-    into, leaf, field = keys[name]
-    group, _, written = name.rpartition(".")
-    if written == leaf:
-        return name
-    if written == extra_of(field).get("formerly"):
-        warnings.warn(f"{where}: {written} is now {leaf}; the old name goes in the next version", InputWarning, 2)
-    return f"{group}.{leaf}" if into else leaf
+    group, dot, _ = name.rpartition(".")
+    return f"{group}{dot}{keys[name][1]}"
 
 
 def _refuse_foreign(keys: Mapping[str, Key], names: Iterable[str], where: str = "") -> None:
@@ -127,7 +123,11 @@ def _read_toml(keys: Mapping[str, Key], config: Path) -> Values:
     for name, value in read.items():
         nested = isinstance(value, dict) and name in nests
         values |= {f"{name}.{leaf}": inner for leaf, inner in value.items()} if nested else {name: value}
-    values = {_named(keys, name, config.name): value for name, value in values.items()}
+    named = {name: _named(keys, name, config.name) for name in values}
+    stored = {name: keys[key][:2] for name, key in named.items()}
+    if twice := [name for name, place in stored.items() if [*stored.values()].count(place) > 1]:
+        raise UsageError(f"{' and '.join(twice)} are the same setting", where=config.name, hint="keep one of them")
+    values = {named[name]: value for name, value in values.items()}
     for name, value in values.items():
         if not _fits(value, keys[name][2].annotation):
             raise UsageError(f"{name}: {_KIND}", where=config.name, hint=_KIND_HINT)

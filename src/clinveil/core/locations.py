@@ -1,6 +1,6 @@
 """Locations of input: local paths, patterns such as `notes/*.parquet`, and URLs such as `s3://bucket/notes/*.parquet`.
 
-A store is contacted only if the user passes its URL, through Arrow's own file systems (s3, gs, abfs, hdfs, file).
+A store is contacted only if the user passes its URL, through Arrow's own file systems (s3, gs, abfs, hdfs).
 Credentials come from the store's usual sources (environment, profile, role); a URL with a password is rejected.
 """
 
@@ -25,7 +25,7 @@ _COLLAPSED = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
 # Options that a URL may have; any other one may be a secret.
 _OPTIONS = frozenset({"endpoint_override", "scheme", "region", "anonymous", "tls_verify", "replication"})
 _OPTIONS |= {f"{service}_storage_{what}" for service in ("blob", "dfs") for what in ("authority", "scheme")}
-_ARROW = frozenset({"s3", "gs", "gcs", "abfs", "abfss", "hdfs", "viewfs", "file"})
+_ARROW = frozenset({"s3", "gs", "gcs", "abfs", "abfss", "hdfs", "viewfs"})
 _ENVIRONMENT = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_REGION", "AWS_DEFAULT_REGION", "AWS_ACCESS_KEY_ID")
 _TIMEOUT, _ATTEMPTS = 10.0, 3
 # Patterns of store errors (Arrow has no types for them) with our message and hint.
@@ -176,9 +176,9 @@ class RemotePath(type(Path())):  # type: ignore[misc]
 
 
 def place(given: str | Path) -> Path:
-    """Return the local or remote path that a user passed. Raises UsageError like `RemotePath`."""
+    """Return the local or remote path that a user passed; `file://` is local. Raises UsageError like `RemotePath`."""
     if isinstance(given, str) and _URL.fullmatch(given):
-        return RemotePath(given)
+        return Path(given.removeprefix("file://")) if given.startswith("file:///") else RemotePath(given)
     return given if isinstance(given, RemotePath) else Path(given)
 
 
@@ -304,7 +304,7 @@ def _options(query: str) -> dict[str, str]:
 def _path(place: RemotePath) -> str:
     """Return the path within the file system."""
     scheme, host, key, _ = place._parts_of_url
-    if scheme in ("hdfs", "viewfs", "file"):
+    if scheme in ("hdfs", "viewfs"):
         return key or "/"
     if scheme in ("abfs", "abfss"):
         return f"{host.partition('@')[0]}{key}".rstrip("/")

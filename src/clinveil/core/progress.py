@@ -1,13 +1,13 @@
 """Progress of long work: items done, elapsed time and remaining time.
 
-The library counts items and names its stages; a command line that can show them (`Counting`, `Staging`) does.
+The library counts items and names its stages; a command line that can show them (`Showing`) does.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sized
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from collections.abc import Callable, Iterable, Iterator, Sized
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from clinveil.core.types import Say
@@ -16,16 +16,11 @@ T = TypeVar("T")
 
 
 @runtime_checkable
-class Counting(Protocol):
-    """A `Say` that can show a count, as a terminal does."""
+class Showing(Protocol):
+    """A `Say` that can show a count, and which stage of a plan is running."""
 
     def count(self, what: str, total: int | None = None) -> AbstractContextManager[Callable[[int], None]]:
         """Return a function that takes the number of items done so far."""
-
-
-@runtime_checkable
-class Staging(Protocol):
-    """A `Say` that can show which stage of a plan is running."""
 
     def stage(
         self, name: str, number: int, n_stages: int, seconds: float | None = None
@@ -81,17 +76,6 @@ class Countdown:
         return remaining if remaining > 0 else None
 
 
-def stage(name: str, plan: Mapping[str, float], say: Say) -> AbstractContextManager[object]:
-    """Show a stage of a plan while it runs, where `say` can; a name that is not in the plan is not shown.
-
-    Args:
-        plan: expected seconds by name of stage, in the order in which they run.
-    """
-    if name not in plan or not isinstance(say, Staging):
-        return nullcontext()
-    return say.stage(name, list(plan).index(name) + 1, len(plan), plan[name])
-
-
 def track(
     items: Iterable[T], what: str, say: Say, total: int | None = None, size: Callable[[T], int] = lambda _: 1
 ) -> Iterator[T]:
@@ -103,7 +87,7 @@ def track(
     Args:
         what: what is counted, in the plural. total: their number, if known.
     """
-    if not isinstance(say, Counting):
+    if not isinstance(say, Showing):
         yield from items
         return
     waiting = isinstance(items, Sized)
@@ -128,7 +112,7 @@ def shown(
 @contextmanager
 def steps(what: str, say: Say) -> Iterator[Callable[[int, int], None]]:
     """Yield a function that takes (done, total) of some work and shows it if `say` can."""
-    if not isinstance(say, Counting):
+    if not isinstance(say, Showing):
         yield lambda done, all_: None
         return
     with ExitStack() as stack:

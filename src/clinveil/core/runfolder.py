@@ -37,6 +37,7 @@ from clinveil.core.settings import Settings
 Status = Literal["running", "finished", "refused"]
 SCHEMA = "clinveil.run/1"
 KEY, LOCK, ASIDE = "key.bin", "lock", ".replaced"
+STATE = "state.json"  # the run's hash and its status
 FREE = frozenset(
     {"workers", "on", "address", "tasks", "quiet", "force"}
 )  # they change how a run executes, not its output
@@ -88,7 +89,6 @@ class Kind:
     Attributes:
         what: their name in messages: "already exists and is not a WHAT".
         vault: their private folder with key, lock and state; "" for the whole folder.
-        state: the JSON file with the run's hash and its status.
         own: relative names that a run may leave, including everything below them; other files are foreign.
         notes: file name -> text, written into the vault at the start: explains what is secret.
         scratch: folders created for each run and removed at exit. stale: names that a resumed run creates again.
@@ -98,7 +98,6 @@ class Kind:
 
     what: str
     vault: str = ""
-    state: str = "state.json"
     own: frozenset[str] = frozenset()
     notes: Mapping[str, str] = field(default_factory=dict)
     scratch: tuple[str, ...] = ()
@@ -114,7 +113,7 @@ class Kind:
     def first(self) -> frozenset[str]:
         """The names that a run writes before any output."""
         folder = {f"{self.vault}/"} if self.vault else set()
-        return frozenset({*folder, *(self.at(name) for name in (KEY, LOCK, self.state, *self.notes))})
+        return frozenset({*folder, *(self.at(name) for name in (KEY, LOCK, STATE, *self.notes))})
 
 
 @dataclass(frozen=True)
@@ -148,15 +147,13 @@ class RunFolder:
     def finish(self, status: Status = "finished") -> None:
         """Record the run's status and files; remove the run that it replaced, if it succeeded."""
         state = {**(_state(self.root, self.kind) or {}), "status": status, "files": sorted(files_in(self.root))}
-        private_text(self.vault / self.kind.state, json.dumps(state))
+        private_text(self.vault / STATE, json.dumps(state))
         if status == "finished" and _state(self.aside, self.kind):
             remove(self.aside)
 
 
 @contextmanager
-def run_folder(
-    root: Path, kind: Kind, asked: str = "", *, force: bool = False, made: Path | None = None
-) -> Iterator[RunFolder]:
+def run_folder(root: Path, kind: Kind, asked: str = "", *, force: bool = False) -> Iterator[RunFolder]:
     """Open a new or resumed folder for one run, locked against other runs.
 
     A run that fails before its first output restores the previous content. So does a new run that fails with
@@ -165,7 +162,6 @@ def run_folder(
     Args:
         asked: the hash of the task; "" for a cumulative folder.
         force: replace a run of another task, or a finished one; the old one is kept until success.
-        made: output that a finished run has written elsewhere; if it is missing, the run is resumed.
 
     Raises:
         UsageError: the folder is not such a run, belongs to another task or a finished run (without `force`), is in use
@@ -174,7 +170,7 @@ def run_folder(
     refuse_nameless(root)
     if root.is_symlink() and not root.exists():
         raise UsageError("is a link to a missing folder", where=root.name, hint="create the folder or use another path")
-    folder = RunFolder(root, kind, _enter(RunFolder(root, kind), asked, force=force, made=made))
+    folder = RunFolder(root, kind, _enter(RunFolder(root, kind), asked, force=force))
     existed = root.is_dir()
     with locked(private_folder(folder.vault) / LOCK, of=root):
         before = files_in(root) - {kind.at(LOCK)} if folder.resumed else set()
@@ -191,7 +187,7 @@ def run_folder(
             raise
 
 
-def _enter(folder: RunFolder, asked: str, *, force: bool, made: Path | None) -> bool:
+def _enter(folder: RunFolder, asked: str, *, force: bool) -> bool:
     """Prepare the folder; return whether the run is resumed. Raises UsageError if the folder may not be used."""
     root, kind = folder.root, folder.kind
     if not root.is_file() and not (root.is_dir() and files_in(root) - {kind.at(LOCK), f"{kind.vault}/"}):
@@ -207,7 +203,7 @@ def _enter(folder: RunFolder, asked: str, *, force: bool, made: Path | None) -> 
             with locked(folder.vault / LOCK, of=root):
                 """A run that has just begun holds it."""
         raise foreign
-    status = "running" if made is not None and not made.exists() else state["status"]
+    status = state["status"]
     if status == "running" and state["run"] == asked:
         return True
     if not force:
@@ -238,7 +234,7 @@ def _begin(folder: RunFolder, asked: str) -> None:
         private_folder(folder.root / name)
     if asked:  # write the state first: a run interrupted before the key exists can then be resumed
         state = {"schema": SCHEMA, "status": "running", "run": asked}
-        private_text(folder.vault / folder.kind.state, json.dumps(state))
+        private_text(folder.vault / STATE, json.dumps(state))
     for name, text in folder.kind.notes.items():
         if not (folder.vault / name).exists():
             private_text(folder.vault / name, text)
@@ -269,7 +265,7 @@ def _refuse_foreign(root: Path, kind: Kind, state: Mapping[str, Any]) -> None:
 
 def _state(root: Path, kind: Kind) -> dict[str, Any] | None:
     """Return the recorded state of a folder's run; None if it is not a run of this kind."""
-    state = read_json(root / kind.at(kind.state))
+    state = read_json(root / kind.at(STATE))
     if not isinstance(state, dict) or not all(isinstance(state.get(name), str) for name in ("status", "run")):
         return None
     names = state.get("files", [])

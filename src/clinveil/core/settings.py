@@ -19,17 +19,16 @@ from clinveil.core.registry import Registry
 Values = dict[str, Any]
 
 
-def flag(default: Any, help: str, *, short: str = "", name: str = "", formerly: str = "", **constraints: Any) -> Any:
+def flag(default: Any, help: str, *, short: str = "", name: str = "", **constraints: Any) -> Any:
     """Define a setting.
 
     Args:
         help: one line for `--help` and `clinveil init-config`.
         short: the one-letter form of the flag.
         name: the name on the command line, without dashes, if it differs from the field's name.
-        formerly: the earlier name; files and `--set` that use it still work, with a warning.
         constraints: passed to `pydantic.Field`.
     """
-    extra = {key: value for key, value in (("short", short), ("flag", name), ("formerly", formerly)) if value}
+    extra = {key: value for key, value in (("short", short), ("flag", name)) if value}
     return Field(default, description=help, json_schema_extra=extra or None, **constraints)  # type: ignore[arg-type]
 
 

@@ -34,7 +34,8 @@ LABELS: dict[str, str] = {
     "ID": "any other unique number or code (R)",
 }
 
-OPEN, CLOSE = "\ue003", "\ue004"  # around a placeholder of an identifier; in notes they are replaced by spaces
+OPEN, CLOSE = "\ue003", "\ue004"  # around a placeholder of an identifier
+NO_MARKS = str.maketrans({OPEN: " ", CLOSE: " "})  # applied to source text
 PLACEHOLDER = re.compile(rf" ?{OPEN}(?P<inner>[A-Za-z_-]+ \d(?: [^{OPEN}{CLOSE}]+)?){CLOSE}")
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from clinveil.core.errors import DiskError, UsageError, check_interrupt
-from clinveil.core.files import HINT, MARKER, SCHEMA, files_in, private_folder, private_text, remove
+from clinveil.core.files import HINT, MARKER, SCHEMA, files_in, mark, private_folder, private_text, remove
 from clinveil.core.locations import RemotePath, failing
 from clinveil.core.types import Say
 
@@ -104,7 +104,8 @@ def send(local: Path, out: RemotePath, *, command: str, force: bool) -> None:
             _put(system, local, path)
             return
         _refuse_foreign(system, path, out.name, command, force=force)
-        files = sorted(name for name in files_in(local) if name != MARKER and not name.endswith("/"))
+        # A folder that was downloaded from a store has a marker and `_SUCCESS` of its own.
+        files = sorted(name for name in files_in(local) - {MARKER, SUCCESS} if not name.endswith("/"))
         for name in [SUCCESS, *sorted(_below(system, path) - {*files, MARKER, SUCCESS})]:
             if system.get_file_info(f"{path}/{name}").type.name == "File":
                 system.delete_file(f"{path}/{name}")
@@ -137,11 +138,6 @@ def _below(system: Any, path: str) -> set[str]:
 
     infos = system.get_file_info(FileSelector(path, recursive=True, allow_not_found=True))
     return {info.path[len(path) :].lstrip("/") for info in infos if info.type == FileType.File}
-
-
-def mark(command: str, files: list[str]) -> bytes:
-    """Return the marker of an upload: the command and the names of its files."""
-    return json.dumps({"schema": SCHEMA, "command": command, "files": files}).encode()
 
 
 def _read(system: Any, path: str) -> dict[str, Any]:

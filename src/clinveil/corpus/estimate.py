@@ -15,7 +15,7 @@ from clinveil.core.compiled import at_most_cores
 
 # Relative seconds per million words on one core: one pass with up to 100 dimensions, and what each word
 # of the window adds to it (benchmarks/vectors.md). The row "vectors" of RATES is in units of these.
-PASS = {"cbow": (0.9, 0.022), "skipgram": (1.2, 0.15), "fasttext": (2.0, 0.5), "glove": (0.3, 0.1)}
+PASS = {"cbow": (0.9, 0.022), "skipgram": (0.5, 0.07), "fasttext": (2.0, 0.5), "glove": (0.3, 0.1)}
 # Above this many words, training and measuring use a sample (settings `train-words`, `measure-words`).
 TRAIN_WORDS, MEASURE_WORDS = 4_000_000, 2_000_000
 # Small corpora need more passes: this many words of training, in this many passes.
@@ -50,7 +50,8 @@ RATES: Mapping[str, Rate] = {
     "rest": Rate("check and report", 9.0, 0.0, "release"),
 }
 STAGES = ("read and count", "replace PHI", "train vectors", "find neighbours", "replace words", "check and report")
-FACTOR = 2.0  # other machines are expected within this factor of the reference machine
+CHARACTERS_PER_WORD = 6.6  # of MTSamples, punctuation and spaces included
+HEAPS = (44.0, 0.445)  # word types = 44 · words^0.445, fitted on MTSamples
 # Libraries and buffers; then per word type the two float32 matrices of training, a dictionary (measured: 1,200 bytes at
 # 100 dimensions), a copy for the neighbour search, and 14 neighbours of 8 bytes.
 FIXED_BYTES = 700e6
@@ -58,9 +59,16 @@ FLOATS_PER_TYPE = 3
 DICTIONARY_PER_TYPE = 400 + 14 * 8
 
 
-def stage_of(step: str) -> str:
-    """Return the stage of the plan that a step belongs to; a step without a rate is its own stage."""
-    return RATES[step].stage if step in RATES else step
+def types_of(n_words: int) -> int:
+    """Return the expected number of word types among this many words."""
+    return round(HEAPS[0] * max(n_words, 1) ** HEAPS[1])
+
+
+def duration(seconds: float) -> str:
+    """Return seconds, minutes or hours as text: `90 s`, `75 min`, `2.5 h`."""
+    if seconds < 90:
+        return f"{max(seconds, 1):.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
 
 
 def passes(n_words: int) -> int:
@@ -89,15 +97,10 @@ class Estimate:
         """Total of all stages."""
         return sum(self.stages.values())
 
-    @property
-    def range(self) -> tuple[float, float]:
-        """The expected bounds of `seconds` on other machines."""
-        return self.seconds / FACTOR, self.seconds * FACTOR
-
 
 def estimate(
     n_words: int,
-    n_types: int,
+    n_types: int | None = None,
     *,
     workers: int = 2,
     phi: bool = True,
@@ -110,9 +113,10 @@ def estimate(
     train_words: int = TRAIN_WORDS,
     measure_words: int = MEASURE_WORDS,
 ) -> Estimate:
-    """Estimate a release of notes with this many words and word types; the defaults are those of a release.
+    """Estimate a release of notes with this many words; the defaults are those of a release.
 
     Args:
+        n_types: word types, for the memory; expected from the words if None.
         epochs: training passes; `passes` decides if None. train: False if vectors are given.
         more_words: words of additional training text. train_words: maximum number of words of the notes to train on;
             0: all. measure_words: maximum number of words of the notes that attacks read; 0: all.
@@ -125,7 +129,7 @@ def estimate(
         "million words": n_words / 1e6,
         "million words measured": min(n_words, measure_words or n_words) / 1e6,
         "pass": trained_words / 1e6 * (epochs or passes(trained_words)) * one_pass,
-        "10^12 products": float(n_types) ** 2 * dim / 1e12,
+        "10^12 products": float(types_of(n_words)) ** 2 * dim / 1e12,
         "release": 1.0,
     }
     left_out = {name for name, enabled in (("identifiers", phi), ("vectors", train)) if not enabled}
@@ -134,5 +138,5 @@ def estimate(
         for name, rate in RATES.items()
     }
     stages = {stage: sum(s for name, s in steps.items() if RATES[name].stage == stage) for stage in STAGES}
-    memory = FIXED_BYTES + n_types * (4 * FLOATS_PER_TYPE * dim + DICTIONARY_PER_TYPE)
+    memory = FIXED_BYTES + (n_types or types_of(n_words)) * (4 * FLOATS_PER_TYPE * dim + DICTIONARY_PER_TYPE)
     return Estimate(stages, memory, workers, steps)

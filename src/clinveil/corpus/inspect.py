@@ -6,11 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from clinveil.core.finding import Finding
 from clinveil.core.tokens import words
-from clinveil.corpus.corpus import PATIENT_ID, Columns, Corpus, rows
-from clinveil.corpus.estimate import Estimate, estimate
+from clinveil.corpus.corpus import PATIENT_ID, TEXT, Columns, Corpus, rows
+from clinveil.corpus.estimate import CHARACTERS_PER_WORD, Estimate, estimate
 from clinveil.corpus.open import OpenedCorpus
 from clinveil.corpus.uniqueness import Hashes, hashes, n_distinct
 
@@ -85,10 +86,12 @@ class _Tally:
     empty: int = 0
     wordless: int = 0
     words: int = 0
+    characters: int = 0
 
     def add(self, batch: pa.RecordBatch) -> None:
         notes = list(rows([batch]))
         self.rows += batch.num_rows
+        self.characters += pc.sum(pc.utf8_length(batch.column(TEXT))).as_py() or 0
         self.null += batch.num_rows - len(notes)
         self.patients.append(hashes(batch.column(PATIENT_ID).to_pylist()))
         texts = [note.text for note in notes if note.text]
@@ -125,5 +128,5 @@ def inspect(corpus: Corpus) -> Inspection:
         columns=corpus.columns,
         guessed=opened.guessed if opened else (),
         preset=opened.preset if opened else None,
-        estimate=estimate(tally.words, types),
+        estimate=estimate(round(tally.characters / CHARACTERS_PER_WORD), types),  # as in the plan of a release
     )

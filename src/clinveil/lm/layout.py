@@ -25,9 +25,9 @@ DIGIT = "\ue000"  # of a shape; as a private-use character it is never in a piec
 GAP = "\ue001"  # where a rare word is left out; between two words or numbers it becomes a space
 _JOINS = re.compile(rf"(?<=[\w{DIGIT}{CLOSE}]){GAP}+(?=[\w{DIGIT}{OPEN}])")
 _ASCII = re.compile(r"(?:(?<!\s) )?(?:[A-Za-z]+|[0-9]+|[!-/:-@\[-`{-~])|\s+")
-_HEADING = re.compile(r"(?<![^\n,])[^\W\d_][^\n\d:;,.]{1,60}:")
-_BREAKS = ("\n\n", "\n")
 SLOT = "\ue002"  # of a rare word; its kind follows
+_HEADING = re.compile(rf"(?<![^\n,])[^\W\d_][^\n\d:;,.{DIGIT}{GAP}{SLOT}{OPEN}{CLOSE}]{{1,60}}:")
+_BREAKS = ("\n\n", "\n")
 _ENDINGS = (("ing",), ("ed",), ("ly",), ("al", "ic", "ous", "ive", "ar", "ary"), ("s",))
 # Marks of pieces. A period after a short piece (abbreviation, letter, number) does not end a sentence.
 SHORT, WORD, BLANK, PUNCTUATION, COMMA, ENDS, LINE, HEADING = range(-1, 7)

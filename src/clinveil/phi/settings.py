@@ -77,7 +77,7 @@ class ValidateSettings(Settings):
 
     identifiers: PhiSettings = group(PhiSettings)
     notes: NotesSettings = group(NotesSettings)
-    spots: int = flag(200, "Number of sampled locations to annotate.", ge=40, le=100_000)
+    locations: int = flag(200, "Number of sampled locations to annotate.", ge=40, le=100_000)
     passage: int = flag(40, "Words per passage, the sampling unit of unsuspicious text.", ge=5, le=1_000)
     workers: int = WORKERS
     seed: int | None = SEED

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from clinveil.core.keys import Key
-from clinveil.core.progress import stage
+from clinveil.core.progress import Showing
 from clinveil.core.runfolder import KEY
 from clinveil.core.tokens import word_set
 from clinveil.core.types import Say
 from clinveil.corpus.corpus import Corpus
-from clinveil.corpus.estimate import stage_of
+from clinveil.corpus.estimate import RATES, duration
 from clinveil.phi.name_index import NameIndex
 from clinveil.phi.treatment.deidentifier import Deidentifier
 from clinveil.releases.earlier.ledger import Earlier
@@ -41,9 +41,15 @@ class StageTimer:
         """Time a stage; it can overwrite the determinism in the yielded dictionary."""
         self.say(f"{name}: {what}")
         result, began = {"determinism": determinism}, time.perf_counter()
-        with stage(stage_of(name), self.plan, self.say):
+        planned = RATES[name].stage if name in RATES else name
+        with ExitStack() as shown:
+            if isinstance(self.say, Showing) and planned in self.plan:
+                number = [*self.plan].index(planned) + 1
+                shown.enter_context(self.say.stage(planned, number, len(self.plan), self.plan[planned]))
             yield result
-        self.rows.append(StageRow(name, what, result["determinism"], round(time.perf_counter() - began, 2)))
+        seconds = time.perf_counter() - began
+        self.say(f"{name}: ended at {time.strftime('%H:%M:%S')} after {duration(seconds)}")
+        self.rows.append(StageRow(name, what, result["determinism"], round(seconds, 2)))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -18,11 +18,11 @@ from pathlib import Path
 from typing import Any
 
 from clinveil.core.errors import ClinveilError, InputError
-from clinveil.core.files import MARKER, read_json, sha256
+from clinveil.core.files import MARKER, mark, read_json, sha256
 from clinveil.core.finding import Finding
 from clinveil.core.keys import Key, SigningKey, canonical_pem, fingerprint_of, signature_agrees
 from clinveil.core.settings import NotesSettings
-from clinveil.core.upload import SUCCESS, mark
+from clinveil.core.upload import SUCCESS
 from clinveil.corpus.open import open_corpus
 from clinveil.report.edition import outward_finding, outward_value
 from clinveil.report.record import Edition, Gate, tally
@@ -189,7 +189,7 @@ def verify(folder: Path, public_key: str | Path | None = None) -> list[Check]:
     Raises:
         InputError: the folder does not exist or is no release, or the public key cannot be read.
     """
-    trusted = None if public_key is None else _fingerprint(str(public_key))
+    trusted = None if public_key is None else _fingerprint(str(public_key), folder)
     if not folder.is_dir():
         refused = (folder.parent / "vault" / "report.html").is_file()
         hint = "the run was refused; see OUT/vault/report.html" if refused else "pass OUT/release"
@@ -217,12 +217,14 @@ def verify(folder: Path, public_key: str | Path | None = None) -> list[Check]:
         return [Check("the manifest and the list of sums are valid", False, "they are damaged")]
 
 
-def _fingerprint(public_key: str) -> str:
-    hint = "pass the signing-key.pem of the custodian, or its fingerprint: SHA256: and 43 characters"
+def _fingerprint(public_key: str, folder: Path) -> str:
+    hint = "pass the key file, or its fingerprint (SHA256: and 43 characters), that the custodian sent by another route"
     if re.fullmatch(r"SHA256:[A-Za-z0-9+/]{43}", public_key):
         return public_key
     if public_key.startswith("SHA256:"):
         raise InputError("is not a complete fingerprint", where="--public-key", hint=hint)
+    if folder.resolve() in Path(public_key).resolve().parents:
+        raise InputError("is a file of the release itself, which proves nothing", where="--public-key", hint=hint)
     try:
         return fingerprint_of(Path(public_key).read_bytes())
     except OSError:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from clinveil.core.errors import InputError, UsageError
-from clinveil.core.files import private_text, read_json, refuse_existing, remove
+from clinveil.core.files import private_text, read_json, refuse_existing, refuse_nested, remove
 from clinveil.core.finding import Finding, write_findings
 from clinveil.core.locations import RemotePath
 from clinveil.core.runfolder import Kind, RunFolder
@@ -125,14 +125,16 @@ def finish(
 
 
 def rerender_report(run: Path, out: Path | None, *, edition: str, force: bool) -> Path:
-    """Write the report of one edition and return its path. Raises InputError if the vault has no record."""
-    try:
-        stored = json.loads((run / "vault" / RECORD).read_text(encoding="utf-8"))[edition]
-    except (OSError, ValueError, KeyError, TypeError):
-        raise InputError("contains no record of a run", where=run.name, hint="pass the OUT of a release") from None
+    """Write the report of one edition and return its path. Raises InputError for a missing or damaged record."""
+    place = run / KIND.vault / RECORD
+    if not place.is_file():
+        raise InputError("contains no record of a run", where=run.name, hint="pass the OUT of a release")
     target = out or run / "vault" / f"report{'-external' if edition == 'external' else ''}.html"
+    refuse_nested(OUT=target, the_release=run / "release")
     refuse_existing(target, force=force or out is None)
-    write_report(from_json(stored), target)
+    stored = read_json(place)
+    record = stored.get(edition) if isinstance(stored, dict) else None
+    write_report(from_json(record, f"{run.name}/{KIND.vault}/{RECORD}"), target)
     return target
 
 

@@ -21,6 +21,7 @@ from clinveil.core.keys import TEST_SEED, Key, SigningKey
 from clinveil.core.runfolder import FREE, fingerprint, run_folder, run_hash
 from clinveil.core.types import Say
 from clinveil.corpus.corpus import NO_PATIENTS, Corpus
+from clinveil.corpus.estimate import duration
 from clinveil.corpus.part_facts import digest_of
 from clinveil.corpus.part_files import part_files
 from clinveil.corpus.uniqueness import Hashes
@@ -84,7 +85,7 @@ def release(
     Source: paper A, Algorithm 1, with what `docs/design.md` adds.
     """
     producer, settings = _producer(settings, vectors, base)
-    ledger = Ledger.at(settings.ledger, out)
+    ledger = Ledger.at(settings.ledger, base.vault.resolve().parent if base else out)
     refuse_nested(OUT=out, NOTES=notes, the_ledger=ledger.folder, **(base.places if base else {}))
     left = base.refuse_unledgered(ledger, out / KIND.vault) if base else None
     with _opened_for_parts(notes, settings) as over:
@@ -153,8 +154,8 @@ def _plan_lines(ready: PreparedInput, settings: ReleaseSettings, stages: list[tu
     yield f"{roles}; kept: {kept}; dropped: {', '.join(columns.dropped) or 'none'}"
     if isinstance(ready.corpus, NewNotes):
         yield from ready.corpus.summary()
-    yield from (f"  {stage:<17} {what}, about {seconds:,.0f} s" for stage, what, seconds in stages)
-    yield f"  in all about {sum(seconds for *_, seconds in stages):,.0f} s with {settings.workers} workers"
+    yield from (f"  {stage:<17} {what}, about {duration(seconds)}" for stage, what, seconds in stages)
+    yield f"  in all about {duration(sum(seconds for *_, seconds in stages))} with {settings.workers} workers"
 
 
 def _announce(job: ReleaseContext, producer: Producer) -> None:

@@ -20,6 +20,7 @@ from clinveil.core.progress import track
 from clinveil.core.types import Say
 from clinveil.corpus.corpus import PATIENT_ID, TEXT, Corpus
 from clinveil.corpus.corpus import rows as note_rows
+from clinveil.corpus.estimate import CHARACTERS_PER_WORD
 from clinveil.corpus.open import NotesCorpus, PartedCorpus, open_corpus, open_text
 from clinveil.corpus.part_facts import PartFacts, part_facts
 from clinveil.corpus.people import Patient, read_patients
@@ -36,8 +37,6 @@ from clinveil.vectors.table import Vectors
 
 if TYPE_CHECKING:
     from clinveil.releases.producer import Producer
-
-CHARACTERS_PER_WORD = 6.6  # of MTSamples, punctuation and spaces included
 
 
 @dataclass

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from itertools import islice
 from typing import Any
@@ -12,6 +12,7 @@ from typing import Any
 import pyarrow as pa
 
 from clinveil.core.errors import InputError
+from clinveil.core.spans import NO_MARKS
 from clinveil.corpus.corpus import NOTE_ID, PATIENT_ID, ROLE_FIELDS, Corpus
 from clinveil.lm.notes import PlainNotes, SyntheticNote, read_notes
 from clinveil.lm.sequences import RARE, numbered
@@ -61,12 +62,11 @@ class LabelColumns:
         labels = tuple(row for row in kept if isinstance(row, tuple))
         return cls(tuple(fields[name] for name in names), written, labels, dict(zip(ids, of, strict=True)))
 
-    def notes(self, corpus: Corpus) -> PlainNotes:
-        """Return the notes of the treated corpus with their labels."""
+    def notes(self, corpus: Corpus, *, placeholders: bool) -> PlainNotes:
+        """Return the notes of the treated corpus with their labels; without `placeholders`, their marks are removed."""
         plain = read_notes(corpus, layout=True)
-        return PlainNotes(
-            plain.texts, plain.note_ids, plain.patients, tuple(self.of_note.get(note, RARE) for note in plain.note_ids)
-        )
+        texts = plain.texts if placeholders else tuple(text.translate(NO_MARKS) for text in plain.texts)
+        return replace(plain, texts=texts, labels=tuple(self.of_note.get(note, RARE) for note in plain.note_ids))
 
     @property
     def digest(self) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from markupsafe import Markup
@@ -16,6 +15,7 @@ from clinveil.report.risks import NAMES, TARGETS, Risk, risk
 
 EXCERPTS, EXCERPT_LENGTH = 2, 190  # characters; longer text would not fit the page
 LISTED, NAME_LENGTH = 3, 52  # gates named one by one, and characters of their names
+LISTS = "failed", "switched off", "no power"  # outcomes that page one lists
 KINDS = {
     "obfuscated": "Running text in which a similar or a common word, drawn under a secret key, replaces every word.",
     "coded": "Codes, not readable text: each word becomes the code of a cluster of words, shuffled within its note.",
@@ -148,6 +148,7 @@ def first_page(record: ReleaseRecord) -> FirstPage:
     """Return the first page of a record, in its edition."""
     table, others = _risks(record)
     worse = {finding.measure for finding in record.findings if finding.value is not None and finding.value < 0}
+    by_outcome = {outcome: [gate for gate in record.gates if gate.outcome == outcome] for outcome in LISTS}
     return FirstPage(
         state="refused" if record.refused else "clear" if all_clear(record.gates) else "open",
         headline=_headline(record),
@@ -157,7 +158,7 @@ def first_page(record: ReleaseRecord) -> FirstPage:
         risks=table,
         others=others,
         unchanged=tuple(column.name for column in record.corpus.columns if column.disposition.startswith("kept")),
-        gates=_gate_lists(record.gates),
+        gates=tuple(GateList(k, tuple(v[:LISTED]), max(0, len(v) - LISTED)) for k, v in by_outcome.items() if v),
         purposes=tuple(purpose for task, purpose in PURPOSES.items() if task not in worse),
     )
 
@@ -180,12 +181,6 @@ def _headline(record: ReleaseRecord) -> str:
     if off:
         return f"Released with {off} gate{'s'[: off != 1]} switched off"
     return "No gate failed, none is switched off" if record.gates else "No gate was run"
-
-
-def _gate_lists(gates: Sequence[Gate]) -> tuple[GateList, ...]:
-    outcomes = ("failed", "switched off", "no power")
-    lists = {outcome: tuple(gate for gate in gates if gate.outcome == outcome) for outcome in outcomes}
-    return tuple(GateList(name, of[:LISTED], max(0, len(of) - LISTED)) for name, of in lists.items() if of)
 
 
 def uses(record: ReleaseRecord) -> tuple[Use, ...]:

@@ -291,15 +291,15 @@ def to_json(record: ReleaseRecord) -> str:
     return json.dumps({"schema": SCHEMA, **data}, ensure_ascii=False, allow_nan=False) + "\n"
 
 
-def from_json(text: str) -> ReleaseRecord:
-    """The record of `to_json`. Raises InputError, without a word of the content, if it is not one."""
+def from_json(text: Any, where: str = "") -> ReleaseRecord:
+    """The record of `to_json`. Raises InputError, without a word of the content, if it is not one of this version."""
     try:
         data = json.loads(text)
-        known = data.pop("schema") == SCHEMA
+        if data.pop("schema") != SCHEMA:
+            raise ValueError
         data["findings"] = [Finding.from_dict(finding) for finding in data["findings"]]
         record: ReleaseRecord = _adapter().validate_python(data)
-    except (ValueError, KeyError, TypeError, AttributeError):
-        raise InputError("not a stored report record", hint="make the release again") from None
-    if not known:
-        raise InputError(f"the report record is not {SCHEMA}", hint="make the release again")
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        what = f"is damaged, or not a report record of this version ({SCHEMA})"
+        raise InputError(what, where=where, hint="restore it from a backup, or make the release again") from None
     return record

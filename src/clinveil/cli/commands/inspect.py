@@ -13,6 +13,7 @@ from clinveil.cli.options import NotesOrQuery
 from clinveil.cli.progress import say
 from clinveil.core.finding import write_findings
 from clinveil.core.settings import KEEP, LABEL, NotesSettings, Settings, group
+from clinveil.corpus.estimate import duration
 from clinveil.corpus.inspect import RARE_BELOW, Inspection
 from clinveil.corpus.inspect import inspect as count_all
 from clinveil.corpus.open import open_corpus
@@ -81,13 +82,7 @@ def _columns(found: Inspection) -> Iterator[Row]:
     yield "dropped", str(len(columns.dropped)), ", ".join(columns.dropped)
     cost = found.estimate
     yield "", "", ""
-    parts = ", ".join(f"{stage} {_duration(seconds)}" for stage, seconds in cost.stages.items() if seconds >= 1)
-    low, high = map(_duration, cost.range)
-    yield "a release takes", f"{low} to {high}", f"with {cost.workers} workers, rates of a reference machine: {parts}"
+    parts = ", ".join(f"{stage} {duration(seconds)}" for stage, seconds in cost.stages.items() if seconds >= 1)
+    how = f"with {cost.workers} workers, half to twice that on other machines: {parts}"
+    yield "a release takes", f"about {duration(cost.seconds)}", how
     yield "and memory", f"about {cost.memory / 1e9:.1f} GB", "depends on distinct words, not on the number of notes"
-
-
-def _duration(seconds: float) -> str:
-    if seconds < 90:
-        return f"{max(seconds, 1):.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"

@@ -14,7 +14,7 @@ from clinveil.phi.settings import ValidateSettings
 
 _NOTES = "Notes; with --marked and without -o, the folder of the run."
 _OUT = "Private folder of the run; it will contain note text."
-_MARKED = "Annotated samples (spots.csv or marks.csv), for recall with an interval."
+_MARKED = "Annotated samples (locations.csv or marks.csv), for recall with an interval."
 
 
 @command("validate", ValidateSettings, flags="patients workers seed force quiet", findings=True)
@@ -35,5 +35,5 @@ def validate(
         raise UsageError("no folder for the result", hint="pass -o FOLDER, a new private folder")
     found, seed = validate_notes(notes, out, run.settings, say=run.say)
     run.show(found, f"{notes.name}, without gold spans (seed {seed}; survival: lower is safer)", seed=seed)
-    say(f"SECRET: {out.name}/spots.html and spots.csv contain note text")
+    say(f"SECRET: {out.name}/locations.html and locations.csv contain note text")
     say(f"annotate the samples in one of them, then: clinveil validate --marked MARKS {out.name}")

@@ -22,13 +22,14 @@ class PrivatePlan:
     """Parameters of a private release, and the expected ratio of signal to noise.
 
     Attributes:
-        patients, labels: numbers, assumed public. delta: at most 1 / patients.
+        patients, labels: numbers, assumed public. delta: at most 1 / patients. given: the delta that was asked for.
     """
 
     patients: int
     labels: int
     epsilon: float
     delta: float
+    given: float | None = None
 
     @classmethod
     def of(cls, patients: int, labels: int, epsilon: float, delta: float | None) -> PrivatePlan:
@@ -36,7 +37,7 @@ class PrivatePlan:
 
         Raises UsageError for an epsilon or a delta outside its range, InputError for a delta above 1 / patients.
         """
-        return cls(patients, labels, epsilon, delta_for(patients, epsilon, delta))
+        return cls(patients, labels, epsilon, delta_for(patients, epsilon, delta), delta)
 
     @property
     def sigma(self) -> float:
@@ -72,12 +73,13 @@ class PrivatePlan:
 
     @property
     def patients_needed(self) -> int:
-        """Smallest sufficient number of patients with the default delta, to two digits, rounded up."""
+        """Smallest sufficient number of patients, to two digits, rounded up; a delta above 1 / n is lowered to it."""
 
         def enough(patients: int) -> bool:
-            return PrivatePlan(patients, self.labels, self.epsilon, default_delta(patients)).signal >= LEAST_SIGNAL
+            delta = default_delta(patients) if self.given is None else min(self.given, 1 / patients)
+            return PrivatePlan(patients, self.labels, self.epsilon, delta).signal >= LEAST_SIGNAL
 
-        numbers = range(self.patients + 1, 2**31)
+        numbers = range(self.patients + 1, 2**62)
         needed = numbers[bisect_left(numbers, x=True, key=enough)]
         unit = 10 ** max(0, len(str(needed)) - 2)
         return ceil(needed / unit) * unit

@@ -16,7 +16,7 @@ from clinveil.core.errors import InputError, UsageError
 from clinveil.core.keys import Stream
 from clinveil.core.types import Doubles
 
-LOWEST_EPSILON, HIGHEST_EPSILON = 1e-3, 100.0
+LOWEST_EPSILON, HIGHEST_EPSILON, LOWEST_DELTA = 1e-3, 100.0, 1e-100
 
 
 def delta_of(sigma: float, epsilon: float) -> float:
@@ -64,11 +64,11 @@ def delta_for(patients: int, epsilon: float, delta: float | None) -> float:
 
 
 def refuse_parameters(epsilon: float, delta: float) -> None:
-    """Raise UsageError for an epsilon outside .001 to 100, or a delta outside 0 to 1."""
+    """Raise UsageError for an epsilon outside .001 to 100, or a delta outside 1e-100 to 1."""
     if not LOWEST_EPSILON <= epsilon <= HIGHEST_EPSILON:
         raise UsageError("synthetic.epsilon must be between .001 and 100", hint="values of 1 to 8 are usual")
-    if not 0 < delta < 1:
-        raise UsageError("synthetic.delta must be above 0 and below 1")
+    if not LOWEST_DELTA <= delta < 1:
+        raise UsageError("synthetic.delta must be at least 1e-100 and below 1")
 
 
 def normals(stream: Stream, n: int) -> Doubles:

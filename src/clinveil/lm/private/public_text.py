@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clinveil.core.errors import InputError
+from clinveil.core.spans import NO_MARKS
 from clinveil.core.tokens import words
 from clinveil.core.types import Doubles, Ints
 
@@ -38,7 +39,7 @@ class PublicText:
     @classmethod
     def of(cls, texts: Iterable[str]) -> PublicText:
         """Return the vocabulary: words that occur at least twice. Raises InputError for too little text."""
-        texts = tuple(text for text in texts if text.strip())
+        texts = tuple(text.translate(NO_MARKS) for text in texts if text.strip())
         counts = Counter(word for text in texts for word in words(text))
         kept = sorted(word for word, n in counts.items() if n >= SEEN)
         if len(kept) < FEWEST_WORDS:

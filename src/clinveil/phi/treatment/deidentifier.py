@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from clinveil.core.compiled import uncollected
 from clinveil.core.keys import Key
-from clinveil.core.spans import CLOSE, OPEN, Span, splice
+from clinveil.core.spans import NO_MARKS, Span, splice
 from clinveil.corpus.corpus import TEXT, Note, rows, with_texts
 from clinveil.phi.detection.detector import Detector
 from clinveil.phi.detection.finder import Finder, Revise
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from clinveil.phi.settings import PhiSettings
 
 NULL_TEXT, RAISED = "null text", "detector raised"
-_NO_PLACEHOLDERS = str.maketrans({OPEN: " ", CLOSE: " "})
 _AFTER = 24  # characters after a place name that may contain its state
 
 
@@ -202,7 +201,7 @@ class Deidentifier:
     def _note(self, note: Note, detected: list[Span] | None, result: Deidentified) -> str | None:
         """Return the treated text; None if the note must not be written."""
         if self.placeholders:
-            note = note._replace(text=note.text.translate(_NO_PLACEHOLDERS))
+            note = note._replace(text=note.text.translate(NO_MARKS))
         try:
             spans = self.find(note.text, note.patient_id, note.note_id, detected)
             treated = self.treated(note.text, spans, note.patient_id)

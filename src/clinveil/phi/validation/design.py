@@ -72,8 +72,8 @@ class Recall(NamedTuple):
     missed: float
 
 
-def allocation(sizes: Mapping[str, int], spots: int) -> dict[str, int]:
-    """Return the sample size of each stratum, `spots` in total, or all locations.
+def allocation(sizes: Mapping[str, int], n_locations: int) -> dict[str, int]:
+    """Return the sample size of each stratum, `n_locations` in total, or all locations.
 
     The candidates interpolate between proportional and Neyman allocation (J. R. Stat. Soc. 1934, 97:558), with
     different shares for detected locations. The result minimises the expected upper end of missed per detected
@@ -81,20 +81,20 @@ def allocation(sizes: Mapping[str, int], spots: int) -> dict[str, int]:
     this stratum dominates the interval.
     """
     sizes = {name: size for name, size in sizes.items() if size}
-    candidates = (_shared(sizes, spots, power, found) for power in _POWERS for found in _FOUND)
+    candidates = (_shared(sizes, n_locations, power, found) for power in _POWERS for found in _FOUND)
     return min(candidates, key=lambda taken: _expected(sizes, taken))
 
 
-def _shared(sizes: Mapping[str, int], spots: int, power: float, found: float) -> dict[str, int]:
+def _shared(sizes: Mapping[str, int], n_locations: int, power: float, found: float) -> dict[str, int]:
     """Distribute samples: the share `found` to detected locations, in proportion to size and deviation**power."""
     wanted = {name: size * sqrt(KINDS[name].guess * (1 - KINDS[name].guess)) ** power for name, size in sizes.items()}
     totals = {side: sum(w for name, w in wanted.items() if KINDS[name].found == side) or 1.0 for side in (True, False)}
     share = {
         name: w / totals[KINDS[name].found] * (found if KINDS[name].found else 1 - found) for name, w in wanted.items()
     }
-    least = min(MIN_SAMPLE, max(1, spots // (2 * len(sizes))))
+    least = min(MIN_SAMPLE, max(1, n_locations // (2 * len(sizes))))
     taken = {name: min(size, least) for name, size in sizes.items()}
-    left = min(spots, sum(sizes.values())) - sum(taken.values())
+    left = min(n_locations, sum(sizes.values())) - sum(taken.values())
     for _ in range(max(left, 0)):  # add to the stratum furthest below its share
         unfilled = (name for name in sizes if taken[name] < sizes[name])
         taken[max(unfilled, key=lambda name: (share[name] / (taken[name] + 1), name))] += 1

@@ -185,8 +185,8 @@ _HEAD = "# Detection recall on these notes\n"
 _NEXT = """
 ## What to do next
 
-Open spots.html in a browser and annotate the sample, or fill in the column `mark` of spots.csv. Then run
-`clinveil validate --marked MARKS OUT`. Do not share this folder: spots.html and spots.csv contain note text.
+Open locations.html in a browser and annotate the sample, or fill in the column `mark` of locations.csv. Then run
+`clinveil validate --marked MARKS OUT`. Do not share this folder: locations.html and locations.csv contain note text.
 """
 
 
@@ -214,14 +214,14 @@ def _row(finding: Finding) -> str:
 FINDINGS, REPORT, RECALL = "findings.json", "report.md", "recall.json"
 README = """Estimates of detection recall on your own notes. CONFIDENTIAL: do not share this folder.
 
-report.md      the results
-findings.json  the same results for programs
-spots.html     the sample to annotate in a browser, by keyboard (works offline); CONTAINS NOTE TEXT
-spots.csv      the same sample as a table, to annotate in the column mark; CONTAINS NOTE TEXT
-design.json    the sampling design; required by clinveil validate --marked
-recall.json    recall from the annotations, after clinveil validate --marked MARKS OUT
+report.md       the results
+findings.json   the same results for programs
+locations.html  the sample to annotate in a browser, by keyboard (works offline); CONTAINS NOTE TEXT
+locations.csv   the same sample as a table, to annotate in the column mark; CONTAINS NOTE TEXT
+design.json     the sampling design; required by clinveil validate --marked
+recall.json     recall from the annotations, after clinveil validate --marked MARKS OUT
 """
-_OWN = frozenset({"stages", FINDINGS, REPORT, RECALL, "spots.csv", "spots.html", "design.json"})
+_OWN = frozenset({"stages", FINDINGS, REPORT, RECALL, "locations.csv", "locations.html", "design.json"})
 KIND = Kind("folder of clinveil validate", own=_OWN, notes={"README.txt": README})
 
 
@@ -263,7 +263,7 @@ def validate_notes(notes: Path, out: Path, settings: ValidateSettings, *, say: S
     run = Validation(settings, corpus, read_patients(feed) if feed else None, seed, say)
     asked = run_hash(settings, hashed, feed, str(seed), free={"workers", "quiet", "force", "seed", "patients"})
     with owner_only(), run_folder(out, KIND, asked, force=settings.force) as folder:
-        findings = _kept(folder, "spots", lambda: _spots(run, folder, asked, hashed), seed)
+        findings = _kept(folder, "locations", lambda: _sampled(run, folder, asked, hashed), seed)
         findings += _kept(folder, "known", lambda: _known(run), seed)
         write_findings(folder.vault / FINDINGS, "validate", findings, seed=seed)
         private_text(folder.vault / REPORT, report(findings))
@@ -299,10 +299,10 @@ def _kept(folder: RunFolder, name: str, stage: Callable[[], list[Finding]], seed
     return read_findings(path)
 
 
-def _spots(run: Validation, folder: RunFolder, asked: str, notes: str) -> list[Finding]:
+def _sampled(run: Validation, folder: RunFolder, asked: str, notes: str) -> list[Finding]:
     settings = run.settings
     usual = usual_forms(track(rows(run.corpus), "notes read", run.say))
-    draw = Draw(settings.spots, settings.passage, usual, default_rng([run.seed, 3]))
+    draw = Draw(settings.locations, settings.passage, usual, default_rng([run.seed, 3]))
     survival = Survival(run.patients, default_rng([run.seed, 4])) if run.patients else None
     for note, found in track(run.engine(feed=True), "notes searched", run.say):
         draw.add(note, found, suspected(note))
@@ -310,7 +310,7 @@ def _spots(run: Validation, folder: RunFolder, asked: str, notes: str) -> list[F
             survival.add(note, found)
     if not draw.sizes:
         raise InputError("contains no text", where=run.corpus.name)
-    name = sha256(f"{asked} spots".encode()).hexdigest()[:12]
+    name = sha256(f"{asked} locations".encode()).hexdigest()[:12]
     write_sheet(folder.vault, name, notes, draw.sizes, draw.drawn())
     return survival.findings("with the patient list") if survival else []
 

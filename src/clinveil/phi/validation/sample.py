@@ -172,10 +172,10 @@ def usual_forms(notes: Iterable[Note]) -> frozenset[str]:
 class Draw:
     """Count locations and keep a random sample of each stratum."""
 
-    def __init__(self, spots: int, words: int, usual: Set[str], rng: Generator) -> None:
+    def __init__(self, n_locations: int, words: int, usual: Set[str], rng: Generator) -> None:
         self.sizes: Counter[str] = Counter()
-        self._spots, self._words, self._usual, self._rng = spots, words, usual, rng
-        self._kept: dict[str, KeySample[Sample]] = {name: KeySample(spots, rng) for name in KINDS}
+        self._n_locations, self._words, self._usual, self._rng = n_locations, words, usual, rng
+        self._kept: dict[str, KeySample[Sample]] = {name: KeySample(n_locations, rng) for name in KINDS}
 
     def add(self, note: Note, found: Sequence[Span], suspected: Iterable[Span] = ()) -> list[Location]:
         """Add the locations of one note and return them."""
@@ -189,7 +189,7 @@ class Draw:
 
     def drawn(self) -> list[Sample]:
         """Return the sample, sized by `allocation`, in random order."""
-        taken = allocation(self.sizes, self._spots)
+        taken = allocation(self.sizes, self._n_locations)
         chosen: list[Sample] = []
         for name, number in taken.items():
             kept = self._kept[name].values

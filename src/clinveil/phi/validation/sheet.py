@@ -20,8 +20,8 @@ from clinveil.core.errors import InputError
 from clinveil.core.files import private_text, read_json
 from clinveil.phi.validation.design import KINDS, Annotated
 
-CSV, PAGE, DESIGN, SCHEMA = "spots.csv", "spots.html", "design.json", "clinveil.spots/1"
-COLUMNS = ("run", "spot", "mark", "kind", "note_id", "start", "end", "before", "text", "after")
+CSV, PAGE, DESIGN, SCHEMA = "locations.csv", "locations.html", "design.json", "clinveil.locations/1"
+COLUMNS = ("run", "location", "mark", "kind", "note_id", "start", "end", "before", "text", "after")
 UNSURE = -1
 _MARKS = {
     **dict.fromkeys(("identifier", "i", "yes", "y"), 1),
@@ -63,24 +63,24 @@ class Design(NamedTuple):
         run: name of the run, which each row of the CSV contains.
         notes: fingerprint of the notes.
         sizes: number of locations per stratum.
-        spots: stratum of each sampled location, by its number.
+        locations: stratum of each sampled location, by its number.
     """
 
     run: str
     notes: str
     sizes: Mapping[str, int]
-    spots: Mapping[str, str]
+    locations: Mapping[str, str]
 
 
 def write_sheet(folder: Path, run: str, notes: str, sizes: Mapping[str, int], samples: Sequence[Sample]) -> None:
-    """Write design.json, spots.csv and spots.html atomically, readable by the owner only.
+    """Write design.json, locations.csv and locations.html atomically, readable by the owner only.
 
     Args:
         samples: in random order.
     """
     numbered = {str(number): sample for number, sample in enumerate(samples, 1)}
     strata = {number: sample.stratum for number, sample in numbered.items()}
-    design = {"schema": SCHEMA, "run": run, "notes": notes, "sizes": dict(sizes), "spots": strata}
+    design = {"schema": SCHEMA, "run": run, "notes": notes, "sizes": dict(sizes), "locations": strata}
     private_text(folder / DESIGN, json.dumps(design))
     private_text(folder / CSV, _csv(run, numbered))
     private_text(folder / PAGE, _page(run, numbered))
@@ -104,11 +104,11 @@ def _cell(text: str) -> str:
 
 def _page(run: str, samples: Mapping[str, Sample]) -> str:
     data = [
-        {"spot": n, "passage": s.several, "note": s.note_id,
+        {"location": n, "passage": s.several, "note": s.note_id,
          "before": s.before, "pieces": s.pieces, "after": s.after}
         for n, s in samples.items()
     ]  # fmt: skip
-    content = json.dumps({"run": run, "spots": data}, ensure_ascii=False)
+    content = json.dumps({"run": run, "locations": data}, ensure_ascii=False)
     # Escape characters that could end the script element.
     template = files("clinveil.phi.validation").joinpath("page.html").read_text(encoding="utf-8")
     return template.replace("@DATA@", content.replace("<", "\\u003c").replace("\u2028", " ").replace("\u2029", " "))
@@ -117,16 +117,16 @@ def _page(run: str, samples: Mapping[str, Sample]) -> str:
 def read_design(folder: Path) -> Design:
     """Read the design of a validation folder. Raises InputError if there is none."""
     record: Any = read_json(folder / DESIGN)
-    fits = isinstance(record, dict) and record.get("schema") == SCHEMA and isinstance(record.get("spots"), dict)
-    if not fits or not set(record["spots"].values()) <= KINDS.keys():
+    fits = isinstance(record, dict) and record.get("schema") == SCHEMA and isinstance(record.get("locations"), dict)
+    if not fits or not set(record["locations"].values()) <= KINDS.keys():
         raise InputError("not the folder of a finished validate run", where=folder.name, hint="pass its OUT folder")
-    return Design(record["run"], record["notes"], record["sizes"], record["spots"])
+    return Design(record["run"], record["notes"], record["sizes"], record["locations"])
 
 
 def read_marks(path: Path, design: Design) -> dict[str, int]:
     """Read the marks of a CSV: number of the location -> number of identifiers, or UNSURE. Empty marks are omitted.
 
-    Raises InputError: missing columns run, spot, mark; a row of another run; a repeated or unknown location; an invalid
+    Raises InputError: missing columns run, location, mark; a row of another run; a repeated or unknown one; an invalid
     mark; no marks.
     """
     marks: dict[str, int] = {}
@@ -134,17 +134,17 @@ def read_marks(path: Path, design: Design) -> dict[str, int]:
         if row["run"].strip() != design.run:
             hint = "pass the marks together with the folder of their run"
             raise InputError(f"row {number} belongs to another run", where=path.name, hint=hint)
-        spot, mark = row["spot"].strip(), row["mark"].strip().casefold()
-        if spot not in design.spots:
-            raise InputError(f"row {number}: unknown spot", where=path.name)
-        if spot in marks:
-            raise InputError(f"row {number}: duplicate spot", where=path.name, hint="keep one row per spot")
+        location, mark = row["location"].strip(), row["mark"].strip().casefold()
+        if location not in design.locations:
+            raise InputError(f"row {number}: unknown location", where=path.name)
+        if location in marks:
+            raise InputError(f"row {number}: duplicate location", where=path.name, hint="keep one row per location")
         if mark:
-            several = design.spots[spot] in ("cued", "rest")
+            several = design.locations[location] in ("cued", "rest")
             count = int(mark) if mark.isascii() and mark.isdigit() else _MAX_COUNT + 1
             if count > (_MAX_COUNT if several else 1) and mark not in _MARKS:
                 raise InputError(f"row {number}: invalid mark", where=path.name, hint=f"use the marks {MARKS}")
-            marks[spot] = _MARKS.get(mark, count)
+            marks[location] = _MARKS.get(mark, count)
     if not marks:
         raise InputError("no marks", where=path.name, hint=f"use the marks {MARKS}")
     return marks
@@ -156,9 +156,9 @@ def _rows(path: Path) -> Iterator[tuple[int, dict[str, str]]]:
             head = file.readline()
             file.seek(0)
             rows = csv.DictReader(file, delimiter=";" if head.count(";") > head.count(",") else ",", restval="")
-            if not {"run", "spot", "mark"} <= set(rows.fieldnames or ()):
+            if not {"run", "location", "mark"} <= set(rows.fieldnames or ()):
                 hint = f"pass the annotated {CSV}, or the marks.csv saved by the page"
-                raise InputError("missing columns run, spot, mark", where=path.name, hint=hint)
+                raise InputError("missing columns run, location, mark", where=path.name, hint=hint)
             yield from enumerate(rows, 2)  # cells may contain line breaks, so rows are counted
     except (OSError, UnicodeDecodeError, csv.Error):
         raise InputError("not a CSV file in UTF-8", where=path.name) from None
@@ -174,9 +174,9 @@ def annotated(design: Design, marks: Mapping[str, int], *, unsure: tuple[int, in
     """
     strata = {}
     for name, size in design.sizes.items():
-        counts = [marks[spot] for spot, stratum in design.spots.items() if stratum == name and spot in marks]
+        counts = [marks[n] for n, stratum in design.locations.items() if stratum == name and n in marks]
         if size and not counts:
-            hint = "mark more spots in the order of the file, which is random, until each stratum has one"
+            hint = "mark more locations in the order of the file, which is random, until each stratum has one"
             raise InputError(f"no marks in stratum '{KINDS[name].description}'", hint=hint)
         found = KINDS[name].found
         values = [unsure[not found] if count == UNSURE else count for count in counts]

@@ -26,10 +26,10 @@ from clinveil.core.atomic import atomic
 from clinveil.core.errors import ClinveilError, DiskError, InputError, UsageError
 from clinveil.core.files import locked, private_folder, refuse_nameless
 from clinveil.core.locations import RemotePath
+from clinveil.corpus.uniqueness import Hashes
 from clinveil.lm.private.sgd import Noise
 from clinveil.report.numerals import SMALL, SPACE, share
 
-Hashes = NDArray[np.uint64]
 NAME, IN_VAULT, SCHEMA = "clinveil-ledger", "ledger.parquet", "clinveil.ledger/1"
 VAULT, VARIABLE = "vault", "CLINVEIL_LEDGER"
 LOCK, WAIT = ".lock", 60.0  # seconds
@@ -37,7 +37,6 @@ SALT = 32  # bytes
 SAME = 0.01  # share of the smaller release; a few texts are common to all ("did not attend")
 _LOWER = bytes(range(256)).lower()
 _OTHER = bytes(code for code in range(128) if not chr(code).isalpha())
-NO_HASHES: Hashes = np.zeros(0, dtype=np.uint64)
 
 
 def text_hashes(texts: Sequence[str | None]) -> Hashes:
@@ -106,10 +105,8 @@ def read_entry(path: Path) -> Entry:
         stored = json.loads(table.schema.metadata[b"clinveil"])
         notes = table["note"].to_numpy().astype(np.uint64, casting="safe")
         salt = bytes.fromhex(stored["salt"])
-        noises = {str(question): value for question, value in stored.get("spent", {}).items()}
-        # A number alone is the deviation of a noisy table.
-        triples = {of: value if isinstance(value, list) else (value, 1, 1) for of, value in noises.items()}
-        spent = {of: Noise(float(sigma), float(rate), int(steps)) for of, (sigma, rate, steps) in triples.items()}
+        noises = stored.get("spent", {}).items()
+        spent = {str(of): Noise(float(sigma), float(rate), int(steps)) for of, (sigma, rate, steps) in noises}
         made = Entry(str(stored["run"]), str(stored["commitment"]), Path(stored["vault"]), salt, notes, spent)
         known = stored["schema"] == SCHEMA and len(salt) == SALT
     except (OSError, ValueError, KeyError, TypeError, AttributeError, pa.ArrowException):
@@ -160,7 +157,7 @@ class Ledger:
             folder = Path(site)
         if folder is None:
             refuse_nameless(out)
-        place = folder or out.with_name(NAME)
+        place = Path(os.path.expanduser(folder)) if folder else out.with_name(NAME)  # noqa: PTH111  never raises
         near = next((path for path in (place, *place.absolute().parents) if path.exists()), place)
         usable = near.is_dir() and os.access(near, os.W_OK | os.X_OK | os.R_OK)
         names = [path.name for path in near.iterdir()] if usable and near == place else []
@@ -176,23 +173,24 @@ class Ledger:
     def description(self) -> str:
         """Which ledger is used, and how many releases it lists."""
         number = sum(1 for _ in self.folder.glob("*.parquet"))
-        return f"ledger {self.folder}: {f'{number:,} releases' if number else 'new, empty'}"
+        releases = f"{number:,} release{'s' * (number > 1)}" if number else "new, empty"
+        return f"ledger {self.folder.absolute()}: {releases}"
 
     def entries(self) -> list[Entry]:
-        """Return all entries, and those of vaults next to OUT that the ledger lacks.
+        """Return all entries, and those of vaults next to OUT that the ledger lacks: of one key, the largest.
 
         Raises InputError for a file in the ledger that is not an entry.
         """
         listed = [read_entry(path) for path in sorted(self.folder.glob("*.parquet"))]
-        known = {made.commitment for made in listed}
+        known, lost = {made.commitment for made in listed}, dict[str, Entry]()
         copies = sorted(self.vaults.glob(f"*/{VAULT}/{IN_VAULT}")) if self.vaults else ()
         for path in copies:
             with suppress(InputError):  # another file of this name
                 made = read_entry(path)
                 if made.commitment not in known:
-                    known.add(made.commitment)
-                    listed.append(made)
-        return listed
+                    other = lost.setdefault(made.commitment, made)
+                    lost[made.commitment] = max(other, made, key=lambda one: one.notes.size)
+        return [*listed, *lost.values()]
 
     def alone(self) -> AbstractContextManager[None]:
         """Return a block in which no other run reads and enters; a second run waits."""

@@ -29,7 +29,6 @@ from clinveil.corpus.open import OpenedCorpus, open_corpus
 from clinveil.corpus.uniqueness import Hashes, hashes, joined
 from clinveil.phi.treatment.passes import patients_of
 from clinveil.releases.earlier.ledger import IN_VAULT, SAME, Earlier, Entry, Ledger, read_entry, text_hashes
-from clinveil.releases.earlier.ledger import NAME as LEDGER
 from clinveil.releases.earlier.vault import (
     EARLIER_SCHEMA,
     damaged,
@@ -48,7 +47,7 @@ from clinveil.report.numerals import SMALL
 _CALL = ("workers", "on", "address", "tasks", "quiet", "force", "again")
 LEFT_BEFORE = "released before"
 # Settings that do not affect written notes, or that describe the input; others cannot differ.
-MAY_DIFFER: tuple[str, ...] = (*_CALL, "ledger", "patients")
+MAY_DIFFER: tuple[str, ...] = (*_CALL, "ledger", "signing_key", "patients")
 MAY_DIFFER += ("text", "id", "patient", "preset", "encoding", "max_note_bytes", "model")
 MAY_DIFFER += ("max_names", "max_linkage", "max_stolen", "measure_words", "risk_threshold")
 # Files that determine the output: they may have moved, but must have the same content.
@@ -159,10 +158,10 @@ class ParentRelease:
             what = f"{_flags(differ)} cannot differ from the release that is added to"
             raise UsageError(what, hint=f"omit it; these may differ: {_flags(MAY_DIFFER)}")
         taken = {name: value for name, value in given.items() if name in (*MAY_DIFFER, *FILES)}
-        # Not inherited: settings of the call, ledger and columns.
+        # Not inherited: settings of the call and columns.
         notes, roles = self.manifest["notes"], self.settings.notes
         values: dict[str, Any] = {name: value for name, value in asked.flat().items() if name in _CALL}
-        values |= {"seed": None, "ledger": self.settings.ledger or self.vault.resolve().parent.with_name(LEDGER)}
+        values["seed"] = None
         values |= {name: getattr(roles, name) or notes[name] for name in ("text", "id", "patient")}
         settings = self.settings.but(**{**values, **taken})
         self._refuse_files(settings)

@@ -14,6 +14,7 @@ from pydantic import ValidationError
 from clinveil.channel.apply import ALIGNMENT
 from clinveil.core.errors import InputError
 from clinveil.core.files import read_json
+from clinveil.core.runfolder import STATE
 from clinveil.releases.crosswalk import CROSSWALK, vault_batches
 from clinveil.releases.manifest import NAME, OLDER, SCHEMA, canonical, older
 from clinveil.releases.outcome import EARLIER, KIND
@@ -47,9 +48,9 @@ def read_manifest(vault: Path) -> dict[str, Any]:
     document = read_json(vault / NAME)
     manifest: dict[str, Any] = document if isinstance(document, dict) else {}
     if manifest.get("schema") != SCHEMA or manifest.get("edition") != "internal" or "vault_digests" not in manifest:
-        if (vault / KIND.vault / KIND.state).exists():
+        if (vault / KIND.vault / STATE).exists():
             raise InputError("is not the vault of a release", where=vault.name, hint=f"pass its folder {KIND.vault}")
-        if read_json(vault / KIND.state) is not None and not manifest:
+        if read_json(vault / STATE) is not None and not manifest:
             refuse_unfinished(vault)
         if manifest.get("schema") in OLDER:
             raise older(vault)
@@ -66,7 +67,7 @@ def read_manifest(vault: Path) -> dict[str, Any]:
 
 def refuse_unfinished(vault: Path) -> None:
     """Raise InputError for the vault of a refused or unfinished release."""
-    state = read_json(vault / KIND.state)
+    state = read_json(vault / STATE)
     status = state.get("status") if isinstance(state, dict) else None
     if status == "refused":
         what = "is the vault of a refused release"

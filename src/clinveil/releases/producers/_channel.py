@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any, ClassVar
 
 from numpy.random import Generator
@@ -23,7 +22,7 @@ from clinveil.core.finding import Finding
 from clinveil.core.progress import steps
 from clinveil.core.runfolder import fingerprint
 from clinveil.corpus.corpus import Accounting, Corpus
-from clinveil.corpus.estimate import estimate
+from clinveil.corpus.estimate import CHARACTERS_PER_WORD, estimate, types_of
 from clinveil.releases.attack_gates import (
     LINKAGE_WARNED,
     adversary_gates,
@@ -36,7 +35,7 @@ from clinveil.releases.crosswalk import vault_batches
 from clinveil.releases.earlier.parent import NewNotes
 from clinveil.releases.gates import accounting_gates, output_gates
 from clinveil.releases.measured import Measured
-from clinveil.releases.preflight import CHARACTERS_PER_WORD, Preflight
+from clinveil.releases.preflight import Preflight
 from clinveil.releases.producer import Producer
 from clinveil.releases.producers.deidentified import SourcedProduct
 from clinveil.releases.record import singled_out
@@ -52,8 +51,8 @@ from clinveil.vectors.neighbours import save_neighbours
 from clinveil.vectors.table import Vectors
 from clinveil.vectors.train import train
 
+PACKED = frozenset({".gz", ".zst", ".parquet"})
 FEWEST = 50  # paper A: not for small data sets
-HEAPS = (44.0, 0.445)  # word types = 44 · words^0.445, fitted on MTSamples
 GIVEN = "given, not trained on these notes"
 LEARNED = ("vectors", "neighbours", "channel")
 LAYOUT = "Layout was kept:", "are the only ones with theirs"
@@ -86,8 +85,12 @@ class ChannelProducer(Producer):
     ) -> Iterator[tuple[str, str, float]]:
         """Yield the stages of a run: name, description, estimated seconds."""
         mechanism = mechanism_of(settings.channel)
-        vectors, types = settings.vectors, round(HEAPS[0] * max(found.tokens, 1) ** HEAPS[1])
-        more = _words_in(vectors.more_text) if vectors.more_text and train else 0
+        vectors = settings.vectors
+        more = 0
+        if (place := vectors.more_text) and train:  # by size; compressed files count three times
+            files = [file for file in place.rglob("*") if file.is_file()] if place.is_dir() else [place]
+            sizes = (file.stat().st_size * (3 if file.suffix.lower() in PACKED else 1) for file in files)
+            more = round(sum(sizes) / CHARACTERS_PER_WORD)
         learnt = vectors.words_of(found.tokens) + more
         passes = vectors.passes_over(learnt)
         descriptions = {
@@ -95,13 +98,12 @@ class ChannelProducer(Producer):
             "replace PHI": f"find identifiers, policy {settings.identifiers.policy().name}",
             "train vectors": f"{vectors.algorithm}, window {vectors.window}, {vectors.dim} dimensions, {passes} passes"
             f" over {learnt:,} words",
-            "find neighbours": f"the {mechanism.reach} nearest of about {types:,} words",
+            "find neighbours": f"the {mechanism.reach} nearest of about {types_of(found.tokens):,} words",
             "replace words": f"every word, {mechanism.description}",
             "check and report": "read the release back, attack it, measure utility",
         }
         stages = estimate(
             found.tokens,
-            types,
             workers=settings.workers,
             phi=settings.phi,
             algorithm=vectors.algorithm,
@@ -264,14 +266,6 @@ class ChannelProduct(SourcedProduct):
         """Return sampled source notes aligned with their released versions."""
         sample = sources(self.job.corpus, rng, self.job.deidentifier(self.name_index))
         return aligned(sample, Obfuscator(self.channel, self.job.key, align=True))
-
-
-def _words_in(place: Path) -> int:
-    """Estimate the words of text files by size; compressed files count three times."""
-    files = [file for file in place.rglob("*") if file.is_file()] if place.is_dir() else [place]
-    packed = {".gz", ".zst", ".parquet"}
-    size = sum(file.stat().st_size * (3 if file.suffix.lower() in packed else 1) for file in files)
-    return round(size / CHARACTERS_PER_WORD)
 
 
 def vectors_of(job: ReleaseContext, entered: Corpus, counts: WordCounts) -> Vectors:

@@ -107,7 +107,10 @@ class PrivateInput:
         """Read notes and public text. Raises InputError for everything that makes a private release impossible."""
         how = settings.synthetic
         assert how.epsilon is not None and how.public is not None
-        _refuse_unknown_patients(corpus)
+        if corpus.columns.patient_id is None:  # the guarantee is per patient
+            raise InputError("synthetic.epsilon needs patient ids", hint="pass --patient COLUMN")
+        if missing := sum(batch.column(PATIENT_ID).null_count for batch in corpus.batches()):
+            raise InputError(f"{missing:,} notes have no patient id", hint="synthetic.epsilon needs one for every note")
         labels = LabelColumns.read(corpus, 1)
         plan: PrivatePlan | SgdPlan
         if settings.lm.neural:
@@ -156,14 +159,6 @@ class PrivateInput:
         counts = notes_per_label(table, job.settings.synthetic.count)
         audit = audited_table(self.public, self.layout, sigma, self.plan.delta, job.key)
         return PrivateRelease(spending, about, _written(job, self, table, counts), int(counts.sum()), audit)
-
-
-def _refuse_unknown_patients(corpus: Corpus) -> None:
-    """Raise InputError unless every note has a patient id: the guarantee is per patient."""
-    if corpus.columns.patient_id is None:
-        raise InputError("synthetic.epsilon needs patient ids", hint="pass --patient COLUMN")
-    if missing := sum(batch.column(PATIENT_ID).null_count for batch in corpus.batches()):
-        raise InputError(f"{missing:,} notes have no patient id", hint="synthetic.epsilon needs one for every note")
 
 
 def make_private(job: ReleaseContext) -> Product:

@@ -57,13 +57,6 @@ def sgd_plan(patients: int, settings: ReleaseSettings) -> SgdPlan:
     return SgdPlan.of(patients, how.epsilon, how.delta, lm.lanes, lm.epochs, pretrained=start)
 
 
-def public_vocabulary(public: PublicText, prefixes: tuple[str, ...]) -> LayoutVocabulary:
-    """Return the pieces that occur in two lines of the public text, and those of the labels."""
-    lines = [line for text in public.texts for line in text.splitlines(keepends=True)]
-    texts = [*lines, *prefixes * SEEN]
-    return train_layout(texts, [str(row) for row in range(len(texts))], SEEN)
-
-
 @dataclass(frozen=True)
 class PrivateRelease:
     """What was spent, entries for the manifest, the notes, how many they are, and the audit of a noisy table."""
@@ -93,7 +86,10 @@ def trained_release(
     from clinveil.lm.private.training import PatientPlan, Randomness
 
     settings, prefixes = job.settings, labels.prefixes
-    vocabulary = public_vocabulary(public, prefixes)
+    lines = [line for text in public.texts for line in text.splitlines(keepends=True)]
+    texts = [*lines, *prefixes * SEEN]
+    # Pieces that occur in two lines of the public text, and those of the labels.
+    vocabulary = train_layout(texts, [str(row) for row in range(len(texts))], SEEN)
     counted = encode(public.texts, vocabulary)
     # One patient at a time is in memory.
     recipe = replace(recipe_of(settings), lanes=1, epochs=-(-plan.steps * plan.batch // plan.patients))

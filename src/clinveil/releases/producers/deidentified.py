@@ -47,7 +47,7 @@ class Deidentified(Producer):
         """Yield the stages of a run: name, description, estimated seconds."""
         removal = f"find identifiers, policy {settings.identifiers.policy().name}"
         what = "read the notes", removal, "read the release back, attack it, measure utility"
-        guess = estimate(found.tokens, 1, workers=settings.workers, train=False, measure_words=settings.measure_words)
+        guess = estimate(found.tokens, workers=settings.workers, train=False, measure_words=settings.measure_words)
         yield from ((name, text, guess.stages[name]) for name, text in zip(STAGES, what, strict=True))
 
     def make(self, job: ReleaseContext) -> Product:

@@ -11,15 +11,6 @@ from clinveil.releases.producers._channel import ChannelProducer
 FEWEST = 5
 
 
-def patient_floor(patients: int) -> int:
-    """Return how many patients must use a word before it may be released, given the number of patients.
-
-    One patient in 40, at least 5; above 1,600 patients the square root: 8 for 300, 38 for 1,500, 1,000 for a million.
-    Source: measured (benchmarks/obfuscated.md).
-    """
-    return max(FEWEST, ceil(min(patients / 40, sqrt(patients))))
-
-
 class Obfuscated(ChannelProducer):
     """Running text in source order with sentence ends; the default kind."""
 
@@ -53,8 +44,12 @@ class Obfuscated(ChannelProducer):
     )
 
     def floor(self, patients: int) -> int:
-        """Return the patient floor of `--min-patients auto`."""
-        return patient_floor(patients)
+        """Return how many patients must use a word before it may be released, given the number of patients.
+
+        One in 40, at least 5; above 1,600 patients the square root: 8 for 300, 38 for 1,500, 1,000 for a million.
+        Source: measured (benchmarks/obfuscated.md).
+        """
+        return max(FEWEST, ceil(min(patients / 40, sqrt(patients))))
 
 
 producers.register("obfuscated")(Obfuscated())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -79,11 +79,12 @@ class Synthetic(Producer):
         refuse_init(settings)
         if written.tags and (written.epsilon is not None or not settings.phi):
             raise UsageError("synthetic.tags requires phi=true, without synthetic.epsilon", hint="identifiers are kept")
-        if refuse_private(settings):
-            return
-        if settings.synthetic.source is not None:
-            return
-        if how.neural:
+        private = refuse_private(settings)
+        if written.source is not None:
+            _refuse_unused(settings, "synthetic.source", {"device"}, {"held_out"})
+        elif private and not how.neural:
+            _refuse_unused(settings, f"synthetic.epsilon and lm.model {how.model}", {"model"}, _OF_MODELS)
+        elif not private and how.neural:
             need_torch()
             how.recipe()
             if how.device != "cpu":
@@ -120,7 +121,7 @@ class Synthetic(Producer):
         how, vault, timer = job.settings.synthetic, job.folder.vault, job.timer
         labels = LabelColumns.read(job.corpus, job.settings.channel.floor)
         entered = treated(job, placeholders=True)
-        notes, seed = labels.notes(entered.corpus), training_seed(job)
+        notes, seed = labels.notes(entered.corpus, placeholders=job.settings.phi), training_seed(job)
         findings: list[Finding] = []
         with timer.stage("language model", f"{job.settings.lm.model}", "statistical"):
             public = PublicModel.open(how.init) if how.init is not None else None
@@ -161,6 +162,22 @@ class Synthetic(Producer):
         )
 
 
+_OF_MODELS = frozenset({"temperature", "exact"})  # settings of drawing from a model
+
+
+def _refuse_unused(settings: ReleaseSettings, reason: str, used: Collection[str], unused: Collection[str]) -> None:
+    """Raise UsageError for a changed setting of `lm`, except `used`, or one of `synthetic` that is `unused`."""
+    tables = (("lm", settings.lm, settings.lm.flags().keys() - used), ("synthetic", settings.synthetic, unused))
+    changed = [
+        f"{table}.{name}"
+        for table, how, names in tables
+        for name, field in how.flags().items()
+        if name in names and getattr(how, name) != field.default
+    ]
+    if changed:
+        raise UsageError(f"{', '.join(changed)} cannot be used with {reason}", hint="omit it; it has no effect")
+
+
 def _refuse_named(settings: ReleaseSettings, corpus: Corpus) -> None:
     """Raise InputError for a kept column with the full name of a known patient."""
     feed, keep = settings.identifiers.patients, corpus.columns.keep
@@ -175,7 +192,7 @@ def _refuse_named(settings: ReleaseSettings, corpus: Corpus) -> None:
 
 def training_seed(job: ReleaseContext) -> int:
     """Return the seed of split and training: the public test seed, or one derived from the key."""
-    return job.key.digest("training seed") % 2**31 if job.key.test_seed is None else job.key.test_seed
+    return job.seeds["training"] if job.key.test_seed is None else job.key.test_seed
 
 
 def refuse_init(settings: ReleaseSettings) -> None:
@@ -226,8 +243,10 @@ def _trained(
 def _written(job: ReleaseContext, trained: Trained, path: Path, labels: LabelColumns) -> tuple[Counts, Checked]:
     """Write the notes; return their counts, and what the gates need."""
     how, counts, training = job.settings.synthetic, Counts(), trained.sides.training
-    size = batch_size_for(how.count or len(training), how.batch)
-    drawing = SamplingConfig(size, how.longest, how.temperature, _steering(job, trained))
+    size, vocabulary = batch_size_for(how.count or len(training), how.batch), trained.model.vocabulary
+    bias = BIAS if getattr(trained.model, "labelled", False) else 1.0
+    steering = Steering.of(encoded_training(training, vocabulary, job.settings), vocabulary, bias)
+    drawing = SamplingConfig(size, how.longest, how.temperature, steering)
 
     def enough() -> bool:
         return counts.words >= training.words if how.count is None else counts.notes >= how.count
@@ -244,13 +263,6 @@ def _written(job: ReleaseContext, trained: Trained, path: Path, labels: LabelCol
     with trained.model.ready(double=how.doubles(trained.model.kind), threads=how.threads):
         write_corpus(announced(), path, job.corpus.columns, job.corpus.suffix)
     return counts, checked
-
-
-def _steering(job: ReleaseContext, trained: Trained) -> Steering:
-    """Return the bias of labels; a model with labels of its own needs less."""
-    model, training = trained.model, trained.sides.training
-    encoded = encoded_training(training, model.vocabulary, job.settings)
-    return Steering.of(encoded, model.vocabulary, BIAS if getattr(model, "labelled", False) else 1.0)
 
 
 def _truncated(counts: Counts) -> Finding:

@@ -13,7 +13,7 @@ from clinveil.cli.command import Run, command
 from clinveil.cli.options import Out
 from clinveil.core.atomic import atomic
 from clinveil.core.errors import InputError, UsageError
-from clinveil.core.files import Maker, refuse_places
+from clinveil.core.files import Maker, refuse_nested, refuse_places
 from clinveil.core.settings import FORCE, KEEP, QUIET, NotesSettings, Settings, flag, group
 from clinveil.corpus.corpus import Columns
 from clinveil.corpus.file_format import open_source
@@ -54,7 +54,8 @@ def icd9(
 ) -> None:
     """Add a column with the ICD-9 labels of each note's admission; notes without a label are left out."""
     how = run.settings
-    refuse_places(out, MAKER, force=how.force, read={"NOTES": notes, "DIAGNOSES": diagnoses}, apart=True)
+    refuse_places(out, MAKER, force=how.force, read={"NOTES": notes, "DIAGNOSES": diagnoses})
+    refuse_nested(NOTES=notes, DIAGNOSES=diagnoses)
     source = Diagnoses(diagnoses, how.notes.encoding)
     labelled, columns = _labelled(how, notes, source, _table(how, source))
     with atomic(out, force=how.force, maker=MAKER) as part:

@@ -70,7 +70,7 @@ class MedTextSettings(Settings):
 def medtext(run: Run[MedTextSettings], notes: Notes, out: Out) -> None:
     """Make MedText (paper C): one sentence per line, rare words as <unk>, split by patient into three parts."""
     how = run.settings
-    refuse_places(out, MAKER, force=how.force, read={"NOTES": notes}, apart=True)
+    refuse_places(out, MAKER, force=how.force, read={"NOTES": notes})
     split = splitter(how.tokenizer)
     corpus, only = _open(notes, how)
     found = read_medtext(corpus, only=only, tags=how.tags, split=split)
