@@ -28,7 +28,7 @@ from clinveil.channel.settings import ChannelSettings
 from clinveil.core.settings import NotesSettings
 from clinveil.core.tokens import words
 from clinveil.corpus.corpus import TEXT, corpus_of_texts
-from clinveil.stats import share_by_patient
+from clinveil.stats.intervals import share_by_patient
 from clinveil.vectors.count import count_words
 from clinveil.vectors.settings import VectorSettings
 from clinveil.vectors.train import train

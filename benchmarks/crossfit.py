@@ -24,7 +24,7 @@ from clinveil.attacks.models.leaveout.pdtp import (
     flipped_p,
     leave_out,
 )
-from clinveil.stats import t_interval
+from clinveil.stats.intervals import t_interval
 
 NOISE, REMEMBERED = 0.66, 7
 

@@ -38,7 +38,7 @@ from clinveil.lm.train import make_vocabulary, train_model
 from clinveil.releases.attack_gates import patient_gates
 from clinveil.releases.gates import Examined, examine
 from clinveil.releases.synthesis_model import TrainHoldoutSplit, shared_text, split_patients
-from clinveil.stats import clopper_pearson
+from clinveil.stats.intervals import clopper_pearson
 from clinveil.stats.random_order import PhraseOdds, found_p
 from clinveil.stats.refusals import ALPHA
 

@@ -119,7 +119,7 @@ def drawn_notes(words: list[str], n_tokens: int, rng: np.random.Generator) -> It
 
 def obfuscate(folder: Path) -> dict[str, float]:
     """Parquet to Parquet with two workers; best of three."""
-    from clinveil.channel.apply import Obfuscator, obfuscate_batches
+    from clinveil.channel.apply import Obfuscator
     from clinveil.channel.files import load_channel
     from clinveil.channel.tally import Tally
     from clinveil.core.keys import Key
@@ -141,7 +141,7 @@ def obfuscate(folder: Path) -> dict[str, float]:
 
         def written() -> Iterator[pa.RecordBatch]:
             nonlocal tally
-            for result in obfuscate_batches(corpus.batches(), obfuscator, threads(WORKERS)):
+            for result in threads(WORKERS)(obfuscator, corpus.batches()):
                 tally += result.tally
                 yield result.batch
 

@@ -30,7 +30,7 @@ from clinveil.channel.channel import Channel
 from clinveil.channel.settings import ChannelSettings
 from clinveil.core.types import Ints, Mask
 from clinveil.corpus.corpus import Corpus, corpus_of_texts
-from clinveil.stats import share_by_patient
+from clinveil.stats.intervals import share_by_patient
 from clinveil.vectors.count import count_words
 from clinveil.vectors.settings import VectorSettings
 from clinveil.vectors.train import train

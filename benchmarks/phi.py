@@ -31,7 +31,7 @@ from clinveil.lexicons.words import word_list
 from clinveil.phi.detection.detector import words
 from clinveil.phi.detection.finder import Finder
 from clinveil.phi.settings import PhiSettings
-from clinveil.stats import wilson
+from clinveil.stats.intervals import wilson
 
 STATES = word_list("states") | words(
     "AL AK AZ AR CA CO CT DE FL GA HI ID IL IN IA KS KY LA ME MD MA MI MN MS MO MT NE NV NH NJ NM NY NC ND OH OK OR PA"

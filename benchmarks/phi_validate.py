@@ -22,7 +22,7 @@ from clinveil.phi.detection.note import NoteView
 from clinveil.phi.validation.design import KINDS, Annotated, allocation, recall
 from clinveil.phi.validation.run import Survival
 from clinveil.phi.validation.sample import PASSAGES, Location, locations, open_parts, usual_forms
-from clinveil.stats import clopper_pearson, share_by_patient
+from clinveil.stats.intervals import clopper_pearson, share_by_patient
 
 ASQ_LABELS = {"LOCATION": "CITY", "ORGANIZATION": "HOSPITAL", "FACILITY": "HOSPITAL"}
 Drop = tuple[str, float]

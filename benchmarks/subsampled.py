@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from clinveil.attacks.channel.inversion import inversion
-from clinveil.channel.apply import Obfuscator, obfuscate_batches
+from clinveil.channel.apply import Obfuscator
 from clinveil.channel.build import build_channel
 from clinveil.core.keys import Key
 from clinveil.core.settings import NotesSettings
@@ -64,7 +64,7 @@ def main() -> None:
             kept = np.mean([len({*a} & {*b}) / 10 for a, b in zip(full.tolist(), near.tolist(), strict=True)])
             key = Key.from_seed(1)
             channel, _ = build_channel(vectors, how.channel, key=key, threads=2, counts=counts)
-            made = [one.batch for one in obfuscate_batches(corpus.batches(), Obfuscator(channel, key), threads(2))]
+            made = [one.batch for one in threads(2)(Obfuscator(channel, key), corpus.batches())]
             found = {f.measure: f for f in inversion(channel, counts.counts)}
             rng = np.random.default_rng(1)
             settings = ClassifierSettings(min_class=20)

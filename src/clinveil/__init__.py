@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from clinveil.api import attack, evaluate
     from clinveil.api.frames import to_frame
     from clinveil.api.transformers import Deidentifier, Obfuscator
-    from clinveil.api.verbs import compare, deidentify, embed, obfuscate, release, verify
+    from clinveil.api.verbs import compare, embed, release, verify
     from clinveil.channel.channel import Channel
     from clinveil.core.errors import ClinveilError, GateError, InputError, UsageError
     from clinveil.core.finding import Finding, read_findings
@@ -41,11 +41,9 @@ _MODULES = {
     "UsageError": "clinveil.core.errors",
     "Vectors": "clinveil.vectors.table",
     "compare": "clinveil.api.verbs",
-    "deidentify": "clinveil.api.verbs",
     "demo_corpus": "clinveil.corpus.demo",
     "embed": "clinveil.api.verbs",
     "load_vectors": "clinveil.vectors.files",
-    "obfuscate": "clinveil.api.verbs",
     "open_corpus": "clinveil.corpus.open",
     "read_findings": "clinveil.core.finding",
     "release": "clinveil.api.verbs",
@@ -71,12 +69,10 @@ __all__ = [
     "Vectors",
     "attack",
     "compare",
-    "deidentify",
     "demo_corpus",
     "embed",
     "evaluate",
     "load_vectors",
-    "obfuscate",
     "open_corpus",
     "read_findings",
     "release",

@@ -24,6 +24,10 @@ NOTE = "Seen by Dr. Sarah Miller on 03/14/2021."
 TAGGED = "Seen by Dr. [NAME] on [DATE]."
 
 
+def deidentified(notes, mode="replace", *, patients=None, key=None, **columns):
+    return clinveil.Deidentifier(mode, patients=patients, key=key, columns=columns).transform(notes)
+
+
 def columns(n=3):
     rows = range(n)
     return {"note_id": [f"n{i}" for i in rows], "text": [NOTE] * n, "name": ["Miller"] * n, "label": [*rows]}
@@ -35,7 +39,7 @@ FRAMES = {"pandas": pd.DataFrame, "polars": pl.DataFrame, "pyarrow": pa.table}
 @pytest.mark.parametrize("library", FRAMES)
 def test_a_frame_comes_back_as_its_own_kind_and_unnamed_columns_do_not(library):
     frame = FRAMES[library](columns())
-    made = clinveil.deidentify(frame, mode="tag", label="label")
+    made = deidentified(frame, mode="tag", label="label")
     assert type(made) is type(frame)
     assert arrow(made).to_pydict() == {"note_id": ["n0", "n1", "n2"], "text": [TAGGED] * 3, "label": [0, 1, 2]}
 
@@ -43,36 +47,36 @@ def test_a_frame_comes_back_as_its_own_kind_and_unnamed_columns_do_not(library):
 @pytest.mark.parametrize("series", [pd.Series, pl.Series, list, tuple])
 def test_texts_alone_come_back_in_their_places(series):
     with pytest.warns(InputWarning, match="1 notes"):
-        made = clinveil.deidentify(series([NOTE, None, NOTE]), mode="tag")
+        made = deidentified(series([NOTE, None, NOTE]), mode="tag")
     assert [None if pd.isna(text) else text for text in made] == [TAGGED, None, TAGGED]
     assert isinstance(made, list if series is tuple else series)
 
 
 def test_an_arrow_column_too():
-    made = clinveil.deidentify(pa.chunked_array([[NOTE], [NOTE]]), mode="tag")
+    made = deidentified(pa.chunked_array([[NOTE], [NOTE]]), mode="tag")
     assert made.to_pylist() == [TAGGED, TAGGED]
 
 
 def test_pandas_keeps_its_row_labels_also_where_a_note_is_not_written():
     frame = pd.DataFrame({"note_id": [1, 2, 3], "text": [NOTE, None, NOTE]}, index=["a", "b", "c"])
     with pytest.warns(InputWarning):
-        made = clinveil.deidentify(frame, mode="tag")
+        made = deidentified(frame, mode="tag")
     assert made.index.tolist() == ["a", "c"]
-    assert clinveil.deidentify(frame["text"].dropna(), mode="tag").index.tolist() == ["a", "c"]
+    assert deidentified(frame["text"].dropna(), mode="tag").index.tolist() == ["a", "c"]
 
 
 def test_a_path_gives_an_arrow_table(tmp_path):
     path = tmp_path / "notes.csv"
     path.write_text(f'note_id,text\n1,"{NOTE}"\n')
-    assert clinveil.deidentify(path, mode="tag").to_pydict() == {"note_id": ["1"], "text": [TAGGED]}
+    assert deidentified(path, mode="tag").to_pydict() == {"note_id": ["1"], "text": [TAGGED]}
 
 
 def test_pandas_categories_and_missing_values_are_read():
     frame = pd.DataFrame({"note_id": [1.0, 2.0], "text": pd.Categorical([NOTE, NOTE]), "label": [np.nan, 1.0]})
-    got = Reading.of({"keep": "label"}).given(frame).corpus
+    got = Reading.of({"keep": "label"}).given(frame)[0]
     batch = pa.Table.from_batches(list(got.batches())).to_pydict()
     assert (batch["note_id"], batch["text"], batch["label"][1]) == (["1", "2"], [NOTE, NOTE], 1.0)
-    assert clinveil.deidentify(frame, mode="tag").index.tolist() == [0, 1]
+    assert deidentified(frame, mode="tag").index.tolist() == [0, 1]
 
 
 @pytest.mark.parametrize(
@@ -93,13 +97,13 @@ def test_pandas_categories_and_missing_values_are_read():
 )
 def test_what_does_not_fit_is_told_without_a_word_of_a_note(notes, error, says):
     with pytest.raises(error, match=says) as caught:
-        clinveil.deidentify(notes, mode="tag")
+        deidentified(notes, mode="tag")
     assert "Sarah" not in str(caught.value)
 
 
 def test_unknown_options_are_told():
     with pytest.raises(UsageError, match="no setting txt"):
-        clinveil.deidentify(pd.DataFrame(columns()), txt="text")
+        deidentified(pd.DataFrame(columns()), txt="text")
     with pytest.raises(UsageError, match="no setting epoch"):
         clinveil.embed([NOTE], epoch=3)
 
@@ -136,7 +140,7 @@ class Absent(importlib.abc.MetaPathFinder):
             raise ModuleNotFoundError(name)
 sys.meta_path.insert(0, Absent())
 import clinveil
-assert clinveil.deidentify(["Seen by Dr. Lee."], mode="tag") == ["Seen by Dr. [NAME]."]
+assert clinveil.Deidentifier(mode="tag").transform(["Seen by Dr. Lee."]) == ["Seen by Dr. [NAME]."]
 assert clinveil.to_frame([]).num_rows == 0
 """
     subprocess.run([sys.executable, "-c", code], check=True)
@@ -148,18 +152,18 @@ def test_known_patients_are_a_file_a_frame_or_patients(tmp_path):
     people.to_parquet(tmp_path / "people.parquet")
     known = {"p1": clinveil.Patient("p1", ("Zyra", "Quux"))}
     for patients in (people, tmp_path / "people.parquet", known):
-        assert clinveil.deidentify(notes, mode="tag", patients=patients)["text"].tolist() == ["[NAME] was seen."]
+        assert deidentified(notes, mode="tag", patients=patients)["text"].tolist() == ["[NAME] was seen."]
     for wrong in (["Zyra Quux"], {"p1": {"name": "Zyra"}}, 7):
         with pytest.raises(UsageError, match="known patients cannot be"):
-            clinveil.deidentify(notes, patients=wrong)
+            deidentified(notes, patients=wrong)
     with pytest.raises(UsageError, match="a key cannot be of type int"):
-        clinveil.deidentify(notes, key=42)
+        deidentified(notes, key=42)
     with pytest.raises(UsageError, match="names cannot be of type DataFrame"):
         clinveil.attack.names([], people)
 
 
 def test_rows_are_numbered_where_a_frame_has_no_ids():
-    made = clinveil.deidentify(pd.DataFrame({"text": [NOTE, NOTE]}), mode="tag")
+    made = deidentified(pd.DataFrame({"text": [NOTE, NOTE]}), mode="tag")
     assert made["note_id"].tolist() == ["0", "1"] and made["text"].tolist() == [TAGGED, TAGGED]
 
 
@@ -167,7 +171,7 @@ def test_messages_speak_of_keywords():
     with pytest.raises(UsageError, match=r"did you mean label\?"):
         clinveil.release([NOTE], "out", lable="x")
     with pytest.raises(InputError) as caught:
-        clinveil.deidentify(pd.DataFrame({"note_id": [1], "one": [NOTE], "two": [NOTE]}))
+        deidentified(pd.DataFrame({"note_id": [1], "one": [NOTE], "two": [NOTE]}))
     assert "text=" in str(caught.value) and "--" not in str(caught.value)
 
 
@@ -189,12 +193,12 @@ SECRET = "Zyra Quux was seen. "
 @pytest.mark.parametrize(
     "use",
     [
-        lambda text, out: clinveil.deidentify(text),
+        lambda text, out: deidentified(text),
         lambda text, out: clinveil.embed(text),
-        lambda text, out: clinveil.obfuscate(text),
+        lambda text, out: clinveil.Obfuscator().fit(text),
         lambda text, out: clinveil.release(text, out),
         lambda text, out: clinveil.release(text, out, kind="synthetic", lm={"model": "unigram"}),
-        lambda text, out: clinveil.deidentify([NOTE], patients=text),
+        lambda text, out: deidentified([NOTE], patients=text),
         lambda text, out: clinveil.attack.names([], text),
         lambda text, out: clinveil.attack.linkage(text, text),
         lambda text, out: clinveil.evaluate.classification(text, text, label="label"),
@@ -226,13 +230,13 @@ def test_the_callers_umask_stays(tmp_path):
 )
 def test_broken_unicode_is_told_without_the_text(notes):
     with pytest.raises(InputError, match="invalid Unicode") as caught:
-        clinveil.deidentify(notes)
+        deidentified(notes)
     assert caught.value.__cause__ is None and "Zyra" not in repr(caught.value)
 
 
 def test_nested_values_and_contexts_show_nothing():
     with pytest.raises(InputError, match="nested values") as caught:
-        clinveil.deidentify(pa.table({"note_id": ["1"], "text": [{"Zyra": 1}]}))
+        deidentified(pa.table({"note_id": ["1"], "text": [{"Zyra": 1}]}))
     assert "Zyra" not in str(caught.value)
     context = clinveil.attack.Context(
         names=[("Zyra", "Quux")], notes={"r": "Quux"}, known={"Quux": None}, codes={"Quux": ""}

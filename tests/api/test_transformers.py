@@ -44,7 +44,7 @@ def test_no_word_comes_out_as_it_was(fitted, frame):
 
 
 def test_the_same_key_and_seed_give_the_same_notes(fitted, corpus, frame):
-    again = clinveil.obfuscate(frame, n=5, key=clinveil.Key.from_seed(1), epochs=1)
+    again = clinveil.Obfuscator(n=5, key=clinveil.Key.from_seed(1), settings={"epochs": 1}).fit(frame).transform(frame)
     assert again["text"].tolist() == fitted.transform(frame)["text"].tolist()
     other = clinveil.Obfuscator(n=5, vectors=fitted.vectors_).fit(corpus).transform(frame)
     assert other["text"].tolist() != again["text"].tolist()

@@ -20,7 +20,7 @@ from clinveil.attacks.vectors.association import (
 from clinveil.core.errors import UsageError
 from clinveil.core.finding import document
 from clinveil.corpus.people import Patient
-from clinveil.stats import holm, rank_biserial, wilcoxon_p
+from clinveil.stats.hypotheses import holm, rank_biserial, wilcoxon_p
 from clinveil.stats.strata import permuted, strata
 from clinveil.vectors.table import Vectors
 

@@ -7,7 +7,7 @@ from association_cases import NAMES, PLACES, context, four, one, vectors, world
 from clinveil.attacks.vectors._chain import ALL, MISSED, NAMED, RIGHT, Chain, reconstruct
 from clinveil.core.errors import InputError
 from clinveil.corpus.people import Patient
-from clinveil.stats import clopper_pearson
+from clinveil.stats.intervals import clopper_pearson
 
 # Seven diagnoses, so that five guesses do not name them all.
 SEVEN = {**PLACES, "rash": (20, 0), "ulcer": (20, 20), "croup": (0, 20)}

@@ -14,7 +14,7 @@ from clinveil.attacks.text.copies import copies
 from clinveil.cli.main import main
 from clinveil.core.errors import InputError
 from clinveil.corpus.corpus import memory_corpus
-from clinveil.stats import clopper_pearson
+from clinveil.stats.intervals import clopper_pearson
 
 
 def corpus(texts, patients=None):

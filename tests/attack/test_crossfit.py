@@ -15,7 +15,7 @@ from clinveil.attacks.models.leaveout.pdtp import (
     mean_finding,
 )
 from clinveil.core.errors import InputError
-from clinveil.stats import t_interval
+from clinveil.stats.intervals import t_interval
 
 NOISE, REMEMBERED = 0.66, 7  # sd of each model's logs: the placebo of 500 words is then about 3 nats
 

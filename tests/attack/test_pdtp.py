@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from clinveil.attacks.models.leaveout.pdtp import findings, leave_out, reseed_floor, unigram_pdtp
 from clinveil.core.errors import InputError
-from clinveil.stats import clopper_pearson, t_interval
+from clinveil.stats.intervals import clopper_pearson, t_interval
 
 
 def logs(*units):

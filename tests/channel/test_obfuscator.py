@@ -12,7 +12,7 @@ from channel_reference import obfuscate_text_reference
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from clinveil.channel.apply import Obfuscator, obfuscate_batches
+from clinveil.channel.apply import Obfuscator
 from clinveil.channel.policy import SCOPES
 from clinveil.core.errors import InputError
 from clinveil.core.keys import Key
@@ -88,7 +88,7 @@ CORPUS = [
 def test_same_key_same_output_for_any_batches_and_workers(way, rows, workers):
     obfuscator = Obfuscator(CHANNEL.under(**way), KEY)
     batches = [batch_of(*CORPUS[i : i + rows]) for i in range(0, 60, rows)]
-    results = list(obfuscate_batches(batches, obfuscator, threads(workers)))
+    results = list(threads(workers)(obfuscator, batches))
     assert [t for r in results for t in texts_of(r.batch)] == [reference(note, way) for note in CORPUS]
 
 
@@ -108,7 +108,7 @@ def test_another_key_gives_another_output(scope):
 
 def test_serial_is_the_default_map():
     obfuscator = Obfuscator(CHANNEL, KEY)
-    one, other = (list(obfuscate_batches([batch_of(*CORPUS)], obfuscator, *m)) for m in ((), (serial,)))
+    one, other = (list(run(obfuscator, [batch_of(*CORPUS)])) for run in (map, serial))
     assert one[0].batch.equals(other[0].batch)
 
 

@@ -16,7 +16,7 @@ from scipy.stats import chisquare
 from test_obfuscator import CORPUS, TEXTS
 
 from clinveil.channel import kernel
-from clinveil.channel.apply import PURPOSES, Obfuscator, obfuscate_batches
+from clinveil.channel.apply import PURPOSES, Obfuscator
 from clinveil.channel.build import scoped
 from clinveil.channel.channel import Channel, identity_channel
 from clinveil.channel.policy import SCOPES
@@ -53,7 +53,7 @@ def expected(channel: Channel, *notes: tuple[str, str, str]) -> list[tuple[str, 
 
 def with_places(obfuscator: Obfuscator, *batches: pa.RecordBatch, workers: int = 1) -> list[tuple[str, list]]:
     found = []
-    for result in obfuscate_batches(batches, obfuscator, threads(workers)):
+    for result in threads(workers)(obfuscator, batches):
         rows = result.alignment.to_pydict()
         places = [list(zip(*pair, strict=True)) for pair in zip(rows["start"], rows["end"], strict=True)]
         found += zip(texts_of(result.batch), places, strict=True)

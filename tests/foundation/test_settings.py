@@ -76,8 +76,8 @@ def test_settings_of_another_kind_are_refused_in_the_file_and_by_set(tmp_path):
 def test_set_takes_keys_of_groups_and_tables(tmp_path):
     path = tmp_path / "c.toml"
     path.write_text('kind = "synthetic"\n[lm]\nmodel = "gpt"\nlayers = 2\n[synthetic]\ncount = 7\n')
-    made = load_settings(ReleaseSettings, {}, path, ["lm.layers=3", "synthetic.top_p=0.5"])
-    assert (made.lm.model, made.lm.layers, made.synthetic.count, made.synthetic.top_p) == ("gpt", 3, 7, 0.5)
+    made = load_settings(ReleaseSettings, {}, path, ["lm.layers=3", "synthetic.temperature=0.5"])
+    assert (made.lm.model, made.lm.layers, made.synthetic.count, made.synthetic.temperature) == ("gpt", 3, 7, 0.5)
     assert ReleaseSettings.model_validate(made.flat()) == made
     made = load_settings(ReleaseSettings, {"n": "7"}, None, ["vectors.window=5", "channel.n=3-9", "label=x"])
     assert (made.vectors.window, str(made.channel.n), made.label) == (5, "7", ("x",))

@@ -13,7 +13,7 @@ from lm_cases import VOCABULARY, encoded_of, texts_of
 from clinveil.core.errors import InputError
 from clinveil.lm.model import Fit, fit_of
 from clinveil.lm.models.ngram import train_ngram
-from clinveil.lm.models.unigram import Unigram, counts_of, train_unigram
+from clinveil.lm.models.unigram import Unigram, train_unigram
 from clinveil.lm.notes import encode
 from clinveil.lm.vocabulary import END, WordVocabulary
 
@@ -22,9 +22,9 @@ AB = WordVocabulary(["a", "b"])
 
 def test_equation_4_by_hand():
     notes = encode(["a a", "a b\nz"], AB)  # <eon> 2, <eos> 3, <unk> 1, a 3, b 1: 10 tokens of 5 kinds
-    model = train_unigram(notes, AB, alpha=0.5)
-    assert counts_of(notes, AB).tolist() == [2, 3, 1, 3, 1]
-    expected = np.log(np.array([2.5, 3.5, 1.5, 3.5, 1.5]) / 12.5)
+    model = train_unigram(notes, AB)
+    assert model.counts.tolist() == [2, 3, 1, 3, 1]
+    expected = np.log(np.array([3, 4, 2, 4, 2]) / 15)
     (found,) = model.score([np.array([0, 1, 2, 3, 4])])
     assert found == pytest.approx(expected, abs=1e-12)
     assert np.exp(found).sum() == pytest.approx(1, abs=1e-12)
@@ -47,12 +47,6 @@ def test_the_unigram_forgets_order_and_what_was_pushed():
     assert before.sum(axis=1) == pytest.approx(1, abs=1e-12)
     ids = encoded_of().note(0)
     assert sorted(model.score([ids])[0]) == sorted(model.score([ids[::-1]])[0])
-
-
-@pytest.mark.parametrize("alpha", [0.0, -1.0, float("nan")])
-def test_lidstones_constant_is_positive(alpha):
-    with pytest.raises(InputError, match="positive"):
-        Unigram(AB, np.ones(5, dtype=np.int64), alpha)
 
 
 def test_counts_fit_the_vocabulary():

@@ -30,7 +30,7 @@ MODELS = {
     "lstm-untied": model_of(changed(tied=False)),
     "gpt": model_of(GPT),
     "gpt-tied": model_of(changed(GPT, tied=True)),
-    "unigram": train_unigram(encoded_of(), VOCABULARY, alpha=0.25),
+    "unigram": train_unigram(encoded_of(), VOCABULARY),
 }
 NEURAL = [name for name in MODELS if name != "unigram"]
 NOTES = [encoded_of(seed=6).note(row) for row in range(5)]
@@ -205,8 +205,6 @@ def edited(folder, **values):
         ("lstm", {"recipe": GPT.as_dict()}),
         ("lstm", {"about": [1]}),
         ("lstm", {"schema": "clinveil.model/99"}),
-        ("unigram", {"alpha": None}),
-        ("unigram", {"alpha": -1}),
         ("lstm", {"kind": "unigram"}),
         ("lstm", {"kind": "gpt"}),
         ("unigram", {"kind": "lstm"}),
@@ -215,7 +213,7 @@ def edited(folder, **values):
 def test_a_model_file_that_says_something_else_is_refused(name, values, saved):
     folder = saved(name)
     edited(folder, **values)
-    refused(folder, "recipe|weights|counts|alpha|no language model")
+    refused(folder, "recipe|weights|counts|no language model")
 
 
 @pytest.mark.parametrize("name", ["lstm", "gpt"])

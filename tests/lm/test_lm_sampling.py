@@ -57,7 +57,7 @@ def plainly(notes):
 
 
 def unigram_of(counts):
-    return Unigram(WordVocabulary([f"u{i}" for i in range(len(counts) - 3)]), np.array(counts, dtype=np.int64), 1e-9)
+    return Unigram(WordVocabulary([f"u{i}" for i in range(len(counts) - 3)]), np.array(counts, dtype=np.int64) * 10**12)
 
 
 def networks():
@@ -157,20 +157,6 @@ def test_a_cold_model_writes_its_likeliest_word():
     assert [note.ids.tolist() for note in notes] == [[4] * 5] * 3
 
 
-def test_top_p_by_hand():
-    # Falling: 0.4, 0.3, 0.2, 0.1 (the end).
-    assert frequencies(top_p=1.0) == pytest.approx([0.1, 0.2, 0, 0.3, 0.4], abs=0.02)
-    cut = SamplingConfig(batch_size=1, max_new_tokens=2000, top_p=0.85)
-    note = next(generate(unigram_of([10, 20, 0, 30, 40]), KEY, cut))
-    seen = np.bincount(note.ids, minlength=5) / note.ids.size
-    assert seen == pytest.approx(np.array([0, 2, 0, 3, 4]) / 9, abs=0.04)  # no end is left among the words
-    assert note.truncated
-    note = next(
-        generate(unigram_of([10, 20, 0, 30, 40]), KEY, SamplingConfig(batch_size=1, max_new_tokens=200, top_p=0.39))
-    )
-    assert set(note.ids.tolist()) == {4}
-
-
 @pytest.mark.parametrize(
     "how",
     [
@@ -178,8 +164,6 @@ def test_top_p_by_hand():
         {"max_new_tokens": 0},
         {"temperature": 0},
         {"temperature": float("nan")},
-        {"top_p": 0},
-        {"top_p": 1.1},
     ],
 )
 def test_drawings_that_make_no_sense_are_refused(how):

@@ -13,7 +13,7 @@ from clinveil.phi.detection.detector import detectors
 from clinveil.phi.detection.note import NoteView
 from clinveil.phi.validation.design import KINDS, MIN_SAMPLE, Annotated, allocation, recall
 from clinveil.phi.validation.sample import Draw, locations, open_parts, suspected, usual_forms
-from clinveil.stats import Interval, ratio_of_intervals, sum_of_intervals, weighted_poisson
+from clinveil.stats.intervals import Interval, ratio_of_intervals, sum_of_intervals, weighted_poisson
 
 TEXT = "Seen by Dr. Smith today with Gorvak Bly. Call 555-0199 on arrival. The patient walks and eats well, mary said."
 

@@ -11,13 +11,7 @@ from hypothesis import strategies as st
 from scipy import stats as scipy_stats
 from statsmodels.stats.multitest import multipletests
 
-from clinveil.stats import (
-    benjamini_hochberg,
-    holm,
-    hypergeometric_tail,
-    permutation_p,
-    smallest_holm_p,
-)
+from clinveil.stats.hypotheses import benjamini_hochberg, holm, hypergeometric_tail, permutation_p
 
 P_VALUES = st.lists(st.floats(0, 1), min_size=1, max_size=40)
 
@@ -93,17 +87,3 @@ def test_hypergeometric_tail_by_hand():
     assert hypergeometric_tail(0, 4, 2, 2) == pytest.approx(1.0)
     with pytest.raises(ValueError):
         hypergeometric_tail(1, 4, 5, 2)
-
-
-@given(st.integers(1, 80), st.integers(1, 999))
-def test_a_family_says_when_holm_can_reject_nothing(family, permutations):
-    least = 1 / (permutations + 1)
-    best = holm([least] + [1.0] * (family - 1))[0]
-    assert smallest_holm_p(family, least) == pytest.approx(best)
-
-
-def test_thirty_nine_orders_and_36_questions_cannot_reject():
-    assert smallest_holm_p(36, 1 / 40) == pytest.approx(0.9)
-    for family, least in ((0, 0.1), (3, 1.5)):
-        with pytest.raises(ValueError):
-            smallest_holm_p(family, least)

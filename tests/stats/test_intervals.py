@@ -10,7 +10,7 @@ from scipy import stats as scipy_stats
 from statsmodels.stats.proportion import proportion_confint
 
 from clinveil.core.errors import InputError
-from clinveil.stats import (
+from clinveil.stats.intervals import (
     Interval,
     bootstrap_clusters,
     bootstrap_weights,

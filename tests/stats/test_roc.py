@@ -12,7 +12,7 @@ from sklearn.metrics import roc_auc_score
 from statsmodels.stats.nonparametric import rank_compare_2indep
 
 from clinveil.core.errors import InputError
-from clinveil.stats import clopper_pearson
+from clinveil.stats.intervals import clopper_pearson
 from clinveil.stats.roc import RocScores
 
 scores = st.lists(st.integers(-3, 3), min_size=1, max_size=12)

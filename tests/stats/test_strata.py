@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clinveil.stats import wilcoxon_p
 from clinveil.stats.group_draws import uniform_counts
+from clinveil.stats.hypotheses import wilcoxon_p
 from clinveil.stats.strata import SMALLEST, differences, name_ranks, permute_names, permuted, strata
 
 SEEDS = st.integers(0, 2**32 - 1)

@@ -18,7 +18,7 @@ from clinveil.core.finding import read_findings
 from clinveil.corpus.corpus import rows
 from clinveil.corpus.demo import write_demo
 from clinveil.corpus.open import open_corpus
-from clinveil.stats import t_interval
+from clinveil.stats.intervals import t_interval
 from clinveil.study.clinicalnlp_2019 import study
 from clinveil.study.clinicalnlp_2019.settings import SAME, SCALES, StudySettings
 from clinveil.study.clinicalnlp_2019.study import ClinicalNlp2019, audits_of, fall, rarities, run_study, tables
@@ -237,18 +237,18 @@ def planned(demo, out, how):
     study = ClinicalNlp2019(how, Source.of(demo / "demo" / "notes.parquet", how.notes))
     with study_folder(out, force=False) as store:
         perform(store, study.parts)
-        return study, store, audits_of(store, study.parts, how)
+        return study, store, audits_of(store, study.parts, how)[0]
 
 
 def test_the_papers_recipe_writes_the_notes_where_it_is_the_main_one(demo, monkeypatch):
     own, _, audits = planned(demo, demo / "planned", settings())
     assert [c.model.mode for c in own.corpora(audits) if c.model] == ["exact", "exact"]
-    assert [a.full.write for (mode, _), a in audits.models.items() if mode == "compat"] == [0, 0]
+    assert [a.full.write for (mode, _), a in audits.items() if mode == "compat"] == [0, 0]
     monkeypatch.setattr(StudySettings, "main", "compat")
     own, _, audits = planned(demo, demo / "planned-paper", settings())
     for corpus in own.corpora(audits)[1:3]:
         assert (corpus.model.mode, corpus.model.keep) == ("compat", True) and corpus.model.write > 0
-    compat = [audit for (mode, _), audit in audits.models.items() if mode == "compat"]
+    compat = [audit for (mode, _), audit in audits.items() if mode == "compat"]
     assert all(one.write == 0 for audit in compat for one in audit.left_out)
 
 
@@ -257,10 +257,10 @@ def test_annealing_looks_at_the_studys_own_validation_notes(demo):
 
     study, store, audits = planned(demo, demo / "planned-valid", settings())
     valid, train = (study.parts.load(store, name) for name in ("valid", "train"))
-    data = load_data(audits.models["compat", 0.0].data)
+    data = load_data(audits["compat", 0.0].data)
     assert (len(data.validation), len(data.encoded)) == (len(valid), len(train))
     assert data.vocabulary.decode(data.validation.note(0).tolist()) == valid.texts[0]
-    assert load_data(audits.models["exact", 0.0].data).validation is None
+    assert load_data(audits["exact", 0.0].data).validation is None
 
 
 def test_letter_case_is_of_whole_notes_and_every_line_has_its_owner(finished, demo):

@@ -10,7 +10,7 @@ import scipy.stats
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clinveil.utility.pairs import Correlated, in_blocks, prepared, products, ranks
+from clinveil.utility.pairs import Correlated, in_blocks, prepared, products
 
 SCIPYS = {"pearson": scipy.stats.pearsonr, "spearman": scipy.stats.spearmanr}
 
@@ -45,10 +45,6 @@ def test_rows_equal_scipys_one_by_one(statistic):
     one, other = rows_of()
     found = products(prepared(one, statistic), prepared(other, statistic))
     assert found == pytest.approx([SCIPYS[statistic](a, b)[0] for a, b in zip(one, other, strict=True)], abs=1e-12)
-
-
-def test_ranks_by_hand():
-    assert ranks(np.array([[3.0, 1.0, 3.0, 2.0], [5.0, 5.0, 5.0, 5.0]])).tolist() == [[3.5, 1, 3.5, 2], [2.5] * 4]
 
 
 @pytest.mark.parametrize("constant", [0.0, 0.1, 1 / 3, 1e9 + 0.1])

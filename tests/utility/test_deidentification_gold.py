@@ -11,7 +11,7 @@ from numpy.random import default_rng
 from clinveil.cli.main import main
 from clinveil.core.finding import read_findings
 from clinveil.core.spans import Span
-from clinveil.stats import share_by_patient
+from clinveil.stats.intervals import share_by_patient
 from clinveil.utility.deidentification.on_gold import GoldNote, Survival, Tally, gold_findings, tally_notes
 from clinveil.utility.deidentification.score import score
 

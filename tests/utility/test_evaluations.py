@@ -31,7 +31,7 @@ def test_similarity_takes_vectors_and_pairs_as_data():
     pairs = PairList("mine", (("a", "b"), ("a", "c"), ("b", "d"), ("a", "a")), np.array([1.0, 2.0, 3.0, 9.0]))
     done = evaluations.get("similarity")()({"vectors": vectors, "pairs": [pairs]}, seed=3)
     assert done.title == "vectors, protocol jamia (seed 3)"
-    assert [f.measure for f in done.findings] == ["utility.similarity", "utility.similarity_coverage"]
+    assert [f.measure for f in done.findings] == ["utility.similarity"]
     assert len(done.lines) == 1 and done.lines[0].startswith("mine: 4 pairs")
 
 

@@ -31,8 +31,8 @@ def matrix():
     return table
 
 
-def network(model, matrix, n_classes, *, several, static=False):
-    return NETWORKS[model](matrix, n_classes, several=several, static=static)
+def network(model, matrix, n_classes, *, several):
+    return NETWORKS[model](matrix, n_classes, several=several)
 
 
 def net_of(model, matrix, n_classes=3, several=False):
@@ -136,10 +136,6 @@ def test_names_lead_to_their_networks(matrix):
     kinds = [type(network(name, matrix, 2, several=False)) for name in MODELS]
     assert kinds == [Cnn, CnnAttention, Lstm, Lstm]
     assert network("cnn", matrix, 2, several=True).convolutions.widths == (2, 3, 4, 5)
-
-
-def test_static_vectors_do_not_learn(matrix):
-    assert not network("cnn", matrix, 2, several=False, static=True).words.weight.requires_grad
 
 
 def vectors_of(words):

@@ -84,18 +84,6 @@ def test_published_lists(real_data, name):
     assert np.isfinite(pairs.scores).all()
 
 
-@pytest.mark.parametrize(
-    ("text", "score"),
-    [
-        ("Mean,TERM1,TERM2\n1,a,b\n", "mean"),
-        ("physicians,term2,coders,term1\n1,a,2,b\n", "mean of physicians and coders"),
-        ("a,b,1\n", "third column"),
-    ],
-)
-def test_the_list_says_where_its_scores_are_from(tmp_path, text, score):
-    assert read_pairs(written(tmp_path, text)).detail == {"score": score}
-
-
 def test_names_of_files_become_names_of_lists(tmp_path):
     row = "a,b,1\n"
     assert read_pairs(written(tmp_path, row, "no suffix")).name == "no-suffix"

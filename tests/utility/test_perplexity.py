@@ -39,7 +39,7 @@ def test_unknown_words_by_hand():
     assert unknown.unk_in_source.tolist() == [1, 0, 1]
     assert unknown.letters.tolist() == [4, 0, 6 + 3]  # xyz and its end; <eos>, which a note only spells, and xy
     assert unknown.symbols == len(set("axyzb<eos>")) + 1
-    assert unknown.share == pytest.approx(5 / 9)
+    assert unknown.unknown.sum() / unknown.words.sum() == pytest.approx(5 / 9)
 
 
 def test_bits_a_character_by_hand():

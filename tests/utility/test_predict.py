@@ -96,7 +96,6 @@ def test_the_same_seed_gives_the_same_guesses(model):
     settings = ClassifierSettings(max_tokens=20, epochs=2)
     runs = [predict(model, notes, parts, 5, side=own_side(notes), settings=settings) for _ in range(2)]
     assert np.array_equal(runs[0].test, runs[1].test)
-    assert runs[0].valid_score == runs[1].valid_score
 
 
 def test_transfers_use_the_side_that_they_are_told():
@@ -143,7 +142,7 @@ def test_a_new_classifier_is_one_registration(files, capsys):
 
     class First(Classifier):
         def __call__(self, job):
-            return Predictions(np.zeros(len(job.parts.test), dtype=np.int64), 0.0)
+            return Predictions(np.zeros(len(job.parts.test), dtype=np.int64))
 
     classifiers.register("first")(First())
     try:

@@ -57,7 +57,7 @@ def _read(name: str, value: Any, columns: Mapping[str, Any]) -> Any:
         return given_spans(value, name)
     if name not in NOTES:
         return value
-    return Reading.of(columns if name == "original" else {**columns, "label": ()}).given(value).corpus
+    return Reading.of(columns if name == "original" else {**columns, "label": ()}).given(value)[0]
 
 
 def _pairs(pairs: Any) -> list[Any]:

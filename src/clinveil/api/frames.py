@@ -58,18 +58,6 @@ class TableSource:
 Back = Callable[[list[pa.RecordBatch]], Any]
 
 
-@dataclass(frozen=True)
-class Given:
-    """Notes as a corpus, with the conversion back to the caller's type.
-
-    Attributes:
-        corpus: the notes. back: transformed batches -> the caller's type; None for a path or a corpus.
-    """
-
-    corpus: Corpus
-    back: Back | None
-
-
 R = TypeVar("R")
 P = ParamSpec("P")
 
@@ -152,8 +140,10 @@ class Reading:
         several = {k: (v,) if isinstance(v, str) else tuple(v) for k, v in options.items() if k in ("label", "keep")}
         return cls(load_settings(NotesSettings, {k: v for k, v in options.items() if k not in several}), **several)
 
-    def given(self, notes: Notes) -> Given:
-        """Return notes of any type of `KINDS` as a corpus.
+    def given(self, notes: Notes) -> tuple[Corpus, Back | None]:
+        """Return notes of any type of `KINDS` as a corpus, with the conversion of transformed batches to that type.
+
+        For a path or a corpus there is no conversion.
 
         Each note of a list or series is of a separate patient; rows that are not written become None. Frames keep the
         columns in `keep`; all others except id, patient and text are dropped. Raises InputError for a missing column
@@ -162,23 +152,22 @@ class Reading:
         if isinstance(notes, np.ndarray) and notes.ndim == 1:
             notes = notes.tolist()
         if isinstance(notes, str | Path):
-            return Given(
-                open_corpus(path_of(notes, "the notes", ONE_TEXT), self.notes, label=self.label, keep=self.keep), None
-            )
+            path = path_of(notes, "the notes", ONE_TEXT)
+            return open_corpus(path, self.notes, label=self.label, keep=self.keep), None
         if hasattr(notes, "batches"):
-            return Given(notes, None)
+            return notes, None
         if nw.dependencies.is_into_series(notes):
             series = nw.from_native(notes, series_only=True)
             texts = arrow(series.alias(_TEXT).to_frame().to_native()).column(_TEXT).to_pylist()
-            return Given(_of_texts(texts, self), lambda done: _series(series, _in_place(done, len(texts))))
+            return _of_texts(texts, self), lambda done: _series(series, _in_place(done, len(texts)))
         if nw.dependencies.is_into_dataframe(notes):
             table = arrow(notes)
             if self.notes.id is None and not any(bare(name) in USUAL["id"] for name in table.column_names):
                 table = table.add_column(0, _ID, pa.array([str(row) for row in range(table.num_rows)]))
             corpus = self.of_table(table, "the frame")
-            return Given(corpus, lambda done: _frame(notes, corpus, done))
+            return corpus, lambda done: _frame(notes, corpus, done)
         if isinstance(notes, Sequence) and not isinstance(notes, str):
-            return Given(_of_texts(notes, self), lambda done: _in_place(done, len(notes)))
+            return _of_texts(notes, self), lambda done: _in_place(done, len(notes))
         raise UsageError(f"notes of type {type(notes).__name__} are not supported", hint=f"pass {KINDS}")
 
     def of_table(self, table: pa.Table, name: str) -> Corpus:

@@ -46,7 +46,7 @@ def inputs_of(attack: type[Attack]) -> dict[str, Input]:
 
 
 def _corpus(notes: Any, how: Reading) -> Any:
-    return how.given(notes).corpus
+    return how.given(notes)[0]
 
 
 def _counts(notes: Any, how: Reading) -> Any:

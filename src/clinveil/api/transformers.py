@@ -258,8 +258,8 @@ def _key(key: Any) -> Key:
 
 def _opened(notes: Notes, columns: Mapping[str, Any] | None) -> tuple[Corpus, Any]:
     """Return the corpus of notes, and the conversion of treated batches to the caller's type (a table for a path)."""
-    got = Reading.of(columns or {}).given(notes)
-    return got.corpus, got.back or partial(table_of, got.corpus)
+    corpus, back = Reading.of(columns or {}).given(notes)
+    return corpus, back or partial(table_of, corpus)
 
 
 def _warn_skipped(reasons: Iterable[Mapping[str, int]]) -> None:

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, TypeVar, get_origin
 from warnings import warn
 
 from clinveil.api.frames import ONE_TEXT, Notes, Reading, in_python, path_of, scratch
-from clinveil.api.transformers import Deidentifier, Obfuscator
 from clinveil.core.atomic import workplace
 from clinveil.core.errors import InputWarning, UsageError
 from clinveil.core.load_settings import load_settings
@@ -20,8 +19,6 @@ from clinveil.corpus.write import write_corpus
 from clinveil.vectors.settings import VectorSettings
 
 if TYPE_CHECKING:
-    from clinveil.core.keys import Key
-    from clinveil.corpus.people import Patient
     from clinveil.releases.manifest import Check
     from clinveil.releases.outcome import Outcome
     from clinveil.study.compare.run import Comparison
@@ -29,58 +26,6 @@ if TYPE_CHECKING:
 
 S = TypeVar("S", bound=Settings)
 _OF_NOTES = frozenset({"label", "keep", *NotesSettings.model_fields})
-
-
-@in_python
-def deidentify(
-    notes: Notes,
-    *,
-    mode: str = "replace",
-    patients: Mapping[str, Patient] | str | Path | None = None,
-    key: Key | None = None,
-    **options: Any,
-) -> Any:
-    """Detect identifiers in notes and treat them by a policy; return notes of the same type.
-
-    Args:
-        mode, patients, key: as in `Deidentifier`.
-        options: columns of a frame (`text`, `id`, `patient`, `keep`, …) and settings of `Deidentifier` (`phi_profile`,
-            `find`, `propagate`, `tagger`, …).
-
-    Raises InputError for invalid notes, UsageError for an unknown mode or option.
-
-    >>> import clinveil
-    >>> clinveil.deidentify(["Phone 617-555-0123."], mode="tag")
-    ['Phone [PHONE].']
-    """
-    columns, settings = _parted(options)
-    tool = Deidentifier(mode, patients=patients, key=key, columns=columns, settings=settings)  # type: ignore[arg-type]
-    return tool.fit().transform(notes)
-
-
-@in_python
-def obfuscate(
-    notes: Notes,
-    *,
-    n: str | int = "3-14",
-    scope: str = "patient",
-    vectors: Vectors | str | Path | None = None,
-    key: Key | None = None,
-    seed: int = 1,
-    workers: int = 1,
-    **options: Any,
-) -> Any:
-    """Replace every word of notes with a random near neighbour (paper A); return notes of the same type.
-
-    Args:
-        n, scope, vectors, key, seed, workers: as in `Obfuscator`, which also returns the channel.
-        options: columns of a frame (`text`, `id`, `patient`, `keep`, …) and settings of vectors and channel.
-
-    Raises InputError for invalid notes, UsageError for unknown options.
-    """
-    columns, settings = _parted(options)
-    more = {"vectors": vectors, "key": key, "seed": seed, "workers": workers, "columns": columns, "settings": settings}
-    return Obfuscator(n, scope=scope, **more).fit(notes).transform(notes)  # type: ignore[arg-type]
 
 
 @in_python
@@ -97,7 +42,7 @@ def embed(notes: Notes, *, seed: int = 1, workers: int = 1, **options: Any) -> V
     columns, settings = _parted(options)
     how = load_settings(VectorSettings, settings)
     with scratch() as folder:
-        return train(Reading.of(columns).given(notes).corpus, how, seed=seed, workers=workers, scratch=folder)
+        return train(Reading.of(columns).given(notes)[0], how, seed=seed, workers=workers, scratch=folder)
 
 
 @in_python
@@ -207,7 +152,7 @@ def _on_disk(notes: Notes, out: Path, options: Mapping[str, Any]) -> Iterator[tu
     if isinstance(notes, str | Path):
         yield path_of(notes, "the notes", ONE_TEXT), {}
         return
-    corpus = Reading.of(_parted(options)[0]).given(notes).corpus
+    corpus = Reading.of(_parted(options)[0]).given(notes)[0]
     columns = corpus.columns
     with workplace(out) as folder:
         write_corpus(corpus.batches(), folder / "notes.parquet", columns, ".parquet")

@@ -7,7 +7,7 @@ So the output depends only on the key and the notes, not on batches, workers or 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 
@@ -28,7 +28,6 @@ from clinveil.core.keys import Key
 from clinveil.core.tokens import Kind, lookup_form, tokenize
 from clinveil.core.types import Ints
 from clinveil.corpus.corpus import NOTE_ID, PATIENT_ID, TEXT
-from clinveil.scale import Map, serial
 
 PURPOSES = (*SCOPES, "order", "length")  # purposes of subkeys, in the order of `Notes.keys`
 NULL_TEXT, BROKEN_TEXT = "null text", "not valid UTF-8"
@@ -124,13 +123,6 @@ def _obfuscate(notes: Notes, tables: Tables, how: Options) -> Released:
     places = Places(starts, ends, firsts, lasts)
     data, offsets, aligned, counts = obfuscate_texts(notes, tables, how, places)
     return Released(data, offsets, places, aligned, counts)
-
-
-def obfuscate_batches(
-    batches: Iterable[pa.RecordBatch], obfuscator: Obfuscator, map: Map = serial
-) -> Iterator[Obfuscated]:
-    """Obfuscate batches in order; use `scale.threads` as map, as the token loop releases the GIL."""
-    return map(obfuscator, batches)
 
 
 def _secret(key: Key, purpose: str) -> SipKey:

@@ -46,18 +46,11 @@ def load_channel(path: Path, policy: Policy | None = None) -> Channel:
             arrays[SCOPES] = np.load(path / f"{SCOPES}.npy", allow_pickle=False)
         kept = frozenset(meta["kept"])
         fields = {"mechanism": meta["mechanism"], "parameters": meta["parameters"], "policy": policy or Policy()}
-    except (OSError, ValueError, KeyError, TypeError, pa.ArrowException):
-        raise _no_channel(path) from None
-    try:
         return Channel(words, **arrays, **fields, kept=kept)
-    except ValueError as error:  # a message of `Channel`, or of NumPy about shapes
-        raise _no_channel(path, f": {error}") from None
-    except (TypeError, IndexError):
-        raise _no_channel(path) from None
-
-
-def _no_channel(path: Path, why: str = "") -> InputError:
-    return InputError(f"not a channel folder{why}", where=path.name, hint="create it again")
+    except (OSError, ValueError, KeyError, TypeError, IndexError, pa.ArrowException) as error:
+        # Messages of `Channel`, and of NumPy about shapes; others may contain a word.
+        why = f": {error}" if type(error) is ValueError else ""
+        raise InputError(f"not a channel folder{why}", where=path.name, hint="create it again") from None
 
 
 def channel_digest(channel: Channel) -> str:

@@ -88,13 +88,9 @@ class ChannelSettings(Settings):
         return Policy(self.scope, self.layout, self.numbers, self.shuffle, length, rare_below, self.background)
 
     @model_validator(mode="after")
-    def _background_needs_a_pool(self) -> Self:
+    def _fitting(self) -> Self:
         if self.background and self.unknown == "drop":
             raise ValueError("--background requires --unknown pool")
-        return self
-
-    @model_validator(mode="after")
-    def _n_needs_neighbours(self) -> Self:
         if self.mechanism != "neighbours" and str(self.n) != "3-14":
             raise ValueError(f"--n requires --mechanism neighbours, not {self.mechanism}")
         return self

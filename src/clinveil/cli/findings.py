@@ -89,7 +89,6 @@ def _texts(finding: Finding) -> Iterator[tuple[str, str, bool]]:
     yield "code", notes.get("code", ""), True
     yield ("not measured" if finding.value is None else "note"), notes.get("why", ""), False
     yield "not checked", notes.get("not_checked", ""), False
-    yield "read", notes.get("read", ""), False
     yield "chance", finding.chance_is, False
     yield "positive control" if finding.control_kind == "positive" else "control", finding.control_is, False
     yield "p", finding.p_is, False

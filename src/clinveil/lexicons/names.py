@@ -107,18 +107,14 @@ def _pieces(names: Iterator[str]) -> Iterator[str]:
 @cache
 def nicknames() -> Mapping[str, frozenset[str]]:
     """Return form -> forms of the same first name: William -> bill, billy, will, …, and Billy -> william, bill."""
-    groups = [line.split("/") for line in _lines("nicknames")]
+    text = files("clinveil.lexicons").joinpath("data", "nicknames.txt").read_text(encoding="utf-8")
+    groups = [line.split("/") for line in text.partition("\n")[2].split()]
     variants: dict[str, set[str]] = {}
     for full, *short in groups:
         variants.setdefault(full, set()).update(short)
         for nickname in short:
             variants.setdefault(nickname, set()).update((full, *short))
     return MappingProxyType({form: frozenset(others - {form}) for form, others in variants.items()})
-
-
-def _lines(name: str) -> list[str]:
-    text = files("clinveil.lexicons").joinpath("data", f"{name}.txt").read_text(encoding="utf-8")
-    return text.partition("\n")[2].split()
 
 
 @lru_cache(maxsize=1 << 16)

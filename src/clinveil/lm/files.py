@@ -18,7 +18,7 @@ from typing import Any
 from clinveil.core.errors import InputError, UsageError
 from clinveil.core.files import private_folder, private_text
 from clinveil.core.neural import device_named, seeded
-from clinveil.lm.model import LanguageModel, Saveable
+from clinveil.lm.model import LanguageModel
 from clinveil.lm.recipe import NeuralKind, Recipe, kind_of
 from clinveil.lm.vocabulary import Vocabulary, digest, vocabulary_of
 
@@ -27,9 +27,7 @@ README = "SECRET: a language model remembers the notes that it was trained on. N
 
 
 def save_model(model: LanguageModel, folder: Path, about: Mapping[str, Any]) -> None:
-    """Write a model to a new or private folder. Raises InputError for a model that cannot be saved (n-gram)."""
-    if not isinstance(model, Saveable):
-        raise InputError(f"a model of kind {model.kind} cannot be saved", hint="train it again, which takes seconds")
+    """Write a model to a new or private folder."""
     private_folder(folder)
     private_text(folder / "SECRET.txt", README)
     private_text(folder / "vocabulary.json", json.dumps(model.vocabulary.as_dict(), ensure_ascii=False) + "\n")
@@ -57,8 +55,6 @@ def load_model(folder: Path, *, device: str = "cpu") -> tuple[LanguageModel, dic
         raise InputError("contains a language model of an unknown kind", where=folder.name, hint=hint) from None
     if isinstance(kind, NeuralKind):
         return _neural(kind, folder, vocabulary, meta, device), meta["about"]
-    if kind.load is None:
-        raise InputError("a model of this kind cannot be saved", where=folder.name)
     return kind.load(folder, vocabulary, meta), meta["about"]
 
 

@@ -6,8 +6,6 @@ n-grams alone allow. A group has at least `4 * min_patients` patients.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
 import numpy as np
 from scipy.sparse import csr_matrix, hstack
 from sklearn.cluster import KMeans
@@ -23,42 +21,38 @@ AXES, CLASSES = 50, 200  # of tokens
 PRIOR = 5.0  # occurrences of each token, as expected, added to each group
 
 
-@dataclass(frozen=True)
-class Groups:
-    """(n_notes,) group of each note, and (n_groups, size) log ratio of its token frequencies to those of its labels."""
+def groups_of(
+    notes: EncodedNotes, frequencies: Doubles, labels: Ints, patients: Ints, fewest: int
+) -> tuple[Ints, Doubles]:
+    """Fit groups by EM, starting from random groups; a fixed seed, so the result depends on the notes only.
 
-    of_note: Ints = field(repr=False)
-    ratios: Doubles = field(repr=False)
+    Args:
+        frequencies: (n_labels, size) of the tokens of each label. labels: (n_notes,), all known.
+        fewest: patients of a group at least.
 
-    @classmethod
-    def of(cls, notes: EncodedNotes, frequencies: Doubles, labels: Ints, patients: Ints, fewest: int) -> Groups:
-        """Fit the groups by EM, starting from random groups; a fixed seed, so the result depends on the notes only.
+    Returns the group of each note, (n_notes,), and the log ratio of each group's token frequencies to those of its
+    labels, (n_groups, size).
+    """
+    size, n = frequencies.shape[1], len(notes)
+    counts = csr_matrix((notes.weights, notes.ids, notes.offsets), shape=(n, size))
+    lengths = np.asarray(counts.sum(axis=1)).ravel()
+    of_label = csr_matrix((lengths, (np.arange(n), labels)), shape=(n, len(frequencies)))
 
-        Args:
-            frequencies: (n_labels, size) of the tokens of each label. labels: (n_notes,), all known.
-            fewest: patients of a group at least.
-        """
-        size, n = frequencies.shape[1], len(notes)
-        counts = csr_matrix((notes.weights, notes.ids, notes.offsets), shape=(n, size))
-        lengths = np.asarray(counts.sum(axis=1)).ravel()
-        of_label = csr_matrix((lengths, (np.arange(n), labels)), shape=(n, len(frequencies)))
-        some = int(np.clip(np.unique(patients).size // fewest, 1, GROUPS))
-        share = np.random.default_rng(0).dirichlet(np.ones(some), n)
-        for _ in range(PASSES):
-            expected = (of_label.T @ share).T @ frequencies
-            ratios = np.log(((counts.T @ share).T + PRIOR) / (expected + PRIOR))
-            logs = counts @ ratios.T
-            share = np.exp(logs - logs.max(axis=1, keepdims=True))
-            share /= share.sum(axis=1, keepdims=True)
-        while True:  # the notes of a group that is too small go to their next best group
-            own = logs.argmax(axis=1)
-            sizes = [np.unique(patients[own == group]).size for group in range(logs.shape[1])]
-            if min(sizes) >= fewest or len(sizes) == 1:
-                break
-            logs = np.delete(logs, int(np.argmin(sizes)), axis=1)
-        shares = np.eye(logs.shape[1])[own]
-        found = np.log(((counts.T @ shares).T + PRIOR) / ((of_label.T @ shares).T @ frequencies + PRIOR))
-        return cls(own.astype(np.int64), found)
+    def ratios_of(share: Doubles) -> Doubles:
+        expected = (of_label.T @ share).T @ frequencies
+        return np.asarray(np.log(((counts.T @ share).T + PRIOR) / (expected + PRIOR)))
+
+    share = np.random.default_rng(0).dirichlet(np.ones(int(np.clip(np.unique(patients).size // fewest, 1, GROUPS))), n)
+    for _ in range(PASSES):
+        logs = counts @ ratios_of(share).T
+        share = np.exp(logs - logs.max(axis=1, keepdims=True))
+        share /= share.sum(axis=1, keepdims=True)
+    while True:  # the notes of a group that is too small go to their next best group
+        own = logs.argmax(axis=1)
+        sizes = [np.unique(patients[own == group]).size for group in range(logs.shape[1])]
+        if min(sizes) >= fewest or len(sizes) == 1:
+            return own.astype(np.int64), ratios_of(np.eye(logs.shape[1])[own])
+        logs = np.delete(logs, int(np.argmin(sizes)), axis=1)
 
 
 def classes_of(notes: EncodedNotes, size: int) -> Ints:

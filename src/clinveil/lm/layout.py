@@ -40,8 +40,12 @@ def pieces_of(text: str, headings: Container[str] = frozenset()) -> list[str]:
 
     Each of the `headings` is one piece at the start of a line, or after a comma without a space (MTSamples).
     """
+
+    def plain(part: str) -> list[str]:
+        return _ASCII.findall(part) if part.isascii() else list(_pieces(part))
+
     found = (match for match in _HEADING.finditer(text) if match[0] in headings)
-    return _around(text, found, lambda part: _around(part, PLACEHOLDER.finditer(part), _written_pieces))
+    return _around(text, found, lambda part: _around(part, PLACEHOLDER.finditer(part), plain))
 
 
 def _around(text: str, matches: Iterable[re.Match[str]], pieces: Callable[[str], list[str]]) -> list[str]:
@@ -51,10 +55,6 @@ def _around(text: str, matches: Iterable[re.Match[str]], pieces: Callable[[str],
         rows += [*pieces(text[end : match.start()]), match[0]]
         end = match.end()
     return [*rows, *pieces(text[end:])]
-
-
-def _written_pieces(text: str) -> list[str]:
-    return _ASCII.findall(text) if text.isascii() else list(_pieces(text))
 
 
 def slot_of(piece: str) -> str:

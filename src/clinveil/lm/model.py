@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -37,11 +37,6 @@ class LanguageModel(Protocol):
 
     def ready(self, *, double: bool = False, threads: int = 1) -> AbstractContextManager[None]:
         """Return a context for writing or scoring many notes; `double` converts a network to double precision."""
-
-
-@runtime_checkable
-class Saveable(Protocol):
-    """A language model that can be saved in a folder."""
 
     def save(self, folder: Path, vocabulary_sha256: str) -> dict[str, Any]:
         """Write the parameters; return the entries for `model.json`."""

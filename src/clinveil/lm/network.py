@@ -119,6 +119,7 @@ class Decoder(Stream):
     """
 
     prefixes: Sequence[Sequence[int]] = ()
+    _filled: Tensor  # (lanes,) tokens of each note so far, for networks without a state
 
     def push(self, ids: Ints) -> None:
         """Append one token to every lane."""
@@ -134,9 +135,11 @@ class Decoder(Stream):
             some = np.array([at < len(row) for row in rows])
             self._append(lanes[some], np.array([row[at] for row in rows if at < len(row)]))
 
-    @abstractmethod
+    @torch.inference_mode()
     def _begin(self, lanes: Ints) -> None:
         """Set these lanes to a single end of a note."""
+        self._filled[torch.from_numpy(lanes)] = 0
+        self._append(lanes, np.full(len(lanes), END))
 
     @abstractmethod
     def _append(self, lanes: Ints, ids: Ints) -> None:
@@ -215,11 +218,6 @@ class NeuralModel:
         about = {"vocabulary_sha256": vocabulary_sha256}
         write_tensors(folder / "model.safetensors", weights_of(self.network), about)
         return {"recipe": self.network.recipe.as_dict(), "prefixes": [list(row) for row in self.prefixes]}
-
-
-def reset_state(state: State, lanes: Tensor) -> State:
-    """Return the state with zeros in the lanes of a mask, (lanes,) bool."""
-    return tuple(part.masked_fill(lanes.reshape(1, -1, *[1] * (part.dim() - 2)), 0.0) for part in state)
 
 
 def build(size: int, recipe: Recipe) -> Network:

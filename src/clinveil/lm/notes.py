@@ -1,4 +1,4 @@
-"""Notes in MedText's form, their encoding, and fingerprints of training notes for the check of test notes."""
+"""Notes in MedText's form, their encoding, and fingerprints, by which training notes are recognised."""
 
 from __future__ import annotations
 
@@ -6,20 +6,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from hashlib import blake2b
-from typing import Any
 
 import numpy as np
 
 from clinveil.core.errors import InputError
 from clinveil.core.types import Doubles, Ints
 from clinveil.corpus.corpus import Corpus, MemoryCorpus, memory_corpus, rows
-from clinveil.corpus.medtext import UNK, medtext
+from clinveil.corpus.medtext import medtext
 from clinveil.lm.vocabulary import Ids, Vocabulary, bare
-
-ALL = "all {n:,} notes are verbatim training notes of the model: the result measures memorization"
-SOME = "{some:,} of {n:,} notes are verbatim training notes of the model"
-UNK_IN_TEST = "rare words are <unk> in these notes but not in the training notes; prepare both in the same way"
-UNK_IN_TRAINING = "rare words are <unk> in the training notes but not in these notes; prepare both in the same way"
 
 REPEATED = 5  # tokens in a row whose repetition by one patient is limited
 ODD = 0x9E3779B97F4A7C15  # of hashes modulo 2^64
@@ -172,68 +166,6 @@ def joined(notes: Sequence[Ids], characters: Ints) -> EncodedNotes:
     return EncodedNotes(np.concatenate(notes), offsets, characters)
 
 
-@dataclass(frozen=True)
-class Seen:
-    """Hashes of training notes, and whether they contain `<unk>`; secret, because guesses can be looked up."""
-
-    fingerprints: frozenset[str] = field(repr=False)
-    has_unk: bool
-
-    @classmethod
-    def of(cls, notes: PlainNotes) -> Seen:
-        """Return the hashes of some notes."""
-        return cls(frozenset(map(fingerprint, notes.texts)), _has_unk(notes))
-
-    @classmethod
-    def from_dict(cls, data: Any) -> Seen | None:
-        """Return the result of `as_dict`; None for other data, such as models of earlier versions."""
-        if not isinstance(data, Mapping) or not isinstance(data.get("fingerprints"), list):
-            return None
-        return cls(frozenset(map(str, data["fingerprints"])), bool(data.get("blotted")))
-
-    def as_dict(self) -> dict[str, Any]:
-        """Ready for JSON."""
-        return {"blotted": self.has_unk, "fingerprints": sorted(self.fingerprints)}
-
-    def warnings(self, test: PlainNotes) -> list[str]:
-        """Return warnings about a result on these test notes."""
-        n, some = len(test), sum(fingerprint(text) in self.fingerprints for text in test.texts)
-        overlap = [(ALL if some == n else SOME).format(n=n, some=some)] if some else []
-        has_unk = _has_unk(test)
-        return overlap + ([UNK_IN_TEST if has_unk else UNK_IN_TRAINING] if has_unk != self.has_unk else [])
-
-
 def fingerprint(text: str) -> str:
-    """Return a 64-bit hash of a note in MedText's form, in hex."""
+    """Return a 64-bit hash of a note in MedText's form, in hex; secret, because guesses can be looked up."""
     return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
-
-
-def _has_unk(notes: PlainNotes) -> bool:
-    return any(UNK in text.split() for text in notes.texts)
-
-
-@dataclass(frozen=True)
-class Form:
-    """Signs of MedText's form in notes: words `<unk>`, and commas that are separate or attached to a word."""
-
-    n_unk: int
-    alone: int
-    attached: int
-
-    @classmethod
-    def of(cls, texts: Iterable[str | None]) -> Form:
-        """Count the signs; texts may be null."""
-        n_unk = alone = attached = 0
-        for text in texts:
-            for word in (text or "").split():
-                n_unk += word == UNK
-                alone += word == ","
-                attached += len(word) > 1 and word.endswith(",")
-        return cls(n_unk, alone, attached)
-
-    @property
-    def prepared(self) -> bool | None:
-        """Whether the notes have MedText's form; None if there is no sign."""
-        if self.n_unk or self.alone > self.attached:
-            return True
-        return False if self.attached > self.alone else None

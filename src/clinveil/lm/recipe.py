@@ -86,12 +86,12 @@ class Recipe:
 class CountedKind:
     """A language model of counts: its description for the card of synthetic notes, its training and its loader.
 
-    `load` gets the folder, the vocabulary and `model.json`; None for a model that cannot be saved.
+    `load` gets the folder, the vocabulary and `model.json`.
     """
 
     about: str
     count: Callable[[EncodedNotes, Vocabulary], LanguageModel]
-    load: Callable[[Path, Vocabulary, Mapping[str, Any]], LanguageModel] | None = None
+    load: Callable[[Path, Vocabulary, Mapping[str, Any]], LanguageModel]
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ import numpy as np
 from clinveil.core.keys import Key
 from clinveil.core.tokens import Kind
 from clinveil.core.types import Doubles, Ints, Mask
-from clinveil.lm.groups import FLOORS, Groups
+from clinveil.lm.groups import FLOORS, groups_of
 from clinveil.lm.layout import HEADING, RARE_WORD, LayoutVocabulary
 from clinveil.lm.model import LanguageModel
 from clinveil.lm.notes import Conditions, EncodedNotes
@@ -63,10 +63,10 @@ class Steering:
         ]
         overall = (np.sum(counts, axis=0) + 0.5) / (notes.weights.sum() + 0.5 * size)
         frequencies = np.array([(own + SMOOTHING * overall) / (own.sum() + SMOOTHING) for own in counts])
-        groups = Groups.of(notes, frequencies, labels, given.patients, FLOORS * given.min_patients)
-        bias = weight * np.log(frequencies / overall)[:, None] + groups.ratios
+        group, ratios = groups_of(notes, frequencies, labels, given.patients, FLOORS * given.min_patients)
+        bias = weight * np.log(frequencies / overall)[:, None] + ratios
         shares = np.full(bias.shape[:2], 1e-9)
-        np.add.at(shares, (labels, groups.of_note), 1.0)
+        np.add.at(shares, (labels, group), 1.0)
         once = frozenset(_once(notes, kept, given)) if kept else frozenset[int]()
         return cls(bias.reshape(-1, size), shares / shares.sum(axis=1, keepdims=True), kept, once)
 
@@ -139,19 +139,17 @@ class SamplingConfig:
 
     Attributes:
         batch_size: notes written at once. max_new_tokens: maximum tokens of a note; longer notes are truncated.
-        temperature: 1 samples from the unchanged model. top_p: sample from the likeliest words with this total
-            probability; 1: from all words. steering: how labels change the probabilities.
+        temperature: 1 samples from the unchanged model. steering: how labels change the probabilities.
     """
 
     batch_size: int = 64
     max_new_tokens: int = 4_000
     temperature: float = 1.0
-    top_p: float = 1.0
     steering: Steering | None = None
 
     def __post_init__(self) -> None:
-        if self.batch_size < 1 or self.max_new_tokens < 1 or not self.temperature > 0 or not 0 < self.top_p <= 1:
-            raise ValueError("batch_size, max_new_tokens and temperature must be positive, and top_p in (0, 1]")
+        if self.batch_size < 1 or self.max_new_tokens < 1 or not self.temperature > 0:
+            raise ValueError("batch_size, max_new_tokens and temperature must be positive")
 
 
 @dataclass(frozen=True)
@@ -194,7 +192,10 @@ def generate(
     waiting: dict[int, GeneratedNote] = {}
     while True:
         uniform = np.array([lane.random.random() for lane in lanes])
-        probabilities = _shaped(_steered(stream.probabilities(), lanes, config), config)
+        probabilities = _steered(stream.probabilities(), lanes, config)
+        if config.temperature != 1.0:
+            logs = np.log(np.maximum(probabilities, 1e-300)) / config.temperature
+            probabilities = np.exp(logs - logs.max(axis=1, keepdims=True))
         ids = drawn(probabilities, uniform)
         for place, (lane, token) in enumerate(zip(lanes, ids.tolist(), strict=True)):
             lane.drawn.append(token)
@@ -228,15 +229,9 @@ def _steered(probabilities: Doubles, lanes: Sequence[_Lane], config: SamplingCon
     for row, lane in enumerate(lanes):
         probabilities[row, [*lane.written]] = 0.0
     probabilities[probabilities.sum(axis=1) <= 0, END] = 1.0
-    return _not_empty(probabilities, np.array([not lane.ids for lane in lanes]))
-
-
-def _not_empty(probabilities: Doubles, begins: Mask) -> Doubles:
-    """Set the probability of an immediate end to 0, unless the model allows nothing else."""
-    at = begins & (probabilities.sum(axis=1) > probabilities[:, END])
-    if at.any():
-        probabilities = probabilities.copy()
-        probabilities[at, END] = 0.0
+    # A note does not end at once, unless the model allows nothing else.
+    begins = np.array([not lane.ids for lane in lanes])
+    probabilities[begins & (probabilities.sum(axis=1) > probabilities[:, END]), END] = 0.0
     return probabilities
 
 
@@ -249,18 +244,3 @@ def drawn(probabilities: Doubles, uniform: Doubles) -> Ints:
     for row in np.flatnonzero(~above[np.arange(words.size), words]):
         words[row] = np.flatnonzero(probabilities[row])[-1]
     return words.astype(np.int64)
-
-
-def _shaped(probabilities: Doubles, config: SamplingConfig) -> Doubles:
-    """Apply the temperature, and set all but the likeliest words with total probability `top_p` to 0."""
-    if config.temperature != 1.0:
-        logs = np.log(np.maximum(probabilities, 1e-300)) / config.temperature
-        probabilities = np.exp(logs - logs.max(axis=1, keepdims=True))
-    if config.top_p < 1.0:
-        probabilities = probabilities / probabilities.sum(axis=1, keepdims=True)
-        order = np.argsort(-probabilities, axis=1, kind="stable")
-        ranked = np.take_along_axis(probabilities, order, axis=1)
-        probabilities = np.zeros_like(probabilities)
-        keep = np.cumsum(ranked, axis=1) - ranked < config.top_p
-        np.put_along_axis(probabilities, order, np.where(keep, ranked, 0.0), axis=1)
-    return probabilities

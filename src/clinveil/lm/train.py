@@ -30,10 +30,6 @@ if TYPE_CHECKING:
 SAVE_EVERY = 500  # steps between two writes of the training state
 
 
-def quiet(line: str) -> None:
-    """Discard a message."""
-
-
 def make_vocabulary(notes: PlainNotes, settings: ModelSettings, *, always: Sequence[str] = ()) -> Vocabulary:
     """Return the vocabulary of training notes; `always`: words to include even if they are rare.
 
@@ -90,7 +86,7 @@ class NeuralTask:
             hashed.update(notes.ids.tobytes() + notes.offsets.tobytes())
         return hashed.hexdigest()
 
-    def run(self, say: Say = quiet) -> tuple[NeuralModel, dict[str, Any]]:
+    def run(self, say: Say = lambda line: None) -> tuple[NeuralModel, dict[str, Any]]:
         """Train, and return the model and its history: losses and perplexities by epoch.
 
         Raises InputError if the loss is not finite (the last state is kept), memory is too small, or the state belongs
@@ -157,7 +153,7 @@ def train_model(
     threads: int = 1,
     validation: EncodedNotes | None = None,
     state: Path | None = None,
-    say: Say = quiet,
+    say: Say = lambda line: None,
     public: PublicModel | None = None,
     prefixes: Sequence[Sequence[int]] = (),
 ) -> tuple[LanguageModel, dict[str, Any]]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
@@ -17,9 +17,12 @@ from torch.nn import functional
 
 from clinveil.core.errors import InputError
 from clinveil.core.fit import Progress, Trainer, Weights, mixed
-from clinveil.lm.network import Network, State, build, read_tensors, reset_state, set_weights, weights_of, write_tensors
-from clinveil.lm.plan import Batch
+from clinveil.lm.network import Network, State, build, read_tensors, set_weights, weights_of, write_tensors
+from clinveil.lm.plan import Batch, Plan
 from clinveil.lm.recipe import Recipe
+
+if TYPE_CHECKING:
+    from clinveil.lm.private.training import PatientPlan
 
 WARM_UP, LAST_SHARE = 0.02, 0.1  # fixed schedule: share of the steps, and of the rate at the end
 DECAY, BETAS = 0.01, (0.9, 0.95)
@@ -29,21 +32,6 @@ DIVERGED = 700.0  # nats per token; the perplexity of a larger loss is infinite
 _PROGRESS = {"step": "step", "rate": "rate", "best": "best", "best_epoch": "best_look", "losses": "losses"}
 _PROGRESS |= {"perplexities": "looks", "loss_sum": "loss_sum", "loss_tokens": "loss_tokens"}
 Validate = Callable[[Network], float]  # returns the perplexity of validation notes
-
-
-class Steps(Protocol):
-    """The batches of a training, by step."""
-
-    @property
-    def steps(self) -> int:
-        """Steps of all epochs."""
-
-    @property
-    def steps_per_epoch(self) -> int:
-        """Steps of one epoch."""
-
-    def batch(self, step: int) -> Any:
-        """Return what one step is computed from."""
 
 
 @dataclass
@@ -60,6 +48,7 @@ class Training(Trainer[Network, Batch]):
     """One training, over a vocabulary of `size`; call all methods inside `seeded`. `start`: makes the first network."""
 
     progress: TokenProgress
+    plan: Plan | PatientPlan
     judged_by = "validation perplexity"
     hint = "pass a smaller --rate"
 
@@ -67,7 +56,7 @@ class Training(Trainer[Network, Batch]):
         self,
         size: int,
         recipe: Recipe,
-        plan: Steps,
+        plan: Plan | PatientPlan,
         *,
         seed: int,
         device: torch.device,
@@ -94,7 +83,7 @@ class Training(Trainer[Network, Batch]):
         """Mean losses and validation perplexities by epoch."""
         return {"losses": self.progress.losses, "perplexities": self.progress.looks}
 
-    def batches(self, step: int) -> Iterator[Batch]:
+    def batches(self, step: int) -> Iterator[Any]:
         """Return the batches of the plan from a step on."""
         return (self.plan.batch(number) for number in range(step, self.plan.steps))
 
@@ -112,7 +101,8 @@ class Training(Trainer[Network, Batch]):
             torch.from_numpy(part).to(self.device) for part in (batch.inputs, batch.targets, batch.weights)
         )
         state = self.state if self.state is not None else self.network.start(inputs.shape[1])
-        state = reset_state(state, torch.from_numpy(batch.reset).to(self.device))
+        reset = torch.from_numpy(batch.reset).to(self.device)
+        state = tuple(part.masked_fill(reset.reshape(1, -1, *[1] * (part.dim() - 2)), 0.0) for part in state)
         with self.autocast():
             hidden, state = self.network(inputs, state)
             scores = self.network.scores(hidden)

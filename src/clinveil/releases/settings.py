@@ -64,7 +64,6 @@ class WritingSettings(Settings):
     source: Path | None = flag(None, "Model to write with (OUT/vault/model of an earlier run), instead of training.")
     count: int | None = flag(None, "Notes to write (default: as many words as the training notes).", ge=1)
     temperature: float = flag(1.0, "Sampling temperature; below 1 favours likely words.", gt=0, le=10)
-    top_p: float = flag(1.0, "Draw from the likeliest words with this total probability (1: all).", gt=0, le=1)
     longest: int = flag(4_000, "Maximum tokens per note; longer notes are truncated.", ge=1, le=1_000_000)
     batch: int = flag(64, "Notes written in parallel; affects speed and memory only.", ge=1, le=100_000)
     tags: bool = flag(False, "Write tags around invented identifiers: <NAME>...</NAME>.")

@@ -22,7 +22,7 @@ from clinveil.core.types import Say
 from clinveil.lm.files import load_model, save_model
 from clinveil.lm.layout import LayoutVocabulary, train_layout
 from clinveil.lm.model import LanguageModel
-from clinveil.lm.notes import Conditions, EncodedNotes, PlainNotes, Seen, SyntheticNote, encode
+from clinveil.lm.notes import Conditions, EncodedNotes, PlainNotes, SyntheticNote, encode, fingerprint
 from clinveil.lm.pretrained import PublicModel
 from clinveil.lm.sampling import GeneratedNote, SamplingConfig, generate
 from clinveil.lm.sequences import RARE, PlannedNote
@@ -181,7 +181,7 @@ def train_new(
         "held_out": sorted(_draw(patient, seed).hex() for patient in {*sides.held_out.patients}),
     }
     known_seed = settings.seed is not None
-    seen = Seen.of(sides.training).as_dict()
+    seen = {"fingerprints": sorted({*map(fingerprint, sides.training.texts)})}
     save_model(model, vault / MODEL, {"split": split, "public_seed": known_seed, "training": went, "notes": seen})
     return Trained(model, sides, seed, settings.synthetic.held_out, known_seed, before=False)
 

@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 
 import pyarrow as pa
 
-from clinveil.channel.apply import Obfuscated, Obfuscator, obfuscate_batches
+from clinveil.channel.apply import Obfuscated, Obfuscator
 from clinveil.channel.build import mechanism_of
 from clinveil.channel.channel import Channel
 from clinveil.channel.files import channel_digest, load_channel
@@ -143,7 +143,7 @@ def _results(entered: Corpus, obfuscator: Obfuscator | None, over: Map = serial)
     """Yield the notes as they are released; unchanged without an obfuscator."""
     if obfuscator is None:
         return (Obfuscated(batch, Tally(notes=batch.num_rows)) for batch in entered.batches())
-    return obfuscate_batches(entered.batches(), obfuscator, over)
+    return over(obfuscator, entered.batches())
 
 
 @dataclass(frozen=True)

@@ -167,7 +167,6 @@ _PREFIXES = {
     "warning": "Warning: ",
     "why": "Not measured: ",
     "not_checked": "Not checked: ",
-    "read": "Read: ",
     "code": "Code: ",
     "measured_on": "Measured on ",
 }

@@ -7,7 +7,7 @@ from typing import Any
 
 from clinveil.core.finding import Finding
 from clinveil.core.types import Ints
-from clinveil.stats import clopper_pearson, share_by_patient, share_method
+from clinveil.stats.intervals import clopper_pearson, share_by_patient, share_method
 
 
 def proportion(measure: str, count: int, n: int, *, over: str, **more: Any) -> Finding:

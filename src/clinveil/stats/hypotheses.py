@@ -35,16 +35,6 @@ def holm(p: ArrayLike) -> Doubles:
     return np.asarray(np.minimum(adjusted, 1.0)[np.argsort(order)])
 
 
-def smallest_holm_p(family: int, least: float) -> float:
-    """Return the smallest Holm-adjusted P of `family` tests whose own P is at least `least`.
-
-    With n permutations, the smallest P is 1 / (n + 1). Raises ValueError for no tests, or a P outside [0, 1].
-    """
-    if family < 1 or not 0 <= least <= 1:
-        raise ValueError(f"invalid number of tests {family} or smallest P {least:g}")
-    return min(1.0, family * least)
-
-
 def benjamini_hochberg(p: ArrayLike) -> Doubles:
     """Return P values adjusted to control the false discovery rate; same order, shape (n,).
 

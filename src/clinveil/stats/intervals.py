@@ -30,14 +30,9 @@ def wilson(k: int, n: int) -> Interval:
     Raises ValueError for k outside [0, n] or n < 1.
     Source: Wilson 1927, J. Am. Stat. Assoc. 22:209; recommended by Brown, Cai & DasGupta 2001, Stat. Sci. 16:101.
     """
-    if not 0 <= k <= n or n < 1:
-        raise ValueError(f"invalid share: {k} of {n}")
-    z = float(special.ndtri((1 + LEVEL) / 2))
-    share, shrink = k / n, 1 + z * z / n
-    centre = (share + z * z / (2 * n)) / shrink
-    half = z / shrink * float(np.sqrt(share * (1 - share) / n + z * z / (4 * n * n)))
-    # At 0 and n the sum is exact in theory, but differs in the last bit.
-    return Interval(0.0 if k == 0 else centre - half, 1.0 if k == n else centre + half)
+    from scipy.stats import binomtest  # slow import: half a second
+
+    return Interval(*map(float, binomtest(k, n).proportion_ci(method="wilson")))
 
 
 def clopper_pearson(k: float, n: float) -> Interval:

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.random import Generator
 
 from clinveil.core.types import Ints
-from clinveil.stats import hypergeometric_tail, permutation_p
+from clinveil.stats.hypotheses import hypergeometric_tail, permutation_p
 
 ALPHA = 0.01
 POWER = 0.95

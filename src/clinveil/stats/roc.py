@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
 from clinveil.core.errors import InputError
-from clinveil.stats import Interval, clopper_pearson
+from clinveil.stats.intervals import Interval, clopper_pearson
 
 # Minimum number of expected false positives for measuring a rate: 500 non-members for 1 %.
 FALSE_POSITIVES = 5
@@ -62,7 +61,7 @@ class RocScores:
         if spread is None:
             n = min(self.members.size, self.others.size)
             return clopper_pearson(self.auc * n, n)
-        half = spread.t * spread.error / (self.auc * (1 - self.auc))
+        half = spread / (self.auc * (1 - self.auc))
         low, high = special.expit(special.logit(self.auc) + np.array([-half, half]))
         return Interval(float(low), float(high))
 
@@ -105,20 +104,11 @@ class RocScores:
         return share, Interval(max(0.0, float(share - down)), min(1.0, float(share + up)))
 
 
-class _Spread(NamedTuple):
-    """The standard error of a difference of two means, and its degrees of freedom."""
+def _spread(first: Scores, second: Scores) -> float | None:
+    """Return half of the 95 % t interval of the difference of two sides' placements.
 
-    error: float
-    freedom: float
-
-    @property
-    def t(self) -> float:
-        """Student's t of the 95 % interval."""
-        return float(special.stdtrit(self.freedom, (1 + LEVEL) / 2))
-
-
-def _spread(first: Scores, second: Scores) -> _Spread | None:
-    """Return the spread of two sides' placements; None if they do not vary or a side has one patient."""
+    None if they do not vary or a side has one patient.
+    """
     sides = (first, second)
     if min(side.size for side in sides) < 2:
         return None
@@ -126,7 +116,7 @@ def _spread(first: Scores, second: Scores) -> _Spread | None:
     if parts.sum() < 1e-24:  # rounding errors of equal numbers
         return None
     freedom = parts.sum() ** 2 / (parts**2 / np.array([side.size - 1 for side in sides])).sum()
-    return _Spread(float(np.sqrt(parts.sum())), float(freedom))
+    return float(special.stdtrit(freedom, (1 + LEVEL) / 2)) * float(np.sqrt(parts.sum()))
 
 
 def _below(these: Scores, those: Scores) -> Scores:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
@@ -38,13 +38,11 @@ class PairList:
     Attributes:
         name: name of the list, from its file. terms: (n_pairs) both terms, as written.
         scores: (n_pairs,) float64; the mean of the scores of physicians and coders.
-        detail: `score`, the column of the scores (or "mean of ...").
     """
 
     name: str
     terms: tuple[tuple[str, str], ...] = field(repr=False)
     scores: Doubles = field(repr=False)
-    detail: Mapping[str, str] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.terms)
@@ -65,9 +63,7 @@ def read_pairs(path: Path) -> PairList:
         raise InputError("has no pair below its header", where=path.name)
     pairs = [_pair(row, values, terms, scores, path) for row, values in body]
     name = re.sub(r"\W+", "-", path.stem.lower()).strip("-") or "pairs"
-    names = [rows[0][1][column].lower() for column in scores] if len(body) < len(rows) else ["third column"]
-    detail = {"score": names[0] if len(names) == 1 else f"mean of {' and '.join(names)}"}
-    return PairList(name, tuple(pair for pair, _ in pairs), np.array([score for _, score in pairs]), detail)
+    return PairList(name, tuple(pair for pair, _ in pairs), np.array([score for _, score in pairs]))
 
 
 def _rows(path: Path) -> Rows:
@@ -237,7 +233,10 @@ def prepared(rows: Doubles, statistic: Statistic) -> Doubles:
 
     Constant rows become NaN.
     """
-    rows = rows if statistic == "pearson" else ranks(rows)
+    if statistic == "spearman":
+        from scipy.stats import rankdata  # takes half a second to import
+
+        rows = np.asarray(rankdata(rows, axis=1), dtype=np.float64)
     spread = np.ptp(rows, axis=1, keepdims=True)
     centred = (rows - rows.mean(axis=1, keepdims=True)) / np.where(spread > 0, spread, np.nan)
     return np.asarray(centred / np.sqrt(np.einsum("ij,ij->i", centred, centred))[:, None], dtype=np.float64)
@@ -246,13 +245,6 @@ def prepared(rows: Doubles, statistic: Statistic) -> Doubles:
 def products(one: Doubles, other: Doubles) -> Doubles:
     """Return the correlation of corresponding prepared rows, (n_rows,)."""
     return np.asarray(np.clip(np.einsum("ij,ij->i", one, other), -1, 1), dtype=np.float64)
-
-
-def ranks(rows: Doubles) -> Doubles:
-    """Return ranks within each row, with the mean rank for ties, (n_rows, n)."""
-    from scipy.stats import rankdata  # takes half a second to import
-
-    return np.asarray(rankdata(rows, axis=1), dtype=np.float64)
 
 
 def in_blocks(count: int, width: int, values: Callable[[int], Doubles]) -> Doubles:

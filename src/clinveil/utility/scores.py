@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from clinveil.core.finding import Better, Finding
 from clinveil.core.types import Doubles, Ints
-from clinveil.stats import bootstrap_weights, clopper_pearson
+from clinveil.stats.intervals import bootstrap_weights, clopper_pearson
 
 UNIT, METHOD = "test notes", "bootstrap over patients, 95 %"
 Classes = NDArray[Any]  # (n,) int64, or (n, n_classes) bool

@@ -34,8 +34,8 @@ from clinveil.channel.channel import Channel
 from clinveil.channel.policy import Scope
 from clinveil.core.finding import Detail, Finding
 from clinveil.core.types import Doubles, Ints
-from clinveil.stats import wilson
 from clinveil.stats.findings import unmeasured
+from clinveil.stats.intervals import wilson
 
 REPEATS = (1, 2, 3, 5, 8)
 APART: dict[Scope, str] = {

@@ -37,8 +37,8 @@ from clinveil.lm.notes import EncodedNotes, PlainNotes, encode, read_notes
 from clinveil.lm.recipe import ModelSettings
 from clinveil.lm.sampling import SamplingConfig, batch_size_for
 from clinveil.lm.train import make_vocabulary, train_model
-from clinveil.stats import t_interval
 from clinveil.stats.findings import proportion
+from clinveil.stats.intervals import t_interval
 
 REPEATS = (1, 2, 4, 8, 16)
 REFERENCES = 1_000

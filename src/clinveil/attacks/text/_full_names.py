@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 from clinveil.core.finding import Finding
 from clinveil.core.tokens import words
 from clinveil.core.types import Ints, SmallInts
-from clinveil.stats import permutation_p
 from clinveil.stats.findings import clustered_share, proportion, unmeasured
+from clinveil.stats.hypotheses import permutation_p
 from clinveil.stats.refusals import alone, own_name_p
 
 PERMUTATIONS = 999

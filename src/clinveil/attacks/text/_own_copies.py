@@ -25,8 +25,8 @@ from clinveil.attacks.suffix_automaton import in_runs
 from clinveil.attacks.threats import tagged
 from clinveil.core.finding import Finding
 from clinveil.core.types import Ints, Mask, SmallInts
-from clinveil.stats import hypergeometric_tail
 from clinveil.stats.findings import proportion
+from clinveil.stats.hypotheses import hypergeometric_tail
 from clinveil.stats.refusals import allowed, copies_refused_from
 
 MIN_PHRASE = 20  # words of a stock phrase, of a note that counts as copied, and of own words in it

@@ -31,8 +31,9 @@ from clinveil.core.settings import flag
 from clinveil.core.tokens import words
 from clinveil.core.types import Doubles, Ints, Mask, SmallInts
 from clinveil.corpus.corpus import Corpus, rows
-from clinveil.stats import Interval, bootstrap_clusters, permutation_p, ratio, share_by_patient
 from clinveil.stats.findings import clustered_share
+from clinveil.stats.hypotheses import permutation_p
+from clinveil.stats.intervals import Interval, bootstrap_clusters, ratio, share_by_patient
 
 PHRASE = 5  # words
 LEAST, DEVIATIONS = 4, 4  # of the limit; the upper limit: 8, 6

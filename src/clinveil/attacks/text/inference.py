@@ -24,8 +24,8 @@ from clinveil.core.tokens import WordIds, words
 from clinveil.core.types import Doubles, Ints, Mask
 from clinveil.corpus.corpus import Corpus, rows, rows_with
 from clinveil.corpus.sample import KeySample
-from clinveil.stats import bootstrap_weights
 from clinveil.stats.findings import unmeasured
+from clinveil.stats.intervals import bootstrap_weights
 
 TrainingSet = tuple[Sequence[Sequence[str]], Ints]
 TrainingSource = Callable[[Mask], TrainingSet]

@@ -25,7 +25,7 @@ from clinveil.core.errors import InputError, UsageError
 from clinveil.core.finding import Finding
 from clinveil.core.tokens import words
 from clinveil.core.types import Doubles, Ints, Mask
-from clinveil.stats import holm
+from clinveil.stats.hypotheses import holm
 from clinveil.vectors.table import Vectors
 
 if TYPE_CHECKING:

@@ -25,15 +25,9 @@ from clinveil.attacks.vectors._name_pairs import (
 from clinveil.core.errors import InputError
 from clinveil.core.finding import Finding
 from clinveil.core.types import Doubles
-from clinveil.stats import (
-    Interval,
-    bootstrap_weights,
-    permutation_p,
-    share_by_patient,
-    share_method,
-    weighted_poisson,
-)
 from clinveil.stats.findings import proportion, unmeasured
+from clinveil.stats.hypotheses import permutation_p
+from clinveil.stats.intervals import Interval, bootstrap_weights, share_by_patient, share_method, weighted_poisson
 
 K = 600  # as in the paper
 SOURCE = "JMIR 2020;22(7):e18055, Table 1"

@@ -28,8 +28,9 @@ from clinveil.attacks.vectors._groups import COUNTED, SWAPPED, Groups, distance_
 from clinveil.core.finding import Finding
 from clinveil.core.settings import flag
 from clinveil.core.types import Doubles, Ints
-from clinveil.stats import Interval, benjamini_hochberg, bootstrap_clusters, holm, rank_biserial, wilcoxon_p
 from clinveil.stats.findings import proportion, unmeasured
+from clinveil.stats.hypotheses import benjamini_hochberg, holm, rank_biserial, wilcoxon_p
+from clinveil.stats.intervals import Interval, bootstrap_clusters
 from clinveil.stats.strata import NamePermutations, differences, name_ranks, permute_names, permuted, strata
 from clinveil.vectors.table import Vectors
 

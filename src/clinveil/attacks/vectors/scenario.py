@@ -43,8 +43,9 @@ from clinveil.attacks.vectors._groups import (
 from clinveil.core.finding import Finding
 from clinveil.core.settings import flag
 from clinveil.core.types import Doubles, Ints, Mask
-from clinveil.stats import permutation_p, wilson
 from clinveil.stats.findings import proportion, unmeasured
+from clinveil.stats.hypotheses import permutation_p
+from clinveil.stats.intervals import wilson
 from clinveil.stats.strata import permuted, strata
 from clinveil.vectors.table import Vectors
 

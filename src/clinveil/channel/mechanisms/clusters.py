@@ -98,14 +98,14 @@ class _Groups:
     def joined(self, wanted: Wanted) -> Ints:
         """Return the final group of each initial group, (n_groups,)."""
         ends = np.arange(len(self.words))
-        while self.alive.sum() > 1 and (poor := self._poor(wanted)).size:
+        while self.alive.sum() > 1:
+            few, uneven = self.words < max(1, wanted.size), self.greatest > wanted.share * self.tokens
+            poor = np.flatnonzero(self.alive & (few | uneven))
+            if not poor.size:
+                break
             smallest = int(poor[np.argmin(self.tokens[poor])])
             ends[ends == smallest] = self._merge(smallest)
         return ends
-
-    def _poor(self, wanted: Wanted) -> Ints:
-        few = self.words < max(1, wanted.size)
-        return np.flatnonzero(self.alive & (few | (self.greatest > wanted.share * self.tokens)))
 
     def _merge(self, group: int) -> int:
         """Merge a group into the nearest one and return that one."""

@@ -116,11 +116,6 @@ class GptDecoder(Decoder):
         return self._network.scores(self._hidden)
 
     @torch.inference_mode()
-    def _begin(self, lanes: Ints) -> None:
-        self._filled[torch.from_numpy(lanes)] = 0
-        self._append(lanes, np.full(len(lanes), END))
-
-    @torch.inference_mode()
     def _append(self, lanes: Ints, ids: Ints) -> None:
         """Append one token to each of these lanes; a full window restarts from its second half."""
         rows, tokens = (torch.from_numpy(part).to(self._tokens.device) for part in (lanes, ids))

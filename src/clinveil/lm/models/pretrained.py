@@ -124,11 +124,6 @@ class CachedDecoder(Decoder):
         return scores
 
     @torch.inference_mode()
-    def _begin(self, lanes: Ints) -> None:
-        self._filled[torch.from_numpy(lanes)] = 0
-        self._append(lanes, np.full(len(lanes), END))
-
-    @torch.inference_mode()
     def _append(self, lanes: Ints, ids: Ints) -> None:
         rows, tokens = (torch.from_numpy(part).to(self._filled.device) for part in (lanes, ids))
         positions = self._filled[rows].clamp(max=self._most - 1)  # a full lane has ended; what it appends is not used

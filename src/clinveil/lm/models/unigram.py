@@ -20,21 +20,18 @@ from clinveil.lm.vocabulary import Ids, Vocabulary
 
 
 class Unigram:
-    """p(u) = (count(u) + alpha) / (N + alpha V).
+    """p(u) = (count(u) + 1) / (N + V).
 
-    `counts`: (size,) occurrences in the training notes.
-    Raises InputError: alpha is not positive, or counts of another size than the vocabulary.
+    `counts`: (size,) occurrences in the training notes. Raises InputError for another size than the vocabulary's.
     """
 
     kind = "unigram"
 
-    def __init__(self, vocabulary: Vocabulary, counts: Ints, alpha: float = 1.0) -> None:
-        if not alpha > 0:
-            raise InputError("the smoothing constant alpha must be positive")
+    def __init__(self, vocabulary: Vocabulary, counts: Ints) -> None:
         if counts.shape != (vocabulary.size,):
             raise InputError("counts and vocabulary differ in size")
-        self.vocabulary, self.counts, self.alpha = vocabulary, counts, alpha
-        self._logs = np.log(counts + alpha) - np.log(counts.sum() + alpha * counts.size)
+        self.vocabulary, self.counts = vocabulary, counts
+        self._logs = np.log(counts + 1.0) - np.log(counts.sum() + 1.0 * counts.size)
 
     def score(self, notes: Sequence[Ids]) -> list[Doubles]:
         """Return log-probabilities, which do not depend on context."""
@@ -52,7 +49,7 @@ class Unigram:
         """Write the counts; return the entries for `model.json`."""
         with atomic(folder / "counts.npy", force=True) as part:
             save_array(part, self.counts)
-        return {"alpha": self.alpha, "counts_sha256": _hash(self.counts)}
+        return {"counts_sha256": _hash(self.counts)}
 
 
 class _Constant:
@@ -70,14 +67,9 @@ class _Constant:
         """Do nothing."""
 
 
-def counts_of(notes: EncodedNotes, vocabulary: Vocabulary) -> Ints:
-    """Return how often each token occurs in the notes, (size,)."""
-    return np.bincount(notes.ids, minlength=vocabulary.size).astype(np.int64)
-
-
-def train_unigram(notes: EncodedNotes, vocabulary: Vocabulary, alpha: float = 1.0) -> Unigram:
+def train_unigram(notes: EncodedNotes, vocabulary: Vocabulary) -> Unigram:
     """Train a unigram on notes."""
-    return Unigram(vocabulary, counts_of(notes, vocabulary), alpha)
+    return Unigram(vocabulary, np.bincount(notes.ids, minlength=vocabulary.size).astype(np.int64))
 
 
 def load_unigram(folder: Path, vocabulary: Vocabulary, meta: Mapping[str, Any]) -> Unigram:
@@ -85,14 +77,13 @@ def load_unigram(folder: Path, vocabulary: Vocabulary, meta: Mapping[str, Any]) 
     try:
         with (folder / "counts.npy").open("rb") as file:
             counts = np.lib.format.read_array(file, allow_pickle=False)
-        alpha = float(meta["alpha"])
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError):
         raise InputError("has no readable counts", where=folder.name) from None
     if counts.dtype.kind != "i" or (counts < 0).any():
         raise InputError("counts.npy does not contain counts", where=folder.name)
     if _hash(counts) != meta.get("counts_sha256"):
         raise InputError("counts.npy is damaged: its hash differs", where=folder.name)
-    return Unigram(vocabulary, counts, alpha)
+    return Unigram(vocabulary, counts)
 
 
 def _hash(counts: Ints) -> str:

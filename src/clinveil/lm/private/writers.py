@@ -41,17 +41,17 @@ class BagWriter:
 class SteeredWriter:
     """An n-gram model of the public text, with the label's log ratio added to the score of each next word.
 
-    probabilities: (labels, words); rows sum to 1. guidance: factor of the log ratio.
+    probabilities: (labels, words); rows sum to 1.
     """
 
-    def __init__(self, public: PublicText, probabilities: Doubles, guidance: float = 1.0) -> None:
+    def __init__(self, public: PublicText, probabilities: Doubles) -> None:
         rows = [list(pieces(text)) for text in public.texts]
         counts = Counter(piece for row in rows for piece in row)
         self._vocabulary = WordVocabulary(sorted(piece for piece, n in counts.items() if n >= SEEN))
         self._model = train_ngram(encode([" ".join(row) for row in rows], self._vocabulary), self._vocabulary, ORDER)
         numbers = [public.ids.get(lookup_form(piece.lstrip(SPACE + LINE)), -1) for piece in self._vocabulary.words]
         known = np.array(numbers)
-        ratio = np.where(known >= 0, (probabilities / public.frequencies)[:, known], 1.0) ** guidance
+        ratio = np.where(known >= 0, (probabilities / public.frequencies)[:, known], 1.0)
         ratio[:, [UNKNOWN, LINE_END]] = 0.0
         self._ratio = ratio
         self._sums = np.cumsum(ratio * self._model.unigram, axis=1)

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from scipy import special
 
-from clinveil.stats import Interval, clopper_pearson, ratio_of_intervals, sum_of_intervals, weighted_poisson
+from clinveil.stats.intervals import Interval, clopper_pearson, ratio_of_intervals, sum_of_intervals, weighted_poisson
 
 _POWERS, _FOUND = (0.0, 0.25, 0.5, 0.75, 1.0), (0.05, 0.1, 0.15, 0.2, 0.3)
 MIN_SAMPLE = 8  # minimum sample per stratum, if the total allows it

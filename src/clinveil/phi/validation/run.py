@@ -32,8 +32,8 @@ from clinveil.phi.validation.design import KINDS, METHOD, Annotated, recall
 from clinveil.phi.validation.sample import Draw, suspected, usual_forms
 from clinveil.phi.validation.sheet import UNSURE, Design, annotated, read_design, read_marks, write_sheet
 from clinveil.scale import processes
-from clinveil.stats import clopper_pearson, sum_of_intervals
 from clinveil.stats.findings import clustered_share, proportion
+from clinveil.stats.intervals import clopper_pearson, sum_of_intervals
 
 if TYPE_CHECKING:
     from clinveil.corpus.people import Patient

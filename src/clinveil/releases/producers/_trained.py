@@ -73,7 +73,7 @@ def _drawn(job: ReleaseContext, model: LanguageModel, labels: LabelColumns, coun
     how, counts, vocabulary, n = job.settings.synthetic, Counts(), model.vocabulary, len(labels.labels)
     assert isinstance(vocabulary, LayoutVocabulary)
     steering = Steering(np.zeros((n, vocabulary.size)), np.ones((n, 1)), vocabulary)
-    drawing = SamplingConfig(batch_size_for(count, how.batch), how.longest, how.temperature, how.top_p, steering)
+    drawing = SamplingConfig(batch_size_for(count, how.batch), how.longest, how.temperature, steering)
     plan = (PlannedNote(number, 0, number % n) for number in range(2**31))
     with model.ready(double=how.doubles(model.kind), threads=how.threads):
         yield from draw_notes(model, job.key, drawing, lambda: counts.notes >= count, counts, plan, labels.named)

@@ -57,8 +57,8 @@ from clinveil.releases.synthesis_rows import LabelColumns
 from clinveil.releases.treatment import treated
 from clinveil.releases.writing import opened
 from clinveil.report.record import Fact
-from clinveil.stats import wilson
 from clinveil.stats.findings import unmeasured
+from clinveil.stats.intervals import wilson
 from clinveil.utility.evaluations.perplexity import perplexity_findings
 
 BIAS = 0.5  # of a model that counts each label; at 0 contexts of several labels blur what a note is about
@@ -162,7 +162,7 @@ class Synthetic(Producer):
         )
 
 
-_OF_MODELS = frozenset({"temperature", "top_p", "exact"})  # settings of drawing from a model
+_OF_MODELS = frozenset({"temperature", "exact"})  # settings of drawing from a model
 
 
 def _refuse_unused(settings: ReleaseSettings, reason: str, used: Collection[str], unused: Collection[str]) -> None:
@@ -246,7 +246,7 @@ def _written(job: ReleaseContext, trained: Trained, path: Path, labels: LabelCol
     size, vocabulary = batch_size_for(how.count or len(training), how.batch), trained.model.vocabulary
     bias = BIAS if getattr(trained.model, "labelled", False) else 1.0
     steering = Steering.of(encoded_training(training, vocabulary, job.settings), vocabulary, bias)
-    drawing = SamplingConfig(size, how.longest, how.temperature, how.top_p, steering)
+    drawing = SamplingConfig(size, how.longest, how.temperature, steering)
 
     def enough() -> bool:
         return counts.words >= training.words if how.count is None else counts.notes >= how.count

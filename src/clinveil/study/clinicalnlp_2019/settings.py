@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, ClassVar, Literal
 
 from pydantic import field_validator
@@ -32,44 +31,40 @@ class Scale:
     annealed_epochs: int
 
 
-SCALES: Mapping[str, Scale] = MappingProxyType(
-    {
-        "tiny": Scale(
-            {"size": "tiny", "epochs": 5},
-            100,
-            NliSettings(seeds=2),
-            CasingSettings(size="tiny", batch=20, epochs=6, evaluate_every=500, streams=32),
-            8,
-        ),
-        "small": Scale(
-            {"size": "small", "epochs": 10},
-            300,
-            NliSettings(seeds=5),
-            CasingSettings(size="small", batch=20, epochs=10, streams=32),
-            20,
-        ),
-        "paper": Scale({"size": "paper"}, 300, NliSettings(), CasingSettings(streams=8), 20),
-    }
-)
+SCALES: Mapping[str, Scale] = {
+    "tiny": Scale(
+        {"size": "tiny", "epochs": 5},
+        100,
+        NliSettings(seeds=2),
+        CasingSettings(size="tiny", batch=20, epochs=6, evaluate_every=500, streams=32),
+        8,
+    ),
+    "small": Scale(
+        {"size": "small", "epochs": 10},
+        300,
+        NliSettings(seeds=5),
+        CasingSettings(size="small", batch=20, epochs=10, streams=32),
+        20,
+    ),
+    "paper": Scale({"size": "paper"}, 300, NliSettings(), CasingSettings(streams=8), 20),
+}
 
 
 class StudySettings(CommonSettings):
     """Settings of `clinveil study clinicalnlp-2019`."""
 
-    PROFILES: ClassVar[Mapping[str, Mapping[str, Any]]] = MappingProxyType(
-        {
-            "tiny": {"dropout": (0.0, 0.5), "units": 8, "words": 60_000, "valid": 40, "test": 60, "min_pair_count": 3},
-            "small": {
-                "dropout": (0.0, 0.3, 0.5, 0.8),
-                "units": 12,
-                "words": 300_000,
-                "valid": 100,
-                "test": 150,
-                "min_pair_count": 5,
-            },
-            "paper": {"dropout": (0.0, 0.3, 0.5, 0.7, 0.8), "units": 30, "words": 2_260_000, "valid": 128, "test": 128},
-        }
-    )
+    PROFILES: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+        "tiny": {"dropout": (0.0, 0.5), "units": 8, "words": 60_000, "valid": 40, "test": 60, "min_pair_count": 3},
+        "small": {
+            "dropout": (0.0, 0.3, 0.5, 0.8),
+            "units": 12,
+            "words": 300_000,
+            "valid": 100,
+            "test": 150,
+            "min_pair_count": 5,
+        },
+        "paper": {"dropout": (0.0, 0.3, 0.5, 0.7, 0.8), "units": 30, "words": 2_260_000, "valid": 128, "test": 128},
+    }
     size: Literal["tiny", "small", "paper"] = flag("tiny", "Profile; paper has the paper's sizes and needs a GPU.")
     dropout: tuple[float, ...] = flag((0.0, 0.5), "Dropout of the LSTM; repeatable (default: by size).")
     units: int = flag(8, "Patients to leave out one by one (paper: 30 notes).", ge=2)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar
@@ -19,7 +19,7 @@ from clinveil.corpus.medtext import SplitSizes
 from clinveil.corpus.medtext.prepare import PARTS
 from clinveil.report.numerals import NONE, decimals
 from clinveil.scale.tasks import Store, perform, perform_all
-from clinveil.stats import t_interval
+from clinveil.stats.intervals import t_interval
 from clinveil.study.clinicalnlp_2019.settings import REAL, SAME, UNIGRAM, Mode, StudySettings, label_of
 from clinveil.study.clinicalnlp_2019.tasks import (
     Casing,
@@ -36,26 +36,16 @@ from clinveil.study.inputs import File, Source, Train
 from clinveil.study.tables import Paper, Row, Spec, Study, Table, run, shown
 from clinveil.vectors.settings import VectorSettings
 
-
-@dataclass(frozen=True)
-class Audits:
-    """The audits of a study.
-
-    Attributes:
-        models: by mode and dropout. unigram: of the same patients.
-    """
-
-    models: Mapping[tuple[Mode, float], Audit]
-    unigram: Audit
+Models = Mapping[tuple[Mode, float], Audit]  # by mode and dropout
 
 
-def audits_of(store: Store, parts: Parts, own: StudySettings) -> Audits:
-    """Return the audits of the settings, and write their data to the store."""
+def audits_of(store: Store, parts: Parts, own: StudySettings) -> tuple[Models, Audit]:
+    """Return the audits of the settings, and that of a unigram of the same patients; write their data to the store."""
     modes: tuple[Mode, ...] = ("exact", "compat") if own.compat else ("exact",)
     models = {(mode, p): _audit(store, parts, own, own.leave_out(p, mode)) for mode in modes for p in own.dropout}
     first = own.dropout[0]
     unigram = own.leave_out(first, "exact").but(model="unigram")
-    return Audits(models, audit_of(models["exact", first].data, unigram, seed=own.seed, name=UNIGRAM))
+    return models, audit_of(models["exact", first].data, unigram, seed=own.seed, name=UNIGRAM)
 
 
 def _audit(store: Store, parts: Parts, own: StudySettings, how: LeaveOutSettings) -> Audit:
@@ -73,40 +63,37 @@ def _audit(store: Store, parts: Parts, own: StudySettings, how: LeaveOutSettings
     return replace(audit, full=full, reseeded=(), other_seeds=())
 
 
-@dataclass
-class Privacy:
-    """Results of the audits: findings, CSV files with one row per unit, and the counts of section 4.4 by model."""
-
-    findings: list[Finding] = field(default_factory=list)
-    files: dict[str, str] = field(default_factory=dict)
-    rarity: dict[str, Mapping[str, Any]] = field(default_factory=dict)
+Privacy = tuple[list[Finding], dict[str, str], dict[str, dict[str, Any]]]
 
 
-def privacy_of(store: Store, audits: Audits, own: StudySettings) -> Privacy:
-    """Compare the finished models."""
-    privacy, seed, first = Privacy(), own.seed, own.dropout[0]
+def privacy_of(store: Store, models: Models, unigram_audit: Audit, own: StudySettings) -> Privacy:
+    """Compare the finished models.
+
+    Returns findings, CSV files with one row per unit by name, and the counts of section 4.4 by model.
+    """
+    findings, files, rarity, seed, first = list[Finding](), {}, {}, own.seed, own.dropout[0]
     scores: dict[tuple[Mode, float], Compared] = {}
-    for (mode, dropout), audit in audits.models.items():
+    for (mode, dropout), audit in models.items():
         label, name = label_of(dropout), f"units-{mode}-{dropout:g}"
         score = scores[mode, dropout] = _compared(store, audit, seed)
-        privacy.findings += [labelled(f, corpus=label) for f in score.findings]
-        privacy.files[f"{name}.csv"] = score.table
-        privacy.rarity[f"{label}, {mode}"] = rarities(load_data(audit.data), score.leave_out)
+        findings += [labelled(f, corpus=label) for f in score.findings]
+        files[f"{name}.csv"] = score.table
+        rarity[f"{label}, {mode}"] = rarities(load_data(audit.data), score.leave_out)
         if mode == "exact":
             text = _compared(store, audit, seed, text=True)
-            privacy.findings += [labelled(f, corpus=label) for f in text.findings]
-            privacy.files[f"{name}-text.csv"] = text.table
+            findings += [labelled(f, corpus=label) for f in text.findings]
+            files[f"{name}-text.csv"] = text.table
     for (mode, dropout), score in scores.items():
         if dropout != first:
             detail = {"corpus": label_of(dropout), "mode": mode, "against": label_of(first)}
-            privacy.findings += _falls(scores[mode, first], score, detail, seed)
-    unigram = _compared(store, audits.unigram, seed)
-    privacy.findings += [labelled(f, corpus=SAME) for f in unigram.findings]
+            findings += _falls(scores[mode, first], score, detail, seed)
+    unigram = _compared(store, unigram_audit, seed)
+    findings += [labelled(f, corpus=SAME) for f in unigram.findings]
     for (mode, dropout), score in scores.items():
         if mode == "exact":
             detail = {"corpus": SAME, "mode": mode, "against": label_of(dropout)}
-            privacy.findings += _falls(score, unigram, detail, seed)
-    return privacy
+            findings += _falls(score, unigram, detail, seed)
+    return findings, files, rarity
 
 
 def _compared(store: Store, audit: Audit, seed: int, *, text: bool = False) -> Compared:
@@ -286,12 +273,7 @@ def _sample(results: Results, spec: Spec) -> Table:
 def run_study(notes: Path, out: Path, settings: StudySettings, say: Say = lambda line: None) -> Results:
     """Run the study of paper C on the user's notes; the same call again resumes it.
 
-    Args:
-        notes: a file or folder. out: the folder of the study, all of which is secret. say: receives plan and progress.
-
-    Raises:
-        InputError: invalid inputs. UsageError: the folder is in use, or the study takes too long. MissingExtra: no
-            PyTorch.
+    `notes`: a file or folder. Raises as `tables.run` does, and UsageError if the study takes too long.
     """
     need_torch()
     return run(ClinicalNlp2019(settings, Source.of(notes, settings.notes)), out, say)
@@ -316,29 +298,27 @@ class ClinicalNlp2019(Study):
         """Run unfinished tasks and collect the results."""
         own, store = self.settings, bench.store
         perform(store, self.parts)
-        audits = audits_of(store, self.parts, own)
-        train_audits(
-            store, list(audits.models.values()), bench.over, bench.say, workers=own.workers, most_hours=own.max_hours
-        )
-        perform_all(store, audits.unigram.models, bench.over, lambda line: None)
-        corpora = self.corpora(audits)
+        models, unigram = audits_of(store, self.parts, own)
+        train_audits(store, list(models.values()), bench.over, bench.say, workers=own.workers, most_hours=own.max_hours)
+        perform_all(store, unigram.models, bench.over, lambda line: None)
+        corpora = self.corpora(models)
         wanted = self.measures(corpora)
         bench.do(wanted)
-        privacy = privacy_of(store, audits, own)
+        leaks, files, rarity = privacy_of(store, models, unigram, own)
         others = (finding for task in wanted for finding in findings_of(store.result(task)))
         counts = store.result(self.parts)["counts"]
         by_model = next(corpus for corpus in reversed(corpora) if corpus.model is not None)
-        facts = {"lead": counts["notes"], "counts": counts, "rarity": privacy.rarity}
+        facts = {"lead": counts["notes"], "counts": counts, "rarity": rarity}
         facts |= {"labels": tuple(corpus.label for corpus in corpora)}
         texts = sorted(by_model.load(store).texts, key=len)
         facts |= {"sample": (by_model.label, texts[len(texts) // 2])}
-        return Results(own, (*privacy.findings, *others), facts, privacy.files)
+        return Results(own, (*leaks, *others), facts, files)
 
-    def corpora(self, audits: Audits) -> list[Written]:
+    def corpora(self, models: Models) -> list[Written]:
         """Return the compared corpora: the real notes, and the notes of each model."""
         own = [
             Written(label_of(dropout), self.parts, audit.full)
-            for (mode, dropout), audit in audits.models.items()
+            for (mode, dropout), audit in models.items()
             if mode == self.settings.main
         ]
         return [Written(REAL, self.parts), *own, Written(UNIGRAM, self.parts)]

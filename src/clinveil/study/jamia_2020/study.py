@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -19,7 +18,7 @@ from clinveil.core.neural import need_torch
 from clinveil.core.settings import LABEL, flag
 from clinveil.core.types import Say
 from clinveil.report.numerals import NONE, between, decimals
-from clinveil.stats import t_interval
+from clinveil.stats.intervals import t_interval
 from clinveil.study.engine import Bench, CommonSettings, Results, Task, choices, findings_of
 from clinveil.study.inputs import File, Source, Train
 from clinveil.study.jamia_2020.tasks import (
@@ -130,32 +129,30 @@ ORIGINAL = Setting("original")
 LEVEL = 0.9  # level of paper A's intervals
 PAPER_N = ("0", "3", "5", "7", "9", "3-14")
 ALGORITHMS = ("cbow", "skipgram")
+SIMILARITY = "cbow"  # vectors that are trained again and scored on word pairs
 
 
 class StudySettings(CommonSettings):
     """Settings of `clinveil study jamia-2020`."""
 
-    PROFILES: ClassVar[Mapping[str, Mapping[str, Any]]] = MappingProxyType(
-        {
-            "tiny": {
-                "n": ("0", "3"),
-                "algorithm": ("cbow",),
-                "model": ("lr",),
-                "repetitions": 2,
-                "dim": 16,
-                "max_documents": 400,
-                "max_tokens": 60,
-                "min_class": 10,
-                "transfers": False,
-            },
-            "paper": {"model": classifiers.names(), "seeds": 3, "max_documents": 10**9, "max_tokens": 5_000},
-        }
-    )
+    PROFILES: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+        "tiny": {
+            "n": ("0", "3"),
+            "algorithm": ("cbow",),
+            "model": ("lr",),
+            "repetitions": 2,
+            "dim": 16,
+            "max_documents": 400,
+            "max_tokens": 60,
+            "min_class": 10,
+            "transfers": False,
+        },
+        "paper": {"model": classifiers.names(), "seeds": 3, "max_documents": 10**9, "max_tokens": 5_000},
+    }
     label: tuple[str, ...] = LABEL
     n: tuple[str, ...] = flag(PAPER_N, "Values of N, 0 for the original; repeatable (default: the paper's).")
     algorithm: tuple[str, ...] = flag(ALGORITHMS, "Vectors that define the neighbours: cbow, skipgram; repeatable.")
     model: tuple[str, ...] = flag(("lr", "svm", "cnn", "lstm"), "Classifiers; repeatable.")
-    similarity_algorithm: tuple[str, ...] = flag(("cbow",), "Vectors retrained and scored on word pairs; repeatable.")
     subwords: bool = flag(True, "Get vectors of unknown words from fastText, trained on the same protected text.")
     repetitions: int = flag(5, "Repetitions of obfuscation and training (paper: 5).", ge=2, le=100)
     seeds: int = flag(1, "Runs of each network.", ge=1, le=20)
@@ -179,7 +176,7 @@ class StudySettings(CommonSettings):
                 raise ValueError("N must be 0 (the original), 2 or more, or a range such as 3-14")
         return tuple(dict.fromkeys(("0", *values)))
 
-    @field_validator("algorithm", "similarity_algorithm", "model")
+    @field_validator("algorithm", "model")
     @classmethod
     def _known(cls, values: tuple[str, ...], info: Any) -> tuple[str, ...]:
         return choices(values, classifiers.names() if info.field_name == "model" else ALGORITHMS)
@@ -195,15 +192,9 @@ def run_study(
 ) -> Results:
     """Run the study of paper A on the user's notes; the same call again resumes it.
 
-    Args:
-        notes: a file or folder. out: the folder of the study, all of which is secret.
-        pairs: word-pair lists, required for Table 3.
-        settings: grid and sizes; Table 4 requires a label.
-        say: receives the plan and a message for each finished task.
+    `notes`: a file or folder; `pairs`: word-pair lists, required for Table 3, as labels are for Table 4.
 
-    Raises:
-        InputError: invalid inputs. UsageError: neither label nor pairs, or a folder in use. MissingExtra: a network
-            without PyTorch, `--on ray` without Ray.
+    Raises as `tables.run` does, and UsageError without labels and pairs.
     """
     if not settings.label and not pairs:
         raise UsageError("the study needs labels or word pairs", hint="pass --label COLUMN, --pairs FILE, or both")
@@ -270,12 +261,11 @@ class Jamia2020(Study):
     def similars(self) -> list[Similar]:
         """Word pairs by N, each repetition with separate draws and training."""
         tasks: list[Similar] = []
-        for algorithm in self.settings.similarity_algorithm if self.lists else ():
-            grid = [ORIGINAL] + [Setting("neighbours", n, algorithm) for n in self.settings.n if n != "0"]
-            for treat in (self._treat(s, repetition) for s in grid for repetition in range(self.settings.repetitions)):
-                fast = self._train(treat, "fasttext") if self.settings.subwords else None
-                tasks.append(Similar(treat, self._train(treat, algorithm), fast, self.lists))
-        return tasks
+        grid = [ORIGINAL] + [Setting("neighbours", n, SIMILARITY) for n in self.settings.n if n != "0"]
+        for treat in (self._treat(s, repetition) for s in grid for repetition in range(self.settings.repetitions)):
+            fast = self._train(treat, "fasttext") if self.settings.subwords else None
+            tasks.append(Similar(treat, self._train(treat, SIMILARITY), fast, self.lists))
+        return tasks if self.lists else []
 
     @cached_property
     def compares(self) -> list[Compare]:

@@ -253,12 +253,11 @@ class Classify(Task):
             self.model, labels.labelled, labels.parts, self.run, side, settings=settings, shuffled=self.shuffled
         )
         save_array(folder / TEST, guesses.test)
-        return {"valid": guesses.valid_score, "detail": dict(guesses.detail)}
+        return {"detail": dict(guesses.detail)}
 
     def load(self, store: Store) -> Predictions:
         """Return the predictions of the finished task."""
-        result = store.result(self)
-        return Predictions(np.load(store.folder(self) / TEST, allow_pickle=False), result["valid"], result["detail"])
+        return Predictions(np.load(store.folder(self) / TEST, allow_pickle=False), store.result(self)["detail"])
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from itertools import product
-from types import MappingProxyType
 from typing import Any, ClassVar, Literal
 
 from pydantic import field_validator
@@ -23,22 +22,20 @@ class StudySettings(CommonSettings):
     """Settings of `clinveil study jmir-2020`."""
 
     # `paper` has 44 embeddings with two metrics, equal to the paper's 88 models; their complete list is not published.
-    PROFILES: ClassVar[Mapping[str, Mapping[str, Any]]] = MappingProxyType(
-        {
-            "tiny": {
-                "algorithm": ("skipgram", "cbow"),
-                "window": (3,),
-                "dim": (16,),
-                "draws": 99,
-                "permutations": 99,
-                "patient_draws": 199,
-                "scenario_draws": 20,
-                "figure_3": False,
-            },
-            "small": {"dim": (50,)},
-            "paper": {"dim": (100,), "window": tuple(range(1, 12)), "glove_variant": VARIANTS},
-        }
-    )
+    PROFILES: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+        "tiny": {
+            "algorithm": ("skipgram", "cbow"),
+            "window": (3,),
+            "dim": (16,),
+            "draws": 99,
+            "permutations": 99,
+            "patient_draws": 199,
+            "scenario_draws": 20,
+            "figure_3": False,
+        },
+        "small": {"dim": (50,)},
+        "paper": {"dim": (100,), "window": tuple(range(1, 12)), "glove_variant": VARIANTS},
+    }
     algorithm: tuple[str, ...] = flag(tuple(NAMES), "skipgram, cbow or glove; repeatable (default: all).")
     window: tuple[int, ...] = flag(PAPER_WINDOWS, "Context words on either side; repeatable (default: 1 3 5 7 9).")
     metric: tuple[str, ...] = flag(METRICS[:2], "cosine, cityblock or euclidean; repeatable (default: the first two).")

@@ -27,14 +27,7 @@ def run_study(
 ) -> Results:
     """Run the study of paper B on the user's notes; the same call again resumes it.
 
-    Args:
-        notes: a file or folder; patients: patients.parquet; codes: codes.csv.
-        out: the folder of the study, all of which is secret: tables.md, findings.json, tasks.
-        settings: grid, mode and draws.
-        say: receives the plan and a message for each finished task.
-
-    Raises:
-        InputError: invalid inputs. UsageError: the folder is in use. MissingExtra: `--on ray` without Ray.
+    `notes`: a file or folder; `patients`: patients.parquet; `codes`: codes.csv. Raises as `tables.run` does.
     """
     read_codes(codes)
     source = Source.of(notes, settings.notes)

@@ -36,7 +36,6 @@ class ClassifierSettings(Settings):
     max_documents: int | None = flag(None, "Maximum labelled notes, sampled (small: 5000, paper: all).", ge=20)
     max_tokens: int | None = flag(None, "Networks: words read of each note (small: 200, paper: 5000).", ge=5)
     epochs: int | None = flag(None, "Networks: epochs (small: 20, early stopping; paper: 25).", ge=1, le=1000)
-    static: bool = flag(False, "Networks: do not train the word vectors.")
     min_class: int = flag(50, "Leave out classes with fewer notes.", ge=2)
     separator: str | None = flag(None, "Separator of several labels of one note (default: one label per note).")
     device: str = flag("cpu", "Networks: cpu, cuda or cuda:1.")
@@ -59,13 +58,9 @@ class ClassifierSettings(Settings):
 
 @dataclass(frozen=True)
 class Predictions:
-    """Predictions of a model on the test notes, (n_test,) int64 classes or (n_test, n_classes) bool.
-
-    `valid_score`: macro-F1 on the validation notes (with several labels per note micro-F1). `detail`: its settings.
-    """
+    """Predictions on the test notes, (n_test,) int64 classes or (n_test, n_classes) bool, and the model's settings."""
 
     test: NDArray[Any] = field(repr=False)
-    valid_score: float
     detail: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -176,23 +171,23 @@ class Linear(Classifier):
         learn, test, counts = job.parts.learn, job.parts.test, job.side.counted
         # One thread gives the same sums on every machine, and is ten times faster on a busy one.
         with threadpool_limits(1):
-            score, strength, threshold = self._selected(job)
+            strength, threshold = self._selected(job)
             tfidf, taken = _tfidf(counts.train[learn])
             fitted = self._estimator(strength, job.seed)
             fitted.fit(tfidf.transform(counts.train[learn][:, taken]), job.targets[learn])
             probabilities = _probabilities(fitted, tfidf.transform(counts.test[test][:, taken]))
         detail = {"strength": strength} | ({"threshold": threshold} if job.several else {})
-        return Predictions(decided(probabilities, threshold, several=job.several), score, detail)
+        return Predictions(decided(probabilities, threshold, several=job.several), detail)
 
     def like(self, earlier: Predictions) -> Linear:
         """Return the classifier with the strength that an earlier run selected."""
         strength = earlier.detail.get("strength")
         return replace(self, strengths=(strength,)) if strength else self
 
-    def _selected(self, job: Job) -> tuple[float, float, float]:
-        """Return validation score, strength and threshold; a single strength with one label is not scored."""
+    def _selected(self, job: Job) -> tuple[float, float]:
+        """Return strength and threshold, by score on the validation notes."""
         if len(self.strengths) == 1 and not job.several:
-            return 0.0, self.strengths[0], THRESHOLDS[-1]
+            return self.strengths[0], THRESHOLDS[-1]
         parts, targets, counts = job.parts, job.targets, job.side.counted
         tfidf, taken = _tfidf(counts.train[parts.train])
         train, valid = (tfidf.transform(counts.train[rows][:, taken]) for rows in (parts.train, parts.valid))
@@ -201,8 +196,8 @@ class Linear(Classifier):
             fitted = self._estimator(strength, job.seed).fit(train, targets[parts.train])
             score, threshold = choose(targets[parts.valid], _probabilities(fitted, valid))
             scored.append((score, -strength, threshold))
-        score, negative, threshold = max(scored)
-        return score, -negative, threshold
+        _, negative, threshold = max(scored)
+        return -negative, threshold
 
     def _estimator(self, strength: float, seed: int) -> Any:
         """Return an estimator, one class against the rest, with balanced class weights."""
@@ -263,7 +258,7 @@ class TfidfLogisticRegression(Classifier):
             features = tfidf.transform(counts.train[learn][:, taken])
             fitted = (OneVsRestClassifier(model) if job.several else model).fit(features, job.targets[learn])
             predicted = fitted.predict(tfidf.transform(counts.test[job.parts.test][:, taken]))
-        return Predictions(predicted.astype(job.targets.dtype), 0.0, {"strength": STRENGTH})
+        return Predictions(predicted.astype(job.targets.dtype), {"strength": STRENGTH})
 
 
 @dataclass(frozen=True)

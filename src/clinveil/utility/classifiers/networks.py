@@ -25,9 +25,9 @@ BELOW = float("-inf")
 class Network(nn.Module):
     """Word vectors, a body that returns one vector per text, dropout and a linear output."""
 
-    def __init__(self, matrix: Tensor, width: int, n_classes: int, *, static: bool) -> None:
+    def __init__(self, matrix: Tensor, width: int, n_classes: int) -> None:
         super().__init__()
-        self.words = nn.Embedding.from_pretrained(matrix.clone(), freeze=static, padding_idx=PAD)  # type: ignore[no-untyped-call]
+        self.words = nn.Embedding.from_pretrained(matrix.clone(), freeze=False, padding_idx=PAD)  # type: ignore[no-untyped-call]
         self.output = nn.Linear(width, n_classes)
         self.drop = nn.Dropout(DROP)
 
@@ -105,9 +105,9 @@ class Attention(nn.Module):
 class Cnn(Network):
     """Kim's CNN: max pooling over time, and output weights with a norm of at most 3 per class."""
 
-    def __init__(self, matrix: Tensor, n_classes: int, *, several: bool = False, static: bool = False) -> None:
+    def __init__(self, matrix: Tensor, n_classes: int, *, several: bool = False) -> None:
         widths = MIMIC_WIDTHS if several else KIM_WIDTHS
-        super().__init__(matrix, MAPS * len(widths), n_classes, static=static)
+        super().__init__(matrix, MAPS * len(widths), n_classes)
         self.convolutions = Convolutions(matrix.shape[1], widths)
 
     def body(self, vectors: Tensor, real: Tensor) -> Tensor:
@@ -127,8 +127,8 @@ class Cnn(Network):
 class CnnAttention(Network):
     """Feature maps of several widths, each with an attention over time."""
 
-    def __init__(self, matrix: Tensor, n_classes: int, *, several: bool = False, static: bool = False) -> None:
-        super().__init__(matrix, MAPS * len(MIMIC_WIDTHS), n_classes, static=static)
+    def __init__(self, matrix: Tensor, n_classes: int, *, several: bool = False) -> None:
+        super().__init__(matrix, MAPS * len(MIMIC_WIDTHS), n_classes)
         self.convolutions = Convolutions(matrix.shape[1], MIMIC_WIDTHS)
         self.attentions = nn.ModuleList(Attention(MAPS) for _ in MIMIC_WIDTHS)
 
@@ -141,19 +141,16 @@ class CnnAttention(Network):
         return torch.cat([attend(maps.transpose(1, 2), whole) for attend, (maps, whole) in pairs], dim=1)
 
     def penalty(self) -> Tensor:
-        """Return 1e-3 times the squares of kernels, plus 1e-4 times those of attention, output and trained vectors."""
+        """Return 1e-3 times the squares of kernels, plus 1e-4 times those of attention, output and vectors."""
         rest = torch.stack([attend.squares() for attend in self._attend()]).sum() + (self.output.weight**2).sum()
-        words = (self.words.weight**2).sum() if self.words.weight.requires_grad else torch.zeros(())
-        return 1e-3 * self.convolutions.squares() + 1e-4 * (rest + words)
+        return 1e-3 * self.convolutions.squares() + 1e-4 * (rest + (self.words.weight**2).sum())
 
 
 class Lstm(Network):
     """An LSTM of 50 units: the state after the last word, or with attention the weighted sum of all states."""
 
-    def __init__(
-        self, matrix: Tensor, n_classes: int, *, several: bool = False, static: bool = False, attention: bool = False
-    ) -> None:
-        super().__init__(matrix, UNITS, n_classes, static=static)
+    def __init__(self, matrix: Tensor, n_classes: int, *, several: bool = False, attention: bool = False) -> None:
+        super().__init__(matrix, UNITS, n_classes)
         self.lstm = nn.LSTM(matrix.shape[1], UNITS, batch_first=True)
         self.attention = Attention(UNITS) if attention else None
 

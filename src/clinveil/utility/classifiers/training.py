@@ -43,9 +43,8 @@ def trained(name: str, job: Job) -> Predictions:
     train, valid = (_Texts(encoder.rows(job.texts(rows)), job.targets[rows]) for rows in (parts.train, parts.valid))
     with seeded(job.seed % 2**63):
         start = torch.from_numpy(encoder.matrix(vectors, rng))
-        network = NETWORKS[name](start, job.n_classes, several=job.several, static=settings.static).to(device)
-        weights = [weight for weight in network.parameters() if weight.requires_grad]
-        how = optimizer(name, weights, several=job.several)
+        network = NETWORKS[name](start, job.n_classes, several=job.several).to(device)
+        how = optimizer(name, list(network.parameters()), several=job.several)
         training = TextTraining(network, how, device, train, valid, settings.passes, rng)
         training.patience = PATIENCE if settings.size == "small" else float("inf")
         network = training.fit().finish()
@@ -53,7 +52,7 @@ def trained(name: str, job: Job) -> Predictions:
     test = decided(probabilities, training.threshold, several=job.several)
     detail: dict[str, Any] = {"epochs": training.progress.best_look, "words": len(encoder)}
     detail |= {"dim": start.shape[1], "vectors": vectors is not None}
-    return Predictions(test, training.score, detail | ({"threshold": training.threshold} if job.several else {}))
+    return Predictions(test, detail | ({"threshold": training.threshold} if job.several else {}))
 
 
 @dataclass(frozen=True)

@@ -35,7 +35,7 @@ _PIECE = re.compile(r"«(?:(?P<label>[A-Z]+)\|)?(?P<gold>[^»]+)»|\{(?P<he>[A-Z
 _FIELD = re.compile(r"\{(?P<which>given|family|g|f)(?P<second>2?)\}", re.IGNORECASE)
 _CHANGES: Mapping[Case, Callable[[str], str]] = {"as written": str, "lower": str.lower, "upper": str.upper}
 _LATIN = re.compile(r"[A-Za-zÀ-ɏḀ-ỿ'’ -]{2,}")
-_ORDER, _SHORTEST, _LONGEST = 3, 5, 10
+_ORDER, _SHORTEST, _LONGEST, UNLISTED = 3, 5, 10, 400
 T = TypeVar("T")
 
 
@@ -129,7 +129,7 @@ def _half_doubled(names: Sequence[str]) -> list[str]:
     return [*names[:half], *(f"{a}-{b}" for a, b in zip(names[:half], names[half:], strict=False))]
 
 
-def _unlisted(source: Iterable[str], size: int = 400) -> list[str]:
+def _unlisted(source: Iterable[str]) -> list[str]:
     """Return names that are in no list, generated from the letter sequences of listed names."""
     follows: dict[str, list[str]] = {}  # three letters -> all letters that follow them; spaces mark the ends of names
     for name in source:
@@ -137,7 +137,7 @@ def _unlisted(source: Iterable[str], size: int = 400) -> list[str]:
         for start in range(len(name) + 1):
             follows.setdefault(padded[start : start + _ORDER], []).append(padded[start + _ORDER])
     rng, made = default_rng(1990), dict[str, None]()
-    while len(made) < size:
+    while len(made) < UNLISTED:
         letters = " " * _ORDER
         while not letters.endswith(" ") or not letters.strip():
             letters += one(follows[letters[-_ORDER:]], rng)

@@ -114,15 +114,17 @@ def gold_findings(tally: Tally, over: str = "patients") -> list[Finding]:
     recall += [_share(tally, "phi.recall", f"recall {piece}", over, metric=piece, unit=piece) for piece in PIECES]
     labels = sorted(tally.labels, key=lambda label: (-tally.labels[label], label))
     recall += [_share(tally, "phi.recall", f"label {label}", over, label=label) for label in labels]
-    return [*recall, *_leaks(tally, over), *(_of_found(tally, over) if tally.complete else [_incomplete()])]
-
-
-def _leaks(tally: Tally, over: str) -> Iterator[Finding]:
-    yield _share(tally, "phi.leaky_notes", "leaky", over, unit="notes", better="lower")
-    by_patient = tally.of("leaky")
+    leaks, by_patient = (
+        [_share(tally, "phi.leaky_notes", "leaky", over, unit="notes", better="lower")],
+        tally.of("leaky"),
+    )
     if over == "patients" and len(by_patient):
         leaking = np.stack([by_patient[:, 0] > 0, np.ones(len(by_patient))], axis=1).astype(np.int64)
-        yield clustered_share("phi.leaky_patients", leaking, over=over, unit=over, source=SOURCE)
+        leaks.append(clustered_share("phi.leaky_patients", leaking, over=over, unit=over, source=SOURCE))
+    if not tally.complete:
+        why = "the gold spans are incomplete, so false positives cannot be counted"
+        return [*recall, *leaks, unmeasured("phi.precision", why)]
+    return [*recall, *leaks, *_of_found(tally, over)]
 
 
 def _of_found(tally: Tally, over: str) -> list[Finding]:
@@ -145,10 +147,6 @@ def _share(
     return clustered_share(measure, counts, over=over, better=better, unit=unit, source=SOURCE, detail=detail)
 
 
-def _incomplete() -> Finding:
-    return unmeasured("phi.precision", "the gold spans are incomplete, so false positives cannot be counted")
-
-
 @dataclass
 class Survival(Counts):
     """Identifiers of the source that remain in released notes, by patient and label.
@@ -169,7 +167,8 @@ class Survival(Counts):
             for label, hit in remains:
                 self._count(f"{prefix}{label}", note, hit)
                 self._count(f"{prefix}all", note, hit)
-            for token in _name_words(note):
+            names = (_forms(note.text[span.start : span.end]).split() for span in note.gold if span.label == "NAME")
+            for token in {word for name in names for word in name if len(word) >= SHORTEST}:
                 self._count(f"{prefix}words of names", note, f" {token} " in words)
             if remains and not prefix:
                 self._count("notes", note, any(hit for _, hit in remains))
@@ -202,12 +201,6 @@ def _forms(text: str) -> str:
         + " ".join(filter(None, (name_form(word) if word.isalpha() else word.lower() for word in _WORDS.findall(text))))
         + " "
     )
-
-
-def _name_words(note: GoldNote) -> set[str]:
-    """Return the words of a note's names, without initials."""
-    names = (_forms(note.text[span.start : span.end]).split() for span in note.gold if span.label == "NAME")
-    return {word for name in names for word in name if len(word) >= SHORTEST}
 
 
 class ErrorList:

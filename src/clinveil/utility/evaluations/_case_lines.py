@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.random import Generator
@@ -24,8 +24,7 @@ TEST_SHARE, DEV_SHARE = 0.1, 0.05
 UNKNOWN, NEWLINE = 0, 1  # numbers of characters
 _GUESS = NotesSettings()
 Counts = Ints
-Metric = Literal["f1", "accuracy"]
-CORRECT, PROPOSED, GOLD, EXACT, WORDS = range(5)
+CORRECT, PROPOSED, GOLD, WORDS = range(4)
 
 
 @dataclass(frozen=True)
@@ -138,32 +137,31 @@ class Score(NamedTuple):
     precision: float
     recall: float
     f1: float
-    accuracy: float
 
 
 def count_words(reference: Sequence[str], restored: Sequence[str]) -> Counts:
-    """Return for each line, (n_lines, 5): correct, proposed and true words with capitals, correct words, and words.
+    """Return for each line, (n_lines, 4): correct, proposed and true words with capitals, and words.
 
     Words are separated by white space; a capital is a character that lowering changes.
 
     Raises ValueError if a line has another number of words than its reference.
     Source: word_eval.py of raymondhs/char-rnn-truecase.
     """
-    return np.array([_line(*pair) for pair in zip(reference, restored, strict=True)], dtype=np.int64).reshape(-1, 5)
+    return np.array([_line(*pair) for pair in zip(reference, restored, strict=True)], dtype=np.int64).reshape(-1, 4)
 
 
-def _line(reference: str, restored: str) -> tuple[int, int, int, int, int]:
+def _line(reference: str, restored: str) -> tuple[int, int, int, int]:
     true, guessed = reference.split(), restored.split()
     if len(true) != len(guessed):
         raise ValueError("a restored line has another number of words than its reference")
     gold = [word != word.lower() for word in true]
-    right = [one == other for one, other in zip(true, guessed, strict=True)]
+    right = (one == other for one, other in zip(true, guessed, strict=True))
     proposed = sum(word != word.lower() for word in guessed)
-    return sum(g and r for g, r in zip(gold, right, strict=True)), proposed, sum(gold), sum(right), len(true)
+    return sum(g and r for g, r in zip(gold, right, strict=True)), proposed, sum(gold), len(true)
 
 
 def by_owner(counts: Counts, owners: Sequence[str] | None) -> Counts:
-    """Return the sums of the lines of each owner, (n_owners, 5), or the counts of lines without owners."""
+    """Return the sums of the lines of each owner, (n_owners, 4), or the counts of lines without owners."""
     if owners is None:
         return counts
     names, row = np.unique(np.array(owners, dtype=object), return_inverse=True)
@@ -172,10 +170,8 @@ def by_owner(counts: Counts, owners: Sequence[str] | None) -> Counts:
     return sums
 
 
-def metric_shares(counts: Counts, metric: Metric) -> Doubles:
-    """Return numerator and denominator of the metric, (n_owners, 2); for F1: correct, mean of proposed and true."""
-    if metric == "accuracy":
-        return counts[:, [EXACT, WORDS]].astype(np.float64)
+def f1_shares(counts: Counts) -> Doubles:
+    """Return numerator and denominator of F1, (n_owners, 2): correct words, and the mean of proposed and true ones."""
     return np.stack([counts[:, CORRECT], (counts[:, PROPOSED] + counts[:, GOLD]) / 2], axis=1)
 
 
@@ -183,8 +179,7 @@ def score(counts: Counts) -> Score:
     """Return the score of all lines, from `count_words`."""
     totals = counts.sum(axis=0)
     precision, recall = _share(totals[CORRECT], totals[PROPOSED]), _share(totals[CORRECT], totals[GOLD])
-    f1 = _share(2 * precision * recall, precision + recall)
-    return Score(precision, recall, f1, _share(totals[EXACT], totals[WORDS]))
+    return Score(precision, recall, _share(2 * precision * recall, precision + recall))
 
 
 def _share(part: float, whole: float) -> float:

@@ -133,7 +133,10 @@ def nli_parts(train: SentencePairs, dev: SentencePairs | None, test: SentencePai
     detail: dict[str, Any] = {"dropped": sum(part.dropped for part in (train, dev, test) if part)}
     if test is None or dev is None:
         group, detail["grouping"], detail["largest_group"] = _groups(train)
-        tenth = _tenths(train, group, rng)
+        few = InputError("too few pairs to split in three parts", where=train.name, hint="pass --dev and --test")
+        tenth = np.zeros(len(train), dtype=np.int64)
+        for number, (_, fold) in enumerate(group_folds(train.labels, group, TENTHS, rng, few)):
+            tenth[fold] = number
         tested = tenth < (TEST if test is None else 0)
         picked = ~tested & (tenth < (TEST if test is None else 0) + (DEV if dev is None else 0))
         test = test or train.rows(np.flatnonzero(tested))
@@ -170,15 +173,6 @@ def _key(sentence: Sentence) -> Sentence:
 def _numbered(keys: Sequence[Sentence]) -> Ints:
     numbers: dict[Sentence, int] = {}
     return np.array([numbers.setdefault(key, len(numbers)) for key in keys], dtype=np.int64)
-
-
-def _tenths(pairs: SentencePairs, group: Ints, rng: Generator) -> Ints:
-    """Return one of ten folds for each pair, (n_pairs,): whole groups, labels in about equal shares."""
-    few = InputError("too few pairs to split in three parts", where=pairs.name, hint="pass --dev and --test")
-    tenth = np.zeros(len(pairs), dtype=np.int64)
-    for number, (_, rows) in enumerate(group_folds(pairs.labels, group, TENTHS, rng, few)):
-        tenth[rows] = number
-    return tenth
 
 
 def _shared(train: SentencePairs, test: SentencePairs) -> dict[str, float]:

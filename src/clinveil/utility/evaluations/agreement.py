@@ -7,7 +7,7 @@ agree more than on unmarked notes. Only notes that both have finished count.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -19,24 +19,12 @@ from clinveil.core.tokens import word_spans
 from clinveil.core.types import Doubles, Ints, Say
 from clinveil.phi.review.decisions import DecisionFile, NoteDecisions, read_file, revised, text_hash
 from clinveil.phi.review.desk import FOLDER, Entry, PastRun, decisions_of, past_run
-from clinveil.stats import clopper_pearson, jackknife_t
+from clinveil.stats.intervals import clopper_pearson, jackknife_t
 from clinveil.utility.evaluations import Evaluated, Evaluation, Input, evaluations
 
 METHOD = "jackknife over notes, 95 %"
 EXACT = "exact over notes (Clopper-Pearson) where all agree, 95 %"
 SOURCE = "Cohen 1960, Educ. Psychol. Meas. 20:37; Hripcsak & Rothschild 2005, J. Am. Med. Inform. Assoc. 12:296"
-
-
-class Counts(NamedTuple):
-    """Counts of one note: words hidden by both, only the first, only the second, neither; spans of both and of each."""
-
-    both: int
-    first: int
-    second: int
-    neither: int
-    same_spans: int
-    first_spans: int
-    second_spans: int
 
 
 def two_files(run: PastRun, reviewers: Sequence[str] = ()) -> tuple[DecisionFile, DecisionFile]:
@@ -56,7 +44,7 @@ def agreement(run: PastRun, one: DecisionFile, other: DecisionFile) -> list[Find
 
     Raises InputError if no note was finished by both, or a note has changed since the review.
     """
-    tables = np.array(list(_tables(run.entries(), one, other)), dtype=np.int64).reshape(-1, len(Counts._fields))
+    tables = np.array(list(_tables(run.entries(), one, other)), dtype=np.int64).reshape(-1, 7)
     if not len(tables):
         raise InputError("no note was finished by both reviewers", hint="let both finish the same notes")
     words, spans = tables[:, :4], tables[:, 4:]
@@ -105,7 +93,8 @@ def f1(sums: Ints | Doubles) -> float:
     return 2 * same / (one + other) if one + other else float("nan")
 
 
-def _tables(entries: Iterable[Entry], one: DecisionFile, other: DecisionFile) -> Iterator[Counts]:
+def _tables(entries: Iterable[Entry], one: DecisionFile, other: DecisionFile) -> Iterator[tuple[int, ...]]:
+    """Yield counts of each note: words hidden by both, the first, the second, neither; spans of both and of each."""
     decided = one.notes, other.notes
     for entry in entries:
         pair = [notes.get(entry.note.note_id) for notes in decided]
@@ -113,7 +102,7 @@ def _tables(entries: Iterable[Entry], one: DecisionFile, other: DecisionFile) ->
             yield _compared(entry, one.key, [decisions for decisions in pair if decisions is not None])
 
 
-def _compared(entry: Entry, key: str, pair: Sequence[NoteDecisions]) -> Counts:
+def _compared(entry: Entry, key: str, pair: Sequence[NoteDecisions]) -> tuple[int, ...]:
     text = entry.note.text
     if any(decisions.text != text_hash(key, text) for decisions in pair):
         raise InputError("a note has changed since it was reviewed", hint="pass the reviewed notes with --notes")
@@ -122,7 +111,7 @@ def _compared(entry: Entry, key: str, pair: Sequence[NoteDecisions]) -> Counts:
     hidden = np.array([list(_hidden(words, spans)) for spans in (first, second)], dtype=bool).reshape(2, len(words))
     table = np.bincount(2 * (1 - hidden[0]) + (1 - hidden[1]), minlength=4).tolist()
     marked = [{(span.start, span.end, span.label) for span in spans} for spans in (first, second)]
-    return Counts._make([*table, len(marked[0] & marked[1]), *map(len, marked)])
+    return (*table, len(marked[0] & marked[1]), *map(len, marked))
 
 
 def _hidden(words: Iterable[tuple[int, int]], spans: Sequence[Span]) -> Iterator[bool]:

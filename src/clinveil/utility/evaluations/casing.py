@@ -6,7 +6,6 @@ Section 3.3 of the paper; compared with the usual casing of words.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -17,7 +16,7 @@ from clinveil.core.finding import Finding
 from clinveil.core.neural import device_named, need_torch, seeded
 from clinveil.core.settings import SEED, NotesSettings, Settings, flag, group
 from clinveil.core.types import Say
-from clinveil.stats import jackknife_t, share_by_patient, share_method
+from clinveil.stats.intervals import jackknife_t, share_by_patient, share_method
 from clinveil.utility.evaluations import THREADS, Evaluated, Evaluation, Input, evaluations
 from clinveil.utility.evaluations._case_lines import (
     GOLD,
@@ -27,7 +26,7 @@ from clinveil.utility.evaluations._case_lines import (
     alphabet_of,
     by_owner,
     count_words,
-    metric_shares,
+    f1_shares,
     permuted,
     read_lines,
     restore_usual,
@@ -47,7 +46,6 @@ class CasingSettings(Settings):
     size: Literal["tiny", "small", "large"] = flag(
         "small", "2 layers of 300 (small), 3 of 700 (large), 1 of 64 (tiny)."
     )
-    layers: int | None = flag(None, "Layers (default: by --size).", ge=1, le=12)
     hidden: int | None = flag(None, "Units of a layer (default: by --size).", ge=1, le=8192)
     dropout: float = flag(0.25, "Dropout between layers and before the output.", ge=0, lt=1)
     batch: int = flag(100, "Columns of the training text.", ge=1, le=65_536)
@@ -65,7 +63,7 @@ class CasingSettings(Settings):
     def shape(self) -> tuple[int, int]:
         """Number of layers, and units of each."""
         layers, hidden = SIZES[self.size]
-        return self.layers or layers, self.hidden or hidden
+        return layers, self.hidden or hidden
 
 
 def casing(
@@ -84,10 +82,9 @@ def casing(
         say: receives a line at each evaluation of the dev lines.
 
     Returns:
-        `utility.casing` (F1; series `model` and `usual casing`), `utility.casing_accuracy` of both, and
-        `utility.casing_gain`, the difference of their F1. Chance: all words in lower case. Control: the restored
-        casings permuted among the words. Intervals are over owners of test lines (patients or notes), or over lines
-        without owners; the model is trained once.
+        `utility.casing` (F1; series `model` and `usual casing`) and `utility.casing_gain`, the difference of their F1.
+        Chance: all words in lower case. Control: the restored casings permuted among the words. Intervals are over
+        owners of test lines (patients or notes), or over lines without owners; the model is trained once.
 
     Raises MissingExtra: no PyTorch. InputError: no capital in the test lines, or training cannot start.
     """
@@ -97,15 +94,17 @@ def casing(
     reference = [" ".join(line.split()) for line in test.lines]
     lowered = [line.lower() for line in reference]
     lower = count_words(reference, lowered)
-    if not lower[:, GOLD].sum():
+    if not lower[:, GOLD].any():
         raise InputError("has no capital letter to restore", where=test.name)
     restored, detail = _restored(parts, lowered, int(rng.integers(2**31)), settings, threads, say)
-    usual = restore_usual(lowered, usual_casings(train.lines))
     detail["independent"] = len(reference if test.owners is None else set(test.owners))
-    scores = _Scores(reference, test, lower, detail, rng)
-    sides = {"model": restored, "usual casing": usual}
-    findings = [scores.side(metric, *side) for metric in ("f1", "accuracy") for side in sides.items()]
-    return [*findings, scores.gain(restored, usual)]
+    of, findings = "test lines" if test.owners is None else "patients or notes", list[Finding]()
+    sides = {"model": restored, "usual casing": restore_usual(lowered, usual_casings(train.lines))}
+    counts = {series: by_owner(count_words(reference, guess), test.owners) for series, guess in sides.items()}
+    for series, guess in sides.items():
+        control = score(count_words(reference, permuted(guess, rng))).f1
+        findings.append(_side(series, counts[series], score(lower).f1, control, of, detail))
+    return [*findings, _gain(counts["model"], counts["usual casing"], of, detail)]
 
 
 def _restored(
@@ -135,62 +134,37 @@ def _restored(
     return restored, detail
 
 
-@dataclass(frozen=True)
-class _Scores:
-    """Makes findings of restored lines, with intervals over owners; `lower`: counts of all words in lower case."""
+def _side(series: str, counts: Counts, chance: float, control: float, of: str, detail: dict[str, Any]) -> Finding:
+    """Return F1 of restored lines, from the counts of each owner."""
+    own, shares = score(counts), f1_shares(counts)
+    more = {**detail, "series": series, "metric": "f1", "precision": own.precision, "recall": own.recall}
+    if series == "model" and detail["stopped"] != "all epochs":
+        done = f"{detail['epochs']:.1f} of {detail['epochs_asked']} epochs"
+        more["warning"] = f"training ended early ({detail['stopped']}), after {done}"
+    return Finding(
+        *("utility.casing", own.f1, int(counts[:, WORDS].sum()), "higher", *share_by_patient(shares)),
+        *(chance, control, SOURCE, more),
+        unit="words",
+        method=share_method(shares, of),
+        chance_is="all in lower case",
+        control_is="restored casings permuted among the words",
+        control_kind="negative",
+    )
 
-    reference: list[str]
-    test: Lines
-    lower: Counts
-    detail: dict[str, Any]
-    rng: Generator
 
-    @property
-    def of(self) -> str:
-        return "test lines" if self.test.owners is None else "patients or notes"
-
-    def counts(self, guess: list[str]) -> tuple[Counts, Counts]:
-        """Return counts by line and by owner."""
-        counts = count_words(self.reference, guess)
-        return counts, by_owner(counts, self.test.owners)
-
-    def side(self, metric: Literal["f1", "accuracy"], series: str, guess: list[str]) -> Finding:
-        """Return F1 or accuracy of restored lines."""
-        counts, owned = self.counts(guess)
-        control = count_words(self.reference, permuted(guess, self.rng))
-        all_of = score(counts)
-        detail = {**self.detail, "series": series, "metric": metric}
-        detail |= {"precision": all_of.precision, "recall": all_of.recall}
-        if series == "model" and metric == "f1" and detail["stopped"] != "all epochs":
-            done = f"{detail['epochs']:.1f} of {detail['epochs_asked']} epochs"
-            detail["warning"] = f"training ended early ({detail['stopped']}), after {done}"
-        value, chance, control_value = (getattr(each, metric) for each in (all_of, score(self.lower), score(control)))
-        measure, shares = "utility.casing" + ("" if metric == "f1" else "_accuracy"), metric_shares(owned, metric)
-        span = share_by_patient(shares)
-        return Finding(
-            *(measure, value, int(counts[:, WORDS].sum()), "higher", *span, chance, control_value, SOURCE, detail),
-            unit="words",
-            method=share_method(shares, self.of),
-            chance_is="all in lower case",
-            control_is="restored casings permuted among the words",
-            control_kind="negative",
-        )
-
-    def gain(self, guess: list[str], usual: list[str]) -> Finding:
-        """Return F1 of the model minus F1 of the usual casing, on the same lines."""
-        (own, own_by), (floor, floor_by) = self.counts(guess), self.counts(usual)
-        low = high = None
-        if enough := len(own_by) > 1:
-            both = np.stack([own_by, floor_by], axis=1)
-            ends = jackknife_t(both, lambda sums: score(sums[:1]).f1 - score(sums[1:]).f1)
-            low, high = max(-1.0, ends.low), min(1.0, ends.high)
-        n, detail = int(own[:, WORDS].sum()), {**self.detail, "series": "model less usual casing", "metric": "f1"}
-        value = score(own).f1 - score(floor).f1
-        return Finding(
-            *("utility.casing_gain", value, n, "higher", low, high, 0.0, None, SOURCE, detail),
-            unit="words",
-            method=f"jackknife over {self.of}, t, 95 %" if enough else f"none, of one of the {self.of}",
-        )
+def _gain(own: Counts, floor: Counts, of: str, detail: dict[str, Any]) -> Finding:
+    """Return F1 of the model minus F1 of the usual casing, on the same lines."""
+    low = high = None
+    if enough := len(own) > 1:
+        both = np.stack([own, floor], axis=1)
+        ends = jackknife_t(both, lambda sums: score(sums[:1]).f1 - score(sums[1:]).f1)
+        low, high = max(-1.0, ends.low), min(1.0, ends.high)
+    n, more = int(own[:, WORDS].sum()), {**detail, "series": "model less usual casing", "metric": "f1"}
+    return Finding(
+        *("utility.casing_gain", score(own).f1 - score(floor).f1, n, "higher", low, high, 0.0, None, SOURCE, more),
+        unit="words",
+        method=f"jackknife over {of}, t, 95 %" if enough else f"none, of one of the {of}",
+    )
 
 
 @evaluations.register("casing")
@@ -208,7 +182,7 @@ class Casing(Evaluation):
     workers: int = THREADS
 
     def __call__(self, given: Mapping[str, Any], seed: int = 1, say: Say = lambda line: None) -> Evaluated:
-        """Return F1 and accuracy of the model and of the usual casing."""
+        """Return F1 of the model and of the usual casing."""
         device_named(self.model.device)  # before what imports PyTorch
 
         rng, how, train = default_rng(seed), self.model, given["train"]

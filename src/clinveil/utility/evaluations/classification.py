@@ -166,23 +166,18 @@ class Classification(Evaluation):
             raise UsageError("no label to classify by", hint="pass --label COLUMN")
         if any_neural(self.model):
             device_named(self.training.device)
-        found = [finding for label in self.label for finding in self._by_label(label, given, seed, say)]
-        released = given.get("released")
+        released, crosswalk, found = given.get("released"), as_crosswalk(given.get("crosswalk")), list[Finding]()
+        vectors = [None if v is None else as_vectors(v) for v in map(given.get, ("vectors", "released_vectors"))]
+        for label in self.label:
+            rng = default_rng(seed)
+            other = None if released is None else as_corpus(released, self.notes.but(preset="none")).batches()
+            original = as_corpus(given["original"], self.notes, label=self.label).batches()
+            task = evaluate(original, other, label, rng, self.training, crosswalk=crosswalk)
+            for model in self.model:
+                say(f"{label}: {model} on {len(task.labelled)} notes")
+                how: Any = {"vectors": vectors, "seeds": self.seeds, "control": self.control}
+                found += compared(task, model, rng, self.training, **how)
         if released is None:
             found = [finding for finding in found if finding.detail.get("side") == "original"]
         against = "itself" if released is None else name_of(released, "released notes")
         return Evaluated(found, f"{name_of(given['original'], 'notes')} against {against} (seed {seed})")
-
-    def _by_label(self, label: str, given: Mapping[str, Any], seed: int, say: Say) -> list[Finding]:
-
-        rng, released, crosswalk = default_rng(seed), given.get("released"), as_crosswalk(given.get("crosswalk"))
-        other = None if released is None else as_corpus(released, self.notes.but(preset="none")).batches()
-        original = as_corpus(given["original"], self.notes, label=self.label).batches()
-        task = evaluate(original, other, label, rng, self.training, crosswalk=crosswalk)
-        vectors = [None if v is None else as_vectors(v) for v in map(given.get, ("vectors", "released_vectors"))]
-        how: Any = {"vectors": vectors, "seeds": self.seeds, "control": self.control}
-        found: list[Finding] = []
-        for model in self.model:
-            say(f"{label}: {model} on {len(task.labelled)} notes")
-            found += compared(task, model, rng, self.training, **how)
-        return found

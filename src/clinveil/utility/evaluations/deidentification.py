@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
-from numpy.random import Generator, default_rng
+from numpy.random import default_rng
 
 from clinveil.core.errors import InputError, UsageError
 from clinveil.core.finding import Finding
@@ -30,15 +30,6 @@ from clinveil.utility.evaluations import Evaluated, Evaluation, Input, as_corpus
 Detections = Iterator[tuple[Note, list[Span]]]  # a note, and the spans detected in it
 
 
-def on_grid(how: Deidentification, rng: Generator, errors: ErrorList | None = None) -> tuple[list[Finding], int]:
-    """Return the findings of the grid and the number of its notes. errors: list for missed identifiers."""
-    find = Finder.of(how.identifiers).find
-    notes = sample(rng, how.size) if how.size else list(grid_notes(rng))
-    if errors is not None:
-        tally_notes((GoldNote(n.note_id, "", n.text, n.gold, find(n.text)) for n in notes), read=errors.add)
-    return grid_findings(list(scored(notes, find))), len(notes)
-
-
 def on_gold(
     how: Deidentification,
     corpus: Corpus,
@@ -59,7 +50,12 @@ def on_gold(
         ids.append(note.note_id)
         truth.of(note.note_id, note.text)
     truth.refuse_unknown(ids)
-    detections = _found_by(how, corpus) if found is None else _found_in(corpus, found)
+    if found is None:  # the same passes as `deidentify`
+        patients = read_patients(how.identifiers.patients) if how.identifiers.patients else None
+        deidentifier = Deidentifier.of(how.identifiers, Key.generate(), patients=patients, keep_spans=True)
+        detections: Detections = found_spans(corpus, deidentifier, processes(how.workers))
+    else:
+        detections = _found_in(corpus, found)
     selected = (
         GoldNote(*note, truth.of(note.note_id, note.text), spans)
         for note, spans in detections
@@ -97,13 +93,6 @@ def _over(corpus: Corpus) -> str:
 
 def _selected(how: Deidentification, truth: GoldSpans, note: Note) -> bool:
     return not how.listed or note.note_id in truth.marks
-
-
-def _found_by(how: Deidentification, corpus: Corpus) -> Detections:
-    """Return the detections of clinveil, from the same passes as `deidentify`."""
-    patients = read_patients(how.identifiers.patients) if how.identifiers.patients else None
-    deidentifier = Deidentifier.of(how.identifiers, Key.generate(), patients=patients, keep_spans=True)
-    return found_spans(corpus, deidentifier, processes(how.workers))
 
 
 def _found_in(corpus: Corpus, found: GoldSpans) -> Detections:
@@ -149,8 +138,14 @@ class Deidentification(Evaluation):
         self._refuse_together(held)
         errors = ErrorList() if held["errors"] is not None else None
         if self.grid:
-            findings, size = on_grid(self, default_rng(seed), errors)
-            title = f"{size:,} notes of the grid (seed {seed})"
+            find, rng = Finder.of(self.identifiers).find, default_rng(seed)
+            notes = sample(rng, self.size) if self.size else list(grid_notes(rng))
+            if errors is not None:
+                tally_notes((GoldNote(n.note_id, "", n.text, n.gold, find(n.text)) for n in notes), read=errors.add)
+            findings, title = (
+                grid_findings(list(scored(notes, find))),
+                f"{len(notes):,} notes of the grid (seed {seed})",
+            )
         else:
             findings, title = self._on_gold(held, errors)
         remarks = []

@@ -6,7 +6,6 @@ Section 3.3 of the paper; compared with random vectors of the same words.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -18,7 +17,7 @@ from clinveil.core.neural import device_named, need_torch, seeded
 from clinveil.core.settings import SEED, Settings, flag, group
 from clinveil.core.tokens import WordIds, lookup_form
 from clinveil.core.types import Doubles, Floats, Ints, Mask, Say
-from clinveil.stats import jackknife_t, share_by_patient, share_method
+from clinveil.stats.intervals import jackknife_t, share_by_patient, share_method
 from clinveil.utility.evaluations import VECTORS, Evaluated, Evaluation, Input, as_vectors, evaluations, name_of
 from clinveil.utility.evaluations._sentence_pairs import (
     NliParts,
@@ -72,11 +71,11 @@ def nli(vectors: Vectors, parts: NliParts, rng: Generator, settings: NliSettings
     detail = {**parts.detail, "seeds": settings.seeds}
     detail |= {"epochs_mean": float(np.mean(task.epochs)), "words_with_vector": float(np.mean(known))}
     majority = int(np.bincount(parts.targets(parts.train)).argmax())
-    scores = _Scores(premise_groups(parts.test), float((truth == majority).mean()), detail)
+    of = (float((truth == majority).mean()), premise_groups(parts.test), detail)
     return [
-        scores.side("vectors", own == truth, floor == truth, "random vectors of the same words"),
-        scores.side("random vectors", floor == truth, shuffled == truth, "training labels shuffled"),
-        scores.gain(own == truth, floor == truth),
+        _side("vectors", own == truth, (floor == truth, "random vectors of the same words"), *of),
+        _side("random vectors", floor == truth, (shuffled == truth, "training labels shuffled"), *of),
+        _gain((own == truth).astype(np.float64) - (floor == truth), *of[1:]),
     ]
 
 
@@ -109,49 +108,41 @@ class _Task:
             return predictions(training.finish(), rows[2], settings.batch, device)
 
 
-@dataclass(frozen=True)
-class _Scores:
-    """Makes findings of correct answers, (n_seeds, n_test) bool; `premise`: premise of each test pair."""
+def _gain(gain: Doubles, premise: Ints, detail: dict[str, Any]) -> Finding:
+    """Return the mean of the differences between the vectors and random ones on the same pairs, (n_seeds, n_test)."""
+    sums = _by_premise(gain, premise)
+    enough = len(sums) > 1
+    low, high = jackknife_t(sums, lambda sums: float(sums[0] / sums[1])) if enough else (None, None)
+    return Finding(
+        *("utility.nli_gain", float(gain.mean()), gain.shape[1], "higher", low, high, 0.0, None, SOURCE),
+        detail={**detail, **_over_seeds(gain.mean(axis=1)), "series": "vectors minus random vectors"},
+        unit="test pairs",
+        method="jackknife over premises, t, of the mean of these seeds, 95 %" if enough else "none, of one premise",
+    )
 
-    premise: Ints
-    chance: float
-    detail: dict[str, Any]
 
-    def gain(self, own: Mask, floor: Mask) -> Finding:
-        """Return the difference between the vectors and random ones, on the same pairs."""
-        gain = own.astype(np.float64) - floor
-        sums = self._by_premise(gain)
-        enough = len(sums) > 1
-        low, high = jackknife_t(sums, lambda sums: float(sums[0] / sums[1])) if enough else (None, None)
-        return Finding(
-            *("utility.nli_gain", float(gain.mean()), gain.shape[1], "higher", low, high, 0.0, None, SOURCE),
-            detail={**self.detail, **_over_seeds(gain.mean(axis=1)), "series": "vectors minus random vectors"},
-            unit="test pairs",
-            method="jackknife over premises, t, of the mean of these seeds, 95 %" if enough else "none, of one premise",
-        )
+def _side(
+    series: str, right: Mask, control: tuple[Mask, str], chance: float, premise: Ints, detail: dict[str, Any]
+) -> Finding:
+    """Return the accuracy of some vectors, from correct answers, (n_seeds, n_test), and those of a control."""
+    shares, detail = _by_premise(right, premise), {**detail, **_over_seeds(right.mean(axis=1)), "series": series}
+    seen = max(detail["test_premises_seen"], detail["test_hypotheses_seen"])
+    if series == "vectors" and seen > SEEN:
+        detail["warning"] = f"{seen:.0%} of the test pairs have a sentence that is also in a training pair"
+    return Finding(
+        *("utility.nli", float(right.mean()), right.shape[1], "higher", *share_by_patient(shares)),
+        *(chance, float(control[0].mean()), SOURCE, detail),
+        unit="test pairs",
+        method=share_method(shares, "premises") + ", of the mean of these seeds",
+        chance_is="majority label",
+        control_is=control[1],
+        control_kind="negative",
+    )
 
-    def side(self, series: str, right: Mask, control: Mask, control_is: str) -> Finding:
-        """Return the accuracy of some vectors, with a control."""
-        shares = self._by_premise(right)
-        detail = {**self.detail, **_over_seeds(right.mean(axis=1)), "series": series}
-        seen = max(detail["test_premises_seen"], detail["test_hypotheses_seen"])
-        if series == "vectors" and seen > SEEN:
-            detail["warning"] = f"{seen:.0%} of the test pairs have a sentence that is also in a training pair"
-        span = share_by_patient(shares)
-        return Finding(
-            *("utility.nli", float(right.mean()), right.shape[1], "higher", *span),
-            *(self.chance, float(control.mean()), SOURCE, detail),
-            unit="test pairs",
-            method=share_method(shares, "premises") + ", of the mean of these seeds",
-            chance_is="majority label",
-            control_is=control_is,
-            control_kind="negative",
-        )
 
-    def _by_premise(self, scores: Mask | Doubles) -> Doubles:
-        """Return the summed mean scores and the number of pairs of each premise, (n_premises, 2)."""
-        weights = scores.mean(axis=0)
-        return np.stack([np.bincount(self.premise, weights=weights), np.bincount(self.premise)], axis=1)
+def _by_premise(scores: Mask | Doubles, premise: Ints) -> Doubles:
+    """Return the summed mean scores and the number of pairs of each premise, (n_premises, 2)."""
+    return np.stack([np.bincount(premise, weights=scores.mean(axis=0)), np.bincount(premise)], axis=1)
 
 
 def _over_seeds(by_seed: Doubles) -> dict[str, float | None]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -22,19 +22,17 @@ from clinveil.lm.files import load_model
 from clinveil.lm.layout import LayoutVocabulary, pieces_of
 from clinveil.lm.model import Fit, LanguageModel, fit_of, keeps_layout
 from clinveil.lm.models.unigram import train_unigram
-from clinveil.lm.notes import Form, PlainNotes, Seen, encode, read_notes
+from clinveil.lm.notes import PlainNotes, encode, fingerprint, read_notes
 from clinveil.lm.recipe import ModelSettings
 from clinveil.lm.train import make_vocabulary, train_model
 from clinveil.lm.vocabulary import Vocabulary, WordVocabulary
-from clinveil.stats import Interval, jackknife_t
+from clinveil.stats.intervals import Interval, jackknife_t
 from clinveil.utility.evaluations import THREADS, Evaluated, Evaluation, Input, as_corpus, evaluations, name_of
 
 SOURCE = "paper C, Table 2 (perplexity); bits per character: this project"
 NO_CONTROL = "none with --from: a unigram model needs the training notes"
 NOT_CHECKED = "whether the model was trained on some of these notes; its folder has no record of them"
-READ = "{name} contains <unk>, so it was read as MedText, as with --set prepared=true"
-LOOKS_PREPARED = "{name} looks like MedText; if it is, pass --set prepared=true"
-LOOKS_PLAIN = "{name} does not look like MedText; if it is not, leave --set prepared out"
+TRAINED_ON = "{some:,} of {n:,} notes are verbatim training notes of the model"
 SPELLING = "unknown words are charged for their spelling, {bits:.2f} bits per letter and per end of word"
 STANDING = "{standing:,} words are <unk> in the notes; their spelling is unknown and not charged"
 
@@ -62,11 +60,6 @@ class Unknown:
     def bits_per_letter(self) -> float:
         """log2 of the number of symbols."""
         return float(np.log2(self.symbols))
-
-    @property
-    def share(self) -> float:
-        """Share of words that are encoded as `<unk>`."""
-        return float(self.unknown.sum() / max(1, self.words.sum()))
 
 
 def unknown_words(texts: tuple[str, ...], vocabulary: Vocabulary) -> Unknown:
@@ -115,7 +108,11 @@ def perplexity_findings(
     rows, patient = _rows(fit, unknown), np.unique(np.array(notes.patients, dtype=object), return_inverse=True)[1]
     own: Doubles = np.stack([np.bincount(patient, weights=column) for column in rows.T], axis=1)
     other = None if control is None else _rows(control, unknown)
-    detail = _detail(model, fit, notes, of, unknown) | dict(more or {})
+    detail: dict[str, str | int | float] = {"model": model.kind, "of": of, "vocabulary": model.vocabulary.kind}
+    detail |= {"size": model.vocabulary.size, "tokens": int(fit.tokens.sum()), "words": int(unknown.words.sum())}
+    detail |= {"unknown_words": int(unknown.unknown.sum()), "notes": len(notes)}
+    detail["unknown_share"] = float(unknown.unknown.sum() / max(1, unknown.words.sum()))
+    detail |= {"standing_unknown": int(unknown.unk_in_source.sum()), **(more or {})}
     control_is = str(detail.pop("control_is", "")) if control is None else "a unigram of the same notes"
     unit, findings = "notes" if notes.patients == notes.note_ids else "patients", []
     for measure, value, extra in (
@@ -160,16 +157,6 @@ def _bits(rows: Doubles) -> float:
     return float((-rows[:, 0].sum() / np.log(2) + rows[:, 2].sum()) / rows[:, 3].sum())
 
 
-def _detail(
-    model: LanguageModel, fit: Fit, notes: PlainNotes, of: str, unknown: Unknown
-) -> dict[str, str | int | float]:
-    detail: dict[str, str | int | float] = {"model": model.kind, "of": of, "vocabulary": model.vocabulary.kind}
-    detail |= {"size": model.vocabulary.size, "tokens": int(fit.tokens.sum()), "words": int(unknown.words.sum())}
-    detail |= {"unknown_words": int(unknown.unknown.sum()), "unknown_share": unknown.share}
-    detail |= {"standing_unknown": int(unknown.unk_in_source.sum()), "notes": len(notes)}
-    return detail
-
-
 def _charged(unknown: Unknown, fit: Fit) -> dict[str, str | int | float]:
     spelt = float(unknown.letters.sum() * unknown.bits_per_letter / fit.characters.sum())
     notes = [SPELLING.format(bits=unknown.bits_per_letter)] if spelt else []
@@ -199,7 +186,7 @@ class Perplexity(Evaluation):
 
     def __call__(self, given: Mapping[str, Any], seed: int = 1, say: Say = lambda line: None) -> Evaluated:
         """Return perplexity and bits per character of a model that is given, or trained on `train`."""
-        train, source, remarks = given.get("train"), given.get("source"), _Remarks([], [])
+        train, source = given.get("train"), given.get("source")
         if (train is None) == (source is None):
             raise UsageError("no model, or two", hint="pass --train NOTES or --from MODEL")
         if source is None and self.lm.neural:
@@ -207,11 +194,11 @@ class Perplexity(Evaluation):
         control = None
         if source is not None:
             model, about = load_model(source, device=self.lm.device)
-            test = self._read(given["notes"], remarks, layout=keeps_layout(model))
-            seen = Seen.from_dict(about.get("notes"))
+            test, record = self._read(given["notes"], layout=keeps_layout(model)), about.get("notes")
+            known = record.get("fingerprints") if isinstance(record, dict) else None
         else:
-            test, training = self._read(given["notes"], remarks), self._read(train, remarks)
-            seen = Seen.of(training)
+            test, training = self._read(given["notes"]), self._read(train)
+            known = list(map(fingerprint, training.texts))
             vocabulary = make_vocabulary(training, self.lm)
             encoded = encode(training.texts, vocabulary)
             model, _ = train_model(encoded, vocabulary, self.lm, seed=seed, threads=self.workers, say=say)
@@ -219,28 +206,17 @@ class Perplexity(Evaluation):
         with model.ready(threads=self.workers):
             fit = fit_of(model, encode(test.texts, model.vocabulary))
         more = {} if source is None else {"control_is": NO_CONTROL}
-        more |= {} if seen else {"not_checked": NOT_CHECKED}
-        warnings = [*remarks.warning, *(seen.warnings(test) if seen else ())]
-        lines = (("warning", warnings), ("read", remarks.read))
-        more |= {key: "; ".join(dict.fromkeys(texts)) for key, texts in lines if texts}
+        seen = {*map(str, known)} if isinstance(known, list) else None
+        if seen is None:
+            more["not_checked"] = NOT_CHECKED
+        elif some := sum(fingerprint(text) in seen for text in test.texts):
+            more["warning"] = TRAINED_ON.format(n=len(test), some=some)
         findings = perplexity_findings(model, fit, test, "test", control=control, more=more)
         title = f"{model.kind} on {name_of(given['notes'], 'notes')} (seed {seed}; lower is better)"
         return Evaluated(findings, title)
 
-    def _read(self, given: Any, remarks: _Remarks, *, layout: bool = False) -> PlainNotes:
+    def _read(self, given: Any, *, layout: bool = False) -> PlainNotes:
         """Return notes in MedText form, or unchanged for a model that keeps layout."""
-        corpus, name = as_corpus(given, self.notes), name_of(given, "notes")
-        if layout:
-            return read_notes(corpus, layout=True)
-        form, prepared = Form.of(note.text for note in rows(corpus)), self.prepared
-        if form.n_unk and not prepared:
-            prepared = True
-            remarks.read.append(READ.format(name=name))
-        elif form.prepared is not None and form.prepared != prepared:
-            remarks.warning.append((LOOKS_PREPARED if form.prepared else LOOKS_PLAIN).format(name=name))
-        return read_notes(corpus, prepared=prepared)
-
-
-class _Remarks(NamedTuple):
-    warning: list[str]
-    read: list[str]
+        corpus = as_corpus(given, self.notes)
+        prepared = self.prepared or (not layout and any(UNK in note.text.split() for note in rows(corpus)))
+        return read_notes(corpus, prepared=prepared, layout=layout)

@@ -23,8 +23,8 @@ from clinveil.core.finding import Finding
 from clinveil.core.settings import SEED, NotesSettings, flag, group
 from clinveil.core.tokens import words
 from clinveil.core.types import Mask, Say
-from clinveil.stats import permutation_p
 from clinveil.stats.findings import unmeasured
+from clinveil.stats.hypotheses import permutation_p
 from clinveil.utility.evaluations import (
     VECTORS,
     Evaluated,
@@ -44,16 +44,6 @@ SOURCE = {
     "clinicalnlp": "paper C, section 3.3; protocol of its released code",
 }
 STATISTIC: dict[Protocol, Statistic] = {"jamia": "pearson", "clinicalnlp": "spearman"}
-
-
-def frequent_pairs(pairs: PairList, frequencies: Mapping[str, int], min_count: int) -> Mask:
-    """Return whether both terms are single words with at least `min_count` occurrences, (n_pairs,) (paper C)."""
-
-    def often(term: str) -> bool:
-        forms = words(term)
-        return len(forms) == 1 and frequencies.get(forms[0], 0) >= min_count
-
-    return np.array([often(one) and often(other) for one, other in pairs.terms], dtype=np.bool_)
 
 
 @dataclass(frozen=True)
@@ -79,24 +69,29 @@ class SimilarityTask:
         return self.protocol == "clinicalnlp"
 
     def wanted(self, pairs: PairList) -> Mask:
-        """Return the selected pairs, (n_pairs,). Raises InputError for clinicalnlp without frequencies."""
+        """Return the selected pairs, (n_pairs,): all, or those of two frequent single words (clinicalnlp).
+
+        Raises InputError for clinicalnlp without frequencies.
+        """
         if self.protocol != "clinicalnlp":
             return np.ones(len(pairs), dtype=np.bool_)
         if self.frequencies is None:
             raise InputError("protocol clinicalnlp requires the real training notes", hint="pass them with --notes")
-        return frequent_pairs(pairs, self.frequencies, self.min_count)
+        forms, counts = [[words(term) for term in pair] for pair in pairs.terms], self.frequencies
+        often = [all(len(f) == 1 and counts.get(f[0], 0) >= self.min_count for f in pair) for pair in forms]
+        return np.array(often, dtype=np.bool_)
 
 
 def similarity(
     vectors: Vectors, pairs: PairList, rng: Generator, settings: SimilarityTask | None = None
 ) -> list[Finding]:
-    """Return the correlation of cosines with human scores, and the coverage of the list.
+    """Return the correlation of cosines with human scores.
 
     Returns:
         `utility.similarity`: chance is 0, with 95 % of 999 permutations of the scores in the detail; the control is the
-        mean over 100 permutations of the vectors. `utility.similarity_coverage`: the share of pairs with a similarity.
-        The detail counts pairs: in the list, selected, of single words, covered, covered by subwords, with a missing
-        word, scored, left out, random. If some pairs need subwords, both findings are repeated for the others.
+        mean over 100 permutations of the vectors. The detail counts pairs: in the list, selected, of single words,
+        covered, covered by subwords, with a missing word, scored, left out, random. If some pairs need subwords, there
+        is a second finding for the others.
 
     Raises InputError: clinicalnlp without frequencies, or `subwords` without subword vectors.
     """
@@ -104,15 +99,12 @@ def similarity(
     wanted = how.wanted(pairs)
     looked_up = pair_vectors(vectors, pairs, how.protocol, how.subwords)
     selected = _Selected(pairs, looked_up, wanted, how)
-    detail = selected.counts()
-    findings = [selected.correlation(rng, dict(detail)), selected.coverage(detail)]
+    finding = selected.correlation(rng, selected.counts())
     if not (selected.covered & looked_up.from_subwords).any():
-        return findings
-    series = {
-        "all pairs": findings,
-        "pairs that need no subwords": similarity(vectors, pairs, rng, SimilarityTask(draws=how.draws)),
-    }
-    return [replace(f, detail={**f.detail, "series": name}) for name, each in series.items() for f in each]
+        return [finding]
+    others = similarity(vectors, pairs, rng, SimilarityTask(draws=how.draws))
+    series = {"all pairs": finding, "pairs that need no subwords": others[0]}
+    return [replace(f, detail={**f.detail, "series": name}) for name, f in series.items()]
 
 
 @dataclass(frozen=True)
@@ -145,7 +137,8 @@ class _Selected:
         }
 
     def correlation(self, rng: Generator, detail: dict[str, Any]) -> Finding:
-        measure, n, fields = "utility.similarity", detail["scored"], self._fields()
+        measure, n = "utility.similarity", detail["scored"]
+        fields: dict[str, Any] = {"better": "higher", "source": SOURCE[self.task.protocol], "unit": "word pairs"}
         scored = self.wanted if self.task.random else self.covered
         cosines, scores = self.looked_up.cosines()[scored], self.pairs.scores[scored]
         if detail["covered"] < 3:
@@ -175,21 +168,12 @@ class _Selected:
             **fields,
         )
 
-    def _fields(self) -> dict[str, Any]:
-        return {"better": "higher", "source": SOURCE[self.task.protocol], "unit": "word pairs"}
-
     def _control(self, rng: Generator, measured: Correlated, scored: Mask) -> float | None:
         """Return the mean correlation with permuted vectors; None if it is always undefined."""
         permuted = [self.looked_up.permuted(rng).cosines()[scored] for _ in range(SHUFFLES)]
         values = measured.of(np.array(permuted), rng)
         values = values[~np.isnan(values)]
         return float(values.mean()) if values.size else None
-
-    def coverage(self, detail: dict[str, Any]) -> Finding:
-        n, covered = detail["asked"], detail["covered"]
-        detail["why"] = "coverage is an exact count without an interval" if n else "no pair is selected"
-        share = {"value": covered / n, "count": covered} if n else {"value": None}
-        return Finding("utility.similarity_coverage", n=n, detail=detail, **share, **self._fields())
 
 
 _CONTROL = "vectors permuted among the terms; a pair of a term with itself keeps its similarity of 1"

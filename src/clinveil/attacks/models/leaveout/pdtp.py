@@ -30,8 +30,9 @@ from clinveil.core.errors import InputError
 from clinveil.core.finding import Finding
 from clinveil.core.types import Doubles, Ints
 from clinveil.lm.notes import PlainNotes
-from clinveil.stats import permutation_p, t_interval
 from clinveil.stats.findings import proportion
+from clinveil.stats.hypotheses import permutation_p
+from clinveil.stats.intervals import t_interval
 
 SEEDS = "no interval for the reseed floor: seeds are few and it varies by seed; their range is not an interval"
 SOURCE = "paper C, equations 2 and 3; placebo, reseed floor and gap are ours"
