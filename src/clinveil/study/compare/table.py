@@ -123,11 +123,10 @@ def _columns(comparison: Comparison) -> Iterator[Column]:
     meaning = "patients' own identifiers left in their notes (requires --patients)."
     yield _risk_column("Own, %", meaning, [("recipient", OWN)])
     if any(measured.kind == "synthetic" for measured in comparison.releases):
-        yield _risk_column(
-            "Copied, %",
-            "patients of whom a passage of their own appears in the synthetic notes.",
-            [("recipient", COPIES)],
+        meaning = (
+            "patients of whom a passage of their own appears in the synthetic notes; in brackets held-out patients, "
         )
+        yield Column("Copied, %", meaning + "whom the model never read, as a control.", _copied)
     yield Column(
         "Gates",
         "passed / failed / switched off, without that of the test seed.",
@@ -197,6 +196,15 @@ def _risk_column(head: str, meaning: str, cells: Sequence[tuple[Holding, Sequenc
         return Cell(" / ".join(texts)) if set(texts) != {NONE} else Cell(NONE, why)
 
     return Column(head, meaning, cell)
+
+
+def _copied(measured: Measured) -> Cell:
+    found = [finding for finding in measured.findings if finding.detail.get("target") in COPIES]
+    top = max(found, key=lambda finding: -1.0 if finding.value is None else finding.value, default=None)
+    if top is None or top.value is None:
+        return Cell(NONE, "" if top is None else str(top.detail["why"]))
+    control = "" if top.control is None else f" ({bare(top.control, 'share')})"
+    return Cell(bare(top.value, "share") + control)
 
 
 def _lead(comparison: Comparison) -> str:
