@@ -320,6 +320,14 @@ def test_a_truncated_parquet_file(tmp_path: Path) -> None:
     assert "not a Parquet file, or a damaged one" in refusal(path)
 
 
+def test_a_parquet_file_with_a_damaged_column_name(tmp_path: Path) -> None:
+    path = parquet(tmp_path, note_id=pa.array(["1"]), text=pa.array([SECRET]))
+    data = path.read_bytes()
+    for names in range(1, data.count(b"text") + 1):  # in one or more of its copies
+        path.write_bytes(data.replace(b"text", b"\xf5ext", names))
+        assert "not a Parquet file, or a damaged one" in refusal(path)
+
+
 def test_a_parquet_file_with_a_damaged_page(tmp_path: Path) -> None:
     texts = [f"{SECRET} {i * 7919}" for i in range(20_000)]
     path = parquet(tmp_path, note_id=pa.array([str(i) for i in range(20_000)]), text=pa.array(texts))

@@ -44,6 +44,14 @@ def test_a_name_that_is_none_is_refused(notes, capsys, flags):
     assert flags[-1].partition("=")[0] in refused(capsys, "deidentify", notes, "-o", "out.parquet", *flags)
 
 
+def test_a_full_disk_that_arrow_finds_is_named(notes, capsys, monkeypatch):
+    def full(*_, **__):
+        raise OSError("[Errno 28] Error writing bytes to file. Detail: [errno 28] No space left on device")
+
+    monkeypatch.setattr("clinveil.cli.commands.inspect.count_all", full)
+    assert "no space left on the disk" in refused(capsys, "inspect", notes, code=5)
+
+
 def test_a_file_of_no_words_to_keep_is_refused(notes, capsys, tmp_path):
     (tmp_path / "keep.txt").write_text("\n")
     assert "keep.txt: contains no words" in refused(
