@@ -134,8 +134,8 @@ def membership_of_release(
         return [tagged(unmeasured("attack.membership", why, unit="patients"), "recipient", "membership", gated=False)]
     _refuse_shared(training, held_out, None)
     training, held_out = (_sample(side, most, rng) for side in (training, held_out))
-    members, others = _as_words(training), _as_words(held_out)
-    text = model_of_text(_as_words(released))
+    members, others = as_words(training), as_words(held_out)
+    text = model_of_text(as_words(released))
     scored = _score_notes(text, members, others, None, rng)
     blind = blind_membership(members.texts + others.texts, scored.patients, scored.members, rng)
     detail = {"from": RELEASED, "model": text.kind, "calibrated_by": CROSSFITTED}
@@ -157,7 +157,7 @@ def _with_positive(findings: Sequence[Finding], positive: Sequence[Finding]) -> 
             yield finding
 
 
-def _as_words(notes: PlainNotes) -> PlainNotes:
+def as_words(notes: PlainNotes) -> PlainNotes:
     """Return the notes in MedText's form, without placeholders and without notes that have no word."""
     texts = [medtext(PLACEHOLDER.sub(" ", text)) for text in notes.texts]
     rows = [row for row, text in enumerate(texts) if text]
