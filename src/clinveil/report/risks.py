@@ -24,6 +24,12 @@ from clinveil.stats.intervals import clopper_pearson
 Verdict = Literal["above the threshold", "below the threshold", "too few cases to tell"]
 ONE_SIDED = 1.645  # normal quantile of 95 %
 NAMES: Mapping[str, str] = {str(holding): label for holding, label in LABELS.items()}
+METHODS = {
+    "without the vectors": "words compared, without vectors",
+    "own vectors": "words compared by shadow vectors",
+    "with the channel": "words compared through the channel",
+}
+"""Attacks whose name in the findings says what the attacker has; others are printed as they are named."""
 RECALL = "known-patient list{} only; what detection missed is not measured"
 TARGETS: Mapping[str, str] = {
     "names": "Names of patients recovered",
@@ -160,7 +166,7 @@ def risk(what: str, targets: Collection[str], record: ReleaseRecord) -> Risk:
     if finding.value is None:
         return Risk(what, adversary, why=sentence(str(finding.detail["why"])))
     target, shown = str(finding.detail.get("target")), _shown(finding, record)
-    adversary = "; ".join(part for part in (adversary, threats.method_of(finding)) if part)
+    adversary = "; ".join(part for part in (adversary, _method(finding)) if part)
     if target == "own identifiers":
         listed, patients = finding.detail.get("in_release"), record.corpus.patients
         covers = f" ({number(int(listed) / patients, 'share').text} of the patients)" if listed and patients else ""
@@ -175,6 +181,12 @@ def risk(what: str, targets: Collection[str], record: ReleaseRecord) -> Risk:
 def _shown(finding: Finding, record: ReleaseRecord) -> Row:
     """Return the cells of a finding of the adversary table: a share, or an area under the curve."""
     return row(finding, record.edition, kind="score" if _is_area(finding) else "share")
+
+
+def _method(finding: Finding) -> str:
+    """Return how the attack works, in words."""
+    name = threats.method_of(finding)
+    return METHODS.get(name, name)
 
 
 def _is_area(finding: Finding) -> bool:
@@ -215,7 +227,7 @@ def _cell(holding: Holding, entry: threats.Row | None, record: ReleaseRecord) ->
     if entry is None or entry.finding is None:
         return Cell(label, gated=entry is not None and entry.gated, why=entry.why if entry else "")
     by = "" if entry.by in (None, holding) else NAMES[str(entry.by)]
-    method = threats.method_of(entry.finding)
+    method = _method(entry.finding)
     return Cell(label, _shown(entry.finding, record), entry.gated, method=method, by=by)
 
 
