@@ -236,7 +236,7 @@ def _enter(job: ReleaseContext, ledger: Ledger, left: Entry | None, run: str) ->
     later one has counted what the other spent.
     """
     hashes, vault, commitment = job.found.hashes, job.folder.vault, job.key.commitment
-    new = left.grown(hashes, run, vault) if left else entry(hashes, run, commitment, vault)
+    new = left.grown(hashes, run, vault) if left else entry(hashes, run, commitment, vault, job.settings.kind)
     known = {one.entry.commitment for one in job.earlier}
     with ledger.alone():
         own, now = ledger.of(commitment), ledger.earlier(hashes, commitment)

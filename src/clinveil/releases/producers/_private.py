@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from clinveil.attacks.attack import Context
+from clinveil.attacks.models.membership import membership_of_release
 from clinveil.core.errors import InputError, UsageError
 from clinveil.core.files import remove
 from clinveil.core.finding import Finding
@@ -235,8 +236,10 @@ class WrittenProduct(Product):
         )
 
     def findings(self, seen: Measured, rng: np.random.Generator) -> list[Finding]:
-        """Return the findings on copies, known names, and the model if there is one."""
-        return self.examined.findings
+        """Return the findings on copies, known names, membership, and the model if there is one."""
+        context, sides = seen.context, (self.sides.training, self.sides.held_out)
+        membership = membership_of_release(read_notes(self.released, layout=True), *sides, rng, model=context.model)
+        return [*self.examined.findings, *membership]
 
     def gates(self, findings: Sequence[Finding]) -> list[Gate]:
         """Return the gates on the words, copies and known names, and on the mechanism or the model."""
