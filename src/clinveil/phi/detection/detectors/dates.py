@@ -69,7 +69,7 @@ _SCORE_WORD = re.compile(
     r"|\bdilut|\bjaeger|\bsnellen|\bcdr?\b|c/d|cup"
 )
 _MEASURE = re.compile(
-    r"[\s-]*(?:mg|ml|mcg|cc|cm|mm|kg|g\b|%|units?|tablets?|tabs?|caps|strength|murmur|weeks|times|inch|teaspoons?|tsp"
+    r"[\s-]*(?:mg|ml|mcg|cc|cm|mm|kg|g\b|%|units?|tablets?|tabs?|caps|strength|murmur|weeks?|times|inch|teaspoons?|tsp"
     r"|cup|of (?:the|a|an|his|her|all)\b|bilat|throughout|systolic|intensity|hpf|pills?|ppd|packs?\b|and symmetric"
     r"|degrees|minutes|hours|days\b|doses\b|point|l\b|pain|power|in\b(?!\s+(?:the|a|our|clinic|ed|er)\b)|h\b|hrs?\b"
     r"|th?s?\b|nodes?\b|lymph|cores?\b|quadrants?|joints?|teeth|sem\b|holosystolic|diastolic|ejection|edema|pitting"
@@ -79,7 +79,7 @@ _MEASURE = re.compile(
 _FRACTION = re.compile(r"\d\s$")  # 24 2/7 weeks
 _CODED = re.compile(r"(?:^|[^a-z])[a-z]$|\b(?:po|pt)$")  # q4/6, L4/5, x3/7
 _PAIR = re.compile(r"\d{1,2}/\d{1,2}")
-_DENOMINATORS = (2, 3, 4, 5, 6, 8, 10)
+_DENOMINATORS = (2, 3, 4, 5, 6, 7, 8, 10)
 _FULL_DATE = re.compile(rf"(?<!\d)(\d{{1,2}})[/-](\d{{1,2}})[/-](?:{_YEAR}|\d{{2}})(?!\d)")
 # In British notation 3/7, 2/52 and 1/12 are days, weeks and months.
 _DURATION = re.compile(r"\d{1,2}/(?:7|52|12)")
