@@ -83,7 +83,7 @@ RULES = (
         "She is in her {90s}; her rate is in the 90s.",
     ),
     _rule(
-        rf"{_FROM}(?P<phi>{_OLD})(?=[^A-Za-z\d/%°.]{{0,2}}(?:/[MF]|[MF]|\s[MF]\s(?:with|w/|who|s/p|h/o|hx|admitted|presents|here|p/w))"
+        rf"{_FROM}(?<!tc-)(?<!tc\s)(?<!technetium[-\s])(?P<phi>{_OLD})(?=(?:/[MF]|[MF]|[^A-Za-z\d/%°.]{{0,2}}\s[MF]\s(?:with|w/|who|s/p|h/o|hx|admitted|presents|here|p/w))"
         rf"\b(?![/-]))",
         "Came in: {91}F with cough, {94} M with none, {95}/F.",
         check=_no_temperature,

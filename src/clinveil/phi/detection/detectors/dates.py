@@ -56,7 +56,7 @@ _EXAMINATION = re.compile(
     r"\b(?:ct|cta|cth|mri|mra|mrcp|cxr|kub|xr|x-?rays?|films?|echo|tte|tee|ekg|ecg|eeg|emg|us|u/s|ultrasound|duplex"
     r"|doppler|dexa|pet|scan|imaging|mammogram|cath|pci|cabg|angiogram|biopsy|bx|colonoscopy|egd|ercp|bronch|pfts?|lp"
     r"|cx|cultures?|bcx|ucx|ua|cbc|bmp|cmp|lfts?|inr|path|pathology|op|note|report|transplant|chemo|hd|dialysis"
-    r"|intubated|extubated|transfused|transferred|repeat|last)[\W_]{1,3}$"
+    r"|intubated|extubated|transfused|transferred)[\W_]{1,3}$"
 )
 _SCORE_WORD = re.compile(
     r"strength|murmur|apgar|pain|\bbp\b|score|vision|grade|station|motor|reflex|muscle|power|pulse|oriented|acuity"
@@ -64,9 +64,14 @@ _SCORE_WORD = re.compile(
     r"|bipap|cpap|\bpsv?\b|peep|\bsimv\b|\bvent\b|gleason|likert|nodes?\b|lymph|\bcores?\b|quadrant|\bratio\b|tender"
     r"|edema|bruit|\brub\b|\bsem\b|mmse|mini-mental|moca|phq|\bcage\b|fio2|barthel|\badls?\b|flexion|extension|flexor"
     r"|extensor|biceps|triceps|deltoid|quadriceps|hamstring|\bgrip\b|abduct|adduct|dorsiflex|\bknee jerk|suture"
-    r"|\binsulin|humulin|novolog|percocet|vicodin|norco|lortab|lorcet|suboxone|lotrel|vytorin|caduet|hctz|exforge"
-    r"|hyzaar|tylenol|hydrocodone|amlodipine|\bjoints?\b|\bpoints?\b|\bcycles?\b|\bsessions?\b|\bday\b|\bdose\b|\bvisits?\b"
-    r"|\bdilut|\bjaeger|\bsnellen|\bcdr?\b|c/d|cup"
+    r"|\bo[dsu]\b|pupil|\bwbc\b|mixture|chief complaint|\binsulin|humulin|novolog|percocet|vicodin|norco|lortab|lorcet|suboxone|lotrel|vytorin|caduet|hctz|exforge"
+    r"|hyzaar|tylenol|hydrocodone|amlodipine|\bjoints?\b|\bpoints?\b"
+    r"|\bdilut|\bjaeger|\bsnellen|\bcdr?\b|c/d|cup|\b(?:cycle|session|day|dose|course|step)\s#?$"
+)
+# Further away, these still make a score of a fraction: reflexes, pupils, strength, recall, pain.
+_EXAMINED = re.compile(
+    r"reflex|pupil|motor|strength|extremit|recall|patella|achilles|ankle|rotation|flexor|flexion|extens|muscle"
+    r"|plantar|\bpain|murmur|pulses|\b[rlb][ul]e\b|\b[ul]es?\b|worst|apgar|visual"
 )
 _MEASURE = re.compile(
     r"[\s-]*(?:mg|ml|mcg|cc|cm|mm|kg|g\b|%|units?|tablets?|tabs?|caps|strength|murmur|weeks?|times|inch|teaspoons?|tsp"
@@ -74,12 +79,14 @@ _MEASURE = re.compile(
     r"|degrees|minutes|hours|days\b|doses\b|point|l\b|pain|power|in\b(?!\s+(?:the|a|our|clinic|ed|er)\b)|h\b|hrs?\b"
     r"|th?s?\b|nodes?\b|lymph|cores?\b|quadrants?|joints?|teeth|sem\b|holosystolic|diastolic|ejection|edema|pitting"
     r"|pulses|reflex|scale|way\b|months?\b|years?\b|yrs?\b|dilution|visits?\b|sessions?|cycles?|criteria|oz\b|ounce|gallon|pints?"
-    r"|size|normal\b|symmet|equal|and (?:equal|symmetric|intact)|equivalent|patients|prn)"
+    r"|size|normal\b|k\b|port\b|trocar|visiport|subxiphoid|flex\b|coil|french|fr\b|screw|mixture|recall|word\b|[+-]?\s?b?[rl]?[ul]e\b"
+    r"|distal|proximal|patella|ankle|decreasing|on exposure|and non-?reactive|o[dsu]\b|[+-](?=[\s,.;)/]|$)|symmet|equal|and (?:equal|symmetric|intact)|equivalent|patients|prn)"
 )
 _FRACTION = re.compile(r"\d\s$")  # 24 2/7 weeks
 _CODED = re.compile(r"(?:^|[^a-z])[a-z]$|\b(?:po|pt)$")  # q4/6, L4/5, x3/7
+_SMALL = re.compile(r"[1-6]/[1-6]")
 _PAIR = re.compile(r"\d{1,2}/\d{1,2}")
-_DENOMINATORS = (2, 3, 4, 5, 6, 7, 8, 10)
+_DENOMINATORS = (1, 2, 3, 4, 5, 6, 7, 8, 10)
 _FULL_DATE = re.compile(rf"(?<!\d)(\d{{1,2}})[/-](\d{{1,2}})[/-](?:{_YEAR}|\d{{2}})(?!\d)")
 # In British notation 3/7, 2/52 and 1/12 are days, weeks and months.
 _DURATION = re.compile(r"\d{1,2}/(?:7|52|12)")
@@ -92,7 +99,10 @@ _LASTS = re.compile(
 def _day_month(match: re.Match[str], note: NoteView) -> bool:
     """Return whether the numbers are a valid day and month in either order."""
     first, second = (int(n) for n in re.findall(r"\d+", match["phi"])[:2])
-    return min(first, second) >= 1 and min(first, second) <= 12 and max(first, second) <= 31
+    return any(1 <= month <= 12 and 1 <= day <= _LONGEST[month - 1] for month, day in ((first, second), (second, first)))
+
+
+_LONGEST = (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 
 
 def _duration(match: re.Match[str], note: NoteView) -> bool:
@@ -120,16 +130,21 @@ def _partial(match: re.Match[str], note: NoteView) -> bool:
     start, lead = match.start("phi"), before(match, note, 36)
     if _FRACTION.search(lead) or _CODED.search(lead):
         return False
+    written_as_date = _no_fraction(match["phi"])
+    if (not written_as_date or _SMALL.fullmatch(match["phi"])) and _EXAMINED.search(before(match, note, 80)):
+        return False
     heads_line = not note.plain[:start].rpartition("\n")[2].strip(" \t-*•")
     if _TIME_WORD.search(lead) or (heads_line and after(match, note, 1) in (":", ",", "-")):
         return True
     if after(match, note, 1) == '"' and note.plain[start - 1 : start] != '"':  # inches
         return False
-    return _no_fraction(match["phi"]) or bool(_EXAMINATION.search(lead)) or _near_date(match["phi"], note)
+    return written_as_date or bool(_EXAMINATION.search(lead)) or _near_date(match["phi"], note)
 
 
 def _no_fraction(text: str) -> bool:
     """Return whether one of the numbers `3/24`, `12/07`, `11/9` is written as in a date, not as a fraction."""
+    if _DURATION.fullmatch(text):
+        return False
     pairs = [pair.split("/") for pair in _PAIR.findall(text)]
     return any(
         second[0] == "0" or first[0] == "0" or int(first) > int(second) or int(second) not in _DENOMINATORS
@@ -138,9 +153,13 @@ def _no_fraction(text: str) -> bool:
 
 
 def _near_date(text: str, note: NoteView) -> bool:
-    """Return whether a full date of the note has the month of a date without a year, or the next one."""
-    numbers = {int(number) for pair in _PAIR.findall(text) for number in pair.split("/")}
-    return any((month + step) % 12 == number % 12 for month in _months(note.plain) for step in (-1, 0, 1) for number in numbers)
+    """Return whether a full date of the note has the month of a date without a year, or the one before or after."""
+    numbers = [tuple(int(number) for number in pair.split("/")) for pair in _PAIR.findall(text)]
+    months = _months(note.plain)
+    return any(
+        first != second and any((month - number) % 12 in (0, 1, 11) for month in months for number in (first, second))
+        for first, second in numbers
+    )
 
 
 @lru_cache(maxsize=8)

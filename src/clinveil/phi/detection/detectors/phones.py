@@ -98,7 +98,7 @@ RULES = (
     ),
     Rule.any_case(
         "PHONE",
-        rf"{WORD_BEGIN}(?:pager|pgr|beeper|page me at|paged? at|page|extension|ext\.?|bleep)(?![a-z])"
+        rf"{WORD_BEGIN}(?:pager|pgr|beeper|page me at|paged? at|page|extension|ext\.?|bleep)(?![a-z]|,\s*\d{{1,3}}(?!\d|-))"
         rf"\s*(?:number|no\.?|#|is|at)?{_GAP}(?P<phi>[px]?(?:\d-\d{{4}}|\d{{3,7}})){END}(?!\s?(?:of|/)\s?\d|°|\s?deg)",
         "Pager {33456}, ext. {5-1234}.",
     ),

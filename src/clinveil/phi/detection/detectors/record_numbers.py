@@ -23,15 +23,15 @@ from clinveil.phi.detection.note import NoteView
 _I = re.IGNORECASE
 # Digits and capitals with separators; at least one digit, at least three characters.
 _NUMBER = (
-    r"(?P<phi>(?=#?[A-Z*./_-]{0,6}\d)(?=#?[\w*./-]{2,}?\w)#?[A-Z0-9*_]+(?:(?:[-./]"
+    r"(?P<phi>(?!\d+-(?:year|month|week|day))(?=#?[A-Z*./_-]{0,6}\d)(?=#?[\w*./-]{2,}?\w)#?[A-Z0-9*_]+(?:(?:[-./]"
     r"|\s(?=\d{2,}(?![A-Z\d])))[A-Z0-9*]+)*)(?![A-Z\d]|[-./][A-Z\d])"
 )
 _NO = r"(?:numbers?|no\.?|num\.?|nbr\.?|#|id|code|nr\.?)"
 # Words, punctuation, JSON quotes and XML tags may separate a label from its number.
-_SEPARATOR = r"\s*(?:is|was|of|are)?[^A-Za-z\d*#]{0,6}"
+_SEPARATOR = r"\s*(?:is|was|of|are)?[^A-Za-z\d*]{0,6}"
 _CODE = re.compile(
     r"\b(?:ndc|loinc|cpt|icd|icd-?10|icd-?9|hcpcs|drg|snomed|rxnorm|omim|cas|pmid|doi|isbn|gtin|grch\d+"
-    r"|catalog|model|code\sagain|part)\W*(?:code|no\.?|#)?\W*(?:is\W*)?$"
+    r"|catalog|model|code\sagain|part|procedure|diagnosis)\W*(?:code|no\.?|#)?\W*(?:is\W*)?$"
 )
 # Before a bare number of seven or eight digits: a count, not a record number.
 _COUNT = re.compile(
