@@ -8,6 +8,7 @@ from typing import Literal, Self
 from pydantic import field_validator, model_validator
 
 from clinveil.core.settings import FORCE, KEEP, LABEL, QUIET, SEED, WORKERS, NotesSettings, Settings, flag, group
+from clinveil.phi.treatment.dates import DateOrder
 from clinveil.phi.treatment.policy import Policy, profiles
 from clinveil.scale.executor import ExecutorSettings
 
@@ -28,6 +29,9 @@ class PhiSettings(Settings):
     no_tagger: bool = flag(False, "Detect with rules, word lists and known patients only.")
     mode: Literal["remove", "replace", "tag"] = flag(
         "replace", "Remove identifiers, replace them with surrogates, or tag them."
+    )
+    date_order: DateOrder = flag(
+        "auto", "Read 3/4/2019 by the other dates of the patient, day first, or month first."
     )
     phi_profile: str | None = flag(None, "Use this policy: safe-harbor, limited-dataset, research or max-recall.")
     phi_policy: Path | None = flag(None, "Use the policy in this TOML file.")

@@ -23,7 +23,7 @@ from clinveil.phi.detection.finder import Finder, Revise
 from clinveil.phi.detection.note import plain
 from clinveil.phi.treatment.audit import note_line
 from clinveil.phi.treatment.crosswalk import Row, row
-from clinveil.phi.treatment.dates import date_spans, is_day_first, offset
+from clinveil.phi.treatment.dates import DateOrder, date_spans, is_numeric, offset_of, order_shown, read_order
 from clinveil.phi.treatment.placeholders import Placeholders
 from clinveil.phi.treatment.policy import MASK, Mode, Policy, Treated, Treatment, tag
 from clinveil.phi.treatment.surrogates import Surrogates
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from clinveil.corpus.people import Patient
     from clinveil.phi.settings import PhiSettings
 
+ORDERS = {True: "day first", False: "month first", None: "both orders in the notes of the patient"}
 NULL_TEXT, RAISED = "null text", "detector raised"
 _AFTER = 24  # characters after a place name that may contain its state
 
@@ -56,6 +57,7 @@ class Deidentified:
         by_detector: number of spans by the detector whose label won.
         skipped: number of rows not written, by reason.
         tagged: number of spans by label that became a tag because the policy's treatment failed.
+        date_orders: number of notes with numeric dates by the order in which they were read.
         spans: the detected spans, note by note, if requested.
         audit, crosswalk: lines of the audit log and rows of the crosswalk, if requested.
     """
@@ -65,6 +67,7 @@ class Deidentified:
     by_detector: Counter[str] = field(default_factory=Counter)
     skipped: Counter[str] = field(default_factory=Counter)
     tagged: Counter[str] = field(default_factory=Counter)
+    date_orders: Counter[str] = field(default_factory=Counter)
     spans: list[Found] | None = field(default=None, repr=False)
     audit: list[str] = field(default_factory=list, repr=False)
     crosswalk: list[Row] = field(default_factory=list, repr=False)
@@ -98,6 +101,7 @@ class Deidentifier:
         self.key, self.mode, self.keep_spans = key, mode, keep_spans
         self.policy = policy or Policy.of_mode(mode)
         self.audit = self.crosswalk = self.placeholders = False
+        self.date_order: DateOrder = "auto"
         self.finder = Finder(finders, patients=patients, kept=self.policy.kept)
 
     @classmethod
@@ -112,6 +116,7 @@ class Deidentifier:
     ) -> Deidentifier:
         """Return the de-identifier for some settings; `revise` returns the final spans of a note."""
         deidentifier = cls(key, mode=settings.mode, keep_spans=keep_spans, policy=settings.policy())
+        deidentifier.date_order = settings.date_order
         return deidentifier.with_finder(Finder.of(settings, patients, revise))
 
     @property
@@ -158,11 +163,16 @@ class Deidentifier:
         """Return the replacement of each span of `find`, and the treatment applied."""
         names = NoteNames(text, [(span.start, span.end) for span in spans if span.label == "NAME"])
         dates = [text[span.start : span.end] for span in spans if span.label == "DATE"]
-        day_first = is_day_first(dates)
+        day_first = self.day_first(dates, patient_id)
         surrogates: Surrogates | Placeholders = Surrogates(self.key, names, day_first=day_first)
         if self.placeholders:
             surrogates = Placeholders(self.key, names, dates, day_first=day_first)
         return [self._treated(text, span, patient_id, surrogates) for span in spans]
+
+    def day_first(self, dates: Iterable[str], patient_id: str) -> bool | None:
+        """Return whether the dates of a note are read day first; None if the patient's notes show both orders."""
+        of_patient = self.finder.name_index.date_orders.get(patient_id, 0)
+        return read_order(self.date_order, order_shown(dates), of_patient)
 
     def _treated(self, text: str, span: Span, patient_id: str, surrogates: Surrogates | Placeholders) -> Treated:
         treatment, original = self.policy[span.label], text[span.start : span.end]
@@ -177,6 +187,13 @@ class Deidentifier:
         else:
             replacement = {Treatment.KEEP: original, Treatment.REMOVE: "", Treatment.MASK: MASK}.get(treatment)
         return Treated(tag(span.label), Treatment.TAG) if replacement is None else Treated(replacement, treatment)
+
+    def _orders(self, note: Note, spans: Sequence[Span]) -> list[str]:
+        """Return how the numeric dates of a note were read, if it has any that are shifted."""
+        dates = [note.text[span.start : span.end] for span in spans if span.label == "DATE"]
+        if self.policy["DATE"] is not Treatment.SHIFT or not any(map(is_numeric, dates)):
+            return []
+        return [ORDERS[self.day_first(dates, note.patient_id)]]
 
     def _failed(self, spans: Sequence[Span], treated: Sequence[Treated]) -> Counter[str]:
         """Count by label the spans that became a tag because the policy's treatment failed."""
@@ -212,11 +229,13 @@ class Deidentifier:
         result.counts.update(span.label for span in spans)
         result.by_detector.update(span.detector for span in spans)
         result.tagged += self._failed(spans, treated)
+        result.date_orders.update(self._orders(note, spans))
         if self.audit:
             result.audit.append(note_line(self.key, note.note_id, note.text, spans, treated))
         if self.crosswalk:
             shifted = any(item.action is Treatment.SHIFT for item in treated)
-            shift = offset(self.key, note.patient_id).days if shifted else None
+            patient = self.patients.get(note.patient_id)
+            shift = offset_of(self.key, note.patient_id, patient).days if shifted else None
             result.crosswalk.append(row(note, text, spans, treated, shift))
         if result.spans is not None:
             result.spans += [Found(note.note_id, span, note.text[span.start : span.end]) for span in spans]

@@ -46,6 +46,10 @@ def _no_temperature(match: re.Match[str], note: NoteView) -> bool:
     return not _TEMPERATURE.search(before(match, note, 25))
 
 
+def _no_rate(match: re.Match[str], note: NoteView) -> bool:
+    return not re.search(r"temp|fever|spo2|\bsat|pulse|rate|\bhr\b|\bbp\b|pressure|saturat|oxygen|running|held|stay", before(match, note, 30))
+
+
 _rule = partial(Rule.any_case, "AGE")
 RULES = (
     _rule(
@@ -53,7 +57,7 @@ RULES = (
         "A {97}-year-old female, once {94} yo, {95}yoM or {96} yrs; now {98} yeras of age, not 96 hours of age.",
     ),
     _rule(
-        rf"{WORD_BEGIN}(?:age|aged|age of|age is|turned|turning|age/sex|ages)(?![a-z])[\W_]{{0,6}}(?P<phi>{_OLDS})"
+        rf"{WORD_BEGIN}(?:age|aged|age of|age is|turned|turns|turning|age/sex|ages)(?![a-z])[\W_]{{0,6}}(?P<phi>{_OLDS})"
         rf"{_OTHER_UNIT}",
         "Aged {92}. She turned {100}. He turned 90 degrees.",
     ),
@@ -72,9 +76,9 @@ RULES = (
     ),
     _rule(
         rf"{WORD_BEGIN}at[\W_]{{1,6}}(?P<phi>{_OLD})(?=[^A-Za-z\d%°]{{1,6}}(?:she|he|the\spatient|pt|patient)(?![a-z]))",
-        "At {94}, she lives alone; at 94 degrees, she rested.",
+        "At {94}, she lives alone; pulse at 94, she rested.",
         score=0.7,
-        check=_no_temperature,
+        check=_no_rate,
     ),
     _rule(
         r"\b(?:(?:in|of)\s+(?:her|his|their|the\spatient's|pt's)|(?:patient|pt|woman|man|lady|gentleman|mother|father"

@@ -71,8 +71,8 @@ _CUES = {
     rf"|(?:model|catalog|ref|part|batch)/?\s?(?:lot|serial|sn)\s*{_NO}?|mac(?:\saddress)?\s?:|pump\s+{_NO}"
     rf"|generator\s+{_NO}"
     rf"|batch\s+{_NO})",
-    "ID": rf"(?:accession\s*{_NO}?|specimen\s+{_NO}|case\s+(?:no\.?|number|#|id)|order\s+{_NO}|visit\s+{_NO}"
-    rf"|encounter\s*{_NO}?|csn|fin|visitid|visit_id|encid|enc_id|requisition\s*{_NO}?"
+    "ID": rf"(?:accession\s*{_NO}?|specimen\s+{_NO}|case\s+(?:no\.?|number|#|id)|order\s+{_NO}|visit\s*{_NO}"
+    rf"|enc(?:ounter)?\.?\s*{_NO}?|csn|fin|visitid|visit_id|encid|enc_id|requisition\s*{_NO}?"
     rf"|(?:study|job|document|dictation|transcription|confirmation|claims?|application|petition|complaint|referral|reference|ref\.?|site|sample"
     rf"|employee|badge|staff|student|user|trial|subject|participant|rx|prescription|incident|booking|docket|provider"
     rf"|tracking|donor|barcode)\s+{_NO}|\bid(?:\s+(?:no\.?|number|#))?\s*[:#]|id\s+(?:is\s+)?(?=\d)|docket\s?[#:]|docket\s(?=[A-Z]*-?\d))",
@@ -95,10 +95,20 @@ _NUMBERED = re.compile(
 _GLUED = re.compile(r"(?:^|[^a-z])(?:[a-z]{1,2}|nct|pmid|pmc|chr|loc|cd|hcpcs|snomed|usd)$")
 
 
+_TIME_STAMP = re.compile(
+    r"(?:19|20)\d\d(?:0[1-9]|1[0-2])(?:0[1-9]|[12]\d|3[01])(?:[01]\d|2[0-3])[0-5]\d(?:[0-5]\d)?(?:\d{3})?"
+)
+
+
+def _no_time_stamp(match: re.Match[str], note: NoteView) -> bool:
+    """Reject a date with a time of day (20190304101500)."""
+    return not _TIME_STAMP.fullmatch(match["phi"])
+
+
 def _bare(match: re.Match[str], note: NoteView) -> bool:
     """Accept bare numbers: nine digits, seven unless something is counted, five if a cue precedes."""
     digits, lead = match["phi"].lstrip("#"), before(match, note, 20)
-    if len(set(digits)) == 1 or _CODE.search(lead) or _GLUED.search(lead):
+    if len(set(digits)) == 1 or _TIME_STAMP.fullmatch(digits) or _CODE.search(lead) or _GLUED.search(lead):
         return False
     tail = after(match, note, 1)
     if tail.isalpha() and len(digits) < 9:  # 12345mg
@@ -207,6 +217,7 @@ RULES = (
             rf"{BEGIN}(?P<phi>\d{{4}}(?:([ -])\d{{4}}\2\d{{4}}\2\d{{4}}|([ -])\d{{6}}\3\d{{5}}|\d{{9,15}})){WHOLE_END}"
         ),
         "Card {4111 1111 1111 1112}.",
+        check=_no_time_stamp,
     ),
     Rule(
         "ACCOUNT",

@@ -54,10 +54,10 @@ class Surrogates:
     """Generate the surrogates of one note under one key.
 
     Args:
-        note: roles and spellings of the names in the note. day_first: whether the note writes dates day first.
+        note: roles and spellings of the names in the note. day_first: whether the note writes dates day first; None if unknown.
     """
 
-    def __init__(self, key: Key, note: NoteNames = NOTHING, *, day_first: bool = False) -> None:
+    def __init__(self, key: Key, note: NoteNames = NOTHING, *, day_first: bool | None = False) -> None:
         self._key, self._note, self._day_first = key, note, day_first
         self._names: dict[str, NameSurrogates] = {}
 
@@ -67,7 +67,7 @@ class Surrogates:
         On None, the caller writes a typed tag; for example, an unreadable date is never guessed.
         """
         if label == "DATE":
-            return shifted(self._key, patient_id, original, day_first=self._day_first)
+            return shifted(self._key, patient_id, original, day_first=self._day_first, patient=patient)
         if maker := _MAKERS.get(label):
             return maker(self._key, patient_id, original)
         if patient_id not in self._names:
