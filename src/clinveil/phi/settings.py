@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal, Self
 
@@ -33,6 +34,9 @@ class PhiSettings(Settings):
     date_order: DateOrder = flag(
         "auto", "Read 3/4/2019 by the other dates of the patient, day first, or month first."
     )
+    shift: tuple[str, ...] = flag(
+        (), "Keep this column of dates and move it by the days of its patient; repeatable."
+    )
     phi_profile: str | None = flag(None, "Use this policy: safe-harbor, limited-dataset, research or max-recall.")
     phi_policy: Path | None = flag(None, "Use the policy in this TOML file.")
 
@@ -50,6 +54,14 @@ class PhiSettings(Settings):
         if self.mode != "replace" and (self.phi_profile or self.phi_policy):
             raise ValueError("mode cannot be combined with phi_profile or phi_policy: set one of them")
         return self
+
+    def opened(self, keep: tuple[str, ...]) -> tuple[str, ...]:
+        """Return the columns to read with the notes: the kept ones and those of dates."""
+        return (*keep, *(name for name in self.shift if name not in keep))
+
+    def unmoved(self, keep: Sequence[str]) -> tuple[str, ...]:
+        """Return the columns that are kept unchanged."""
+        return tuple(name for name in keep if name not in self.shift)
 
     def policy(self) -> Policy:
         """Return the policy for each class of identifier. Raises UsageError for an invalid policy file."""

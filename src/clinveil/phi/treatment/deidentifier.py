@@ -22,6 +22,7 @@ from clinveil.phi.detection.detector import Detector
 from clinveil.phi.detection.finder import Finder, Revise
 from clinveil.phi.detection.note import plain
 from clinveil.phi.treatment.audit import note_line
+from clinveil.phi.treatment.columns import moved, of_rows
 from clinveil.phi.treatment.crosswalk import Row, row
 from clinveil.phi.treatment.dates import DateOrder, date_spans, is_numeric, offset_of, order_shown, read_order
 from clinveil.phi.treatment.placeholders import Placeholders
@@ -102,6 +103,7 @@ class Deidentifier:
         self.policy = policy or Policy.of_mode(mode)
         self.audit = self.crosswalk = self.placeholders = False
         self.date_order: DateOrder = "auto"
+        self.shift: tuple[str, ...] = ()
         self.finder = Finder(finders, patients=patients, kept=self.policy.kept)
 
     @classmethod
@@ -117,6 +119,7 @@ class Deidentifier:
         """Return the de-identifier for some settings; `revise` returns the final spans of a note."""
         deidentifier = cls(key, mode=settings.mode, keep_spans=keep_spans, policy=settings.policy())
         deidentifier.date_order = settings.date_order
+        deidentifier.shift = settings.shift
         return deidentifier.with_finder(Finder.of(settings, patients, revise))
 
     @property
@@ -202,7 +205,7 @@ class Deidentifier:
 
     @uncollected
     def __call__(self, batch: pa.RecordBatch, detected: Sequence[list[Span] | None] | None = None) -> Deidentified:
-        """Treat a batch whose first columns are note_id, patient_id and text; other columns are unchanged.
+        """Treat a batch whose first columns are note_id, patient_id and text; of the others, those of dates move.
 
         Args:
             detected: spans of the detectors in each note with a text, if they were run before; None where they failed.
@@ -211,9 +214,30 @@ class Deidentifier:
         if nulls := batch.column(TEXT).null_count:
             result.skipped[NULL_TEXT] = nulls
             batch = batch.filter(batch.column(TEXT).is_valid())
+        batch = self._with_shifted_columns(batch)
         notes = zip(rows([batch]), detected or [None] * batch.num_rows, strict=True)
         result.batch = with_texts(batch, [self._note(note, spans, result) for note, spans in notes])
         return result
+
+    def _with_shifted_columns(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Return the batch with the columns of `shift` moved by the offset of each patient."""
+        names = [name for name in self.shift if name in batch.schema.names]
+        if not names:
+            return batch
+        patients = list(of_rows(batch))
+        offsets = [offset_of(self.key, patient_id, self.patients.get(patient_id)) for patient_id in patients]
+        for name in names:
+            index = batch.schema.get_field_index(name)
+            shown = order_shown(text for text in batch.column(index).to_pylist() if isinstance(text, str))
+            column = moved(
+                batch.column(index),
+                offsets,
+                lambda row, shown=shown: read_order(
+                    self.date_order, shown, self.finder.name_index.date_orders.get(patients[row], 0)
+                ),
+            )
+            batch = batch.set_column(index, batch.schema.field(index), column)
+        return batch
 
     def _note(self, note: Note, detected: list[Span] | None, result: Deidentified) -> str | None:
         """Return the treated text; None if the note must not be written."""
