@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
 ORDERS = {True: "day first", False: "month first", None: "both orders in the notes of the patient"}
 NULL_TEXT, RAISED = "null text", "detector raised"
+_BEFORE = 40  # characters before an institution that may show an employer
 _AFTER = 24  # characters after a place name that may contain its state
 
 
@@ -167,7 +168,10 @@ class Deidentifier:
         names = NoteNames(text, [(span.start, span.end) for span in spans if span.label == "NAME"])
         dates = [text[span.start : span.end] for span in spans if span.label == "DATE"]
         day_first = self.day_first(dates, patient_id)
-        surrogates: Surrogates | Placeholders = Surrogates(self.key, names, day_first=day_first)
+        institutions = [text[span.start : span.end] for span in spans if span.label == "HOSPITAL"]
+        surrogates: Surrogates | Placeholders = Surrogates(
+            self.key, names, day_first=day_first, institutions=institutions
+        )
         if self.placeholders:
             surrogates = Placeholders(self.key, names, dates, day_first=day_first)
         return [self._treated(text, span, patient_id, surrogates) for span in spans]
@@ -182,7 +186,8 @@ class Deidentifier:
         replacement: str | None
         if treatment in (Treatment.SURROGATE, Treatment.SHIFT):
             patient = self.patients.get(patient_id)
-            replacement = surrogates.make(span.label, plain(original).text, patient_id, patient)
+            before = text[max(0, span.start - _BEFORE) : span.start]
+            replacement = surrogates.make(span.label, plain(original).text, patient_id, patient, before)
         elif treatment is Treatment.GENERALISE:
             replacement = GENERALISED[span.label](plain(original).text, text[span.end : span.end + _AFTER])
             if replacement is None and isinstance(surrogates, Placeholders):  # a date of birth

@@ -63,7 +63,9 @@ class Placeholders:
         same = (pair for pair in reversed(own) if pair[1] == form or (len(form) == 1 and pair[1].startswith(form)))
         return self._numbers.setdefault(next(same, (kind, form)), min(MOST, 1 + len(own)))
 
-    def make(self, label: str, original: str, patient_id: str, patient: Patient | None = None) -> str | None:
+    def make(
+        self, label: str, original: str, patient_id: str, patient: Patient | None = None, before: str = ""
+    ) -> str | None:
         """Return the placeholder of an original; a surrogate for an unusual date, or None."""
         if label == "NAME":
             return _Names(self, self._key, patient_id, patient, self._note).of(original)
