@@ -133,7 +133,7 @@ def _continental(match: re.Match[str], note: NoteView) -> bool:
     if match["country"]:
         return True
     house = re.search(r"[a-z.] \d{1,4}[a-z]?,[\W_]{1,6}$", note.plain[: match.start()][-20:])
-    return house is not None and re.search(r"\b\d{5}\b", match[0]) is not None
+    return house is not None and re.search(r"(?<!\d)\d{5}(?!\d)", match[0]) is not None
 
 
 _CITY_RUN = r"(?P<phi>(?:(?:St|Ft|Mt)\.\s)?[A-Z][a-z]+(?:[ -][A-Z][a-z]+){0,2})"
@@ -241,7 +241,7 @@ RULES = (
     ),
     Rule(
         "ZIP",
-        re.compile(rf"{BEGIN}(?<!\d[.,-])(?P<phi>{_CONTINENTAL})[^\w\n]{{1,4}}(?={_TOWN})"),
+        re.compile(rf"{BEGIN}(?<!\d[.,-])(?P<phi>{_CONTINENTAL})[\W_]{{1,5}}(?={_TOWN})"),
         "Hauptweg 12, {10115} Berlin, {D-80331} München, {1016 GV} Amsterdam; 1500 ML Bolus.",
         score=0.6,
         check=_continental,

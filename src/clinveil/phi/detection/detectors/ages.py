@@ -6,7 +6,7 @@ A year of birth before 1940 is treated as an age over 89, because it may be one.
 from __future__ import annotations
 
 import re
-from functools import partial
+from functools import lru_cache, partial
 
 from clinveil.phi.detection.borders import BEGIN, WORD_BEGIN, WORD_END
 from clinveil.phi.detection.detector import Rule, RuleDetector, before, detectors
@@ -23,9 +23,10 @@ _UNIT = (
     r"|\s(?!days?|hours?|hrs?|weeks?|months?|mos?)[a-z]{3,6}\sof\sage\b"  # misspelt units such as yeras
     r"|[\s-]*y\.?\s?/?o\b|\s?[\s-]?y(?:o?[MF])?\b|[\s-]*y\.o\.)"
 )
+_LAST_YEAR = 26  # two digits up to this can be a year of this century
 _UNITS_WORD = "(?:one|two|three|four|five|six|seven|eight|nine)"
 _WORDS = rf"(?:ninety(?:[\s-]*{_UNITS_WORD})?|(?:one|a)[\s-]hundred(?:(?:\s+and)?[\s-]+{_UNITS_WORD})?)"
-_TEMPERATURE = re.compile(r"temp|fever|febrile|\bt[:\s]|max|spo2|sat|degree|[°.]")
+_TEMPERATURE = re.compile(r"temp|fever|febrile|\bt[:\s]|max|spo2|sat|degree|°")
 _KIN = (
     r"(?:mother|father|mom|mum|dad|grandmother|grandfather|grandma|grandpa|aunt|uncle|sister|brother|wife|husband"
     r"|spouse|mgm|mgf|pgm|pgf)"
@@ -50,10 +51,24 @@ def _no_rate(match: re.Match[str], note: NoteView) -> bool:
     return not re.search(r"temp|fever|spo2|\bsat|pulse|rate|\bhr\b|\bbp\b|pressure|saturat|oxygen|running|held|stay", before(match, note, 30))
 
 
+_OLD_PERSON = re.compile(rf"{_FROM}{_OLD}(?:{_UNIT}|\s?[MF](?![a-z]))|(?<![a-z])(?:aged?|turned){_GAP}{_OLD}{_OTHER_UNIT}|ninety", re.I)
+
+
+def _birth_of_an_old_person(match: re.Match[str], note: NoteView) -> bool:
+    """Return whether a birth year of two digits can be that of a person over 89: '27 to '39, or one of such an age."""
+    year = int(match["year"])
+    return _LAST_YEAR < year < 40 or (year < 40 and _is_old(note.plain))
+
+
+@lru_cache(maxsize=8)
+def _is_old(text: str) -> bool:
+    return _OLD_PERSON.search(text) is not None
+
+
 _rule = partial(Rule.any_case, "AGE")
 RULES = (
     _rule(
-        rf"{_FROM}(?P<phi>{_OLDS})(?:[^A-Za-z\d.%°]{{0,4}}{_UNIT}|{_UNIT})",
+        rf"{_FROM}(?P<phi>{_OLDS})(?:[^A-Za-z\d%°]{{0,4}}{_UNIT}|{_UNIT})",
         "A {97}-year-old female, once {94} yo, {95}yoM or {96} yrs; now {98} yeras of age, not 96 hours of age.",
     ),
     _rule(
@@ -87,7 +102,7 @@ RULES = (
         "She is in her {90s}; her rate is in the 90s.",
     ),
     _rule(
-        rf"{_FROM}(?<!tc-)(?<!tc\s)(?<!technetium[-\s])(?P<phi>{_OLD})(?=(?:/[MF]|[MF]|[^A-Za-z\d/%°.]{{0,2}}\s[MF]\s(?:with|w/|who|s/p|h/o|hx|admitted|presents|here|p/w))"
+        rf"{_FROM}(?<!tc-)(?<!tc\s)(?<!technetium[-\s])(?P<phi>{_OLD})(?=(?:/[MF]|[MF]|[^A-Za-z\d%°]{{0,3}}\s[MF]\s(?:with|w/|who|s/p|h/o|hx|admitted|presents|here|p/w))"
         rf"\b(?![/-]))",
         "Came in: {91}F with cough, {94} M with none, {95}/F.",
         check=_no_temperature,
@@ -118,6 +133,13 @@ RULES = (
         r"\b(?:born|b\.|dob|d\.o\.b\.?|yob|(?:year|date)\sof\sbirth|birth\s?(?:year|date))[\W_]{1,6}(?:was\s)?(?:in\s+)?"
         r"(?:the\s+)?(?:year\s+)?[\W_]{0,6}(?:[x*_]{1,2}[/-][x*_]{1,2}[/-])?(?P<phi>(?:18\d\d|19[0-3]\d)s?)(?!\d|[/-]\d)",
         "Born in {1925} in Canada.",
+    ),
+    _rule(
+        rf"{WORD_BEGIN}(?:dob|d\.o\.b\.?|date of birth|birth\s?date|born(?:\s+(?:on|in))?)[\W_]{{0,6}}"
+        r"(?P<phi>(?:\d{1,2}[/.-]\d{1,2}[/.-]|[a-z]{3,9}\.?\s+\d{1,2},?\s+'?|')(?P<year>\d{2}))(?!\d|[/.-]\d)",
+        "DOB {03/04/31}, or DOB 03/04/71.",
+        score=0.95,
+        check=_birth_of_an_old_person,
     ),
 )
 

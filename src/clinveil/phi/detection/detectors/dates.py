@@ -80,7 +80,7 @@ _MEASURE = re.compile(
     r"|th?s?\b|nodes?\b|lymph|cores?\b|quadrants?|joints?|teeth|sem\b|holosystolic|diastolic|ejection|edema|pitting"
     r"|pulses|reflex|scale|way\b|months?\b|years?\b|yrs?\b|dilution|visits?\b|sessions?|cycles?|criteria|oz\b|ounce|gallon|pints?"
     r"|size|normal\b|k\b|port\b|trocar|visiport|subxiphoid|flex\b|coil|french|fr\b|screw|mixture|recall|word\b|[+-]?\s?b?[rl]?[ul]e\b"
-    r"|distal|proximal|patella|ankle|decreasing|on exposure|and non-?reactive|o[dsu]\b|[+-](?=[\s,.;)/]|$)|symmet|equal|and (?:equal|symmetric|intact)|equivalent|patients|prn)"
+    r"|distal|proximal|patella|ankle|decreasing|on exposure|and non-?reactive|o[dsu]\b|symmet|equal|and (?:equal|symmetric|intact)|equivalent|patients|prn)"
 )
 _FRACTION = re.compile(r"\d\s$")  # 24 2/7 weeks
 _CODED = re.compile(r"(?:^|[^a-z])[a-z]$|\b(?:po|pt)$")  # q4/6, L4/5, x3/7
@@ -136,9 +136,13 @@ def _partial(match: re.Match[str], note: NoteView) -> bool:
     heads_line = not note.plain[:start].rpartition("\n")[2].strip(" \t-*•")
     if _TIME_WORD.search(lead) or (heads_line and after(match, note, 1) in (":", ",", "-")):
         return True
-    if after(match, note, 1) == '"' and note.plain[start - 1 : start] != '"':  # inches
+    inches = int(match["phi"].split("/")[1][:2].rstrip("-")) in (2, 4, 8, 16)
+    if inches and after(match, note, 1) == '"' and note.plain[start - 1 : start] != '"':
         return False
-    return written_as_date or bool(_EXAMINATION.search(lead)) or _near_date(match["phi"], note)
+    if _SMALL.fullmatch(match["phi"]) and after(match, note, 1) in ("+", "-"):  # reflexes 2/2+
+        return False
+    bracketed = lead.endswith("(") and after(match, note, 1) == ")" and not _SMALL.fullmatch(match["phi"])
+    return written_as_date or bracketed or bool(_EXAMINATION.search(lead)) or _near_date(match["phi"], note)
 
 
 def _no_fraction(text: str) -> bool:

@@ -21,7 +21,9 @@ _MAILERS = r"(?:gmail|yahoo|hotmail|outlook|aol|icloud|comcast|protonmail|verizo
 
 
 def _an_address(match: re.Match[str], note: NoteView) -> bool:
-    """Return whether four numbers are an IP address and not a section number: one has two digits, or `IP` is near."""
+    """Return whether four numbers are an IP address and not a section: one has two digits, or `IP` is near."""
+    if re.search(r"\b(?:version|build|release|firmware|software|section|v)\.?\s*$", before(match, note, 16)):
+        return False
     return bool(re.search(r"\d\d", match["phi"])) or "ip" in before(match, note, 12)
 
 

@@ -39,7 +39,7 @@ _COUNT = re.compile(
     r"|pcr|hcg"
     r"|afp|psa|ast|alt|amylase|lipase|dose|total|cost|\$|population|over|about|of|than|least|titer|level|was|at|to)\W*$"
 )
-_COUNTED = re.compile(r"\s*(?:copies|iu|units?|cells|/\s?[a-z]|per|x10|k/|mg|ml|ng|cfu|colonies|dollars|people)")
+_COUNTED = re.compile(r"\s*(?:copies|iu|units?|cells|/\s?[a-z]{1,3}(?![a-z])|per|x10|k/|mg|ml|ng|cfu|colonies|dollars|people)")
 _PUBLIC = ("NCT", "PMC", "ISBN", "GSE", "ISRC", "EPIC", "GRCH", "PMID", "ENST", "ENSG", "COVI", "SARS")
 
 _CUES = {
@@ -91,6 +91,7 @@ def _unpublished(match: re.Match[str], note: NoteView) -> bool:
 _NUMBERED = re.compile(
     r"(?:\b(?:number|no\.?|num\.?|nr\.?|id|code|refer\w*(?:\smade)?\sto)|#)[\s:.#]*(?:is|was)?[\W_]{0,6}$"
 )
+_GLUED_UNIT = re.compile(r"[a-z]{1,3}(?![a-z])")
 # Letters before digits that are a code or an amount, not a word before a number.
 _GLUED = re.compile(r"(?:^|[^a-z])(?:[a-z]{1,2}|nct|pmid|pmc|chr|loc|cd|hcpcs|snomed|usd)$")
 
@@ -110,8 +111,7 @@ def _bare(match: re.Match[str], note: NoteView) -> bool:
     digits, lead = match["phi"].lstrip("#"), before(match, note, 20)
     if len(set(digits)) == 1 or _TIME_STAMP.fullmatch(digits) or _CODE.search(lead) or _GLUED.search(lead):
         return False
-    tail = after(match, note, 1)
-    if tail.isalpha() and len(digits) < 9:  # 12345mg
+    if len(digits) < 9 and _GLUED_UNIT.match(after(match, note, 4)):  # 12345mg
         return False
     if len(digits) >= 9 or _NUMBERED.search(lead):
         return True
