@@ -202,14 +202,7 @@ def prepared(
     # Gates judge part files and added notes; a test seed never leaves.
     one_file = corpus is opened and not isinstance(corpus, PartedCorpus)
     if one_file and settings.seed is None and settings.kind != "synthetic":
-        most = settings.max_kept  # before the work
-        unmoved = settings.identifiers.unmoved(corpus.columns.keep)
-        for finding in kept_columns(corpus, unmoved) if most < 1 else ():
-            if finding.value is not None and finding.value > most:
-                keep, what = ", ".join(corpus.columns.keep), f"{finding.value:.1%} of the notes have unique kept values"
-                accepted = f"--set max_kept={min(1, finding.value + 0.01):.2f}"
-                hint = f"keep fewer or coarser columns, or accept it with {accepted}"
-                raise GateError(f"{what} (allowed: {most:.1%})", where=keep, hint=hint)
+        _refuse_unique(corpus, settings)
         _refuse_strangers(corpus, known)
     if settings.vectors.more_text and producer.learns:
         open_text(settings.vectors.more_text)
@@ -219,6 +212,18 @@ def prepared(
     return PreparedInput(
         corpus=corpus, found=found, known=known, imported=imported, facts=facts, names=names, broken=broken, over=over
     )
+
+
+def _refuse_unique(corpus: Corpus, settings: ReleaseSettings) -> None:
+    """Raise GateError before the work if too many notes have unique values in kept columns."""
+    most = settings.max_kept
+    unmoved = settings.identifiers.unmoved(corpus.columns.keep)
+    for finding in kept_columns(corpus, unmoved) if most < 1 else ():
+        if finding.value is not None and finding.value > most:
+            what = f"{finding.value:.1%} of the notes have unique kept values (allowed: {most:.1%})"
+            accepted = f"--set max_kept={min(1, finding.value + 0.01):.2f}"
+            hint = f"keep fewer or coarser columns, or accept it with {accepted}"
+            raise GateError(what, where=", ".join(corpus.columns.keep), hint=hint)
 
 
 def _refuse_strangers(corpus: Corpus, known: Mapping[str, Patient]) -> None:
