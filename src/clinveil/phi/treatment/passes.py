@@ -238,10 +238,11 @@ def detect_batch(
             detected.append(None)
         spans = detected[-1] or ()
         names[note.patient_id] |= names_in(note.text, spans)
+        dates = (note.text[span.start : span.end] for span in spans if span.label == "DATE")
+        orders[note.patient_id] |= order_shown(dates)
         if note.patient_id in apart:
             continue
         staff |= staff_in(note.text, spans)
-        orders[note.patient_id] |= order_shown(note.text[span.start : span.end] for span in spans if span.label == "DATE")
         for word in unlisted(view, spans, acronyms=finder.recall_first):
             lower[word].add(note.patient_id)
     index = NameIndex(
