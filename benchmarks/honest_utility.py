@@ -81,13 +81,17 @@ def macro_f1(truth: Sequence[str], guess: Sequence[str]) -> float:
     return float(f1_score(truth, guess, average="macro"))
 
 
-def ratio(truth: Sequence[str], released: Sequence[str], real: Sequence[str]) -> tuple[float, float, float]:
-    """Return the share of real, with a bootstrap interval over notes."""
+def ratio(
+    notes: Sequence[Note], truth: Sequence[str], released: Sequence[str], real: Sequence[str]
+) -> tuple[float, float, float]:
+    """Return the share of real, with a bootstrap interval over patients."""
     rng = np.random.default_rng(0)
+    owner = np.unique(np.array([note.patient for note in notes], dtype=object), return_inverse=True)[1]
+    of_patient = [np.flatnonzero(owner == number) for number in range(owner.max() + 1)]
     columns = [np.array(side, dtype=object) for side in (truth, released, real)]
     draws = []
     for _ in range(DRAWS):
-        rows = rng.integers(len(truth), size=len(truth))
+        rows = np.concatenate([of_patient[k] for k in rng.integers(len(of_patient), size=len(of_patient))])
         drawn_truth, drawn_released, drawn_real = (column[rows] for column in columns)
         draws.append(macro_f1(drawn_truth, drawn_released) / macro_f1(drawn_truth, drawn_real))
     low, high = np.quantile(draws, (0.025, 0.975))
@@ -128,7 +132,7 @@ def measure(notes: Sequence[Note], kind: str, key: int, unseen: int, folder: Pat
     classes = classes_of(training, [note for note in given if note.patient in tested])
     truth = [merged(note, classes) for note in never_seen]
     of_released, of_real = (predicted(side, never_seen, classes) for side in (released, training))
-    share, low, high = ratio(truth, of_released, of_real)
+    share, low, high = ratio(never_seen, truth, of_released, of_real)
     return {
         "page": page["of_ceiling"],
         "low": page["of_ceiling_low"],

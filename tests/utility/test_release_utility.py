@@ -152,6 +152,13 @@ def test_figures_are_of_test_patients_only():
     assert crossed["utility.transfer"].detail["score"] > honest["utility.transfer"].detail["score"]
 
 
+def test_classifiers_that_agree_on_all_test_notes_may_differ_on_others():
+    detail = held_out_findings(notes(), notes(), TESTED)["utility.transfer"].detail
+    assert detail["of_ceiling"] == 1
+    width = 1 - 0.025 ** (1 / 25)
+    assert (detail["of_ceiling_low"], detail["of_ceiling_high"]) == pytest.approx((1 - width, 1 + width))
+
+
 def test_without_test_patients_it_is_not_known_what_the_models_have_read():
     for found in (measured(notes(), notes()), held_out_findings(notes(), notes(), TESTED, unread=False)):
         for finding in found.values():
