@@ -112,7 +112,7 @@ def correlated(value, chance_high=0.2, repetition=0, n="3"):
 def test_repetitions_are_means_with_intervals():
     (mean,) = means([correlated(0.4), correlated(0.5, repetition=1)])
     assert mean.n == mean.detail["repetitions"] == 2
-    assert mean.low < mean.value == pytest.approx(0.45) < mean.high
+    assert mean.low < mean.value < mean.high and mean.value == pytest.approx(0.45)
     (mixed,) = means([correlated(0.1), correlated(0.5, repetition=1)])  # also of repetitions at chance
     assert mixed.value == pytest.approx(0.3)
 
@@ -128,7 +128,8 @@ def test_few_pairs_are_no_evidence_in_the_table(done):
     mean = results.of("study.similarity", n="3")
     assert mean.value is None and "20 are required" in mean.detail["why"]
     table = next(table for table in results.tables if table.ident == "table-3")
-    assert table.rows[0][2:] == ("no evidence",) * len(table.rows[0][2:])
+    own = [row[2:] for row in table.rows if row[0].startswith("words")]
+    assert own and all({"no evidence"} <= {*cells} <= {"no evidence", "–"} for cells in own)
 
 
 def test_findings_hold_no_word_of_a_note(done, notes):
