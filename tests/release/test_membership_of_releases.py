@@ -37,7 +37,7 @@ def test_membership_refuses_other_notes_and_a_missing_list_of_patients(tmp_path,
     write_notes(tmp_path)
     assert released(tmp_path, "out", "synthetic") == 0
     text = (tmp_path / "notes.csv").read_text()
-    (tmp_path / "other.csv").write_text(text.replace("n3-0,p3,", "n3-0,p4,"))
+    (tmp_path / "other.csv").write_text(text.replace("Seen with", "Met with"))
     assert audited(tmp_path, "other.csv", "out/vault/model") == 3
     assert "was trained on other notes" in capsys.readouterr().err
     (tmp_path / "patients.parquet").rename(tmp_path / "moved.parquet")

@@ -10,15 +10,15 @@ from clinveil.core.keys import Key
 from clinveil.core.runfolder import KEY
 from clinveil.core.settings import NotesSettings
 from clinveil.corpus.corpus import Corpus, MemoryCorpus
+from clinveil.corpus.held_out import TABLE, HeldOutPatients
 from clinveil.corpus.open import open_corpus
 from clinveil.corpus.people import read_patients
 from clinveil.lm.notes import PlainNotes, read_notes
 from clinveil.phi.treatment.deidentifier import Deidentifier
 from clinveil.phi.treatment.passes import deidentify_corpus
 from clinveil.releases.earlier.parent import given_of
-from clinveil.releases.earlier.vault import read_manifest, settings_of
+from clinveil.releases.earlier.vault import damaged, read_manifest, settings_of
 from clinveil.releases.manifest import NAME
-from clinveil.releases.preflight import preflight
 from clinveil.releases.settings import ReleaseSettings
 from clinveil.releases.synthesis_model import TrainHoldoutSplit, split_as_before
 from clinveil.releases.synthesis_rows import LabelColumns
@@ -59,14 +59,17 @@ def sides_of_model(
 
 def _treated(notes: Path, vault: Path, roles: NotesSettings, workers: int) -> PlainNotes:
     """Return the notes as they entered the training of the release."""
-    settings = settings_of(read_manifest(vault), vault)
+    settings, split = settings_of(read_manifest(vault), vault), HeldOutPatients.read(vault)
+    if split is None:
+        raise damaged(vault, f"{TABLE} is missing")
     columns = NotesSettings.model_validate({**settings.notes.model_dump(), **given_of(roles)})
     source = open_corpus(notes, columns, label=settings.label, keep=settings.keep)
-    labels = LabelColumns.read(source, settings.resolved(preflight(source).patients).channel.floor)
+    floor = settings.resolved(len(split.training)).channel.floor
+    labels = LabelColumns.read(source, floor, apart=split.patients)
     entered: Corpus = source
     if settings.phi:
         engine = _deidentifier(settings, vault).with_placeholders()
-        treated = deidentify_corpus(source, engine, processes(workers))
+        treated = deidentify_corpus(source, engine, processes(workers), apart=split.patients)
         entered = MemoryCorpus(tuple(result.batch for result in treated))
     return labels.notes(entered, placeholders=settings.phi)
 
