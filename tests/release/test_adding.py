@@ -110,6 +110,13 @@ def test_nothing_of_what_is_added_to_changes(desk):
     assert before == {out: fingerprint(desk / out) for out in before}
 
 
+def test_test_patients_of_the_first_release_stay_test_patients(desk):
+    first, *later = (HeldOutPatients.read(desk / out / "vault") for out in OUTS)
+    for one in later:
+        assert first.patients <= one.patients and first.training <= one.training
+    assert len(later[-1].training) > len(first.training)
+
+
 def test_the_parts_are_the_release_of_all_notes_at_once(desk, tmp_path):
     """Byte for byte: the draws are keyed by key, note, patient and word, and the channel is the first one's."""
     base = ParentRelease.read(desk / "out/vault")

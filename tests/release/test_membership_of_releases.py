@@ -7,6 +7,7 @@ import json
 from kind_cases import released, write_notes
 
 from clinveil.cli.main import main
+from clinveil.corpus.held_out import HeldOutPatients
 
 
 def audited(desk, notes, model, *flags):
@@ -37,7 +38,8 @@ def test_membership_refuses_other_notes_and_a_missing_list_of_patients(tmp_path,
     write_notes(tmp_path)
     assert released(tmp_path, "out", "synthetic") == 0
     text = (tmp_path / "notes.csv").read_text()
-    (tmp_path / "other.csv").write_text(text.replace("Seen with", "Met with"))
+    one, other, *_ = sorted(HeldOutPatients.read(tmp_path / "out/vault").training)
+    (tmp_path / "other.csv").write_text(text.replace(f"-0,{one},", f"-0,{other},"))
     assert audited(tmp_path, "other.csv", "out/vault/model") == 3
     assert "was trained on other notes" in capsys.readouterr().err
     (tmp_path / "patients.parquet").rename(tmp_path / "moved.parquet")

@@ -80,6 +80,13 @@ class HeldOutPatients:
         """Return the notes for training."""
         return PatientSubset(corpus, self.patients, inside=False) if self.patients else corpus
 
+    def and_of(self, earlier: HeldOutPatients | None) -> HeldOutPatients:
+        """Return the sides of these patients, and of those of an earlier run."""
+        if earlier is None:
+            return self
+        training = self.training | (earlier.training - self.patients)
+        return HeldOutPatients(self.patients | (earlier.patients - self.training), training, self.unread)
+
     def write(self, vault: Path) -> None:
         """Write the sides of all patients to a vault."""
         ids = [*sorted(self.patients), *sorted(self.training)]

@@ -1,7 +1,8 @@
 """Known patients and diagnosis codes: input for PHI removal, and ground truth for attacks.
 
 `patients.parquet` has the columns `patient_id`, `name` (full name, space-separated tokens) and `codes` (list of
-strings), and optionally the lists `record_number`, `phone`, `email`, `address`, and `birth_date`.
+strings), and optionally the lists `record_number`, `phone`, `email`, `address`, `birth_date`, and `date_shift`, the
+days by which the patient's dates move.
 """
 
 from __future__ import annotations
@@ -33,10 +34,11 @@ LISTS = {"codes": "codes", "record_number": "record_numbers", "phone": "phones",
 PATIENTS_SCHEMA = pa.schema(
     [("patient_id", pa.string()), ("name", pa.string())]
     + [(column, _STRINGS) for column in LISTS]
-    + [("birth_date", pa.date32())]
+    + [("birth_date", pa.date32()), ("date_shift", pa.int32())]
 )
 REQUIRED = ("patient_id", "name")
 ROWS = 4096
+LARGEST_SHIFT = 36_500  # days
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +48,7 @@ class Patient:
     Attributes:
         name: the tokens of the full name, in order.
         codes: diagnosis codes. record_numbers, phones, emails, addresses: as on file; each may be empty.
-        birth_date: or None.
+        birth_date: or None. date_shift: days by which the dates move, or None for those of the key.
     """
 
     patient_id: str
@@ -57,6 +59,7 @@ class Patient:
     emails: tuple[str, ...] = ()
     addresses: tuple[str, ...] = ()
     birth_date: date | None = None
+    date_shift: int | None = None
 
     def __repr__(self) -> str:
         counts = ", ".join(f"{len(getattr(self, attribute))} {attribute}" for attribute in LISTS.values())
@@ -68,6 +71,7 @@ def patients_batch(patients: Sequence[Patient]) -> pa.RecordBatch:
     columns: list[list[Any]] = [[p.patient_id for p in patients], [" ".join(p.name) for p in patients]]
     columns += [[list(getattr(p, attribute)) for p in patients] for attribute in LISTS.values()]
     columns.append([p.birth_date for p in patients])
+    columns.append([p.date_shift for p in patients])
     arrays = [pa.array(values, type=field.type) for values, field in zip(columns, PATIENTS_SCHEMA, strict=True)]
     return pa.record_batch(arrays, schema=PATIENTS_SCHEMA)
 
@@ -153,6 +157,7 @@ def read_patients(path: Path) -> Patients:
 
 def _checked(path: Path) -> Iterator[Patient]:
     ids = set[str]()
+    shifts = set[bool]()
     for row, patient in enumerate(_rows(path), 1):
         if not patient.patient_id:
             raise InputError(f"row {row} has no patient_id", where=path.name, hint="every patient needs an id")
@@ -160,6 +165,13 @@ def _checked(path: Path) -> Iterator[Patient]:
             raise InputError(f"row {row} has no name", where=path.name, hint="remove patients without a name")
         if patient.patient_id in ids:
             raise InputError(f"row {row} repeats a patient_id", where=path.name, hint="write one row per patient")
+        if patient.date_shift is not None and not 1 <= abs(patient.date_shift) <= LARGEST_SHIFT:
+            hint = f"use 1 to {LARGEST_SHIFT} days in either direction"
+            raise InputError(f"row {row} has an invalid date_shift", where=path.name, hint=hint)
+        shifts.add(patient.date_shift is None)
+        if len(shifts) > 1:
+            hint = "give every patient of the table an offset, or remove the column"
+            raise InputError(f"the column date_shift has gaps (first seen at row {row})", where=path.name, hint=hint)
         ids.add(patient.patient_id)
         yield patient
 
@@ -200,9 +212,12 @@ def _patients(batch: pa.RecordBatch, path: Path = Path()) -> Iterator[Patient]:
     texts = [_texts(batch.column(name), name, path) for name in REQUIRED]
     lists = [_lists(batch, name, path) for name in LISTS]
     births = _births(batch, path)
-    for identity, name, *groups, born in zip(*texts, *lists, births, strict=True):
+    shifts = _shifts(batch, path)
+    for identity, name, *groups, born, shift in zip(*texts, *lists, births, shifts, strict=True):
         codes, numbers, phones, emails, addresses = (tuple(item for item in group or () if item) for group in groups)
-        yield Patient(identity or "", tuple((name or "").split()), codes, numbers, phones, emails, addresses, born)
+        yield Patient(
+            identity or "", tuple((name or "").split()), codes, numbers, phones, emails, addresses, born, shift
+        )
 
 
 def _texts(array: pa.Array, name: str, path: Path) -> list[str | None]:
@@ -245,6 +260,17 @@ def _births(batch: pa.RecordBatch, path: Path) -> list[date | None]:
 
 TABLES = (".parquet", ".csv")
 _NO_TABLE = "name a table of patients .csv or .parquet; otherwise write one full name per line, first name first"
+
+
+def _shifts(batch: pa.RecordBatch, path: Path) -> list[int | None]:
+    """Return the days by which dates move. Raises InputError for other values than whole numbers of days."""
+    if "date_shift" not in batch.schema.names:
+        return [None] * batch.num_rows
+    try:
+        return list(pc.cast(batch.column("date_shift"), pa.int32()).to_pylist())
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        hint = "use whole numbers of days, such as -120"
+        raise InputError("the column date_shift does not contain whole numbers", where=path.name, hint=hint) from None
 
 
 def read_names(path: Path) -> list[tuple[str, ...]]:

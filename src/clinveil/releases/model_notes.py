@@ -59,17 +59,18 @@ def sides_of_model(
 
 def _treated(notes: Path, vault: Path, roles: NotesSettings, workers: int) -> PlainNotes:
     """Return the notes as they entered the training of the release."""
-    settings, split = settings_of(read_manifest(vault), vault), HeldOutPatients.read(vault)
-    if split is None:
-        raise damaged(vault, f"{TABLE} is missing")
+    settings = settings_of(read_manifest(vault), vault)
     columns = NotesSettings.model_validate({**settings.notes.model_dump(), **given_of(roles)})
     source = open_corpus(notes, columns, label=settings.label, keep=settings.keep)
-    floor = settings.resolved(len(split.training)).channel.floor
-    labels = LabelColumns.read(source, floor, apart=split.patients)
+    held_out = HeldOutPatients.read(vault)
+    if held_out is None:
+        raise damaged(vault, f"{TABLE} is missing")
+    floor = settings.resolved(len(held_out.training)).channel.floor
+    labels = LabelColumns.read(source, floor, apart=held_out.patients)
     entered: Corpus = source
     if settings.phi:
         engine = _deidentifier(settings, vault).with_placeholders()
-        treated = deidentify_corpus(source, engine, processes(workers), apart=split.patients)
+        treated = deidentify_corpus(source, engine, processes(workers), apart=held_out.patients)
         entered = MemoryCorpus(tuple(result.batch for result in treated))
     return labels.notes(entered, placeholders=settings.phi)
 

@@ -178,7 +178,7 @@ def _held_out(
     # Given vectors may have read any notes; the same holds for those of a run that had them.
     unread = ready.imported is None and (before is None or before.unread)
     drawn = replace(drawn, unread=unread)
-    drawn.write(vault)
+    drawn.and_of(before).write(vault)
     return drawn
 
 

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from clinveil.attacks.text.uniqueness import kept_columns
-from clinveil.core.errors import GateError, InputError
+from clinveil.core.errors import GateError, InputError, UsageError
 from clinveil.core.neural import need_torch
 from clinveil.core.progress import track
 from clinveil.core.types import Say
@@ -25,6 +25,7 @@ from clinveil.corpus.open import NotesCorpus, PartedCorpus, open_corpus, open_te
 from clinveil.corpus.part_facts import PartFacts, part_facts
 from clinveil.corpus.people import Patient, read_patients
 from clinveil.corpus.uniqueness import Hashes, hashes, joined, n_distinct
+from clinveil.phi.treatment.columns import check_date_columns
 from clinveil.releases.earlier.ledger import text_hashes
 from clinveil.releases.held_out import SplitRows
 from clinveil.releases.settings import ReleaseSettings
@@ -181,7 +182,12 @@ def prepared(
         need_torch()  # fail now instead of hours later
     if vectors is None:
         need_gensim(settings.vectors.algorithm)
-    opened = open_corpus(notes, settings.notes, label=settings.label, keep=settings.keep)
+    keep = settings.identifiers.opened(settings.keep)
+    opened = open_corpus(notes, settings.notes, label=settings.label, keep=keep)
+    if settings.phi:
+        check_date_columns(opened, settings.identifiers.policy(), settings.identifiers.shift)
+    elif settings.identifiers.shift:
+        raise UsageError("shift: phi=false leaves dates unchanged", hint="leave --shift or phi=false out")
     corpus = producer.notes(opened)
     broken, facts, names = Broken(), tuple[PartFacts, ...](), tuple[str, ...]()
     if isinstance(corpus, PartedCorpus):
@@ -196,13 +202,7 @@ def prepared(
     # Gates judge part files and added notes; a test seed never leaves.
     one_file = corpus is opened and not isinstance(corpus, PartedCorpus)
     if one_file and settings.seed is None and settings.kind != "synthetic":
-        most = settings.max_kept  # before the work
-        for finding in kept_columns(corpus, corpus.columns.keep) if most < 1 else ():
-            if finding.value is not None and finding.value > most:
-                keep, what = ", ".join(corpus.columns.keep), f"{finding.value:.1%} of the notes have unique kept values"
-                accepted = f"--set max_kept={min(1, finding.value + 0.01):.2f}"
-                hint = f"keep fewer or coarser columns, or accept it with {accepted}"
-                raise GateError(f"{what} (allowed: {most:.1%})", where=keep, hint=hint)
+        _refuse_unique(corpus, settings)
         _refuse_strangers(corpus, known)
     if settings.vectors.more_text and producer.learns:
         open_text(settings.vectors.more_text)
@@ -212,6 +212,18 @@ def prepared(
     return PreparedInput(
         corpus=corpus, found=found, known=known, imported=imported, facts=facts, names=names, broken=broken, over=over
     )
+
+
+def _refuse_unique(corpus: Corpus, settings: ReleaseSettings) -> None:
+    """Raise GateError before the work if too many notes have unique values in kept columns."""
+    most = settings.max_kept
+    unmoved = settings.identifiers.unmoved(corpus.columns.keep)
+    for finding in kept_columns(corpus, unmoved) if most < 1 else ():
+        if finding.value is not None and finding.value > most:
+            what = f"{finding.value:.1%} of the notes have unique kept values (allowed: {most:.1%})"
+            accepted = f"--set max_kept={min(1, finding.value + 0.01):.2f}"
+            hint = f"keep fewer or coarser columns, or accept it with {accepted}"
+            raise GateError(what, where=", ".join(corpus.columns.keep), hint=hint)
 
 
 def _refuse_strangers(corpus: Corpus, known: Mapping[str, Patient]) -> None:

@@ -71,6 +71,7 @@ class Use:
     of_real_ends: tuple[Number, Number] | None
     of: int = 1
     why: str = ""
+    tested_on: str = ""
 
     @property
     def warning(self) -> str:
@@ -122,6 +123,11 @@ class FirstPage:
         used = [f"{risk.target} {risk.adversary}" for risk in self.risks]
         used += [gate.name for listed in self.gates for gate in listed.gates]
         return [meaning for term, meaning in TERMS.items() if term in " ".join(used).casefold()]
+
+    @property
+    def tested_on(self) -> str:
+        """The notes that the first utility figure was tested on; "" without one."""
+        return next((use.tested_on for use in self.uses if use.tested_on), "")
 
     @property
     def judged(self) -> tuple[Risk, ...]:
@@ -225,6 +231,7 @@ def _use(finding: Finding, of: int = 1) -> Use:
         of_real_ends=interval(low, high, "share"),
         of=of,
         why=sentence(str(detail["why"])) if finding.value is None else "",
+        tested_on=str(detail.get("tested_on", "")),
     )
 
 

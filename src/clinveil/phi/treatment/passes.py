@@ -33,6 +33,7 @@ from clinveil.phi.detection.finder import Finder
 from clinveil.phi.name_index import NameIndex, names_in, staff_in, unlisted
 from clinveil.phi.name_index_store import COMMON, NameIndexStore
 from clinveil.phi.name_variants import Name
+from clinveil.phi.treatment.dates import order_shown
 from clinveil.phi.treatment.deidentifier import NULL_TEXT, Deidentified, Deidentifier
 from clinveil.scale import Map
 
@@ -227,6 +228,7 @@ def detect_batch(
     Raises InputError if the batch is not that of the stored spans.
     """
     names, staff, lower = defaultdict[str, set[Name]](set), set[str](), defaultdict[str, set[str]](set)
+    orders = defaultdict[str, int](int)
     known, detected = stored.by_row(batch) if stored else None, list[list[Span] | None]()
     for row, note in enumerate(rows([batch])):
         view = finder.view(note.text, note.patient_id, note.note_id)
@@ -236,12 +238,18 @@ def detect_batch(
             detected.append(None)
         spans = detected[-1] or ()
         names[note.patient_id] |= names_in(note.text, spans)
+        dates = (note.text[span.start : span.end] for span in spans if span.label == "DATE")
+        orders[note.patient_id] |= order_shown(dates)
         if note.patient_id in apart:
             continue
         staff |= staff_in(note.text, spans)
         for word in unlisted(view, spans, acronyms=finder.recall_first):
             lower[word].add(note.patient_id)
-    index = NameIndex({patient: frozenset(own) for patient, own in names.items() if own}, frozenset(staff))
+    index = NameIndex(
+        {patient: frozenset(own) for patient, own in names.items() if own},
+        frozenset(staff),
+        date_orders={patient: shown for patient, shown in orders.items() if shown},
+    )
     lower_case = {word: frozenset(sorted(patients)[:COMMON]) for word, patients in lower.items()}
     return PassResult(batch.num_rows, stored or BatchSpans.of(batch, detected), index, lower_case)
 

@@ -84,7 +84,7 @@ class SourcedProduct(Product):
             released=self.released,
             entered=self.entered,
             known=self.job.known,
-            keep=self.released.columns.keep,
+            keep=self.job.settings.identifiers.unmoved(self.released.columns.keep),
             scratch=self.job.folder.work,
             workers=self.job.settings.workers,
             over=self.job.over_all,

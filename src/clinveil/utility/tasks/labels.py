@@ -38,7 +38,7 @@ from clinveil.utility.scores import by_patient, f1_sums, macro_f1, permuted_f1
 from clinveil.utility.shares import bootstrap_arms, share_finding
 from clinveil.utility.tasks.notes import MOST_NOTES, Sides, refuse_few
 
-METHOD = "bootstrap over patients of the test notes, 95 %"
+METHOD = "bootstrap over patients of the test notes, 95 %; exact where the classifiers agree on all of them"
 RELEASE_CLASS = 20  # smallest class that is not merged: four test notes in each of five folds
 FOLDS, NEURAL_FOLDS = 5, 2  # without test patients; networks are trained on the first two of five folds only
 
@@ -218,7 +218,11 @@ class Arms:
         entries = {**self.label.detail, "model": self.model, "metric": "macro-F1", "folds": len(self.folds)}
         real = self.ceiling
         entries["tested_on"] = self.label.release.tested_on(len(real.truth), len(np.unique(real.patient)))
-        return share_finding(measure, arms, len(arm.truth), entries, unit="test notes", method=METHOD)
+        same = np.array_equal(arm.guess, real.guess) and np.array_equal(arm.truth, real.truth)
+        agreeing = len(np.unique(real.patient)) if same else 0
+        return share_finding(
+            measure, arms, len(arm.truth), entries, agreeing=agreeing, unit="test notes", method=METHOD
+        )
 
 
 def _joined(real: Labelled, other: Labelled) -> Labelled:
