@@ -38,9 +38,9 @@ QUICK = {"kind": ("coded", "deidentified"), "setting": ("small=kind=coded,cluste
 
 @pytest.fixture(scope="module")
 def notes(tmp_path_factory):
-    """One short note of each of 60 invented patients."""
+    """One short note of each of 75 invented patients."""
     folder = tmp_path_factory.mktemp("demo")
-    write_demo(folder / "demo", patients=60, seed=1)
+    write_demo(folder / "demo", patients=75, seed=1)
     table = pq.read_table(folder / "demo" / "notes.parquet")
     seen: set[str] = set()
     first = [not (p in seen or seen.add(p)) for p in table["patient_id"].to_pylist()]
