@@ -61,7 +61,7 @@ _FORMS = (
     # `2019-03` is a month.
     re.compile(r"(?P<y>\d{4})(?P<s>-)(?P<m>\d{2})"),
 )
-_NUMERIC = re.compile(r"(?<!\d)(\d{1,2})\s?[/.-]\s?(\d{1,2})\s?[/.-]\s?\d{2,4}")
+_NUMERIC = re.compile(r"(?<!\d)(\d{1,2})\s?([/.-])\s?(\d{1,2})\s?\2\s?'?\d{2,4}")
 _ORDINAL = r"(?:st|nd|rd|th)?"
 _TO = r"\s?(?:-|to|and|through|thru|until)\s?"
 # A range within one month: the last day is separate from month and year.
@@ -132,7 +132,7 @@ def is_numeric(text: str) -> bool:
 
 def order_shown(dates: Iterable[str]) -> int:
     """Return what the numeric dates show of their order: a sum of `DAY_FIRST` and `MONTH_FIRST`, or 0."""
-    pairs = [(int(first), int(second)) for text in dates for first, second in _NUMERIC.findall(text)]
+    pairs = [(int(first), int(second)) for text in dates for first, _, second in _NUMERIC.findall(text)]
     day_first = any(12 < first <= 31 and second <= 12 for first, second in pairs)
     month_first = any(first <= 12 < second <= 31 for first, second in pairs)
     return DAY_FIRST * day_first + MONTH_FIRST * month_first

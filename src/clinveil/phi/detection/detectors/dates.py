@@ -136,7 +136,7 @@ def _partial(match: re.Match[str], note: NoteView) -> bool:
     heads_line = not note.plain[:start].rpartition("\n")[2].strip(" \t-*•")
     if _TIME_WORD.search(lead) or (heads_line and after(match, note, 1) in (":", ",", "-")):
         return True
-    inches = int(match["phi"].split("/")[1][:2].rstrip("-")) in (2, 4, 8, 16)
+    inches = re.fullmatch(r"\d{1,2}/(?:2|4|8|16)", match["phi"])
     if inches and after(match, note, 1) == '"' and note.plain[start - 1 : start] != '"':
         return False
     if _SMALL.fullmatch(match["phi"]) and after(match, note, 1) in ("+", "-"):  # reflexes 2/2+
