@@ -61,7 +61,7 @@ _FORMS = (
     # `2019-03` is a month.
     re.compile(r"(?P<y>\d{4})(?P<s>-)(?P<m>\d{2})"),
 )
-_NUMERIC = re.compile(r"(?<!\d)(\d{1,2})\s?([/.-])\s?(\d{1,2})\s?\2\s?'?\d{2,4}")
+_NUMERIC = re.compile(r"(?<!\d)(?<!\d[/.-])(\d{1,2})\s?([/.-])\s?(\d{1,2})\s?\2\s?'?\d{2,4}")
 _ORDINAL = r"(?:st|nd|rd|th)?"
 _TO = r"\s?(?:-|to|and|through|thru|until)\s?"
 # A range within one month: the last day is separate from month and year.
