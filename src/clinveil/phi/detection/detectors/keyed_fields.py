@@ -31,7 +31,7 @@ def _has_digit(match: re.Match[str], note: NoteView) -> bool:
 
 
 _VALUE = r"(?P<phi>[^\"'<>\s,{}\[\]=][^\"'<>\n,{}\[\]=]{1,60}?)(?=\s?(?:[\"'<,}\]\n]|/>|$))"
-_any_case = partial(Rule.any_case, score=0.9)
+_any_case = partial(Rule.any_case, score=0.96)
 RULES = (
     _any_case(
         "MRN",

@@ -97,7 +97,10 @@ def telephone(key: Key, patient_id: str, original: str) -> str | None:
     area = _area(key.stream("surrogate-area", patient_id, match["area"]), match["area"]) if match["area"] else ""
     new = iter(match["lead"] + area + local)
     written = "".join(next(new) if character.isdigit() else character for character in body)
-    return written + ((other_number(key, patient_id, extension[0]) or "") if extension else "")
+    if extension is None:
+        return written
+    own = "".join(character for character in extension[0] if character.isdigit())
+    return written + extension[0].replace(own, other_number(key, patient_id, own) or "")
 
 
 def _local(stream: Stream) -> str:
