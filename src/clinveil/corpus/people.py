@@ -8,6 +8,7 @@ days by which the patient's dates move.
 from __future__ import annotations
 
 import csv
+import re
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence, ValuesView
 from dataclasses import dataclass
@@ -214,7 +215,9 @@ def _patients(batch: pa.RecordBatch, path: Path = Path()) -> Iterator[Patient]:
     shifts = _shifts(batch, path)
     for identity, name, *groups, born, shift in zip(*texts, *lists, births, shifts, strict=True):
         codes, numbers, phones, emails, addresses = (tuple(item for item in group or () if item) for group in groups)
-        yield Patient(identity or "", tuple((name or "").split()), codes, numbers, phones, emails, addresses, born, shift)
+        yield Patient(
+            identity or "", tuple((name or "").split()), codes, numbers, phones, emails, addresses, born, shift
+        )
 
 
 def _texts(array: pa.Array, name: str, path: Path) -> list[str | None]:
@@ -255,6 +258,10 @@ def _births(batch: pa.RecordBatch, path: Path) -> list[date | None]:
         raise InputError("the column birth_date does not contain dates", where=path.name, hint=hint) from None
 
 
+TABLES = (".parquet", ".csv")
+_NO_TABLE = "name a table of patients .csv or .parquet; otherwise write one full name per line, first name first"
+
+
 def _shifts(batch: pa.RecordBatch, path: Path) -> list[int | None]:
     """Return the days by which dates move. Raises InputError for other values than whole numbers of days."""
     if "date_shift" not in batch.schema.names:
@@ -267,22 +274,40 @@ def _shifts(batch: pa.RecordBatch, path: Path) -> list[int | None]:
 
 
 def read_names(path: Path) -> list[tuple[str, ...]]:
-    """Read full names as tokens from a patients file (.parquet) or a text file with one full name per line.
+    """Read full names as tokens from a table of patients (.parquet, .csv) or a text file with one full name per line.
 
-    Repeated names are returned once. Raises InputError for an empty file or one that is not UTF-8.
+    A table returns the name of each patient, so that namesakes stay separate. Repeated lines are returned once.
+
+    Raises:
+        InputError: an empty file, one that is not UTF-8, a table without its columns, or text that looks like a table.
     """
-    if path.suffix == ".parquet":
-        names = [patient.name for patient in read_patients(path).values()]
-    else:
-        try:
-            lines = path.read_text(encoding="utf-8-sig").splitlines()
-        except (OSError, UnicodeDecodeError):
-            hint = "write one full name per line"
-            raise InputError("cannot be read as UTF-8 text", where=path.name, hint=hint) from None
-        names = [tokens for line in lines if (tokens := tuple(line.split()))]
+    if path.suffix.lower() in TABLES:
+        return [patient.name for patient in _read_table(path).values()]
+    try:
+        lines = path.read_text(encoding="utf-8-sig").splitlines()
+    except (OSError, UnicodeDecodeError):
+        hint = "write one full name per line"
+        raise InputError("cannot be read as UTF-8 text", where=path.name, hint=hint) from None
+    if number := next((number for number, line in enumerate(lines, 1) if _SEPARATOR.search(line)), 0):
+        raise InputError(f"line {number} has columns, as a table has", where=path.name, hint=_NO_TABLE)
+    names = [tokens for line in lines if (tokens := tuple(line.split()))]
     if not names:
         raise InputError("contains no names", where=path.name, hint="write one full name per line")
     return list(dict.fromkeys(names))
+
+
+_SEPARATOR = re.compile(r"[,;|\t]")
+
+
+def _read_table(path: Path) -> Patients:
+    """Read a table of patients. Raises InputError, with the other form that a list of names may have."""
+    try:
+        return read_patients(path)
+    except InputError as error:
+        if "is missing" not in error.what or path.suffix.lower() != ".csv":
+            raise
+        hint = "write the columns patient_id and name; name a file with one full name per line .txt"
+        raise InputError(error.what, where=path.name, hint=hint) from None
 
 
 def read_codes(path: Path) -> dict[str, str]:

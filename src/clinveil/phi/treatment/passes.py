@@ -49,11 +49,13 @@ def deidentify_corpus(
     *,
     on_index: Callable[[NameIndex], None] | None = None,
     say: Say = lambda _: None,
+    apart: frozenset[str] = frozenset(),
 ) -> Iterator[Deidentified]:
     """Yield the treated pieces of a corpus, in order; each worker receives only the known patients of its notes.
 
     Args:
         on_index: called with the name index of all notes after the first pass. say: receives its progress.
+        apart: patients whose notes must not change how the notes of others are treated.
 
     Raises:
         InputError: the second pass reads other notes than the first one.
@@ -67,7 +69,8 @@ def deidentify_corpus(
         def tasks() -> Iterator[_Task | None]:  # of a single map, so that worker processes are started once
             sent = 0
             for sent, batch in enumerate(pieces(corpus), 1):  # noqa: B007
-                yield _Task(detect_batch, (batch, deidentifier.finder.for_patients(patients_of(batch))))
+                own = patients_of(batch)
+                yield _Task(detect_batch, (batch, deidentifier.finder.for_patients(own), None, apart & own))
             yield None  # the map returns one result per task and reads some tasks ahead of the results
             while received < sent:
                 yield None
@@ -210,11 +213,17 @@ class PassResult:
 
 
 @uncollected
-def detect_batch(batch: pa.RecordBatch, finder: Finder, stored: BatchSpans | None = None) -> PassResult:
+def detect_batch(
+    batch: pa.RecordBatch,
+    finder: Finder,
+    stored: BatchSpans | None = None,
+    apart: AbstractSet[str] = frozenset(),
+) -> PassResult:
     """Run the detectors on each note of a batch, and collect its names and lower-case words.
 
     Args:
         stored: spans of an earlier run, used instead of the detectors.
+        apart: patients of whose notes only the patient's own names are collected.
 
     Raises InputError if the batch is not that of the stored spans.
     """
@@ -229,8 +238,11 @@ def detect_batch(batch: pa.RecordBatch, finder: Finder, stored: BatchSpans | Non
             detected.append(None)
         spans = detected[-1] or ()
         names[note.patient_id] |= names_in(note.text, spans)
+        dates = (note.text[span.start : span.end] for span in spans if span.label == "DATE")
+        orders[note.patient_id] |= order_shown(dates)
+        if note.patient_id in apart:
+            continue
         staff |= staff_in(note.text, spans)
-        orders[note.patient_id] |= order_shown(note.text[span.start : span.end] for span in spans if span.label == "DATE")
         for word in unlisted(view, spans, acronyms=finder.recall_first):
             lower[word].add(note.patient_id)
     index = NameIndex(
