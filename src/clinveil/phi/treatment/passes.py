@@ -226,8 +226,9 @@ def detect_batch(batch: pa.RecordBatch, finder: Finder, stored: BatchSpans | Non
         except Exception:  # noqa: BLE001  fail closed: the second pass fails too, and counts the note
             detected.append(None)
         spans = detected[-1] or ()
-        names[note.patient_id] |= names_in(note.text, spans)
-        staff |= staff_in(note.text, spans)
+        text, within = view.within(spans)
+        names[note.patient_id] |= names_in(text, within)
+        staff |= staff_in(text, within)
         for word in unlisted(view, spans, acronyms=finder.recall_first):
             lower[word].add(note.patient_id)
     index = NameIndex({patient: frozenset(own) for patient, own in names.items() if own}, frozenset(staff))
