@@ -1,18 +1,21 @@
 """Notes in HTML or XML, or with character references: their text, with a map to offsets in the source.
 
-A note is markup if it contains a closing tag, a tag of HTML, an empty-element tag of XML, a comment, a declaration, a
-CDATA section, or a character reference that ends with a semicolon. `BP <120`, `H&P` and `<john@x.org>` are none of
-these.
+A note is markup if it contains a closing tag, a tag of HTML, an empty-element tag of XML, a comment,
+a declaration, a CDATA section, or a character reference that ends with a semicolon. `BP <120`, `H&P`
+and `<john@x.org>` are none of these.
 
-The text of a marked-up note has a main section and hidden lines. The main section is what a browser displays: tags
-within a line leave no trace, tags of blocks start a line, cells of a table are separated by tabs, references are
-decoded, and a line break of the source is a space if blocks structure the note. The name of an element that HTML does
-not define is written before its text (`<postalCode>44107</postalCode>` gives `postalCode: 44107`). The hidden lines
-follow, one per attribute value (`title: …`), comment and declaration; values that only describe the appearance are left
-out. Elements `script` and `style` are in neither.
+The text of a marked-up note has a main section and hidden lines. The main section is what a browser
+displays. Tags within a line leave no trace, tags of blocks start a line, cells of a table are
+separated by tabs, and references are decoded, also if they were escaped again (`&amp;nbsp;`). A line
+break of the source is a space if blocks structure the note. The name of an element that HTML does not
+define is written before its text: `<postalCode>44107</postalCode>` gives `postalCode: 44107`.
 
-The standard library's parser returns no offsets of attribute values, and takes quadratic time on some malformed notes.
-This scanner takes linear time: no pattern crosses a `<`, and none backtracks. What is not well formed is text.
+The hidden lines follow, one per attribute value (`title: ...`), comment and declaration. Values that
+only describe the appearance are left out. Elements `script` and `style` are in neither section.
+
+The standard library's parser returns no offsets of attribute values, and takes quadratic time on some
+malformed notes. This scanner takes linear time: no pattern crosses a `<`, and none backtracks. What is
+not well formed is text.
 """
 
 from __future__ import annotations
@@ -26,19 +29,16 @@ from functools import lru_cache
 from html.entities import html5
 from typing import NamedTuple
 
-_INLINE = frozenset(
-    "a abbr acronym b bdi bdo big cite code data del dfn em font i ins kbd label mark nobr q s samp small span strike"
-    " strong sub sup time tt u var wbr".split()
-)
+_IN_LINES = """a abbr acronym b bdi bdo big cite code data del dfn em font i ins kbd label mark nobr q s
+ samp small span strike strong sub sup time tt u var wbr"""
+_IN_BLOCKS = """address area article aside audio base blockquote body br button canvas caption center
+ col colgroup datalist dd details dialog dir div dl dt embed fieldset figcaption figure footer form
+ frame frameset h1 h2 h3 h4 h5 h6 head header hgroup hr html iframe img input legend li link main map
+ menu meta nav noscript object ol optgroup option p param picture pre script section select source
+ style summary svg table tbody template textarea tfoot thead title tr track ul video"""
+_INLINE = frozenset(_IN_LINES.split())
 _CELLS = frozenset(("td", "th"))
-_BLOCKS = frozenset(
-    "address area article aside audio base blockquote body br button canvas caption center col colgroup datalist dd"
-    " details dialog dir div dl dt embed fieldset figcaption figure footer form frame frameset h1 h2 h3 h4 h5 h6 head"
-    " header hgroup hr html iframe img input legend li link main map menu meta nav noscript object ol optgroup option"
-    " p param picture pre script section select source style summary svg table tbody template textarea tfoot thead"
-    " title tr track ul video".split()
-)
-_HTML = _INLINE | _CELLS | _BLOCKS
+_HTML = _INLINE | _CELLS | frozenset(_IN_BLOCKS.split())
 _DROPPED = ("script", "style")
 _ATTRIBUTES = r"(?:[^<>\"']++|\"[^\"<]*+\"|'[^'<]*+')*+"
 _ENCLOSED = (
@@ -54,35 +54,43 @@ _OPEN = (
 _TOKEN = re.compile(_ENCLOSED + _OPEN)
 _ENDS = ("end_of_comment", "end_of_data")
 _REST = re.compile(_OPEN)  # after a comment or a section that is never closed
-_ATTRIBUTE = re.compile(r"(?P<name>[^\s\"'=/]++)(?:\s*+=\s*+(?:\"(?P<d>[^\"]*+)\"|'(?P<s>[^']*+)'|(?P<b>[^\s\"']++)))?+")
+_ATTRIBUTE = re.compile(
+    r"(?P<name>[^\s\"'=/]++)(?:\s*+=\s*+(?:\"(?P<d>[^\"]*+)\"|'(?P<s>[^']*+)'|(?P<b>[^\s\"']++)))?+"
+)
 _SIGN = re.compile(
     r"</[A-Za-z][\w.:-]*+\s*+>|<[A-Za-z][\w.:-]*+(?:\s[^<>]*)?/>|<!--|<!\[CDATA\[|<!doctype\s|<\?xml[\s-]"
     rf"|<(?:{'|'.join(sorted(_HTML))})(?:\s*+>|\s++[\w:-]++\s*+=\s*+[^<>]*+>)",
     re.IGNORECASE,
 )
-_REFERENCE = re.compile(r"&(?:#[xX][0-9A-Fa-f]{1,6}|#[0-9]{1,7}|(?P<entity>[A-Za-z][A-Za-z0-9]{1,31}));")
+_REFERENCE = re.compile(
+    r"&(?:#[xX][0-9A-Fa-f]{1,6}|#[0-9]{1,7}|(?P<entity>[A-Za-z][A-Za-z0-9]{1,31}));"
+)
 _CLOSING = re.compile(r"</([A-Za-z][\w.:-]*+)\s*+>")
-_BLOCK = re.compile(rf"</?(?!(?:{'|'.join(sorted(_INLINE))})[\s/>])[A-Za-z][\w.:-]*+[\s/>]", re.IGNORECASE)
+_BLOCK = re.compile(
+    rf"</?(?!(?:{'|'.join(sorted(_INLINE))})[\s/>])[A-Za-z][\w.:-]*+[\s/>]", re.IGNORECASE
+)
 _TAG_FOLLOWS = re.compile(r"\s*+<(?!!)")
 _END_OF = {name: re.compile(rf"</{name}(?:\s[^<>]*+)?>", re.IGNORECASE) for name in _DROPPED}
 _BREAK = re.compile(r"[ \t]*+[\r\n]\s*+")
 # Attributes of appearance, and the values that describe nothing else.
-_LOOKS = frozenset(
-    "style face font color bgcolor width height size align valign border cellpadding cellspacing colspan rowspan nowrap"
-    " class lang dir type rel charset media scope span".split()
-)
+_OF_LOOKS = """style face font color bgcolor width height size align valign border cellpadding cellspacing
+ colspan rowspan nowrap class lang dir type rel charset media scope span"""
+_LOOKS = frozenset(_OF_LOOKS.split())
 _FONTS = (
     "arial|times new roman|courier new|courier|helvetica|calibri|cambria|verdana|tahoma|georgia|segoe ui|symbol"
     "|wingdings|ms sans serif|trebuchet ms|lucida console|mso\\w*"
 )
+_STYLE_WORDS = (
+    "bold|normal|italic|none|auto|inherit|left|right|center|top|bottom|middle|justify|underline|solid"
+    "|black|white|red|blue|gr[ae]y|green|transparent|serif|sans|monospace|small|medium|large|windowtext"
+    "|hidden|visible|block|inline|font|family|size|color|background|margin|padding|border|width|height"
+    "|text|align|decoration|indent|line|weight|style|vertical|list|table|layout|fixed|display|space|pre"
+    "|wrap|page|break|before|after|always|avoid|position|relative|absolute|float|clear|both|min|max|rgb"
+    "|collapse|spacing|letter|word|image|bidi|en|us|utf|css|html|ltr|rtl|iso|row|col|pt"
+)
 _LOOK = re.compile(
-    rf"(?:[\s:;,.()'\"!%&/-]|(?:{_FONTS})(?!\w)|#[0-9a-f]{{3,8}}(?!\w)|\d{{1,4}}(?:px|pt|em|rem|in|cm|mm|pc|ex)?(?!\w)"
-    r"|(?:bold|normal|italic|none|auto|inherit|left|right|center|top|bottom|middle|justify|underline|solid|black|white"
-    r"|red|blue|gr[ae]y|green|transparent|serif|sans|monospace|small|medium|large|windowtext|hidden|visible|block|inline"
-    r"|font|family|size|color|background|margin|padding|border|width|height|text|align|decoration|indent|line|weight"
-    r"|style|vertical|list|table|layout|fixed|display|white|space|pre|wrap|page|break|before|after|always|avoid|position"
-    r"|relative|absolute|float|clear|both|min|max|rgb|collapse|spacing|letter|word|image|bidi|en|us|utf|css|html|ltr|rtl"
-    r"|iso|row|col|pt)(?!\w))*+",
+    rf"(?:[\s:;,.()'\"!%&/-]|(?:{_FONTS}|{_STYLE_WORDS})(?!\w)|#[0-9a-f]{{3,8}}(?!\w)"
+    r"|\d{1,4}(?:px|pt|em|rem|in|cm|mm|pc|ex)?(?!\w))*+",
     re.IGNORECASE,
 )
 _SPECIFICATION = re.compile(
@@ -112,7 +120,9 @@ class Markup:
     _ranges: Sequence[tuple[int, int]] = field(repr=False)  # in the source
     _exact: Sequence[bool] = field(repr=False)
     _hidden: int = field(repr=False)  # index of the first hidden segment
-    _tags: Sequence[tuple[int, int, str]] = field(repr=False)  # source range, and the tag without attributes
+    _tags: Sequence[tuple[int, int, str]] = field(
+        repr=False
+    )  # source range, and the tag without attributes
 
     @property
     def visible(self) -> str:
@@ -139,7 +149,11 @@ class Markup:
     def to_text(self, start: int, end: int) -> tuple[int, int]:
         """Return the range in the text of a range in the note; an empty one if the text has none of it."""
         found = self._within(0, self._hidden, start, end)
-        return found if found[0] < found[1] else self._within(self._hidden, len(self._starts), start, end)
+        return (
+            found
+            if found[0] < found[1]
+            else self._within(self._hidden, len(self._starts), start, end)
+        )
 
     def _within(self, low: int, high: int, start: int, end: int) -> tuple[int, int]:
         """Return the range in the text of a range in the note, among some segments."""
@@ -152,7 +166,11 @@ class Markup:
             begin += max(0, start - self._ranges[first][0])
         stop = self._starts[last] if last < len(self._starts) else len(self.text)
         if self._exact[last - 1]:
-            stop = self._starts[last - 1] + min(end, self._ranges[last - 1][1]) - self._ranges[last - 1][0]
+            stop = (
+                self._starts[last - 1]
+                + min(end, self._ranges[last - 1][1])
+                - self._ranges[last - 1][0]
+            )
         return begin, max(begin, stop)
 
     def tags(self, start: int, end: int) -> str:
@@ -175,7 +193,8 @@ def is_markup(text: str) -> bool:
     if "<" in text and _SIGN.search(text):
         return True
     return "&" in text and any(
-        match["entity"] is None or f"{match['entity']};" in html5 for match in _REFERENCE.finditer(text)
+        match["entity"] is None or f"{match['entity']};" in html5
+        for match in _REFERENCE.finditer(text)
     )
 
 
@@ -198,7 +217,11 @@ def _decoded(match: re.Match[str]) -> tuple[str, int]:
     """
     reference, end = match["reference"], match["end"]
     following = match.string[match.end() : match.end() + 1]
-    if reference and (end or not following.isalnum()) and (characters := _characters(reference, end)):
+    if (
+        reference
+        and (end or not following.isalnum())
+        and (characters := _characters(reference, end))
+    ):
         return characters, match.end()
     return ("&", match.end("escapes")) if match["escapes"] else ("", match.end("escapes"))
 
@@ -242,7 +265,9 @@ class _Reader:
     def read(self) -> Markup:
         """Return the result."""
         source = self.source
-        ends = {match[1].lower(): match.start() for match in _CLOSING.finditer(source)}  # of the last one
+        ends = {
+            match[1].lower(): match.start() for match in _CLOSING.finditer(source)
+        }  # of the last one
         blocks = sum(1 for _ in _BLOCK.finditer(source))
         self._folded = 4 * blocks >= source.count("\n") and blocks > 0
         position = scan = 0
@@ -255,7 +280,12 @@ class _Reader:
                 token = _REST
                 continue
             name = (match["name"] or "").lower()
-            if name and name not in _HTML and name not in ends and not match["attributes"].endswith("/"):
+            if (
+                name
+                and name not in _HTML
+                and name not in ends
+                and not match["attributes"].endswith("/")
+            ):
                 scan = match.start() + 1  # a word in angle brackets
                 continue
             if match["escapes"] is not None:
@@ -371,13 +401,17 @@ class _Reader:
     def _attributes(self, match: re.Match[str], name: str) -> Iterator[_Hidden]:
         """Yield the values of a tag's attributes, each with the name of what it describes."""
         found = list(_ATTRIBUTE.finditer(self.source, *match.span("attributes")))
-        named = next((one[one.lastgroup or 0] for one in found if one["name"].lower() == "name"), "")
+        named = next(
+            (one[one.lastgroup or 0] for one in found if one["name"].lower() == "name"), ""
+        )
         for one in found:
             kind = one.lastgroup or "name"
             start, end = one.span(kind)
             key = one["name"].lower()
             looks = key in _LOOKS and _LOOK.fullmatch(self.source, start, end)
-            defined = key.startswith(("xmlns", "xsi:")) and _SPECIFICATION.fullmatch(self.source, start, end)
+            defined = key.startswith(("xmlns", "xsi:")) and _SPECIFICATION.fullmatch(
+                self.source, start, end
+            )
             if start == end or looks or defined:
                 continue
             if kind == "name":  # an attribute without a value

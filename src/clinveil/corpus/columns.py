@@ -102,11 +102,11 @@ def find_preset(names: Sequence[str], wanted: str, where: str) -> Preset | None:
     return next((p for p in PRESETS if all(lower[name] == 1 for name in p.needed)), None)
 
 
-def drop_errors(batch: pa.RecordBatch, flags: pa.Array) -> tuple[pa.RecordBatch, int]:
-    """Return the rows whose error flag is not 1, and the number of other rows. A null flag is not an error."""
+def no_errors(flags: pa.Array) -> pa.BooleanArray:
+    """Return for each row whether its error flag is not 1. A null flag is not an error."""
     values = pc.cast(flags.dictionary_decode() if pa.types.is_dictionary(flags.type) else flags, pa.string())
-    wrong = pc.fill_null(pc.is_in(pc.utf8_trim_whitespace(values), pa.array(["1", "1.0", "true"])), False)
-    return batch.filter(pc.invert(wrong)), int(pc.sum(wrong).as_py() or 0)
+    wrong = pc.is_in(pc.utf8_trim_whitespace(values), pa.array(["1", "1.0", "true"]))
+    return pc.invert(pc.fill_null(wrong, False))
 
 
 def bare(name: str) -> str:

@@ -6,7 +6,7 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import accumulate, chain, islice
+from itertools import accumulate, chain, compress, islice
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +16,7 @@ from clinveil.core.errors import InputError
 from clinveil.core.files import read_json
 from clinveil.core.locations import RemotePath, place
 from clinveil.core.settings import NotesSettings
-from clinveil.corpus.columns import drop_errors, resolve
+from clinveil.corpus.columns import no_errors, resolve
 from clinveil.corpus.corpus import (
     BATCH_ROWS,
     NOTE_ID,
@@ -28,6 +28,7 @@ from clinveil.corpus.corpus import (
     memory_corpus,
     rebatch,
     text_bytes,
+    visible_texts,
 )
 from clinveil.corpus.file_format import Source, format_of, open_source
 from clinveil.corpus.part_columns import (
@@ -40,6 +41,7 @@ from clinveil.corpus.part_columns import (
 )
 from clinveil.corpus.part_files import PartFile, delta_files, is_delta, part_files
 from clinveil.corpus.roles import id_column, to_roles
+from clinveil.corpus.screen import NOT_ENGLISH, Screened, screened
 from clinveil.corpus.sql import QueryPath
 from clinveil.corpus.streams import ROW_BYTES, byte_lines, codec_name, decoded, row_limit
 from clinveil.corpus.uniqueness import Hashes, hashes, repeated
@@ -61,6 +63,7 @@ class NotesCorpus:
         guessed: the roles with a guessed column.
         preset: name of the known source, or None.
         skipped: rows that the last pass left out, by reason; filled during a pass, cleared when the next one starts.
+        seen: rows of the last pass that `screened` notes may not have.
     """
 
     columns: Columns
@@ -69,10 +72,13 @@ class NotesCorpus:
     guessed: tuple[str, ...] = ()
     preset: str | None = None
     skipped: Counter[str] = field(default_factory=Counter)
+    seen: Screened = field(default_factory=Screened)
     _source: Source = field(repr=False, kw_only=True)
     _error_flag: str | None = field(default=None, repr=False, kw_only=True)
     _max_bytes: int = field(default=ROW_BYTES, repr=False, kw_only=True)
     _may_be_empty: bool = field(default=False, repr=False, kw_only=True)
+    _without_markup: bool = field(default=False, repr=False, kw_only=True)
+    _language: str | None = field(default=None, repr=False, kw_only=True)
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """Yield all rows, from the start, in source order.
@@ -84,6 +90,7 @@ class NotesCorpus:
 
     def _checked(self) -> Iterator[pa.RecordBatch]:
         self.skipped.clear()
+        vars(self.seen).update(vars(Screened()))
         columns, rows = self.columns, 0
         patient = (columns.patient_id,) if columns.patient_id else ()
         flag = (self._error_flag,) if self._error_flag else ()
@@ -95,12 +102,19 @@ class NotesCorpus:
                 what, where = f"the note has more than {self._max_bytes:,} bytes", f"row {rows + longer[0] + 1}"
                 hint = "split it or raise --set max_note_bytes=BYTES"
                 raise InputError(what, where=f"{self.name}, {where}", hint=hint)
+            numbers: Sequence[int] = range(rows + 1, rows + 1 + raw.num_rows)
             rows += raw.num_rows
             ids.append(hashes(batch.column(NOTE_ID).to_pylist()))
             if self._error_flag:
-                batch, dropped = drop_errors(batch, raw.column(self._error_flag))
-                self.skipped[ENTERED_IN_ERROR] += dropped
-            yield batch
+                sound = no_errors(raw.column(self._error_flag))
+                batch = batch.filter(sound)
+                numbers = list(compress(numbers, sound.to_pylist()))
+                self.skipped[ENTERED_IN_ERROR] += raw.num_rows - batch.num_rows
+            if self._language is not None:
+                batch, left_out = screened(batch, numbers, self.name, self._language, self.seen)
+                if left_out:
+                    self.skipped[NOT_ENGLISH] += left_out
+            yield visible_texts(batch) if self._without_markup else batch
         if not rows and not self._may_be_empty:
             raise InputError("contains no notes", where=self.name, hint="check the file; it has only a header")
         if repeats := repeated(ids, self.ids):
@@ -109,7 +123,19 @@ class NotesCorpus:
 
     def of_part(self, name: str, source: Source) -> NotesCorpus:
         """Return a corpus with the same columns over another part file, which may have no rows."""
-        return replace(self, name=name, skipped=Counter(), _source=source, _may_be_empty=True)
+        return replace(self, name=name, skipped=Counter(), seen=Screened(), _source=source, _may_be_empty=True)
+
+    def without_markup(self) -> NotesCorpus:
+        """Return a corpus of what is displayed of marked-up notes."""
+        return replace(self, skipped=Counter(), seen=Screened(), _without_markup=True)
+
+    def screened(self, language: str) -> NotesCorpus:
+        """Return a corpus without the notes that the detectors cannot read; after a pass, `seen` may refuse it.
+
+        Args:
+            language: `english`, or `any` to keep notes in all languages.
+        """
+        return replace(self, skipped=Counter(), seen=Screened(), _language=language)
 
     def ids(self) -> Iterator[list[str]]:
         """Yield the ids of all rows, including those that are left out, as one list per batch."""
@@ -171,6 +197,22 @@ class PartedCorpus:
     guessed: tuple[str, ...] = ()
     preset: str | None = None
     skipped: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def seen(self) -> Screened:
+        """Rows of the last pass that `screened` notes may not have."""
+        total = Screened()
+        for part in self.parts:
+            total += part.seen
+        return total
+
+    def without_markup(self) -> PartedCorpus:
+        """Return a corpus of what is displayed of marked-up notes."""
+        return replace(self, skipped=Counter(), parts=tuple(part.without_markup() for part in self.parts))
+
+    def screened(self, language: str) -> PartedCorpus:
+        """Return a corpus without the notes that the detectors cannot read, like `NotesCorpus.screened`."""
+        return replace(self, skipped=Counter(), parts=tuple(part.screened(language) for part in self.parts))
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """Yield all rows of all parts, in order. Raises InputError for a duplicate id, within or across parts."""
@@ -293,7 +335,7 @@ def open_text(path: Path) -> Corpus:
     Raises InputError for a missing, empty or damaged file, or invalid UTF-8; for lines when they are read.
     """
     if path.is_dir() or not path.name.lower().endswith(LINES):
-        return open_corpus(path, NotesSettings())
+        return open_corpus(path, NotesSettings()).without_markup()
     if not path.is_file():
         raise InputError("no such file or folder", where=path.name, hint="check the path")
 
@@ -306,6 +348,13 @@ def open_text(path: Path) -> Corpus:
             raise InputError("the file is empty", where=path.name, hint="use a file with one text per line")
 
     return MemoryCorpus(batches)
+
+
+def without_markup(corpus: Corpus) -> Corpus:
+    """Return a corpus of what is displayed of marked-up notes."""
+    if isinstance(corpus, OpenedCorpus):
+        return corpus.without_markup()
+    return MemoryCorpus(lambda: map(visible_texts, corpus.batches()), corpus.columns, corpus.suffix)
 
 
 def joined(notes: Corpus, more: Corpus) -> Corpus:

@@ -22,8 +22,9 @@ from clinveil.corpus.corpus import PATIENT_ID, TEXT, Corpus
 from clinveil.corpus.corpus import rows as note_rows
 from clinveil.corpus.estimate import CHARACTERS_PER_WORD
 from clinveil.corpus.open import NotesCorpus, PartedCorpus, open_corpus, open_text
-from clinveil.corpus.part_facts import PartFacts, part_facts
+from clinveil.corpus.part_facts import PartFacts, part_facts, refuse_unreadable
 from clinveil.corpus.people import Patient, read_patients
+from clinveil.corpus.screen import Screened
 from clinveil.corpus.uniqueness import Hashes, hashes, joined, n_distinct
 from clinveil.releases.earlier.ledger import text_hashes
 from clinveil.releases.settings import ReleaseSettings
@@ -96,6 +97,8 @@ def preflight(corpus: Corpus, say: Say = lambda _: None) -> Preflight:
     for batch in track(corpus.batches(), "notes read", say, size=lambda batch: batch.num_rows):
         found.take(batch)
     found.skipped = Counter(getattr(corpus, "skipped", {}))
+    if isinstance(seen := getattr(corpus, "seen", None), Screened):
+        seen.refuse()
     return found
 
 
@@ -117,6 +120,7 @@ def preflight_parts(
         facts.append(of_part)
     sound = replace(corpus, parts=broken.left(corpus.parts))
     sound.refuse_repeats([of_part.ids for of_part in facts])
+    refuse_unreadable(facts)
     if not total.rows:
         broken.refuse()
     held = [i for i, one in enumerate(facts) if one.rows]  # Spark writes empty parts
@@ -173,6 +177,9 @@ def prepared(
     if vectors is None:
         need_gensim(settings.vectors.algorithm)
     opened = open_corpus(notes, settings.notes, label=settings.label, keep=settings.keep)
+    opened = opened.screened(settings.identifiers.language)
+    if not producer.keeps_markup:
+        opened = opened.without_markup()
     corpus = producer.notes(opened)
     broken, facts, names = Broken(), tuple[PartFacts, ...](), tuple[str, ...]()
     if isinstance(corpus, PartedCorpus):

@@ -258,9 +258,7 @@ class Deidentifier:
         return text
 
 
-def _without_scripts(
-    text: str, spans: list[Span], treated: list[Treated]
-) -> tuple[list[Span], list[Treated]]:
+def _without_scripts(text: str, spans: list[Span], treated: list[Treated]) -> tuple[list[Span], list[Treated]]:
     """Return the spans and their replacements with the removal of `script` and `style` elements outside of them."""
     markup = read_markup(text)
     if markup is None or not markup.dropped:
