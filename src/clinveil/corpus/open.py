@@ -42,8 +42,15 @@ from clinveil.corpus.part_columns import (
 from clinveil.corpus.part_files import PartFile, delta_files, is_delta, part_files
 from clinveil.corpus.roles import id_column, to_roles
 from clinveil.corpus.screen import NOT_ENGLISH, Screened, screened
+from clinveil.corpus.several_texts import (
+    TEXT_COLUMN,
+    notes_per_row,
+    of_several,
+    single,
+    with_row_as_patient,
+)
 from clinveil.corpus.sql import QueryPath
-from clinveil.corpus.streams import ROW_BYTES, byte_lines, codec_name, decoded, row_limit
+from clinveil.corpus.streams import LARGER_NOTES, ROW_BYTES, byte_lines, codec_name, decoded, row_limit
 from clinveil.corpus.uniqueness import Hashes, hashes, repeated
 
 ENTERED_IN_ERROR = "entered in error"
@@ -78,6 +85,7 @@ class NotesCorpus:
     _max_bytes: int = field(default=ROW_BYTES, repr=False, kw_only=True)
     _may_be_empty: bool = field(default=False, repr=False, kw_only=True)
     _without_markup: bool = field(default=False, repr=False, kw_only=True)
+    _per_row: int = field(default=1, repr=False, kw_only=True)
     _language: str | None = field(default=None, repr=False, kw_only=True)
 
     def batches(self) -> Iterator[pa.RecordBatch]:
@@ -96,13 +104,14 @@ class NotesCorpus:
         flag = (self._error_flag,) if self._error_flag else ()
         ids: list[Hashes] = []
         for raw in self._source.read((columns.note_id, *patient, *flag), (columns.text,), columns.keep):
-            batch = to_roles(raw, columns, self.name, rows)
+            batch = to_roles(raw, columns, self.name, rows, self._per_row)
             longer = np.flatnonzero(text_bytes(batch) > self._max_bytes)
             if longer.size:
-                what, where = f"the note has more than {self._max_bytes:,} bytes", f"row {rows + longer[0] + 1}"
-                hint = "split it or raise --set max_note_bytes=BYTES"
-                raise InputError(what, where=f"{self.name}, {where}", hint=hint)
-            numbers: Sequence[int] = range(rows + 1, rows + 1 + raw.num_rows)
+                what = f"the note has more than {self._max_bytes:,} bytes"
+                where = f"{self.name}, row {(rows + longer[0]) // self._per_row + 1}"
+                raise InputError(what, where=where, hint=f"split it or raise {LARGER_NOTES}")
+            per_row = self._per_row
+            numbers: Sequence[int] = [row // per_row + 1 for row in range(rows, rows + raw.num_rows)]
             rows += raw.num_rows
             ids.append(hashes(batch.column(NOTE_ID).to_pylist()))
             if self._error_flag:
@@ -118,7 +127,8 @@ class NotesCorpus:
         if not rows and not self._may_be_empty:
             raise InputError("contains no notes", where=self.name, hint="check the file; it has only a header")
         if repeats := repeated(ids, self.ids):
-            what, where = f"duplicate id, already used in row {repeats[0]}", f"{self.name}, row {repeats[1]}"
+            first, again = ((number - 1) // self._per_row + 1 for number in repeats)
+            what, where = f"duplicate id, already used in row {first}", f"{self.name}, row {again}"
             raise InputError(what, where=where, hint="ids must be unique; choose another column with --id")
 
     def of_part(self, name: str, source: Source) -> NotesCorpus:
@@ -162,9 +172,15 @@ def corpus_of(
     Raises:
         InputError: missing or ambiguous columns.
     """
-    resolved = resolve(source.names, settings, name, label=label, keep=keep, optional_keys=source.optional_keys)
+    per_row = notes_per_row(settings)
+    if per_row > 1:
+        if not isinstance(source, NoRows):  # of parts, whose sources have one row per note already
+            source = of_several(source, settings, name)
+        keep = (*keep, TEXT_COLUMN)
+    resolved = resolve(source.names, single(settings), name, label=label, keep=keep, optional_keys=source.optional_keys)
+    columns = resolved.columns if per_row == 1 else with_row_as_patient(resolved.columns)
     return NotesCorpus(
-        resolved.columns,
+        columns,
         suffix,
         name,
         resolved.guessed,
@@ -172,6 +188,7 @@ def corpus_of(
         _source=source,
         _error_flag=resolved.error_flag,
         _max_bytes=settings.max_note_bytes,
+        _per_row=per_row,
     )
 
 
@@ -274,7 +291,8 @@ def open_corpus(
     codec_name(settings.encoding)  # reject an unknown encoding even if the format does not use it
     if parts := delta_files(path) if is_delta(path) else part_files(path):
         return _open_parts(parts, settings, label=label, keep=keep, name=path.name)
-    source, suffix = open_source(path, settings.encoding, row_limit(settings.max_note_bytes))
+    limit = row_limit(settings.max_note_bytes)
+    source, suffix = open_source(path, settings.encoding, limit, settings.delimiter)
     return corpus_of(source, settings, label=label, keep=keep, name=path.name, suffix=suffix)
 
 
@@ -318,7 +336,9 @@ def _open_parts(
 
 def _opened(file: PartFile, settings: NotesSettings) -> Source:
     try:
-        source, _ = open_source(file.path, settings.encoding, row_limit(settings.max_note_bytes))
+        limit = row_limit(settings.max_note_bytes)
+        source, _ = open_source(file.path, settings.encoding, limit, settings.delimiter)
+        source = of_several(source, settings, file.name)
         duplicates = source.optional_keys.intersection(file.keys) or set(source.names).intersection(file.keys)
     except InputError as error:
         return NoRows(error=error)
