@@ -107,8 +107,36 @@ def test_ranges_of_the_text_map_to_the_source_and_back() -> None:
 
 
 PIECES = st.sampled_from(
-    ["<p>", "</p>", "<b>", "</b>", "<td>", "<x>", "</x>", "<!--", "-->", "<![CDATA[", "]]>", "&amp;", "&#39;"]
-    + ["&", "<", ">", '"', "'", " ", "\n", "Okwuosa", "é", "<p title='a b'>", "<script>", "</script>", "x"]
+    [
+        "<p>",
+        "</p>",
+        "<b>",
+        "</b>",
+        "<td>",
+        "<x>",
+        "</x>",
+        "<!--",
+        "-->",
+        "<![CDATA[",
+        "]]>",
+        "&amp;",
+        "&#39;",
+    ]
+    + [
+        "&",
+        "<",
+        ">",
+        '"',
+        "'",
+        " ",
+        "\n",
+        "Okwuosa",
+        "é",
+        "<p title='a b'>",
+        "<script>",
+        "</script>",
+        "x",
+    ]
 )
 
 
@@ -129,7 +157,9 @@ def test_every_character_of_the_text_maps_to_a_range_of_the_source(pieces: list[
 
 
 LARGE: dict[str, Callable[[int], str]] = {
-    "table": lambda n: "<table>" + "<tr><td>Age</td><td>5&nbsp;x</td></tr>" * (n // 10) + "</table>",
+    "table": lambda n: (
+        "<table>" + "<tr><td>Age</td><td>5&nbsp;x</td></tr>" * (n // 10) + "</table>"
+    ),
     "digits": lambda n: "1" * (40 * n),
     "open tags": lambda n: "<" * (2 * n) + "</p>",
     "open quotes": lambda n: "<a '" * n + "</p>",
@@ -157,5 +187,9 @@ def test_large_and_malformed_notes_take_linear_time(name: str) -> None:
 def test_a_table_of_100_000_cells_loses_nothing() -> None:
     cells = [f"c{number}" for number in range(100_000)]
     rows = (cells[start : start + 10] for start in range(0, len(cells), 10))
-    source = "<table>" + "".join(f"<tr><td>{'</td><td>'.join(row)}</td></tr>" for row in rows) + "</table>"
+    source = (
+        "<table>"
+        + "".join(f"<tr><td>{'</td><td>'.join(row)}</td></tr>" for row in rows)
+        + "</table>"
+    )
     assert visible_text(source).split() == cells

@@ -19,14 +19,20 @@ from clinveil.phi.treatment.deidentifier import Deidentifier
 TAGGED = (
     ("<p>Seen by Dr. O<b>kwuo</b>sa</p>", "<p>Seen by Dr. [NAME]<b></b></p>"),
     ("<p>Dr. O&#39;Shaughnessy came</p>", "<p>Dr. [NAME] came</p>"),
-    ("<p>Mr.&nbsp;Jos&eacute;&nbsp;Nu&ntilde;ez, seen 3&#47;4&#47;2021.</p>", "<p>Mr.&nbsp;[NAME], seen [DATE].</p>"),
+    (
+        "<p>Mr.&nbsp;Jos&eacute;&nbsp;Nu&ntilde;ez, seen 3&#47;4&#47;2021.</p>",
+        "<p>Mr.&nbsp;[NAME], seen [DATE].</p>",
+    ),
     ("<p>Dr. Sarah\n   <i class='x'>Miller</i> agrees</p>", "<p>Dr. [NAME]<i></i> agrees</p>"),
     (
         "<a href='mailto:ann.lee@site.org'>Write</a><img alt='Photo of Mr. John Okwuosa'>",
         "<a href='mailto:[EMAIL]'>Write</a><img alt='Photo of Mr. [NAME]'>",
     ),
     ("<p>x</p><!-- Dictated by Dr. Okwuosa -->", "<p>x</p><!-- Dictated by Dr. [NAME] -->"),
-    ("<tr><td>Patient Name</td><td>Ann Okwuosa</td></tr>", "<tr><td>Patient Name</td><td>[NAME]</td></tr>"),
+    (
+        "<tr><td>Patient Name</td><td>Ann Okwuosa</td></tr>",
+        "<tr><td>Patient Name</td><td>[NAME]</td></tr>",
+    ),
     ("<p>BP <120 & K < 3.5, H&P</p>", "<p>BP <120 & K < 3.5, H&P</p>"),
     ("<p>fine</p><script>let n = 'Dr. Okwuosa';</script><style>p {}</style>!", "<p>fine</p>!"),
 )
@@ -43,7 +49,9 @@ def test_replacements_are_written_in_place(tagging: Deidentifier, source: str, w
 
 
 @pytest.mark.parametrize("mode", ["tag", "replace"])
-def test_the_reported_case_of_html_with_references(mode: str, real_data: Callable[[str], Path]) -> None:
+def test_the_reported_case_of_html_with_references(
+    mode: str, real_data: Callable[[str], Path]
+) -> None:
     lines = real_data("phi/public_cases.jsonl").read_text(encoding="utf-8").splitlines()
     case = next(case for case in map(json.loads, lines) if case["id"] == "R7")
     deidentifier = Deidentifier(Key.from_seed(1), mode=mode)
@@ -76,7 +84,11 @@ def test_surrogates_agree_with_the_plain_note() -> None:
 
 
 NOTES = [
-    ("n1", "p1", "<p>Mr. John O<b>kwuosa</b> came with Dr. Nu&ntilde;ez.</p><script>'Okwuosa'</script>"),
+    (
+        "n1",
+        "p1",
+        "<p>Mr. John O<b>kwuosa</b> came with Dr. Nu&ntilde;ez.</p><script>'Okwuosa'</script>",
+    ),
     ("n2", "p1", "<p>He was fine. Okwuosa's wife called on 3&#47;4&#47;2021.</p>"),
     ("n3", "p2", "Plain: BP <120, H&P, R&D, stable."),
 ]
@@ -100,7 +112,9 @@ def test_names_propagate_and_are_restored(notes: Path, tmp_path: Path) -> None:
     assert texts[1] == "<p>He was fine. [NAME]'s wife called on [DATE].</p>"
     assert texts[2] == NOTES[2][2]
     vault = f"{out}.vault"
-    assert main(["reidentify", str(out), "-o", str(back), "--vault", vault, "--reason", "test"]) == 0
+    assert (
+        main(["reidentify", str(out), "-o", str(back), "--vault", vault, "--reason", "test"]) == 0
+    )
     assert pq.read_table(back).column("text").to_pylist() == [text for _, _, text in NOTES]
 
 
@@ -113,10 +127,15 @@ def _deidentify_flags() -> set[str]:
 def test_vectors_are_trained_on_what_is_displayed(tmp_path: Path) -> None:
     from clinveil.vectors.files import load_vectors
 
-    texts = [f"<p class='zzclass'>The <b>pa</b>tient is&nbsp;stable {number}</p>" for number in range(40)]
+    texts = [
+        f"<p class='zzclass'>The <b>pa</b>tient is&nbsp;stable {number}</p>" for number in range(40)
+    ]
     path = tmp_path / "notes.parquet"
     pq.write_table(pa.table({"note_id": list(map(str, range(40))), "text": texts}), path)
-    assert main(["embed", str(path), "-o", str(tmp_path / "vectors"), "--dim", "8", "--workers", "1"]) == 0
+    assert (
+        main(["embed", str(path), "-o", str(tmp_path / "vectors"), "--dim", "8", "--workers", "1"])
+        == 0
+    )
     words = set(load_vectors(tmp_path / "vectors").words)
     assert {"the", "patient", "is", "stable"} <= words
     assert not words & {"p", "b", "pa", "tient", "nbsp", "class", "zzclass"}
