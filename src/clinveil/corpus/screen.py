@@ -22,7 +22,7 @@ RTF = "in RTF"
 ENCODED = "with a base64 block"
 MOST_LEFT_OUT = 0.01  # share of the notes
 _NAMED = 5  # rows in a message
-_RTF = re.compile(r"\s*+\{\\rtf|\{\\rtf[01]\\")
+_RTF = re.compile(r"\A\s*+\{\\rtf|\{\\rtf[01]\\")
 _SHORTEST_LINE = 60  # characters; base64 has lines of 64 or 76
 _LINES = 3
 _SHORTEST_BLOCK = 200
@@ -96,7 +96,7 @@ def screened(
         if not text:
             continue
         row = rows[index]
-        if "{\\rtf" in text and _RTF.match(text):
+        if "{\\rtf" in text and _RTF.search(text):
             seen.add(RTF, name, row)
         elif has_encoded_block(text):
             seen.add(ENCODED, name, row)
