@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal, Self
 
 from pydantic import field_validator, model_validator
 
 from clinveil.core.settings import FORCE, KEEP, LABEL, QUIET, SEED, WORKERS, NotesSettings, Settings, flag, group
+from clinveil.phi.treatment.dates import DateOrder
 from clinveil.phi.treatment.policy import Policy, profiles
 from clinveil.scale.executor import ExecutorSettings
 
@@ -32,6 +34,12 @@ class PhiSettings(Settings):
     mode: Literal["remove", "replace", "tag"] = flag(
         "replace", "Remove identifiers, replace them with surrogates, or tag them."
     )
+    date_order: DateOrder = flag(
+        "auto", "Read 3/4/2019 by the other dates of the patient, day first, or month first."
+    )
+    shift: tuple[str, ...] = flag(
+        (), "Keep this column of dates and move it by the days of its patient; repeatable."
+    )
     phi_profile: str | None = flag(None, "Use this policy: safe-harbor, limited-dataset, research or max-recall.")
     phi_policy: Path | None = flag(None, "Use the policy in this TOML file.")
 
@@ -49,6 +57,14 @@ class PhiSettings(Settings):
         if self.mode != "replace" and (self.phi_profile or self.phi_policy):
             raise ValueError("mode cannot be combined with phi_profile or phi_policy: set one of them")
         return self
+
+    def opened(self, keep: tuple[str, ...]) -> tuple[str, ...]:
+        """Return the columns to read with the notes: the kept ones and those of dates."""
+        return (*keep, *(name for name in self.shift if name not in keep))
+
+    def unmoved(self, keep: Sequence[str]) -> tuple[str, ...]:
+        """Return the columns that are kept unchanged."""
+        return tuple(name for name in keep if name not in self.shift)
 
     def policy(self) -> Policy:
         """Return the policy for each class of identifier. Raises UsageError for an invalid policy file."""

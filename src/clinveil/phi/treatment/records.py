@@ -86,6 +86,7 @@ class Counts:
         read, written: number of notes; `skipped` counts the others by reason.
         labels, detectors: number of identifiers by label and by detector.
         tagged: number of identifiers by label that became a tag because the policy's treatment failed.
+        date_orders: number of notes with numeric dates by the order in which they were read.
         known_found: ids of the known patients with at least one note.
     """
 
@@ -98,6 +99,7 @@ class Counts:
     detectors: Counter[str] = field(default_factory=Counter)
     skipped: Counter[str] = field(default_factory=Counter)
     tagged: Counter[str] = field(default_factory=Counter)
+    date_orders: Counter[str] = field(default_factory=Counter)
     known_found: set[str] = field(default_factory=set, repr=False)
 
     def add(self, result: Deidentified) -> None:
@@ -108,6 +110,7 @@ class Counts:
         self.detectors += result.by_detector
         self.skipped += result.skipped
         self.tagged += result.tagged
+        self.date_orders += result.date_orders
         if self.known:
             self.known_found.update(self.known & set(result.batch.column(PATIENT_ID).to_pylist()))
 
@@ -115,7 +118,7 @@ class Counts:
         """Add the counts of another run or part."""
         self.read += other.read
         self.written += other.written
-        for name in ("labels", "detectors", "skipped", "tagged"):
+        for name in ("labels", "detectors", "skipped", "tagged", "date_orders"):
             getattr(self, name).update(getattr(other, name))
         self.known_found |= other.known_found
 
@@ -132,6 +135,9 @@ class Counts:
         for label, count in self.labels.most_common():
             tagged = f" ({self.tagged[label]} as a tag: no replacement could be made)" if self.tagged[label] else ""
             yield f"  {label:12} {count}{' KEPT as they are' if label in self.policy.kept else ''}{tagged}"
+        if self.date_orders:
+            read = ", ".join(f"{order} in {count}" for order, count in sorted(self.date_orders.items()))
+            yield f"  numeric dates read: {read} notes"
 
     def as_dict(self) -> dict[str, Any]:
         """Return the counts for a record, ready for JSON."""
@@ -142,6 +148,7 @@ class Counts:
             "spans_by_label": dict(self.labels.most_common()),
             "spans_by_detector": dict(self.detectors.most_common()),
             "tagged_for_want_of_a_surrogate": dict(self.tagged),
+            "notes_by_date_order": dict(self.date_orders),
             "kept": self.kept,
         }
 
