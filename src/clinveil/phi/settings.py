@@ -28,6 +28,9 @@ class PhiSettings(Settings):
     )
     tagger: Path | None = flag(None, "Use this trained tagger instead of the one in the package.")
     no_tagger: bool = flag(False, "Detect with rules, word lists and known patients only.")
+    language: Literal["english", "any"] = flag(
+        "english", "Leave out notes in other languages, or treat any; the detectors know English only."
+    )
     mode: Literal["remove", "replace", "tag"] = flag(
         "replace", "Remove identifiers, replace them with surrogates, or tag them."
     )

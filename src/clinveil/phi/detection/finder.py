@@ -158,7 +158,7 @@ class Finder:
         view, more = self.view(text, patient_id, note_id), list[Span]()
         spans = self.detect(view) if detected is None else detected
         if self.propagate != "none":
-            names = names_in(text, spans) | self.name_index.patients.get(patient_id, frozenset())
+            names = names_in(*view.within(spans)) | self.name_index.patients.get(patient_id, frozenset())
             more += mentions(view, names, self.name_index.staff, spans)
         if self.recall_first:
             more += off_list(view, self.name_index.vocabulary)
