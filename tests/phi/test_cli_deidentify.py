@@ -54,7 +54,8 @@ def test_notes_in_notes_out(notes, tmp_path, capsys):
     assert mode_of(out) == 0o600
     vault = tmp_path / "clean.parquet.vault"
     assert mode_of(vault) == 0o700
-    assert {p.name for p in vault.iterdir()} == {"key.bin", "deidentify.json", "README.txt", "audit-0001.jsonl"}
+    own = {"key.bin", "deidentify.json", "README.txt", "audit-0001.jsonl", "residues.jsonl", "spans.jsonl"}
+    assert {p.name for p in vault.iterdir()} == own
     assert all(mode_of(p) == 0o600 for p in vault.iterdir())
     said = capsys.readouterr()
     assert said.out == ""

@@ -8,6 +8,7 @@ from typing import Literal, Self
 from pydantic import field_validator, model_validator
 
 from clinveil.core.settings import FORCE, KEEP, LABEL, QUIET, SEED, WORKERS, NotesSettings, Settings, flag, group
+from clinveil.phi.residue import MAX_RESIDUES
 from clinveil.phi.treatment.policy import Policy, profiles
 from clinveil.scale.executor import ExecutorSettings
 
@@ -31,6 +32,9 @@ class PhiSettings(Settings):
     )
     phi_profile: str | None = flag(None, "Use this policy: safe-harbor, limited-dataset, research or max-recall.")
     phi_policy: Path | None = flag(None, "Use the policy in this TOML file.")
+    max_residues: float = flag(
+        MAX_RESIDUES, "Maximum share of notes with text like an identifier after treatment (1: no limit).", ge=0, le=1
+    )
 
     @field_validator("phi_profile")
     @classmethod

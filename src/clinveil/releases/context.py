@@ -17,6 +17,7 @@ from clinveil.core.types import Say
 from clinveil.corpus.corpus import Corpus
 from clinveil.corpus.estimate import RATES, duration
 from clinveil.phi.name_index import NameIndex
+from clinveil.phi.residue import ResidueTally
 from clinveil.phi.treatment.deidentifier import Deidentifier
 from clinveil.releases.earlier.ledger import Earlier
 from clinveil.releases.outcome import Places
@@ -69,6 +70,7 @@ class ReleaseContext(PreparedInput):
         source_sha256: hash of the source. earlier: releases of the same notes under another key.
         pairs: files of word pairs with human scores. public: public texts about the same patients. Both are for the
             measures only.
+        residues: counts of the residues of identifier treatment, once it has run.
     """
 
     folder: Places
@@ -79,6 +81,7 @@ class ReleaseContext(PreparedInput):
     earlier: Sequence[Earlier] = ()
     pairs: tuple[Path, ...] = ()
     public: Corpus | None = field(default=None, repr=False)
+    residues: ResidueTally = field(default_factory=ResidueTally)
 
     @property
     def say(self) -> Say:

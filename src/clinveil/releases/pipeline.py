@@ -29,7 +29,7 @@ from clinveil.releases.attack_gates import contents_gate, kept_gates
 from clinveil.releases.context import ReleaseContext, StageTimer, hashing
 from clinveil.releases.earlier.ledger import Earlier, Entry, Ledger, entry
 from clinveil.releases.earlier.parent import NewNotes, ParentRelease
-from clinveil.releases.gates import seed_gate, variety_gates
+from clinveil.releases.gates import residue_gates, seed_gate, variety_gates
 from clinveil.releases.measured import attacked, skipped
 from clinveil.releases.outcome import KIND, LEARNT, Outcome, Places, finish
 from clinveil.releases.preflight import PreparedInput, prepared
@@ -226,6 +226,7 @@ def _run(job: ReleaseContext, producer: Producer, enter: Callable[[str], None]) 
             *(variety_gates(product.check, findings) if product.varied else []),
             contents_gate(job.folder.staging, product.path.name, product.columns),
             *product.accounted(),
+            *residue_gates(job.residues, job.settings.identifiers.max_residues),
             seed_gate(product.public_seeds()),
         ]
         findings, more = product.jointly(findings)

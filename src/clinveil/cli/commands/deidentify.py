@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from functools import partial
 
+import typer
+
 from clinveil.cli.command import Run, command
 from clinveil.cli.options import NotesOrQuery, OutOrStore, Vault
 from clinveil.cli.progress import say
@@ -29,6 +31,13 @@ def deidentify(run: Run[DeidentifySettings], notes: NotesOrQuery, out: OutOrStor
     counts = through(out, vault, make, asked, command="deidentify", force=how.force, say=run.say)
     for line in counts.lines() if counts else ():
         run.say(line)
+    if counts:
+        say(counts.residues.line())
     if counts and (kept := {label: count for label, count in counts.kept.items() if count}):
         say(f"KEPT unchanged: {', '.join(f'{count} {label}' for label, count in kept.items())}")
     say("SECRET: identifiers that the detectors missed remain in these notes")
+    limit = how.identifiers.max_residues
+    if counts and counts.residues.found > (most := counts.residues.allowed(limit)):
+        opened = f"open them with: clinveil review {out.name}"
+        say(f"LIMIT: at most {most} notes may have residues (max_residues {limit:g}); {opened}")
+        raise typer.Exit(4)

@@ -7,7 +7,7 @@ an exception are not written and are counted.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
@@ -21,6 +21,7 @@ from clinveil.corpus.corpus import TEXT, Note, rows, with_texts
 from clinveil.phi.detection.detector import Detector
 from clinveil.phi.detection.finder import Finder, Revise
 from clinveil.phi.detection.note import plain
+from clinveil.phi.residue import FoundResidue, Offsets, ResidueTally, residues
 from clinveil.phi.treatment.audit import note_line
 from clinveil.phi.treatment.crosswalk import Row, row
 from clinveil.phi.treatment.dates import date_spans, is_day_first, offset
@@ -35,7 +36,12 @@ if TYPE_CHECKING:
     from clinveil.phi.settings import PhiSettings
 
 NULL_TEXT, RAISED = "null text", "detector raised"
+MOST_RESIDUES = 200  # recorded per note; all are counted
 _AFTER = 24  # characters after a place name that may contain its state
+
+
+def _nothing(_: str) -> tuple[Offsets, ...]:
+    return ()
 
 
 class Found(NamedTuple):
@@ -56,7 +62,8 @@ class Deidentified:
         by_detector: number of spans by the detector whose label won.
         skipped: number of rows not written, by reason.
         tagged: number of spans by label that became a tag because the policy's treatment failed.
-        spans: the detected spans, note by note, if requested.
+        spans: the detected spans, note by note, if requested; otherwise those of notes with residues.
+        tally: counts of residues. residues: the first `MOST_RESIDUES` of each note.
         audit, crosswalk: lines of the audit log and rows of the crosswalk, if requested.
     """
 
@@ -65,7 +72,9 @@ class Deidentified:
     by_detector: Counter[str] = field(default_factory=Counter)
     skipped: Counter[str] = field(default_factory=Counter)
     tagged: Counter[str] = field(default_factory=Counter)
-    spans: list[Found] | None = field(default=None, repr=False)
+    spans: list[Found] = field(default_factory=list, repr=False)
+    tally: ResidueTally = field(default_factory=ResidueTally)
+    residues: list[FoundResidue] = field(default_factory=list, repr=False)
     audit: list[str] = field(default_factory=list, repr=False)
     crosswalk: list[Row] = field(default_factory=list, repr=False)
 
@@ -98,6 +107,7 @@ class Deidentifier:
         self.key, self.mode, self.keep_spans = key, mode, keep_spans
         self.policy = policy or Policy.of_mode(mode)
         self.audit = self.crosswalk = self.placeholders = False
+        self.excused: Callable[[str], Iterable[Offsets]] = _nothing
         self.finder = Finder(finders, patients=patients, kept=self.policy.kept)
 
     @classmethod
@@ -113,6 +123,12 @@ class Deidentifier:
         """Return the de-identifier for some settings; `revise` returns the final spans of a note."""
         deidentifier = cls(key, mode=settings.mode, keep_spans=keep_spans, policy=settings.policy())
         return deidentifier.with_finder(Finder.of(settings, patients, revise))
+
+    def excusing(self, excused: Callable[[str], Iterable[Offsets]]) -> Deidentifier:
+        """Return a copy with a function that returns the ranges of a note that are known to be no identifiers."""
+        other = copy(self)
+        other.excused = excused
+        return other
 
     @property
     def patients(self) -> Mapping[str, Patient]:
@@ -190,7 +206,7 @@ class Deidentifier:
         Args:
             detected: spans of the detectors in each note with a text, if they were run before; None where they failed.
         """
-        result = Deidentified(batch, spans=[] if self.keep_spans else None)
+        result = Deidentified(batch)
         if nulls := batch.column(TEXT).null_count:
             result.skipped[NULL_TEXT] = nulls
             batch = batch.filter(batch.column(TEXT).is_valid())
@@ -206,6 +222,14 @@ class Deidentifier:
             spans = self.find(note.text, note.patient_id, note.note_id, detected)
             treated = self.treated(note.text, spans, note.patient_id)
             text = splice(note.text, spans, [item.text for item in treated])
+            left = residues(
+                note.text,
+                spans,
+                treated,
+                self.policy,
+                patient=self.patients.get(note.patient_id),
+                excused=self.excused(note.note_id),
+            )
         except Exception:  # noqa: BLE001  fail closed: the note is not written; the message may contain its text
             result.skipped[RAISED] += 1
             return None
@@ -218,6 +242,8 @@ class Deidentifier:
             shifted = any(item.action is Treatment.SHIFT for item in treated)
             shift = offset(self.key, note.patient_id).days if shifted else None
             result.crosswalk.append(row(note, text, spans, treated, shift))
-        if result.spans is not None:
+        result.tally.add(left)
+        result.residues += [FoundResidue.of(note.note_id, note.text, one) for one in left[:MOST_RESIDUES]]
+        if self.keep_spans or left:
             result.spans += [Found(note.note_id, span, note.text[span.start : span.end]) for span in spans]
         return text

@@ -17,12 +17,14 @@ from clinveil.core.atomic import atomic
 from clinveil.core.errors import GateError
 from clinveil.core.keys import Key
 from clinveil.corpus.corpus import PATIENT_ID
+from clinveil.phi.residue import FoundResidue, ResidueTally
 from clinveil.phi.treatment.audit import Chain, next_log
 from clinveil.phi.treatment.crosswalk import Writer
 from clinveil.phi.treatment.deidentifier import RAISED, Deidentified
 from clinveil.phi.treatment.policy import Policy
 
 RECORD = "deidentify.json"
+RESIDUES = "residues.jsonl"
 SPANS, CROSSWALK = "spans.jsonl", re.compile(r"crosswalk-[0-9a-f]{16}\.bin")
 
 
@@ -32,25 +34,29 @@ class Records:
 
     Attributes:
         vault: their folder. run: name of the run, 16 random hex digits. audit: its log.
+        spans: all spans, or those of notes with residues.
     """
 
     vault: Path
     run: str
     audit: Chain
+    spans: TextIO
+    residues: TextIO
     crosswalk: Writer | None = None
-    spans: TextIO | None = None
 
-    def add(self, audit: Iterable[str], crosswalk: Sequence[Any], spans: Iterable[Any] | None) -> None:
+    def add(
+        self, audit: Iterable[str], crosswalk: Sequence[Any], spans: Iterable[Any], residues: Iterable[Any]
+    ) -> None:
         """Add the fields of a `Deidentified`, or of its JSON."""
         for body in audit:
             self.audit.add(body)
         if self.crosswalk is not None and crosswalk:
             self.crosswalk.write(crosswalk)
-        if self.spans is not None:
-            for note_id, (start, end, label, detector, score, why), text in spans or ():
-                line = {"note_id": note_id, "start": start, "end": end, "label": label}
-                line |= {"text": text, "detector": detector, "score": score, "why": why}
-                self.spans.write(json.dumps(line, ensure_ascii=False) + "\n")
+        for note_id, (start, end, label, detector, score, why), text in spans:
+            line = {"note_id": note_id, "start": start, "end": end, "label": label}
+            line |= {"text": text, "detector": detector, "score": score, "why": why}
+            self.spans.write(json.dumps(line, ensure_ascii=False) + "\n")
+        write_residues(self.residues, residues)
 
     def end(self, key: Key, fields: Mapping[str, Any]) -> None:
         """Close the log and the crosswalk."""
@@ -59,8 +65,14 @@ class Records:
             self.crosswalk.close()
 
 
+def write_residues(file: TextIO, residues: Iterable[Any]) -> None:
+    """Write residues, or the fields of their JSON, one per line."""
+    for fields in residues:
+        file.write(json.dumps(FoundResidue(*fields)._asdict(), ensure_ascii=False) + "\n")
+
+
 @contextmanager
-def records(vault: Path, key: Key, *, crosswalk: bool, spans: bool) -> Iterator[Records]:
+def records(vault: Path, key: Key, *, crosswalk: bool) -> Iterator[Records]:
     """Open the files of a run; each appears complete at the end, or not at all."""
     run = token_hex(8)
     path, before = next_log(vault)
@@ -74,7 +86,8 @@ def records(vault: Path, key: Key, *, crosswalk: bool, spans: bool) -> Iterator[
 
         chain = Chain(text(part(path.name)), before)
         rows = Writer(stack.enter_context(part(f"crosswalk-{run}.bin").open("wb")), key, run) if crosswalk else None
-        yield Records(vault, run, chain, rows, text(part(SPANS, force=True)) if spans else None)
+        spans, residues = (text(part(name, force=True)) for name in (SPANS, RESIDUES))
+        yield Records(vault, run, chain, spans, residues, rows)
 
 
 @dataclass
@@ -87,6 +100,7 @@ class Counts:
         labels, detectors: number of identifiers by label and by detector.
         tagged: number of identifiers by label that became a tag because the policy's treatment failed.
         known_found: ids of the known patients with at least one note.
+        residues: counts of residues.
     """
 
     policy: Policy
@@ -99,6 +113,7 @@ class Counts:
     skipped: Counter[str] = field(default_factory=Counter)
     tagged: Counter[str] = field(default_factory=Counter)
     known_found: set[str] = field(default_factory=set, repr=False)
+    residues: ResidueTally = field(default_factory=ResidueTally)
 
     def add(self, result: Deidentified) -> None:
         """Add a batch."""
@@ -108,6 +123,7 @@ class Counts:
         self.detectors += result.by_detector
         self.skipped += result.skipped
         self.tagged += result.tagged
+        self.residues += result.tally
         if self.known:
             self.known_found.update(self.known & set(result.batch.column(PATIENT_ID).to_pylist()))
 
@@ -115,6 +131,7 @@ class Counts:
         """Add the counts of another run or part."""
         self.read += other.read
         self.written += other.written
+        self.residues += other.residues
         for name in ("labels", "detectors", "skipped", "tagged"):
             getattr(self, name).update(getattr(other, name))
         self.known_found |= other.known_found
@@ -143,6 +160,7 @@ class Counts:
             "spans_by_detector": dict(self.detectors.most_common()),
             "tagged_for_want_of_a_surrogate": dict(self.tagged),
             "kept": self.kept,
+            **self.residues.as_dict(),
         }
 
     def check_failures(self) -> None:

@@ -52,7 +52,8 @@ deidentify.json     settings, input and counts of the run; no note text
 audit-0001.jsonl    per run, the treatment of every span, chained and sealed (clinveil verify); no note text
 crosswalk-*.bin     the original identifiers, encrypted with key.bin, for clinveil reidentify. Store key.bin elsewhere:
                     with both files, anyone can restore the notes
-spans.jsonl         every detected identifier with its text
+residues.jsonl      unchanged text that looks like an identifier, with its context (clinveil review)
+spans.jsonl         every detected identifier with its text (without --spans: those of notes with residues)
 review/             decisions of each reviewer (clinveil review), for clinveil deidentify
 
 The treated notes are secret too: they still contain the identifiers that the detectors missed.
@@ -89,7 +90,7 @@ def deidentify_notes(
         key = folder.key() if settings.seed is None else Key.from_seed(settings.seed)
         deidentifier = in_worker(settings, key, read_patients(patients) if patients else None)
         place, suffix = (part, "") if parted else place_in(part, out, corpus.suffix)
-        with records(secrets, key, crosswalk=settings.crosswalk, spans=settings.spans) as kept:
+        with records(secrets, key, crosswalk=settings.crosswalk) as kept:
             inputs = {  # hashes, but no paths
                 "code_sha256": code_version(),  # includes rules, word lists and models
                 "policy": policy.name,
@@ -126,6 +127,8 @@ def in_worker(settings: DeidentifySettings, key: Key, patients: Mapping[str, Pat
     decisions = Decisions.read(*settings.decisions) if settings.decisions else None
     phi = settings.identifiers
     deidentifier = Deidentifier.of(phi, key, patients=patients, keep_spans=settings.spans, revise=decisions)
+    if decisions is not None:
+        deidentifier = deidentifier.excusing(decisions.rejected)
     return deidentifier.recording(audit=settings.audit == "full", crosswalk=settings.crosswalk)
 
 
@@ -147,7 +150,7 @@ def _write(
         results = deidentify_corpus(corpus, deidentifier, over, say=say)
         for result in track(results, "notes", say, size=lambda result: result.batch.num_rows):
             counts.add(result)
-            kept.add(result.audit, result.crosswalk, result.spans)
+            kept.add(result.audit, result.crosswalk, result.spans, result.residues)
             yield result.batch
 
     try:
@@ -233,7 +236,8 @@ def _write_part(item: tuple[PartTask, Path, Path]) -> tuple[Counts, Path]:
         def batches() -> Iterator[pa.RecordBatch]:
             for result in task.treated():
                 counts.add(result)
-                file.write(json.dumps([result.audit, result.crosswalk, result.spans]) + "\n")
+                fields = [result.audit, result.crosswalk, result.spans, result.residues]
+                file.write(json.dumps(fields) + "\n")
                 yield result.batch
 
         write_corpus(batches(), place, part.columns, part.suffix)
