@@ -64,7 +64,9 @@ def test_every_shape_is_found_between_every_pair_of_borders(label):
         for before, after in BORDERS:
             text = before + shape + after
             digits_before = before.isalpha() and not shape[0].isdigit()
-            if digits_before or (shape[0] == "'" and before not in ("", "seen ", "(", "- ", "\n", "\t")):
+            if digits_before or (
+                shape[0] == "'" and before not in ("", "seen ", "(", "- ", "\n", "\t")
+            ):
                 continue  # a word, or a quotation
             if shape[:1].isalpha() and before.endswith("-") and before[:-1].isalpha():
                 continue
@@ -150,7 +152,13 @@ def test_an_excuse_does_not_hide_the_patients_own_row():
 
 
 def test_the_allowed_number_of_notes_is_the_share_rounded_up():
-    assert [ResidueTally(notes).allowed(0.01) for notes in (1, 60, 100, 101, 1796)] == [1, 1, 1, 2, 18]
+    assert [ResidueTally(notes).allowed(0.01) for notes in (1, 60, 100, 101, 1796)] == [
+        1,
+        1,
+        1,
+        2,
+        18,
+    ]
     assert ResidueTally(1000).allowed(0) == 0
 
 
@@ -163,11 +171,14 @@ def test_the_recogniser_imports_nothing_of_the_detectors():
         if isinstance(node, ast.ImportFrom | ast.Import)
         for name in [getattr(node, "module", "") or "", *(alias.name for alias in node.names)]
     }
-    assert not [name for name in names if "phi.detection" in name or "matching" in name or "name_" in name]
+    assert not [
+        name for name in names if "phi.detection" in name or "matching" in name or "name_" in name
+    ]
 
 
 @pytest.mark.parametrize(
-    "piece", ["1", "1 ", "1-", "12/", "a@", "(123) ", "1,234", "<td>1</td>", "123 456 7890 ", "&#1;1"]
+    "piece",
+    ["1", "1 ", "1-", "12/", "a@", "(123) ", "1,234", "<td>1</td>", "123 456 7890 ", "&#1;1"],
 )
 def test_a_note_of_digits_is_read_in_a_number_of_steps_that_grows_with_it(piece):
     """A pattern with quadratic time would not end on these notes."""

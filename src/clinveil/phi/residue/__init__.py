@@ -31,7 +31,9 @@ Offsets = tuple[int, int]
 MAX_RESIDUES = 0.01
 CONTEXT = 40  # characters before and after a residue in the vault
 LONGEST = 200  # characters of a residue in the vault
-_NUMBER_LABELS = frozenset({"SSN", "MRN", "HEALTH_PLAN", "ACCOUNT", "LICENSE", "VEHICLE", "DEVICE", "ID"})
+_NUMBER_LABELS = frozenset(
+    {"SSN", "MRN", "HEALTH_PLAN", "ACCOUNT", "LICENSE", "VEHICLE", "DEVICE", "ID"}
+)
 # The labels whose treatment `keep` makes a shape no residue.
 _LABELS_OF = {
     "DATE": frozenset({"DATE"}),
@@ -102,7 +104,10 @@ class ResidueTally:
 
     def as_dict(self) -> dict[str, Any]:
         """Return the counts for a record, ready for JSON."""
-        return {"notes_with_residues": self.found, "residues_by_label": dict(self.labels.most_common())}
+        return {
+            "notes_with_residues": self.found,
+            "residues_by_label": dict(self.labels.most_common()),
+        }
 
     def line(self) -> str:
         """Return the counts as a line of text."""
@@ -134,7 +139,11 @@ def residues(
     years = policy["DATE"] is not Treatment.GENERALISE
     shapes: list[Shape] = [*addresses(left), *digit_shapes(left, years=years)]
     if excused := sorted(excused):
-        shapes = [shape for shape in shapes if not any(a <= shape[0] and shape[1] <= b for a, b in excused)]
+        shapes = [
+            shape
+            for shape in shapes
+            if not any(a <= shape[0] and shape[1] <= b for a, b in excused)
+        ]
     if patient is not None:  # a reviewer or a list of words does not excuse the patient's own row
         shapes += row_words(left, patient)
     return _disjoint(Residue(*shape) for shape in shapes if shape[2] not in kept)

@@ -10,7 +10,9 @@ from clinveil.phi.residue._signs import Shape
 _MAIL_BEFORE = re.compile(r"[\w.+%'-]{1,64}\Z")
 _MAIL_AFTER = re.compile(r"[\w-]{1,63}(?:\.[\w-]{1,63}){1,8}")
 _WEB = re.compile(r"(?:https?|ftps?)://[^\s\0]{1,500}|www\.[^\s\0]{1,500}", re.IGNORECASE)
-_HOST_END = re.compile(r"\.(?:com|org|net|edu|gov|mil|info|io|co\.uk|ac\.uk|nhs\.uk)(?![\w])(?:/[^\s\0]{0,300})?")
+_HOST_END = re.compile(
+    r"\.(?:com|org|net|edu|gov|mil|info|io|co\.uk|ac\.uk|nhs\.uk)(?![\w])(?:/[^\s\0]{0,300})?"
+)
 _HOST_BEFORE = re.compile(r"[\w-]{2,63}(?:\.[\w-]{1,63}){0,8}\Z")
 
 

@@ -27,10 +27,12 @@ _CLINICAL = re.compile(
     r"|\d{3,4}000"  # 152000: a count
     r"|\d(?:[./-]\d)+"  # single digits: 2.1.1.3, 1-2-3
 )
-_ASCENDING = re.compile(r"(?P<low>\d{1,4}(?:\.\d{1,3})?)-(?P<high>\d{1,3}(?:,\d{3})+|\d{1,4}(?:\.\d{1,3})?)")
+_ASCENDING = re.compile(
+    r"(?P<low>\d{1,4}(?:\.\d{1,3})?)-(?P<high>\d{1,3}(?:,\d{3})+|\d{1,4}(?:\.\d{1,3})?)"
+)
 _UNIT = re.compile(
-    r"\s?(?:%|°|[xX] ?10|(?:mc?g|[µu]g|[nk]?g|m?L|dL|cc|mm3?|cm|mEq|[mnpµu]mol|mmHg|mm Hg|units?|IU|cells|copies|colonies"
-    r"|cfu|Hz|rpm|beats|bpm|pounds|lbs?|per|/(?:mm|mc?L|[µu]L|hpf|cumm|dL|mL|kg|L|min))(?![A-Za-z]))"
+    r"\s?(?:%|°|[xX] ?10|(?:mc?g|[µu]g|[nk]?g|m?L|dL|cc|mm3?|cm|mEq|[mnpµu]mol|mmHg|mm Hg"
+    r"|units?|IU|cells|copies|colonies|cfu|Hz|rpm|beats|bpm|pounds|lbs?|per|/(?:mm|mc?L|[µu]L|hpf|cumm|dL|mL|kg|L|min))(?![A-Za-z]))"
 )
 _CODE = re.compile(
     r"(?:CPT|HCPCS|ICD|LOINC|SNOMED|NDC|RxNorm|RXCUI|DRG|model|style|catalog|lot|clinical trial)"
@@ -54,9 +56,23 @@ _PHONE_LENGTHS = frozenset(
     | {(2, 2, 2, 2, 2), (2, 2, 3, 4), (10,)}
 )
 _SPACED_LENGTHS = _PHONE_LENGTHS - {(4, 3, 3), (10,)} | {
-    *((3, 2, 4), (3, 3, 3), (2, 2, 2), (3, 3), (4, 4), (5, 5), (4, 4, 4), (4, 4, 4, 4), (2, 2, 2, 2), (3, 6), (6, 3)),
+    *(
+        (3, 2, 4),
+        (3, 3, 3),
+        (2, 2, 2),
+        (3, 3),
+        (4, 4),
+        (5, 5),
+        (4, 4, 4),
+        (4, 4, 4, 4),
+        (2, 2, 2, 2),
+        (3, 6),
+        (6, 3),
+    ),
 }
-_PHONES_IN_ROWS = frozenset({(3, 3, 4), (1, 3, 3, 4), (2, 3, 3, 4), (3, 4, 4), (2, 4, 6), (3, 2, 4)})
+_PHONES_IN_ROWS = frozenset(
+    {(3, 3, 4), (1, 3, 3, 4), (2, 3, 3, 4), (3, 4, 4), (2, 4, 6), (3, 2, 4)}
+)
 _SPELLED = 9  # single digits with a space between them
 _LONGEST_RUN = 400  # characters; a longer run is not examined
 _MONTH = (
@@ -64,8 +80,12 @@ _MONTH = (
     r"|nov(?:ember)?|dec(?:ember)?)"
 )
 _MONTHS = re.compile(rf"(?<![^\W_]){_MONTH}(?![^\W\d_])", re.IGNORECASE)
-_NUMBER_AFTER = re.compile(r"\.?,?[ \t]{0,2}['/_-]{0,2}(?:of[ \t])?(?P<number>\d{1,4})(?!\d|\.\d|[ \t]?%)")
-_NUMBER_BEFORE = re.compile(r"(?<!\d)(?P<number>\d{1,4})(?:st|nd|rd|th)?(?:[ \t]of)?[ \t./_-]{0,2}\Z")
+_NUMBER_AFTER = re.compile(
+    r"\.?,?[ \t]{0,2}['/_-]{0,2}(?:of[ \t])?(?P<number>\d{1,4})(?!\d|\.\d|[ \t]?%)"
+)
+_NUMBER_BEFORE = re.compile(
+    r"(?<!\d)(?P<number>\d{1,4})(?:st|nd|rd|th)?(?:[ \t]of)?[ \t./_-]{0,2}\Z"
+)
 _LETTER_BEFORE = re.compile(r"(?<![^\W\d_])[^\W\d_]-\Z")
 _QUARTER = re.compile(r"(?<![^\W_])Q[1-4][ \t/'-]{0,2}(?:19|20)\d\d(?!\d)")
 _SHORT_YEAR = re.compile(r"(?<![\w\"'])'\d\d(?![\w'\"]|\.\d)")
@@ -172,7 +192,9 @@ def _is_year(number: int) -> bool:
     return 1880 <= number <= 2099
 
 
-def _is_two_part_date(groups: Sequence[_Group], numbers: Sequence[int], lengths: Sequence[int], *, years: bool) -> bool:
+def _is_two_part_date(
+    groups: Sequence[_Group], numbers: Sequence[int], lengths: Sequence[int], *, years: bool
+) -> bool:
     mark = groups[1].separator
     if mark not in ("/", "-"):
         return False
@@ -182,11 +204,17 @@ def _is_two_part_date(groups: Sequence[_Group], numbers: Sequence[int], lengths:
         later = numbers[1] > numbers[0] % 100 and numbers[0] >= 1950
         return lengths[1] == 2 and (1 <= numbers[1] <= 12 or (years and later))
     if lengths[1] == 4 and lengths[0] <= 2:
-        return 1 <= numbers[0] <= 12 and _is_year(numbers[1]) and (numbers[1] % 100 > 0 or lengths[0] == 2)
+        return (
+            1 <= numbers[0] <= 12
+            and _is_year(numbers[1])
+            and (numbers[1] % 100 > 0 or lengths[0] == 2)
+        )
     return mark == "/" and _is_month_and_number(groups, numbers, lengths)
 
 
-def _is_month_and_number(groups: Sequence[_Group], numbers: Sequence[int], lengths: Sequence[int]) -> bool:
+def _is_month_and_number(
+    groups: Sequence[_Group], numbers: Sequence[int], lengths: Sequence[int]
+) -> bool:
     """Whether `9/03` or `3/13` is a month with a day or a year: a zero in front, or a day that no score has."""
     if max(lengths[:2]) > 2 or groups[0].separator in (".", "/") or numbers[0] == 0:
         return False
@@ -203,10 +231,18 @@ def _number(text: str, groups: Sequence[_Group]) -> Iterator[Shape]:
     if sum(lengths) < 6:
         return
     start, end = groups[0].start, groups[-1].end
-    phone = lengths in _PHONE_LENGTHS or lengths == (3, 4) or (lengths[0] == 1 and lengths[1:] in _PHONE_LENGTHS)
+    phone = (
+        lengths in _PHONE_LENGTHS
+        or lengths == (3, 4)
+        or (lengths[0] == 1 and lengths[1:] in _PHONE_LENGTHS)
+    )
     social = lengths == (3, 2, 4)
     written = text[start:end] if end - start <= _LONGEST_RUN else ""
-    if written and not (social or (phone and "," not in written)) and _is_clinical(text, start, end, written, groups):
+    if (
+        written
+        and not (social or (phone and "," not in written))
+        and _is_clinical(text, start, end, written, groups)
+    ):
         return
     if lengths == (3, 4) and (_is_range(written) or _UNIT.match(text, end)):
         return
@@ -218,13 +254,21 @@ def _is_clinical(text: str, start: int, end: int, written: str, groups: Sequence
         return False
     if _CLINICAL.fullmatch(written) or _is_range(written):
         return True
-    if len(groups) == 2 and groups[1].separator == "-" and len(groups[1].digits) == 1 and _is_loinc(groups):
+    if (
+        len(groups) == 2
+        and groups[1].separator == "-"
+        and len(groups[1].digits) == 1
+        and _is_loinc(groups)
+    ):
         return True
     if len(groups) > 2 and all(len(group.digits) <= 2 for group in groups):
         numbers = [int(group.digits) for group in groups]
         if all(number == numbers[0] + place for place, number in enumerate(numbers)):
             return True  # a list: 8-9-10-11
-    return _UNIT.match(text, end) is not None or _CODE.search(text[max(0, start - 70) : start]) is not None
+    return (
+        _UNIT.match(text, end) is not None
+        or _CODE.search(text[max(0, start - 70) : start]) is not None
+    )
 
 
 def _is_range(written: str) -> bool:
@@ -264,7 +308,11 @@ def _spaced(text: str) -> Iterator[Shape]:
         first, last = _spaced_number([end - start for start, end in groups])
         if last and not _UNIT.match(text, groups[last - 1][1]):
             lengths = tuple(end - start for start, end in groups[first:last])
-            yield (groups[first][0], groups[last - 1][1], "PHONE" if lengths in _PHONE_LENGTHS else "ID")
+            yield (
+                groups[first][0],
+                groups[last - 1][1],
+                "PHONE" if lengths in _PHONE_LENGTHS else "ID",
+            )
 
 
 def _spaced_number(lengths: Sequence[int]) -> tuple[int, int]:
@@ -286,7 +334,15 @@ def _named_months(text: str, *, years: bool) -> Iterator[Shape]:
             continue  # A-Dec
         after = _NUMBER_AFTER.match(text, match.end())
         before = _NUMBER_BEFORE.search(text[max(0, match.start() - 12) : match.start()])
-        if not match[0][0].isupper() and match[0].lower() in ("may", "mar", "march", "jun", "dec", "sep", "oct"):
+        if not match[0][0].isupper() and match[0].lower() in (
+            "may",
+            "mar",
+            "march",
+            "jun",
+            "dec",
+            "sep",
+            "oct",
+        ):
             after = after if after and len(after["number"]) == 4 else None
             before = None
         if after and _is_day_or_year(after["number"]):

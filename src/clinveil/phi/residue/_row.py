@@ -45,7 +45,10 @@ def _row(patient: Patient) -> _Row:
             for digits in _DIGITS.findall(value):
                 if len(digits) >= _SHORTEST_NUMBER:
                     numbers[digits] = label
-            if label in ("MRN", "PHONE") and len(whole := "".join(_DIGITS.findall(value))) >= _SHORTEST_NUMBER:
+            if (
+                label in ("MRN", "PHONE")
+                and len(whole := "".join(_DIGITS.findall(value))) >= _SHORTEST_NUMBER
+            ):
                 numbers[whole] = label
     return _Row(words, numbers)
 
@@ -53,12 +56,18 @@ def _row(patient: Patient) -> _Row:
 def row_words(text: str, patient: Patient) -> Iterator[Shape]:
     row = _row(patient)
     places = list(_WORD.finditer(text)) if row.words else []
-    hits = [(index, row.words[form]) for index, m in enumerate(places) if (form := m[0].casefold()) in row.words]
+    hits = [
+        (index, row.words[form])
+        for index, m in enumerate(places)
+        if (form := m[0].casefold()) in row.words
+    ]
     of_row = {index for index, _ in hits}
     for index, label in hits:
         match = places[index]
         near = any(
-            other in of_row and abs(places[other].start() - match.start()) <= 40 and _adjoin(text, places, index, other)
+            other in of_row
+            and abs(places[other].start() - match.start()) <= 40
+            and _adjoin(text, places, index, other)
             for other in (index - 1, index + 1)
         )
         if near or _counts_alone(text, match):
@@ -73,12 +82,19 @@ def _adjoin(text: str, places: Sequence[re.Match[str]], index: int, other: int) 
     """Whether two words have nothing between them but a space, a comma, a hyphen or an initial's dot."""
     first, second = places[min(index, other)], places[max(index, other)]
     between = text[first.end() : second.start()]
-    return len(between) <= 3 and between.strip(" \t,.-'") == "" and first[0].casefold() != second[0].casefold()
+    return (
+        len(between) <= 3
+        and between.strip(" \t,.-'") == ""
+        and first[0].casefold() != second[0].casefold()
+    )
 
 
 def _counts_alone(text: str, match: re.Match[str]) -> bool:
     """Whether one word of the row is a residue by itself: no ordinary word, or a word after a title."""
     word = match[0]
     if is_word(word.casefold()):
-        return word[0].isupper() and _TITLE.search(text, max(0, match.start() - 8), match.start()) is not None
+        return (
+            word[0].isupper()
+            and _TITLE.search(text, max(0, match.start() - 8), match.start()) is not None
+        )
     return word[0].isupper() or len(word) >= _SHORTEST_OTHER
