@@ -72,6 +72,7 @@ class DeidentifySettings(Settings):
     force: bool = FORCE
     spans: bool = flag(False, "Write spans.jsonl (findings with their text) to the vault, for review.")
     decisions: tuple[Path, ...] = flag((), "Apply the decisions of clinveil review in this file; repeatable.")
+    keep_ids: bool = flag(False, "Keep the note ids, patient ids and file names of the source.")
     crosswalk: bool = flag(False, "Store the original identifiers, encrypted, for clinveil reidentify.")
     audit: Literal["full", "counts"] = flag("full", "Log the spans of each note in the audit log, or counts only.")
 

@@ -19,7 +19,8 @@ from clinveil.phi.treatment.run import deidentify_notes
 @command(
     "deidentify",
     DeidentifySettings,
-    flags="text id patient keep patients phi_profile spans crosswalk decisions on workers seed force quiet",
+    flags="text id patient label keep keep_ids patients phi_profile spans crosswalk decisions"
+    " on workers seed force quiet",
 )
 def deidentify(run: Run[DeidentifySettings], notes: NotesOrQuery, out: OutOrStore, vault: Vault = None) -> None:
     """Detect identifiers in notes and remove, replace or tag them; missed ones remain, so the output is secret."""

@@ -1,6 +1,6 @@
 """`clinveil deidentify`: treat the identifiers of notes, count them, and write the secrets to a vault.
 
-Part files are treated part by part; each output file has the name of its source file.
+Part files are treated part by part. Notes, patients and part files get new ids and names, except with `keep_ids`.
 """
 
 from __future__ import annotations
@@ -21,13 +21,15 @@ from clinveil.core.keys import Key
 from clinveil.core.progress import track
 from clinveil.core.runfolder import KEY, Kind, code_version, fingerprint, run_folder
 from clinveil.core.types import Say
+from clinveil.corpus.corpus import Corpus
 from clinveil.corpus.open import OpenedCorpus, PartedCorpus, open_corpus
 from clinveil.corpus.part_facts import as_parts, facts_of, names_of
 from clinveil.corpus.people import Patient, read_patients
 from clinveil.corpus.write import place_in, write_corpus
 from clinveil.phi.review.decisions import Decisions
 from clinveil.phi.settings import DeidentifySettings
-from clinveil.phi.treatment.deidentifier import Deidentifier
+from clinveil.phi.treatment.deidentifier import Deidentified, Deidentifier
+from clinveil.phi.treatment.new_ids import NewIds, part_name
 from clinveil.phi.treatment.part_passes import PartTask, Recipe, detect_parts
 from clinveil.phi.treatment.passes import check_known_patients, deidentify_corpus
 from clinveil.phi.treatment.policy import Treatment
@@ -145,11 +147,13 @@ def _write(
         with opened_for(settings.executor, settings.workers) as over:
             return _write_parts(settings, corpus, deidentifier, path, kept, over, say)
     counts = Counts(deidentifier.policy, deidentifier.patients.keys())
+    new_ids = _new_ids(settings, deidentifier, corpus)
 
     def batches(over: Map) -> Iterator[pa.RecordBatch]:
         results = deidentify_corpus(corpus, deidentifier, over, say=say)
         for result in track(results, "notes", say, size=lambda result: result.batch.num_rows):
             counts.add(result)
+            result = _renamed(result, new_ids)
             kept.add(result.audit, result.crosswalk, result.spans, result.residues)
             yield result.batch
 
@@ -162,6 +166,22 @@ def _write(
     counts.read += sum(corpus.skipped.values())
     counts.skipped += corpus.skipped
     return counts
+
+
+def _new_ids(settings: DeidentifySettings, deidentifier: Deidentifier, corpus: Corpus) -> NewIds | None:
+    """Return the new ids of the written notes; None if the source's are kept."""
+    return None if settings.keep_ids else NewIds(deidentifier.key, patients=corpus.columns.has_patients)
+
+
+def _renamed(result: Deidentified, new_ids: NewIds | None) -> Deidentified:
+    """Return a result with new ids in its notes and in the rows of the crosswalk."""
+    if new_ids is None:
+        return result
+    rows = [
+        row._replace(new_note_id=new_ids.note(row.note_id), new_patient_id=new_ids.patient(row.patient_id))
+        for row in result.crosswalk
+    ]
+    return replace(result, batch=new_ids(result.batch), crosswalk=rows)
 
 
 def _write_record(
@@ -212,7 +232,10 @@ def _write_parts(
     tasks = detect_parts(parts, recipe, store, scratch, over, say, deidentifier.finder.uses_other_notes)
     broken.refuse()  # only now, so that the results of the other parts are stored
     place.mkdir(mode=0o700)
-    targets = [(task, place / name, scratch) for task, name in zip(tasks, names_of(corpus), strict=True)]
+    names = names_of(corpus)
+    if not settings.keep_ids:
+        names = [part_name(deidentifier.key, name, corpus.suffix) for name in names]
+    targets = [(task, place / name, scratch, settings) for task, name in zip(tasks, names, strict=True)]
     counts = Counts(deidentifier.policy, deidentifier.patients.keys())
     for of_part, records_of_part in track(
         each(over, _write_part, targets), "notes", say, size=lambda of: of[0].written
@@ -225,10 +248,11 @@ def _write_parts(
     return counts
 
 
-def _write_part(item: tuple[PartTask, Path, Path]) -> tuple[Counts, Path]:
+def _write_part(item: tuple[PartTask, Path, Path, DeidentifySettings]) -> tuple[Counts, Path]:
     """Write one part; return its counts and the file with its records for the vault."""
-    task, place, scratch = item
+    task, place, scratch, settings = item
     part, deidentifier = task.part, task.recipe()
+    new_ids = _new_ids(settings, deidentifier, part)
     counts = Counts(deidentifier.policy, deidentifier.patients.keys())
     records = scratch / f"{place.name}.records"
     with records.open("w", encoding="utf-8") as file:
@@ -236,6 +260,7 @@ def _write_part(item: tuple[PartTask, Path, Path]) -> tuple[Counts, Path]:
         def batches() -> Iterator[pa.RecordBatch]:
             for result in task.treated():
                 counts.add(result)
+                result = _renamed(result, new_ids)
                 fields = [result.audit, result.crosswalk, result.spans, result.residues]
                 file.write(json.dumps(fields) + "\n")
                 yield result.batch
