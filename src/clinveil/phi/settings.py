@@ -17,6 +17,7 @@ class PhiSettings(Settings):
     """Detection of identifiers and their treatment."""
 
     patients: Path | None = flag(None, "Read known patients from this file (names, record numbers, phones).")
+    staff: Path | None = flag(None, "Read names of clinicians and other staff from this file (CSV, Parquet, text).")
     also: tuple[str, ...] = flag(
         (),
         "Add an external detector: presidio, spacy:FOLDER or hf:FOLDER; repeatable.",
@@ -50,6 +51,13 @@ class PhiSettings(Settings):
         if self.mode != "replace" and (self.phi_profile or self.phi_policy):
             raise ValueError("mode cannot be combined with phi_profile or phi_policy: set one of them")
         return self
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """Files that detection and treatment depend on: lists, the policy and its words, a tagger."""
+        named = (self.patients, self.staff, self.phi_policy, self.tagger)
+        words = self.policy().files[1:]
+        return (*(path for path in named if path is not None), *words)
 
     def policy(self) -> Policy:
         """Return the policy for each class of identifier. Raises UsageError for an invalid policy file."""

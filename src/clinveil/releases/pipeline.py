@@ -94,7 +94,7 @@ def release(
         source = fingerprint(notes, hashing(settings, over))
         # Parts are named, not hashed: a run may go on after a part was corrected.
         words = settings.channel.keep_words, settings.channel.drop_words
-        people = settings.identifiers.patients, settings.identifiers.phi_policy
+        people = settings.identifiers.files
         places = *settings.vectors.places().values(), *settings.synthetic.places
         read = *people, *words, vectors, *places, *([base.seal] if base else [])
         asked = run_hash(settings, "\n".join(ready.names) or source, *read, free=_NO_MATTER)

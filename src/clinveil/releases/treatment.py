@@ -22,7 +22,7 @@ from clinveil.phi.settings import PhiSettings
 from clinveil.phi.treatment.deidentifier import Deidentifier
 from clinveil.phi.treatment.part_passes import PartTask, Recipe, detect_parts
 from clinveil.phi.treatment.passes import deidentify_corpus
-from clinveil.phi.treatment.records import RESIDUES, Counts, write_residues
+from clinveil.phi.treatment.records import NO_PATIENT_LIST, RESIDUES, Counts, write_residues
 from clinveil.releases.context import ReleaseContext
 from clinveil.releases.crosswalk import TableWriter
 from clinveil.scale.executor import opened_for
@@ -63,7 +63,7 @@ def treated(job: ReleaseContext, *, placeholders: bool = False) -> Treated:
 
 
 def _treat(job: ReleaseContext, deidentifier: Deidentifier) -> Treated:
-    counts, indexes = Counts(deidentifier.policy), list[NameIndex]()
+    counts, indexes = Counts(deidentifier.policy, deidentifier.patients.keys()), list[NameIndex]()
     path = private_folder(job.folder.work / "protected") / "0.parquet"
     with (
         opened_for(job.settings.executor, job.settings.workers) as over,
@@ -99,7 +99,7 @@ def _treat_parts(
     job.broken.refuse()  # only now, after the longest work on the other parts
     place = private_folder(job.folder.work / "protected")
     items = [(work, place / f"part-{number:05d}.parquet") for number, work in enumerate(works)]
-    total = Counts(deidentifier.policy)
+    total = Counts(deidentifier.policy, deidentifier.patients.keys())
     with (job.folder.vault / RESIDUES).open("w", encoding="utf-8") as residues:
         parts_done = zip(items, each(job.over, _treat_part, items), strict=True)
         for (_, path), counts in track(parts_done, "notes", job.say, size=lambda done: done[1].written):
@@ -114,13 +114,13 @@ def _treat_parts(
 
 def _treat_part(item: tuple[PartTask, Path]) -> Counts:
     work, path = item
-    counts = Counts(work.recipe().policy)
+    counts = Counts(work.recipe().policy, work.recipe().patients.keys())
     with TableWriter(path) as table, _residues_of(path).open("w", encoding="utf-8") as residues:
         for done in work.treated():
             counts.add(done)
             table.write(done.batch)
             write_residues(residues, done.residues)
-    return counts
+    return replace(counts, known=frozenset())
 
 
 def _residues_of(part: Path) -> Path:
@@ -129,9 +129,11 @@ def _residues_of(part: Path) -> Path:
 
 
 def _report(job: ReleaseContext, counts: Counts) -> None:
-    """Keep the counts of residues for the gate, and report them."""
-    job.residues.__iadd__(counts.residues)
+    """Keep the counts of residues for the gate, and report what the patient list and the second check leave open."""
+    job.residues.add_counts(counts.residues)
     job.say(counts.residues.line())
+    if line := counts.coverage() if job.known else NO_PATIENT_LIST:
+        job.say(line)
 
 
 def counted(job: ReleaseContext, entered: Corpus) -> WordCounts:

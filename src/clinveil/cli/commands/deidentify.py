@@ -19,7 +19,7 @@ from clinveil.phi.treatment.run import deidentify_notes
 @command(
     "deidentify",
     DeidentifySettings,
-    flags="text id patient label keep keep_ids patients phi_profile spans crosswalk decisions"
+    flags="text id patient label keep keep_ids patients staff phi_profile spans crosswalk decisions"
     " on workers seed force quiet",
 )
 def deidentify(run: Run[DeidentifySettings], notes: NotesOrQuery, out: OutOrStore, vault: Vault = None) -> None:
@@ -33,7 +33,8 @@ def deidentify(run: Run[DeidentifySettings], notes: NotesOrQuery, out: OutOrStor
     for line in counts.lines() if counts else ():
         run.say(line)
     if counts:
-        say(counts.residues.line())
+        for line in filter(None, (counts.coverage(), counts.residues.line())):
+            say(line)
     if counts and (kept := {label: count for label, count in counts.kept.items() if count}):
         say(f"KEPT unchanged: {', '.join(f'{count} {label}' for label, count in kept.items())}")
     say("SECRET: identifiers that the detectors missed remain in these notes")

@@ -92,11 +92,11 @@ class ResidueTally:
         self.found += bool(left)
         self.labels.update(residue.label for residue in left)
 
-    def __iadd__(self, other: ResidueTally) -> ResidueTally:
+    def add_counts(self, other: ResidueTally) -> None:
+        """Add the counts of other notes."""
         self.notes += other.notes
         self.found += other.found
         self.labels += other.labels
-        return self
 
     def allowed(self, limit: float) -> int:
         """Return how many notes may have residues: this share of the notes, rounded up; none with a limit of 0."""

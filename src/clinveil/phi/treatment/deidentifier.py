@@ -21,7 +21,7 @@ from clinveil.corpus.corpus import TEXT, Note, rows, with_texts
 from clinveil.phi.detection.detector import Detector
 from clinveil.phi.detection.finder import Finder, Revise
 from clinveil.phi.detection.note import plain
-from clinveil.phi.residue import FoundResidue, Offsets, ResidueTally, residues
+from clinveil.phi.residue import FoundResidue, Offsets, Residue, ResidueTally, residues
 from clinveil.phi.treatment.audit import note_line
 from clinveil.phi.treatment.crosswalk import Row, row
 from clinveil.phi.treatment.dates import date_spans, is_day_first, offset
@@ -108,7 +108,10 @@ class Deidentifier:
         self.policy = policy or Policy.of_mode(mode)
         self.audit = self.crosswalk = self.placeholders = False
         self.excused: Callable[[str], Iterable[Offsets]] = _nothing
-        self.finder = Finder(finders, patients=patients, kept=self.policy.kept)
+        words = self.policy.find_words, self.policy.keep_words
+        self.finder = Finder(
+            finders, patients=patients, kept=self.policy.kept, find_words=words[0], keep_words=words[1]
+        )
 
     @classmethod
     def of(
@@ -214,6 +217,14 @@ class Deidentifier:
         result.batch = with_texts(batch, [self._note(note, spans, result) for note, spans in notes])
         return result
 
+    def _residues(self, note: Note, spans: list[Span], treated: list[Treated]) -> list[Residue]:
+        """Return the residues of a note, without what a reviewer rejected and without keep words."""
+        patient = self.patients.get(note.patient_id)
+        excused = list(self.excused(note.note_id))
+        if self.finder.keep_words is not None:
+            excused += self.finder.kept_places(self.finder.view(note.text, note.patient_id))
+        return residues(note.text, spans, treated, self.policy, patient=patient, excused=excused)
+
     def _note(self, note: Note, detected: list[Span] | None, result: Deidentified) -> str | None:
         """Return the treated text; None if the note must not be written."""
         if self.placeholders:
@@ -222,14 +233,7 @@ class Deidentifier:
             spans = self.find(note.text, note.patient_id, note.note_id, detected)
             treated = self.treated(note.text, spans, note.patient_id)
             text = splice(note.text, spans, [item.text for item in treated])
-            left = residues(
-                note.text,
-                spans,
-                treated,
-                self.policy,
-                patient=self.patients.get(note.patient_id),
-                excused=self.excused(note.note_id),
-            )
+            left = self._residues(note, spans, treated)
         except Exception:  # noqa: BLE001  fail closed: the note is not written; the message may contain its text
             result.skipped[RAISED] += 1
             return None

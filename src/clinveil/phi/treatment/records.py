@@ -17,6 +17,7 @@ from clinveil.core.atomic import atomic
 from clinveil.core.errors import GateError
 from clinveil.core.keys import Key
 from clinveil.corpus.corpus import PATIENT_ID
+from clinveil.corpus.uniqueness import Hashes, hashes, n_distinct
 from clinveil.phi.residue import FoundResidue, ResidueTally
 from clinveil.phi.treatment.audit import Chain, next_log
 from clinveil.phi.treatment.crosswalk import Writer
@@ -24,6 +25,12 @@ from clinveil.phi.treatment.deidentifier import RAISED, Deidentified
 from clinveil.phi.treatment.policy import Policy
 
 RECORD = "deidentify.json"
+# Measured by an independent reader on 558 notes of 186 invented patients.
+NO_PATIENT_LIST = (
+    "no patient list: with one, invented notes with a missed identifier fell from 10 % to .2 %."
+    " Write a CSV file with the columns patient_id and name"
+    " (and record_number, phone, email, address, birth_date), and pass --patients FILE"
+)
 RESIDUES = "residues.jsonl"
 SPANS, CROSSWALK = "spans.jsonl", re.compile(r"crosswalk-[0-9a-f]{16}\.bin")
 
@@ -100,6 +107,8 @@ class Counts:
         labels, detectors: number of identifiers by label and by detector.
         tagged: number of identifiers by label that became a tag because the policy's treatment failed.
         known_found: ids of the known patients with at least one note.
+        unlisted: number of notes of patients who are not in the patient list, if there is one.
+        owners: hashes of the ids of listed and of unlisted patients, for each batch.
         residues: counts of residues.
     """
 
@@ -113,6 +122,8 @@ class Counts:
     skipped: Counter[str] = field(default_factory=Counter)
     tagged: Counter[str] = field(default_factory=Counter)
     known_found: set[str] = field(default_factory=set, repr=False)
+    unlisted: int = 0
+    owners: tuple[list[Hashes], list[Hashes]] = field(default_factory=lambda: ([], []), repr=False)
     residues: ResidueTally = field(default_factory=ResidueTally)
 
     def add(self, result: Deidentified) -> None:
@@ -123,23 +134,41 @@ class Counts:
         self.detectors += result.by_detector
         self.skipped += result.skipped
         self.tagged += result.tagged
-        self.residues += result.tally
+        self.residues.add_counts(result.tally)
         if self.known:
-            self.known_found.update(self.known & set(result.batch.column(PATIENT_ID).to_pylist()))
+            ids = result.batch.column(PATIENT_ID).to_pylist()
+            listed = self.known & set(ids)
+            self.known_found.update(listed)
+            self.unlisted += sum(patient not in listed for patient in ids)
+            for owners, some in zip(self.owners, (listed, {*ids} - listed), strict=True):
+                if some:
+                    owners.append(hashes(sorted(map(str, some))))
 
     def add_counts(self, other: Counts) -> None:
         """Add the counts of another run or part."""
         self.read += other.read
         self.written += other.written
-        self.residues += other.residues
+        self.residues.add_counts(other.residues)
         for name in ("labels", "detectors", "skipped", "tagged"):
             getattr(self, name).update(getattr(other, name))
         self.known_found |= other.known_found
+        self.unlisted += other.unlisted
+        for owners, more in zip(self.owners, other.owners, strict=True):
+            owners += more
 
     @property
     def kept(self) -> dict[str, int]:
         """Number of identifiers by label that the policy keeps unchanged."""
         return {label: self.labels[label] for label in self.policy.treatments if label in self.policy.kept}
+
+    def coverage(self) -> str:
+        """Return a line on the notes that the patient list does not cover; empty if it covers all."""
+        if not self.unlisted:
+            return ""
+        listed, missed = (n_distinct(owners) for owners in self.owners)
+        notes = f"{self.unlisted:,} of {self.written:,} notes"
+        patients = f"{missed:,} of {listed + missed:,} patients"
+        return f"patient list: {notes} ({patients}) have no row in it; only the other detectors protect them"
 
     def lines(self) -> Iterator[str]:
         """Yield the counts as text."""
@@ -160,6 +189,7 @@ class Counts:
             "spans_by_detector": dict(self.detectors.most_common()),
             "tagged_for_want_of_a_surrogate": dict(self.tagged),
             "kept": self.kept,
+            "notes_of_unlisted_patients": self.unlisted if self.known else None,
             **self.residues.as_dict(),
         }
 

@@ -33,7 +33,7 @@ from clinveil.phi.treatment.new_ids import NewIds, part_name
 from clinveil.phi.treatment.part_passes import PartTask, Recipe, detect_parts
 from clinveil.phi.treatment.passes import check_known_patients, deidentify_corpus
 from clinveil.phi.treatment.policy import Treatment
-from clinveil.phi.treatment.records import RECORD, Counts, Records, records
+from clinveil.phi.treatment.records import NO_PATIENT_LIST, RECORD, Counts, Records, records
 from clinveil.phi.treatment.surrogates.pools import sizes
 from clinveil.scale import Map
 from clinveil.scale.executor import opened_for
@@ -84,6 +84,8 @@ def deidentify_notes(
         say(policy.warning)
     if Treatment.SURROGATE in policy.treatments.values():
         say(_SURROGATE_RISK)
+    if patients is None:
+        say(NO_PATIENT_LIST)
     if settings.decisions:
         Decisions.read(*settings.decisions).check_corpus(corpus)
     # OUT appears last, when the vault is complete and its scratch is removed.
