@@ -273,3 +273,9 @@ class NotesSettings(Settings):
     max_note_bytes: int = flag(
         10_000_000, "Reject larger notes (damaged file or decompression bomb).", ge=1_000, le=2**31 - 1
     )
+
+
+class LabelledNotesSettings(NotesSettings):
+    """How notes are read by a command without other use of labels: their column must exist, and is kept."""
+
+    label: tuple[str, ...] = LABEL

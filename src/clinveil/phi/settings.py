@@ -7,7 +7,19 @@ from typing import Literal, Self
 
 from pydantic import field_validator, model_validator
 
-from clinveil.core.settings import FORCE, KEEP, LABEL, QUIET, SEED, WORKERS, NotesSettings, Settings, flag, group
+from clinveil.core.settings import (
+    FORCE,
+    KEEP,
+    LABEL,
+    QUIET,
+    SEED,
+    WORKERS,
+    LabelledNotesSettings,
+    NotesSettings,
+    Settings,
+    flag,
+    group,
+)
 from clinveil.phi.residue import MAX_RESIDUES
 from clinveil.phi.treatment.policy import Policy, profiles
 from clinveil.scale.executor import ExecutorSettings
@@ -89,7 +101,7 @@ class ValidateSettings(Settings):
     """Settings of `clinveil validate`."""
 
     identifiers: PhiSettings = group(PhiSettings)
-    notes: NotesSettings = group(NotesSettings)
+    notes: LabelledNotesSettings = group(LabelledNotesSettings)
     locations: int = flag(200, "Number of sampled locations to annotate.", ge=40, le=100_000)
     passage: int = flag(40, "Words per passage, the sampling unit of unsuspicious text.", ge=5, le=1_000)
     workers: int = WORKERS
