@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal, Self
 
@@ -21,6 +22,7 @@ from clinveil.core.settings import (
     group,
 )
 from clinveil.phi.residue import MAX_RESIDUES
+from clinveil.phi.treatment.dates import DateOrder
 from clinveil.phi.treatment.policy import Policy, profiles
 from clinveil.scale.executor import ExecutorSettings
 
@@ -42,6 +44,12 @@ class PhiSettings(Settings):
     no_tagger: bool = flag(False, "Detect with rules, word lists and known patients only.")
     mode: Literal["remove", "replace", "tag"] = flag(
         "replace", "Remove identifiers, replace them with surrogates, or tag them."
+    )
+    date_order: DateOrder = flag(
+        "auto", "Read 3/4/2019 by the other dates of the patient, day first, or month first."
+    )
+    shift: tuple[str, ...] = flag(
+        (), "Keep this column of dates and move it by the days of its patient; repeatable."
     )
     phi_profile: str | None = flag(None, "Use this policy: safe-harbor, limited-dataset, research or max-recall.")
     phi_policy: Path | None = flag(None, "Use the policy in this TOML file.")
@@ -70,6 +78,14 @@ class PhiSettings(Settings):
         named = (self.patients, self.staff, self.phi_policy, self.tagger)
         words = self.policy().files[1:]
         return (*(path for path in named if path is not None), *words)
+
+    def opened(self, keep: tuple[str, ...]) -> tuple[str, ...]:
+        """Return the columns to read with the notes: the kept ones and those of dates."""
+        return (*keep, *(name for name in self.shift if name not in keep))
+
+    def unmoved(self, keep: Sequence[str]) -> tuple[str, ...]:
+        """Return the columns that are kept unchanged."""
+        return tuple(name for name in keep if name not in self.shift)
 
     def policy(self) -> Policy:
         """Return the policy for each class of identifier. Raises UsageError for an invalid policy file."""

@@ -16,6 +16,7 @@ from clinveil.core.tokens import word_set
 from clinveil.core.types import Say
 from clinveil.corpus.corpus import Corpus
 from clinveil.corpus.estimate import RATES, duration
+from clinveil.corpus.held_out import HeldOutPatients
 from clinveil.phi.name_index import NameIndex
 from clinveil.phi.residue import ResidueTally
 from clinveil.phi.treatment.deidentifier import Deidentifier
@@ -67,7 +68,8 @@ class ReleaseContext(PreparedInput):
     """Context of all stages: the prepared input, and where and how the release is made.
 
     Attributes:
-        source_sha256: hash of the source. earlier: releases of the same notes under another key.
+        held_out: the test patients. source_sha256: hash of the source.
+        earlier: releases of the same notes under another key.
         pairs: files of word pairs with human scores. public: public texts about the same patients. Both are for the
             measures only.
         residues: counts of the residues of identifier treatment, once it has run.
@@ -76,6 +78,7 @@ class ReleaseContext(PreparedInput):
     folder: Places
     key: Key
     settings: ReleaseSettings
+    held_out: HeldOutPatients
     timer: StageTimer = field(default_factory=StageTimer, repr=False)
     source_sha256: str = ""
     earlier: Sequence[Earlier] = ()

@@ -21,6 +21,7 @@ from clinveil.core.errors import InputError
 from clinveil.core.files import remove
 from clinveil.core.keys import Key
 from clinveil.corpus.corpus import NOTE_ID, PATIENT_ID
+from clinveil.corpus.held_out import HeldOutPatients, SourceIds
 from clinveil.corpus.uniqueness import places
 from clinveil.phi.treatment.new_ids import NewIds
 
@@ -92,6 +93,18 @@ def source_notes(vault: Path) -> dict[str, str]:
         hint = "pass the vault folder of this release, OUT/vault"
         raise InputError("contains no crosswalk", where=vault.name, hint=hint)
     return notes
+
+
+def source_ids(vault: Path) -> SourceIds:
+    """Return the source note ids with the test patients of the run; synthetic notes have test patients only.
+
+    Raises InputError if the vault has neither.
+    """
+    split = HeldOutPatients.read(vault)
+    written = split is not None and not (vault / "crosswalk.parquet").exists()
+    ids = SourceIds() if written else SourceIds(source_notes(vault))
+    ids.split = split
+    return ids
 
 
 def id_maps(crosswalk: Iterator[pa.RecordBatch]) -> tuple[dict[str, str], dict[str, str]]:

@@ -57,6 +57,10 @@ class Producer(ABC):
         """Return the patient floor of `--min-patients auto` for this many patients."""
         return 5
 
+    def label_floor(self, settings: ReleaseSettings) -> int:
+        """Return how many patients of a label must be left for training, where it has as many."""
+        return 0
+
     def notes(self, corpus: OpenedCorpus) -> Corpus:
         """Return the notes of a source that are released."""
         return corpus

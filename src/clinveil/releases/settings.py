@@ -69,9 +69,6 @@ class WritingSettings(Settings):
     tags: bool = flag(False, "Write tags around invented identifiers: <NAME>...</NAME>.")
     exact: bool | None = flag(None, "Write in double precision for any batch size (default: not pretrained).")
     threads: int = flag(1, "PyTorch threads for training; results are reproducible with one.", ge=1)
-    held_out: float = flag(
-        0.1, "Share of held-out patients, for validation and as control of the copy search.", gt=0, lt=1
-    )
     span: int = flag(50, "Consecutive words that count as a copy.", ge=5)
     epsilon: float | None = flag(
         None, "Patient-level differential privacy with this epsilon (lm.model unigram, ngram)."
@@ -123,6 +120,7 @@ class ReleaseSettings(Settings):
         "Measure on a sample of patients with about this many words (0: all notes).",
         ge=0,
     )
+    test_share: float = flag(0.15, "Share of patients whose notes no model reads, to test utility on.", gt=0, le=0.5)
     model: tuple[str, ...] = choice(classifiers, ("tfidf-lr",), "Classifiers of the utility figures; repeatable.")
     again: bool = flag(False, "Release notes again that were released under another key.")
     ledger: Path | None = flag(None, "Ledger folder of released notes (default: clinveil-ledger next to OUT).")

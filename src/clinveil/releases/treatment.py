@@ -70,7 +70,9 @@ def _treat(job: ReleaseContext, deidentifier: Deidentifier) -> Treated:
         TableWriter(path) as table,
         (job.folder.vault / RESIDUES).open("w", encoding="utf-8") as residues,
     ):
-        results = deidentify_corpus(job.corpus, deidentifier, over, on_index=indexes.append, say=job.say)
+        results = deidentify_corpus(
+            job.corpus, deidentifier, over, on_index=indexes.append, say=job.say, apart=job.held_out.patients
+        )
         for result in track(results, "notes", job.say, size=lambda one: one.batch.num_rows):
             counts.add(result)
             table.write(result.batch)
@@ -95,7 +97,16 @@ def _treat_parts(
     store, scratch = Store(job.folder.vault / TASKS), job.folder.work / "names"
     how = replace(recipe(job), make=_with_placeholders) if placeholders else recipe(job)
     how = how.sharing(job.known, scratch)
-    works = detect_parts(parts, how, store, scratch, job.over, job.say, deidentifier.finder.uses_other_notes)
+    works = detect_parts(
+        parts,
+        how,
+        store,
+        scratch,
+        job.over,
+        job.say,
+        deidentifier.finder.uses_other_notes,
+        apart=job.held_out.patients,
+    )
     job.broken.refuse()  # only now, after the longest work on the other parts
     place = private_folder(job.folder.work / "protected")
     items = [(work, place / f"part-{number:05d}.parquet") for number, work in enumerate(works)]

@@ -19,7 +19,7 @@ from clinveil.phi.treatment.run import deidentify_notes
 @command(
     "deidentify",
     DeidentifySettings,
-    flags="keep keep_ids patients staff phi_profile spans crosswalk decisions"
+    flags="keep keep_ids shift patients staff phi_profile spans crosswalk decisions"
     " on workers seed force quiet",
 )
 def deidentify(run: Run[DeidentifySettings], notes: NotesOrQuery, out: OutOrStore, vault: Vault = None) -> None:

@@ -245,8 +245,17 @@ def _union(spans: list[Span], kept: Collection[str]) -> Span:
     return winner.over(spans[0].start, max(s.end for s in spans))
 
 
+# The generation of a person; the point of an abbreviation, but not the end of a sentence.
+_GENERATION = re.compile(
+    r"(?:,?[ \t]+(?:(?i:jn?r|sn?r)(?![^\W_])|(?:II|III|IV)(?![^\W_])(?!\.\d)))?(?:(?<=[jJsS][rR])\.(?=[,;:)]|\s+[a-z(]))?"
+)
+
+
 def _to_word_edges(text: str, span: Span) -> Span:
-    """Extend a name to the boundaries of its words, including hyphenated parts but not a possessive ending."""
+    """Extend a name to the boundaries of its words, including hyphenated parts and a generation (Jr.).
+
+    A possessive ending is left out.
+    """
     start, end = span.start, span.end
     while start > 0 and text[start - 1].isalpha() and text[start].isalpha():
         start -= 1
@@ -255,4 +264,6 @@ def _to_word_edges(text: str, span: Span) -> Span:
         if not (last.isalpha() and (hyphen or text[end].isalpha())) and not (last == "-" and text[end].isalpha()):
             break
         end += 1
+    if end < len(text) and text[end] in ",. \t" and (match := _GENERATION.match(text, end)):
+        end = match.end()
     return span if (start, end) == (span.start, span.end) else span.over(start, end)

@@ -23,8 +23,9 @@ from clinveil.phi.detection.finder import Finder, Revise
 from clinveil.phi.detection.note import plain
 from clinveil.phi.residue import FoundResidue, Offsets, Residue, ResidueTally, residues
 from clinveil.phi.treatment.audit import note_line
+from clinveil.phi.treatment.columns import moved, of_rows
 from clinveil.phi.treatment.crosswalk import Row, row
-from clinveil.phi.treatment.dates import date_spans, is_day_first, offset
+from clinveil.phi.treatment.dates import DateOrder, date_spans, is_numeric, offset_of, order_shown, read_order
 from clinveil.phi.treatment.placeholders import Placeholders
 from clinveil.phi.treatment.policy import MASK, Mode, Policy, Treated, Treatment, tag
 from clinveil.phi.treatment.surrogates import Surrogates
@@ -35,8 +36,10 @@ if TYPE_CHECKING:
     from clinveil.corpus.people import Patient
     from clinveil.phi.settings import PhiSettings
 
+ORDERS = {True: "day first", False: "month first", None: "both orders in the notes of the patient"}
 NULL_TEXT, RAISED = "null text", "detector raised"
 MOST_RESIDUES = 200  # recorded per note; all are counted
+_BEFORE = 40  # characters before an institution that may show an employer
 _AFTER = 24  # characters after a place name that may contain its state
 
 
@@ -62,6 +65,7 @@ class Deidentified:
         by_detector: number of spans by the detector whose label won.
         skipped: number of rows not written, by reason.
         tagged: number of spans by label that became a tag because the policy's treatment failed.
+        date_orders: number of notes with numeric dates by the order in which they were read.
         spans: the detected spans, note by note, if requested; otherwise those of notes with residues.
         tally: counts of residues. residues: the first `MOST_RESIDUES` of each note.
         audit, crosswalk: lines of the audit log and rows of the crosswalk, if requested.
@@ -72,6 +76,7 @@ class Deidentified:
     by_detector: Counter[str] = field(default_factory=Counter)
     skipped: Counter[str] = field(default_factory=Counter)
     tagged: Counter[str] = field(default_factory=Counter)
+    date_orders: Counter[str] = field(default_factory=Counter)
     spans: list[Found] = field(default_factory=list, repr=False)
     tally: ResidueTally = field(default_factory=ResidueTally)
     residues: list[FoundResidue] = field(default_factory=list, repr=False)
@@ -108,6 +113,8 @@ class Deidentifier:
         self.policy = policy or Policy.of_mode(mode)
         self.audit = self.crosswalk = self.placeholders = False
         self.excused: Callable[[str], Iterable[Offsets]] = _nothing
+        self.date_order: DateOrder = "auto"
+        self.shift: tuple[str, ...] = ()
         words = self.policy.find_words, self.policy.keep_words
         self.finder = Finder(
             finders, patients=patients, kept=self.policy.kept, find_words=words[0], keep_words=words[1]
@@ -125,6 +132,8 @@ class Deidentifier:
     ) -> Deidentifier:
         """Return the de-identifier for some settings; `revise` returns the final spans of a note."""
         deidentifier = cls(key, mode=settings.mode, keep_spans=keep_spans, policy=settings.policy())
+        deidentifier.date_order = settings.date_order
+        deidentifier.shift = settings.shift
         return deidentifier.with_finder(Finder.of(settings, patients, revise))
 
     def excusing(self, excused: Callable[[str], Iterable[Offsets]]) -> Deidentifier:
@@ -177,18 +186,27 @@ class Deidentifier:
         """Return the replacement of each span of `find`, and the treatment applied."""
         names = NoteNames(text, [(span.start, span.end) for span in spans if span.label == "NAME"])
         dates = [text[span.start : span.end] for span in spans if span.label == "DATE"]
-        day_first = is_day_first(dates)
-        surrogates: Surrogates | Placeholders = Surrogates(self.key, names, day_first=day_first)
+        day_first = self.day_first(dates, patient_id)
+        institutions = [text[span.start : span.end] for span in spans if span.label == "HOSPITAL"]
+        surrogates: Surrogates | Placeholders = Surrogates(
+            self.key, names, day_first=day_first, institutions=institutions
+        )
         if self.placeholders:
             surrogates = Placeholders(self.key, names, dates, day_first=day_first)
         return [self._treated(text, span, patient_id, surrogates) for span in spans]
+
+    def day_first(self, dates: Iterable[str], patient_id: str) -> bool | None:
+        """Return whether the dates of a note are read day first; None if the patient's notes show both orders."""
+        of_patient = self.finder.name_index.date_orders.get(patient_id, 0)
+        return read_order(self.date_order, order_shown(dates), of_patient)
 
     def _treated(self, text: str, span: Span, patient_id: str, surrogates: Surrogates | Placeholders) -> Treated:
         treatment, original = self.policy[span.label], text[span.start : span.end]
         replacement: str | None
         if treatment in (Treatment.SURROGATE, Treatment.SHIFT):
             patient = self.patients.get(patient_id)
-            replacement = surrogates.make(span.label, plain(original).text, patient_id, patient)
+            before = text[max(0, span.start - _BEFORE) : span.start]
+            replacement = surrogates.make(span.label, plain(original).text, patient_id, patient, before)
         elif treatment is Treatment.GENERALISE:
             replacement = GENERALISED[span.label](plain(original).text, text[span.end : span.end + _AFTER])
             if replacement is None and isinstance(surrogates, Placeholders):  # a date of birth
@@ -197,6 +215,13 @@ class Deidentifier:
             replacement = {Treatment.KEEP: original, Treatment.REMOVE: "", Treatment.MASK: MASK}.get(treatment)
         return Treated(tag(span.label), Treatment.TAG) if replacement is None else Treated(replacement, treatment)
 
+    def _orders(self, note: Note, spans: Sequence[Span]) -> list[str]:
+        """Return how the numeric dates of a note were read, if it has any that are shifted."""
+        dates = [note.text[span.start : span.end] for span in spans if span.label == "DATE"]
+        if self.policy["DATE"] is not Treatment.SHIFT or not any(map(is_numeric, dates)):
+            return []
+        return [ORDERS[self.day_first(dates, note.patient_id)]]
+
     def _failed(self, spans: Sequence[Span], treated: Sequence[Treated]) -> Counter[str]:
         """Count by label the spans that became a tag because the policy's treatment failed."""
         pairs = zip(spans, treated, strict=True)
@@ -204,7 +229,7 @@ class Deidentifier:
 
     @uncollected
     def __call__(self, batch: pa.RecordBatch, detected: Sequence[list[Span] | None] | None = None) -> Deidentified:
-        """Treat a batch whose first columns are note_id, patient_id and text; other columns are unchanged.
+        """Treat a batch whose first columns are note_id, patient_id and text; of the others, those of dates move.
 
         Args:
             detected: spans of the detectors in each note with a text, if they were run before; None where they failed.
@@ -213,6 +238,7 @@ class Deidentifier:
         if nulls := batch.column(TEXT).null_count:
             result.skipped[NULL_TEXT] = nulls
             batch = batch.filter(batch.column(TEXT).is_valid())
+        batch = self._with_shifted_columns(batch)
         notes = zip(rows([batch]), detected or [None] * batch.num_rows, strict=True)
         result.batch = with_texts(batch, [self._note(note, spans, result) for note, spans in notes])
         return result
@@ -224,6 +250,26 @@ class Deidentifier:
         if self.finder.keep_words is not None:
             excused += self.finder.kept_places(self.finder.view(note.text, note.patient_id))
         return residues(note.text, spans, treated, self.policy, patient=patient, excused=excused)
+
+    def _with_shifted_columns(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Return the batch with the columns of `shift` moved by the offset of each patient."""
+        names = [name for name in self.shift if name in batch.schema.names]
+        if not names:
+            return batch
+        patients = list(of_rows(batch))
+        offsets = [offset_of(self.key, patient_id, self.patients.get(patient_id)) for patient_id in patients]
+        for name in names:
+            index = batch.schema.get_field_index(name)
+            shown = order_shown(text for text in batch.column(index).to_pylist() if isinstance(text, str))
+            column = moved(
+                batch.column(index),
+                offsets,
+                lambda row, shown=shown: read_order(
+                    self.date_order, shown, self.finder.name_index.date_orders.get(patients[row], 0)
+                ),
+            )
+            batch = batch.set_column(index, batch.schema.field(index), column)
+        return batch
 
     def _note(self, note: Note, detected: list[Span] | None, result: Deidentified) -> str | None:
         """Return the treated text; None if the note must not be written."""
@@ -240,11 +286,13 @@ class Deidentifier:
         result.counts.update(span.label for span in spans)
         result.by_detector.update(span.detector for span in spans)
         result.tagged += self._failed(spans, treated)
+        result.date_orders.update(self._orders(note, spans))
         if self.audit:
             result.audit.append(note_line(self.key, note.note_id, note.text, spans, treated))
         if self.crosswalk:
             shifted = any(item.action is Treatment.SHIFT for item in treated)
-            shift = offset(self.key, note.patient_id).days if shifted else None
+            patient = self.patients.get(note.patient_id)
+            shift = offset_of(self.key, note.patient_id, patient).days if shifted else None
             result.crosswalk.append(row(note, text, spans, treated, shift))
         result.tally.add(left)
         result.residues += [FoundResidue.of(note.note_id, note.text, one) for one in left[:MOST_RESIDUES]]

@@ -91,6 +91,7 @@ class PartTask:
     Attributes:
         digest: of the part. store: of the spans. scratch: folder of the names, which are needed only during the run.
         independent: whether the result for a note does not depend on other notes; then detection is part of treatment.
+        apart: patients whose notes must not change how the notes of others are treated.
     """
 
     part: NotesCorpus = field(repr=False)
@@ -99,6 +100,7 @@ class PartTask:
     store: Store
     scratch: Path
     independent: bool
+    apart: frozenset[str] = field(default=frozenset(), repr=False)
 
     @property
     def title(self) -> str:
@@ -134,7 +136,8 @@ class PartTask:
         with _new_name_store(self.names) as names:
             for batch in self.part.batches():
                 known = BatchSpans.read(file) if stored else None
-                result = detect_batch(batch, finder.for_patients(patients_of(batch)), known)
+                own = patients_of(batch)
+                result = detect_batch(batch, finder.for_patients(own), known, self.apart & own)
                 if not stored:
                     result.spans.write(file)
                 names.add(result.name_index, result.lower_case)
@@ -186,17 +189,20 @@ def detect_parts(
     over: Map,
     say: Say,
     uses_other_notes: bool,
+    *,
+    apart: frozenset[str] = frozenset(),
 ) -> list[PartTask]:
     """Run the detectors on all parts, if notes depend on other notes; return the tasks in the order of the parts.
 
     Args:
         parts: each with its digest. store: of the spans, which are kept. scratch: folder of the names, which are text.
+        apart: patients whose notes must not change how the notes of others are treated.
 
     Raises:
         Incomplete: some parts failed; the spans of the others are kept.
     """
     private_folder(scratch)
-    tasks = [PartTask(part, digest, recipe, store, scratch, not uses_other_notes) for part, digest in parts]
+    tasks = [PartTask(part, digest, recipe, store, scratch, not uses_other_notes, apart) for part, digest in parts]
     if not uses_other_notes:
         return tasks
     for _ in track(each(over, _detected, tasks), "notes searched", say, size=lambda notes: notes):

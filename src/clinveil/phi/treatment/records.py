@@ -106,6 +106,7 @@ class Counts:
         read, written: number of notes; `skipped` counts the others by reason.
         labels, detectors: number of identifiers by label and by detector.
         tagged: number of identifiers by label that became a tag because the policy's treatment failed.
+        date_orders: number of notes with numeric dates by the order in which they were read.
         known_found: ids of the known patients with at least one note.
         unlisted: number of notes of patients who are not in the patient list, if there is one.
         owners: hashes of the ids of listed and of unlisted patients, for each batch.
@@ -121,6 +122,7 @@ class Counts:
     detectors: Counter[str] = field(default_factory=Counter)
     skipped: Counter[str] = field(default_factory=Counter)
     tagged: Counter[str] = field(default_factory=Counter)
+    date_orders: Counter[str] = field(default_factory=Counter)
     known_found: set[str] = field(default_factory=set, repr=False)
     unlisted: int = 0
     owners: tuple[list[Hashes], list[Hashes]] = field(default_factory=lambda: ([], []), repr=False)
@@ -135,6 +137,7 @@ class Counts:
         self.skipped += result.skipped
         self.tagged += result.tagged
         self.residues.add_counts(result.tally)
+        self.date_orders += result.date_orders
         if self.known:
             ids = result.batch.column(PATIENT_ID).to_pylist()
             listed = self.known & set(ids)
@@ -149,7 +152,7 @@ class Counts:
         self.read += other.read
         self.written += other.written
         self.residues.add_counts(other.residues)
-        for name in ("labels", "detectors", "skipped", "tagged"):
+        for name in ("labels", "detectors", "skipped", "tagged", "date_orders"):
             getattr(self, name).update(getattr(other, name))
         self.known_found |= other.known_found
         self.unlisted += other.unlisted
@@ -178,6 +181,9 @@ class Counts:
         for label, count in self.labels.most_common():
             tagged = f" ({self.tagged[label]} as a tag: no replacement could be made)" if self.tagged[label] else ""
             yield f"  {label:12} {count}{' KEPT as they are' if label in self.policy.kept else ''}{tagged}"
+        if self.date_orders:
+            read = ", ".join(f"{order} in {count}" for order, count in sorted(self.date_orders.items()))
+            yield f"  numeric dates read: {read} notes"
 
     def as_dict(self) -> dict[str, Any]:
         """Return the counts for a record, ready for JSON."""
@@ -188,6 +194,7 @@ class Counts:
             "spans_by_label": dict(self.labels.most_common()),
             "spans_by_detector": dict(self.detectors.most_common()),
             "tagged_for_want_of_a_surrogate": dict(self.tagged),
+            "notes_by_date_order": dict(self.date_orders),
             "kept": self.kept,
             "notes_of_unlisted_patients": self.unlisted if self.known else None,
             **self.residues.as_dict(),

@@ -28,6 +28,7 @@ from clinveil.corpus.people import Patient, read_patients
 from clinveil.corpus.write import place_in, write_corpus
 from clinveil.phi.review.decisions import Decisions
 from clinveil.phi.settings import DeidentifySettings
+from clinveil.phi.treatment.columns import check_date_columns
 from clinveil.phi.treatment.deidentifier import Deidentified, Deidentifier
 from clinveil.phi.treatment.new_ids import NewIds, part_name
 from clinveil.phi.treatment.part_passes import PartTask, Recipe, detect_parts
@@ -77,9 +78,11 @@ def deidentify_notes(
     secrets, patients = vault or default_vault(out), settings.identifiers.patients
     refuse_places(out, MAKER, force=settings.force, vault=secrets, read={"NOTES": notes})
     refuse_places(out, MAKER, force=settings.force, read={"--patients": patients})
-    corpus = open_corpus(notes, settings.notes, label=settings.label, keep=settings.keep)
+    keep = settings.identifiers.opened(settings.keep)
+    corpus = open_corpus(notes, settings.notes, label=settings.label, keep=keep)
     parted = as_parts(corpus, out)
     policy = settings.identifiers.policy()
+    check_date_columns(corpus, policy, settings.identifiers.shift)
     if policy.warning:
         say(policy.warning)
     if Treatment.SURROGATE in policy.treatments.values():

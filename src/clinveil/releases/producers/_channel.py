@@ -120,8 +120,9 @@ class ChannelProducer(Producer):
     def make(self, job: ReleaseContext) -> ChannelProduct:
         """Replace identifiers, train vectors, build a channel, draw every word, and read the notes back."""
         notes = treated(job)
-        counts = counted(job, notes.corpus)
-        vectors = vectors_of(job, notes.corpus, counts)
+        learned_from = job.held_out.without(notes.corpus)
+        counts = counted(job, learned_from)
+        vectors = vectors_of(job, learned_from, counts)
         with job.timer.stage("neighbours", "neighbour table and channel"):
             channel = channel_of(job, vectors, counts)
             digests = {name: fingerprint(job.folder.vault / name) for name in LEARNED}
@@ -129,7 +130,7 @@ class ChannelProducer(Producer):
         rows = Accounting(job.found.read, check.notes, job.found.skipped + notes.skipped + tally.skipped)
         return ChannelProduct(
             *(job, path, job.corpus.columns, rows, check, opened(path, job.corpus.columns)),
-            *(counts.n_tokens, len(counts), counts.n_patients, notes.found),
+            *(tally.words, len(counts), job.found.patients, notes.found),
             entered=notes.corpus,
             counts=counts,
             name_index=notes.name_index,

@@ -50,7 +50,8 @@ from clinveil.releases.synthesis_model import (
     draw_notes,
     encoded_training,
     load_trained,
-    n_held_out,
+    refuse_few,
+    sides_of,
     train_new,
 )
 from clinveil.releases.synthesis_rows import LabelColumns
@@ -81,7 +82,7 @@ class Synthetic(Producer):
             raise UsageError("synthetic.tags requires phi=true, without synthetic.epsilon", hint="identifiers are kept")
         private = refuse_private(settings)
         if written.source is not None:
-            _refuse_unused(settings, "synthetic.source", {"device"}, {"held_out"})
+            _refuse_unused(settings, "synthetic.source", {"device"}, set())
         elif private and not how.neural:
             _refuse_unused(settings, f"synthetic.epsilon and lm.model {how.model}", {"model"}, _OF_MODELS)
         elif not private and how.neural:
@@ -92,12 +93,16 @@ class Synthetic(Producer):
 
     def refuse_notes(self, found: Preflight, settings: ReleaseSettings, corpus: Corpus) -> None:
         """Raise InputError for too few patients to split, or for a private release that would be noise."""
-        n_held_out(found.patients, settings.synthetic.held_out)
+        refuse_few(found.patients)
         _refuse_named(settings, corpus)
         if settings.synthetic.epsilon is not None:
             PrivateInput.read(corpus, found, settings)
         else:
             LabelColumns.read(corpus, settings.channel.floor)
+
+    def label_floor(self, settings: ReleaseSettings) -> int:
+        """Return the patient floor: notes are written for labels of this many training patients."""
+        return settings.channel.floor
 
     def plan(
         self, found: Preflight, settings: ReleaseSettings, *, train: bool = True
@@ -119,7 +124,7 @@ class Synthetic(Producer):
         if job.settings.synthetic.epsilon is not None:
             return make_private(job)
         how, vault, timer = job.settings.synthetic, job.folder.vault, job.timer
-        labels = LabelColumns.read(job.corpus, job.settings.channel.floor)
+        labels = LabelColumns.read(job.corpus, job.settings.channel.floor, apart=job.held_out.patients)
         entered = treated(job, placeholders=True)
         notes, seed = labels.notes(entered.corpus, placeholders=job.settings.phi), training_seed(job)
         findings: list[Finding] = []
@@ -237,7 +242,8 @@ def _trained(
         return load_trained(source, notes, job.settings, labels, before=True)
     if (place / "model.json").exists():
         return load_trained(place, notes, job.settings, labels, before=False)
-    return train_new(notes, job.settings, seed, job.folder.vault, job.say, labels, public)
+    sides = sides_of(notes, job.held_out, seed, validate=job.settings.lm.neural)
+    return train_new(sides, job.settings, seed, job.folder.vault, job.say, labels, public)
 
 
 def _written(job: ReleaseContext, trained: Trained, path: Path, labels: LabelColumns) -> tuple[Counts, Checked]:
@@ -248,8 +254,10 @@ def _written(job: ReleaseContext, trained: Trained, path: Path, labels: LabelCol
     steering = Steering.of(encoded_training(training, vocabulary, job.settings), vocabulary, bias)
     drawing = SamplingConfig(size, how.longest, how.temperature, steering)
 
+    training_words = training.words
+
     def enough() -> bool:
-        return counts.words >= training.words if how.count is None else counts.notes >= how.count
+        return counts.words >= training_words if how.count is None else counts.notes >= how.count
 
     plan = LabelSequences.of(training.patients, training.labels, job.settings.channel.floor).plan(job.key)
     checked = Checked()
@@ -293,7 +301,7 @@ class SyntheticProduct(WrittenProduct):
         sides = self.trained.sides
         yield Fact("language model", self.trained.model.kind)
         yield Fact("training notes", len(sides.training), "notes")
-        yield Fact("held-out notes", len(sides.held_out), "notes")
+        yield Fact("notes of test patients", len(sides.held_out), "notes")
         yield from (Fact(f"notes left out: {why}", n, "notes") for why, n in sorted(self.left_out.items()))
         yield Fact("notes truncated at the maximum length", self.counts.truncated, "notes")
 
