@@ -35,7 +35,7 @@ _UNIT = re.compile(
     r"|units?|IU|cells|copies|colonies|cfu|Hz|rpm|beats|bpm|pounds|lbs?|per|/(?:mm|mc?L|[µu]L|hpf|cumm|dL|mL|kg|L|min))(?![A-Za-z]))"
 )
 _CODE = re.compile(
-    r"(?:CPT|HCPCS|ICD|LOINC|SNOMED|NDC|RxNorm|RXCUI|DRG|model|style|catalog|lot|clinical trial)"
+    r"(?:CPT|HCPCS|ICD|LOINC|SNOMED|NDC|RxNorm|RXCUI|DRG|NCT|PMID|DOI)"
     r"[\w /-]{0,12}[#:]{0,2}\s{0,2}\(?(?:[\d.,-]{1,12}[ ,;]{1,2}){0,3}\Z",
     re.IGNORECASE,
 )
