@@ -68,7 +68,7 @@ def test_residues_stay_as_written_until_accepted_and_rejected_ones_are_excused(m
 
 
 def test_a_run_without_residues_and_spans_has_nothing_to_review(tmp_path):
-    write_notes(tmp_path / "notes.parquet", TEXTS)
+    write_notes(tmp_path / "notes.parquet", {"clean": TEXTS["clean"]})
     assert deidentify(tmp_path / "notes.parquet", "-o", tmp_path / "out.parquet") == 0
     with pytest.raises(UsageError, match="no residues and stored no spans"):
         past_run(tmp_path / "out.parquet")

@@ -3,7 +3,7 @@
 This check shares no code and no rule with `phi/detection`, so it does not repeat the detectors' mistakes. It reads no
 context: a shape of digits, an address of mail or of the web, or a word of the patient's row in the list is either in a
 list of clinical shapes or a residue. Shapes are compared by position: text outside the treated spans is unchanged, so a
-shifted date that equals another date of the source is no residue.
+shifted date that equals another date of the source is not a residue.
 
 It cannot see names, towns, or ages without a shape, unless they are in the patient list.
 """
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from clinveil.phi.treatment.policy import Treated
 
 Offsets = tuple[int, int]
-# Of 1,796 MTSamples notes, one has a shape that is no identifier; 4 have a residue (28 November 2026).
+# Of 1,796 MTSamples notes, one has a shape that is not an identifier; 4 have a residue (28 November 2026).
 MAX_RESIDUES = 0.005
 FEWEST = 20  # notes
 CONTEXT = 40  # characters before and after a residue in the vault
@@ -36,7 +36,7 @@ LONGEST = 200  # characters of a residue in the vault
 _NUMBER_LABELS = frozenset(
     {"SSN", "MRN", "HEALTH_PLAN", "ACCOUNT", "LICENSE", "VEHICLE", "DEVICE", "ID"}
 )
-# The labels whose treatment `keep` makes a shape no residue.
+# The labels whose treatment `keep` excuses a shape.
 _LABELS_OF = {
     "DATE": frozenset({"DATE"}),
     "PHONE": frozenset({"PHONE", "FAX"}),
@@ -132,9 +132,9 @@ def residues(
 
     Args:
         text: the source text. spans, treated: its spans and their replacements.
-        policy: what it keeps on purpose is no residue.
+        policy: what it keeps on purpose is not a residue.
         patient: the patient's row in the list.
-        excused: ranges that a reviewer or a list of words declared to be no identifier.
+        excused: ranges that a reviewer or a list of words declared not to be an identifier.
     """
     left = _unchanged(text, spans, treated)
     kept = {label for label, needed in _LABELS_OF.items() if needed <= policy.kept}

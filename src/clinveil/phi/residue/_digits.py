@@ -226,7 +226,7 @@ def _is_month_and_number(
 
 
 def _number(text: str, groups: Sequence[_Group]) -> Iterator[Shape]:
-    """Yield a number of six digits or more that is no clinical shape."""
+    """Yield a number of six digits or more that is not a clinical shape."""
     lengths = tuple(len(group.digits) for group in groups)
     if sum(lengths) < 6:
         return

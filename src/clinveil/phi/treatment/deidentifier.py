@@ -137,7 +137,7 @@ class Deidentifier:
         return deidentifier.with_finder(Finder.of(settings, patients, revise))
 
     def excusing(self, excused: Callable[[str], Iterable[Offsets]]) -> Deidentifier:
-        """Return a copy with a function that returns the ranges of a note that are known to be no identifiers."""
+        """Return a copy with a function that returns the ranges of a note that are known not to be identifiers."""
         other = copy(self)
         other.excused = excused
         return other
