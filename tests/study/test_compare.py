@@ -20,6 +20,7 @@ from clinveil.core.load_settings import load_settings
 from clinveil.core.settings import NotesSettings
 from clinveil.corpus.corpus import rows
 from clinveil.corpus.demo import write_demo
+from clinveil.corpus.held_out import HeldOutPatients
 from clinveil.corpus.open import open_corpus
 from clinveil.stats.findings import unmeasured
 from clinveil.study.compare.run import Comparison, Measured, compare_releases, public_texts
@@ -38,9 +39,9 @@ QUICK = {"kind": ("coded", "deidentified"), "setting": ("small=kind=coded,cluste
 
 @pytest.fixture(scope="module")
 def notes(tmp_path_factory):
-    """One short note of each of 60 invented patients."""
+    """One short note of each of 75 invented patients."""
     folder = tmp_path_factory.mktemp("demo")
-    write_demo(folder / "demo", patients=60, seed=1)
+    write_demo(folder / "demo", patients=75, seed=1)
     table = pq.read_table(folder / "demo" / "notes.parquet")
     seen: set[str] = set()
     first = [not (p in seen or seen.add(p)) for p in table["patient_id"].to_pylist()]
@@ -105,6 +106,13 @@ def test_membership_has_a_column_where_notes_are_synthetic():
     found = tagged(Finding("attack.membership", 0.7, 900, "lower", 0.65, 0.75, 0.5), "recipient", "membership")
     assert cells_of(found, kind="synthetic")["Membership"] == "0.70 (0.5, 0.65 to 0.75)"
     assert "Membership" not in cells_of(found)
+
+
+def test_all_releases_are_tested_on_the_same_patients(done):
+    comparison, _ = done
+    first, *others = (HeldOutPatients.read(vault) for vault in sorted(comparison.folder.glob("runs/*/vault")))
+    assert first.patients and others
+    assert all(split == first and split.unread for split in others)
 
 
 def test_releases_fail_only_for_other_reasons_than_the_test_seed(done):

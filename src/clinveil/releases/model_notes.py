@@ -65,8 +65,7 @@ def _treated(notes: Path, vault: Path, roles: NotesSettings, workers: int) -> Pl
     held_out = HeldOutPatients.read(vault)
     if held_out is None:
         raise damaged(vault, f"{TABLE} is missing")
-    floor = settings.resolved(len(held_out.training)).channel.floor
-    labels = LabelColumns.read(source, floor, apart=held_out.patients)
+    labels = LabelColumns.read(source, settings.channel.label_floor, apart=held_out.patients)
     entered: Corpus = source
     if settings.phi:
         engine = _deidentifier(settings, vault).with_placeholders()

@@ -106,7 +106,7 @@ def release(
             if base is not None:
                 base.copy_to(run.vault)
             key = run.key(settings.seed)
-            held_out = _held_out(ready, settings, producer, key, run.vault, base)
+            held_out = _held_out(ready, settings, producer, key, run.vault, base, vectors)
             say(ledger.description)
             job = ReleaseContext(
                 **vars(ready),
@@ -155,8 +155,11 @@ def _held_out(
     key: Key,
     vault: Path,
     base: ParentRelease | None,
+    vectors: Path | None,
 ) -> HeldOutPatients:
     """Draw the test patients, and store them in the vault; those of a reused vault or interrupted run stay.
+
+    Given vectors may have read any notes, except those of a run with the same test patients.
 
     Raises InputError for a given model without the test patients of its run.
     """
@@ -175,9 +178,11 @@ def _held_out(
     else:
         floor = producer.label_floor(settings)
         drawn = draw_held_out(ready.found.split, settings.test_share, salt, floor=floor, before=before)
-    # Given vectors may have read any notes; the same holds for those of a run that had them.
-    unread = ready.imported is None and (before is None or before.unread)
-    drawn = replace(drawn, unread=unread)
+    sources = [before] if before else []
+    if vectors is not None:
+        of_vectors = HeldOutPatients.read(vectors.parent)
+        sources.append(of_vectors or HeldOutPatients(frozenset(), frozenset(), unread=False))
+    drawn = replace(drawn, unread=all(one.unread and drawn.patients.isdisjoint(one.training) for one in sources))
     drawn.and_of(before).write(vault)
     return drawn
 

@@ -33,13 +33,15 @@ from clinveil.scale.executor import ExecutorSettings
 from clinveil.utility.classifiers import classifiers
 from clinveil.vectors.settings import VectorSettings
 
+LABEL_PATIENTS = 5
+
 
 class ReleaseChannelSettings(ChannelSettings):
     """Channel settings of a release; each kind of release has its own defaults (`producers/`)."""
 
     layout: Layout = flag("plain", "Words alone, words and sentence ends, or keep ASCII punctuation and lines.")
     min_patients: int | Literal["auto"] = flag(  # type: ignore[assignment]  # `resolved` makes it a number
-        5, "Never release a word of fewer patients (obfuscated: auto, from their number)."
+        5, "Never release a word of fewer patients (auto: from their number; coded: 5)."
     )
 
     @field_validator("min_patients")
@@ -48,6 +50,11 @@ class ReleaseChannelSettings(ChannelSettings):
         if isinstance(value, int) and value < 1:
             raise ValueError("must be 1 or more, or auto")
         return value
+
+    @property
+    def label_floor(self) -> int:
+        """Patients that must share the value of a label of synthetic notes: the patient floor, at most 5."""
+        return LABEL_PATIENTS if self.min_patients == "auto" else min(LABEL_PATIENTS, self.floor)
 
     @property
     def floor(self) -> int:

@@ -12,6 +12,7 @@ from clinveil.report.cells import Row, sentence
 from clinveil.report.numerals import Number, interval, number
 from clinveil.report.record import Gate, ReleaseRecord, all_clear
 from clinveil.report.risks import TARGETS, Risk, risk
+from clinveil.stats.findings import is_no_evidence
 
 EXCERPTS, EXCERPT_LENGTH = 2, 190  # characters; longer text would not fit the page
 LISTED, NAME_LENGTH = 3, 52  # gates named one by one, and characters of their names
@@ -114,7 +115,7 @@ class FirstPage:
     others: tuple[Risk, ...]
     unchanged: tuple[str, ...]
     gates: tuple[GateList, ...]
-    purposes: tuple[str, ...]  # what the release can train: no task on which it is worse than the floor
+    purposes: tuple[str, ...]  # what the release can train: no task without evidence or worse than the floor
 
     @property
     def terms(self) -> list[str]:
@@ -152,7 +153,7 @@ class FirstPage:
 def first_page(record: ReleaseRecord) -> FirstPage:
     """Return the first page of a record, in its edition."""
     table, others = _risks(record)
-    worse = {finding.measure for finding in record.findings if finding.value is not None and finding.value < 0}
+    worse = {f.measure for f in record.findings if is_no_evidence(f) or (f.value is not None and f.value < 0)}
     by_outcome = {outcome: [gate for gate in record.gates if gate.outcome == outcome] for outcome in LISTS}
     return FirstPage(
         state="refused" if record.refused else "clear" if all_clear(record.gates) else "open",

@@ -67,7 +67,7 @@ def refuse_private(settings: ReleaseSettings) -> bool:
             raise UsageError("synthetic.public and synthetic.delta apply with synthetic.epsilon only")
         return False
     channel = settings.channel
-    if channel.min_patients != type(channel).model_fields["min_patients"].default:
+    if "min_patients" in channel.model_fields_set:
         message = "--min-patients does not apply with synthetic.epsilon: words are public, and labels are not protected"
         raise UsageError(message, hint="omit it")
     refuse_parameters(how.epsilon, 0.5 if how.delta is None else how.delta)

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from math import ceil
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -62,6 +64,7 @@ from clinveil.stats.findings import unmeasured
 from clinveil.stats.intervals import wilson
 from clinveil.utility.evaluations.perplexity import perplexity_findings
 
+FEWEST_SHARING, PATIENTS_PER_SHARING = 5, 60
 BIAS = 0.5  # of a model that counts each label; at 0 contexts of several labels blur what a note is about
 # Of one pass over 100,000 words, one core, or of writing as many: a guess for the plan.
 PASS_SECONDS = {"unigram": 4.0, "ngram": 4.0, PRETRAINED: 600.0}
@@ -72,7 +75,15 @@ class Synthetic(Producer):
     """Notes that describe no real person, searched for copies of real notes."""
 
     uses = frozenset({"lm", "synthetic", "identifiers", "phi", "min_patients", "label", "keep"})
+    defaults = MappingProxyType({"min_patients": "auto"})
     learns = (MODEL, STATE)
+
+    def floor(self, patients: int) -> int:
+        """Return the patient floor of words and word sequences: one patient in 60, at least 5.
+
+        Source: measured (benchmarks/synthetic.md): with 5, released notes disclose who was in the training.
+        """
+        return max(FEWEST_SHARING, ceil(patients / PATIENTS_PER_SHARING))
 
     def refuse_early(self, settings: ReleaseSettings) -> None:
         """Raise MissingExtra without PyTorch, UsageError for an unsuitable model or device."""
@@ -98,11 +109,11 @@ class Synthetic(Producer):
         if settings.synthetic.epsilon is not None:
             PrivateInput.read(corpus, found, settings)
         else:
-            LabelColumns.read(corpus, settings.channel.floor)
+            LabelColumns.read(corpus, settings.channel.label_floor)
 
     def label_floor(self, settings: ReleaseSettings) -> int:
-        """Return the patient floor: notes are written for labels of this many training patients."""
-        return settings.channel.floor
+        """Return how many training patients a label needs, so that notes are written for it."""
+        return settings.channel.label_floor
 
     def plan(
         self, found: Preflight, settings: ReleaseSettings, *, train: bool = True
@@ -124,7 +135,7 @@ class Synthetic(Producer):
         if job.settings.synthetic.epsilon is not None:
             return make_private(job)
         how, vault, timer = job.settings.synthetic, job.folder.vault, job.timer
-        labels = LabelColumns.read(job.corpus, job.settings.channel.floor, apart=job.held_out.patients)
+        labels = LabelColumns.read(job.corpus, job.settings.channel.label_floor, apart=job.held_out.patients)
         entered = treated(job, placeholders=True)
         notes, seed = labels.notes(entered.corpus, placeholders=job.settings.phi), training_seed(job)
         findings: list[Finding] = []
@@ -259,7 +270,7 @@ def _written(job: ReleaseContext, trained: Trained, path: Path, labels: LabelCol
     def enough() -> bool:
         return counts.words >= training_words if how.count is None else counts.notes >= how.count
 
-    plan = LabelSequences.of(training.patients, training.labels, job.settings.channel.floor).plan(job.key)
+    plan = LabelSequences.of(training.patients, training.labels, job.settings.channel.label_floor).plan(job.key)
     checked = Checked()
     notes = draw_notes(trained.model, job.key, drawing, enough, counts, plan, labels.named, checked, marked=how.tags)
 

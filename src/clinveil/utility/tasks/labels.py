@@ -21,7 +21,7 @@ from numpy.random import Generator
 from clinveil.core.errors import InputError
 from clinveil.core.finding import Finding
 from clinveil.core.tokens import words
-from clinveil.core.types import Ints
+from clinveil.core.types import Doubles, Ints
 from clinveil.utility.classifiers import Side, classifier, predict
 from clinveil.utility.labelled import (
     OTHER,
@@ -111,6 +111,21 @@ class Label:
             return own, own, n
         theirs = np.unique(np.array(self.released.patients, dtype=object), return_inverse=True)[1] + n
         return own, theirs.astype(np.int64), int(theirs.max()) + 1
+
+    @cached_property
+    def weights(self) -> Doubles:
+        """Weight of a test note by class, (n_classes,): labels of few patients have more test patients than others.
+
+        With them, the classes of the test notes are as frequent as those of all notes.
+        """
+        n_classes = len(self.real.classes)
+        if self.release.test_patients is None:
+            return np.ones(n_classes)
+        every, tested = (
+            np.bincount(targets, minlength=n_classes) / len(targets)
+            for targets in (self.real.targets, self.real.targets[self.folds[0].test])
+        )
+        return np.asarray(every / np.maximum(tested, 1e-9))
 
     @property
     def detail(self) -> dict[str, Any]:
@@ -211,7 +226,7 @@ class Arms:
         arm = self.released if measure == "utility.transfer" else self.within
         n_classes, n_patients = len(self.label.real.classes), self.label.patients[2]
         sums = {
-            name: by_patient(f1_sums(each.truth, each.guess, n_classes), each.patient, n_patients)
+            name: by_patient(self._weighted(each, n_classes), each.patient, n_patients)
             for name, each in {"released": arm, "floor": self.floor, "ceiling": self.ceiling}.items()
         }
         arms = bootstrap_arms(sums, macro_f1, rng, chance=permuted_f1)
@@ -223,6 +238,10 @@ class Arms:
         return share_finding(
             measure, arms, len(arm.truth), entries, agreeing=agreeing, unit="test notes", method=METHOD
         )
+
+    def _weighted(self, tested: Tested, n_classes: int) -> Doubles:
+        """Return the contributions of notes to F1, (n, 3 n_classes), by the weights of their classes."""
+        return f1_sums(tested.truth, tested.guess, n_classes) * self.label.weights[tested.truth][:, None]
 
 
 def _joined(real: Labelled, other: Labelled) -> Labelled:

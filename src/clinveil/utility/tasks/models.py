@@ -28,8 +28,8 @@ from clinveil.lm.models.ngram import train_ngram
 from clinveil.lm.models.unigram import train_unigram
 from clinveil.lm.notes import EncodedNotes, joined
 from clinveil.lm.vocabulary import END, UNKNOWN, Ids, WordVocabulary
-from clinveil.stats.findings import unmeasured
-from clinveil.utility.pairs import PairList, pair_vectors, prepared, products, read_pairs
+from clinveil.stats.findings import NO_EVIDENCE, unmeasured
+from clinveil.utility.pairs import FEWEST_PAIRS, PairList, pair_vectors, prepared, products, read_pairs
 from clinveil.utility.scores import by_patient
 from clinveil.utility.shares import DRAWS, SOURCE, Arms, bootstrap_arms, ratio, share_finding
 from clinveil.utility.tasks.notes import Sides, Texts
@@ -90,7 +90,7 @@ def _bits(model: LanguageModel, notes: Sequence[Ids]) -> Doubles:
     return np.array([[-float(each[:-1].sum()) / np.log(2), each.size - 1] for each in logs])
 
 
-LEAST, LEAST_COUNT, PASSES = 20, 5, 10
+LEAST_COUNT, PASSES = 5, 10
 
 
 def vectors(release: Sides, texts: Texts, pairs: Sequence[Path], rng: Generator) -> list[Finding]:
@@ -127,8 +127,9 @@ def _compared(released: Vectors, real: Vectors, pairs: PairList, rng: Generator)
     n = int(common.sum())
     detail: dict[str, Any] = {"list": pairs.name, "metric": "Spearman", "pairs": len(pairs)}
     detail["pairs_real"] = int((~np.isnan(ours)).sum())
-    if n < LEAST:
-        why = f"Vectors of both sides contain {n} of the {len(pairs)} pairs; {LEAST} are required."
+    if n < FEWEST_PAIRS:
+        held = f"vectors of both sides contain {n} of the {len(pairs)} pairs"
+        why = f"{NO_EVIDENCE}: {held}; {FEWEST_PAIRS} are required"
         entries = {"task": "vectors", **detail}
         return unmeasured("utility.vectors", why, n, detail=entries, better="higher", source=SOURCE)
     chosen = rng.integers(n, size=(DRAWS, n))
@@ -138,4 +139,18 @@ def _compared(released: Vectors, real: Vectors, pairs: PairList, rng: Generator)
     for arm, cosines in values.items():
         scores[arm] = float(products(prepared(cosines[None], "spearman"), prepared(human[None], "spearman"))[0])
         draws[arm] = products(prepared(cosines[chosen], "spearman"), prepared(human[chosen], "spearman"))
-    return share_finding("utility.vectors", Arms(scores, draws), n, detail, unit="word pairs", method=METHOD)
+    arms = Arms(scores, draws)
+    for arm, name in (("ceiling", "of the real notes"), ("released", "of the release")):
+        if not arms.exceeds(arm, "floor"):
+            why = f"{NO_EVIDENCE}: vectors {name} do not correlate with human scores above chance ({n} pairs)"
+            named = {
+                "task": "vectors",
+                **detail,
+                "score": scores["released"],
+                "floor": 0.0,
+                "ceiling": scores["ceiling"],
+            }
+            return unmeasured(
+                "utility.vectors", why, n, detail=named, better="higher", source=SOURCE, unit="word pairs"
+            )
+    return share_finding("utility.vectors", arms, n, detail, unit="word pairs", method=METHOD)
