@@ -153,6 +153,19 @@ def test_residues_are_counted_and_above_the_limit_the_exit_code_is_4(notes, tmp_
     assert run(notes, "-o", tmp_path / "any.parquet", "--set", "max_residues=1") == 0
 
 
+def test_a_run_says_what_a_patient_list_would_find_and_what_a_partial_one_misses(notes, tmp_path, capsys):
+    assert run(notes, "-o", tmp_path / "none.parquet") == 0
+    line = next(one for one in capsys.readouterr().err.splitlines() if one.startswith("no patient list"))
+    assert "10 % to .2 %" in line and "--patients FILE" in line
+    write_patients([Patient("p1", ("Mary", "Okwuosa"))], tmp_path / "people.parquet")
+    assert run(notes, "-o", tmp_path / "some.parquet", "--patients", tmp_path / "people.parquet") == 0
+    error = capsys.readouterr().err
+    assert "patient list: 1 of 3 notes (1 of 2 patients) have no row in it" in error
+    assert "no patient list" not in error
+    record = json.loads((tmp_path / "some.parquet.vault" / "deidentify.json").read_text())
+    assert record["notes_of_unlisted_patients"] == 1
+
+
 def test_a_file_into_a_folder(notes, tmp_path):
     assert run(notes, "-o", tmp_path / "clean", "--set", "mode=tag") == 0
     assert {p.name for p in (tmp_path / "clean").iterdir()} == {"notes.parquet", ".clinveil.json"}

@@ -12,6 +12,7 @@ from release_cases import demo_notes_in
 
 from clinveil.cli.main import main
 from clinveil.phi.detection.detectors import tagger
+from clinveil.phi.review.desk import open_desk, past_run, review_queue
 
 NOTES = 60
 # Forms of each class that today's detectors find.
@@ -145,3 +146,30 @@ def test_demo_notes_have_no_residues(tmp_path):
     patients = ["--patients", str(tmp_path / "demo" / "patients.parquet")]
     assert main([*command, *patients, "--workers", "1", "--quiet"]) == 0
     assert (tmp_path / "out" / "vault" / "residues.jsonl").read_text(encoding="utf-8") == ""
+
+
+def test_decisions_of_a_review_are_applied_by_a_release(tmp_path, monkeypatch):
+    write_notes(tmp_path, "phones")
+    without(monkeypatch, "phones")
+    check = tmp_path / "check.csv"
+    deidentify = [
+        "deidentify",
+        str(tmp_path / "notes.csv"),
+        "-o",
+        str(check),
+        "--workers",
+        "1",
+        "-q",
+    ]
+    assert main(deidentify) == 4
+    run = past_run(check)
+    with open_desk(run, review_queue(run.entries(), NOTES, "worst"), "first") as desk:
+        for at, entry in enumerate(desk.entries):
+            spans = [[span.start, span.end, span.label] for span in entry.residues]
+            desk.act(at, [{"place": s[:2], "verdict": "keep", "span": s} for s in spans], True)
+    decisions = check.with_name("check.csv.vault") / "review" / "first.jsonl"
+    assert release(tmp_path, "out", "deidentified", "--set", f"decisions={decisions}") == 0
+    written = (tmp_path / "out" / "release" / "notes.csv").read_text(encoding="utf-8")
+    source = (tmp_path / "notes.csv").read_text(encoding="utf-8")
+    phones = [line.split("Noted: ")[1].split(". ")[0] for line in source.splitlines()[1:]]
+    assert not [phone for phone in phones if phone in written]

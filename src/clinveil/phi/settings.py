@@ -53,6 +53,7 @@ class PhiSettings(Settings):
     )
     phi_profile: str | None = flag(None, "Use this policy: safe-harbor, limited-dataset, research or max-recall.")
     phi_policy: Path | None = flag(None, "Use the policy in this TOML file.")
+    decisions: tuple[Path, ...] = flag((), "Apply the decisions of clinveil review in this file; repeatable.")
     max_residues: float = flag(
         MAX_RESIDUES, "Maximum share of notes with text like an identifier after treatment (1: no limit).", ge=0, le=1
     )
@@ -74,10 +75,10 @@ class PhiSettings(Settings):
 
     @property
     def files(self) -> tuple[Path, ...]:
-        """Files that detection and treatment depend on: lists, the policy and its words, a tagger."""
+        """Files that detection and treatment depend on: lists, the policy and its words, a tagger, decisions."""
         named = (self.patients, self.staff, self.phi_policy, self.tagger)
         words = self.policy().files[1:]
-        return (*(path for path in named if path is not None), *words)
+        return (*(path for path in named if path is not None), *words, *self.decisions)
 
     def opened(self, keep: tuple[str, ...]) -> tuple[str, ...]:
         """Return the columns to read with the notes: the kept ones and those of dates."""
@@ -107,7 +108,6 @@ class DeidentifySettings(Settings):
     quiet: bool = QUIET
     force: bool = FORCE
     spans: bool = flag(False, "Write spans.jsonl (findings with their text) to the vault, for review.")
-    decisions: tuple[Path, ...] = flag((), "Apply the decisions of clinveil review in this file; repeatable.")
     keep_ids: bool = flag(False, "Keep the note ids, patient ids and file names of the source.")
     crosswalk: bool = flag(False, "Store the original identifiers, encrypted, for clinveil reidentify.")
     audit: Literal["full", "counts"] = flag("full", "Log the spans of each note in the audit log, or counts only.")

@@ -39,6 +39,10 @@ _CODE = re.compile(
     r"[\w /-]{0,12}[#:]{0,2}\s{0,2}\(?(?:[\d.,-]{1,12}[ ,;]{1,2}){0,3}\Z",
     re.IGNORECASE,
 )
+_OBJECT = re.compile(r"(?:2\.16|1\.2|1\.3)(?:\.\d+){3,}")  # an object identifier of XML or HL7
+_COLOUR = re.compile(
+    r"(?:colou?r|background|border[\w-]*|fill|stroke)\s?[:=][\w\s\"']{0,20}#\Z", re.IGNORECASE
+)
 _PHONE_LENGTHS = frozenset(
     {
         (3, 3, 4),
@@ -137,6 +141,8 @@ def _of_run(text: str, match: re.Match[str], *, years: bool) -> Iterator[Shape]:
     """Yield the dates of a run, and what remains of it if that has six digits or more."""
     if match.end() - match.start() > _LONGEST_RUN:
         yield (match.start(), match.end(), "ID")
+        return
+    if _OBJECT.fullmatch(match[0]):
         return
     groups = _groups(text, match.start(), match.end())
     if _is_internet(groups):
@@ -265,10 +271,8 @@ def _is_clinical(text: str, start: int, end: int, written: str, groups: Sequence
         numbers = [int(group.digits) for group in groups]
         if all(number == numbers[0] + place for place, number in enumerate(numbers)):
             return True  # a list: 8-9-10-11
-    return (
-        _UNIT.match(text, end) is not None
-        or _CODE.search(text[max(0, start - 70) : start]) is not None
-    )
+    before = text[max(0, start - 70) : start]
+    return any((_UNIT.match(text, end), _CODE.search(before), _COLOUR.search(before)))
 
 
 def _is_range(written: str) -> bool:

@@ -164,7 +164,7 @@ def past_run(out: Path, *, vault: Path | None = None, notes: Path | None = None)
     if not read.exists():
         raise InputError("notes not found", where=read.name, hint="pass their path with --notes")
     files = {name: folder / value for name, value in dict(settings.identifiers).items() if isinstance(value, Path)}
-    return PastRun(folder_of_run, read, settings.but(**files))
+    return PastRun(folder_of_run, read, settings.but(**files, decisions=()))
 
 
 def review_queue(entries: Iterable[Entry], most: int, order: Order) -> list[Entry]:

@@ -19,9 +19,10 @@ from clinveil.core.keys import Key
 from clinveil.core.spans import NO_MARKS, Span, splice
 from clinveil.corpus.corpus import TEXT, Note, rows, with_texts
 from clinveil.phi.detection.detector import Detector
-from clinveil.phi.detection.finder import Finder, Revise
+from clinveil.phi.detection.finder import Finder
 from clinveil.phi.detection.note import plain
 from clinveil.phi.residue import FoundResidue, Offsets, Residue, ResidueTally, residues
+from clinveil.phi.review.decisions import Decisions
 from clinveil.phi.treatment.audit import note_line
 from clinveil.phi.treatment.columns import moved, of_rows
 from clinveil.phi.treatment.crosswalk import Row, row
@@ -112,6 +113,7 @@ class Deidentifier:
         self.key, self.mode, self.keep_spans = key, mode, keep_spans
         self.policy = policy or Policy.of_mode(mode)
         self.audit = self.crosswalk = self.placeholders = False
+        # Returns the ranges of a note that reviewers rejected.
         self.excused: Callable[[str], Iterable[Offsets]] = _nothing
         self.date_order: DateOrder = "auto"
         self.shift: tuple[str, ...] = ()
@@ -128,19 +130,15 @@ class Deidentifier:
         *,
         patients: Mapping[str, Patient] | None = None,
         keep_spans: bool = False,
-        revise: Revise | None = None,
     ) -> Deidentifier:
-        """Return the de-identifier for some settings; `revise` returns the final spans of a note."""
+        """Return the de-identifier for some settings."""
         deidentifier = cls(key, mode=settings.mode, keep_spans=keep_spans, policy=settings.policy())
         deidentifier.date_order = settings.date_order
         deidentifier.shift = settings.shift
-        return deidentifier.with_finder(Finder.of(settings, patients, revise))
-
-    def excusing(self, excused: Callable[[str], Iterable[Offsets]]) -> Deidentifier:
-        """Return a copy with a function that returns the ranges of a note that are known not to be identifiers."""
-        other = copy(self)
-        other.excused = excused
-        return other
+        decisions = Decisions.read(*settings.decisions) if settings.decisions else None
+        if decisions is not None:
+            deidentifier.excused = decisions.rejected
+        return deidentifier.with_finder(Finder.of(settings, patients, decisions))
 
     @property
     def patients(self) -> Mapping[str, Patient]:

@@ -89,8 +89,8 @@ def deidentify_notes(
         say(_SURROGATE_RISK)
     if patients is None:
         say(NO_PATIENT_LIST)
-    if settings.decisions:
-        Decisions.read(*settings.decisions).check_corpus(corpus)
+    if decisions := settings.identifiers.decisions:
+        Decisions.read(*decisions).check_corpus(corpus)
     # OUT appears last, when the vault is complete and its scratch is removed.
     with atomic(out, force=settings.force, maker=MAKER) as part, run_folder(secrets, VAULT) as folder:
         # An existing key is used again, so that later notes of a patient are treated like the earlier ones.
@@ -131,11 +131,8 @@ VAULT = Kind(
 
 def in_worker(settings: DeidentifySettings, key: Key, patients: Mapping[str, Patient] | None) -> Deidentifier:
     """Return the de-identifier for some settings; workers build it too."""
-    decisions = Decisions.read(*settings.decisions) if settings.decisions else None
     phi = settings.identifiers
-    deidentifier = Deidentifier.of(phi, key, patients=patients, keep_spans=settings.spans, revise=decisions)
-    if decisions is not None:
-        deidentifier = deidentifier.excusing(decisions.rejected)
+    deidentifier = Deidentifier.of(phi, key, patients=patients, keep_spans=settings.spans)
     return deidentifier.recording(audit=settings.audit == "full", crosswalk=settings.crosswalk)
 
 
