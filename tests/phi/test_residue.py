@@ -49,7 +49,7 @@ CLINICAL = [
     "500-1000 mL, 400-600 mg, glucose 117-183, 20.8-22.6 and 98.6-102.4", "50-100,000 colonies", "0.123456 and 1234.56",
     "at 08:15:30, 3:00-6:00", "LOINC 2345-7, ICD 723.1/723.4, CPT 22851-59, SNOMED 38341003", "GCS 13/15, MMSE 28/30",
     "trial NCT01234567, PMID 12345678",
-    '<td style="color:#003366; border: 1px solid #112233" bgcolor="#000000">', "2.16.840.1.113883.10.20.22",
+    '<td style="color:#003366; border: 1px solid #112233" bgcolor="#000000">', "2.16.840.1.113883.10.20.22", "<html xmlns=\"http://www.w3.org/1999/xhtml\">",
     "strength 5/5, 4/5-5/5, pain 3/10-4/10, murmur 2/6",
     "lead 4568-45 cm", "section 2.1.1.3, levels 3-4-5-6",
     "heparin 5000 units, 1000000 units", "6/14 OD, 1/16 inch, 20/400", "she may 2 times, mar 5", "height 5'10\"",

@@ -42,15 +42,14 @@ class PhiSettings(Settings):
     )
     tagger: Path | None = flag(None, "Use this trained tagger instead of the one in the package.")
     no_tagger: bool = flag(False, "Detect with rules, word lists and known patients only.")
+    language: Literal["english", "any"] = flag(
+        "english", "Leave out notes in other languages, or treat any; the detectors know English only."
+    )
     mode: Literal["remove", "replace", "tag"] = flag(
         "replace", "Remove identifiers, replace them with surrogates, or tag them."
     )
-    date_order: DateOrder = flag(
-        "auto", "Read 3/4/2019 by the other dates of the patient, day first, or month first."
-    )
-    shift: tuple[str, ...] = flag(
-        (), "Keep this column of dates and move it by the days of its patient; repeatable."
-    )
+    date_order: DateOrder = flag("auto", "Read 3/4/2019 by the other dates of the patient, day first, or month first.")
+    shift: tuple[str, ...] = flag((), "Keep this column of dates and move it by the days of its patient; repeatable.")
     phi_profile: str | None = flag(None, "Use this policy: safe-harbor, limited-dataset, research or max-recall.")
     phi_policy: Path | None = flag(None, "Use the policy in this TOML file.")
     decisions: tuple[Path, ...] = flag((), "Apply the decisions of clinveil review in this file; repeatable.")

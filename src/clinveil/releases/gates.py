@@ -28,6 +28,7 @@ from clinveil.core.tokens import words
 from clinveil.corpus.corpus import Accounting
 from clinveil.corpus.open import ENTERED_IN_ERROR
 from clinveil.corpus.people import read_patients
+from clinveil.corpus.screen import NOT_ENGLISH
 from clinveil.lm.layout import LayoutVocabulary
 from clinveil.lm.notes import PlainNotes
 from clinveil.lm.private.audit import Audit
@@ -49,8 +50,8 @@ NO_POWER = "No power: no pair of known name parts, real or invented, occurs in t
 SHARED = "The model has no sequence of fewer than --min-patients patients, and limits repetition by one patient."
 UNSEEN = "No gate on copies could detect a copy on these notes."
 SEE = "Hold out more patients (--set test_share), or add patients or longer notes."
-# Rows left out by request (marked as entered in error, or released before), not because of a failure.
-PLANNED = frozenset({ENTERED_IN_ERROR, LEFT_BEFORE})
+# Rows left out by rule (entered in error, released before, not in English), not because of a failure.
+PLANNED = frozenset({ENTERED_IN_ERROR, LEFT_BEFORE, NOT_ENGLISH})
 
 
 @cache

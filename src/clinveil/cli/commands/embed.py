@@ -35,7 +35,7 @@ def embed(run: Run[EmbedSettings], notes: NotesOrQuery, out: Out) -> None:
     how = run.settings
     refuse_places(out, MAKER, force=how.force, read={"NOTES": notes, **how.vectors.places()})
     need_gensim(how.vectors.algorithm)
-    corpus = open_corpus(notes, how.notes)
+    corpus = open_corpus(notes, how.notes).without_markup()
     if corpus.columns.patient_id is None:
         run.say(NO_PATIENTS)
     with workplace(out) as scratch, run.say.count("passes") as show:

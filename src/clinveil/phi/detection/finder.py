@@ -170,7 +170,7 @@ class Finder:
         view, more = self.view(text, patient_id, note_id), list[Span]()
         spans = self.detect(view) if detected is None else detected
         if self.propagate != "none":
-            names = names_in(text, spans) | self.name_index.patients.get(patient_id, frozenset())
+            names = names_in(*view.within(spans)) | self.name_index.patients.get(patient_id, frozenset())
             more += mentions(view, names, self.name_index.staff, spans)
         if self.recall_first:
             more += off_list(view, self.name_index.vocabulary)
@@ -247,7 +247,8 @@ def _union(spans: list[Span], kept: Collection[str]) -> Span:
 
 # The generation of a person; the point of an abbreviation, but not the end of a sentence.
 _GENERATION = re.compile(
-    r"(?:,?[ \t]+(?:(?i:jn?r|sn?r)(?![^\W_])|(?:II|III|IV)(?![^\W_])(?!\.\d)))?(?:(?<=[jJsS][rR])\.(?=[,;:)]|\s+[a-z(]))?"
+    r"(?:,?[ \t]+(?:(?i:jn?r|sn?r)(?![^\W_])|(?:II|III"
+    r"|IV)(?![^\W_])(?!\.\d)))?(?:(?<=[jJsS][rR])\.(?=[,;:)]|\s+[a-z(]))?"
 )
 
 

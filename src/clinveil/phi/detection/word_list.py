@@ -107,8 +107,8 @@ class WordList:
     def kept(self, note: NoteView, own: Iterable[str] = ()) -> list[tuple[int, int]]:
         """Return the ranges of the note that are never replaced, sorted.
 
-        A phrase with a word of `own`, the patient's row in the list, is not such a range, nor is one that is joined to other
-        letters or digits (`Smith-May`, `may@x.org`), nor one of digits only that is part of a longer number.
+        Left out are phrases with a word of `own` (the patient's row in the list), phrases joined to
+        other letters or digits (`Smith-May`, `may@x.org`), and digits that are part of a number.
         """
         row, text = frozenset(own), note.aligned.text
         free = (

@@ -16,6 +16,13 @@ _HOST_END = re.compile(
 _HOST_BEFORE = re.compile(r"[\w-]{2,63}(?:\.[\w-]{1,63}){0,8}\Z")
 
 
+# Namespaces of documents and systems of codes.
+_PUBLIC = re.compile(
+    r"(?:w3|hl7|loinc|unitsofmeasure|schemas\.openxmlformats)\.org\b|snomed\.info\b|schemas\.microsoft\.com\b",
+    re.IGNORECASE,
+)
+
+
 def addresses(text: str) -> Iterator[Shape]:
     if "@" in text:
         for sign in re.finditer("@", text):
@@ -24,7 +31,11 @@ def addresses(text: str) -> Iterator[Shape]:
             if before and after and re.search(r"[^\W\d_]", after[0]):
                 yield (sign.start() - len(before[0]), after.end(), "EMAIL")
     if "://" in text or "www." in text.lower():
-        yield from ((*match.span(), "URL") for match in _WEB.finditer(text))
+        for match in _WEB.finditer(text):
+            if not _PUBLIC.search(match[0]):
+                yield (*match.span(), "URL")
     for match in _HOST_END.finditer(text.lower() if len(text.lower()) == len(text) else text):
         if before := _HOST_BEFORE.search(text[max(0, match.start() - 200) : match.start()]):
-            yield (match.start() - len(before[0]), match.end(), "URL")
+            start = match.start() - len(before[0])
+            if not _PUBLIC.search(text, start, match.end()):
+                yield (start, match.end(), "URL")

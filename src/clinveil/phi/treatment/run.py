@@ -48,6 +48,7 @@ _SURROGATE_RISK = (
     "surrogates: a patient's names agree across notes, so a missed name is conspicuous"
     " (Osborne 2025: 27.1 % of documents leak if .1 % of names are missed, 94.2 % at 5 %)"
 )
+ANY_LANGUAGE = "language=any: notes are not checked for English; identifiers in other languages remain"
 README = """Key and findings of a run of `clinveil deidentify`. SECRET: do not share any file of this folder.
 
 key.bin             source of all surrogates and date offsets; keep it to treat later notes of the same patients alike
@@ -79,7 +80,8 @@ def deidentify_notes(
     refuse_places(out, MAKER, force=settings.force, vault=secrets, read={"NOTES": notes})
     refuse_places(out, MAKER, force=settings.force, read={"--patients": patients})
     keep = settings.identifiers.opened(settings.keep)
-    corpus = open_corpus(notes, settings.notes, label=settings.label, keep=keep)
+    opened = open_corpus(notes, settings.notes, label=settings.label, keep=keep)
+    corpus = opened.screened(settings.identifiers.language)
     parted = as_parts(corpus, out)
     policy = settings.identifiers.policy()
     check_date_columns(corpus, policy, settings.identifiers.shift)
@@ -87,6 +89,12 @@ def deidentify_notes(
         say(policy.warning)
     if Treatment.SURROGATE in policy.treatments.values():
         say(_SURROGATE_RISK)
+    if settings.identifiers.language == "any":
+        say(ANY_LANGUAGE)
+    if not parted:  # the facts of parts are checked before their notes are treated
+        for _ in corpus.batches():
+            """Read only to refuse notes before the work."""
+        corpus.seen.refuse()
     if patients is None:
         say(NO_PATIENT_LIST)
     if decisions := settings.identifiers.decisions:
