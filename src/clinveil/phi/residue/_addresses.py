@@ -18,7 +18,8 @@ _HOST_BEFORE = re.compile(r"[\w-]{2,63}(?:\.[\w-]{1,63}){0,8}\Z")
 
 # Namespaces of documents and systems of codes.
 _PUBLIC = re.compile(
-    r"(?:w3|hl7|loinc|unitsofmeasure|schemas\.openxmlformats)\.org\b|snomed\.info\b|schemas\.microsoft\.com\b",
+    r"(?:https?://)?(?:[\w-]{1,63}\.){0,3}"
+    r"(?:(?:w3|hl7|loinc|unitsofmeasure|openxmlformats)\.org|snomed\.info|schemas\.microsoft\.com)(?![\w.-])",
     re.IGNORECASE,
 )
 
@@ -32,10 +33,10 @@ def addresses(text: str) -> Iterator[Shape]:
                 yield (sign.start() - len(before[0]), after.end(), "EMAIL")
     if "://" in text or "www." in text.lower():
         for match in _WEB.finditer(text):
-            if not _PUBLIC.search(match[0]):
+            if not _PUBLIC.match(match[0]):
                 yield (*match.span(), "URL")
     for match in _HOST_END.finditer(text.lower() if len(text.lower()) == len(text) else text):
         if before := _HOST_BEFORE.search(text[max(0, match.start() - 200) : match.start()]):
             start = match.start() - len(before[0])
-            if not _PUBLIC.search(text, start, match.end()):
+            if not _PUBLIC.match(text, start, match.end()):
                 yield (start, match.end(), "URL")
