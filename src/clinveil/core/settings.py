@@ -295,3 +295,9 @@ class NotesSettings(Settings):
         if value != "auto" and not (len(value) == 1 and value.isascii() and value not in '"\r\n\0'):
             raise ValueError("pass one ASCII character, tab or auto")
         return value
+
+
+class LabelledNotesSettings(NotesSettings):
+    """How notes are read by a command without other use of labels: their column must exist, and is kept."""
+
+    label: tuple[str, ...] = LABEL

@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from clinveil.core.errors import InputError
-from clinveil.core.settings import NotesSettings
+from clinveil.core.settings import LabelledNotesSettings, NotesSettings
 from clinveil.corpus.corpus import NOTE_ID, PATIENT_ID, TEXT, Columns
 
 # Compared without case, spaces, dots, hyphens and underscores.
@@ -173,6 +173,8 @@ def resolve(
     preset = find_preset(names, settings.preset, where)
     assert not isinstance(settings.text, tuple)  # `several_texts.single`
     given = {"text": settings.text, "id": settings.id, "patient": settings.patient}
+    if isinstance(settings, LabelledNotesSettings):
+        label = label or settings.label
     named = {name for name in given.values() if name} | {*keep, *label}
     roles = {role: _required(names, name, role, where, named) if name else None for role, name in given.items()}
     usual = {"text": preset.text, "id": preset.note_id, "patient": preset.patient_id} if preset else {}

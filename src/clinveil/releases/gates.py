@@ -33,6 +33,7 @@ from clinveil.lm.layout import LayoutVocabulary
 from clinveil.lm.notes import PlainNotes
 from clinveil.lm.private.audit import Audit
 from clinveil.lm.vocabulary import Vocabulary
+from clinveil.phi.residue import ResidueTally
 from clinveil.releases.check import OutputCheck
 from clinveil.releases.earlier.parent import LEFT_BEFORE
 from clinveil.releases.synthesis_model import Checked, TrainHoldoutSplit, shared_text
@@ -126,6 +127,32 @@ def accounting_gates(rows: Accounting, check: OutputCheck, *, balanced: bool = T
     return [
         sound("accounted", faults, passed=faults == 0 and balanced),
         gate("failed", passed=share <= SKIPPED_SHARE, value=share, threshold=SKIPPED_SHARE),
+    ]
+
+
+def residue_gates(tally: ResidueTally, limit: float) -> list[Gate]:
+    """Return the gate on text that looks like an identifier and is unchanged by treatment; none without treatment.
+
+    Args:
+        limit: allowed share of the notes, rounded up to a number of notes; 1: no limit.
+    """
+    if not tally.notes:
+        return []
+    most, off = tally.allowed(limit), limit >= 1
+    power = f"Exact: refuses from {most + 1:,} notes on with a shape that is in no list of clinical shapes."
+    if off:
+        power = "Switched off: the settings allow any share."
+    fill = {"limit": f"{limit:.2%}"}
+    return [
+        gate(
+            "residue",
+            passed=tally.found <= most,
+            value=tally.found,
+            threshold=most,
+            fill=fill,
+            power=power,
+            switched_off=off,
+        )
     ]
 
 

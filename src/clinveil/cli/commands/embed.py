@@ -7,7 +7,7 @@ from clinveil.cli.options import NotesOrQuery, Out
 from clinveil.cli.progress import say
 from clinveil.core.atomic import workplace
 from clinveil.core.files import Maker, refuse_places
-from clinveil.core.settings import FORCE, QUIET, NotesSettings, Settings, flag, group
+from clinveil.core.settings import FORCE, QUIET, LabelledNotesSettings, Settings, flag, group
 from clinveil.corpus.corpus import NO_PATIENTS
 from clinveil.corpus.open import open_corpus
 from clinveil.vectors.algorithms.cbow import need_gensim
@@ -22,7 +22,7 @@ class EmbedSettings(Settings):
     """Settings of `clinveil embed`."""
 
     vectors: VectorSettings = group(VectorSettings)
-    notes: NotesSettings = group(NotesSettings)
+    notes: LabelledNotesSettings = group(LabelledNotesSettings)
     quiet: bool = QUIET
     force: bool = FORCE
     workers: int = flag(2, "Threads; with more than one, cbow and fasttext are not repeatable.", ge=1, le=1024)

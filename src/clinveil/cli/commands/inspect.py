@@ -29,7 +29,7 @@ class InspectSettings(Settings):
     keep: tuple[str, ...] = KEEP
 
 
-@command("inspect", InspectSettings, flags="text id patient keep", findings=True)
+@command("inspect", InspectSettings, flags="keep", findings=True)
 def inspect(run: Run[InspectSettings], notes: NotesOrQuery) -> None:
     """Describe notes: rows, patients, words, duplicates, columns, and the cost of a release. Writes nothing."""
     how = run.settings

@@ -24,6 +24,7 @@ from clinveil.phi.matching.wordtable import FIRST_WORD, Column, Tokens, marks
 
 if TYPE_CHECKING:
     from clinveil.corpus.people import Patient
+    from clinveil.phi.detection.staff import StaffNames
     from clinveil.phi.matching.matcher import Tables
 
 
@@ -161,12 +162,13 @@ class NoteView:
 
     Attributes:
         text: the original text.
-        patient: known data of its patient, or None.
+        patient: known data of its patient, or None. staff: names of the staff list, or None.
     """
 
     text: str = field(repr=False)
     note_id: str = field(default="", repr=False)
     patient: Patient | None = field(default=None, repr=False)
+    staff: StaffNames | None = field(default=None, repr=False)
 
     @cached_property
     def aligned(self) -> Plain:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
@@ -22,8 +22,10 @@ from clinveil.core.markup import Markup, read_markup
 from clinveil.core.spans import NO_MARKS, Span, splice
 from clinveil.corpus.corpus import TEXT, Note, rows, with_texts
 from clinveil.phi.detection.detector import Detector
-from clinveil.phi.detection.finder import Finder, Revise, united
+from clinveil.phi.detection.finder import Finder, united
 from clinveil.phi.detection.note import plain, spans_in
+from clinveil.phi.residue import FoundResidue, Offsets, Residue, ResidueTally, residues
+from clinveil.phi.review.decisions import Decisions
 from clinveil.phi.treatment.audit import note_line
 from clinveil.phi.treatment.columns import moved, of_rows
 from clinveil.phi.treatment.crosswalk import Row, row
@@ -40,8 +42,13 @@ if TYPE_CHECKING:
 
 ORDERS = {True: "day first", False: "month first", None: "both orders in the notes of the patient"}
 NULL_TEXT, RAISED = "null text", "detector raised"
+MOST_RESIDUES = 200  # recorded per note; all are counted
 _BEFORE = 40  # characters before an institution that may show an employer
 _AFTER = 24  # characters after a place name that may contain its state
+
+
+def _nothing(_: str) -> tuple[Offsets, ...]:
+    return ()
 
 
 class Found(NamedTuple):
@@ -63,7 +70,8 @@ class Deidentified:
         skipped: number of rows not written, by reason.
         tagged: number of spans by label that became a tag because the policy's treatment failed.
         date_orders: number of notes with numeric dates by the order in which they were read.
-        spans: the detected spans, note by note, if requested.
+        spans: the detected spans, note by note, if requested; otherwise those of notes with residues.
+        tally: counts of residues. residues: the first `MOST_RESIDUES` of each note.
         audit, crosswalk: lines of the audit log and rows of the crosswalk, if requested.
     """
 
@@ -73,7 +81,9 @@ class Deidentified:
     skipped: Counter[str] = field(default_factory=Counter)
     tagged: Counter[str] = field(default_factory=Counter)
     date_orders: Counter[str] = field(default_factory=Counter)
-    spans: list[Found] | None = field(default=None, repr=False)
+    spans: list[Found] = field(default_factory=list, repr=False)
+    tally: ResidueTally = field(default_factory=ResidueTally)
+    residues: list[FoundResidue] = field(default_factory=list, repr=False)
     audit: list[str] = field(default_factory=list, repr=False)
     crosswalk: list[Row] = field(default_factory=list, repr=False)
 
@@ -106,9 +116,14 @@ class Deidentifier:
         self.key, self.mode, self.keep_spans = key, mode, keep_spans
         self.policy = policy or Policy.of_mode(mode)
         self.audit = self.crosswalk = self.placeholders = False
+        # Returns the ranges of a note that reviewers rejected.
+        self.excused: Callable[[str], Iterable[Offsets]] = _nothing
         self.date_order: DateOrder = "auto"
         self.shift: tuple[str, ...] = ()
-        self.finder = Finder(finders, patients=patients, kept=self.policy.kept)
+        words = self.policy.find_words, self.policy.keep_words
+        self.finder = Finder(
+            finders, patients=patients, kept=self.policy.kept, find_words=words[0], keep_words=words[1]
+        )
 
     @classmethod
     def of(
@@ -118,13 +133,15 @@ class Deidentifier:
         *,
         patients: Mapping[str, Patient] | None = None,
         keep_spans: bool = False,
-        revise: Revise | None = None,
     ) -> Deidentifier:
-        """Return the de-identifier for some settings; `revise` returns the final spans of a note."""
+        """Return the de-identifier for some settings."""
         deidentifier = cls(key, mode=settings.mode, keep_spans=keep_spans, policy=settings.policy())
         deidentifier.date_order = settings.date_order
         deidentifier.shift = settings.shift
-        return deidentifier.with_finder(Finder.of(settings, patients, revise))
+        decisions = Decisions.read(*settings.decisions) if settings.decisions else None
+        if decisions is not None:
+            deidentifier.excused = decisions.rejected
+        return deidentifier.with_finder(Finder.of(settings, patients, decisions))
 
     @property
     def patients(self) -> Mapping[str, Patient]:
@@ -251,7 +268,7 @@ class Deidentifier:
         Args:
             detected: spans of the detectors in each note with a text, if they were run before; None where they failed.
         """
-        result = Deidentified(batch, spans=[] if self.keep_spans else None)
+        result = Deidentified(batch)
         if nulls := batch.column(TEXT).null_count:
             result.skipped[NULL_TEXT] = nulls
             batch = batch.filter(batch.column(TEXT).is_valid())
@@ -259,6 +276,14 @@ class Deidentifier:
         notes = zip(rows([batch]), detected or [None] * batch.num_rows, strict=True)
         result.batch = with_texts(batch, [self._note(note, spans, result) for note, spans in notes])
         return result
+
+    def _residues(self, note: Note, spans: list[Span], treated: list[Treated]) -> list[Residue]:
+        """Return the residues of a note, without what a reviewer rejected and without keep words."""
+        patient = self.patients.get(note.patient_id)
+        excused = list(self.excused(note.note_id))
+        if self.finder.keep_words is not None:
+            excused += self.finder.kept_places(self.finder.view(note.text, note.patient_id))
+        return residues(note.text, spans, treated, self.policy, patient=patient, excused=excused)
 
     def _with_shifted_columns(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Return the batch with the columns of `shift` moved by the offset of each patient."""
@@ -285,6 +310,7 @@ class Deidentifier:
             treated = self.treated(note.text, spans, note.patient_id)
             places, written = _without_scripts(note.text, spans, treated)
             text = splice(note.text, places, [item.text for item in written])
+            left = self._residues(note, places, written)
         except Exception:  # noqa: BLE001  fail closed: the note is not written; the message may contain its text
             result.skipped[RAISED] += 1
             return None
@@ -299,7 +325,9 @@ class Deidentifier:
             patient = self.patients.get(note.patient_id)
             shift = offset_of(self.key, note.patient_id, patient).days if shifted else None
             result.crosswalk.append(row(note, text, places, written, shift))
-        if result.spans is not None:
+        result.tally.add(left)
+        result.residues += [FoundResidue.of(note.note_id, note.text, one) for one in left[:MOST_RESIDUES]]
+        if self.keep_spans or left:
             result.spans += [Found(note.note_id, span, note.text[span.start : span.end]) for span in spans]
         return text
 
