@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 
 from clinveil.core.errors import InputError
 from clinveil.corpus.roles import is_text
+from clinveil.corpus.utf8 import refuse_other_encoding
 
 _STRINGS = pa.list_(pa.string())
 # Column -> attribute; all are optional.
@@ -181,6 +182,7 @@ def _rows(path: Path) -> Iterator[Patient]:
         for batch in _csv(path) if path.suffix.lower() == ".csv" else _parquet(path):
             yield from _patients(batch, path)
     except (OSError, pa.ArrowInvalid, OverflowError, UnicodeDecodeError):
+        refuse_other_encoding(path)
         hint = "write known patients as Parquet, or as CSV with a header"
         raise InputError("missing, damaged, or not a Parquet or CSV file", where=path.name, hint=hint) from None
 

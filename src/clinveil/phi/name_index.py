@@ -106,7 +106,7 @@ def _listed(word: str) -> bool:
     return bool(lexical_classes(word) & LexicalClass.NAME)
 
 
-def unlisted(note: NoteView, spans: Iterable[Span], *, acronyms: bool = False) -> Iterator[str]:
+def unlisted(note: NoteView, spans: Sequence[Span], *, acronyms: bool = False) -> Iterator[str]:
     """Yield the lower-case words of a note outside all spans that are neither listed words nor names.
 
     Args:
@@ -115,7 +115,8 @@ def unlisted(note: NoteView, spans: Iterable[Span], *, acronyms: bool = False) -
     if acronyms:
         short = {text for text in note.words.texts if text.isupper() and 2 <= len(text) <= _LONGEST_ACRONYM}
         yield from (text for text in short if not lexical_classes(text) & _USUAL)
-    taken = "\n".join({note.text[span.start : span.end].lower() for span in spans})
+    text, spans = note.within(spans)
+    taken = "\n".join({text[span.start : span.end].lower() for span in spans})
     for word in {note.words.texts[index] for index in np.flatnonzero(note.words.column(_UNLISTED)).tolist()}:
         if word not in taken:
             yield word

@@ -18,6 +18,7 @@ from clinveil.corpus.corpus import Corpus
 from clinveil.corpus.estimate import RATES, duration
 from clinveil.corpus.held_out import HeldOutPatients
 from clinveil.phi.name_index import NameIndex
+from clinveil.phi.residue import ResidueTally
 from clinveil.phi.treatment.deidentifier import Deidentifier
 from clinveil.releases.earlier.ledger import Earlier
 from clinveil.releases.outcome import Places
@@ -71,6 +72,7 @@ class ReleaseContext(PreparedInput):
         earlier: releases of the same notes under another key.
         pairs: files of word pairs with human scores. public: public texts about the same patients. Both are for the
             measures only.
+        residues: counts of the residues of identifier treatment, once it has run.
     """
 
     folder: Places
@@ -82,6 +84,7 @@ class ReleaseContext(PreparedInput):
     earlier: Sequence[Earlier] = ()
     pairs: tuple[Path, ...] = ()
     public: Corpus | None = field(default=None, repr=False)
+    residues: ResidueTally = field(default_factory=ResidueTally)
 
     @property
     def say(self) -> Say:

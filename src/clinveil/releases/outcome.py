@@ -18,6 +18,7 @@ from clinveil.core.locations import RemotePath
 from clinveil.core.runfolder import Kind, RunFolder
 from clinveil.core.upload import ready, send
 from clinveil.corpus.held_out import TABLE
+from clinveil.phi.treatment.records import RESIDUES
 from clinveil.releases.earlier.ledger import IN_VAULT
 from clinveil.releases.manifest import NAME, Account, Check, sealed, verify, write_companions
 from clinveil.report.edition import external_edition
@@ -28,7 +29,7 @@ COMMAND = "publish"
 RECORD, EARLIER, NEW_ALONE = "record.json", "earlier", "findings-new.json"
 LEARNT = "learnt.json"  # the parts that vectors or model were trained on
 _MADE: tuple[str, ...] = ("vectors", "neighbours", "channel", "crosswalk.parquet", "alignment.parquet", "manifest.json")
-_MADE += ("tasks", LEARNT, IN_VAULT, "record.json", "findings.json", "report.html", "report-external.html")
+_MADE += ("tasks", LEARNT, RESIDUES, IN_VAULT, "record.json", "findings.json", "report.html", "report-external.html")
 _MADE += (TABLE, f"{EARLIER}.parquet", NEW_ALONE, "model", "training.safetensors")
 KIND = Kind(
     what="release run",

@@ -30,7 +30,7 @@ from clinveil.releases.attack_gates import contents_gate, kept_gates
 from clinveil.releases.context import ReleaseContext, StageTimer, hashing
 from clinveil.releases.earlier.ledger import Earlier, Entry, Ledger, entry
 from clinveil.releases.earlier.parent import NewNotes, ParentRelease
-from clinveil.releases.gates import seed_gate, variety_gates
+from clinveil.releases.gates import residue_gates, seed_gate, variety_gates
 from clinveil.releases.held_out import draw_held_out, draw_independently
 from clinveil.releases.measured import attacked, skipped
 from clinveil.releases.outcome import KIND, LEARNT, Outcome, Places, finish
@@ -96,7 +96,7 @@ def release(
         source = fingerprint(notes, hashing(settings, over))
         # Parts are named, not hashed: a run may go on after a part was corrected.
         words = settings.channel.keep_words, settings.channel.drop_words
-        people = settings.identifiers.patients, settings.identifiers.phi_policy
+        people = settings.identifiers.files
         places = *settings.vectors.places().values(), *settings.synthetic.places
         read = *people, *words, vectors, *places, *([base.seal] if base else [])
         asked = run_hash(settings, "\n".join(ready.names) or source, *read, free=_NO_MATTER)
@@ -271,6 +271,7 @@ def _run(job: ReleaseContext, producer: Producer, enter: Callable[[str], None]) 
             *(variety_gates(product.check, findings) if product.varied else []),
             contents_gate(job.folder.staging, product.path.name, product.columns),
             *product.accounted(),
+            *residue_gates(job.residues, job.settings.identifiers.max_residues),
             seed_gate(product.public_seeds()),
         ]
         findings, more = product.jointly(findings)

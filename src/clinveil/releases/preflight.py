@@ -22,8 +22,9 @@ from clinveil.corpus.corpus import PATIENT_ID, TEXT, Corpus
 from clinveil.corpus.corpus import rows as note_rows
 from clinveil.corpus.estimate import CHARACTERS_PER_WORD
 from clinveil.corpus.open import NotesCorpus, PartedCorpus, open_corpus, open_text
-from clinveil.corpus.part_facts import PartFacts, part_facts
+from clinveil.corpus.part_facts import PartFacts, part_facts, refuse_unreadable
 from clinveil.corpus.people import Patient, read_patients
+from clinveil.corpus.screen import Screened
 from clinveil.corpus.uniqueness import Hashes, hashes, joined, n_distinct
 from clinveil.phi.treatment.columns import check_date_columns
 from clinveil.releases.earlier.ledger import text_hashes
@@ -106,6 +107,8 @@ def preflight(corpus: Corpus, say: Say = lambda _: None) -> Preflight:
     for batch in track(corpus.batches(), "notes read", say, size=lambda batch: batch.num_rows):
         found.take(batch, first_label(corpus))
     found.skipped = Counter(getattr(corpus, "skipped", {}))
+    if isinstance(seen := getattr(corpus, "seen", None), Screened):
+        seen.refuse()
     return found
 
 
@@ -127,6 +130,7 @@ def preflight_parts(
         facts.append(of_part)
     sound = replace(corpus, parts=broken.left(corpus.parts))
     sound.refuse_repeats([of_part.ids for of_part in facts])
+    refuse_unreadable(facts)
     if not total.rows:
         broken.refuse()
     held = [i for i, one in enumerate(facts) if one.rows]  # Spark writes empty parts
@@ -184,6 +188,9 @@ def prepared(
         need_gensim(settings.vectors.algorithm)
     keep = settings.identifiers.opened(settings.keep)
     opened = open_corpus(notes, settings.notes, label=settings.label, keep=keep)
+    opened = opened.screened(settings.identifiers.language)
+    if not producer.keeps_markup:
+        opened = opened.without_markup()
     if settings.phi:
         check_date_columns(opened, settings.identifiers.policy(), settings.identifiers.shift)
     elif settings.identifiers.shift:

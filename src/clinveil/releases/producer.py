@@ -44,7 +44,7 @@ class Producer(ABC):
         uses: settings and groups of this kind that not all kinds use.
         defaults: settings that differ from those of `ChannelSettings`. profiles: the same per `--profile`.
         adds: whether notes can be added to an earlier release of this kind (`--add`).
-        learns: vault contents that a resumed run reuses.
+        learns: vault contents that a resumed run reuses. keeps_markup: whether tags of HTML and XML are released.
     """
 
     uses: ClassVar[frozenset[str]] = frozenset()
@@ -52,6 +52,7 @@ class Producer(ABC):
     profiles: ClassVar[Mapping[str, Mapping[str, Any]]] = MappingProxyType({})
     adds: ClassVar[bool] = False
     learns: ClassVar[tuple[str, ...]] = ()
+    keeps_markup: ClassVar[bool] = False
 
     def floor(self, patients: int) -> int:
         """Return the patient floor of `--min-patients auto` for this many patients."""

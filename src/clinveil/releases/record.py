@@ -210,6 +210,11 @@ def _warnings(product: Product, findings: Sequence[Finding]) -> tuple[str, ...]:
             "The source has no patient ids. Each note counts as a patient, so words of one person with many notes pass "
             "the rare-word floor, and intervals are too narrow."
         )
+    if job.settings.identifiers.language == "any":
+        lines.append(
+            "The notes were not checked for English (language=any). The detectors know English only: identifiers in "
+            "notes in other languages remain."
+        )
     lines += product.warnings(findings)
     for one in job.earlier:
         kind = f"{one.entry.kind} " if one.entry.kind else ""

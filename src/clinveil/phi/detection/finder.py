@@ -22,8 +22,11 @@ from clinveil.phi.detection.adapter import adapters_for
 from clinveil.phi.detection.detector import Detector, all_detectors, words
 from clinveil.phi.detection.detectors.tagger import with_tagger
 from clinveil.phi.detection.note import NoteView
+from clinveil.phi.detection.staff import StaffNames, read_staff_names
+from clinveil.phi.detection.word_list import WordList, cut
 from clinveil.phi.name_index import NameIndex, mentions, names_in
 
+_LISTS = frozenset({"known", "find-words"})  # detectors whose spans a keep word does not hide
 _STOPS = frozenset(".!?:;\n-*•")
 _USUAL = LexicalClass.USUAL_GIVEN | LexicalClass.USUAL_FAMILY
 
@@ -108,6 +111,8 @@ class Finder:
             pass over the corpus; for a single note, only its own names are known), in its note, or nowhere.
         recall_first: whether every word that is not a common or clinical word is a possible name.
         kept: labels that the policy keeps unchanged; any other label that overlaps one of them wins.
+        staff: names of the staff list. find_words, keep_words: those of the policy. A keep word is cut out of the spans
+            of all detectors, except those of the patient list, the staff list and the find words.
     """
 
     def __init__(
@@ -119,7 +124,11 @@ class Finder:
         propagate: Propagate | None = None,
         recall_first: bool = False,
         kept: Collection[str] = (),
+        staff: StaffNames | None = None,
+        find_words: WordList | None = None,
+        keep_words: WordList | None = None,
     ) -> None:
+        self.staff, self.find_words, self.keep_words = staff, find_words, keep_words
         self.detectors = all_detectors() if finders is None else tuple(finders)
         self.patients, self.revise, self.kept = patients or {}, revise, kept
         self.propagate: Propagate = propagate or ("patient" if finders is None else "none")
@@ -140,6 +149,9 @@ class Finder:
             propagate=settings.propagate,
             recall_first=policy.recall_first,
             kept=policy.kept,
+            staff=read_staff_names(settings.staff) if settings.staff else None,
+            find_words=policy.find_words,
+            keep_words=policy.keep_words,
         )
 
     @property
@@ -158,21 +170,38 @@ class Finder:
         view, more = self.view(text, patient_id, note_id), list[Span]()
         spans = self.detect(view) if detected is None else detected
         if self.propagate != "none":
-            names = names_in(text, spans) | self.name_index.patients.get(patient_id, frozenset())
+            names = names_in(*view.within(spans)) | self.name_index.patients.get(patient_id, frozenset())
             more += mentions(view, names, self.name_index.staff, spans)
         if self.recall_first:
             more += off_list(view, self.name_index.vocabulary)
+        more = self._without_kept(view, more)
         spans = resolve(text, [*spans, *more], self.kept) if more else spans
         return spans if self.revise is None else self.revise(note_id, text, spans)
 
     def view(self, text: str, patient_id: str = "", note_id: str = "") -> NoteView:
         """Return the detectors' view of a note, with the known data of its patient."""
-        return NoteView(text, note_id, self.patients.get(patient_id))
+        return NoteView(text, note_id, self.patients.get(patient_id), self.staff)
 
     def detect(self, view: NoteView) -> list[Span]:
         """Return the spans of the detectors in one note, without names of other notes and without revision."""
-        spans = (span for detector in self.detectors for span in detector.find(view))
-        return resolve(view.text, spans, self.kept)
+        spans = [span for detector in self.detectors for span in detector.find(view)]
+        if self.find_words is not None:
+            spans += self.find_words.found(view)
+        return resolve(view.text, self._without_kept(view, spans), self.kept)
+
+    def kept_places(self, view: NoteView) -> list[tuple[int, int]]:
+        """Return the ranges of a note that are never replaced."""
+        if self.keep_words is None:
+            return []
+        row = () if view.patient is None else (part for name in view.patient.name for part in name.split("-"))
+        return self.keep_words.kept(view, (part.casefold() for part in row))
+
+    def _without_kept(self, view: NoteView, spans: list[Span]) -> list[Span]:
+        """Cut the keep words out of spans, except those of lists of the site."""
+        if not (places := self.kept_places(view)):
+            return spans
+        sure = [span for span in spans if span.detector in _LISTS]
+        return [*sure, *cut(view.text, (span for span in spans if span.detector not in _LISTS), places)]
 
     def for_patients(self, patient_ids: Iterable[str]) -> Finder:
         """Return a copy restricted to the data of some patients, as sent to a worker with its batch."""

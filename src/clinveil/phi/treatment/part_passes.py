@@ -28,6 +28,7 @@ from clinveil.phi.name_index import NameIndex
 from clinveil.phi.name_index_store import NameIndexStore, open_name_index
 from clinveil.phi.treatment.deidentifier import Deidentified, Deidentifier
 from clinveil.phi.treatment.passes import BatchSpans, changed, detect_batch, patients_of, treat_batch
+from clinveil.phi.treatment.policy import Policy
 from clinveil.scale import Map
 from clinveil.scale.pieces import each, shared
 from clinveil.scale.tasks import Store, name_of, perform
@@ -77,6 +78,8 @@ def _files(settings: Settings) -> Iterator[tuple[str, Path]]:
     for name in sorted(fields):
         value = flat.get(name)
         values = value if isinstance(value, list) else [value] if isinstance(value, str) else []
+        if name == "phi_policy" and values:
+            yield from ((f"{name} words {n}", path) for n, path in enumerate(Policy.read(Path(values[0])).files[1:]))
         if "Path" in str(fields[name].annotation) or name in ("also", "engine"):
             yield from ((f"{name} {n}", Path(item.partition(":")[2] or item)) for n, item in enumerate(values))
 

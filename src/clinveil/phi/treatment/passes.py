@@ -237,12 +237,13 @@ def detect_batch(
         except Exception:  # noqa: BLE001  fail closed: the second pass fails too, and counts the note
             detected.append(None)
         spans = detected[-1] or ()
-        names[note.patient_id] |= names_in(note.text, spans)
-        dates = (note.text[span.start : span.end] for span in spans if span.label == "DATE")
+        text, within = view.within(spans)
+        names[note.patient_id] |= names_in(text, within)
+        dates = (text[span.start : span.end] for span in within if span.label == "DATE")
         orders[note.patient_id] |= order_shown(dates)
         if note.patient_id in apart:
             continue
-        staff |= staff_in(note.text, spans)
+        staff |= staff_in(text, within)
         for word in unlisted(view, spans, acronyms=finder.recall_first):
             lower[word].add(note.patient_id)
     index = NameIndex(

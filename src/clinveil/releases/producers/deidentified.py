@@ -38,6 +38,7 @@ class Deidentified(Producer):
     """Output of `clinveil deidentify` with new ids and the gates of a release."""
 
     uses = frozenset({"identifiers", "keep", "label", "max_kept"})
+    keeps_markup = True
 
     def plan(
         self, found: Preflight, settings: ReleaseSettings, *, train: bool = True

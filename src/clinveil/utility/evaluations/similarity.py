@@ -20,7 +20,7 @@ from numpy.random import Generator, default_rng
 
 from clinveil.core.errors import InputError, UsageError
 from clinveil.core.finding import Finding
-from clinveil.core.settings import SEED, NotesSettings, flag, group
+from clinveil.core.settings import SEED, LabelledNotesSettings, flag, group
 from clinveil.core.tokens import words
 from clinveil.core.types import Mask, Say
 from clinveil.stats.findings import NO_EVIDENCE, unmeasured
@@ -195,7 +195,7 @@ class Similarity(Evaluation):
         "notes": Input("Real notes, to count words (protocol clinicalnlp).", "--notes"),
     }
     shown = "protocol seed"
-    notes: NotesSettings = group(NotesSettings)
+    notes: LabelledNotesSettings = group(LabelledNotesSettings)
     seed: int | None = SEED
     protocol: Literal["jamia", "clinicalnlp"] = flag("jamia", "Protocol of paper A (Pearson) or of paper C (Spearman).")
     min_count: int = flag(20, "Minimum occurrences of both words in the real notes (clinicalnlp).", ge=1)
