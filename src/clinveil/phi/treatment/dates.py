@@ -355,6 +355,10 @@ _TO_YEAR = re.compile(
 _LIST_SIGNS = frozenset({", ", " and ", ", and ", " or ", ", or ", " & ", "/", "-", " to ", ","})
 _LONGEST_SIGN = 6  # characters
 _MARKED_YEAR = re.compile(r"(?:\(|[A-Za-z]{2}\s|[A-Za-z],\s)\Z")
+_LATEST_MARKED_YEAR = "2039"
+# A number after one of these is an amount or a time of day.
+_AMOUNT = re.compile(r"\b(?:than|count|at|expenditure|level|calories|total|of|volume|output|intake)\s\Z", re.I)
+_LONGEST_AMOUNT = 13  # characters
 _AFTER_YEAR = re.compile(r"[.,;:)]?(?:\s|$)|[)]")
 _REACH = 8  # characters: the longest word of time with its sign
 
@@ -386,7 +390,8 @@ def _years(text: str) -> Iterator[re.Match[str]]:
         start = match.start()
         lead = text[max(0, start - _REACH) : start]
         listed = 0 < end >= start - _LONGEST_SIGN and text[end:start].lower() in _LIST_SIGNS
-        marked = _MARKED_YEAR.search(lead) and _AFTER_YEAR.match(text, match.end())
+        marked = _MARKED_YEAR.search(lead) and not _AMOUNT.search(text, max(0, start - _LONGEST_AMOUNT), start)
+        marked = marked and match[0] <= _LATEST_MARKED_YEAR and bool(_AFTER_YEAR.match(text, match.end()))
         if listed or marked or _TO_YEAR.search(lead):
             end = match.end()
             yield match

@@ -14,11 +14,13 @@ from clinveil.phi.detection.note import NoteView
 
 
 def _key(names: str) -> str:
-    """Return a pattern of a key and what separates it from its value: `"id": "`, `<id>`, `<id value="`, `id="`."""
+    """Return a pattern of a key up to its value: `"id": "`, `<id>`, `<id value="`, `<Patient id="`.
+
+    It begins with one sign, so that it is tried at few places of a note.
+    """
     return (
-        rf"(?:[\"'](?:{names})[\"']\s?:\s?[\[\s]{{0,3}}[\"']?|<(?:\w+:)?(?:{names})(?:\s(?:value"
-        rf"|extension)\s?=\s?[\"']|>)"
-        rf"|(?<=[\s<])(?:{names})\s?=\s?[\"'])\s?"
+        rf"[\"'<](?:(?:{names})[\"']\s?:\s?[\[\s]{{0,3}}[\"']?"
+        rf"|(?:\w{{1,12}}:)?(?:{names})(?:\s(?:value|extension)\s?=\s?[\"']|>)|\w{{1,20}}\s(?:{names})\s?=\s?[\"'])\s?"
     )
 
 

@@ -61,6 +61,9 @@ _SEPARATORS = (
     ("  ", re.compile(r" {2,}")),
     (",", re.compile(",")),
 )
+# A heading fills its cell.
+_LEFT = re.compile(r"(?:^|[|\t;,\n]| {2})[ \"'*_#]*\Z")
+_RIGHT = re.compile(r"[ \"'*_#]*(?:[|\t;,\r\n]|$)| {2}")
 _FRAME = re.compile(r"[\s|+:=-]*")  # the line under the headings
 _MARKS = " \"'*_"
 
@@ -79,7 +82,11 @@ class _Tables:
     def find(self, note: NoteView) -> Iterator[Span]:
         """Yield the cells below each heading."""
         text = note.plain
+        if "\n" not in text:
+            return
         for match in matcher(_HEADING).matches(note):
+            if not (_LEFT.search(text, max(0, match.start() - 4), match.start()) and _RIGHT.match(text, match.end())):
+                continue
             begin = text.rfind("\n", 0, match.start()) + 1
             end = text.find("\n", match.end())
             if end < 0 or len(text[end : end + 400].strip()) == 0:
