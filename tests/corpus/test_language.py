@@ -43,7 +43,8 @@ FOREIGN = {
     " odpoczynek, leki przeciwbólowe oraz kontrolę za tydzień, jeżeli objawy nie ustąpią.",
     "Russian": "Больная жалуется на кашель и слабость в течение недели. Температура тела нормальная. В лёгких дыхание"
     " везикулярное, хрипов нет. Назначено обильное питьё и повторный осмотр через три дня.",
-    "Chinese": "患者女性，七十岁，因反复咳嗽三周入院。既往有高血压病史。查体双肺未闻及啰音。给予抗感染治疗后好转，嘱定期复查。",
+    "Chinese": "患者女性，七十岁，因反复咳嗽三周入院。既往有高血压病史。"
+    "查体双肺未闻及啰音。给予抗感染治疗后好转，嘱定期复查。",
     "Vietnamese": "Bệnh nhân nữ 52 tuổi đến khám vì đau bụng từ hai ngày nay, không sốt, không nôn. Bụng mềm,"
     " ấn đau nhẹ vùng thượng vị. Cho thuốc và hẹn tái khám sau một tuần.",
 }

@@ -87,7 +87,17 @@ def test_repr_shows_counts_only():
 
 def test_the_batch_has_the_columns_of_the_contract():
     names = patients_batch([ROSE]).schema.names
-    assert names == ["patient_id", "name", "codes", "record_number", "phone", "email", "address", "birth_date", "date_shift"]
+    assert names == [
+        "patient_id",
+        "name",
+        "codes",
+        "record_number",
+        "phone",
+        "email",
+        "address",
+        "birth_date",
+        "date_shift",
+    ]
 
 
 def test_only_three_columns_are_needed(tmp_path: Path):

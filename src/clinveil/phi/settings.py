@@ -34,12 +34,8 @@ class PhiSettings(Settings):
     mode: Literal["remove", "replace", "tag"] = flag(
         "replace", "Remove identifiers, replace them with surrogates, or tag them."
     )
-    date_order: DateOrder = flag(
-        "auto", "Read 3/4/2019 by the other dates of the patient, day first, or month first."
-    )
-    shift: tuple[str, ...] = flag(
-        (), "Keep this column of dates and move it by the days of its patient; repeatable."
-    )
+    date_order: DateOrder = flag("auto", "Read 3/4/2019 by the other dates of the patient, day first, or month first.")
+    shift: tuple[str, ...] = flag((), "Keep this column of dates and move it by the days of its patient; repeatable.")
     phi_profile: str | None = flag(None, "Use this policy: safe-harbor, limited-dataset, research or max-recall.")
     phi_policy: Path | None = flag(None, "Use the policy in this TOML file.")
 

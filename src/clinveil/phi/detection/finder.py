@@ -218,7 +218,8 @@ def _union(spans: list[Span], kept: Collection[str]) -> Span:
 
 # The generation of a person; the point of an abbreviation, but not the end of a sentence.
 _GENERATION = re.compile(
-    r"(?:,?[ \t]+(?:(?i:jn?r|sn?r)(?![^\W_])|(?:II|III|IV)(?![^\W_])(?!\.\d)))?(?:(?<=[jJsS][rR])\.(?=[,;:)]|\s+[a-z(]))?"
+    r"(?:,?[ \t]+(?:(?i:jn?r|sn?r)(?![^\W_])|(?:II|III"
+    r"|IV)(?![^\W_])(?!\.\d)))?(?:(?<=[jJsS][rR])\.(?=[,;:)]|\s+[a-z(]))?"
 )
 
 

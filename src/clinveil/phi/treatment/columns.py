@@ -5,7 +5,7 @@ A true date next to shifted notes discloses the offset of the patient.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from datetime import timedelta
 
 import pyarrow as pa
@@ -21,11 +21,11 @@ _SHARE = 0.8  # of the values of a text column that are dates
 _ROLES = (NOTE_ID, PATIENT_ID, TEXT)
 
 
-def moved(values: pa.Array, offsets: Sequence[timedelta], day_first: Callable[[int], bool | None]) -> pa.Array:
+def moved(values: pa.Array, offsets: Sequence[timedelta], day_first: Sequence[bool | None]) -> pa.Array:
     """Return a column of dates moved by the offset of each row. Text that is no full date becomes a tag.
 
     Args:
-        day_first: row -> whether its numeric dates are read day first; None if unknown.
+        day_first: of each row, whether its numeric dates are read day first; None if unknown.
 
     Raises InputError for a column that is neither dates nor text.
     """
@@ -43,8 +43,8 @@ def moved(values: pa.Array, offsets: Sequence[timedelta], day_first: Callable[[i
     if not (pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_null(kind)):
         raise InputError(f"is {kind}, not dates", where="--shift", hint="pass a column of dates, times or text")
     texts = [
-        text and (shifted_by(by, text, day_first=day_first(row)) or tag("DATE"))
-        for row, (text, by) in enumerate(zip(values.to_pylist(), offsets, strict=True))
+        text and (shifted_by(by, text, day_first=order) or tag("DATE"))
+        for text, by, order in zip(values.to_pylist(), offsets, day_first, strict=True)
     ]
     return pa.array(texts, kind)
 

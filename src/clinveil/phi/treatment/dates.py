@@ -2,7 +2,8 @@
 
 The offset is that of the patient table (`date_shift`, days), or else drawn from the key: never zero and at most 365
 days in either direction. Intervals between full dates of a patient are exact, and times of day do not change. Both ends
-of a range move; an end without a year has the year of the other end. Dates in MIMIC's brackets keep their brackets. A month with a
+of a range move; an end without a year has the year of the other end.
+Dates in MIMIC's brackets keep their brackets. A month with a
 year moves as its 15th day, and one month further if it would not change; its order with other dates is kept.
 
 Whether 3/4/2019 is in March or in April follows from the other numeric dates of the note, then from those of all notes
@@ -50,7 +51,8 @@ _FORMS = (
         rf"|\d{{2}})"
     ),
     re.compile(
-        rf"{_MONTH}(?P<a>[\s./-]*(?:the\s)?)(?P<d>\d{{1,2}})(?P<o>st|nd|rd|th)?(?:(?P<b>[\s,./'-]+)(?P<y>\d{{4}})"
+        rf"{_MONTH}(?P<a>[\s./-]*(?:the\s)?)(?P<d>\d{{1,2}})(?P<o>st|nd|rd"
+        rf"|th)?(?:(?P<b>[\s,./'-]+)(?P<y>\d{{4}})"
         r"|(?P<b2>,\s?'?|\s'|(?<=-\d)-|(?<=-\d\d)-)(?P<y2>\d{2}))",
         re.I,
     ),
@@ -61,7 +63,7 @@ _FORMS = (
     # `2019-03` is a month.
     re.compile(r"(?P<y>\d{4})(?P<s>-)(?P<m>\d{2})"),
 )
-_NUMERIC = re.compile(r"(?<!\d)(\d{1,2})\s?[/.-]\s?(\d{1,2})\s?[/.-]\s?\d{2,4}")
+_NUMERIC = re.compile(r"(?<!\d)(?<!\d[/.-])(\d{1,2})\s?([/.-])\s?(\d{1,2})\s?\2\s?'?\d{2,4}")
 _ORDINAL = r"(?:st|nd|rd|th)?"
 _TO = r"\s?(?:-|to|and|through|thru|until)\s?"
 # A range within one month: the last day is separate from month and year.
@@ -132,7 +134,7 @@ def is_numeric(text: str) -> bool:
 
 def order_shown(dates: Iterable[str]) -> int:
     """Return what the numeric dates show of their order: a sum of `DAY_FIRST` and `MONTH_FIRST`, or 0."""
-    pairs = [(int(first), int(second)) for text in dates for first, second in _NUMERIC.findall(text)]
+    pairs = [(int(first), int(second)) for text in dates for first, _, second in _NUMERIC.findall(text)]
     day_first = any(12 < first <= 31 and second <= 12 for first, second in pairs)
     month_first = any(first <= 12 < second <= 31 for first, second in pairs)
     return DAY_FIRST * day_first + MONTH_FIRST * month_first
@@ -351,6 +353,7 @@ _TO_YEAR = re.compile(
     r"\b(?:in|since|during|until|till|before|after|circa|year|from|early|late|mid|around|by|of)[\s-]{1,2}\Z", re.I
 )
 _LIST_SIGNS = frozenset({", ", " and ", ", and ", " or ", ", or ", " & ", "/", "-", " to ", ","})
+_LONGEST_SIGN = 6  # characters
 _MARKED_YEAR = re.compile(r"(?:\(|[A-Za-z]{2}\s|[A-Za-z],\s)\Z")
 _AFTER_YEAR = re.compile(r"[.,;:)]?(?:\s|$)|[)]")
 _REACH = 8  # characters: the longest word of time with its sign
@@ -382,10 +385,9 @@ def _years(text: str) -> Iterator[re.Match[str]]:
     for match in _BARE_YEAR.finditer(text):
         start = match.start()
         lead = text[max(0, start - _REACH) : start]
-        if text[end:start].lower() in _LIST_SIGNS if start - end <= 6 and end > 0 else False:
-            end = match.end()
-            yield match
-        elif _TO_YEAR.search(lead) or (_MARKED_YEAR.search(lead) and _AFTER_YEAR.match(text, match.end())):
+        listed = 0 < end >= start - _LONGEST_SIGN and text[end:start].lower() in _LIST_SIGNS
+        marked = _MARKED_YEAR.search(lead) and _AFTER_YEAR.match(text, match.end())
+        if listed or marked or _TO_YEAR.search(lead):
             end = match.end()
             yield match
 

@@ -267,16 +267,12 @@ class Deidentifier:
             return batch
         patients = list(of_rows(batch))
         offsets = [offset_of(self.key, patient_id, self.patients.get(patient_id)) for patient_id in patients]
+        of_patients = self.finder.name_index.date_orders
         for name in names:
             index = batch.schema.get_field_index(name)
             shown = order_shown(text for text in batch.column(index).to_pylist() if isinstance(text, str))
-            column = moved(
-                batch.column(index),
-                offsets,
-                lambda row, shown=shown: read_order(
-                    self.date_order, shown, self.finder.name_index.date_orders.get(patients[row], 0)
-                ),
-            )
+            orders = [read_order(self.date_order, shown, of_patients.get(patient_id, 0)) for patient_id in patients]
+            column = moved(batch.column(index), offsets, orders)
             batch = batch.set_column(index, batch.schema.field(index), column)
         return batch
 

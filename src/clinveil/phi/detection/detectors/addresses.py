@@ -147,27 +147,38 @@ _STREET = re.compile(
     rf"{{1,4}}(?P<kind>{_KIND}){WORD_END}\.?(?:\s+(?:[NSEW]|NE|NW|SE|SW)\b\.?)?{_FLAT})"
 )
 _BOX = re.compile(r"(?<![a-z])(?P<phi>P\.?\s?O\.?\s+Box\s+#?\d+)", _I)
-_RURAL = re.compile(r"(?<![A-Za-z])(?P<phi>(?:R\.?R\.?|H\.?C\.?|Rural\sRoute|GPO|Post\sOffice)(?:\s?#?\d+,?)?\s+Box\s+\d+)")
+_RURAL = re.compile(
+    r"(?<![A-Za-z])(?P<phi>(?:R\.?R\.?|H\.?C\.?|Rural\sRoute|GPO|Post\sOffice)(?:\s?#?\d+,?)?\s+Box\s+\d+)"
+)
 _FOREIGN_BOX = re.compile(r"(?<![A-Za-z])(?P<phi>(?:Postfach|Postbus)\s\d+)")
 _NUMBERED_ROAD = re.compile(
-    rf"{ALONE_BEGIN}(?P<phi>\d{{1,6}}\s(?:County|State|Old|US)\s(?:Road|Rd|Route|Hwy|Highway)\s\d{{1,4}}){END}"
+    rf"{ALONE_BEGIN}(?P<phi>\d{{1,6}}\s(?:County|State|Old|US)\s(?:Road|Rd|Route|Hwy"
+    rf"|Highway)\s\d{{1,4}}){END}"
 )
 _AFTER_ADDRESS = re.compile(
-    rf"\b(?:address|lives at|residing at|resides at|living at|home is|lived at|stays at)(?: is)?[\W_]{{1,6}}"
+    rf"\b(?:address|lives at|residing at|resides at|living at|home is|lived at"
+    rf"|stays at)(?: is)?[\W_]{{1,6}}"
     rf"(?P<phi>\d{{1,6}}(?:\s+\w[\w'-]*){{1,4}}?\s+{_KIND}\b|\d{{1,6}}(?:\s+(?-i:[A-Z][a-z])[\w'-]*){{1,4}})",
     _I,
 )
 _RESIDENCE = re.compile(
-    r"\b(?i:nursing\shome|care\shome|group\shome|assisted\sliving|residence|facility|lives\s(?:on|in|at)|resides\s(?:on|in|at)"
-    r"|discharged\sto|placed\sat|address)[\W_]{1,6}(?P<phi>(?:[A-Z][a-z]+\s){1,2}(?:Court|Row|Place|Close|Mews|Gardens|Grove"
-    r"|Crescent|Square|Way|Manor|House|Lodge|Heights|Terrace|Circle|Trail|Street|Road|Lane))(?![A-Za-z])"
+    r"\b(?i:nursing\shome|care\shome|group\shome|assisted\sliving|residence|facility|lives\s(?:on"
+    r"|in|at)|resides\s(?:on|in|at)"
+    r"|discharged\sto|placed\sat|address)[\W_]{1,6}(?P<phi>(?:[A-Z][a-z]+\s){1,2}(?:Court|Row"
+    r"|Place|Close|Mews|Gardens|Grove"
+    r"|Crescent|Square|Way|Manor|House|Lodge|Heights|Terrace|Circle|Trail|Street|Road"
+    r"|Lane))(?![A-Za-z])"
 )
 _FLAT_ALONE = re.compile(
-    r"(?<!operating )(?<!operative )(?<![A-Z])(?P<phi>(?:Apt|Apartment|Suite|Ste|(?-i:Flat))\.?\s*#?\s?\d{1,5}[A-Z]?)(?![A-Z\d])", _I
+    r"(?<!operating )(?<!operative )(?<![A-Z])(?P<phi>(?:Apt|Apartment|Suite|Ste"
+    r"|(?-i:Flat))\.?\s*#?\s?\d{1,5}[A-Z]?)(?![A-Z\d])",
+    _I,
 )
 _LOWER = re.compile(
-    r"(?<!\d)(?<!\d[.,/:-])(?P<phi>\d{1,6}[a-z]?\s(?:(?:n|s|e|w|north|south|east|west)\.?\s)?[a-z]+(?:\s[a-z]+)?\s(?:street|avenue|ave"
-    r"|road|boulevard|blvd|lane|drive|court|terrace)(?![a-z])\.?(?:,?\s(?:apt|apartment|unit|suite)\.?\s?#?\w{1,4}\b)?)"
+    r"(?<!\d)(?<!\d[.,/:-])(?P<phi>\d{1,6}[a-z]?\s(?:(?:n|s|e|w|north|south|east"
+    r"|west)\.?\s)?[a-z]+(?:\s[a-z]+)?\s(?:street|avenue|ave"
+    r"|road|boulevard|blvd|lane|drive|court|terrace)(?![a-z])\.?(?:,?\s(?:apt|apartment|unit"
+    r"|suite)\.?\s?#?\w{1,4}\b)?)"
 )
 _NAMELESS = re.compile(
     r"\b(?:on|at|of|from|near|in|to|our|off|the)[\W_]{1,6}(?P<phi>(?:(?:[NSEW]\.?|North|South|East"
@@ -175,8 +186,10 @@ _NAMELESS = re.compile(
     r"|\d{1,3}(?:st|nd|rd|th)\s(?:[Ss]treet|[Aa]ve(?:nue)?)))(?![A-Za-z])"
 )
 _NUMBER_AFTER = re.compile(
-    r"(?<![A-Za-z\d])(?P<phi>[A-Z\xc0-\xde]\w*(?:[ -][A-Z\xc0-\xde]\w+)?(?:strasse|str\.|weg|platz|allee|gasse|damm|ufer|vej"
-    r"|gade|gata|gatan|veien|straat|laan|gracht|plein|dijk|katu|utca|svej)\s+\d{1,4}\s?[a-zA-Z]?)(?![A-Za-z\d%]|[.-]\d)"
+    r"(?<![A-Za-z\d])(?P<phi>[A-Z\xc0-\xde]\w*(?:[ -][A-Z\xc0-\xde]\w+)?(?:strasse|str\.|weg|platz"
+    r"|allee|gasse|damm|ufer|vej"
+    r"|gade|gata|gatan|veien|straat|laan|gracht|plein|dijk|katu|utca"
+    r"|svej)\s+\d{1,4}\s?[a-zA-Z]?)(?![A-Za-z\d%]|[.-]\d)"
 )
 _ROMANCE = re.compile(
     r"\b(?P<phi>(?:Via|Viale|Piazza|Corso|Calle|C/|Avenida|Avda?\.?|Plaza|Paseo|Rua|Rue|Chemin|ul\.|ulica|Ulica"
@@ -185,7 +198,8 @@ _ROMANCE = re.compile(
     r"(?![A-Za-z\d%]|[.-]\d)"
 )
 _RUE = re.compile(
-    r"(?<!\d)(?<!\d[.,/:-])(?P<phi>\d{1,4}(?:\s?(?:bis|ter))?,?\s+(?:rue|avenue|boulevard|bd|chemin|impasse|quai"
+    r"(?<!\d)(?<!\d[.,/:-])(?P<phi>\d{1,4}(?:\s?(?:bis|ter))?,?\s+(?:rue|avenue|boulevard|bd"
+    r"|chemin|impasse|quai"
     r"|Rue|Avenue|Boulevard|Bd|Chemin|Quai)\s+(?:(?:de|du|des|la|le|les|l'"
     r"|d')\s?){0,3}[A-Z\xc0-\xde][\w'-]*(?:[\s-][A-Z\xc0-\xde][\w'-]*){0,3})"
 )
@@ -231,7 +245,12 @@ RULES = (
         "sent to {Boston}, MA 02114.",
         score=0.95,
     ),
-    Rule("ZIP", re.compile(rf"(?<![A-Za-z\d]){_STATE}(?![A-Za-z])\.?,?[\W_]{{1,6}}(?P<phi>{_ZIP})(?!\d)"), "sent to Boston, MA {02114}.", score=0.95),
+    Rule(
+        "ZIP",
+        re.compile(rf"(?<![A-Za-z\d]){_STATE}(?![A-Za-z])\.?,?[\W_]{{1,6}}(?P<phi>{_ZIP})(?!\d)"),
+        "sent to Boston, MA {02114}.",
+        score=0.95,
+    ),
     Rule("ZIP", _CUED_ZIP, "Moved; zip {60601}."),
     Rule(
         "ZIP",

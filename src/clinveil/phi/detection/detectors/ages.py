@@ -34,12 +34,15 @@ _KIN = (
 _PERSON = rf"(?:patient|pt|he|she|{_KIN}|man|woman|lady|gentleman|resident|veteran)"
 # Text allowed after an age without a unit; never a unit of measurement.
 _ALONE = (
-    r"(?=[^\w\n%°]{0,3}(?:[,;:)|\]}\"'*<=>_~/\\!?•-](?!\d)|\.(?!\d)|$|\n)|\s+(?:and|with|who|but|when|now|today|today's|this|from"
-    r"|of|after|in\s(?:the|a|\d{4}|[jfmasond][a-z]{2,8})|by|due|because|living|lives|at\shome|next|last|on\s(?:her|his)"
+    r"(?=[^\w\n%°]{0,3}(?:[,;:)|\]}\"'*<=>_~/\\!?•-](?!\d)|\.(?!\d)|$|\n)|\s+(?:and|with|who|but"
+    r"|when|now|today|today's|this|from"
+    r"|of|after|in\s(?:the|a|\d{4}|[jfmasond][a-z]{2,8})|by|due|because|living|lives|at\shome|next"
+    r"|last|on\s(?:her|his)"
     r"|she|he|the\spatient)(?![a-z]))"
 )
 _OTHER_UNIT = (
-    r"(?!\d|[.,/:]\d|\s?%|\s*-?(?:mg|ml|months|deg|°|days|weeks|hours|minutes|kg|lb|pounds|cm|mm|beats|bpm|percent))"
+    r"(?!\d|[.,/:]\d|\s?%|\s*-?(?:mg|ml|months|deg|°|days|weeks|hours|minutes|kg|lb|pounds|cm|mm"
+    r"|beats|bpm|percent))"
 )
 
 
@@ -47,11 +50,17 @@ def _no_temperature(match: re.Match[str], note: NoteView) -> bool:
     return not _TEMPERATURE.search(before(match, note, 25))
 
 
+_RATE = re.compile(r"temp|fever|spo2|\bsat|pulse|rate|\bhr\b|\bbp\b|pressure|oxygen|running|held|stay")
+
+
 def _no_rate(match: re.Match[str], note: NoteView) -> bool:
-    return not re.search(r"temp|fever|spo2|\bsat|pulse|rate|\bhr\b|\bbp\b|pressure|saturat|oxygen|running|held|stay", before(match, note, 30))
+    return not _RATE.search(before(match, note, 30))
 
 
-_OLD_PERSON = re.compile(rf"{_FROM}{_OLD}(?:{_UNIT}|\s?[MF](?![a-z]))|(?<![a-z])(?:aged?|turned){_GAP}{_OLD}{_OTHER_UNIT}|ninety", re.I)
+_OLD_PERSON = re.compile(
+    rf"{_FROM}{_OLD}(?:{_UNIT}|\s?[MF](?![a-z]))|(?<![a-z])(?:aged?|turned){_GAP}{_OLD}{_OTHER_UNIT}|ninety",
+    re.IGNORECASE,
+)
 
 
 def _birth_of_an_old_person(match: re.Match[str], note: NoteView) -> bool:
@@ -72,12 +81,14 @@ RULES = (
         "A {97}-year-old female, once {94} yo, {95}yoM or {96} yrs; now {98} yeras of age, not 96 hours of age.",
     ),
     _rule(
-        rf"{WORD_BEGIN}(?:age|aged|age of|age is|turned|turns|turning|age/sex|ages)(?![a-z])[\W_]{{0,6}}(?P<phi>{_OLDS})"
+        rf"{WORD_BEGIN}(?:age|aged|age of|age is|turned|turns|turning|age/sex"
+        rf"|ages)(?![a-z])[\W_]{{0,6}}(?P<phi>{_OLDS})"
         rf"{_OTHER_UNIT}",
         "Aged {92}. She turned {100}. He turned 90 degrees.",
     ),
     _rule(
-        rf"{WORD_BEGIN}{_PERSON}(?:'s)?\s(?:(?:is|was|turned|turns|being|will\sbe|will\sturn)\s)?(?:(?:now|just|almost|nearly|about"
+        rf"{WORD_BEGIN}{_PERSON}(?:'s)?\s(?:(?:is|was|turned|turns|being|will\sbe"
+        rf"|will\sturn)\s)?(?:(?:now|just|almost|nearly|about"
         rf"|currently|a|an)\s)?[\W_]{{0,6}}(?P<phi>{_OLDS}){_ALONE}",
         "Pt is {94}. His mother was {96}, his pulse was 96.",
         score=0.7,
@@ -90,7 +101,8 @@ RULES = (
         score=0.7,
     ),
     _rule(
-        rf"{WORD_BEGIN}at[\W_]{{1,6}}(?P<phi>{_OLD})(?=[^A-Za-z\d%°]{{1,6}}(?:she|he|the\spatient|pt|patient)(?![a-z]))",
+        rf"{WORD_BEGIN}at[\W_]{{1,6}}(?P<phi>{_OLD})(?=[^A-Za-z\d%°]{{1,6}}(?:she|he|the\spatient"
+        rf"|pt|patient)(?![a-z]))",
         "At {94}, she lives alone; pulse at 94, she rested.",
         score=0.7,
         check=_no_rate,
@@ -98,45 +110,55 @@ RULES = (
     _rule(
         r"\b(?:(?:in|of)\s+(?:her|his|their|the\spatient's|pt's)|(?:patient|pt|woman|man|lady|gentleman|mother|father"
         r"|grandmother|grandfather)\s+in\s+(?:the)?)"
-        r"\s*(?:very\s)?(?:early|mid|late|upper)?[\W_]{0,6}(?P<phi>9\d'?s|nineties|1[0-2]0'?s)(?![a-z])",
+        r"\s*(?:very\s)?(?:early|mid|late|upper)?[\W_]{0,6}(?P<phi>9\d'?s|nineties"
+        r"|1[0-2]0'?s)(?![a-z])",
         "She is in her {90s}; her rate is in the 90s.",
     ),
     _rule(
-        rf"{_FROM}(?<!tc-)(?<!tc\s)(?<!technetium[-\s])(?P<phi>{_OLD})(?=(?:/[MF]|[MF]|[^A-Za-z\d%°]{{0,3}}\s[MF]\s(?:with|w/|who|s/p|h/o|hx|admitted|presents|here|p/w))"
+        rf"{_FROM}(?<!tc-)(?<!tc\s)(?<!technetium[-\s])(?P<phi>{_OLD})(?=(?:/[MF]|[MF]"
+        rf"|[^A-Za-z\d%°]{{0,3}}\s[MF]\s(?:with|w/|who|s/p|h/o|hx|admitted|presents|here|p/w))"
         rf"\b(?![/-]))",
         "Came in: {91}F with cough, {94} M with none, {95}/F.",
         check=_no_temperature,
     ),
     _rule(
-        rf"{WORD_BEGIN}(?P<phi>{_WORDS})(?=[\W_]{{0,4}}(?:years?|yrs?)(?:[\s-]*(?:old|of age)|\b(?!\s(?:ago|later))))",
+        rf"{WORD_BEGIN}(?P<phi>{_WORDS})(?=[\W_]{{0,4}}(?:years?|yrs?)(?:[\s-]*(?:old|of age)"
+        rf"|\b(?!\s(?:ago|later))))",
         "A {ninety-three} year old man.",
     ),
     _rule(
         rf"\b(?:age|aged|is|was|turned|turning|at|just|age of|almost|nearly|now"
         rf"|to be){_GAP}(?P<phi>ninety(?:[\s-]+{_UNITS_WORD})?)"
-        rf"{WORD_END}(?!\s*(?:percent|per|degrees?|minutes|days|mg|ml|hours|seconds|over|beats|pounds|kilo|on\s|-?degree))",
+        rf"{WORD_END}(?!\s*(?:percent|per|degrees?|minutes|days|mg|ml|hours|seconds|over|beats"
+        rf"|pounds|kilo|on\s|-?degree))",
         "He is {ninety-three}, and turned ninety degrees.",
     ),
     _rule(rf"{WORD_BEGIN}(?P<phi>nonagenarian|centenarian){WORD_END}", "A {nonagenarian} in good health."),
     _rule(
-        rf"(?<![a-z\d])(?P<phi>(?:9\d|1[01]\d)(?:st|nd|rd|th)|ninetieth|ninety-\w+th|hundredth){_GAP}birthday",
+        rf"(?<![a-z\d])(?P<phi>(?:9\d|1[01]\d)(?:st|nd|rd|th)|ninetieth|ninety-\w+th"
+        rf"|hundredth){_GAP}birthday",
         "Near her {95th} birthday.",
     ),
     _rule(
-        r"\b(?:dob|d\.o\.b\.?|date of birth|birth\s?date|born(?:\s+on)?)[\W_]{0,6}(?:is\s+)?[\W_]{0,6}(?P<phi>(?:\d{1,2}[/.-]\d{1,2}"
+        r"\b(?:dob|d\.o\.b\.?|date of birth|birth\s?date"
+        r"|born(?:\s+on)?)[\W_]{0,6}(?:is\s+)?[\W_]{0,6}(?P<phi>(?:\d{1,2}[/.-]\d{1,2}"
         r"[/.-]|[a-z]{3,9}\.?\s+\d{1,2},?\s+|\d{1,2}\s+[a-z]{3,9}\.?\s+)(?:18\d\d|19[0-3]\d)|(?:18\d\d"
         r"|19[0-3]\d)[/-]?\d\d[/-]?\d\d)(?!\d)",
         "DOB: {03/04/1921}",
         score=0.95,
     ),
     _rule(
-        r"\b(?:born|b\.|dob|d\.o\.b\.?|yob|(?:year|date)\sof\sbirth|birth\s?(?:year|date))[\W_]{1,6}(?:was\s)?(?:in\s+)?"
-        r"(?:the\s+)?(?:year\s+)?[\W_]{0,6}(?:[x*_]{1,2}[/-][x*_]{1,2}[/-])?(?P<phi>(?:18\d\d|19[0-3]\d)s?)(?!\d|[/-]\d)",
+        r"\b(?:born|b\.|dob|d\.o\.b\.?|yob|(?:year|date)\sof\sbirth|birth\s?(?:year"
+        r"|date))[\W_]{1,6}(?:was\s)?(?:in\s+)?"
+        r"(?:the\s+)?(?:year\s+)?[\W_]{0,6}(?:[x*_]{1,2}[/-][x*_]{1,2}[/-])?(?P<phi>(?:18\d\d"
+        r"|19[0-3]\d)s?)(?!\d|[/-]\d)",
         "Born in {1925} in Canada.",
     ),
     _rule(
-        rf"{WORD_BEGIN}(?:dob|d\.o\.b\.?|date of birth|birth\s?date|born(?:\s+(?:on|in))?)[\W_]{{0,6}}"
-        r"(?P<phi>(?:\d{1,2}[/.-]\d{1,2}[/.-]|[a-z]{3,9}\.?\s+\d{1,2},?\s+'?|')(?P<year>\d{2}))(?!\d|[/.-]\d)",
+        rf"{WORD_BEGIN}(?:dob|d\.o\.b\.?|date of birth|birth\s?date|born(?:\s+(?:on"
+        rf"|in))?)[\W_]{{0,6}}"
+        r"(?P<phi>(?:\d{1,2}[/.-]\d{1,2}[/.-]|[a-z]{3,9}\.?\s+\d{1,2},?\s+'?"
+        r"|')(?P<year>\d{2}))(?!\d|[/.-]\d)",
         "DOB {03/04/31}, or DOB 03/04/71.",
         score=0.95,
         check=_birth_of_an_old_person,

@@ -32,11 +32,13 @@ MONTHS = (
     "December",
 )  # fmt: skip
 MONTH = (
-    r"(?:(?:january|february|march|april|may|june|july|august|september|october|november|december)(?![a-z])"
+    r"(?:(?:january|february|march|april|may|june|july|august|september|october|november"
+    r"|december)(?![a-z])"
     r"|(?:jan|feb|mar|apr|jun|jul|aug|sept?|oct|nov|dec)(?![a-z])\.?)"
 )
 WEEKDAY = (
-    r"(?:(?:mon|tues|wednes|thurs|fri|satur|sun)day|(?:mon|tues?|wed|thur?s?|fri|sat|sun)(?![a-z])\.?)"  # any case
+    r"(?:(?:mon|tues|wednes|thurs|fri|satur|sun)day|(?:mon|tues?|wed|thur?s?|fri|sat"
+    r"|sun)(?![a-z])\.?)"  # any case
 )
 _DAY = r"(?:[12]\d|3[01]|0?[1-9])"
 _ORDINAL = r"(?:st|nd|rd|th)?"
@@ -53,34 +55,49 @@ _TIME_WORD = re.compile(
 )
 # Examinations and procedures, which are noted with their date.
 _EXAMINATION = re.compile(
-    r"\b(?:ct|cta|cth|mri|mra|mrcp|cxr|kub|xr|x-?rays?|films?|echo|tte|tee|ekg|ecg|eeg|emg|us|u/s|ultrasound|duplex"
-    r"|doppler|dexa|pet|scan|imaging|mammogram|cath|pci|cabg|angiogram|biopsy|bx|colonoscopy|egd|ercp|bronch|pfts?|lp"
-    r"|cx|cultures?|bcx|ucx|ua|cbc|bmp|cmp|lfts?|inr|path|pathology|op|note|report|transplant|chemo|hd|dialysis"
+    r"\b(?:ct|cta|cth|mri|mra|mrcp|cxr|kub|xr|x-?rays?|films?|echo|tte|tee|ekg|ecg|eeg|emg|us|u/s"
+    r"|ultrasound|duplex"
+    r"|doppler|dexa|pet|scan|imaging|mammogram|cath|pci|cabg|angiogram|biopsy|bx|colonoscopy|egd"
+    r"|ercp|bronch|pfts?|lp"
+    r"|cx|cultures?|bcx|ucx|ua|cbc|bmp|cmp|lfts?|inr|path|pathology|op|note|report|transplant"
+    r"|chemo|hd|dialysis"
     r"|intubated|extubated|transfused|transferred)[\W_]{1,3}$"
 )
 _SCORE_WORD = re.compile(
     r"strength|murmur|apgar|pain|\bbp\b|score|vision|grade|station|motor|reflex|muscle|power|pulse|oriented|acuity"
     r"|class|stage|weeks|gestation|scale|level|systolic|dtr|criteria|lead|out of|rated|\bva\b|\bnpa\b|mallampati|gcs"
-    r"|bipap|cpap|\bpsv?\b|peep|\bsimv\b|\bvent\b|gleason|likert|nodes?\b|lymph|\bcores?\b|quadrant|\bratio\b|tender"
-    r"|edema|bruit|\brub\b|\bsem\b|mmse|mini-mental|moca|phq|\bcage\b|fio2|barthel|\badls?\b|flexion|extension|flexor"
-    r"|extensor|biceps|triceps|deltoid|quadriceps|hamstring|\bgrip\b|abduct|adduct|dorsiflex|\bknee jerk|suture"
-    r"|\bo[dsu]\b|pupil|\bwbc\b|mixture|chief complaint|\binsulin|humulin|novolog|percocet|vicodin|norco|lortab|lorcet|suboxone|lotrel|vytorin|caduet|hctz|exforge"
+    r"|bipap|cpap|\bpsv?\b|peep|\bsimv\b|\bvent\b|gleason|likert|nodes?\b|lymph|\bcores?\b"
+    r"|quadrant|\bratio\b|tender"
+    r"|edema|bruit|\brub\b|\bsem\b|mmse|mini-mental|moca|phq|\bcage\b|fio2|barthel|\badls?\b"
+    r"|flexion|extension|flexor"
+    r"|extensor|biceps|triceps|deltoid|quadriceps|hamstring|\bgrip\b|abduct|adduct|dorsiflex"
+    r"|\bknee jerk|suture"
+    r"|\bo[dsu]\b|pupil|\bwbc\b|mixture|chief complaint|\binsulin|humulin|novolog|percocet|vicodin"
+    r"|norco|lortab|lorcet|suboxone|lotrel|vytorin|caduet|hctz|exforge"
     r"|hyzaar|tylenol|hydrocodone|amlodipine|\bjoints?\b|\bpoints?\b"
     r"|\bdilut|\bjaeger|\bsnellen|\bcdr?\b|c/d|cup|\b(?:cycle|session|day|dose|course|step)\s#?$"
 )
 # Further away, these still make a score of a fraction: reflexes, pupils, strength, recall, pain.
 _EXAMINED = re.compile(
-    r"reflex|pupil|motor|strength|extremit|recall|patella|achilles|ankle|rotation|flexor|flexion|extens|muscle"
+    r"reflex|pupil|motor|strength|extremit|recall|patella|achilles|ankle|rotation|flexor|flexion"
+    r"|extens|muscle"
     r"|plantar|\bpain|murmur|pulses|\b[rlb][ul]e\b|\b[ul]es?\b|worst|apgar|visual"
 )
 _MEASURE = re.compile(
-    r"[\s-]*(?:mg|ml|mcg|cc|cm|mm|kg|g\b|%|units?|tablets?|tabs?|caps|strength|murmur|weeks?|times|inch|teaspoons?|tsp"
-    r"|cup|of (?:the|a|an|his|her|all)\b|bilat|throughout|systolic|intensity|hpf|pills?|ppd|packs?\b|and symmetric"
-    r"|degrees|minutes|hours|days\b|doses\b|point|l\b|pain|power|in\b(?!\s+(?:the|a|our|clinic|ed|er)\b)|h\b|hrs?\b"
-    r"|th?s?\b|nodes?\b|lymph|cores?\b|quadrants?|joints?|teeth|sem\b|holosystolic|diastolic|ejection|edema|pitting"
-    r"|pulses|reflex|scale|way\b|months?\b|years?\b|yrs?\b|dilution|visits?\b|sessions?|cycles?|criteria|oz\b|ounce|gallon|pints?"
-    r"|size|normal\b|k\b|port\b|trocar|visiport|subxiphoid|flex\b|coil|french|fr\b|screw|mixture|recall|word\b|[+-]?\s?b?[rl]?[ul]e\b"
-    r"|distal|proximal|patella|ankle|decreasing|on exposure|and non-?reactive|o[dsu]\b|symmet|equal|and (?:equal|symmetric|intact)|equivalent|patients|prn)"
+    r"[\s-]*(?:mg|ml|mcg|cc|cm|mm|kg|g\b|%|units?|tablets?|tabs?|caps|strength|murmur|weeks?|times"
+    r"|inch|teaspoons?|tsp"
+    r"|cup|of (?:the|a|an|his|her|all)\b|bilat|throughout|systolic|intensity|hpf|pills?|ppd"
+    r"|packs?\b|and symmetric"
+    r"|degrees|minutes|hours|days\b|doses\b|point|l\b|pain|power|in\b(?!\s+(?:the|a|our|clinic|ed"
+    r"|er)\b)|h\b|hrs?\b"
+    r"|th?s?\b|nodes?\b|lymph|cores?\b|quadrants?|joints?|teeth|sem\b|holosystolic|diastolic"
+    r"|ejection|edema|pitting"
+    r"|pulses|reflex|scale|way\b|months?\b|years?\b|yrs?\b|dilution|visits?\b|sessions?|cycles?"
+    r"|criteria|oz\b|ounce|gallon|pints?"
+    r"|size|normal\b|k\b|port\b|trocar|visiport|subxiphoid|flex\b|coil|french|fr\b|screw|mixture"
+    r"|recall|word\b|[+-]?\s?b?[rl]?[ul]e\b"
+    r"|distal|proximal|patella|ankle|decreasing|on exposure|and non-?reactive|o[dsu]\b|symmet"
+    r"|equal|and (?:equal|symmetric|intact)|equivalent|patients|prn)"
 )
 _FRACTION = re.compile(r"\d\s$")  # 24 2/7 weeks
 _CODED = re.compile(r"(?:^|[^a-z])[a-z]$|\b(?:po|pt)$")  # q4/6, L4/5, x3/7
@@ -99,7 +116,8 @@ _LASTS = re.compile(
 def _day_month(match: re.Match[str], note: NoteView) -> bool:
     """Return whether the numbers are a valid day and month in either order."""
     first, second = (int(n) for n in re.findall(r"\d+", match["phi"])[:2])
-    return any(1 <= month <= 12 and 1 <= day <= _LONGEST[month - 1] for month, day in ((first, second), (second, first)))
+    orders = ((first, second), (second, first))
+    return any(1 <= month <= 12 and 1 <= day <= _LONGEST[month - 1] for month, day in orders)
 
 
 _LONGEST = (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
@@ -136,7 +154,7 @@ def _partial(match: re.Match[str], note: NoteView) -> bool:
     heads_line = not note.plain[:start].rpartition("\n")[2].strip(" \t-*•")
     if _TIME_WORD.search(lead) or (heads_line and after(match, note, 1) in (":", ",", "-")):
         return True
-    inches = int(match["phi"].split("/")[1][:2].rstrip("-")) in (2, 4, 8, 16)
+    inches = re.fullmatch(r"\d{1,2}/(?:2|4|8|16)", match["phi"])
     if inches and after(match, note, 1) == '"' and note.plain[start - 1 : start] != '"':
         return False
     if _SMALL.fullmatch(match["phi"]) and after(match, note, 1) in ("+", "-"):  # reflexes 2/2+
@@ -199,9 +217,9 @@ def _late_year(match: re.Match[str], note: NoteView) -> bool:
     """Accept `3/87`: a month and a two-digit year that cannot be a day. Before 1950 it needs a temporal word."""
     month, year = (int(n) for n in match["phi"].split("/"))
     lead = before(match, note, 36)
-    if not 1 <= month <= 12 or (31 < year < 50 or year == 60) and not _TIME_WORD.search(lead):
+    if not 1 <= month <= 12 or 0 < year <= 31:
         return False
-    if year and year <= 31:
+    if (31 < year < 50 or year == 60) and not _TIME_WORD.search(lead):
         return False
     return not (
         _duration(match, note)
@@ -230,7 +248,8 @@ def _day_range(match: re.Match[str], note: NoteView) -> bool:
 
 
 _UNIT_OF_YEAR = re.compile(
-    r"\s*-?\s*(?:mg|ml|mcg|cc|g\b|kg|units?|iu\b|cal|kcal|hours?\b|hrs?\b|h\b|%|ft\b|steps|m[lg]\b|calorie|feet|am\b|pm\b|gram)"
+    r"\s*-?\s*(?:mg|ml|mcg|cc|g\b|kg|units?|iu\b|cal|kcal|hours?\b|hrs?\b|h\b|%|ft\b|steps|m[lg]\b"
+    r"|calorie|feet|am\b|pm\b|gram)"
 )
 
 
@@ -298,26 +317,30 @@ RULES = (
     ),
     # A range of which the first or the last date lacks the year.
     _rule(
-        rf"{ALONE_BEGIN}(?P<phi>\d{{1,2}}/\d{{1,2}}{_TO}\d{{1,2}}/\d{{1,2}}(?P<year>/(?:{_YEAR}|\d{{2}}))?){ALONE_END}",
+        rf"{ALONE_BEGIN}(?P<phi>\d{{1,2}}/\d{{1,2}}{_TO}\d{{1,2}}/\d{{1,2}}(?P<year>/(?:{_YEAR}"
+        rf"|\d{{2}}))?){ALONE_END}",
         "In hospital {12/24-12/27/19}, away from {3/4-3/11}.",
         score=0.95,
         check=_short_range,
     ),
     _rule(
-        rf"{BEGIN}(?P<phi>\d{{1,2}}/\d{{1,2}}/(?:{_YEAR}|\d{{2}}){_TO}\d{{1,2}}/\d{{1,2}}){ALONE_END}",
+        rf"{BEGIN}(?P<phi>\d{{1,2}}/\d{{1,2}}/(?:{_YEAR}"
+        rf"|\d{{2}}){_TO}\d{{1,2}}/\d{{1,2}}){ALONE_END}",
         "In hospital {12/24/2019-12/27}, then home.",
         score=0.95,
         check=_day_month,
     ),
     _rule(
-        rf"{BEGIN}(?P<phi>(?P<m>\d{{1,2}})/(?P<d>\d{{1,2}})\s?-\s?(?P<e>\d{{1,2}})/(?P<y>{_YEAR}|\d{{2}}))(?!\d|/\d)",
+        rf"{BEGIN}(?P<phi>(?P<m>\d{{1,2}})/(?P<d>\d{{1,2}})\s?-\s?(?P<e>\d{{1,2}})/(?P<y>{_YEAR}"
+        rf"|\d{{2}}))(?!\d|/\d)",
         "In hospital {3/4-9/2019}, then home.",
         score=0.95,
         check=_day_range,
     ),
     # The next two rules overlap with the date by one character, so weekday and date merge into one span.
     _rule(
-        rf"{WORD_BEGIN}(?P<phi>{WEEKDAY},?\s(?:the\s)?(?:\d|[jfmasond]))(?:(?<=\d)\d?(?:[/-]\d|{_ORDINAL}\s(?:of\s)?{MONTH})"
+        rf"{WORD_BEGIN}(?P<phi>{WEEKDAY},?\s(?:the\s)?(?:\d|[jfmasond]))(?:(?<=\d)\d?(?:[/-]\d"
+        rf"|{_ORDINAL}\s(?:of\s)?{MONTH})"
         rf"|(?<=\d)\d{{3}}-\d|(?<=\w)[a-z]{{2,8}}\.?\s\d)",
         "On {Monday, 3}/4/2019, {Mon 2}019-03-04 and {Tuesday, M}arch 5.",
         check=_of_date,
@@ -337,7 +360,8 @@ RULES = (
         "Seen {2019-03-04} and {2019 Mar 4}.",
     ),
     _rule(
-        rf"{ALONE_BEGIN}(?P<phi>{_YEAR}-(?:0[1-9]|1[0-2])(?:{_TO}{_YEAR}-(?:0[1-9]|1[0-2]))?){ALONE_END}",
+        rf"{ALONE_BEGIN}(?P<phi>{_YEAR}-(?:0[1-9]|1[0-2])(?:{_TO}{_YEAR}-(?:0[1-9]"
+        rf"|1[0-2]))?){ALONE_END}",
         "Seen in {2019-03}.",
     ),
     _rule(
@@ -350,12 +374,14 @@ RULES = (
         score=0.7,
     ),
     _rule(
-        rf"{WHOLE_BEGIN}(?P<phi>(?:19|20)\d{{2}}(?:0[1-9]|1[0-2])(?:0[1-9]|[12]\d|3[01]))(?=T?\d{{4,6}}Z?{ANY_END}"
+        rf"{WHOLE_BEGIN}(?P<phi>(?:19|20)\d{{2}}(?:0[1-9]|1[0-2])(?:0[1-9]|[12]\d"
+        rf"|3[01]))(?=T?\d{{4,6}}Z?{ANY_END}"
         rf"|{WHOLE_END})",
         "Born {19700304}.",
     ),
     _rule(
-        rf"{WORD_BEGIN}(?:dob|d\.o\.b\.?|date\sof\s(?:birth|service|admission|discharge|death)|dos|birth\s?date|born){_GAP}"
+        rf"{WORD_BEGIN}(?:dob|d\.o\.b\.?|date\sof\s(?:birth|service|admission|discharge|death)|dos"
+        rf"|birth\s?date|born){_GAP}"
         rf"(?P<phi>\d{{8}}|\d{{6}}){WHOLE_END}",
         "DOB: {03041970}; date of service {030419}.",
     ),
@@ -371,7 +397,8 @@ RULES = (
         score=0.95,
     ),
     _rule(
-        rf"{BEGIN}(?P<phi>{_DAY}(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)(?:{_YEAR}|\d{{2}})){END}",
+        rf"{BEGIN}(?P<phi>{_DAY}(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)(?:{_YEAR}"
+        rf"|\d{{2}})){END}",
         "Admitted {02FEB1971}.",
     ),
     _rule(
@@ -379,7 +406,8 @@ RULES = (
         "Seen {2019年3月4日}.",
     ),
     _rule(
-        rf"{WORD_BEGIN}(?:born|b\.|dob|d\.o\.b\.?|yob|(?:year|date)\sof\sbirth|birth\s?(?:year|date)){_GAP}(?:in{_GAP})?"
+        rf"{WORD_BEGIN}(?:born|b\.|dob|d\.o\.b\.?|yob|(?:year|date)\sof\sbirth|birth\s?(?:year"
+        rf"|date)){_GAP}(?:in{_GAP})?"
         rf"(?P<phi>19[4-9]\d|20[0-3]\d)(?!\d|[/.-]\d)",
         "She was born in {1962}.",
         score=0.8,
@@ -396,19 +424,25 @@ RULES = (
         score=0.95,
     ),
     _rule(
-        rf"{WORD_BEGIN}(?P<phi>{MONTH}(?:(?:\s+of)?[\s,/-]*(?:{_YEAR}|'\s?\d{{2}})|-\d{{2}}))(?!\d|[/-]\d)",
+        rf"{WORD_BEGIN}(?P<phi>{MONTH}(?:(?:\s+of)?[\s,/-]*(?:{_YEAR}|'\s?\d{{2}})|-\d{{2}}))(?!\d"
+        rf"|[/-]\d)",
         "Surgery in {Dec '19}, in {Apr-20} and in {March 2019}.",
     ),
     _rule(
-        rf"{WORD_BEGIN}(?P<phi>{MONTH}(?:\s?/\s?|{_TO}){MONTH}(?:\s+of)?[\s,/-]+(?:{_YEAR}|'\s?\d{{2}})){END}",
+        rf"{WORD_BEGIN}(?P<phi>{MONTH}(?:\s?/\s?|{_TO}){MONTH}(?:\s+of)?[\s,/-]+(?:{_YEAR}"
+        rf"|'\s?\d{{2}})){END}",
         "Therapy {March-May 2019}, then none.",
         score=0.95,
     ),
     _rule(
-        rf"{WORD_BEGIN}(?:in|since|last|this|next|early|late|mid|until|by|during|before|after|from|to|through|between|and|or"
-        rf"|of){_GAP}(?P<phi>(?:(?-i:January|February|March|April|May|June|July|August|September|October|November|December"
-        r"|(?:Jan|Feb|Sept|Oct|Nov|Dec)(?![a-z])\.?)|january|february|april|june|july|september|october|november|december)"
-        rf"(?:(?:-|/|\sto\s|\sthrough\s)(?-i:[A-Z])(?<=[JFMASOND])(?:anuary|ebruary|arch|pril|ay|une|uly|ugust|eptember"
+        rf"{WORD_BEGIN}(?:in|since|last|this|next|early|late|mid|until|by|during|before|after|from"
+        rf"|to|through|between|and|or"
+        rf"|of){_GAP}(?P<phi>(?:(?-i:January|February|March|April|May|June|July|August|September"
+        rf"|October|November|December"
+        r"|(?:Jan|Feb|Sept|Oct|Nov|Dec)(?![a-z])\.?)|january|february|april|june|july|september"
+        r"|october|november|december)"
+        rf"(?:(?:-|/|\sto\s|\sthrough\s)(?-i:[A-Z])(?<=[JFMASOND])(?:anuary|ebruary|arch|pril|ay"
+        rf"|une|uly|ugust|eptember"
         rf"|ctober|ovember|ecember))?){WORD_END}(?!\s+\d|'\d)",
         "Follow-up in {June}, or in {july}.",
         check=_month_alone,
@@ -421,28 +455,33 @@ RULES = (
     ),
     _rule(rf"{ALONE_BEGIN}(?P<phi>\d{{1,2}}/(?:[3-9]\d|00)){ALONE_END}", "Stent in {3/87}.", check=_late_year),
     _rule(
-        rf"{WORD_BEGIN}(?:on|dated?|since|until){_GAP}(?P<phi>(?:0[1-9]-(?:0[1-9]|[12]\d|3[01])|1[0-2]-[0-3]\d))"
+        rf"{WORD_BEGIN}(?:on|dated?|since|until){_GAP}(?P<phi>(?:0[1-9]-(?:0[1-9]|[12]\d|3[01])"
+        rf"|1[0-2]-[0-3]\d))"
         rf"{ALONE_END}(?!\s?(?:mg|ml|units?|x\b|of\b|lb|kg))",
         "Seen on {03-14} in clinic.",
         score=0.6,
     ),
     _rule(
-        rf"{WORD_BEGIN}on\sthe{_GAP}(?P<phi>(?:[12]?\d(?:st|nd|rd|th)|3(?:0th|1st)))(?={_GAP}(?:of\s(?:this|last|next|the)\smonth"
+        rf"{WORD_BEGIN}on\sthe{_GAP}(?P<phi>(?:[12]?\d(?:st|nd|rd|th)|3(?:0th"
+        rf"|1st)))(?={_GAP}(?:of\s(?:this|last|next|the)\smonth"
         r"|at\s\d))",
         "He fell on the {4th} of last month.",
         score=0.6,
     ),
     _rule(
-        rf"{WORD_BEGIN}(?P<phi>(?:spring|summer|fall|autumn|winter)\s+(?:of\s+)?(?:{_YEAR}|'\d{{2}})){END}",
+        rf"{WORD_BEGIN}(?P<phi>(?:spring|summer|fall|autumn|winter)\s+(?:of\s+)?(?:{_YEAR}"
+        rf"|'\d{{2}})){END}",
         "It started in the {Fall '02}, not in the fall.",
     ),
     _rule(
-        rf"{CODE_BEGIN}(?P<phi>(?:Q[1-4]|[1-4]Q|[HF]Y?[12]|FY|(?:first|second|third|fourth|1st|2nd|3rd|4th|last)\squarter(?:\sof)?)"
+        rf"{CODE_BEGIN}(?P<phi>(?:Q[1-4]|[1-4]Q|[HF]Y?[12]|FY|(?:first|second|third|fourth|1st|2nd"
+        rf"|3rd|4th|last)\squarter(?:\sof)?)"
         rf"[\s,/-]{{0,2}}(?:{_YEAR}|'\d{{2}})){END}",
         "Relapse in {Q3 2019}, stable since the {second quarter of 2020}.",
     ),
     _rule(
-        rf"{ALONE_BEGIN}(?<!\$)(?P<phi>(?P<first>(?:19|20)\d\d)\s?(?:-|/|to|through|until|till)\s?(?P<last>(?:19|20)?\d\d)){ALONE_END}",
+        rf"{ALONE_BEGIN}(?<!\$)(?P<phi>(?P<first>(?:19|20)\d\d)\s?(?:-|/|to|through|until"
+        rf"|till)\s?(?P<last>(?:19|20)?\d\d)){ALONE_END}",
         "Seen in {2014-2017} and {1998-99}, 2100-2000 ml, at 1900-2000.",
         score=0.8,
         check=_years,
@@ -455,7 +494,8 @@ RULES = (
     ),
     _rule(rf"{WORD_BEGIN}(?P<phi>{_FESTIVALS}){WORD_END}", "Symptoms began after {Thanksgiving}.", check=_festive),
     _rule(
-        rf"{WHOLE_BEGIN}(?P<phi>{_DAY}(?:\.|er)?\s(?:de\s)?{_FOREIGN}(?:\s(?:de\s|del\s)?)?{_YEAR}){END}",
+        rf"{WHOLE_BEGIN}(?P<phi>{_DAY}(?:\.|er)?\s(?:de\s)?{_FOREIGN}(?:\s(?:de\s"
+        rf"|del\s)?)?{_YEAR}){END}",
         "Nacido el {4 de marzo de 2019}.",
     ),
 )

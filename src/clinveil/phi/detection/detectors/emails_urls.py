@@ -54,7 +54,11 @@ RULES = (
         r"\b(?P<phi>[\w.+-]+\s*[(\[]\s?at\s?[)\]]\s*[\w-]+(?:\.[\w-]+)+)\b",
         "It is {rsmith (at) hosp.org}.",
     ),
-    Rule.any_case("EMAIL", rf"{CODE_BEGIN}(?P<phi>[\w.+-]+\sat\s{_MAILERS}\.(?:com|net))(?![a-z\d])", "It is {rsmith at gmail.com}."),
+    Rule.any_case(
+        "EMAIL",
+        rf"{CODE_BEGIN}(?P<phi>[\w.+-]+\sat\s{_MAILERS}\.(?:com|net))(?![a-z\d])",
+        "It is {rsmith at gmail.com}.",
+    ),
     Rule.any_case(
         "URL",
         r"(?P<phi>(?:https?|ftp|sftp|file)://[^\s<>\"')\]]*[^\s<>\"')\].,;:!?]"
@@ -81,9 +85,11 @@ RULES = (
     ),
     Rule.any_case(
         "ID",
-        r"(?<![a-z])(?:user\s?names?|user\s?id|userid|user|login|log-in|screen\s?name|(?:twitter|instagram|facebook|tiktok"
+        r"(?<![a-z])(?:user\s?names?|user\s?id|userid|user|login|log-in|screen\s?name|(?:twitter"
+        r"|instagram|facebook|tiktok"
         r"|snapchat|skype|venmo|x)\s(?:handle|name|account)|handle)(?![a-z])(?:\s(?:is|was|of|for"
-        r"|name))?(?:[\W_]{0,6}(?=@?(?=[\w.-]*[a-z])(?=[\w.-]*[\d_]|[\w-]+\.\w)[\w.-]{3,}\w|@\w{3,})"
+        r"|name))?(?:[\W_]{0,6}(?=@?(?=[\w.-]*[a-z])(?=[\w.-]*[\d_]|[\w-]+\.\w)[\w.-]{3,}\w"
+        r"|@\w{3,})"
         r"|\s?[:=\"'][\W_]{0,5}(?=[a-z@]))(?P<phi>@?[\w.-]{3,}\w)",
         "MyChart user name {maryo_72}; login: {jsmith}; user of drugs.",
         score=0.8,

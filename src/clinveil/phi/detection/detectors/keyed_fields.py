@@ -16,7 +16,8 @@ from clinveil.phi.detection.note import NoteView
 def _key(names: str) -> str:
     """Return a pattern of a key and what separates it from its value: `"id": "`, `<id>`, `<id value="`, `id="`."""
     return (
-        rf"(?:[\"'](?:{names})[\"']\s?:\s?[\[\s]{{0,3}}[\"']?|<(?:\w+:)?(?:{names})(?:\s(?:value|extension)\s?=\s?[\"']|>)"
+        rf"(?:[\"'](?:{names})[\"']\s?:\s?[\[\s]{{0,3}}[\"']?|<(?:\w+:)?(?:{names})(?:\s(?:value"
+        rf"|extension)\s?=\s?[\"']|>)"
         rf"|(?<=[\s<])(?:{names})\s?=\s?[\"'])\s?"
     )
 
@@ -31,12 +32,13 @@ def _has_digit(match: re.Match[str], note: NoteView) -> bool:
 
 
 _VALUE = r"(?P<phi>[^\"'<>\s,{}\[\]=][^\"'<>\n,{}\[\]=]{1,60}?)(?=\s?(?:[\"'<,}\]\n]|/>|$))"
-_any_case = partial(Rule.any_case, score=0.9)
+_any_case = partial(Rule.any_case, score=0.96)
 RULES = (
     _any_case(
         "MRN",
         _key(
-            r"mrn|(?:patient|subject)[_-]?(?:id|identifier|number|no)|(?:medical|hospital)?[_-]?record[_-]?(?:id|number|no)"
+            r"mrn|(?:patient|subject)[_-]?(?:id|identifier|number|no)|(?:medical"
+            r"|hospital)?[_-]?record[_-]?(?:id|number|no)"
             r"|(?:hospital|unit|chart)[_-]?(?:number|no|id)"
         )
         + _VALUE,
@@ -46,7 +48,8 @@ RULES = (
     _any_case(
         "ID",
         _key(
-            r"id|[a-z][\w-]{0,30}(?:[_-]id|(?-i:Id|ID)|identifier|[_-]?number|accession)|identifier|accession"
+            r"id|[a-z][\w-]{0,30}(?:[_-]id|(?-i:Id|ID)|identifier|[_-]?number|accession)"
+            r"|identifier|accession"
         )
         + _VALUE,
         '("id":"{pt-77812}", <visitNumber>{V88123}</visitNumber>, "pageNumber": "12")',
@@ -66,7 +69,8 @@ RULES = (
     ),
     _any_case(
         "ID",
-        r"(?:Patient|Encounter|Practitioner|Person|RelatedPerson|EpisodeOfCare|Account|Coverage|ServiceRequest)/"
+        r"(?:Patient|Encounter|Practitioner|Person|RelatedPerson|EpisodeOfCare|Account|Coverage"
+        r"|ServiceRequest)/"
         rf"(?P<phi>(?=[\w.-]{{0,30}}\d)[\w.-]{{2,64}}){CODE_END}",
         '"reference": "Patient/{pt-77}"',
     ),
@@ -77,14 +81,12 @@ RULES = (
     ),
     _any_case(
         "CITY",
-        _key(r"city|town|locality")
-        + r"(?P<phi>[A-Za-z\xc0-\xff][^\"'<>\n,{}\[\]\d]{1,40}?)(?=\s?[\"'<])",
+        _key(r"city|town|locality") + r"(?P<phi>[A-Za-z\xc0-\xff][^\"'<>\n,{}\[\]\d]{1,40}?)(?=\s?[\"'<])",
         '"city": "{Halton}", <city>{Troy}</city>',
     ),
     _any_case(
         "ADDRESS",
-        _key(r"line|street|streetName|streetAddress(?:Line)?|address[_-]?(?:line)?[_-]?\d?")
-        + _VALUE,
+        _key(r"line|street|streetName|streetAddress(?:Line)?|address[_-]?(?:line)?[_-]?\d?") + _VALUE,
         '"line":["{14 Lark Row}"], <streetAddressLine>{9 Elm}</streetAddressLine>, "line": "PICC"',
         check=_has_digit,
     ),
@@ -97,7 +99,8 @@ RULES = (
     _any_case(
         "DATE",
         _key(
-            r"dob|birth[_-]?(?:date|time)|(?:admission|admit|discharge|death|visit|service|effective|birth)[_-]?(?:date|time|dateTime)"
+            r"dob|birth[_-]?(?:date|time)|(?:admission|admit|discharge|death|visit|service"
+            r"|effective|birth)[_-]?(?:date|time|dateTime)"
             r"|effectiveTime|date"
         )
         + rf"(?P<phi>\d{{8}}|\d{{6}}|\d{{1,2}}/\d{{1,2}})(?=\d{{4,6}}{END}|{END})",
@@ -105,7 +108,8 @@ RULES = (
     ),
     _any_case(
         "AGE",
-        r"[\"'<]age[\"'>\s][^\n]{0,30}?value[\"']?\s?[:=]\s?[\"']?(?P<phi>9\d|1[0-2]\d)(?!\d|[.,]\d)",
+        r"[\"'<]age[\"'>\s][^\n]{0,30}?value[\"']?\s?[:=]\s?[\"']?(?P<phi>9\d|1[0-2]\d)(?!\d"
+        r"|[.,]\d)",
         '"age": ("value": {94}, "unit": "a")',
     ),
 )

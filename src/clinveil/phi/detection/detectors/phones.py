@@ -21,7 +21,8 @@ _FAX = re.compile(r"\bfax.{0,20}$|facsimile.{0,20}$|\bf:\s?$", re.S)
 _UNITS = re.compile(r"\s*(?:mg|ml|mcg|cc|units?|kg|cal|kcal|g\b|%|copies|iu\b|k/|x10)")
 # Words for telephone calls before digits without a usual grouping.
 _CALL = (
-    r"(?<![a-z])(?:(?:tele|cell)?phone|tel|cell|mobile|call(?:ed|\sback)?|callback|ph|contact|reach(?:ed)?|dial|text"
+    r"(?<![a-z])(?:(?:tele|cell)?phone|tel|cell|mobile|call(?:ed|\sback)?|callback|ph|contact"
+    r"|reach(?:ed)?|dial|text"
     r"|voicemail|hotline|whatsapp)(?![a-z])"
 )
 
@@ -65,13 +66,15 @@ RULES = (
     Rule.any_case("FAX", _FULL, "Results were faxed to {812 555 7917}.", check=_is_fax),
     Rule.any_case(
         "PHONE",
-        rf"{ALONE_BEGIN}(?P<phi>(?:\+|00(?=[1-9]))\d{{1,3}}[\s.-]?(?:\(?\d{{1,4}}\)?[\s./-]?){{2,5}}\d{{2,4}}){WHOLE_END}",
+        rf"{ALONE_BEGIN}(?P<phi>(?:\+"
+        rf"|00(?=[1-9]))\d{{1,3}}[\s.-]?(?:\(?\d{{1,4}}\)?[\s./-]?){{2,5}}\d{{2,4}}){WHOLE_END}",
         "From abroad {+44 (0)20 7946 0958} or {0049 30 901820}.",
         check=_enough,
     ),
     Rule.any_case(
         "PHONE",
-        rf"{ALONE_BEGIN}(?P<phi>\(?0\d{{1,4}}\)?(?:(?:[\s./-]{{1,2}}\d{{2,4}}){{2,4}}|[\s/-]\d{{6,7}}){_EXTENSION})"
+        rf"{ALONE_BEGIN}(?P<phi>\(?0\d{{1,4}}\)?(?:(?:[\s./-]{{1,2}}\d{{2,4}}){{2,4}}"
+        rf"|[\s/-]\d{{6,7}}){_EXTENSION})"
         rf"{WHOLE_END}",
         "From abroad {020 7946 0958}, {07700 900123}, {01 42 68 53 00}, or {(02) 9374 4000}.",
         check=_abroad,
@@ -85,21 +88,25 @@ RULES = (
     ),
     Rule.any_case(
         "PHONE",
-        rf"{_CALL}\s*(?:numbers?|no\.?|#)?\s*(?:is|at|on|via|her|him|us|me|them)?{_GAP}(?P<phi>\+?\(?\d"
+        rf"{_CALL}\s*(?:numbers?|no\.?|#)?\s*(?:is|at|on|via|her|him|us|me"
+        rf"|them)?{_GAP}(?P<phi>\+?\(?\d"
         rf"(?:[\s()./-]{{0,2}}\d){{6,14}}){END}",
         "Phone: {6175550199}",
         check=_no_unit,
     ),
     Rule.any_case(
         "FAX",
-        rf"{WORD_BEGIN}fax(?![a-z])\s*(?:number|no\.?|#)?\s*(?:is|at|to)?{_GAP}(?P<phi>(?:\d{{3}}[.-]?\d{{4}}"
+        rf"{WORD_BEGIN}fax(?![a-z])\s*(?:number|no\.?|#)?\s*(?:is|at"
+        rf"|to)?{_GAP}(?P<phi>(?:\d{{3}}[.-]?\d{{4}}"
         rf"|\+?\d(?:[\s()./-]{{0,2}}\d){{9,13}})){END}",
         "Fax {5550100}",
     ),
     Rule.any_case(
         "PHONE",
-        rf"{WORD_BEGIN}(?:pager|pgr|beeper|page me at|paged? at|page|extension|ext\.?|bleep)(?![a-z]|,\s*\d{{1,3}}(?!\d|-))"
-        rf"\s*(?:number|no\.?|#|is|at)?{_GAP}(?P<phi>[px]?(?:\d-\d{{4}}|\d{{3,7}})){END}(?!\s?(?:of|/)\s?\d|°|\s?deg)",
+        rf"{WORD_BEGIN}(?:pager|pgr|beeper|page me at|paged? at|page|extension|ext\.?"
+        rf"|bleep)(?![a-z]|,\s*\d{{1,3}}(?!\d|-))"
+        rf"\s*(?:number|no\.?|#|is|at)?{_GAP}(?P<phi>[px]?(?:\d-\d{{4}}"
+        rf"|\d{{3,7}})){END}(?!\s?(?:of|/)\s?\d|°|\s?deg)",
         "Pager {33456}, ext. {5-1234}.",
     ),
     Rule.any_case(
@@ -111,7 +118,8 @@ RULES = (
     ),
     Rule.any_case(
         "PHONE",
-        rf"{WORD_BEGIN}(?:call|dial|paged?|reach(?:ed)?)\s(?:\w+\s){{0,3}}{_GAP}(?P<phi>\d-\d{{4}}){WHOLE_END}",
+        rf"{WORD_BEGIN}(?:call|dial|paged?"
+        rf"|reach(?:ed)?)\s(?:\w+\s){{0,3}}{_GAP}(?P<phi>\d-\d{{4}}){WHOLE_END}",
         "Please call me at {5-1234}.",
         score=0.6,
     ),

@@ -23,7 +23,8 @@ from clinveil.phi.detection.note import NoteView
 _I = re.IGNORECASE
 # Digits and capitals with separators; at least one digit, at least three characters.
 _NUMBER = (
-    r"(?P<phi>(?!\d+-(?:year|month|week|day))(?=#?[A-Z*./_-]{0,6}\d)(?=#?[\w*./-]{2,}?\w)#?[A-Z0-9*_]+(?:(?:[-./]"
+    r"(?P<phi>(?!\d+-(?:year|month|week"
+    r"|day))(?=#?[A-Z*./_-]{0,6}\d)(?=#?[\w*./-]{2,}?\w)#?[A-Z0-9*_]+(?:(?:[-./]"
     r"|\s(?=\d{2,}(?![A-Z\d])))[A-Z0-9*]+)*)(?![A-Z\d]|[-./][A-Z\d])"
 )
 _NO = r"(?:numbers?|no\.?|num\.?|nbr\.?|#|id|code|nr\.?)"
@@ -39,7 +40,9 @@ _COUNT = re.compile(
     r"|pcr|hcg"
     r"|afp|psa|ast|alt|amylase|lipase|dose|total|cost|\$|population|over|about|of|than|least|titer|level|was|at|to)\W*$"
 )
-_COUNTED = re.compile(r"\s*(?:copies|iu|units?|cells|/\s?[a-z]{1,3}(?![a-z])|per|x10|k/|mg|ml|ng|cfu|colonies|dollars|people)")
+_COUNTED = re.compile(
+    r"\s*(?:copies|iu|units?|cells|/\s?[a-z]{1,3}(?![a-z])|per|x10|k/|mg|ml|ng|cfu|colonies|dollars|people)"
+)
 _PUBLIC = ("NCT", "PMC", "ISBN", "GSE", "ISRC", "EPIC", "GRCH", "PMID", "ENST", "ENSG", "COVI", "SARS")
 
 _CUES = {
@@ -89,7 +92,8 @@ def _unpublished(match: re.Match[str], note: NoteView) -> bool:
 
 
 _NUMBERED = re.compile(
-    r"(?:\b(?:number|no\.?|num\.?|nr\.?|id|code|refer\w*(?:\smade)?\sto)|#)[\s:.#]*(?:is|was)?[\W_]{0,6}$"
+    r"(?:\b(?:number|no\.?|num\.?|nr\.?|id|code|refer\w*(?:\smade)?\sto)|#)[\s:.#]*(?:is"
+    r"|was)?[\W_]{0,6}$"
 )
 _GLUED_UNIT = re.compile(r"[a-z]{1,3}(?![a-z])")
 # Letters before digits that are a code or an amount, not a word before a number.
@@ -97,7 +101,8 @@ _GLUED = re.compile(r"(?:^|[^a-z])(?:[a-z]{1,2}|nct|pmid|pmc|chr|loc|cd|hcpcs|sn
 
 
 _TIME_STAMP = re.compile(
-    r"(?:19|20)\d\d(?:0[1-9]|1[0-2])(?:0[1-9]|[12]\d|3[01])(?:[01]\d|2[0-3])[0-5]\d(?:[0-5]\d)?(?:\d{3})?"
+    r"(?:19|20)\d\d(?:0[1-9]|1[0-2])(?:0[1-9]|[12]\d|3[01])(?:[01]\d"
+    r"|2[0-3])[0-5]\d(?:[0-5]\d)?(?:\d{3})?"
 )
 
 
@@ -151,7 +156,8 @@ _INSURED = re.compile(
 # Initials and staff number in a signature; initials of author and typist.
 _STAFF = re.compile(
     r"\b(?i:by|per|initials?|signed|sig|entered|dictated|rn|md|staff|tech|user|operator)[\W_]{1,6}"
-    rf"(?P<phi>[A-Z]{{2,3}}\d{{1,5}}|[A-Z]{{2,3}}[/:][a-z]{{2,3}}|[A-Z]{{2,3}}/[A-Z]{{2,3}}(?=\s*[.\n]|\s*$)){CODE_END}"
+    rf"(?P<phi>[A-Z]{{2,3}}\d{{1,5}}|[A-Z]{{2,3}}[/:][a-z]{{2,3}}"
+    rf"|[A-Z]{{2,3}}/[A-Z]{{2,3}}(?=\s*[.\n]|\s*$)){CODE_END}"
 )
 # National numbers of the United Kingdom, Brazil, Sweden, Italy, France, Singapore, India and Ireland.
 _NATIONAL = (
@@ -190,7 +196,9 @@ RULES = (
         re.compile(rf"{ALONE_BEGIN}(?P<phi>\d{{4}}\s\d{{5}}\s\d(?:[/-]\d)?){WHOLE_END}"),
         "Medicare {2123 45670 1}.",
     ),
-    Rule("MRN", re.compile(rf"\bchart\s*:{_GAP}(?P<phi>[A-Z]{{0,2}}-?\d{{3,}}-?\d{{1,7}}){END}", _I), "Chart: {923-4528}"),
+    Rule(
+        "MRN", re.compile(rf"\bchart\s*:{_GAP}(?P<phi>[A-Z]{{0,2}}-?\d{{3,}}-?\d{{1,7}}){END}", _I), "Chart: {923-4528}"
+    ),
     Rule(
         "ACCOUNT",
         re.compile(rf"\b(?:account|acct)[\W_]{{1,6}}(?P<phi>\d[\d-]{{5,18}}\d){END}", _I),
@@ -200,8 +208,10 @@ RULES = (
     Rule(
         "VEHICLE",
         re.compile(
-            r"\b(?i:plates?|registration|reg\.?)(?:\s(?:number|no\.?|is))?[\W_]{1,6}(?P<phi>[A-Z]{2}\d{2}\s?[A-Z]{3}"
-            rf"|[A-Z]{{2,4}}[ -]?\d{{2,4}}[A-Z]?|\d{{1,4}}[ -]?[A-Z]{{2,4}}|\d[A-Z]{{3}}\d{{3}}){CODE_END}"
+            r"\b(?i:plates?|registration|reg\.?)(?:\s(?:number|no\.?"
+            r"|is))?[\W_]{1,6}(?P<phi>[A-Z]{2}\d{2}\s?[A-Z]{3}"
+            rf"|[A-Z]{{2,4}}[ -]?\d{{2,4}}[A-Z]?|\d{{1,4}}[ -]?[A-Z]{{2,4}}"
+            rf"|\d[A-Z]{{3}}\d{{3}}){CODE_END}"
         ),
         "Plate {XCM 6435}, seen twice; registration {AB12 CDE}.",
     ),
@@ -214,7 +224,8 @@ RULES = (
     Rule(
         "ACCOUNT",
         re.compile(
-            rf"{BEGIN}(?P<phi>\d{{4}}(?:([ -])\d{{4}}\2\d{{4}}\2\d{{4}}|([ -])\d{{6}}\3\d{{5}}|\d{{9,15}})){WHOLE_END}"
+            rf"{BEGIN}(?P<phi>\d{{4}}(?:([ -])\d{{4}}\2\d{{4}}\2\d{{4}}|([ -])\d{{6}}\3\d{{5}}"
+            rf"|\d{{9,15}})){WHOLE_END}"
         ),
         "Card {4111 1111 1111 1112}.",
         check=_no_time_stamp,
@@ -235,9 +246,7 @@ RULES = (
     ),
     Rule(
         "HEALTH_PLAN",
-        re.compile(
-            rf"{BEGIN}(?P<phi>[1-9][A-Z][A-Z0-9]\d-?[A-Z][A-Z0-9]\d-?[A-Z]{{2}}\d{{2}}){END}"
-        ),
+        re.compile(rf"{BEGIN}(?P<phi>[1-9][A-Z][A-Z0-9]\d-?[A-Z][A-Z0-9]\d-?[A-Z]{{2}}\d{{2}}){END}"),
         "Covered: {1EG4-TE5-MK73}.",
     ),
     Rule(
@@ -247,9 +256,7 @@ RULES = (
     ),
     Rule(
         "DEVICE",
-        re.compile(
-            rf"\bMAC\b(?:\saddress)?[\W_]{{1,6}}(?P<phi>(?:[0-9A-F]{{2}}[:-]){{5}}[0-9A-F]{{2}}){CODE_END}", _I
-        ),
+        re.compile(rf"\bMAC\b(?:\saddress)?[\W_]{{1,6}}(?P<phi>(?:[0-9A-F]{{2}}[:-]){{5}}[0-9A-F]{{2}}){CODE_END}", _I),
         "Pump MAC {00:1A:2B:3C:4D:5E}.",
     ),
     Rule(

@@ -23,12 +23,15 @@ _ZIP = re.compile(r"[A-Z]{0,2}\d[A-Z\d]{1,4}(?:[ -]?[A-Z\d]{3,4})?", re.IGNORECA
 _COLUMNS = {
     "AGE": (r"age(?:\s?\((?:y|yrs?|years?)\))?|age\s?(?:yrs?|years?)", re.compile(r"9\d|1[0-2]\d")),
     "DATE": (
-        r"d\.?o\.?b\.?|(?:date\sof\s)?birth(?:\s?date)?|dates?|date\sof\s(?:service|admission|discharge|death|visit)|dos"
-        r"|(?:admit(?:ted)?|admission|discharged?|visit|service|death|seen|collected|drawn)(?:\sdate)?",
+        r"d\.?o\.?b\.?|(?:date\sof\s)?birth(?:\s?date)?|dates?|date\sof\s(?:service|admission"
+        r"|discharge|death|visit)|dos"
+        r"|(?:admit(?:ted)?|admission|discharged?|visit|service|death|seen|collected"
+        r"|drawn)(?:\sdate)?",
         _DAY,
     ),
     "MRN": (
-        r"mrn|mr\s?(?:#|no\.?)|(?:hosp(?:ital)?|unit|chart|record|medical\srecord|patient|pt)\.?\s?(?:#|no\.?|number|id)|urn",
+        r"mrn|mr\s?(?:#|no\.?)|(?:hosp(?:ital)?|unit|chart|record|medical\srecord|patient"
+        r"|pt)\.?\s?(?:#|no\.?|number|id)|urn",
         _NUMBER,
     ),
     "PHONE": (
@@ -40,7 +43,8 @@ _COLUMNS = {
     "HEALTH_PLAN": (r"(?:nhs|insurance|member|policy|medicare)\s?(?:#|no\.?|number|id)", _NUMBER),
     "SSN": (r"ssn|social\ssecurity(?:\s(?:no\.?|number))?", _NUMBER),
     "ID": (
-        r"id|(?:visit|encounter|case|accession|specimen|study|episode)\s?(?:#|no\.?|number|id)|accession",
+        r"id|(?:visit|encounter|case|accession|specimen|study|episode)\s?(?:#|no\.?|number|id)"
+        r"|accession",
         _NUMBER,
     ),
 }
@@ -50,8 +54,13 @@ _HEADING = re.compile(
     + r")(?![A-Za-z])",
     re.IGNORECASE,
 )
-_SEPARATORS = (("|", re.compile(r"\|")), ("\t", re.compile(r"\t")), (";", re.compile(";")), ("  ", re.compile(r" {2,}")),
-               (",", re.compile(",")))  # fmt: skip
+_SEPARATORS = (
+    ("|", re.compile(r"\|")),
+    ("\t", re.compile(r"\t")),
+    (";", re.compile(";")),
+    ("  ", re.compile(r" {2,}")),
+    (",", re.compile(",")),
+)
 _FRAME = re.compile(r"[\s|+:=-]*")  # the line under the headings
 _MARKS = " \"'*_"
 
@@ -87,11 +96,7 @@ class _Tables:
         """Yield the cells of one column, if the match is a heading of its own."""
         heads = list(_cells(note.plain, separator, begin, end))
         column = next(
-            (
-                i
-                for i, (start, stop) in enumerate(heads)
-                if start <= match.start() and match.end() <= stop
-            ),
+            (i for i, (start, stop) in enumerate(heads) if start <= match.start() and match.end() <= stop),
             None,
         )
         label = match.lastgroup
@@ -116,9 +121,7 @@ class _Tables:
                 return
             if value and form.fullmatch(value):
                 start += cell.index(value)
-                yield note.span(
-                    start, start + len(value), label, self.name, _SCORE, f"{label} column"
-                )
+                yield note.span(start, start + len(value), label, self.name, _SCORE, f"{label} column")
 
 
 def _lines(text: str, start: int) -> Iterator[tuple[int, int]]:
@@ -132,9 +135,7 @@ def _lines(text: str, start: int) -> Iterator[tuple[int, int]]:
         start = end + 1
 
 
-def _cells(
-    text: str, separator: re.Pattern[str], start: int, end: int
-) -> Iterator[tuple[int, int]]:
+def _cells(text: str, separator: re.Pattern[str], start: int, end: int) -> Iterator[tuple[int, int]]:
     """Yield the start and end of the cells of a line."""
     for match in separator.finditer(text, start, end):
         yield start, match.start()

@@ -77,7 +77,9 @@ class Surrogates:
     ) -> str | None:
         """Return the surrogate for an original (in its plain form), or None if there is none.
 
-        `before` is the text before it, which can show that an institution is an employer. On None, the caller writes a typed tag; for example, an unreadable date is never guessed.
+        `before` is the text before it, which can show that an institution is an employer.
+
+        On None, the caller writes a typed tag; for example, an unreadable date is never guessed.
         """
         if label == "DATE":
             return shifted(self._key, patient_id, original, day_first=self._day_first, patient=patient)

@@ -110,20 +110,28 @@ _INSTITUTION_KINDS = re.compile(
     r"|Academy|Manor|Pharmacy"
     r"|Pediatrics|School"
     r"|Family Medicine|Medical Associates|Primary Care|Foods|Dairy|Trucking|Works|Company|Church|Library|League"
-    r"|Club|Residence|Lodge|Garage|Bakery|Construction|College|Hotel|Inc|Corporation|Corp|LLC|Ltd|Industries|Motors"
-    r"|Bank|Insurance|Logistics|Airlines|Stores?|Restaurant|Farms?|Systems|Services|Plant|Factory|Mills?|Steel"
-    r"|Manufacturing|Electric|Energy|Laboratories|Group|Associates|Court|House|Center|Centre|Home)\b",
+    r"|Club|Residence|Lodge|Garage|Bakery|Construction|College|Hotel|Inc|Corporation|Corp|LLC|Ltd"
+    r"|Industries|Motors"
+    r"|Bank|Insurance|Logistics|Airlines|Stores?|Restaurant|Farms?|Systems|Services|Plant|Factory"
+    r"|Mills?|Steel"
+    r"|Manufacturing|Electric|Energy|Laboratories|Group|Associates|Court|House|Center|Centre"
+    r"|Home)\b",
     re.IGNORECASE,
 )
 # Words that many institutions share: the first other word of a long form is its short form.
 _SHARED = words(
-    "the of and for at in a an st saint general memorial regional community county city state national medical health"
-    " healthcare system hospital hospitals center centre clinic university college department north south east west"
-    " northern southern eastern western central district area childrens children's women's womens and veterans royal"
+    "the of and for at in a an st saint general memorial regional community county city state "
+    "national medical health"
+    " healthcare system hospital hospitals center centre clinic university college department "
+    "north south east west"
+    " northern southern eastern western central district area childrens children's women's womens "
+    "and veterans royal"
 )
 _LONG_FORMS = {"mass": "massachusetts", "mt": "mount", "ft": "fort", "presby": "presbyterian", "meth": "methodist"}
 _EMPLOYED = re.compile(
-    r"\b(?:works?|worked|working|employ(?:ed|er|ment)|job|retired|position|hired|laid\soff)\b[^.\n]{0,24}$", re.IGNORECASE
+    r"\b(?:works?|worked|working|employ(?:ed|er|ment)|job|retired|position|hired"
+    r"|laid\soff)\b[^.\n]{0,24}$",
+    re.IGNORECASE,
 )
 _ACRONYM = re.compile(r"[A-Z]{2,5}")
 
