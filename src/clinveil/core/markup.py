@@ -11,7 +11,8 @@ break of the source is a space if blocks structure the note. The name of an elem
 define is written before its text: `<postalCode>44107</postalCode>` gives `"postalCode": "44107"`.
 
 The hidden lines follow, one per attribute value (`title: ...`; of XML, `<id extension="..."/>`),
-comment and declaration. Values that only describe the appearance are left out. Elements `script` and `style` are in neither section.
+comment and declaration. Values that only describe the appearance are left out. Elements `script`
+and `style` are in neither section.
 
 The standard library's parser returns no offsets of attribute values, and takes quadratic time on some
 malformed notes. This scanner takes linear time: no pattern crosses a `<`, and none backtracks. What is
