@@ -164,7 +164,9 @@ class ChannelProduct(SourcedProduct):
         job, findings = self.job, single_names(seen.context)
         if job.settings.channel.keep_words:
             more: Any = {"threads": job.settings.workers, "counts": seen.context.counts, "names": job.known_names}
-            base, _ = build_channel(self.vectors, job.settings.channel.but(keep_words=None), key=job.key, **more)
+            base, _ = build_channel(
+                self.vectors, job.settings.channel.but(keep_words=None, allow_small=True), key=job.key, **more
+            )
             changed = replace(seen.context, channel=base, known=None, entered=None)
             findings += [replace(f, measure=f"{f.measure}_none_kept") for f in Inversion()(changed, rng)]
         return findings
@@ -298,7 +300,8 @@ def channel_of(job: ReleaseContext, vectors: Vectors, counts: WordCounts) -> Cha
     tables, place, how = job.folder.vault / "neighbours", job.folder.vault / "channel", job.settings.channel
     if not (tables.exists() and place.exists()):
         more: Any = {"threads": job.settings.workers, "counts": counts, "names": job.known_names}
-        channel, table = build_channel(vectors, how, key=job.key, **more)
+        # `refuse_notes` has counted the patients of all notes; the channel is built from fewer.
+        channel, table = build_channel(vectors, how.but(allow_small=True), key=job.key, **more)
         remove(tables)
         save_neighbours(table, tables)
         remove(place)
