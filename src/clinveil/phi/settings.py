@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Literal, Self
 
 from pydantic import field_validator, model_validator
 
 from clinveil.core.settings import FORCE, KEEP, LABEL, QUIET, SEED, WORKERS, NotesSettings, Settings, flag, group
+from clinveil.phi.detection.second_opinion import installed
 from clinveil.phi.treatment.policy import Policy, profiles
 from clinveil.scale.executor import ExecutorSettings
+
+
+SECOND_OPINION = "CLINVEIL_SECOND_OPINION"
+"""Environment variable that decides where the setting is `auto`: on or off."""
 
 
 class PhiSettings(Settings):
@@ -26,11 +32,24 @@ class PhiSettings(Settings):
     )
     tagger: Path | None = flag(None, "Use this trained tagger instead of the one in the package.")
     no_tagger: bool = flag(False, "Detect with rules, word lists and known patients only.")
+    second_opinion: Literal["auto", "on", "off"] = flag(
+        "auto", "Read doubtful sentences with the model of the extra accurate; auto: if installed."
+    )
     mode: Literal["remove", "replace", "tag"] = flag(
         "replace", "Remove identifiers, replace them with surrogates, or tag them."
     )
     phi_profile: str | None = flag(None, "Use this policy: safe-harbor, limited-dataset, research or max-recall.")
     phi_policy: Path | None = flag(None, "Use the policy in this TOML file.")
+
+    @field_validator("second_opinion")
+    @classmethod
+    def _resolved(cls, value: str) -> str:
+        """Return on or off, which enters the identity of a run: none is continued with another answer."""
+        if value == "auto":
+            value = os.environ.get(SECOND_OPINION, "") or ("on" if installed() else "off")
+        if value not in ("on", "off"):
+            raise ValueError(f"on or off in the environment variable {SECOND_OPINION}")
+        return value
 
     @field_validator("phi_profile")
     @classmethod

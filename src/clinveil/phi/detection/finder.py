@@ -22,6 +22,7 @@ from clinveil.phi.detection.adapter import adapters_for
 from clinveil.phi.detection.detector import Detector, all_detectors, words
 from clinveil.phi.detection.detectors.tagger import with_tagger
 from clinveil.phi.detection.note import NoteView
+from clinveil.phi.detection.second_opinion import SecondOpinion
 from clinveil.phi.name_index import NameIndex, mentions, names_in
 
 _STOPS = frozenset(".!?:;\n-*•")
@@ -108,6 +109,7 @@ class Finder:
             pass over the corpus; for a single note, only its own names are known), in its note, or nowhere.
         recall_first: whether every word that is not a common or clinical word is a possible name.
         kept: labels that the policy keeps unchanged; any other label that overlaps one of them wins.
+        second_opinion: reads the sentences with words that the detectors left unsettled.
     """
 
     def __init__(
@@ -119,7 +121,9 @@ class Finder:
         propagate: Propagate | None = None,
         recall_first: bool = False,
         kept: Collection[str] = (),
+        second_opinion: SecondOpinion | None = None,
     ) -> None:
+        self.second_opinion = second_opinion
         self.detectors = all_detectors() if finders is None else tuple(finders)
         self.patients, self.revise, self.kept = patients or {}, revise, kept
         self.propagate: Propagate = propagate or ("patient" if finders is None else "none")
@@ -140,6 +144,7 @@ class Finder:
             propagate=settings.propagate,
             recall_first=policy.recall_first,
             kept=policy.kept,
+            second_opinion=_second_opinion(settings),
         )
 
     @property
@@ -171,8 +176,12 @@ class Finder:
 
     def detect(self, view: NoteView) -> list[Span]:
         """Return the spans of the detectors in one note, without names of other notes and without revision."""
-        spans = (span for detector in self.detectors for span in detector.find(view))
-        return resolve(view.text, spans, self.kept)
+        found = (span for detector in self.detectors for span in detector.find(view))
+        spans = resolve(view.text, found, self.kept)
+        if self.second_opinion is None:
+            return spans
+        more = list(self.second_opinion.find(view, spans))
+        return resolve(view.text, [*spans, *more], self.kept) if more else spans
 
     def for_patients(self, patient_ids: Iterable[str]) -> Finder:
         """Return a copy restricted to the data of some patients, as sent to a worker with its batch."""
@@ -186,6 +195,15 @@ class Finder:
         other = copy(self)
         other.name_index = name_index
         return other
+
+
+def _second_opinion(settings: PhiSettings) -> SecondOpinion | None:
+    """Return the second opinion if the settings ask for it; a missing package is reported now, not in a worker."""
+    if settings.second_opinion != "on" or settings.engine:
+        return None
+    opinion = SecondOpinion()
+    opinion.check()
+    return opinion
 
 
 def resolve(text: str, spans: Iterable[Span], kept: Collection[str] = ()) -> list[Span]:

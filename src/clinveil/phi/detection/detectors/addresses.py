@@ -13,6 +13,7 @@ from clinveil.lexicons.words import is_word, word_list
 from clinveil.phi.detection.detector import Rule, RuleDetector, detectors, words
 from clinveil.phi.detection.detectors._places_abroad import RULES as ABROAD
 from clinveil.phi.detection.detectors._places_abroad import tail
+from clinveil.phi.detection.letter_case import AnyCase
 from clinveil.phi.detection.note import NoteView
 
 _CAP = r"[A-Z][\w'.]*(?:-[A-Z]\w*)?"
@@ -323,4 +324,4 @@ RULES = (
     ),
 )
 
-detectors.register("addresses")(RuleDetector("addresses", (*RULES, *ABROAD), follow=tail))
+detectors.register("addresses")(AnyCase(RuleDetector("addresses", (*RULES, *ABROAD), follow=tail)))

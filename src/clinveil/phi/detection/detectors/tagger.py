@@ -19,6 +19,7 @@ from clinveil.lexicons.ambiguity import LexicalClass
 from clinveil.lexicons.words import word_list
 from clinveil.phi.detection.detector import Detector, all_detectors, detectors, words
 from clinveil.phi.detection.names import cue_words
+from clinveil.phi.detection.names.kinds import is_term, label_of
 from clinveil.phi.detection.names.mentions import SAYS
 from clinveil.phi.detection.names.state import NameState
 from clinveil.phi.detection.note import NoteView, Word
@@ -37,15 +38,16 @@ _CERTAIN = 0.95
 _NEAR = 5  # characters between two parts of one name: `Donal Mac an Bhaird`
 _FAR = "\n" * _NEAR
 _SEPARATES = re.compile(r"[,+;:/(]|\.\s")
-_MOST_UNLISTED = 0.5
-_ABBREVIATION = 4  # letters
+_MOST_UNLISTED = 0.4
+_ABBREVIATION, _SHORTEST = 4, 3  # letters
 _DETERMINERS = words("the a an two three french modified standard")
 _CLOSE = re.compile(r"\.?[ \t]*[,:(/\"']?[ \t]?")
-_CUES_BEFORE = (
+_STRONG_CUES = (
     (cue_words.TITLES | cue_words.CALLED | cue_words.PEOPLE | cue_words.CLINICIANS | cue_words.NAMED | cue_words.MET)
     | (cue_words.NAMES | cue_words.PATIENTS | cue_words.RELATIVES | cue_words.PATIENT_FIELDS)
-    | words("with w d per from to by and or of mw pn cpn dsn hv anp hca fcp msk sw reg physio pharm dtr")
+    | words("mw pn cpn dn dsn hv anp hca fcp msk sw reg physio pharm dtr")
 )
+_CUES_BEFORE = _STRONG_CUES | words("with w d per from to by and or of")
 _TERMS = word_list("brands") | words(
     "gran nan nana grandad mum mummy mumma dad daddy poppa nanna gerd elisa timi alisa cabg aspen salina"
 )
@@ -69,12 +71,15 @@ class TaggerDetector:
     examples = (
         "Handed over to {NAME:Ruvkunen} at noon. A Foley catheter was placed.",
         "Called {NAME:Ward}, who agrees; back to the ward.",
+        "{NAME:Mary Smith} came. Retired from {HOSPITAL:Okafor} after years.",
+        "His wife grew up in {CITY:Lindqvist}.",
     )
 
     @cached_property
     def labels(self) -> frozenset[str]:
-        """The labels of the model."""
-        return frozenset({"NAME"}) if self.model is None else _read(self.model).labels
+        """The labels of the model, and those of towns and institutions if it detects names."""
+        labels = frozenset({"NAME"}) if self.model is None else _read(self.model).labels
+        return labels | {"CITY", "HOSPITAL"} if "NAME" in labels else labels
 
     def suspect(self, note: NoteView) -> Iterator[Span]:
         """Yield also spans with a low probability, as candidates for manual review."""
@@ -90,7 +95,14 @@ class TaggerDetector:
         gaps = [_FAR, *(note.plain[last.end : hit.start] for last, hit in pairwise(hits)), _FAR]
         for hit, *beside in zip(hits, gaps, gaps[1:], strict=False):
             if hit.label != "NAME" or threshold is not None or not _is_term(state, hit, beside):
-                yield note.span(hit.start, hit.end, hit.label, self.name, hit.probability, why="tagger")
+                label = _label(state, hit) if hit.label == "NAME" else hit.label
+                yield note.span(hit.start, hit.end, label, self.name, hit.probability, why="tagger")
+
+
+def _label(state: NameState, hit: Hit) -> str:
+    """Return NAME, or the label of a town or an institution, judged by the words next to a hit."""
+    first, end = bisect_left(state.words.starts, hit.start), bisect_left(state.words.starts, hit.end)
+    return "NAME" if _has_cue(state, first, end, _STRONG_CUES) else label_of(state, first, end)
 
 
 def _is_term(state: NameState, hit: Hit, beside: list[str]) -> bool:
@@ -107,20 +119,31 @@ def _is_term(state: NameState, hit: Hit, beside: list[str]) -> bool:
     run = words[first:end]
     if len(run) == 1 and (run[0].lower in _TERMS or state.in_region(first)):
         return True
-    if hit.probability < _CERTAIN and (state.before_noun(end) if len(run) == 1 else state.before_noun(end - 1)):
+    if state.before_noun(end) if len(run) == 1 else hit.probability < _CERTAIN and state.before_noun(end - 1):
         return True
+    if state.text[hit.start - 1 : hit.start] == "." and not run[0].capital:
+        return True  # the ending of a file name
     if len(run) == 1 and (state.after_noun(first) or (run[0].shouted and _BRACKETS.match(state.text, hit.start - 1))):
+        return True
+    if len(run) == 1 and len(run[0].text) < _SHORTEST and hit.probability < _MOST_UNLISTED:
         return True
     near = [gap for gap in beside if len(gap) < _NEAR]
     if near and not (all(map(_SEPARATES.search, near)) and state.terse(first)):
         return False
+    small = not any(word.capital for word in run) and not state.mostly_small
+    if _has_cue(state, first, end, _STRONG_CUES):
+        return False
+    if small:  # in a text with capitals, only a listed name that is no word
+        return hit.probability < _CERTAIN or not any(word.listed and not word.ordinary for word in run)
+    if is_term(state, first, end):
+        return True
     return not _has_cue(state, first, end) and _is_doubtful(state, first, run, hit.probability)
 
 
-def _has_cue(state: NameState, first: int, end: int) -> bool:
+def _has_cue(state: NameState, first: int, end: int, cues: frozenset[str] = _CUES_BEFORE) -> bool:
     """Return whether a title, a relative or a verb of meeting precedes a run of words, or a credential follows it."""
     words = state.words
-    if first and words.lowers[first - 1] in _CUES_BEFORE and _CLOSE.fullmatch(state.gap(first)):
+    if first and words.lowers[first - 1] in cues and _CLOSE.fullmatch(state.gap(first)):
         verb = words.lowers[first - 1] == "to" and ":" not in state.gap(first)
         verb = verb and words[first].ordinary and not words[first].capital
         return words.lowers[first] not in _ROLES and not verb
@@ -142,6 +165,8 @@ def _is_doubtful(state: NameState, first: int, run: list[Word], probability: flo
         return len(run) == 1 or probability < _SURE
     if len(run) == 1 and state.before_adjectives_and_noun(first):
         return True
+    if terse and "," in state.text[run[0].start : run[-1].end] and state.labelled_term(first):
+        return True
     if len(run) > 1 and run[0].classes & LexicalClass.USUAL_GIVEN and run[0].capital:
         return False
     says = SAYS.match(state.text, run[-1].end)
@@ -151,6 +176,8 @@ def _is_doubtful(state: NameState, first: int, run: list[Word], probability: flo
     if not shouted and any(map(state.abbreviated, range(first, end))):
         return probability < _CERTAIN
     if all(word.ordinary for word in run):
+        if not any(word.listed for word in run):
+            return True
         usual = run[-1].classes & (LexicalClass.USUAL_GIVEN | LexicalClass.USUAL_FAMILY)
         return terse or probability < (_MOST_UNLISTED if usual and says else _CERTAIN)
     if not any(word.capital for word in run):

@@ -36,7 +36,7 @@ PEOPLE = words(
     "surgeon interpreter teacher pastor priest landlord children kids twins ex-wife ex-husband mother-in-law "
     "father-in-law daughter-in-law son-in-law sister-in-law brother-in-law grandchild grandchildren parents foster "
     "godmother godfather aide bf gf hubby mum hcp poa dpoa nok proxy neighbors neighbours partners aunts uncles "
-    "dtr grandsons granddaughters stepchildren classmate babysitter nanny"
+    "dtr grandsons granddaughters stepchildren classmate babysitter nanny kid landlady carer"
 )
 SPOUSES = words("married widow widower engaged wed")
 PATIENTS = words(
@@ -49,9 +49,19 @@ SAYS = words(
     " verbalizes verbalized accompanied recommended recommends suggested suggests advised advises agrees agreed"
     " alert awake doing feeling walking eating resting ambulating complaining tolerating comfortable afebrile"
 )
+# Verbs whose subject can only be a person: `Ignico vomited`, `Ignico weighs 64 kg`.
+LIVES = words(
+    "vomited vomits spat coughed sneezed quit walks walked weighs weighed smokes smoked drinks ate slept sleeps fell"
+    " stumbled tripped fainted woke remembers recalls admits hopes thinks thought believes understands knows wishes"
+    " insists prefers decided shouted cried yelled laughed smiled whispered apologized attributes worries worried"
+    " ambulates ambulated voided emigrated immigrated retired graduated married divorced grew lives lived resides"
+    " volunteered enjoys concurs disagrees scrubbed rounded phoned rang texted emailed messaged visited"
+    " consented verbalized rates rated stands sits snores spiked jogs swims drove drives misses"
+)
 DOES = words(
     "appears seems looks became began started recalls could cannot would should did might"
     " state presents presented returns admits called lives works who slept refuses refused came"
+    " required requires needed received"
     " arrived ambulated tolerated understands understood remains returned asked wants needs takes notes"
 )
 # Prepositions and verbs that often precede a person. The words after them must look like a first name and a surname.
@@ -59,7 +69,9 @@ MEETINGS = words("with by from to for per of w have let as seeing referring visi
 # Verbs whose object is a person.
 MET = words(
     "call calls calling phoned paged page notified notify contacted thank thanked met asked ask told tell"
-    " informed inform texted text reminded saw updated update"
+    " informed inform texted text reminded saw updated update curbsided rang phoned emailed messaged reassured bathed"
+    " fed ambulated repositioned assisted escorted wheeled counselled counseled await awaiting introduce admitted"
+    " identify refer escalate met meet reach reached"
 )
 # Participles before `with`, `to`, `by`: the words after the preposition name a person, listed or not.
 SPOKEN = words(
@@ -69,6 +81,8 @@ SPOKEN = words(
     " prepared entered completed scribed conversation discussion attested verified cosigned approved"
     " accompanied given explained provided handed conveyed communicated relayed speaking talking staffed agree agrees"
     " agreed presented precepted coordinated arranged shared touched rounded help assistance input advice request asked"
+    " defer deferred deferring deferral curbsided escalated handed cleared okayed swapped relieved belongs thanks word"
+    " belong checked appreciate"
 )
 # Verbs of conversation: their partner is a person, also in lower case.
 TALKED = words("spoke speak spoken talk talked speaking talking conversation")
@@ -76,9 +90,20 @@ TALKED = words("spoke speak spoken talk talked speaking talking conversation")
 CHARTED = words(
     "films chart labs results images scans records medications meds family parents case care vitals symptoms pain exam"
     " hospitalization progress behavior behaviour request requests consent home address phone review opinion input"
-    " recommendation recommendations advice office note notes appointment"
+    " recommendation recommendations advice office note notes appointment creatinine sodium potassium hemoglobin"
+    " hematocrit platelets glucose lactate troponin bilirubin ferritin inr bnp cultures weight temperature gait speech"
+    " swallow appetite mood sleep memory breathing cough nausea fever edema dressing incision wound drain drains tremor"
+    " echo biopsy account condition course discharge ward room belongings bedside oxygen bp creatine blood"
 )
-TEAMS = words("team present attendees participants attended")
+TEAMS = words("team present attendees participants attended founders members authors guests hosts speakers panel")
+# Specialties and services, before the name of a clinician in brackets or after a slash: `Nephrology (Okafor)`.
+SERVICES = words(
+    "cardiology nephrology neurology oncology hematology haematology urology surgery orthopedics orthopaedics ortho"
+    " psychiatry medicine pediatrics paediatrics dermatology endocrinology endocrine rheumatology gastroenterology gi id"
+    " hepatology pulmonology pulmonary pulm respiratory radiology renal cards neuro psych heme onc vascular trauma plastics"
+    " transplant palliative ent neurosurgery anesthesia anaesthesia anesthesiology obstetrics gynecology gynaecology"
+    " ophthalmology ob gyn geriatrics rehab toxicology nutrition pharmacy podiatry icu micu ct ir"
+)
 CLOSINGS = words("sincerely regards thanks you yours best respectfully cordially truly")
 CREDENTIALS = words(
     "MD DO RN NP FNP ARNP CRNP CNM PA PhD PsyD LPN CRNA DPM DDS DMD PharmD RPh MSW LCSW LICSW FACS FACC MBBS OTR DPT"
@@ -95,4 +120,10 @@ NO_NAMES = words(
 BASE_VERBS = words(
     "be need have not continue call follow take bring come return also consider require benefit discharge start get go"
     " see do give help make try use plan check obtain order repeat see resume stay remain then likely"
+)
+# Words that label a field or a sentence about people.
+OF_PERSONS = (
+    (CLINICIANS | PEOPLE | PATIENTS | RELATIVES | NAMES)
+    | (PATIENT_FIELDS | TEAMS | MEETINGS | SPOKEN | SERVICES)
+    | words("family siblings kids care service consult consults")
 )
