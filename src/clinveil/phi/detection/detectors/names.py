@@ -12,7 +12,7 @@ from clinveil.core.spans import Span
 from clinveil.phi.detection.detector import detectors
 from clinveil.phi.detection.names import fields
 from clinveil.phi.detection.names.cues import credentials, cues
-from clinveil.phi.detection.names.kinds import label_of
+from clinveil.phi.detection.names.kinds import is_organised, label_of
 from clinveil.phi.detection.names.lists import ListRuns
 from clinveil.phi.detection.names.mentions import Mentions
 from clinveil.phi.detection.names.runs import CueRuns
@@ -67,6 +67,8 @@ class _Names:
         state, spans = names_of(note)
         for start, end, score, why in state.runs:
             label = label_of(state, start, end) if why in _WITHOUT_CUE else "NAME"
+            if why == "found elsewhere in the note" and is_organised(state, start, end):
+                label = "HOSPITAL"
             yield note.span(note.words[start].start, note.words[end - 1].end, label, self.name, score, why)
         for start, end, why in spans:
             yield note.span(start, end, "NAME", self.name, 0.9, why)

@@ -19,7 +19,7 @@ from clinveil.lexicons.ambiguity import LexicalClass
 from clinveil.lexicons.words import word_list
 from clinveil.phi.detection.detector import Detector, all_detectors, detectors, words
 from clinveil.phi.detection.names import cue_words
-from clinveil.phi.detection.names.kinds import is_term, label_of
+from clinveil.phi.detection.names.kinds import is_phrase, is_term, label_of
 from clinveil.phi.detection.names.mentions import SAYS
 from clinveil.phi.detection.names.state import NameState
 from clinveil.phi.detection.note import NoteView, Word
@@ -35,19 +35,24 @@ _NUMBERED = re.compile(r"-\d")  # Omega-3
 _LOW_THRESHOLD = 0.02
 _SURE = 0.9
 _CERTAIN = 0.95
+_ALMOST_ONE = 0.985
 _NEAR = 5  # characters between two parts of one name: `Donal Mac an Bhaird`
 _FAR = "\n" * _NEAR
 _SEPARATES = re.compile(r"[,+;:/(]|\.\s")
 _MOST_UNLISTED = 0.4
 _ABBREVIATION, _SHORTEST = 4, 3  # letters
+_PAIR = 2  # words: a verb and a preposition
 _DETERMINERS = words("the a an two three french modified standard")
+_NUMBER_BEFORE = re.compile(r"\d[ ]?\Z")
+_STATE_OF_THING = re.compile(r"[ ](?:is|was|were|are)\b")
 _CLOSE = re.compile(r"\.?[ \t]*[,:(/\"']?[ \t]?")
+_PREPOSITIONS = words("with by from of and or to per d w")
 _STRONG_CUES = (
     (cue_words.TITLES | cue_words.CALLED | cue_words.PEOPLE | cue_words.CLINICIANS | cue_words.NAMED | cue_words.MET)
     | (cue_words.NAMES | cue_words.PATIENTS | cue_words.RELATIVES | cue_words.PATIENT_FIELDS)
     | words("mw pn cpn dn dsn hv anp hca fcp msk sw reg physio pharm dtr")
-)
-_CUES_BEFORE = _STRONG_CUES | words("with w d per from to by and or of")
+) - _PREPOSITIONS
+_CUES_BEFORE = _STRONG_CUES | _PREPOSITIONS
 _TERMS = word_list("brands") | words(
     "gran nan nana grandad mum mummy mumma dad daddy poppa nanna gerd elisa timi alisa cabg aspen salina"
 )
@@ -117,7 +122,9 @@ def _is_term(state: NameState, hit: Hit, beside: list[str]) -> bool:
     if first == end or coded:
         return True
     run = words[first:end]
-    if len(run) == 1 and (run[0].lower in _TERMS or state.in_region(first)):
+    if len(run) == 1 and (run[0].lower in _TERMS or state.in_region(first) or run[0].lower in _STRONG_CUES):
+        return True
+    if is_phrase(state, first, end):
         return True
     if state.before_noun(end) if len(run) == 1 else hit.probability < _CERTAIN and state.before_noun(end - 1):
         return True
@@ -125,7 +132,7 @@ def _is_term(state: NameState, hit: Hit, beside: list[str]) -> bool:
         return True  # the ending of a file name
     if len(run) == 1 and (state.after_noun(first) or (run[0].shouted and _BRACKETS.match(state.text, hit.start - 1))):
         return True
-    if len(run) == 1 and len(run[0].text) < _SHORTEST and hit.probability < _MOST_UNLISTED:
+    if len(run) == 1 and len(run[0].text) < _SHORTEST and hit.probability < _ALMOST_ONE and not _has_cue(state, first, end):
         return True
     near = [gap for gap in beside if len(gap) < _NEAR]
     if near and not (all(map(_SEPARATES.search, near)) and state.terse(first)):
@@ -133,17 +140,39 @@ def _is_term(state: NameState, hit: Hit, beside: list[str]) -> bool:
     small = not any(word.capital for word in run) and not state.mostly_small
     if _has_cue(state, first, end, _STRONG_CUES):
         return False
-    if small:  # in a text with capitals, only a listed name that is no word
-        return hit.probability < _CERTAIN or not any(word.listed and not word.ordinary for word in run)
+    if small:  # in a text with capitals, only a usual first name
+        given = any(word.classes & LexicalClass.USUAL_GIVEN and not word.ordinary for word in run)
+        return hit.probability < _CERTAIN or not given
     if is_term(state, first, end):
         return True
-    return not _has_cue(state, first, end) and _is_doubtful(state, first, run, hit.probability)
+    if not _has_cue(state, first, end):
+        return _is_doubtful(state, first, run, hit.probability)
+    return hit.probability < _least_after(state, first, run)
+
+
+def _least_after(state: NameState, first: int, run: list[Word]) -> float:
+    """Return the least probability of a run after a preposition: more where no verb of meeting precedes it."""
+    lowers, kinds = state.words.lowers, state.words.classes
+    if len(run) > 1 or first < _PAIR or lowers[first - 1] not in _PREPOSITIONS:
+        return 0.0
+    before = lowers[first - 2]
+    if run[0].classes & LexicalClass.EPONYM:
+        return _ALMOST_ONE
+    sent = lowers[first - 1] in ("from", "to", "per")  # people send and receive, things do so rarely
+    if sent or before in cue_words.SPOKEN | cue_words.MET | cue_words.TALKED or (run[0].listed and not run[0].ordinary):
+        return _MOST_UNLISTED / 2
+    if kinds[first - 2] & LexicalClass.FUNCTION or lowers[first - 1] == "by":
+        return _MOST_UNLISTED
+    used = before.endswith("ed") or before in word_list("clinical") or before in word_list("icd")
+    return _SURE if used else _MOST_UNLISTED
 
 
 def _has_cue(state: NameState, first: int, end: int, cues: frozenset[str] = _CUES_BEFORE) -> bool:
     """Return whether a title, a relative or a verb of meeting precedes a run of words, or a credential follows it."""
     words = state.words
     if first and words.lowers[first - 1] in cues and _CLOSE.fullmatch(state.gap(first)):
+        if words.lowers[first - 1] == "ms" and _NUMBER_BEFORE.search(state.text, 0, words.starts[first - 1]):
+            return False  # milliseconds
         verb = words.lowers[first - 1] == "to" and ":" not in state.gap(first)
         verb = verb and words[first].ordinary and not words[first].capital
         return words.lowers[first] not in _ROLES and not verb
@@ -179,11 +208,16 @@ def _is_doubtful(state: NameState, first: int, run: list[Word], probability: flo
         if not any(word.listed for word in run):
             return True
         usual = run[-1].classes & (LexicalClass.USUAL_GIVEN | LexicalClass.USUAL_FAMILY)
-        return terse or probability < (_MOST_UNLISTED if usual and says else _CERTAIN)
+        return terse or probability < (_MOST_UNLISTED if usual and says else _ALMOST_ONE)
     if not any(word.capital for word in run):
         return probability < _SURE
+    unsure = len(run) == 1 and not run[0].classes & (LexicalClass.USUAL_GIVEN | LexicalClass.USUAL_FAMILY)
     if says:
-        return False
+        return unsure and _STATE_OF_THING.match(state.text, run[-1].end) is not None and probability < _MOST_UNLISTED / 2
+    owned = len(run) == 1 and state.text[run[0].end : run[0].end + 1] == "'"
+    following = state.words.lowers[first + 1] if first + 1 < len(state.words) else ""
+    if owned and not run[0].listed and following not in cue_words.CHARTED | cue_words.PEOPLE:
+        return probability < _SURE  # `Lugol's solution`
     unlisted = _MOST_UNLISTED if len(run) == 1 else _MOST_UNLISTED / 2
     return probability < (_SURE if terse else 0.0 if run[0].listed else unlisted)
 

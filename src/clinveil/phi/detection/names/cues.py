@@ -198,6 +198,8 @@ def _after(note: NoteView, index: int, lower: str) -> Iterator[Cue]:
                 continue  # `helped a friend move`
             if why == "born" and text[words.starts[index] - 1 : words.starts[index]] != "(":
                 continue
+            if lower == "as" and words.classes[following] & LexicalClass.WORD:
+                continue
             if why == "service" and words.classes[following] & LexicalClass.WORD:
                 continue
             yield Cue(following, Trust.CALLED if baby else trust, why)

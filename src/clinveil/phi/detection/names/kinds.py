@@ -30,7 +30,7 @@ _TAKEN = re.compile(
 )
 _USED = re.compile(
     r"\b(?:us(?:ed|ing)|utiliz(?:ed|ing)|via|employ(?:ed|ing)|implant\w*|manufacturer|brand|inserted|placed|deployed"
-    r"|applied|wrapped[ ]in|secured[ ]with|closed[ ]with|dressed[ ]with|irrigated[ ]with|help[ ]of|covered[ ]with"
+    r"|applied|(?:measured|grasped|stained|soaked|mixed|dissection)[ ]with|wrapped[ ]in|secured[ ]with|closed[ ]with|dressed[ ]with|irrigated[ ]with|with[ ]the[ ]help[ ]of|covered[ ]with"
     r"|(?:tube|stent|lens|graft|implant|catheter|device|drain|wire|balloon|dressing|suture)s?[ ](?:used|utilized))"
     r"[ :]+(?:was[ ]|were[ ]|is[ ]|an?[ ]|the[ ]|two[ ]|\d+[ ]|[\w-]+[ ]and[ ])*\Z",
     re.I,
@@ -41,6 +41,13 @@ _MODEL = re.compile(
 _ARTICLE = re.compile(r"\b(?:an?|two|three|four|another|second|modified|standard|\d+)[ ]\Z", re.I)
 _LABEL = re.compile(r"([A-Za-z]+)[ ]?:[ ,]*\Z")
 _ORDER = re.compile(r"[ ](?:the|an?|your|this|that|these|all|each|both|any|as|up|out|off|for|of)\b")
+_NATIONALITIES = words(
+    "american mexican canadian british english scottish welsh irish french german dutch belgian swiss austrian italian"
+    " spanish portuguese greek turkish russian ukrainian polish czech hungarian romanian bulgarian swedish norwegian danish"
+    " finnish icelandic chinese japanese korean vietnamese thai filipino indian pakistani persian iranian iraqi syrian arab"
+    " arabic hebrew jewish muslim christian catholic hispanic latino latina caucasian african asian somali ethiopian nigerian"
+    " cuban haitian puerto rican jamaican brazilian colombian cantonese mandarin tagalog hindi urdu punjabi farsi hmong"
+)
 # Eponyms of several words, some of which are also usual names.
 _EPONYMOUS = frozenset(
     (
@@ -57,13 +64,29 @@ _EPONYMOUS = frozenset(
         "jack daniels",
         "jenny craig",
         "richard simmons",
-        "george washington",
+            "george washington",
+        "myasthenia gravis",
+        "indigo carmine",
+        "pink eye",
+        "scottie dog",
         "von willebrand",
         "henoch schonlein",
     )
 )
 _GRADED = re.compile(r"[A-Z][\w'-]+ (?:[A-D]|[IVX]+)\.\s+[A-Z][\w-]+\Z")
 _SPECIES = re.compile(r"[A-Z]\.? [a-z]{4,}\Z")
+_THING_BEFORE = re.compile(
+    r"(?:\b(?:protocol|manufacturer|brand|model|device)[ ]?:[ ,]*|\bexercised[ ](?:on|using)[ ](?:an?[ ]|the[ ]|standard[ ])*"
+    r"|\bpacks?[ ](?:a|per)[ ]day[ ]of[ ]|\b(?:ingestion|overdose|bottles?|doses?|tablets?)[ ]of[ ]|\bstandard[ ])\Z",
+    re.I,
+)
+_CODED = re.compile(r"[A-Z]{1,4}-[A-Z]+|[A-Z][a-z]+-[a-z]{3,}")
+# A size or a kind of device within the next words: `Boston Sci Taxus RX Stent 3.0mm`.
+_DEVICE = re.compile(
+    r"(?:[ ][A-Z][\w-]*){0,3}(?:[ ][a-z]{3,}(?<!ed))?[ ](?:[Ss]tent|[Ll]ens|[Cc]atheter|[Ww]ire|[Ss]crew|[Pp]late|[Ii]mplant|[Ss]tem|[Bb]alloon"
+    r"|[Ss]haver|[Ww]and|[Ss]ystem|[Ff]oam|[Ss]hoe|[Bb]oot|[Cc]ushion|[Mm]esh|[Dd]ressing|[Pp]ump|[Mm]onitor|[Ll]aser|[Dd]ye"
+    r"|[Gg]el|jeans|[Ss]pray|[Ss]olution|[Ss]oftware|[Pp]rotocol)s?\b|(?:[ ][A-Z][\w-]*){1,3}[ ]\d"
+)
 _LONGEST_PHRASE = 4  # words
 _RESULT = re.compile(r"\b(?:[Pp]ositive|[Nn]egative|[Ee]quivocal|[Bb]ilateral|[Mm]odified|[Ll]actated|[Pp]ost)[ ]\Z")
 _OWNS = re.compile(r"'s?(?:[ ]([A-Za-z]+)|[.,;)]|\Z)")
@@ -76,6 +99,8 @@ _ORGANISED = re.compile(
     r"|Motors|Center|Centre|Hospital|Clinic|Medical|Memorial|Health|Emergency|Diagnostic|Laborator|Rehab|LTAC|LTACH|SNF"
     r"|Nursing|emergency|facility|hospital|clinic|office|campus|Services?|Building|Institute|University|College|School|Church|Foods|Industries|Airlines|Bank|Insurance)\b)"
 )
+_ENDS_ORGANISED = re.compile(r"(?:diagnostics|[Ll]abs|[Ii]maging|[Tt]echnologies|[Ss]ystems|-USA|-UK|Health|Care)\Z")
+_RESIDENT = re.compile(r"(?:,[ ][A-Z]\w+)?[ ](?:resident|native)\b")
 _AT = re.compile(r"\b(?:at|At|outside[ ]hospital[ ]\()(?:[ ]the)?[ ]?\Z")
 _WORKED = re.compile(
     r"\b(?:work(?:s|ed|ing)?|employed|retired|job|position|volunteer(?:s|ed)?|manager|insur(?:ance|ed))[ ](?:[a-z-]+[ ]){0,3}?"
@@ -112,7 +137,7 @@ def is_term(state: NameState, first: int, end: int) -> bool:
     before = text[max(0, single.start - _BEFORE) : single.start]
     after = text[run[-1].end : run[-1].end + _AFTER]
     given = any(word.classes & LexicalClass.USUAL_GIVEN and not word.ordinary for word in run)
-    if _within_phrase(state, first, end) or (len(run) == 1 and _RESULT.search(before)):
+    if is_phrase(state, first, end) or (len(run) == 1 and _RESULT.search(before)):
         return True
     if len(run) > 1 and single.classes & LexicalClass.EPONYM and _GRADED.match(text, single.start, run[-1].end):
         return True  # Child-Pugh C. Killip
@@ -122,23 +147,42 @@ def is_term(state: NameState, first: int, end: int) -> bool:
         return True  # N gonorrhoeae
     if len(run) == 1 and run[0].ordinary and not before.rstrip()[-1:].isalnum() and _ORDER.match(after):
         return True  # `Mark the site.`
-    if len(run) == 1 and _is_month(single.lower, before, after):
-        return True
     if _is_medicine(run[0].lower if len(run) == 1 else "", before, after, given=given, odd=unknown(single)):
+        return True
+    if _THING_BEFORE.search(before):
         return True
     label = _LABEL.search(before)
     if label and label[1].lower() not in cue_words.OF_PERSONS and all(word.ordinary for word in run):
         return True
     if len(run) == 1 and not shaped_like_name(single.text) and not single.shouted and not single.listed:
         return True  # ABGs, NSAIDs
+    if len(run) == 1 and _CODED.fullmatch(single.text) and not state.upper_context(first):
+        return True  # RA-ERP, Weck-cels
     if given:
         return False
-    if _MODEL.match(after) or _USED.search(before):
+    if _MODEL.match(after) or _USED.search(before) or _DEVICE.match(after):
         return not _said_of_person(state, end)
     pair = run[0].classes & LexicalClass.GIVEN and run[-1].classes & LexicalClass.FAMILY
     if len(run) > 1 and not pair and _ARTICLE.search(before):
         return True
     return state.before_adjectives_and_noun(end - 1) and not before.rstrip().endswith(("Dr.", "Mr.", "Ms.", "Mrs."))
+
+
+def is_phrase(state: NameState, first: int, end: int) -> bool:
+    """Return whether a run is a month next to another one, a nationality, or part of a known phrase."""
+    word, text = state.words[first], state.text
+    if end - first == 1 and word.lower in MONTHS:
+        before, after = text[max(0, word.start - _BEFORE) : word.start], text[word.end : word.end + _AFTER]
+        items = [match[1].lower() for match in (_LAST_ITEM.search(before), _NEXT_ITEM.match(after)) if match]
+        if any(item in MONTHS for item in items):
+            return True
+    if end - first == 1 and word.lower in _NATIONALITIES:
+        return True
+    small = all(
+        word.classes & LexicalClass.FUNCTION or len(word.text) == 1 or word.lower.endswith("n't")
+        for word in state.words[first:end]
+    )
+    return small or _within_phrase(state, first, end)
 
 
 def _within_phrase(state: NameState, first: int, end: int) -> bool:
@@ -157,13 +201,6 @@ def _owns_term(after: str) -> bool:
     return match is not None and (match[1] or "").lower() not in cue_words.CHARTED | cue_words.PEOPLE
 
 
-def _is_month(lower: str, before: str, after: str) -> bool:
-    if lower not in MONTHS:
-        return False
-    items = [match[1].lower() for match in (_LAST_ITEM.search(before), _NEXT_ITEM.match(after)) if match]
-    return any(item in MONTHS for item in items)
-
-
 def _is_medicine(lower: str, before: str, after: str, *, given: bool, odd: bool) -> bool:
     """Return whether a dose follows, or a word of taking precedes a product or a word that is in no list."""
     if _DOSE.match(after):
@@ -177,6 +214,12 @@ def _said_of_person(state: NameState, end: int) -> bool:
     return following in cue_words.SAYS | cue_words.LIVES
 
 
+def is_organised(state: NameState, first: int, end: int) -> bool:
+    """Return whether a word of institutions follows a run or ends it: `Kaiser facility`, `Premier Diagnostics`."""
+    last = state.words[end - 1]
+    return bool(_ORGANISED.match(state.text, last.end) or _ENDS_ORGANISED.search(last.text))
+
+
 def label_of(state: NameState, first: int, end: int) -> str:
     """Return the label of a run of names by what is next to it: NAME, CITY or HOSPITAL."""
     run, text = state.words[first:end], state.text
@@ -186,16 +229,20 @@ def label_of(state: NameState, first: int, end: int) -> str:
     after = text[run[-1].end : run[-1].end + _AFTER]
     if _OWN.match(after):
         return "NAME"
-    if _ORGANISED.match(after) or _WORKED.search(before):
+    if is_organised(state, first, end) or _WORKED.search(before):
         return "HOSPITAL"
+    if _RESIDENT.match(after):
+        return "CITY"
     written = text[run[0].start : run[-1].end]
+    if len(run) > 1 and run[-1].lower in regions() and "," in written:
+        return "CITY"
     region = _THEN_REGION.match(after)
     if region and (region[1] in _STATES or region[1].lower() in regions()):
         return "CITY"
     town = written in word_list("cities") or (len(run) > 1 and run[0].text in _PLACE_HEADS)
     if town and not run[0].classes & LexicalClass.USUAL_GIVEN:
         return "CITY"
-    closed = _CLOSED.match(after) and _IN.search(before) and len(run) == 1
+    closed = _CLOSED.match(after) and (_IN.search(before) or _MOVED.search(before)) and len(run) == 1
     if run[0].classes & LexicalClass.USUAL_GIVEN and not run[0].ordinary and not town and not closed:
         return "NAME"
     if _IN.search(before) or _MOVED.search(before) or _BETWEEN_TOWNS.search(before):

@@ -173,7 +173,8 @@ class ListRuns:
         if index and self.words.lowers[index - 1] in ("the", "an") and self.state.gap(index) == " ":
             return
         odd = all(not w.ordinary and not w.shouted and w.lower not in small for w in run)
-        if len(run) > 1 and odd and not is_term(self.state, index, end):
+        quoted = self.text[word.start - 1 : word.start] == '"'
+        if len(run) > 1 and odd and not quoted and not is_term(self.state, index, end):
             self.state.add(index, end, 0.6, "two unknown words")
 
     def _unknown_before(self, index: int) -> int:
@@ -242,6 +243,10 @@ class ListRuns:
             unusual = word.lower in self.state.note.lower_case or word.shouted or word.lower in MONTHS
             within = self._within_sentence(index) and self.words.lowers[index - 1] not in _ARTICLES
             return bool(usual) and not unusual and within and self._said_of_person(index + 1)
+        if index and self.state.gap(index) == " " and not word.classes & LexicalClass.USUAL_GIVEN:
+            before = self.words[index - 1]  # `Visual Fields`, `Healing Waters`
+            if before.capital and before.ordinary and not before.listed:
+                return False
         if self.state.before_adjectives_and_noun(index) or self.state.in_region(index):
             return False
         if word.lower in self.state.note.lower_case or not shaped_like_name(word.text):

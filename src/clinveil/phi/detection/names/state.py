@@ -52,7 +52,7 @@ _ITEM_BEFORE, _ITEM_AFTER = re.compile(r"([^,;:.]+),[ ]?\Z"), re.compile(r"\A[ ]
 _OWNED = cue_words.CHARTED | {"patients"}
 _INTO = words("in from to of near outside")
 _NEAR = 400  # characters of a line on either side of a word
-_FEW_CAPITALS = 30  # words for each capitalised one
+_FEW_CAPITALS = 150  # words for each capitalised one
 _LONG = 5  # letters; shorter upper-case words are mostly abbreviations
 
 
@@ -190,6 +190,8 @@ class NameState:
         others = [item.split() for item in items if not cue_words.SERVICES.issuperset(item.lower().split())]
         terms = any(all(map(_is_term, item)) for item in others)
         usual = any(kind & LexicalClass.USUAL_GIVEN for kind in self.words.classes[first:end])
+        if label and label[1].lower() in cue_words.SERVICES | {"care", "service", "team", "consult"}:
+            return False
         if label and label[1].lower() not in cue_words.OF_PERSONS and not _PERSON.search(label[1]):
             listed = (items or "," in after[:4]) and not usual
             return terms or bool(listed) or all(word.ordinary for word in self.words[first:end])
