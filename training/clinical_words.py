@@ -1,4 +1,6 @@
-"""Write the clinical word list `lexicons/data/icd.txt` from the titles of ICD-10-CM: `python clinical_words.py XML OUT`.
+"""Write the word list `lexicons/data/icd.txt` from the titles of ICD-10-CM.
+
+Usage: `python clinical_words.py XML OUT`.
 
 XML is the tabular list in the PyPI package `simple-icd-10-cm` (MIT), which has the public files of CDC/NCHS. Words of
 other lists and of the name lists are left out: the list must not make a word of a name.
@@ -15,8 +17,10 @@ from clinveil.lexicons.ambiguity import LexicalClass, lexical_classes
 from clinveil.lexicons.words import word_list
 
 SOURCE = (
-    "# Words of the titles and notes of ICD-10-CM (April 2026) that are in no other list of words or names. Source: PyPI"
-    " package simple-icd-10-cm 1.5.0 (MIT), public files of CDC/NCHS; written by `training/clinical_words.py`."
+    "# Words of the titles and notes of ICD-10-CM (April 2026) that are in no other list of words"
+    " or names. Source: PyPI"
+    " package simple-icd-10-cm 1.5.0 (MIT), public files of CDC/NCHS; written by"
+    " `training/clinical_words.py`."
 )
 _TITLE = re.compile(r"<(?:desc|note)>([^<]*)</")
 _WORD = re.compile(r"(?<![\w'-])[A-Za-z][a-z]{3,}(?![\w'-])")

@@ -6,10 +6,10 @@ import re
 
 import frames
 import pytest
-from tagger_training.invent import templates
 
 from clinveil.phi.detection.finder import Finder
 from clinveil.phi.settings import PhiSettings
+from tagger_training.invent import templates
 
 _SLOT, _OTHER = re.compile(r"\{\w+\}"), re.compile(r"[^a-z]+")
 

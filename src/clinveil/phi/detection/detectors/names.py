@@ -19,7 +19,6 @@ from clinveil.phi.detection.names.runs import CueRuns
 from clinveil.phi.detection.names.state import NameState
 from clinveil.phi.detection.note import NoteView
 
-
 # Rules that know no cue of a person: what they find may also be a town or an institution.
 _WITHOUT_CUE = frozenset(("listed", "listed alone", "two unknown words", "meeting"))
 

@@ -36,6 +36,7 @@ _LOW_THRESHOLD = 0.02
 _SURE = 0.9
 _CERTAIN = 0.95
 _ALMOST_ONE = 0.985
+_NEVER = 2.0  # above any probability
 _NEAR = 5  # characters between two parts of one name: `Donal Mac an Bhaird`
 _FAR = "\n" * _NEAR
 _SEPARATES = re.compile(r"[,+;:/(]|\.\s")
@@ -116,38 +117,56 @@ def _is_term(state: NameState, hit: Hit, beside: list[str]) -> bool:
     A word that may be one of these counts only next to a second cue: a title, a relative, a credential, or another part
     of the name, judged by the text between this hit and those before and after it (`beside`).
     """
-    words = state.words
-    first, end = bisect_left(words.starts, hit.start), bisect_left(words.starts, hit.end)
-    coded = _CODE.search(state.text[max(0, hit.start - 1) : hit.end + 1]) or _NUMBERED.match(state.text, hit.end)
-    if first == end or coded:
+    first = bisect_left(state.words.starts, hit.start)
+    end = bisect_left(state.words.starts, hit.end)
+    if first == end or _is_code(state, hit) or _is_surely_term(state, hit, first, end):
         return True
-    run = words[first:end]
-    if len(run) == 1 and (run[0].lower in _TERMS or state.in_region(first) or run[0].lower in _STRONG_CUES):
-        return True
-    if is_phrase(state, first, end):
-        return True
-    if state.before_noun(end) if len(run) == 1 else hit.probability < _CERTAIN and state.before_noun(end - 1):
-        return True
-    if state.text[hit.start - 1 : hit.start] == "." and not run[0].capital:
-        return True  # the ending of a file name
-    if len(run) == 1 and (state.after_noun(first) or (run[0].shouted and _BRACKETS.match(state.text, hit.start - 1))):
-        return True
-    if len(run) == 1 and len(run[0].text) < _SHORTEST and hit.probability < _ALMOST_ONE and not _has_cue(state, first, end):
-        return True
+    run = state.words[first:end]
     near = [gap for gap in beside if len(gap) < _NEAR]
     if near and not (all(map(_SEPARATES.search, near)) and state.terse(first)):
         return False
-    small = not any(word.capital for word in run) and not state.mostly_small
     if _has_cue(state, first, end, _STRONG_CUES):
         return False
-    if small:  # in a text with capitals, only a usual first name
+    if not any(word.capital for word in run) and not state.mostly_small:
+        # In a text with capitals, only a usual first name.
         given = any(word.classes & LexicalClass.USUAL_GIVEN and not word.ordinary for word in run)
         return hit.probability < _CERTAIN or not given
     if is_term(state, first, end):
         return True
-    if not _has_cue(state, first, end):
-        return _is_doubtful(state, first, run, hit.probability)
-    return hit.probability < _least_after(state, first, run)
+    if _has_cue(state, first, end):
+        return hit.probability < _least_after(state, first, run)
+    return _is_doubtful(state, first, run, hit.probability)
+
+
+def _is_code(state: NameState, hit: Hit) -> bool:
+    """Return whether digits or signs of codes are in or next to a hit, or it is the ending of a file name."""
+    if _NUMBERED.match(state.text, hit.end):
+        return True
+    if state.text[hit.start - 1 : hit.start] == "." and state.text[hit.start].islower():
+        return True
+    return _CODE.search(state.text[max(0, hit.start - 1) : hit.end + 1]) is not None
+
+
+def _is_surely_term(state: NameState, hit: Hit, first: int, end: int) -> bool:
+    """Return whether a run of words is a term whatever else is next to it."""
+    run = state.words[first:end]
+    if is_phrase(state, first, end):
+        return True
+    if len(run) > 1:
+        initial = len(run) == _PAIR and len(run[0].text) == 1 and run[1].ordinary
+        if initial and hit.probability < _MOST_UNLISTED:
+            return True  # `A. General Practitioner`
+        return hit.probability < _CERTAIN and state.before_noun(end - 1)
+    if run[0].lower in _TERMS or state.in_region(first) or run[0].lower in cue_words.NAMED:
+        return True
+    if run[0].lower in _STRONG_CUES and hit.probability < _SURE:
+        return True
+    if state.before_noun(end) or state.after_noun(first):
+        return True
+    if run[0].shouted and _BRACKETS.match(state.text, hit.start - 1):
+        return True
+    short = len(run[0].text) < _SHORTEST and hit.probability < _ALMOST_ONE
+    return short and not SAYS.match(state.text, run[0].end) and not _has_cue(state, first, end)
 
 
 def _least_after(state: NameState, first: int, run: list[Word]) -> float:
@@ -185,10 +204,7 @@ def _is_doubtful(state: NameState, first: int, run: list[Word], probability: flo
     """Return whether words without a cue are rather not a name."""
     end = first + len(run)
     terse = state.terse(first)
-    initial_or_given = len(run[0].text) == 1 or any(word.classes & LexicalClass.GIVEN for word in run)
-    if len(run) > 1 and _only_eponyms(run) and not initial_or_given:
-        return True
-    if terse and (_only_eponyms(run) or state.among_terms(first, end)):
+    if _is_eponym(state, first, run, terse=terse):
         return True
     if state.before_noun(end) or (first and state.words.lowers[first - 1] in _DETERMINERS):
         return len(run) == 1 or probability < _SURE
@@ -198,28 +214,45 @@ def _is_doubtful(state: NameState, first: int, run: list[Word], probability: flo
         return True
     if len(run) > 1 and run[0].classes & LexicalClass.USUAL_GIVEN and run[0].capital:
         return False
-    says = SAYS.match(state.text, run[-1].end)
+    says = SAYS.match(state.text, run[-1].end) is not None
     if len(run) == 1 and run[0].lower in state.note.lower_case and (run[0].capital or (run[0].ordinary and not says)):
         return True
     shouted = any(word.shouted and len(word.text) > _ABBREVIATION for word in run)
     if not shouted and any(map(state.abbreviated, range(first, end))):
         return probability < _CERTAIN
-    if all(word.ordinary for word in run):
-        if not any(word.listed for word in run):
-            return True
-        usual = run[-1].classes & (LexicalClass.USUAL_GIVEN | LexicalClass.USUAL_FAMILY)
-        return terse or probability < (_MOST_UNLISTED if usual and says else _ALMOST_ONE)
-    if not any(word.capital for word in run):
-        return probability < _SURE
-    unsure = len(run) == 1 and not run[0].classes & (LexicalClass.USUAL_GIVEN | LexicalClass.USUAL_FAMILY)
-    if says:
-        return unsure and _STATE_OF_THING.match(state.text, run[-1].end) is not None and probability < _MOST_UNLISTED / 2
-    owned = len(run) == 1 and state.text[run[0].end : run[0].end + 1] == "'"
+    return probability < _least_alone(state, first, run, terse=terse, says=says)
+
+
+def _is_eponym(state: NameState, first: int, run: list[Word], *, terse: bool) -> bool:
+    """Return whether words without a cue are eponyms, or a term in a list of terms."""
+    initial_or_given = len(run[0].text) == 1 or any(word.classes & LexicalClass.GIVEN for word in run)
+    if len(run) > 1 and _only_eponyms(run) and not initial_or_given:
+        return True
+    return terse and (_only_eponyms(run) or state.among_terms(first, first + len(run)))
+
+
+def _least_alone(state: NameState, first: int, run: list[Word], *, terse: bool, says: bool) -> float:
+    """Return the least probability of words without a cue, by the lists and by what follows."""
     following = state.words.lowers[first + 1] if first + 1 < len(state.words) else ""
-    if owned and not run[0].listed and following not in cue_words.CHARTED | cue_words.PEOPLE:
-        return probability < _SURE  # `Lugol's solution`
+    owned = len(run) == 1 and state.text[run[0].end : run[0].end + 1] == "'"
+    if owned and following in cue_words.PEOPLE:
+        return _MOST_UNLISTED  # `Bark's wife`
+    if all(word.ordinary for word in run):
+        usual = run[-1].classes & (LexicalClass.USUAL_GIVEN | LexicalClass.USUAL_FAMILY)
+        if terse or not any(word.listed for word in run):
+            return _NEVER
+        return _MOST_UNLISTED if usual and says else _ALMOST_ONE
+    if not any(word.capital for word in run):
+        return _SURE
+    after = state.text[run[-1].end : run[-1].end + _NEAR]
+    if says:
+        usual = run[0].classes & (LexicalClass.USUAL_GIVEN | LexicalClass.USUAL_FAMILY)
+        unsure = len(run) == 1 and not usual and _STATE_OF_THING.match(after)
+        return _MOST_UNLISTED / 2 if unsure else 0.0
+    if owned and not run[0].listed and following not in cue_words.CHARTED:
+        return _SURE  # `Lugol's solution`
     unlisted = _MOST_UNLISTED if len(run) == 1 else _MOST_UNLISTED / 2
-    return probability < (_SURE if terse else 0.0 if run[0].listed else unlisted)
+    return _SURE if terse else 0.0 if run[0].listed else unlisted
 
 
 def _only_eponyms(run: list[Word]) -> bool:

@@ -47,9 +47,11 @@ _TO_FIELD = re.compile(
 )
 # `Family name on file: `, `name at birth: `
 _TO_RECORDED = re.compile(
-    r"[ \t](?:(?:on|in)[ \t](?:the[ \t])?(?:file|records?|chart|card|label|form|id|badge|wristband|full|system)"
+    r"[ \t](?:(?:on|in)[ \t](?:the[ \t])?(?:file|records?|chart|card|label|form|id|badge|wristband"
+    r"|full|system)"
     r"|at[ \t]birth|as[ \t](?:given|written|stated|recorded|listed|spell?ed|spelt)"
-    r"|of[ \t](?:the[ \t])?(?:caller|informant|child|mother|father|spouse|guardian|witness|person|nurse|doctor))"
+    r"|of[ \t](?:the[ \t])?(?:caller|informant|child|mother|father|spouse|guardian|witness|person"
+    r"|nurse|doctor))"
     r"[ \t]*(?:[:=#]|[ \t]-{1,2}(?=[ \t]))\s?[ \t]*[\"'(\[]?",
     re.I,
 )
@@ -57,7 +59,8 @@ _TO_NAME = re.compile(r"[ \t](?=[^\W\d_])")
 _TO_THANKED = re.compile(r"(?:[ \t]again)?,[ \t]+")
 _TO_NAMED = re.compile(r"(?:\s+is)?(?:[\s:,]{1,3}|[ \t]{1,4})[\"']?")
 _TO_KIN = re.compile(
-    r"(?:\s+(?:is|was)(?=\s+[A-Z]|\s+named|\s+called)|(?:'s\s+|\s+)name\s+is)?(?:\s+(?:named|called))?(?:\s?[(:]\s?"
+    r"(?:\s+(?:is|was)(?=\s+[A-Z]|\s+named|\s+called)|(?:'s\s+|\s+)name\s+is)?(?:\s+(?:named"
+    r"|called))?(?:\s?[(:]\s?"
     r"|,?\s{1,4})[\"']?",
     re.I,
 )
@@ -75,7 +78,8 @@ _GLUED_PATIENT = re.compile(r"\.(?=[A-Z][a-z])")
 _GLUED = matcher(re.compile(r"(?:Drs?|Mrs?|Ms)[A-Z][a-z]+"))
 _AGE = matcher(re.compile(r"\d\d?\d?[\s-]*(?:y\.?/?o\b|year|yr|month|week|day)(?!s?\s+(?:ago|later|prior))", re.I))
 _BEFORE_AGE = re.compile(
-    r",?\s+(?:(?:is|was)\s+(?:an?|the)\s+(?:[a-z]+[\s,]+){0,4}|(?:(?:is|was)\s+)?(?:(?:an?|the)\s+)?)\Z",
+    r",?\s+(?:(?:is|was)\s+(?:an?|the)\s+(?:[a-z]+[\s,]+){0,4}|(?:(?:is|was)\s+)?(?:(?:an?"
+    r"|the)\s+)?)\Z",
     re.I,
 )
 _BEFORE_KIN = re.compile(r",\s+(?:(?:her|his|their|my|the|patient's)\s+){0,2}\Z|\s+and\s+(?:her|his|their)\s+\Z", re.I)
@@ -87,7 +91,8 @@ _PERSONS = cue_words.PEOPLE | cue_words.PATIENTS | cue_words.CLINICIANS
 # The surnames of two clinicians and their team: `Okafor/Lindqvist team`.
 _TWO = matcher(
     re.compile(
-        r"[A-Z][a-z'-]{2,}/[A-Z][a-z'-]{2,}[ ](?=(?:team|teams|service|group|practice|rounding|covering|rounds|clinic|list"
+        r"[A-Z][a-z'-]{2,}/[A-Z][a-z'-]{2,}[ ](?=(?:team|teams|service|group|practice|rounding"
+        r"|covering|rounds|clinic|list"
         r"|following|agree)\b)"
     )
 )
@@ -172,8 +177,8 @@ def cues(note: NoteView) -> Iterator[Cue]:
             first = capitals(note, index) if not texts[index].isupper() or len(texts[index]) > 3 else ()
             yield from (Cue(word, Trust.TITLE, "bed") for word in first)
     for match in _TWO.matches(note):
-        first = bisect_left(starts, match.start())
-        names = [word for word in (first, first + 1) if not note.words.classes[word] & LexicalClass.WORD]
+        pair = bisect_left(starts, match.start())
+        names = [word for word in (pair, pair + 1) if not note.words.classes[word] & LexicalClass.WORD]
         yield from (Cue(word, Trust.KIN, "team") for word in names)
     for match in _AGE.matches(note):
         yield from _backwards(note, bisect_left(starts, match.start()) - 1, match.start(), _BEFORE_AGE, "age")
@@ -194,10 +199,17 @@ def _after(note: NoteView, index: int, lower: str) -> Iterator[Cue]:
                 continue
             if why == "speaker" and not _QUOTED.search(text, max(0, words.starts[index] - 4), words.starts[index]):
                 continue
-            if why == "relative" and begins_small(words.texts[following]) and index and _ANY.match(words.lowers[index - 1]):
+            if (
+                why == "relative"
+                and begins_small(words.texts[following])
+                and index
+                and _ANY.match(words.lowers[index - 1])
+            ):
                 continue  # `helped a friend move`
             if why == "born" and text[words.starts[index] - 1 : words.starts[index]] != "(":
                 continue
+            if lower == "ms" and text[max(0, words.starts[index] - 2) : words.starts[index]].rstrip()[-1:].isdigit():
+                continue  # milliseconds
             if lower == "as" and words.classes[following] & LexicalClass.WORD:
                 continue
             if why == "service" and words.classes[following] & LexicalClass.WORD:

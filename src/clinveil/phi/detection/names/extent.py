@@ -31,9 +31,11 @@ _THEN_VERB = re.compile(r"[ \t]+(?:IS|WAS|HAS|HAD|CAME|WILL|OF|FROM|DENIES|REPOR
 _CREDENTIAL_NEXT = re.compile(r",[ \t]*(?:md|do|rn|np|pa|dpm|phd|pharmd|pa-c|m\.d|d\.o|crna|lpn)\b")
 _LONE_INITIAL = re.compile(r"\.(?![A-Za-z])|(?=[ \t]*(?:[;\r\n]|$))")
 _NO_SURNAMES = words(
-    "hospital clinic center centre university county medical health street road avenue school church college team"
+    "hospital clinic center centre university county medical health street road avenue school"
+    " church college team"
     " service unit department pharmacy home house court drive lane general memorial i a am pm"
-    " foods inc llc corp corporation company associates group partners bank systems industries laboratories lab"
+    " foods inc llc corp corporation company associates group partners bank systems industries"
+    " laboratories lab"
 )
 _GIVEN_ONLY = LexicalClass.USUAL_GIVEN | LexicalClass.WORD | LexicalClass.EPONYM
 _SMALL_OR_SURNAME = LexicalClass.FUNCTION | LexicalClass.FAMILY

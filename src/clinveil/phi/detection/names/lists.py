@@ -25,7 +25,20 @@ _LINE_START = re.compile(r"(?:^|[\r\n])[ \t]*(?:[-*•–]+|\d{1,2}[.)])?[ \t]*(
 _ADJACENT = PARTICLES | {"jr", "sr"}
 _ARTICLES = frozenset(("the", "a", "an", "two", "three", "french"))
 _ADVERBS = frozenset(
-    "today yesterday tonight overnight now then later sadly fortunately unfortunately apparently currently".split()
+    [
+        "today",
+        "yesterday",
+        "tonight",
+        "overnight",
+        "now",
+        "then",
+        "later",
+        "sadly",
+        "fortunately",
+        "unfortunately",
+        "apparently",
+        "currently",
+    ]
 )
 _ALSO_OF_THINGS = frozenset(("remains", "remained", "became", "began", "started", "looks", "seems", "appears", "takes"))
 _AMOUNT = re.compile(r"[\d#][ \t-]*\Z")
@@ -33,11 +46,16 @@ _NAME_OR_WORD = LexicalClass.NAME | LexicalClass.WORD
 _SURE = LexicalClass.WORD | LexicalClass.EPONYM
 # What follows a person: an age, a year of birth, a verb of a person, a relative clause.
 _PERSON_AFTER = re.compile(
-    r"(?:[ ]{1,2}\((?:born|also|formerly|known|n[eé]e|c\.|\d|Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)"
-    r"|,[ ](?:also|better|formerly|now|then|sometimes)[ ]|,?[ ]\(?(?:born\b|née\b|age[d]?\b|\d\d?\d?[ ]?(?:[MF]\b|y\.?/?o\b|year|yr|month|[,)]))|,[ ](?:who|whose|an?|the|\d)\b"
-    r"|[ ](?:is|was|has|had|will|does|did)[ ](?:not[ ]|also[ ]|now[ ]|still[ ]|since[ ])?(?:an?|the|in|seen|admitted|brought"
-    r"|born|referred|discharged|transferred|known|able|unable|under|on|her|his|our|my|alone|alive|awake|alert|doing|been|no"
-    r"|married|divorced|retired|accompanied|living|working|feeling|well|stable|diagnosed|treated|found|evaluated|asked"
+    r"(?:[ ]{1,2}\((?:born|also|formerly|known|n[eé]e|c\.|\d|Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep"
+    r"|Oct|Nov|Dec)"
+    r"|,[ ](?:also|better|formerly|now|then|sometimes)[ ]|,?[ ]\(?(?:born\b|née\b|age[d]?\b"
+    r"|\d\d?\d?[ ]?(?:[MF]\b|y\.?/?o\b|year|yr|month|[,)]))|,[ ](?:who|whose|an?|the|\d)\b"
+    r"|[ ](?:is|was|has|had|will|does|did)[ ](?:not[ ]|also[ ]|now[ ]|still[ ]|since[ ])?(?:an?|the"
+    r"|in|seen|admitted|brought"
+    r"|born|referred|discharged|transferred|known|able|unable|under|on|her|his|our|my|alone|alive"
+    r"|awake|alert|doing|been|no"
+    r"|married|divorced|retired|accompanied|living|working|feeling|well|stable|diagnosed|treated"
+    r"|found|evaluated|asked"
     r"|told|informed|present|agreed|better|worse|fine|seen)\b|'s[ ])"
 )
 
@@ -217,7 +235,9 @@ class ListRuns:
         small = any(w.shouted or w.lower in self.state.note.lower_case or not shaped_like_name(w.text) for w in run)
         start = end - len(run)
         before = self.words[start - 1] if start and self.state.gap(start) == " " else None
-        order = before is not None and before.ordinary and not before.listed and not before.shouted  # `Watch Grace Ignico`
+        order = (
+            before is not None and before.ordinary and not before.listed and not before.shouted
+        )  # `Watch Grace Ignico`
         middle = first & LexicalClass.USUAL_GIVEN and (order or self._within_sentence(start))
         return named and not small and (bool(middle) or self._said_of_person(end))
 
@@ -262,5 +282,5 @@ class ListRuns:
         ):
             return False
         given = word.classes & LexicalClass.GIVEN and len(word.text) > 3
-        usual = word.classes & (LexicalClass.USUAL_GIVEN | LexicalClass.USUAL_FAMILY)
-        return bool(given or usual) and word.lower not in self.state.eponymous
+        either = word.classes & (LexicalClass.USUAL_GIVEN | LexicalClass.USUAL_FAMILY)
+        return bool(given or either) and word.lower not in self.state.eponymous

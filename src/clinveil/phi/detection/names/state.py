@@ -27,19 +27,25 @@ _GRADE = re.compile(r" (?:[IVX]{1,4}|[A-D])(?![\w.])")  # `Weber B`, `Salter II`
 _OF_EPONYM = re.compile(r"'?s?[ \n-]?[ \n]?")
 # After a thing: a dose, a trade mark, the result of a sign, a verb whose subject is not a person.
 _THING = re.compile(
-    r"\)?[ ,]{1,2}\d[\d.,/-]*[ ]?(?:mg|mcg|g|ml|mL|mEq|units?|IU|%|tab(?:let)?s?)(?!\w)|[\xae\u2122]"
+    r"\)?[ ,]{1,2}\d[\d.,/-]*[ ]?(?:mg|mcg|g|ml|mL|mEq|units?|IU|%|tab(?:let)?s?)(?!\w)"
+    r"|[\xae\u2122]"
     r"|[ ](?:(?:pos|neg)\b(?![ ]for)|[+-]ve\b)|[ ](?:(?:had|has|have)[ ]been|was|were|is|are)[ ]"
-    r"(?:(?:then|also|again|next)[ ])?(?:laid|instilled|inserted|introduced|used|utilized|applied|performed|sutured"
+    r"(?:(?:then|also|again|next)[ ])?(?:laid|instilled|inserted|introduced|used|utilized|applied"
+    r"|performed|sutured"
     r"|injected|irrigated|tied|suggested|prescribed|recommended|ordered"
     r"|(?:taken|removed)(?![ ](?:to|from|by|off|out)))\b"
 )
 
 
 _OWNED_TERMS = words(
-    "disease syndrome sign signs test tests palsy sarcoma lymphoma tumor tumour contracture fracture classification"
-    " criteria score scale maneuver manoeuvre law triad reflex phenomenon procedure operation catheter solution node"
-    " nodes body bodies chorea thyroiditis ataxia encephalopathy dementia anemia neuroma fascia ligament tendon cyst"
-    " esophagus ring membrane canal duct gland glands line lines position incision approach point angle triangle"
+    "disease syndrome sign signs test tests palsy sarcoma lymphoma tumor tumour contracture"
+    " fracture classification"
+    " criteria score scale maneuver manoeuvre law triad reflex phenomenon procedure operation"
+    " catheter solution node"
+    " nodes body bodies chorea thyroiditis ataxia encephalopathy dementia anemia neuroma fascia"
+    " ligament tendon cyst"
+    " esophagus ring membrane canal duct gland glands line lines position incision approach point"
+    " angle triangle"
     " hernia ulcer spots spot granulomatosis disorder forceps retractor clamp needle tube"
 )
 _HEARD = re.compile(r"[ ]sounds[ ](?!were|was|are|used|up|from|to)[a-z]")
@@ -135,7 +141,9 @@ class NameState:
 
         A capitalised word on the next line does not count, nor a word that labels a field.
         """
-        graded = end and self.words.classes[end - 1] & LexicalClass.EPONYM and _GRADE.match(self.text, self._end(end - 1))
+        graded = (
+            end and self.words.classes[end - 1] & LexicalClass.EPONYM and _GRADE.match(self.text, self._end(end - 1))
+        )
         if graded and not (end > 1 and self.words.classes[end - 2] & LexicalClass.GIVEN and self.gap(end - 1) == " "):
             return True
         if end and _THING.match(self.text, self._end(end - 1)):
